@@ -1,0 +1,20 @@
+// Package shardkey is the root of a database/sql driver wrapper that fills the
+// keys of sharded INSERTs. It holds no code: import
+// [github.com/shardkey/shardkey/driver] and open "shardkey".
+//
+// The packages, and which may import which (arrows point at what is imported;
+// nothing imports upwards, and a test holds it):
+//
+//	cmd/shardkey, gormshardkey, examples
+//	        │
+//	        ▼
+//	     driver ──────► rewrite      SQL text → plan; plan + arguments + keys → SQL
+//	        │
+//	        ├────────► rule ─────┐   which column of which table, which generator
+//	        ▼                    ▼
+//	     keygen/… ───────────► spi   generators and worker ids; the interfaces and registries
+//
+// Data runs one way: SQL text and arguments → driver → rewrite (what must be
+// filled?) → rule (which column, which generator?) → generator → rewrite (new
+// text and arguments) → base driver → result with keys.
+package shardkey

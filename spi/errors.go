@@ -1,0 +1,70 @@
+package spi
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrClosed is returned by a generator or assigner after Close.
+	ErrClosed = errors.New("shardkey: closed")
+
+	// ErrClockBack is in the chain of a generator's error when the clock went
+	// back further than the generator waits for.
+	ErrClockBack = errors.New("shardkey: clock moved backwards")
+
+	// ErrTimeOverflow is in the chain of a generator's error when the layout's
+	// time field is full: the clock is past the layout's last time or before
+	// its epoch.
+	ErrTimeOverflow = errors.New("shardkey: time does not fit the key's layout")
+
+	// ErrNoWorkerID is in the chain of an assigner's error when every worker
+	// id is taken.
+	ErrNoWorkerID = errors.New("shardkey: no worker id is free")
+
+	// ErrLeaseLost is in the chain of an error when a worker id's lease has
+	// become another owner's.
+	ErrLeaseLost = errors.New("shardkey: worker-id lease lost")
+
+	// ErrLeaseLimit is in the chain of a generator's error when the reserved
+	// interval of its worker id is used up and could not be renewed.
+	ErrLeaseLimit = errors.New("shardkey: worker-id lease is at its limit")
+
+	// ErrStore is in the chain of an error when the server that a generator or
+	// assigner depends on could not be asked, or holds what it should not.
+	ErrStore = errors.New("shardkey: key store")
+)
+
+// UnknownTypeError is the error for a generator or assigner type that nobody
+// registered.
+type UnknownTypeError struct {
+	Kind  string   // "key generator" or "worker-id assigner"
+	Type  string   // as it was written
+	Known []string // the registered types
+}
+
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("unknown %s type %q; registered are %s", e.Kind, e.Type, strings.Join(e.Known, ", "))
+}
+
+// PropError is the error for a property that is missing, not understood, out
+// of range or unknown.
+type PropError struct {
+	Name  string // the property as it was written
+	Value string // its value; empty for a secret or a missing property
+	Want  string // what would be right, as "an integer in 0..1023"
+	// Unknown says that no property has this name; Known are those there are.
+	Unknown bool
+	Known   []string
+}
+
+func (e *PropError) Error() string {
+	switch {
+	case e.Unknown:
+		return fmt.Sprintf("unknown property %q; known are %s", e.Name, strings.Join(e.Known, ", "))
+	case e.Value == "":
+		return fmt.Sprintf("property %q: want %s", e.Name, e.Want)
+	}
+	return fmt.Sprintf("property %q is %q: want %s", e.Name, e.Value, e.Want)
+}

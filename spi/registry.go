@@ -1,0 +1,114 @@
+package spi
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A KeyGeneratorFactory makes a generator from its properties. It checks them
+// and does no input or output.
+type KeyGeneratorFactory = func(Props) (KeyGenerator, error)
+
+// A WorkerIDAssignerFactory makes an assigner from its properties. It checks
+// them and does no input or output.
+type WorkerIDAssignerFactory = func(Props) (WorkerIDAssigner, error)
+
+var (
+	keyGenerators     = registry[KeyGeneratorFactory]{kind: "key generator"}
+	workerIDAssigners = registry[WorkerIDAssignerFactory]{kind: "worker-id assigner"}
+)
+
+// RegisterKeyGenerator makes a generator type known to sharding rules. Types
+// match without case. It panics when the type is empty or registered already,
+// or the factory is nil, as sql.Register does.
+func RegisterKeyGenerator(typ string, factory KeyGeneratorFactory) {
+	keyGenerators.register(typ, factory, factory == nil)
+}
+
+// RegisterWorkerIDAssigner makes an assigner type known to sharding rules, as
+// [RegisterKeyGenerator] does for generators.
+func RegisterWorkerIDAssigner(typ string, factory WorkerIDAssignerFactory) {
+	workerIDAssigners.register(typ, factory, factory == nil)
+}
+
+// NewKeyGenerator makes a generator of a registered type. The error is an
+// [*UnknownTypeError] for a type that is not registered, and a [*PropError]
+// for a property that is bad or that the type does not know.
+func NewKeyGenerator(typ string, props Props) (KeyGenerator, error) {
+	return make1(&keyGenerators, typ, props)
+}
+
+// NewWorkerIDAssigner makes an assigner of a registered type, with the errors
+// of [NewKeyGenerator].
+func NewWorkerIDAssigner(typ string, props Props) (WorkerIDAssigner, error) {
+	return make1(&workerIDAssigners, typ, props)
+}
+
+// KeyGeneratorTypes lists the registered types, in upper case, sorted.
+func KeyGeneratorTypes() []string { return keyGenerators.types() }
+
+// WorkerIDAssignerTypes lists the registered types, in upper case, sorted.
+func WorkerIDAssignerTypes() []string { return workerIDAssigners.types() }
+
+type registry[F any] struct {
+	kind      string
+	mu        sync.RWMutex
+	factories map[string]F
+}
+
+func (r *registry[F]) register(typ string, factory F, isNil bool) {
+	typ = strings.ToUpper(typ)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch _, dup := r.factories[typ]; {
+	case typ == "":
+		panic("shardkey: register " + r.kind + ": type is empty")
+	case isNil:
+		panic("shardkey: register " + r.kind + " " + typ + ": factory is nil")
+	case dup:
+		panic("shardkey: register called twice for " + r.kind + " " + typ)
+	}
+	if r.factories == nil {
+		r.factories = map[string]F{}
+	}
+	r.factories[typ] = factory
+}
+
+func (r *registry[F]) types() []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return slices.Sorted(maps.Keys(r.factories))
+}
+
+func (r *registry[F]) lookup(typ string) (F, error) {
+	r.mu.RLock()
+	factory, ok := r.factories[strings.ToUpper(typ)]
+	r.mu.RUnlock()
+	if !ok {
+		return factory, &UnknownTypeError{Kind: r.kind, Type: typ, Known: r.types()}
+	}
+	return factory, nil
+}
+
+// make1 makes one T of a registered type and then refuses properties that the
+// factory did not ask for.
+func make1[T any](r *registry[func(Props) (T, error)], typ string, props Props) (T, error) {
+	var zero T
+	factory, err := r.lookup(typ)
+	if err != nil {
+		return zero, err
+	}
+	made, err := factory(props)
+	if err == nil {
+		if err = props.unknown(); err == nil {
+			return made, nil
+		}
+		if c, ok := any(made).(interface{ Close() error }); ok {
+			_ = c.Close()
+		}
+	}
+	return zero, fmt.Errorf("%s %s: %w", r.kind, strings.ToUpper(typ), err)
+}
