@@ -1,0 +1,57 @@
+package testserver
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// process is a child process that is waited for from its start.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+	err  error         // how it ended; valid after done
+}
+
+// startProcess starts cmd in a process group of its own, so that the
+// terminal's ^C does not reach it before the tests have ended.
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	cmd.SysProcAttr = attributes()
+	started := make(chan error)
+	go func() {
+		// The kernel sends the parent-death signal when the thread that
+		// forked ends: hold on to that thread for the child's life.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	return p, <-started
+}
+
+// kill ends the process at once.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // fails only when it has ended
+	<-p.done
+}
+
+// terminate asks the process to end, and kills it when it has not within the
+// timeout.
+func (p *process) terminate(timeout time.Duration) error {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused one would not hear it
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(timeout):
+		p.kill()
+		return fmt.Errorf("did not end within %v of SIGTERM, and was killed", timeout)
+	}
+}

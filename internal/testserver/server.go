@@ -1,0 +1,219 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startTimeout = 90 * time.Second // on a loaded machine
+	stopTimeout  = 30 * time.Second
+	pollInterval = 20 * time.Millisecond
+)
+
+// A Server is a server process that one test may treat as it likes. It is ended
+// when the test is. Its methods may be called from any goroutine; what fails in
+// them fails the test.
+type Server struct {
+	recipe recipe
+	dir    string
+	port   int
+	args   []string
+	fast   bool          // gives durability away for speed
+	t      testing.TB    // nil in the run command
+	mu     sync.Mutex    // guards process
+	proc   *process      // nil while stopped
+	unlock func()        // lets go of dir
+	ready  time.Duration // what the last start took
+}
+
+// recipe is what differs between the kinds of servers.
+type recipe struct {
+	name    string
+	prepare func(s *Server) error                // makes the data directory, once
+	command func(s *Server) (*exec.Cmd, error)   // the server in the foreground
+	answers func(context.Context, *Server) error // nil once it serves
+}
+
+// Addr is the server's host:port; it stays the same over restarts.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// DSN is a MariaDB server's data source, without a database.
+func (s *Server) DSN() string { return "root@tcp(" + s.Addr() + ")/" }
+
+// Start starts a stopped server, with its data, on its port, and returns when it
+// answers. It does nothing to one that runs.
+func (s *Server) Start() {
+	s.helper()()
+	s.report(s.start())
+}
+
+// Stop ends the server in an orderly way and returns when it has ended.
+func (s *Server) Stop() {
+	s.helper()()
+	s.report(s.end(syscall.SIGTERM))
+}
+
+// Kill ends the server at once, as a power cut would (but for the disk's cache).
+func (s *Server) Kill() {
+	s.helper()()
+	s.report(s.end(syscall.SIGKILL))
+}
+
+// Pause stops the server from running, with its connections open.
+func (s *Server) Pause() {
+	s.helper()()
+	s.report(s.signal(syscall.SIGSTOP))
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() {
+	s.helper()()
+	s.report(s.signal(syscall.SIGCONT))
+}
+
+func (s *Server) helper() func() {
+	if s.t == nil {
+		return func() {}
+	}
+	return s.t.Helper
+}
+
+func (s *Server) report(err error) {
+	if err != nil && s.t != nil {
+		s.t.Helper()
+		s.t.Errorf("%s: %v", s.recipe.name, err)
+	}
+}
+
+// startServer makes a server and starts it. The directory and the process are
+// the caller's to close, unless there is an error.
+func startServer(t testing.TB, r recipe, fast bool, args []string) (*Server, error) {
+	dir, unlock, err := makeDir(r.name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{recipe: r, dir: dir, unlock: unlock, fast: fast, args: args, t: t}
+	if err = r.prepare(s); err != nil {
+		s.close()
+		return nil, err
+	}
+	// Somebody else may take the free port between our look and the server's.
+	for range 3 {
+		if s.port, err = freePort(); err != nil {
+			break
+		}
+		if err = s.start(); err == nil {
+			return s, nil
+		}
+	}
+	s.close()
+	return nil, err
+}
+
+// forTest starts a server that ends with the test.
+func forTest(t testing.TB, r recipe, args []string) *Server {
+	t.Helper()
+	s, err := startServer(t, r, false, args)
+	if notInstalled(err) {
+		missing(t, err)
+	}
+	if err != nil {
+		t.Fatalf("start %s: %v", r.name, err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+func (s *Server) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc != nil {
+		return nil
+	}
+	cmd, err := s.recipe.command(s)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the child has its own
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
+	began := time.Now()
+	p, err := startProcess(cmd)
+	if err != nil {
+		return err
+	}
+	if err := s.await(p); err != nil {
+		p.kill()
+		return fmt.Errorf("%w; its log ends with\n%s", err, tail(s.logFile(), 30))
+	}
+	s.proc, s.ready = p, time.Since(began)
+	return nil
+}
+
+// await returns when the server answers, or with the reason why it will not.
+func (s *Server) await(p *process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		err := s.recipe.answers(ctx, s)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended while it started: %v", s.recipe.name, p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not answer in %v: %w", s.recipe.name, startTimeout, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Server) end(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return nil
+	}
+	p := s.proc
+	s.proc = nil
+	if sig == syscall.SIGKILL {
+		p.kill()
+		return nil
+	}
+	return p.terminate(stopTimeout)
+}
+
+func (s *Server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		return fmt.Errorf("%v: the server is stopped", sig)
+	}
+	return s.proc.cmd.Process.Signal(sig)
+}
+
+// close ends the server and removes what it wrote.
+func (s *Server) close() {
+	_ = s.end(syscall.SIGKILL)
+	s.unlock()
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }

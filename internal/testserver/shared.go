@@ -1,0 +1,89 @@
+package testserver
+
+import (
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// The environment that names the shared servers.
+const (
+	envMariaDB   = "SHARDKEY_TEST_MYSQL_DSN"
+	envRedis     = "SHARDKEY_TEST_REDIS_ADDR"
+	envZooKeeper = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
+	envEtcd      = "SHARDKEY_TEST_ETCD_ADDR"
+
+	// envRequire turns skipped tests into failed ones.
+	envRequire = "SHARDKEY_TEST_REQUIRE"
+	// envTemplate names a fresh MariaDB data directory to copy, which is
+	// quicker than making one.
+	envTemplate = "SHARDKEY_TEST_MYSQL_TEMPLATE"
+)
+
+// MariaDB returns the shared server's DSN for go-sql-driver/mysql, without a
+// database: "root@tcp(127.0.0.1:3306)/". Its user may do everything.
+func MariaDB(t testing.TB) string { t.Helper(); return fromEnv(t, envMariaDB) }
+
+// Redis returns the shared server's host:port.
+func Redis(t testing.TB) string { t.Helper(); return fromEnv(t, envRedis) }
+
+// ZooKeeper returns the shared server's host:port.
+func ZooKeeper(t testing.TB) string { t.Helper(); return fromEnv(t, envZooKeeper) }
+
+// Etcd returns the shared server's host:port.
+func Etcd(t testing.TB) string { t.Helper(); return fromEnv(t, envEtcd) }
+
+// Database makes an empty database on the shared MariaDB and returns the DSN
+// that opens it. It is dropped when the test ends.
+func Database(t testing.TB) string {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(MariaDB(t))
+	if err != nil {
+		t.Fatalf("%s: %v", envMariaDB, err)
+	}
+	name := "shardkey_test_" + strings.ToLower(rand.Text())
+	execute(t, cfg, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, cfg, "DROP DATABASE "+name) })
+	own := cfg.Clone()
+	own.DBName = name
+	return own.FormatDSN()
+}
+
+// execute runs one statement on a connection of its own.
+func execute(t testing.TB, cfg *mysql.Config, statement string) {
+	t.Helper()
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func fromEnv(t testing.TB, name string) string {
+	t.Helper()
+	v := os.Getenv(name)
+	if v == "" {
+		missing(t, fmt.Errorf("%s is not set: set it to a server for tests, or let one be started:"+
+			" make test, or go run ./internal/testserver/run -- go test ./...", name))
+	}
+	return v
+}
+
+// missing skips the test that needs what is not there, or fails it when all
+// tests are required to run.
+func missing(t testing.TB, err error) {
+	t.Helper()
+	if os.Getenv(envRequire) == "1" {
+		t.Fatal(err)
+	}
+	t.Skip(err)
+}
