@@ -28,12 +28,11 @@ type Server struct {
 	dir    string
 	port   int
 	args   []string
-	fast   bool          // gives durability away for speed
-	t      testing.TB    // nil in the run command
-	mu     sync.Mutex    // guards process
-	proc   *process      // nil while stopped
-	unlock func()        // lets go of dir
-	ready  time.Duration // what the last start took
+	fast   bool       // gives durability away for speed
+	t      testing.TB // nil in the run command
+	mu     sync.Mutex // guards process
+	proc   *process   // nil while stopped
+	unlock func()     // lets go of dir
 }
 
 // recipe is what differs between the kinds of servers.
@@ -150,7 +149,6 @@ func (s *Server) start() error {
 	}
 	defer log.Close() // the child has its own
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	began := time.Now()
 	p, err := startProcess(cmd)
 	if err != nil {
 		return err
@@ -159,7 +157,7 @@ func (s *Server) start() error {
 		p.kill()
 		return fmt.Errorf("%w; its log ends with\n%s", err, tail(s.logFile(), 30))
 	}
-	s.proc, s.ready = p, time.Since(began)
+	s.proc = p
 	return nil
 }
 

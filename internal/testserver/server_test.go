@@ -1,0 +1,180 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+)
+
+func TestMariaDBKeepsDataOverKillAndStop(t *testing.T) {
+	s := StartMariaDB(t)
+	db := open(t, s.DSN())
+	mustExec(t, db, "CREATE DATABASE app")
+	mustExec(t, db, "CREATE TABLE app.t (id BIGINT PRIMARY KEY)")
+	mustExec(t, db, "INSERT INTO app.t VALUES (7)")
+	addr := s.Addr()
+	for name, end := range map[string]func(){"Kill": s.Kill, "Stop": s.Stop} {
+		end()
+		if err := db.Ping(); err == nil {
+			t.Errorf("after %s: Ping gave no error", name)
+		}
+		s.Start()
+		var id int
+		if err := db.QueryRow("SELECT id FROM app.t").Scan(&id); err != nil || id != 7 {
+			t.Errorf("after %s and Start\nhave: %d, %v\nwant: 7", name, id, err)
+		}
+	}
+	if s.Addr() != addr {
+		t.Errorf("address moved\nhave: %s\nwant: %s", s.Addr(), addr)
+	}
+}
+
+func TestMariaDBSpeaksTLS(t *testing.T) {
+	s := StartMariaDB(t)
+	db := open(t, s.DSN()+"?tls=skip-verify")
+	var name, cipher string
+	if err := db.QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
+		t.Errorf("have: cipher %q, %v\nwant: one", cipher, err)
+	}
+}
+
+func TestMariaDBTakesArguments(t *testing.T) {
+	s := StartMariaDB(t, "--auto-increment-increment=7")
+	var got int
+	if err := open(t, s.DSN()).QueryRow("SELECT @@auto_increment_increment").Scan(&got); err != nil || got != 7 {
+		t.Errorf("have: %d, %v\nwant: 7", got, err)
+	}
+}
+
+func TestPausedServerAnswersAfterResume(t *testing.T) {
+	s := StartRedis(t)
+	s.Pause()
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan error, 1)
+	go func() { answered <- redisAnswers(ctx, s) }()
+	s.Resume()
+	if err := <-answered; err != nil {
+		t.Errorf("after Resume: %v", err)
+	}
+	cancel()
+	s.Pause()
+	s.Kill() // ends a paused server as well
+	if err := redisAnswers(t.Context(), s); err == nil {
+		t.Error("after Kill: no error")
+	}
+}
+
+func TestRedisKeepsDataOverKill(t *testing.T) {
+	s := StartRedis(t)
+	if got := redisSay(t, s, "SET k 7\r\n"); got != "+OK\r\n" {
+		t.Fatalf("SET: %q", got)
+	}
+	s.Kill()
+	s.Start()
+	if got, want := redisSay(t, s, "GET k\r\n"), "$1\r\n7\r\n"; got != want {
+		t.Errorf("after Kill and Start\nhave: %q\nwant: %q", got, want)
+	}
+}
+
+func TestRedisSpeaksTLS(t *testing.T) {
+	c, err := Certify(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no",
+		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CAFile)
+	if err := redisAnswers(t.Context(), s); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestZooKeeperComesBack(t *testing.T) {
+	s := StartZooKeeper(t, "maxSessionTimeout=61000")
+	s.Kill()
+	s.Start()
+	conn, err := dial(t.Context(), s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.data()) {
+		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.data())
+	}
+}
+
+func TestEtcdComesBack(t *testing.T) {
+	s := StartEtcd(t)
+	s.Stop()
+	if err := etcdAnswers(t.Context(), s); err == nil {
+		t.Error("after Stop: no error")
+	}
+	s.Start()
+	resp, err := http.Get("http://" + s.Addr() + "/version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+}
+
+func TestStartTellsWhyAServerEnded(t *testing.T) {
+	s, err := startServer(t, redis, false, []string{"--no-such-option", "1"})
+	if err == nil {
+		s.close()
+		t.Fatal("no error")
+	}
+	if !strings.Contains(err.Error(), "no-such-option") {
+		t.Errorf("have: %v\nwant: the log's line about no-such-option", err)
+	}
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	var s *Server
+	t.Run("user", func(t *testing.T) { s = StartRedis(t) })
+	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s: %v", s.dir, err)
+	}
+	if err := redisAnswers(t.Context(), s); err == nil {
+		t.Error("the server still answers")
+	}
+}
+
+func open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustExec(t *testing.T, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+func redisSay(t *testing.T, s *Server, command string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := dial(ctx, s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	answer, err := ask(conn, command)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%q: %w", command, err))
+	}
+	return answer
+}

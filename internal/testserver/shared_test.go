@@ -1,0 +1,138 @@
+package testserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestDatabaseIsFreshAndDropped(t *testing.T) {
+	MariaDB(t)
+	var dsn string
+	t.Run("user", func(t *testing.T) {
+		dsn = Database(t)
+		if other := Database(t); other == dsn {
+			t.Errorf("two databases have one name: %s", dsn)
+		}
+		mustExec(t, open(t, dsn), "CREATE TABLE t (id INT)")
+	})
+	if err := open(t, dsn).Ping(); err == nil || !strings.Contains(err.Error(), "1049") {
+		t.Errorf("after the test\nhave: %v\nwant: error 1049, unknown database", err)
+	}
+}
+
+func TestSharedServersAnswer(t *testing.T) {
+	for name, addr := range map[string]func(testing.TB) string{"Redis": Redis, "ZooKeeper": ZooKeeper, "Etcd": Etcd} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := dial(t.Context(), addr(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.Close()
+		})
+	}
+}
+
+// recorder notes how a test would have ended.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skip(args ...any) {
+	r.skipped = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatal(args ...any) {
+	r.failed = fmt.Sprint(args...)
+	runtime.Goexit()
+}
+
+// record runs f as a test of its own.
+func record(f func(testing.TB)) *recorder {
+	r := &recorder{}
+	var wg sync.WaitGroup
+	wg.Go(func() { f(r) })
+	wg.Wait()
+	return r
+}
+
+func TestMissingServerSkipsOrFails(t *testing.T) {
+	t.Setenv(envRedis, "")
+	t.Setenv(envRequire, "")
+	r := record(func(t testing.TB) { Redis(t) })
+	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make test") || r.failed != "" {
+		t.Errorf("have: skipped %q, failed %q\nwant: skipped with the variable and the command", r.skipped, r.failed)
+	}
+	t.Setenv(envRequire, "1")
+	r = record(func(t testing.TB) { Redis(t) })
+	if r.skipped != "" || !strings.Contains(r.failed, envRedis) {
+		t.Errorf("have: skipped %q, failed %q\nwant: failed", r.skipped, r.failed)
+	}
+}
+
+func TestMissingProgramSaysWhatToInstall(t *testing.T) {
+	_, err := program("no-such-server", "some-package", envRedis)
+	if !notInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
+		t.Errorf("have: %v\nwant: apt-get install some-package", err)
+	}
+}
+
+// TestServerDiesWithItsOwner starts this test binary again, which starts a
+// server and dies of SIGKILL.
+func TestServerDiesWithItsOwner(t *testing.T) {
+	if os.Getenv("TESTSERVER_OWNER") == "1" {
+		s := StartRedis(t)
+		fmt.Println("server", s.Addr(), s.dir)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with its parent")
+	}
+	StartRedis(t) // skips when there is none
+	owner := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsOwner$", "-test.v")
+	owner.Env = append(os.Environ(), "TESTSERVER_OWNER=1")
+	out, _ := owner.CombinedOutput()
+	_, line, found := strings.Cut(string(out), "server ")
+	fields := strings.Fields(line)
+	if !found || len(fields) < 2 {
+		t.Fatalf("the owner said %q", out)
+	}
+	awaitSilence(t, fields[0])
+	removeAbandoned()
+	if _, err := os.Stat(fields[1]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", fields[1], err)
+	}
+}
+
+// awaitSilence polls until nobody listens: the kernel's signal comes at once,
+// the end soon after.
+func awaitSilence(t *testing.T, addr string) {
+	t.Helper()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for {
+		conn, err := dial(t.Context(), addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s still answers", addr)
+		}
+	}
+}
