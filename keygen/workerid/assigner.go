@@ -1,0 +1,173 @@
+package workerid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+var (
+	_ spi.WorkerIDAssigner = (*Assigner)(nil)
+	_ spi.Describer        = (*Assigner)(nil)
+	_ spi.HealthReporter   = (*Assigner)(nil)
+)
+
+// Assigner leases worker ids from a [Store]. Each lease renews itself in a
+// goroutine of its own until it is released, lost, or the assigner is closed.
+// Its methods may be called by many goroutines at once.
+type Assigner struct {
+	store  Store
+	config Config
+	rules  rules
+	holder string
+	manual bool // the simulation renews by hand
+
+	background context.Context // ends with Close
+	stop       context.CancelFunc
+	running    sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	leases   map[*Lease]struct{}
+	stats    stats
+	warnings []string // of the last look at the store
+}
+
+// NewAssigner makes an assigner of a store that was made for config's
+// namespace. It does no input or output. The store is the assigner's: Close
+// closes it. The error is a [*spi.PropError].
+func NewAssigner(store Store, config Config) (*Assigner, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	background, stop := context.WithCancel(context.Background())
+	return &Assigner{
+		store: store, config: config, rules: theRules, holder: holderName(),
+		background: background, stop: stop,
+		leases: map[*Lease]struct{}{},
+		stats:  stats{errors: map[string]int64{}},
+	}, nil
+}
+
+// holderName tells people who holds a worker id: host and process, no secrets.
+func holderName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	if len(host) > 150 {
+		host = host[:150]
+	}
+	return fmt.Sprintf("%s pid %d", host, os.Getpid())
+}
+
+// AcquireWorkerID leases a free worker id in 0..maxWorkerID. The error is a
+// [*NoWorkerIDError], a [*StoreError], a [*ClockError] or spi.ErrClosed.
+func (a *Assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+	lease, err := a.acquire(ctx, maxWorkerID)
+	if err != nil {
+		a.failed(err)
+		return nil, err
+	}
+	return lease, nil
+}
+
+func (a *Assigner) acquire(ctx context.Context, maxWorkerID int64) (*Lease, error) {
+	if a.background.Err() != nil {
+		return nil, fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
+	}
+	l := newLease(a)
+	found, err := a.take(ctx, l, maxWorkerID)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, a.noWorkerID(ctx, maxWorkerID)
+	}
+	return l, a.start(l)
+}
+
+// start lets a taken lease renew itself, unless the assigner was closed while
+// it was taken.
+func (a *Assigner) start(l *Lease) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
+	}
+	a.leases[l] = struct{}{}
+	a.stats.acquired++
+	a.stats.acquireBy = nil
+	if !a.manual {
+		a.running.Go(func() { l.renewForever(a.background) })
+	}
+	return nil
+}
+
+// Close gives all leases back and ends the background work and the store's
+// connections. It waits for the store as long as one operation may take, no
+// longer. It is idempotent.
+func (a *Assigner) Close() error {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closed = true
+	var held []*Lease
+	for l := range a.leases {
+		held = append(held, l)
+	}
+	a.mu.Unlock()
+
+	a.stop()
+	a.running.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), a.opTimeout())
+	defer cancel()
+	var errs []error
+	for _, l := range held {
+		errs = append(errs, l.Release(ctx, lastUsedUnknown))
+	}
+	return errors.Join(append(errs, a.store.Close())...)
+}
+
+// forget drops a lease that has ended.
+func (a *Assigner) forget(l *Lease) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.leases, l)
+}
+
+// Describe names the store, the namespace, the intervals and the worker ids
+// held.
+func (a *Assigner) Describe() string {
+	ids := "none held"
+	if held := a.held(); len(held) > 0 {
+		ids = fmt.Sprintf("holds %v", held)
+	}
+	return fmt.Sprintf("%s namespace=%s lease=%v renew=%v: %s",
+		a.store.Describe(), a.config.Namespace, a.config.Lease, a.config.Renew, ids)
+}
+
+// opTimeout bounds one operation of the store, for a store may accept and never
+// answer.
+func (a *Assigner) opTimeout() time.Duration {
+	return max(a.config.Renew, 2*time.Second)
+}
+
+// now is the clock's time in milliseconds since the Unix epoch.
+func (a *Assigner) now() int64 { return a.config.Clock.Now().UnixMilli() }
+
+// storeError names the store and what was asked of it in an error of the store.
+func (a *Assigner) storeError(op string, err error) error {
+	if err == nil || errors.Is(err, spi.ErrStore) {
+		return err
+	}
+	return &StoreError{Store: a.store.Describe(), Op: op, Err: err}
+}

@@ -1,0 +1,72 @@
+// Package workerid grants the worker ids of snowflake-like generators so that
+// no two ids can ever be equal, whatever the machines' clocks do.
+//
+// # Leases by time interval
+//
+// Two generators with one worker id repeat each other when they make ids of the
+// same time. The usual guards (heartbeats, ephemeral nodes, a time reported
+// each few seconds) all believe a clock: a process that was paused, or whose
+// clock stepped back, does not know that its worker id has a new owner. Here a
+// store keeps one [Record] for each worker id, {owner, reserved_until}, and
+// reserved_until is in id time: the time that is written into ids.
+//
+//   - A holder reserves time ahead of its use (10 s, moved on each 3 s) and
+//     makes no id whose time is at or past its limit.
+//   - Its successor makes no id whose time is below the stored reserved_until.
+//
+// # Why no id repeats
+//
+// Let the intervals of one worker id be [floor, limit) of each lease. It is
+// enough that intervals of different leases never overlap. The rules (rules.go,
+// each a function of a few lines) and the argument:
+//
+//  1. A record changes only by an atomic compare-and-set on the very record that
+//     was read. Each write has a fresh random owner token, so no record ever
+//     comes back, and a write that is delayed until after another one fails.
+//  2. Hence the records of a worker id form one chain r1 → r2 → …, and each link
+//     was made by a lease that held the one before (a renewal) or by a new lease
+//     (a takeover).
+//  3. reserved_until never falls along the chain (rule raise).
+//  4. A lease raises its limit to u only when it knows that its own record with
+//     reserved_until = u entered the chain: after a confirmed write, or when it
+//     reads back a token that it alone wrote (rule confirmed). After a lost
+//     answer the limit stays, and the record is read again.
+//     So at every moment limit ≤ reserved_until of the lease's own last link.
+//  5. A takeover writes on top of the record that it read, and starts at its
+//     reserved_until or above (rule floor). By 3 and 4 that is at or past the
+//     limit that any lease before it can have or get: their later writes fail
+//     by 1, and what they find out later about earlier writes is below it.
+//  6. So floor(successor) ≥ limit(predecessor): the intervals are disjoint. No
+//     step speaks of a clock. Clocks only decide when a record looks free.
+//
+// Giving back: an owner that has stopped for good writes free_from, the first
+// millisecond that it did not use, and its successor starts there instead of at
+// reserved_until, which stays where it is. The owner's limit is gone before that
+// write is sent, its successor's floor is past its last id, and by 1 none of its
+// earlier writes can be applied after it.
+//
+// # What it rests on, and what it cannot do
+//
+// The store must not forget a write that it confirmed: a Redis without
+// appendfsync always, an asynchronous replica made primary, a restored backup
+// hand out intervals again. Generators must be told apart by worker id only
+// within one namespace and one layout and epoch.
+//
+// A virtual machine that is cloned or resumed from a snapshot runs one lease
+// twice; both copies may use what the lease had reserved when the snapshot was
+// taken, and no scheme without a look at the store for each id can exclude that. What
+// is certain: the repeated ids lie in the worker id's interval that was reserved
+// then, at most one lease long and only what is left of it. At the first write
+// of one copy the other one's fail, for each write has a new token; it finds
+// out at its next renewal, drops its limit and takes another worker id. So
+// repeats end after at most one renew interval, and a shorter lease bounds them
+// further. A copy that wakes with the right time past its limit repeats
+// nothing. (Two copies whose random numbers are the same as well cannot be told
+// apart by this; kernels reseed when they see a VM generation id.)
+//
+// # Assigners
+//
+// FILE, SQL (here), REDIS, ETCD and ZOOKEEPER (in their own packages) are this
+// mechanism over a [Store]. STATIC, IP and HOSTNAME give a worker id without a
+// lease: nothing is checked, and whoever configures them answers for it.
+package workerid

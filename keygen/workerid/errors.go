@@ -1,0 +1,120 @@
+package workerid
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// NoWorkerIDError says that every worker id is taken, and by whom. It is
+// [spi.ErrNoWorkerID].
+type NoWorkerIDError struct {
+	Store       string // the store's description
+	MaxWorkerID int64
+	// Taken are the worker ids in 0..MaxWorkerID that could not be had.
+	Taken []Entry
+	// Soonest is when the first of them is free, by their records; zero when
+	// that cannot be told.
+	Soonest time.Time
+}
+
+// shownHolders bounds the holders that an error message names.
+const shownHolders = 5
+
+func (e *NoWorkerIDError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: all of 0..%d are taken in %s", spi.ErrNoWorkerID, e.MaxWorkerID, e.Store)
+	for i, t := range e.Taken {
+		if i == shownHolders {
+			fmt.Fprintf(&b, "; and %d more", len(e.Taken)-i)
+			break
+		}
+		if t.Err != nil {
+			fmt.Fprintf(&b, "; %d: %v", t.WorkerID, t.Err)
+		} else {
+			fmt.Fprintf(&b, "; %d: %v", t.WorkerID, t.Record)
+		}
+	}
+	if !e.Soonest.IsZero() {
+		fmt.Fprintf(&b, "; the next is free at %s", e.Soonest.UTC().Format(time.RFC3339))
+	}
+	b.WriteString(": stop a holder, wait for its reservation to end, or use another namespace for another family of tables")
+	return b.String()
+}
+
+func (e *NoWorkerIDError) Unwrap() error { return spi.ErrNoWorkerID }
+
+// LeaseLostError says that a worker id is another owner's now. It is
+// [spi.ErrLeaseLost].
+type LeaseLostError struct {
+	WorkerID int64
+	Found    Record // what the store holds; zero when it holds none
+	Err      error  // why the record is not understood, when it is not
+}
+
+func (e *LeaseLostError) Error() string {
+	switch {
+	case e.Err != nil:
+		return fmt.Sprintf("%v: worker id %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Err)
+	case e.Found.IsZero():
+		return fmt.Sprintf("%v: worker id %d: its record was removed from the store", spi.ErrLeaseLost, e.WorkerID)
+	}
+	return fmt.Sprintf("%v: worker id %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Found)
+}
+
+func (e *LeaseLostError) Unwrap() []error {
+	if e.Err != nil {
+		return []error{spi.ErrLeaseLost, e.Err}
+	}
+	return []error{spi.ErrLeaseLost}
+}
+
+// ForeignRecordError says that the place of a worker id's record holds
+// something else. It is never overwritten. It is [spi.ErrStore].
+type ForeignRecordError struct {
+	WorkerID int64
+	Value    string // what stands there; messages show its beginning
+	Err      error  // what is wrong with it
+}
+
+func (e *ForeignRecordError) Error() string {
+	shown := e.Value
+	if len(shown) > 60 {
+		shown = shown[:60] + "…"
+	}
+	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v): %q; it is left alone: remove it, or use another namespace",
+		spi.ErrStore, e.WorkerID, e.Err, shown)
+}
+
+func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
+
+// ClockError says that this machine's clock is so far off that nothing it says
+// is written to the store. It is [spi.ErrStore].
+type ClockError struct {
+	Clock time.Time // what this machine's clock says
+	Other time.Time // what it was compared with
+	What  string    // whose time Other is
+}
+
+func (e *ClockError) Error() string {
+	return fmt.Sprintf("%v: this machine's clock says %s but %s %s: set the clock; nothing was reserved",
+		spi.ErrStore, e.Clock.UTC().Format(time.RFC3339), e.What, e.Other.UTC().Format(time.RFC3339))
+}
+
+func (e *ClockError) Unwrap() error { return spi.ErrStore }
+
+// StoreError says that the store could not be asked. It is [spi.ErrStore], and
+// the store's own error is in its chain.
+type StoreError struct {
+	Store string // the store's description
+	Op    string // what was asked for, as "list worker ids"
+	Err   error
+}
+
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("%v: %s: %s: %v", spi.ErrStore, e.Store, e.Op, e.Err)
+}
+
+func (e *StoreError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }

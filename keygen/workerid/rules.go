@@ -1,0 +1,68 @@
+package workerid
+
+import "time"
+
+// rules are the few decisions that the uniqueness of ids rests on, in one
+// place. The simulation takes them out one at a time and must find the repeat.
+type rules struct {
+	// floor is the first id time of a lease that takes over from prev.
+	floor func(prev Record, now int64) int64
+	// raise is the reserved_until that follows prev's.
+	raise func(prev Record, want int64) int64
+	// confirmed tells whether an attempt to write is known to stand in the
+	// store: swapped and err are CompareAndSet's.
+	confirmed func(swapped bool, err error) bool
+	// mine tells whether the record that stands in the store was written by
+	// this lease: it is the last confirmed one, or one of the attempts whose
+	// outcome was not known.
+	mine func(found, confirmed Record, attempts []string) bool
+	// freeFrom is the first id time that a lease leaves to its successor.
+	freeFrom func(floor, limit, lastUsed int64) int64
+	// free tells whether a record looks free to a new owner. It is the one
+	// place where a clock is asked, and uniqueness does not need it.
+	free func(r Record, now int64) bool
+}
+
+var theRules = rules{
+	floor: func(prev Record, now int64) int64 {
+		if prev.IsZero() {
+			return now // no lease came before; the clock may as well be believed
+		}
+		return prev.start()
+	},
+	raise: func(prev Record, want int64) int64 {
+		return max(prev.ReservedUntil, want)
+	},
+	confirmed: func(swapped bool, err error) bool {
+		return swapped && err == nil
+	},
+	mine: func(found, confirmed Record, attempts []string) bool {
+		if found.Same(confirmed) {
+			return true
+		}
+		for _, token := range attempts {
+			if found.Owner == token {
+				return true
+			}
+		}
+		return false
+	},
+	freeFrom: func(floor, limit, lastUsed int64) int64 {
+		if lastUsed < 0 { // not known: as if all were used
+			return limit
+		}
+		return max(floor, lastUsed+1)
+	},
+	free: func(r Record, now int64) bool {
+		return r.IsZero() || r.FreeFrom > 0 || r.ReservedUntil <= now
+	},
+}
+
+// horizon is how far apart two honest clocks can be. A worker id that starts
+// further ahead than that is not taken, for its ids would carry that time; a
+// lease is not moved on by more than that at once without a second opinion.
+const horizon = 24 * time.Hour
+
+// longestPause is how long a namespace may have been unused. A clock that is
+// further ahead of everything in the store is wrong.
+const longestPause = 10 * 365 * 24 * time.Hour

@@ -1,0 +1,14 @@
+package workeridtest_test
+
+import (
+	"testing"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+)
+
+func TestMemory(t *testing.T) {
+	workeridtest.TestStore(t, func(testing.TB) func() workerid.Store {
+		return new(workeridtest.Memory).Open
+	})
+}
