@@ -1,0 +1,84 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrUnsupportedStatement is in the chain of the error for an INSERT or
+// REPLACE into a ruled table that cannot be filled. Such a statement is never
+// sent to the server.
+var ErrUnsupportedStatement = errors.New("shardkey: statement cannot be filled")
+
+// StatementError says what cannot be filled, why and where.
+type StatementError struct {
+	Table  string // the table as the statement names it
+	Reason string // why, and what to write instead
+	Offset int    // position in the text, in bytes from 0
+	Line   int    // the same, in lines from 1
+	Column int    // and bytes in the line from 1
+	Near   string // the text there, with '…' in place of literals
+}
+
+func (e *StatementError) Error() string {
+	msg := fmt.Sprintf("%v: %s, at line %d column %d", ErrUnsupportedStatement, e.Reason, e.Line, e.Column)
+	if e.Table != "" {
+		msg = fmt.Sprintf("%v: table %s: %s, at line %d column %d", ErrUnsupportedStatement, e.Table, e.Reason, e.Line, e.Column)
+	}
+	if e.Near != "" {
+		msg += " near " + e.Near
+	}
+	return msg
+}
+
+func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
+
+func newStatementError(text string, mode Mode, offset int, table, reason string) *StatementError {
+	offset = min(offset, len(text))
+	before := text[:offset]
+	return &StatementError{
+		Table:  table,
+		Reason: reason,
+		Offset: offset,
+		Line:   1 + strings.Count(before, "\n"),
+		Column: offset - strings.LastIndexByte(before, '\n'),
+		Near:   excerpt(text[offset:], mode),
+	}
+}
+
+// excerpt is the first few tokens of a text without its literals: errors end
+// in logs, and literals are other people's data.
+func excerpt(text string, mode Mode) string {
+	const tokens = 8
+	lx := lexer{text: text, mode: mode, execute: true}
+	var b strings.Builder
+	for range tokens {
+		t := lx.next()
+		switch t.kind {
+		case tokenEOF:
+			return quoteExcerpt(b.String())
+		case tokenBad:
+			return quoteExcerpt(b.String() + "…")
+		}
+		if b.Len() > 0 && t.start > 0 && isBlank(text[t.start-1]) {
+			b.WriteByte(' ')
+		}
+		switch t.kind {
+		case tokenString:
+			b.WriteString("'…'")
+		case tokenNumber:
+			b.WriteString("…")
+		default:
+			b.WriteString(text[t.start:t.end])
+		}
+	}
+	return quoteExcerpt(b.String() + " …")
+}
+
+func quoteExcerpt(s string) string {
+	if s == "" {
+		return "the end of the text"
+	}
+	return "«" + s + "»"
+}

@@ -1,0 +1,245 @@
+package rewrite
+
+import (
+	"sync"
+)
+
+// Kind is the kind of keys that a generator makes.
+type Kind uint8
+
+const (
+	// UnknownKind: not known before the first key is made.
+	UnknownKind Kind = iota
+	// Integer keys: NULL, DEFAULT and 0 ask for one.
+	Integer
+	// Text keys, strings or bytes: NULL, DEFAULT and '' ask for one.
+	Text
+)
+
+// Table is what a plan must know of a ruled table.
+type Table struct {
+	// KeyColumn is the generate-key column.
+	KeyColumn string
+	// Kind of the table's keys.
+	Kind Kind
+	// KeepExplicit leaves given NULL, DEFAULT, 0 and '' alone: only an absent
+	// key column is filled.
+	KeepExplicit bool
+	// Columns are the table's columns in order, without invisible ones. Only
+	// statements without a column list need them; nil when not known.
+	Columns []string
+	// Rule is the caller's own; plans carry it along.
+	Rule any
+}
+
+// Options say how a text is read and written.
+type Options struct {
+	Mode Mode
+	// InText: the server reports LAST_INSERT_ID(expr) in an INSERT's values
+	// as the statement's insert id. The first key is then written so.
+	InText bool
+	// Tables finds a ruled table by its name, schema empty when the name is
+	// not qualified; nil means that no rule covers it.
+	Tables func(schema, name string) *Table
+}
+
+// Plan is a text understood: what is filled, and where. It is immutable and
+// may be used by many goroutines.
+type Plan struct {
+	// Inserts are the INSERTs and REPLACEs into ruled tables, in the order of
+	// the text. When there are none the text passes through.
+	Inserts []Insert
+	// Statements counts the statements of the text, empty ones apart.
+	Statements int
+	// Consulted are the sql_mode bits on which this plan depends. A session
+	// that differs in one of them needs a plan of its own.
+	Consulted Mode
+	// Missing is the first insert that needs what Table did not tell: Columns
+	// or Kind. The plan cannot be used; parse again with it.
+	Missing *Insert
+
+	text   string
+	params int // placeholders in the text
+
+	bindOnce sync.Once
+	bind     string
+}
+
+// Insert is one INSERT or REPLACE into a ruled table.
+type Insert struct {
+	Schema, Name string // the table as the text names it, without quotes
+	Table        *Table
+	Replace      bool
+	Ignore       bool
+	OnDuplicate  bool
+	Returning    bool
+	// Source is set for INSERT … SELECT, TABLE and WITH.
+	Source *Source
+	// MentionsLastID: the statement itself reads LAST_INSERT_ID().
+	MentionsLastID bool
+	// Statement is the insert's place among the text's statements, from 0.
+	Statement int
+	// InText: the first generated key is written as LAST_INSERT_ID(key).
+	InText bool
+	// Guarded: the statement saves the session's last insert id in [SavedID]
+	// and reports an existing row's key as the statement's insert id.
+	Guarded bool
+	// Refused: the server will refuse the statement (a row has the wrong
+	// number of values). It passes through as it is, for the server's words.
+	Refused bool
+
+	start, end  int
+	slots       slots
+	headAt      int    // where headText goes, −1 for nowhere
+	headText    string // the addition to the column list
+	keyPrefix   string // what stands before a key that is added to a row
+	aliasAt     int    // where the row alias' column list takes one more, −1
+	duplicateAt int    // the end of ON DUPLICATE KEY UPDATE's assignments
+	inTextSlot  int    // the row whose key is written as LAST_INSERT_ID(key)
+}
+
+// Source is the query of an INSERT … SELECT.
+type Source struct {
+	// Columns are the target's columns, as listed or as the table has them.
+	Columns []string
+	// KeyIndex is the key column's place in Columns, −1 when it is absent.
+	KeyIndex int
+	// Head is the text up to the table's name and partitions; Query the
+	// query; Tail what follows it (ON DUPLICATE KEY UPDATE, RETURNING).
+	Head, Query, Tail string
+	// HeadParams … count the placeholders in each part.
+	QueryParams, TailParams int
+}
+
+// SavedID is the user variable that keeps LAST_INSERT_ID() of before a guarded
+// statement.
+const SavedID = "@shardkey_last_insert_id"
+
+// SlotKind says what becomes of the key of one row.
+type SlotKind uint8
+
+const (
+	// Fill: a key is generated.
+	Fill SlotKind = iota
+	// Param: the argument decides: nil, zero or "" asks for a key.
+	Param
+	// Kept: the text gives the key.
+	Kept
+	// Unknown: an expression gives the key; what it is only the server knows.
+	Unknown
+)
+
+// Rows is the number of rows that the statement gives; 0 for a Source.
+func (in *Insert) Rows() int { return len(in.slots.at) }
+
+// Slot tells what becomes of row i's key and, for a Param, which argument
+// decides, from 0.
+func (in *Insert) Slot(i int) (kind SlotKind, param int) {
+	return in.slots.kind(i), in.slots.params(i)
+}
+
+// AllFilled tells whether every row's key is generated.
+func (in *Insert) AllFilled() bool { return in.slots.kinds == nil }
+
+// Params counts the placeholders of the user's text.
+func (p *Plan) Params() int { return p.params }
+
+// Fills counts the keys that the text itself asks for, Param rows apart: so
+// many placeholders the bind text has more than the user's.
+func (p *Plan) Fills() int {
+	n := 0
+	for i := range p.Inserts {
+		n += p.Inserts[i].fills()
+	}
+	return n
+}
+
+func (in *Insert) fills() int {
+	if in.slots.kinds == nil {
+		return in.Rows()
+	}
+	n := 0
+	for _, k := range in.slots.kinds {
+		if k == Fill {
+			n++
+		}
+	}
+	return n
+}
+
+// Size estimates the bytes that the plan occupies besides its text.
+func (p *Plan) Size() int {
+	n := 200 + len(p.bind)
+	for i := range p.Inserts {
+		s := &p.Inserts[i].slots
+		n += 300 + 4*len(s.at) + 4*len(s.ends) + len(s.kinds) + 4*len(s.before)
+	}
+	return n
+}
+
+// slots are the places of a statement's keys, one a row. Texts can have
+// millions of rows: what is the same for all of them is not stored.
+type slots struct {
+	at     []uint32   // where the key goes
+	ends   []uint32   // the end of the text that it replaces; nil: none
+	kinds  []SlotKind // nil: all Fill
+	before []uint32   // the user's placeholders before at; nil: none
+}
+
+func (s *slots) kind(i int) SlotKind {
+	if s.kinds == nil {
+		return Fill
+	}
+	return s.kinds[i]
+}
+
+func (s *slots) params(i int) int {
+	if s.before == nil {
+		return 0
+	}
+	return int(s.before[i])
+}
+
+func (s *slots) end(i int) int {
+	if s.ends == nil {
+		return int(s.at[i])
+	}
+	return int(s.ends[i])
+}
+
+// add appends a slot, and widens the columns that it is the first to need.
+func (s *slots) add(at, end int, kind SlotKind, before int) {
+	n := len(s.at)
+	s.at = append(s.at, uint32(at))
+	if s.ends == nil && end != at {
+		s.ends = append(make([]uint32, 0, cap(s.at)), s.at[:n]...)
+	}
+	if s.ends != nil {
+		s.ends = append(s.ends, uint32(end))
+	}
+	if s.kinds == nil && kind != Fill {
+		s.kinds = make([]SlotKind, n, cap(s.at))
+	}
+	if s.kinds != nil {
+		s.kinds = append(s.kinds, kind)
+	}
+	if s.before == nil && before != 0 {
+		s.before = make([]uint32, n, cap(s.at))
+	}
+	if s.before != nil {
+		s.before = append(s.before, uint32(before))
+	}
+}
+
+// equal tells whether two readings of a text fill the same places.
+func (s *slots) equal(o *slots) bool {
+	if len(s.at) != len(o.at) {
+		return false
+	}
+	for i := range s.at {
+		if s.at[i] != o.at[i] || s.end(i) != o.end(i) || s.kind(i) != o.kind(i) || s.params(i) != o.params(i) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+package rewrite
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// QuoteIdentifier quotes a name with backquotes, which every sql_mode takes.
+func QuoteIdentifier(name string) string {
+	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}
+
+// QuoteTable quotes a table's name, schema first when there is one.
+func QuoteTable(schema, name string) string {
+	if schema == "" {
+		return QuoteIdentifier(name)
+	}
+	return QuoteIdentifier(schema) + "." + QuoteIdentifier(name)
+}
+
+func unquoteIdentifier(s string) string {
+	quote := s[:1]
+	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
+}
+
+// unquoteString gives the contents of a string literal (MySQL manual, "String
+// Literals").
+func unquoteString(s string, mode Mode) string {
+	quote, body := s[0], s[1:len(s)-1]
+	if strings.IndexByte(body, quote) < 0 && strings.IndexByte(body, '\\') < 0 {
+		return body
+	}
+	var b strings.Builder
+	for i := 0; i < len(body); i++ {
+		c := body[i]
+		switch {
+		case c == quote:
+			i++ // doubled
+		case c == '\\' && mode&NoBackslashEscapes == 0 && i+1 < len(body):
+			i++
+			switch body[i] {
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			case 'b':
+				c = '\b'
+			case '0':
+				c = 0
+			case 'Z':
+				c = 0x1a
+			default:
+				c = body[i]
+			}
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// AppendLiteral appends a key as a literal that means the same in every
+// sql_mode, and tells whether its type has one: int64, uint64, string, []byte.
+func AppendLiteral(dst []byte, key any) ([]byte, bool) {
+	switch key := key.(type) {
+	case int64:
+		return strconv.AppendInt(dst, key, 10), true
+	case uint64:
+		return strconv.AppendUint(dst, key, 10), true
+	case string:
+		if isPlain(key) {
+			dst = append(dst, '\'')
+			dst = append(dst, key...)
+			return append(dst, '\''), true
+		}
+		dst = append(dst, "_utf8mb4 X'"...)
+		dst = hex.AppendEncode(dst, []byte(key))
+		return append(dst, '\''), true
+	case []byte:
+		dst = append(dst, "X'"...)
+		dst = hex.AppendEncode(dst, key)
+		return append(dst, '\''), true
+	}
+	return dst, false
+}
+
+// isPlain tells whether a string needs no escape in any mode or charset.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' || c == '"' {
+			return false
+		}
+	}
+	return true
+}

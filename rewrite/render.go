@@ -1,0 +1,161 @@
+package rewrite
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Keys are the generated keys of one statement, in the order of their rows:
+// Ints where the generator makes int64, else Values.
+type Keys struct {
+	Ints   []int64
+	Values []any
+}
+
+// Len is the number of keys.
+func (k *Keys) Len() int { return len(k.Ints) + len(k.Values) }
+
+// At returns key i.
+func (k *Keys) At(i int) any {
+	if k.Ints != nil {
+		return k.Ints[i]
+	}
+	return k.Values[i]
+}
+
+// HaveLiterals tells whether all keys can be written into a text.
+func (k *Keys) HaveLiterals() bool {
+	for _, v := range k.Values {
+		switch v.(type) {
+		case int64, uint64, string, []byte:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (k *Keys) appendLiteral(dst []byte, i int) []byte {
+	if k.Ints != nil {
+		return strconv.AppendInt(dst, k.Ints[i], 10)
+	}
+	dst, _ = AppendLiteral(dst, k.Values[i])
+	return dst
+}
+
+// BindText is the text in which each key that the text asks for is a
+// placeholder. It is a function of the text alone, so that the server's
+// prepared statements stay as many as the program's.
+func (p *Plan) BindText() string {
+	p.bindOnce.Do(func() {
+		p.bind = p.render(nil, 1)
+	})
+	return p.bind
+}
+
+// LiteralText is the text with the keys written into it; keys[i] are those of
+// the Fill rows of Inserts[i].
+func (p *Plan) LiteralText(keys []Keys) string {
+	longest := 0
+	for i := range keys {
+		if keys[i].Ints == nil && keys[i].Len() > 0 {
+			longest = max(longest, len(keys[i].appendLiteral(nil, 0)))
+		} else {
+			longest = max(longest, 20)
+		}
+	}
+	return p.render(keys, longest)
+}
+
+// render writes the text with its additions. Without keys, placeholders stand
+// in their place.
+func (p *Plan) render(keys []Keys, longest int) string {
+	size := len(p.text)
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		size += in.Rows()*(len(in.keyPrefix)+longest) + 256
+	}
+	w := writer{text: p.text}
+	w.out.Grow(size)
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		if in.Refused || in.Source != nil {
+			continue
+		}
+		if keys != nil {
+			w.insert(in, &keys[i])
+		} else {
+			w.insert(in, nil)
+		}
+	}
+	w.upTo(len(p.text))
+	return w.out.String()
+}
+
+// writer copies the text and puts the additions in.
+type writer struct {
+	text    string
+	out     strings.Builder
+	pos     int
+	scratch [64]byte
+}
+
+func (w *writer) upTo(end int) {
+	w.out.WriteString(w.text[w.pos:end])
+	w.pos = end
+}
+
+func (w *writer) add(s string) { w.out.WriteString(s) }
+
+func (w *writer) insert(in *Insert, keys *Keys) {
+	if in.headAt >= 0 && in.headText != "" {
+		w.upTo(in.headAt)
+		w.add(in.headText)
+	}
+	next := 0 // the next generated key
+	for i := range in.slots.at {
+		kind := in.slots.kind(i)
+		guard := in.Guarded && i == 0
+		if kind != Fill {
+			if guard {
+				w.upTo(int(in.slots.at[i]))
+				w.add(guardOpening)
+				w.upTo(in.slots.end(i))
+				w.add(")")
+			}
+			continue
+		}
+		w.upTo(int(in.slots.at[i]))
+		w.pos = in.slots.end(i)
+		w.add(in.keyPrefix)
+		inText := in.InText && i == in.inTextSlot
+		switch {
+		case guard:
+			w.add(guardOpening)
+		case inText:
+			w.add("LAST_INSERT_ID(")
+		}
+		if keys != nil {
+			w.out.Write(keys.appendLiteral(w.scratch[:0], next))
+			next++
+		} else {
+			w.add("?")
+		}
+		if guard || inText {
+			w.add(")")
+		}
+	}
+	if in.aliasAt >= 0 {
+		w.upTo(in.aliasAt)
+		w.add(", `shardkey_key`")
+	}
+	if in.Guarded {
+		w.upTo(in.duplicateAt)
+		column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
+		w.add(", " + column + " = LAST_INSERT_ID(" + column + ")")
+	}
+}
+
+// guardOpening begins a key's value that first saves the session's last insert
+// id; LAST_INSERT_ID() is never NULL, so that the value is the key.
+const guardOpening = "IF((" + SavedID + " := LAST_INSERT_ID()) IS NULL, 0, "

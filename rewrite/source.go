@@ -1,0 +1,59 @@
+package rewrite
+
+// source reads the query of an INSERT … SELECT, TABLE or WITH, whose first
+// token is t.
+func (p *parser) source(in *Insert, cols columns, t token) error {
+	list := cols.list
+	if !cols.listed {
+		if list = in.Table.Columns; list == nil {
+			return p.missing(in)
+		}
+	}
+	head := p.text[in.start:cols.headEnd]
+	before := p.params
+	p.rewind(t)
+	end, queryEnd := p.query()
+	after := p.params
+	tail := p.prev
+	p.rewind(tail)
+	if err := p.tail(in); err != nil {
+		return err
+	}
+	in.Source = &Source{
+		Columns:     list,
+		KeyIndex:    in.keyIndex(list),
+		Head:        head,
+		Query:       p.text[t.start:queryEnd],
+		Tail:        p.text[end:p.prev.start],
+		QueryParams: after - before,
+		TailParams:  p.params - after,
+	}
+	return nil
+}
+
+// query moves to the token behind a query: the statement's end, ON DUPLICATE
+// or RETURNING outside of brackets. It returns the place of that token and the
+// end of the query.
+func (p *parser) query() (next, end int) {
+	depth := 0
+	for {
+		before := p.prev
+		t := p.next()
+		word := p.word(t)
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad, depth == 0 && p.isPunct(t, ';'),
+			depth == 0 && fold(word, "ON") && fold(p.word(p.peek()), "DUPLICATE"),
+			depth == 0 && fold(word, "RETURNING") && !p.isNamePosition(before):
+			return t.start, end
+		case t.kind == tokenParam:
+			p.params++
+		case p.isPunct(t, '('):
+			depth++
+		case p.isPunct(t, ')'):
+			depth--
+		case t.kind == tokenWord:
+			p.noteWord(t)
+		}
+		end = t.end
+	}
+}
