@@ -72,8 +72,8 @@ func fromEnv(t testing.TB, name string) string {
 	t.Helper()
 	v := os.Getenv(name)
 	if v == "" {
-		missing(t, fmt.Errorf("%s is not set: set it to a server for tests, or let one be started:"+
-			" make test, or go run ./internal/testserver/run -- go test ./...", name))
+		missing(t, fmt.Errorf("%s is not set: make test starts a server (so does"+
+			" go run ./internal/testserver/run -- go test), or set it to one that tests may use", name))
 	}
 	return v
 }

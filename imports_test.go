@@ -1,0 +1,141 @@
+package shardkey_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/shardkey/shardkey"
+
+// mayImport is the picture in doc.go: what each package may import of ours. A
+// directory stands for all that is below it.
+var mayImport = map[string][]string{
+	"":                    {},
+	"spi":                 {},
+	"keygen":              {"spi", "keygen"},
+	"rule":                {"spi"},
+	"rewrite":             {},
+	"driver":              {"rewrite", "rule", "spi", "keygen"},
+	"gormshardkey":        {"driver", "rule"},
+	"cmd":                 {"driver", "gormshardkey", "keygen", "rewrite", "rule", "spi"},
+	"internal/testserver": {"internal/testserver"},
+	"internal/soak":       {"internal", "driver", "keygen", "rule", "spi"},
+}
+
+// mustNotReach is what a program must not get into its build by importing one
+// of our packages: a server's client comes with the package that speaks to that
+// server, and the SQL parser is only an oracle for tests.
+var mustNotReach = map[string][]string{
+	"":        {"github.com/pingcap/"},
+	"spi":     {"github.com/", "go.yaml.in/", "golang.org/x/"},
+	"rewrite": {"database/sql", "github.com/go-sql-driver/", "go.yaml.in/"},
+	"driver": {"github.com/redis/", "github.com/go-zookeeper/", "go.etcd.io/", "google.golang.org/",
+		"github.com/DATA-DOG/", module + "/internal/testserver"},
+	"keygen/snowflake": {"github.com/", "go.yaml.in/"},
+	"keygen/redis":     {"github.com/go-zookeeper/", "go.etcd.io/"},
+	"keygen/etcd":      {"github.com/go-zookeeper/", "github.com/redis/"},
+	"keygen/zookeeper": {"github.com/redis/", "go.etcd.io/"},
+}
+
+// onlyIn names the one package that may import a library itself.
+var onlyIn = map[string]string{
+	"go.yaml.in/yaml/": "rule",
+}
+
+type goPackage struct {
+	ImportPath    string
+	Imports, Deps []string
+}
+
+// name is the package's path within the module.
+func (p goPackage) name() string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, p := range listPackages(t) {
+		allowed, known := mayImport[owner(p.name())]
+		if !known {
+			t.Errorf("package %s has no line in mayImport, nor a place in doc.go's picture", p.name())
+		}
+		for _, path := range p.Imports {
+			ours, ok := strings.CutPrefix(path, module+"/")
+			if ok && !slices.ContainsFunc(allowed, func(dir string) bool { return within(ours, dir) }) {
+				t.Errorf("%s imports %s\nwant: only %v", p.name(), ours, allowed)
+			}
+			for library, only := range onlyIn {
+				if strings.HasPrefix(path, library) && p.name() != only {
+					t.Errorf("%s imports %s\nwant: only %s does", p.name(), path, only)
+				}
+			}
+		}
+	}
+}
+
+func TestBuildsStaySmall(t *testing.T) {
+	for _, p := range listPackages(t) {
+		for dir, libraries := range mustNotReach {
+			if dir != "" && !within(p.name(), dir) {
+				continue
+			}
+			for _, library := range libraries {
+				if i := slices.IndexFunc(p.Deps, func(dep string) bool { return reaches(dep, library) }); i >= 0 {
+					t.Errorf("who imports %s compiles %s", p.name(), p.Deps[i])
+				}
+			}
+		}
+	}
+}
+
+// reaches tells whether a dependency is the library: a whole import path, or
+// anything that begins with a path that ends in a slash, but for our own.
+func reaches(dep, library string) bool {
+	if within(dep, module) && !within(library, module) {
+		return false
+	}
+	return dep == library || strings.HasSuffix(library, "/") && strings.HasPrefix(dep, library)
+}
+
+// owner is the longest directory in mayImport that holds the package.
+func owner(name string) string {
+	best := "none"
+	for dir := range mayImport {
+		if dir == name || dir != "" && within(name, dir) {
+			if best == "none" || len(dir) > len(best) {
+				best = dir
+			}
+		}
+	}
+	return best
+}
+
+func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// listPackages lists the module's packages with what they import outside their
+// tests.
+func listPackages(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var packages []goPackage
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p goPackage
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}

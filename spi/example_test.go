@@ -1,0 +1,69 @@
+package spi_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+type ticktock struct{ n atomic.Int64 }
+
+func (g *ticktock) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	last := g.n.Add(int64(n)) // one reservation, however many keys
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = last - int64(n-1-i)
+	}
+	return keys, nil
+}
+
+func init() {
+	spi.RegisterKeyGenerator("TICKTOCK", func(spi.Props) (spi.KeyGenerator, error) { return new(ticktock), nil })
+}
+
+// A key generator of one's own is a method and a line of registration. A rule
+// then finds it by its type:
+//
+//	keyGenerators:
+//	  clock: {type: TICKTOCK}
+func ExampleRegisterKeyGenerator() {
+	generator, err := spi.NewKeyGenerator("ticktock", spi.Props{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	orders := spi.Column{Table: "t_order", Name: "order_id"}
+	for _, rows := range []int{1, 3} {
+		keys, err := generator.GenerateKeys(context.Background(), orders, rows)
+		fmt.Println(keys, err)
+	}
+	// Output:
+	// [1] <nil>
+	// [2 3 4] <nil>
+}
+
+// The errors of a factory name the property, its value and what is right; a
+// property that the factory did not ask for is one as well.
+func ExampleProps() {
+	spi.RegisterKeyGenerator("STEPS", func(p spi.Props) (spi.KeyGenerator, error) {
+		if _, err := p.Int("step", 1, 1, 1000); err != nil {
+			return nil, err
+		}
+		return new(ticktock), nil
+	})
+	for _, values := range []map[string]any{
+		{"step": "20"},
+		{"step": "20k"},
+		{"steps": "20"},
+	} {
+		props, _ := spi.NewProps(values, spi.Host{})
+		_, err := spi.NewKeyGenerator("STEPS", props)
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// key generator STEPS: property "step" is "20k": want an integer in 1..1000
+	// key generator STEPS: unknown property "steps"; known are step
+}
