@@ -1,0 +1,6 @@
+package driver
+
+// The generator and assigner types that every rule can name. Those that need a
+// client library of a server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are
+// imported by whoever uses them.
+import ()

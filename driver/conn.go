@@ -1,0 +1,167 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+)
+
+// conn is a connection of the base that fills the INSERTs that come by. One
+// goroutine at a time uses it, so nothing here is locked.
+//
+// SessionResetter and Validator are not here: see advertise.
+type conn struct {
+	connector *Connector
+	base      baseConn
+	session   session
+	closed    bool
+	onClose   func() error
+}
+
+var (
+	_ driver.Conn               = (*conn)(nil)
+	_ driver.ConnBeginTx        = (*conn)(nil)
+	_ driver.ConnPrepareContext = (*conn)(nil)
+	_ driver.ExecerContext      = (*conn)(nil)
+	_ driver.NamedValueChecker  = (*conn)(nil)
+	_ driver.Pinger             = (*conn)(nil)
+	_ driver.QueryerContext     = (*conn)(nil)
+	_ execer                    = (*conn)(nil)
+	_ queryer                   = (*conn)(nil)
+)
+
+func newConn(c *Connector, base driver.Conn) *conn {
+	return &conn{connector: c, base: newBaseConn(base)}
+}
+
+// Unwrap returns the base's connection.
+func (c *conn) Unwrap() driver.Conn { return c.base.conn }
+
+// Connector returns the connector that the connection came from.
+func (c *conn) Connector() *Connector { return c.connector }
+
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	for {
+		f, err := c.fillFor(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if f == nil {
+			c.passed(query)
+			return c.base.execContext(ctx, query, args)
+		}
+		if res, err := f.exec(ctx, c, c.convertLate(args)); err != errReplan {
+			return res, err
+		}
+	}
+}
+
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	for {
+		f, err := c.fillFor(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if f == nil {
+			c.passed(query)
+			return c.base.queryContext(ctx, query, args)
+		}
+		if rows, err := f.query(ctx, c, c.convertLate(args)); err != errReplan {
+			return rows, err
+		}
+	}
+}
+
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	s := &stmt{conn: c, query: query}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Exec is the door that go-sql-driver's README points at for Raw.
+//
+// Deprecated: use ExecContext.
+func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
+	ctx := context.Background()
+	f, err := c.fillFor(ctx, query)
+	if f != nil || err != nil || c.base.exec == nil {
+		return c.ExecContext(ctx, query, valuesToNamed(args))
+	}
+	c.passed(query)
+	return c.base.exec.Exec(query, args)
+}
+
+// Query is Exec for statements that return rows.
+//
+// Deprecated: use QueryContext.
+func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
+	ctx := context.Background()
+	f, err := c.fillFor(ctx, query)
+	if f != nil || err != nil || c.base.query == nil {
+		return c.QueryContext(ctx, query, valuesToNamed(args))
+	}
+	c.passed(query)
+	return c.base.query.Query(query, args)
+}
+
+// Prepare is PrepareContext without a context.
+func (c *conn) Prepare(query string) (driver.Stmt, error) {
+	return c.PrepareContext(context.Background(), query)
+}
+
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return c.base.beginTx(ctx, opts)
+}
+
+// Begin starts a transaction with the base's defaults.
+//
+// Deprecated: use BeginTx.
+func (c *conn) Begin() (driver.Tx, error) { return c.base.begin() }
+
+func (c *conn) Ping(ctx context.Context) error { return c.base.ping(ctx) }
+
+func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
+	if c.base.preparesAll {
+		return nil // database/sql will ask the statement; see convertLate
+	}
+	return c.base.checkNamedValue(nv)
+}
+
+// convertLate converts the arguments of a fill that CheckNamedValue let
+// through. What the default conversion refuses is left to the base's statement.
+func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
+	if !c.base.preparesAll {
+		return args
+	}
+	args = slices.Clone(args)
+	for i, nv := range args {
+		if err := defaultCheck(&nv); err == nil {
+			args[i] = nv
+		}
+	}
+	return args
+}
+
+// closeWith lets Close close what was opened for this connection alone.
+func (c *conn) closeWith(f func() error) { c.onClose = f }
+
+// Close closes the base's connection, and with the last connection of a closed
+// connector the generators.
+func (c *conn) Close() error {
+	if c.closed {
+		return c.base.conn.Close()
+	}
+	c.closed = true
+	c.session.reset()
+	err := c.base.conn.Close()
+	left := c.connector.leave()
+	if c.onClose != nil {
+		left = c.onClose()
+	}
+	if err != nil {
+		return err
+	}
+	return left
+}

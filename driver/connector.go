@@ -1,0 +1,187 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Connector is the driver.Connector of this package: a base connector, a rule
+// and the rule's live generators. Make it with [NewConnector], or reach that of
+// an open database with [ConnectorOf].
+//
+// Its methods are called by many goroutines at once.
+type Connector struct {
+	base   driver.Connector
+	driver driver.Driver
+	host   spi.Host
+
+	// rules is the current rule; never nil once the connector is made.
+	rules atomic.Pointer[ruleSet]
+
+	mu        sync.Mutex
+	live      int  // connections that are open
+	closed    bool // Close was called
+	idle      bool // the current generators are closed: closed and live == 0
+	closeBase sync.Once
+}
+
+var (
+	_ driver.Connector = (*Connector)(nil)
+	_ io.Closer        = (*Connector)(nil)
+)
+
+// NewConnector returns a connector for sql.OpenDB that fills keys by the rule
+// on connections of base: go-sql-driver's connector, sqlmock's, an instrumented
+// one. What it returns is a [*Connector].
+//
+// The base's DSN is not known here: a generator or assigner that would use the
+// connector's own database needs its own dsn property.
+func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.Connector, error) {
+	if base == nil {
+		return nil, errors.New("shardkey: the base connector is nil")
+	}
+	o := newOptions(opts)
+	own := &wrapped{base: base.Driver(), rule: r, opts: o}
+	return asConnector(newConnector(base, own, r, o.host("")))
+}
+
+func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, host spi.Host) (*Connector, error) {
+	c := &Connector{base: base, driver: d, host: host}
+	if _, err := c.install(r); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// install opens the rule's generators and makes them the current ones. It
+// returns what they replace, for the caller to release.
+func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
+	if r == nil {
+		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
+	}
+	generators, err := r.Open(c.host)
+	if err != nil {
+		return nil, err
+	}
+	return c.rules.Swap(newRuleSet(r, generators)), nil
+}
+
+// Connect opens a connection of the base and wraps it.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	base, err := c.base.Connect(ctx)
+	if err != nil {
+		_ = c.leave()
+		return nil, err
+	}
+	return advertise(newConn(c, base)), nil
+}
+
+// Driver returns the driver that the connector was opened with: one of ours.
+func (c *Connector) Driver() driver.Driver { return c.driver }
+
+// Unwrap returns the base's connector.
+func (c *Connector) Unwrap() driver.Connector { return c.base }
+
+// SetRule replaces the rule. Statements that are running finish with the rule
+// that they began with, and then its generators are closed; prepared statements
+// are planned anew at their next execution. When the new rule cannot be opened,
+// the old one stays. The new rule's generators are new ones, also where both
+// rules spell them the same way.
+//
+// The error is the rule's, that of closing the old generators when nobody uses
+// them any more (the new rule holds all the same), or [spi.ErrClosed].
+func (c *Connector) SetRule(r *rule.Rule) error {
+	old, err := c.replace(r)
+	if err != nil {
+		return err
+	}
+	return old.release() // without the lock: closing may talk to a store
+}
+
+func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, spi.ErrClosed
+	}
+	return c.install(r)
+}
+
+// Rule returns the rule that new statements are filled by.
+func (c *Connector) Rule() *rule.Rule { return c.rules.Load().rule }
+
+// Health tells how each of the rule's generators is, by its name in the rule.
+func (c *Connector) Health() map[string]spi.Health {
+	return c.rules.Load().generators.Health()
+}
+
+// Describe tells what the rule's tables, generators and assigners are, for logs
+// and debugging. It holds no secrets.
+func (c *Connector) Describe() string {
+	return c.rules.Load().generators.Describe()
+}
+
+// Close closes the rule's generators and the base's connector. sql.DB.Close
+// calls it. It may be called any number of times; the first error of the base
+// is returned once.
+//
+// Generators serve the connections that are still open, as that of a
+// transaction which has not ended, or of a second sql.DB on this connector: the
+// last connection that closes then closes them.
+func (c *Connector) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	unused := c.unused()
+	c.mu.Unlock()
+	err := unused.release()
+	c.closeBase.Do(func() {
+		if closer, ok := c.base.(io.Closer); ok {
+			err = errors.Join(err, closer.Close())
+		}
+	})
+	return err
+}
+
+// enter counts a connection. One that comes after the generators were closed
+// belongs to another sql.DB on this connector: they are opened again.
+func (c *Connector) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.idle {
+		if _, err := c.install(c.rules.Load().rule); err != nil {
+			return err
+		}
+		c.idle = false
+	}
+	c.live++
+	return nil
+}
+
+// leave is the end of a connection.
+func (c *Connector) leave() error {
+	c.mu.Lock()
+	c.live--
+	unused := c.unused()
+	c.mu.Unlock()
+	return unused.release()
+}
+
+// unused returns the current generators once nobody can need them, nil before.
+func (c *Connector) unused() *ruleSet {
+	if !c.closed || c.live > 0 || c.idle {
+		return nil
+	}
+	c.idle = true
+	return c.rules.Load()
+}

@@ -1,0 +1,51 @@
+// Package driver is a database/sql driver that fills the keys of sharded
+// INSERTs, around go-sql-driver/mysql or any other driver of a MySQL-compatible
+// server.
+//
+// # Opening
+//
+// Importing the package registers "shardkey". Its data source name is
+// go-sql-driver's, with the rule added:
+//
+//	import _ "github.com/shardkey/shardkey/driver"
+//
+//	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=conf/rule.yaml")
+//
+// shardkeyRule is the path of a rule's file or a name given to [RegisterRule].
+// A path may be percent-encoded, and has to be where it holds '&' or a '%' that
+// two hexadecimal digits follow. sql.Open itself returns what is wrong with the
+// DSN or the rule; it does not talk to the server.
+//
+// Over a connector of one's own, there are [NewConnector] for sql.OpenDB and
+// [Wrap] for sql.Register:
+//
+//	connector, err := driver.NewConnector(base, rule)
+//	db := sql.OpenDB(connector)
+//
+// Closing the sql.DB closes the generators that were opened with it.
+//
+// # What passes through
+//
+// A statement that does not insert into a ruled table reaches the base as it is
+// written, by the same method with the same arguments, and its rows, results
+// and errors come back as the same values. Transactions are the base's own.
+// Connections and statements have every optional interface of
+// database/sql/driver, and do where the base lacks one what database/sql does;
+// SessionResetter and Validator, whose presence alone changes how a pool works,
+// are there when the base has them.
+//
+// Rows are the base's own with one exception: when a filled statement that
+// returns rows (INSERT … RETURNING) had to be prepared on the way, they are
+// wrapped to close that statement, with every optional interface that rows
+// can have.
+//
+// # Behind the pool
+//
+// (*sql.Conn).Raw shows our connection. Unwrap() driver.Conn gives the base's,
+// and [ConnectorOf] the [Connector], which has the generators' health and takes
+// another rule while the database is open:
+//
+//	conn.Raw(func(c any) error {
+//		return driver.ConnectorOf(c).SetRule(newRule)
+//	})
+package driver

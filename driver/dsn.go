@@ -1,0 +1,183 @@
+package driver
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// paramRule names the rule: a registered name or a file's path.
+const paramRule = "shardkeyRule"
+
+// params are the parameters that are ours. All names that begin with shardkey,
+// in any case, are taken to be meant for us.
+var params = [...]string{paramRule}
+
+const paramPrefix = "shardkey"
+
+const ruleAdvice = "add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule"
+
+// dsn is a data source name, taken apart.
+type dsn struct {
+	base string // what go-sql-driver gets
+	rule string // the value of shardkeyRule as it was written
+}
+
+// parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
+func parseDSN(text string) (dsn, error) {
+	head, query, found := splitQuery(text)
+	given := map[string]string{}
+	var rest []string
+	for _, param := range strings.Split(query, "&") {
+		name, value, _ := strings.Cut(param, "=")
+		if !isOurs(name) {
+			rest = append(rest, param)
+			continue
+		}
+		if err := checkParam(name, value, given); err != nil {
+			return dsn{}, err
+		}
+		given[name] = value
+	}
+	d := dsn{base: head, rule: given[paramRule]}
+	if base := strings.Join(rest, "&"); found && base != "" {
+		d.base += "?" + base
+	}
+	if err := checkBase(head, rest); err != nil {
+		return dsn{}, err
+	}
+	if d.rule == "" {
+		return dsn{}, &DSNError{Reason: ruleAdvice, Err: ErrNoRule}
+	}
+	return d, nil
+}
+
+func isOurs(name string) bool {
+	return len(name) >= len(paramPrefix) && strings.EqualFold(name[:len(paramPrefix)], paramPrefix)
+}
+
+// checkParam refuses a parameter that is not known, empty or there twice.
+func checkParam(name, value string, given map[string]string) error {
+	if err := knownParam(name); err != nil {
+		return err
+	}
+	if _, dup := given[name]; dup {
+		return &DSNError{Param: name, Reason: "it is given twice"}
+	}
+	if value == "" {
+		return &DSNError{Param: name, Reason: "it has no value"}
+	}
+	return nil
+}
+
+func knownParam(name string) error {
+	for _, known := range params {
+		if name == known {
+			return nil
+		}
+	}
+	return &DSNError{Param: name, Nearest: nearest(name, params[:]),
+		Reason: "there is none of this name; known are " + strings.Join(params[:], ", ")}
+}
+
+// splitQuery finds the '?' behind which the parameters stand. go-sql-driver
+// looks for the last '/', which may be in a rule's path; the password before
+// and the values behind may hold '?', '/', '@' and more. So the right '?' is
+// the last one that has a whole DSN before it.
+func splitQuery(text string) (head, query string, found bool) {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '?' && isHead(text[:i]) {
+			return text[:i], text[i+1:], true
+		}
+	}
+	if isHead(text) {
+		return text, "", false
+	}
+	// Nothing is right about it. Our parameters still should not be what the
+	// error is about.
+	if i := strings.LastIndex(text, "?"+paramPrefix); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
+
+// isHead tells whether text is [user[:password]@][net[(addr)]]/dbname, read as
+// go-sql-driver does: the last '/' ends the address, the last '@' before it the
+// password.
+func isHead(text string) bool {
+	slash := strings.LastIndexByte(text, '/')
+	if slash < 0 || strings.ContainsAny(text[slash:], "?") {
+		return false
+	}
+	address := text[strings.LastIndexByte(text[:slash], '@')+1 : slash]
+	network, rest, hasAddr := strings.Cut(address, "(")
+	if !isNetwork(network) {
+		return false
+	}
+	if !hasAddr {
+		return network == "" || network == "tcp" || network == "unix"
+	}
+	return strings.HasSuffix(rest, ")")
+}
+
+// isNetwork tells whether a dial function could be registered under the name.
+// It may be empty.
+func isNetwork(name string) bool {
+	return !strings.ContainsAny(name, ":/?&=@() ")
+}
+
+// unescape decodes percent signs. Other than in a form, '+' is a plus; what is
+// not percent-encoding is meant as it stands.
+func unescape(value string) string {
+	if decoded, err := url.PathUnescape(value); err == nil {
+		return decoded
+	}
+	return value
+}
+
+func (d dsn) baseConnector() (driver.Connector, error) {
+	cfg, err := parseBase(d.base)
+	if err != nil {
+		return nil, &DSNError{Reason: err.Error()}
+	}
+	return mysql.NewConnector(cfg)
+}
+
+// checkBase finds what go-sql-driver does not like, part by part: its errors
+// for the part with the password may quote the password, and its errors for
+// parameters do not name the parameter.
+func checkBase(head string, params []string) error {
+	if _, err := parseBase(head); err != nil || head == "" {
+		return &DSNError{Reason: "want [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
+	}
+	for _, param := range params {
+		if _, err := parseBase("/?" + param); err != nil {
+			name, _, _ := strings.Cut(param, "=")
+			return &DSNError{Param: name, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// constantPart is the text of those errors of go-sql-driver that quote nothing.
+func constantPart(err error) string {
+	if err == nil || !strings.HasPrefix(err.Error(), "invalid DSN: ") {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+// parseBase is mysql.ParseDSN, which panics for one parameter that it no longer
+// knows.
+func parseBase(text string) (cfg *mysql.Config, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cfg, err = nil, errors.New(fmt.Sprint(r))
+		}
+	}()
+	return mysql.ParseDSN(text)
+}

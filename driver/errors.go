@@ -1,0 +1,47 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrNoRule is in the chain of the error for a connector without a sharding
+// rule: the shardkeyRule parameter is missing, or a nil rule was given.
+var ErrNoRule = errors.New("shardkey: no sharding rule")
+
+// DSNError is the error for a data source name that cannot be used. It never
+// holds the password, nor text that could be a part of it.
+type DSNError struct {
+	// Param is the parameter that is wrong, empty when it is none.
+	Param string
+	// Reason says what is wrong and what to write instead.
+	Reason string
+	// Nearest is the parameter that was probably meant, empty when none is near.
+	Nearest string
+	// Err is the cause, as the error of a rule that does not load; it may be nil.
+	Err error
+}
+
+func (e *DSNError) Error() string {
+	var b strings.Builder
+	b.WriteString("shardkey: DSN: ")
+	if e.Param != "" {
+		fmt.Fprintf(&b, "parameter %s: ", e.Param)
+	}
+	b.WriteString(e.Reason)
+	if e.Nearest != "" {
+		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+func (e *DSNError) Unwrap() error { return e.Err }
+
+// errReplan is what a fill returns, before it has sent or generated anything,
+// when the rule that it was planned with has been replaced: its caller plans
+// the statement anew. It never leaves the package.
+var errReplan = errors.New("shardkey: the rule was replaced")
