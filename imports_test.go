@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +124,7 @@ func within(name, dir string) bool { return name == dir || strings.HasPrefix(nam
 // tests.
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
+	touchSources(t)
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -137,5 +141,23 @@ func listPackages(t *testing.T) []goPackage {
 			t.Fatal(err)
 		}
 		packages = append(packages, p)
+	}
+}
+
+// touchSources looks at every source file: what a child process reads is unknown
+// to go test, which would take a cached result for a true one.
+func touchSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".go" {
+			_, err = os.Stat(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // an editor's file that has gone meanwhile
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
