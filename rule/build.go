@@ -1,0 +1,233 @@
+package rule
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// shownTables is how many actual tables of each logical one are kept by name
+// for people to read.
+const shownTables = 16
+
+// builder makes a Rule of a spec.
+type builder struct {
+	rule    *Rule
+	byName  map[string]int  // generator name in lower case → index
+	logical map[string]word // logical table name in lower case → where
+}
+
+// build looks everything up, checks it, and opens the generators once.
+func build(s spec) (*Rule, error) {
+	b := builder{
+		rule:    &Rule{file: s.file},
+		byName:  map[string]int{},
+		logical: map[string]word{},
+	}
+	steps := []func(spec) error{b.makers, b.tables, b.keyed}
+	for _, step := range steps {
+		if err := step(s); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.rule.check(); err != nil {
+		return nil, err
+	}
+	return b.rule, nil
+}
+
+// makers takes the generators and assigners, whose names must be unique.
+func (b *builder) makers(s spec) error {
+	for _, g := range s.generators {
+		if _, err := b.addGenerator(g); err != nil {
+			return err
+		}
+	}
+	seen := map[string]word{}
+	for _, a := range s.assigners {
+		if err := b.checkMaker(a); err != nil {
+			return err
+		}
+		key := strings.ToLower(a.name.text)
+		if other, dup := seen[key]; dup {
+			return b.errorAt(a.name, fmt.Sprintf("the worker-id assigner %q is there twice%s", a.name.text, other.place.also()))
+		}
+		seen[key] = a.name
+		b.rule.assigners = append(b.rule.assigners, a)
+	}
+	return nil
+}
+
+func (b *builder) addGenerator(g makeSpec) (int, error) {
+	if err := b.checkMaker(g); err != nil {
+		return 0, err
+	}
+	key := strings.ToLower(g.name.text)
+	if other, dup := b.byName[key]; dup {
+		also := b.rule.generators[other].name.place.also()
+		return 0, b.errorAt(g.name, fmt.Sprintf("the key generator %q is there twice%s; names match without case", g.name.text, also))
+	}
+	b.rule.generators = append(b.rule.generators, g)
+	b.byName[key] = len(b.rule.generators) - 1
+	return b.byName[key], nil
+}
+
+func (b *builder) checkMaker(m makeSpec) error {
+	switch {
+	case strings.TrimSpace(m.name.text) == "":
+		return b.errorAt(m.name, "the name is empty")
+	case m.typ.text == "" && m.ready == nil:
+		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered are %s", m.name.text, strings.Join(spi.KeyGeneratorTypes(), ", ")))
+	}
+	return nil
+}
+
+// tables takes each table with a key column. Tables without one are taken down
+// as well, as far as they can be understood: a name must not mean both.
+func (b *builder) tables(s spec) error {
+	for _, sc := range s.scopes {
+		if sc.defMaker != nil {
+			if _, err := b.addGenerator(*sc.defMaker); err != nil {
+				return err
+			}
+		}
+		if err := b.checkDefault(sc); err != nil {
+			return err
+		}
+		for _, t := range sc.tables {
+			if err := b.addTable(sc, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkDefault resolves the default strategy even where no table uses it.
+func (b *builder) checkDefault(sc scope) error {
+	if sc.def == nil || sc.def.generator.text == "" {
+		return nil
+	}
+	_, err := b.generator(sc, sc.def)
+	return err
+}
+
+func (b *builder) addTable(sc scope, spec tableSpec) error {
+	key := strings.ToLower(spec.name.text)
+	if strings.TrimSpace(key) == "" {
+		return b.errorAt(spec.name, "the table's name is empty")
+	}
+	if other, dup := b.logical[key]; dup {
+		return b.errorAt(spec.name, fmt.Sprintf("table %q is there already as %q%s; names match without case", spec.name.text, other.text, other.place.also()))
+	}
+	b.logical[key] = spec.name
+	t, err := b.keyColumn(sc, spec)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		return b.addNames(spec, none, nil)
+	}
+	b.rule.tables = append(b.rule.tables, *t)
+	index := len(b.rule.tables) - 1
+	return b.addNames(spec, int32(index), &b.rule.tables[index])
+}
+
+// keyColumn gives the table's column and generator, its own or the default's;
+// nil when it has none.
+func (b *builder) keyColumn(sc scope, spec tableSpec) (*table, error) {
+	own, def := spec.strategy, sc.def
+	if own == nil && (def == nil || def.column.text == "") {
+		return nil, nil
+	}
+	if own == nil {
+		own = def
+	}
+	t := &table{name: spec.name, column: own.column.text, fill: own.explicit == FillExplicit}
+	if t.column == "" && def != nil {
+		t.column = def.column.text
+	}
+	if strings.TrimSpace(t.column) == "" {
+		w := word{spec.name.text, own.place}
+		return nil, b.errorAt(w, fmt.Sprintf("the key of table %q has no column", spec.name.text))
+	}
+	var err error
+	t.generator, err = b.generator(sc, own)
+	return t, err
+}
+
+// generator finds the generator that a strategy names, or the default one.
+func (b *builder) generator(sc scope, st *strategySpec) (int, error) {
+	switch {
+	case st.inline != nil:
+		return b.addGenerator(*st.inline)
+	case st.generator.text != "":
+		if i, ok := b.byName[strings.ToLower(st.generator.text)]; ok {
+			return i, nil
+		}
+		return 0, b.undefined(st.generator)
+	case sc.defMaker != nil:
+		return b.byName[strings.ToLower(sc.defMaker.name.text)], nil
+	case sc.def != nil && sc.def.generator.text != "":
+		return b.generator(sc, sc.def)
+	}
+	return b.standard(st.place)
+}
+
+// standardName is the name of the generator of strategies that name none.
+const standardName = "default SNOWFLAKE"
+
+// standard is a SNOWFLAKE without properties, as in ShardingSphere.
+func (b *builder) standard(at place) (int, error) {
+	if i, ok := b.byName[strings.ToLower(standardName)]; ok {
+		return i, nil
+	}
+	return b.addGenerator(makeSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
+}
+
+func (b *builder) undefined(name word) error {
+	var defined []string
+	for _, g := range b.rule.generators {
+		defined = append(defined, g.name.text)
+	}
+	reason := fmt.Sprintf("key generator %q is not defined", name.text)
+	if len(defined) == 0 {
+		reason += "; there are no keyGenerators"
+	} else {
+		reason += "; defined are " + strings.Join(defined, ", ")
+	}
+	return b.errorAt(name, reason, defined...)
+}
+
+// keyed refuses a rule in which no table has a key.
+func (b *builder) keyed(s spec) error {
+	if len(b.rule.tables) > 0 {
+		return nil
+	}
+	w := word{}
+	for _, sc := range s.scopes {
+		if len(sc.tables) > 0 {
+			w.place = sc.tables[0].name.place
+			break
+		}
+	}
+	err := b.errorAt(w, ErrNoKeys.Error()+": give a table a keyGenerateStrategy with column and keyGeneratorName")
+	err.Err = ErrNoKeys
+	return err
+}
+
+func (b *builder) errorAt(w word, reason string, right ...string) *Error {
+	return errorAt(b.rule.file, w, reason, right...)
+}
+
+// also tells a second place in an error's words.
+func (p place) also() string {
+	switch {
+	case p.line > 0:
+		return fmt.Sprintf(" (line %d)", p.line)
+	case p.path != "":
+		return " (" + p.path + ")"
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Config is a rule built in Go. See [New].
+type Config struct {
+	// Tables are the logical tables, at least one of which has a key.
+	Tables []TableConfig
+	// Default holds for tables that name no column or no generator of their
+	// own. Its zero value is no default.
+	Default KeyConfig
+	// Generators are the generators by name. A name is one generator, shared
+	// by all tables that name it.
+	Generators map[string]GeneratorConfig
+	// WorkerIDAssigners are what the property worker-id-assigner of a
+	// generator names.
+	WorkerIDAssigners map[string]WorkerIDAssignerConfig
+}
+
+// TableConfig is one logical table.
+type TableConfig struct {
+	// Name is the logical table's name.
+	Name string
+	// ActualDataNodes are its actual tables, as in YAML:
+	// "ds_${0..1}.t_order_${0..15}". When empty, Name is the only one.
+	ActualDataNodes string
+	// KeyConfig is the key column; when zero, the default's.
+	KeyConfig
+}
+
+// KeyConfig is a key column and what fills it.
+type KeyConfig struct {
+	// Column is the key column's name.
+	Column string
+	// Generator is a name in Config.Generators. When empty, the default's
+	// generator serves; without one that is a SNOWFLAKE without properties.
+	Generator string
+	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or '' that a
+	// statement gives. Its zero value is FillExplicit.
+	ExplicitKeys ExplicitKeys
+}
+
+// ExplicitKeys says what becomes of a key that a statement gives as NULL, 0,
+// DEFAULT or an empty text, which AUTO_INCREMENT would fill.
+type ExplicitKeys int
+
+const (
+	// FillExplicit fills it, as AUTO_INCREMENT does ("explicitKeys: fill").
+	FillExplicit ExplicitKeys = iota
+	// KeepExplicit leaves it as it is, as ShardingSphere does
+	// ("explicitKeys: keep").
+	KeepExplicit
+)
+
+// GeneratorConfig is one generator.
+type GeneratorConfig struct {
+	// Type is a registered type, as "SNOWFLAKE". Case does not matter.
+	Type string
+	// Props are its properties: texts, []string, booleans, integers,
+	// time.Duration and time.Time. ${NAME} is not expanded in them.
+	Props map[string]any
+	// Generator is a generator that is there already; Type and Props are then
+	// empty. It is shared by all connectors of the rule, and closed by whoever
+	// made it, never by the rule.
+	Generator spi.KeyGenerator
+}
+
+// WorkerIDAssignerConfig is one worker-id assigner.
+type WorkerIDAssignerConfig struct {
+	// Type is a registered type, as "SQL". Case does not matter.
+	Type string
+	// Props are its properties, as in [GeneratorConfig].
+	Props map[string]any
+}
+
+// New builds a rule in Go and checks it as [Parse] does: the error is an
+// [*Error] whose Path says where in cfg.
+func New(cfg Config) (*Rule, error) {
+	s := spec{file: "rule"}
+	var sc scope
+	for i, t := range cfg.Tables {
+		at := place{path: fmt.Sprintf("Tables[%d] %q", i, t.Name)}
+		table := tableSpec{
+			name:  word{t.Name, at},
+			nodes: word{t.ActualDataNodes, at.named("ActualDataNodes")},
+		}
+		var err error
+		if table.strategy, err = t.strategy(at); err != nil {
+			return nil, err
+		}
+		sc.tables = append(sc.tables, table)
+	}
+	var err error
+	if sc.def, err = cfg.Default.strategy(place{path: "Default"}); err != nil {
+		return nil, err
+	}
+	s.scopes = []scope{sc}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Generators)) {
+		g := cfg.Generators[name]
+		at := place{path: fmt.Sprintf("Generators[%q]", name)}
+		m, err := newMake(name, at, g.Type, g.Props, g.Generator)
+		if err != nil {
+			return nil, err
+		}
+		s.generators = append(s.generators, m)
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.WorkerIDAssigners)) {
+		a := cfg.WorkerIDAssigners[name]
+		at := place{path: fmt.Sprintf("WorkerIDAssigners[%q]", name)}
+		m, err := newMake(name, at, a.Type, a.Props, nil)
+		if err != nil {
+			return nil, err
+		}
+		s.assigners = append(s.assigners, m)
+	}
+	return build(s)
+}
+
+func (k KeyConfig) strategy(at place) (*strategySpec, error) {
+	switch {
+	case k == KeyConfig{}:
+		return nil, nil
+	case k.ExplicitKeys != FillExplicit && k.ExplicitKeys != KeepExplicit:
+		w := word{strconv.Itoa(int(k.ExplicitKeys)), at.named("ExplicitKeys")}
+		return nil, errorAt("rule", w, w.text+" is not FillExplicit or KeepExplicit")
+	}
+	return &strategySpec{
+		place:     at,
+		column:    word{k.Column, at.named("Column")},
+		generator: word{k.Generator, at.named("Generator")},
+		explicit:  k.ExplicitKeys,
+	}, nil
+}
+
+func newMake(name string, at place, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
+	m := makeSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
+	if ready != nil && (typ != "" || len(props) > 0) {
+		return m, errorAt("rule", m.name, "Generator is given, so Type and Props must be empty")
+	}
+	for _, prop := range slices.Sorted(maps.Keys(props)) {
+		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
+		p.place = p.name.place
+		var ok bool
+		if p.value, ok = propValue(props[prop]); !ok {
+			reason := fmt.Sprintf("a property is a text, a []string, a boolean, an integer, a time.Duration or a time.Time, not a %T", props[prop])
+			return m, errorAt("rule", p.name, reason)
+		}
+		m.props = append(m.props, p)
+	}
+	return m, nil
+}
+
+// propValue turns a Go value into the text that YAML would have for it.
+func propValue(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case []string:
+		return slices.Clone(v), true
+	case time.Duration:
+		return v.String(), true
+	case time.Time:
+		return v.Format(time.RFC3339Nano), true
+	}
+	switch rv := reflect.ValueOf(v); {
+	case rv.Kind() == reflect.Bool:
+		return strconv.FormatBool(rv.Bool()), true
+	case rv.CanInt():
+		return strconv.FormatInt(rv.Int(), 10), true
+	case rv.CanUint():
+		return strconv.FormatUint(rv.Uint(), 10), true
+	case rv.Kind() == reflect.String:
+		return rv.String(), true
+	}
+	return nil, false
+}

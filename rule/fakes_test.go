@@ -1,0 +1,103 @@
+package rule_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// fake is a generator as the tests want it: it counts, and tells what became
+// of it.
+type fake struct {
+	typ      string
+	worker   int64
+	assigner spi.WorkerIDAssigner
+	next     atomic.Int64
+	closed   atomic.Int64
+	closeErr error
+	onClose  func(string)
+}
+
+func (g *fake) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = g.next.Add(1)
+	}
+	return keys, nil
+}
+
+func (g *fake) Close() error {
+	g.closed.Add(1)
+	if g.onClose != nil {
+		g.onClose(g.typ)
+	}
+	return g.closeErr
+}
+
+func (g *fake) Describe() string   { return fmt.Sprintf("%s worker %d", g.typ, g.worker) }
+func (g *fake) Health() spi.Health { return spi.Health{Issued: g.next.Load(), WorkerID: g.worker} }
+
+type fakeAssigner struct {
+	fake
+	path string
+}
+
+func (a *fakeAssigner) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	return nil, spi.ErrNoWorkerID
+}
+
+// made collects what the factories made, for the tests that look at it.
+var made struct {
+	sync.Mutex
+	assigners []*fakeAssigner
+	order     []string
+}
+
+func init() {
+	for _, typ := range []string{"SNOWFLAKE", "UUID"} {
+		spi.RegisterKeyGenerator(typ, func(p spi.Props) (spi.KeyGenerator, error) { return newFake(typ, p) })
+	}
+	spi.RegisterKeyGenerator("BROKEN", func(spi.Props) (spi.KeyGenerator, error) {
+		return nil, fmt.Errorf("the moon is wrong")
+	})
+	spi.RegisterKeyGenerator("NOTHING", func(spi.Props) (spi.KeyGenerator, error) { return nil, nil })
+	spi.RegisterWorkerIDAssigner("FILE", func(p spi.Props) (spi.WorkerIDAssigner, error) {
+		a := &fakeAssigner{fake: fake{typ: "FILE", onClose: noteClose}, path: p.String("path", "")}
+		if a.path == "" {
+			return nil, p.Wrong("path", "a directory")
+		}
+		made.Lock()
+		defer made.Unlock()
+		made.assigners = append(made.assigners, a)
+		return a, nil
+	})
+}
+
+func noteClose(what string) {
+	made.Lock()
+	defer made.Unlock()
+	made.order = append(made.order, what)
+}
+
+func newFake(typ string, p spi.Props) (spi.KeyGenerator, error) {
+	worker, err := p.Int("worker-id", 0, 0, 1023)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Int("max-vibration-offset", 1, 0, 4095); err != nil {
+		return nil, err
+	}
+	if _, err := p.Int("max-tolerate-time-difference-milliseconds", 10, 0, 1<<31); err != nil {
+		return nil, err
+	}
+	p.List("dsns")
+	p.Secret("password")
+	assigner, err := p.WorkerIDAssigner("worker-id-assigner")
+	if err != nil {
+		return nil, err
+	}
+	return &fake{typ: typ, worker: worker, assigner: assigner, onClose: noteClose}, nil
+}

@@ -1,0 +1,171 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// packages are where the types live that shardkey brings along, so that the
+// error for a type that is not registered says what to import.
+var packages = map[string]string{
+	"SNOWFLAKE": "driver", "SNOWFLAKE_RING": "driver", "UUID": "driver", "NANOID": "driver",
+	"LEAF_SEGMENT": "driver", "TICKET": "driver",
+	"STATIC": "driver", "FILE": "driver", "SQL": "driver", "IP": "driver", "HOSTNAME": "driver",
+	"REDIS": "keygen/redis", "ETCD": "keygen/etcd",
+	"ZOOKEEPER": "keygen/zookeeper", "LEAF_SNOWFLAKE": "keygen/zookeeper",
+}
+
+// check opens and closes all generators and assigners, so that what is wrong
+// with their types and properties is an error when the rule is made. Factories
+// ask no server, so nothing needs to be there.
+func (r *Rule) check() error {
+	// The host of a check is nobody's: a data source as every connector has
+	// one, and no log, which is the live generators' to write.
+	host := spi.Host{
+		DSN:    "shardkey@tcp(127.0.0.1:3306)/shardkey",
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	a := newAssigners(r, host)
+	for i, spec := range r.assigners {
+		if _, err := a.make(i, spec); err != nil {
+			return errors.Join(err, a.close())
+		}
+	}
+	if err := a.close(); err != nil {
+		return err
+	}
+	g, err := r.Open(host)
+	if err != nil {
+		return err
+	}
+	return g.Close()
+}
+
+func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error) {
+	if m.ready != nil {
+		return m.ready, nil
+	}
+	props, err := r.props(m, host)
+	if err != nil {
+		return nil, err
+	}
+	generator, err := spi.NewKeyGenerator(m.typ.text, props)
+	if err == nil && generator == nil {
+		err = errors.New("its factory returned nothing")
+	}
+	if err != nil {
+		return nil, r.makeError("key generator", m, err)
+	}
+	return generator, nil
+}
+
+func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, error) {
+	host.WorkerIDAssigner = nil // an assigner needs no assigner
+	props, err := r.props(m, host)
+	if err != nil {
+		return nil, err
+	}
+	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
+	if err == nil && assigner == nil {
+		err = errors.New("its factory returned nothing")
+	}
+	if err != nil {
+		return nil, r.makeError("worker-id assigner", m, err)
+	}
+	return assigner, nil
+}
+
+func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
+	values := make(map[string]any, len(m.props))
+	for _, p := range m.props {
+		if _, dup := values[p.name.text]; dup {
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is there twice", p.name.text))
+		}
+		values[p.name.text] = p.value
+	}
+	props, err := spi.NewProps(values, host)
+	if err != nil {
+		return props, r.makeError("properties of", m, err)
+	}
+	return props, nil
+}
+
+// makeError turns a factory's error into one that says where in the rule.
+func (r *Rule) makeError(kind string, m makeSpec, err error) error {
+	if inner := (*Error)(nil); errors.As(err, &inner) {
+		return inner // an assigner's, which says where already
+	}
+	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
+	var unknown *spi.UnknownTypeError
+	var prop *spi.PropError
+	var assigner *undefinedAssigner
+	switch {
+	case errors.As(err, &unknown):
+		return r.typeError(m, unknown)
+	case errors.As(err, &assigner):
+		e := errorAt(r.file, m.wordOf("worker-id-assigner", assigner.name), assigner.Error(), assigner.defined...)
+		e.Err = err
+		return e
+	case errors.As(err, &prop):
+		return r.propError(subject, m, prop)
+	}
+	e := errorAt(r.file, m.name, subject+err.Error())
+	e.Err = err
+	return e
+}
+
+func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
+	reason := fmt.Sprintf("unknown %s type %q; registered are %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
+	right := unknown.Known
+	if pkg, ours := packages[strings.ToUpper(m.typ.text)]; ours {
+		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
+		right = nil
+	}
+	e := errorAt(r.file, m.typ, reason, right...)
+	e.Err = unknown
+	return e
+}
+
+func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error {
+	shown := *prop
+	w := m.wordOf(prop.Name, prop.Name)
+	right := prop.Known
+	if p, ok := m.prop(prop.Name); ok && !prop.Unknown {
+		w = word{prop.Value, p.place}
+		if p.fromEnv {
+			// What the environment holds may be a secret.
+			shown.Value, w.text = p.written, p.written
+		}
+		right = nil
+	}
+	e := errorAt(r.file, w, subject+shown.Error(), right...)
+	e.Err = &shown
+	return e
+}
+
+// prop finds a property by name, as [spi.Props] matches names.
+func (m makeSpec) prop(name string) (propSpec, bool) {
+	for _, p := range m.props {
+		if propKey(p.name.text) == propKey(name) {
+			return p, true
+		}
+	}
+	return propSpec{}, false
+}
+
+func propKey(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
+}
+
+// wordOf gives text the place of a property, or of the whole when the property
+// is not there.
+func (m makeSpec) wordOf(prop, text string) word {
+	if p, ok := m.prop(prop); ok {
+		return word{text, p.name.place}
+	}
+	return word{text, m.name.place}
+}

@@ -1,0 +1,69 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+)
+
+// nearest gives up to three of the right words that somebody who wrote wrong
+// may have meant, the likeliest first.
+func nearest(wrong string, right []string) []string {
+	type candidate struct {
+		word     string
+		distance int
+	}
+	var candidates []candidate
+	folded := fold(wrong)
+	if folded == "" {
+		return nil
+	}
+	for _, word := range right {
+		d := distance(folded, fold(word))
+		prefix := len(folded) >= 3 && strings.HasPrefix(fold(word), folded)
+		if d <= 1+len(folded)/4 || prefix {
+			candidates = append(candidates, candidate{word, d})
+		}
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return a.distance - b.distance })
+	var words []string
+	for _, c := range candidates[:min(3, len(candidates))] {
+		words = append(words, c.word)
+	}
+	return words
+}
+
+// fold leaves out what people get wrong first: case, "_", "-" and ".".
+func fold(s string) string {
+	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(s))
+}
+
+// maxWord bounds the words that are compared: nobody means a known word by a
+// text of a kilobyte.
+const maxWord = 64
+
+// distance is how many letters must be put in, left out, changed or swapped
+// with their neighbour to make b of a.
+func distance(a, b string) int {
+	if len(a) > maxWord || len(b) > maxWord {
+		return maxWord
+	}
+	var before, last, row [maxWord + 1]int // three rows of the usual table
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}

@@ -1,0 +1,189 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// reader turns YAML documents into a spec.
+type reader struct {
+	spec   spec
+	merges int    // merged maps that were visited
+	hint   string // what was there instead of a sharding rule
+}
+
+// maxMerges bounds the maps that "<<" may pull in: nested, they multiply.
+const maxMerges = 10_000
+
+// pair is one entry of a map.
+type pair struct {
+	key   word
+	value *yaml.Node
+}
+
+// pairs gives the entries of a map in their order: its own, and those that "<<"
+// merges in. A null is an empty map; keys that are there twice are an error.
+func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
+	n = resolve(n)
+	if isNull(n) {
+		return nil, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, rd.kindError(n, what, "a map")
+	}
+	var own, merged []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if isMerge(key) {
+			more, err := rd.merge(value)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, more...)
+			continue
+		}
+		k := resolve(key)
+		if k.Kind != yaml.ScalarNode {
+			return nil, rd.kindError(key, "a key of "+what, "a text")
+		}
+		w := word{k.Value, placeOf(key)}
+		if other, dup := find(own, w.text); dup {
+			return nil, rd.errorAt(w, fmt.Sprintf("%q is there twice in %s (line %d)", w.text, what, other.key.place.line))
+		}
+		own = append(own, pair{w, value})
+	}
+	for _, p := range merged {
+		if _, over := find(own, p.key.text); !over {
+			own = append(own, p)
+		}
+	}
+	return own, nil
+}
+
+// merge gives the entries of what stands behind "<<": a map, or a list of maps
+// of which the earlier wins.
+func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
+	if rd.merges++; rd.merges > maxMerges {
+		return nil, rd.errorAt(word{"<<", placeOf(n)}, "this merges too many maps, or a map into itself")
+	}
+	maps := []*yaml.Node{n}
+	if list := resolve(n); list.Kind == yaml.SequenceNode {
+		maps = list.Content
+	}
+	var all []pair
+	for _, m := range maps {
+		if resolve(m).Kind != yaml.MappingNode {
+			return nil, rd.kindError(m, "what is merged by <<", "a map")
+		}
+		more, err := rd.pairs(m, "what is merged by <<")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, more...)
+	}
+	return all, nil
+}
+
+func find(pairs []pair, key string) (pair, bool) {
+	for _, p := range pairs {
+		if p.key.text == key {
+			return p, true
+		}
+	}
+	return pair{}, false
+}
+
+// text gives a scalar as it is written; a null has no text.
+func (rd *reader) text(n *yaml.Node, what string) (word, error) {
+	s := resolve(n)
+	switch {
+	case s.Kind != yaml.ScalarNode:
+		return word{}, rd.kindError(n, what, "a text")
+	case isNull(s):
+		return word{"", placeOf(n)}, nil
+	}
+	return word{s.Value, placeOf(n)}, nil
+}
+
+// texts reads a map that has texts only, and no other keys than known.
+func (rd *reader) texts(n *yaml.Node, what string, known ...string) (map[string]word, error) {
+	pairs, err := rd.pairs(n, what)
+	if err != nil {
+		return nil, err
+	}
+	texts := map[string]word{}
+	for _, p := range pairs {
+		if !slices.Contains(known, p.key.text) {
+			return nil, rd.unknownKey(p.key, what, known)
+		}
+		if texts[p.key.text], err = rd.text(p.value, p.key.text); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
+}
+
+func (rd *reader) unknownKey(key word, what string, known []string) error {
+	return rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known are %s", key.text, what, strings.Join(known, ", ")), known...)
+}
+
+// almost refuses a key that is left alone otherwise but looks like a known one
+// with a slip in it: left alone, it would leave keys unfilled.
+func (rd *reader) almost(key word, what string, known ...string) error {
+	folded := fold(key.text)
+	slip := strings.Contains(folded, "keygen") || strings.Contains(folded, "workerid")
+	for _, k := range known {
+		slip = slip || distance(folded, fold(k)) <= min(2, len(k)/4)
+	}
+	if !slip {
+		return nil
+	}
+	return rd.unknownKey(key, what, known)
+}
+
+func (rd *reader) kindError(n *yaml.Node, what, want string) error {
+	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s where %s belongs: %s", kindOf(resolve(n)), want, what))
+}
+
+func (rd *reader) errorAt(w word, reason string, right ...string) *Error {
+	return errorAt(rd.spec.file, w, reason, right...)
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func isMerge(key *yaml.Node) bool {
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+}
+
+// isNull tells a null, with or without a tag of its own (an item "- !SHARDING"
+// with nothing behind it).
+func isNull(n *yaml.Node) bool {
+	if n = resolve(n); n.Kind != yaml.ScalarNode {
+		return n.Kind == 0
+	}
+	return n.ShortTag() == "!!null" || n.Value == "" && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+}
+
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if isNull(n) {
+		return "nothing"
+	}
+	return "a text"
+}
+
+func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
