@@ -94,7 +94,7 @@ func (a *Assigner) checkClock(ctx context.Context, newest int64) error {
 		if err != nil {
 			return a.storeError("ask for the time", err)
 		}
-		if now.Sub(other) > horizon {
+		if !other.IsZero() && now.Sub(other) > horizon {
 			return &ClockError{Clock: now, Other: other, What: "the store's says"}
 		}
 		return nil

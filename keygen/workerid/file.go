@@ -1,0 +1,198 @@
+package workerid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// fileStore keeps each worker id's record in a file of its own:
+//
+//	path/namespace/0017.json   the record, replaced atomically
+//	path/namespace/0017.lock   locked (flock) while it is compared and replaced
+//
+// Each worker id has its own lock, so that a process which is stopped while it
+// holds one hinders nobody else: the others pass that worker id over.
+type fileStore struct {
+	path   string // as configured
+	dir    string
+	closed atomic.Bool
+}
+
+// NewFileStore keeps records in a directory of a local file system, which is
+// made when absent. Many processes of one machine may share it; machines may
+// not, neither by a network file system nor by copying it.
+func NewFileStore(path, namespace string) Store {
+	return &fileStore{path: path, dir: filepath.Join(path, namespace)}
+}
+
+// Waiting for a lock: how often to look, and when to call the record busy.
+const (
+	lockPoll     = 2 * time.Millisecond
+	lockPatience = 250 * time.Millisecond
+)
+
+var recordFile = regexp.MustCompile(`^([0-9]{4,})\.json$`)
+
+func (s *fileStore) Describe() string { return "FILE " + s.path }
+
+func (s *fileStore) Close() error {
+	s.closed.Store(true)
+	return nil
+}
+
+func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	for _, f := range files {
+		m := recordFile.FindStringSubmatch(f.Name())
+		if m == nil {
+			continue
+		}
+		id, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil {
+			continue
+		}
+		r, err := s.read(id)
+		var foreign *ForeignRecordError
+		if err != nil && !errors.As(err, &foreign) {
+			return nil, err
+		}
+		entries = append(entries, Entry{WorkerID: id, Record: r, Err: err})
+	}
+	return entries, nil
+}
+
+// Get makes sure that what it read lasts: it may be a record whose writer did
+// not live to see that it does.
+func (s *fileStore) Get(ctx context.Context, workerID int64) (Record, error) {
+	if err := s.usable(ctx); err != nil {
+		return Record{}, err
+	}
+	r, err := s.read(workerID)
+	if err != nil || r.IsZero() {
+		return Record{}, err
+	}
+	return r, syncDir(s.dir)
+}
+
+func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (bool, error) {
+	if err := s.usable(ctx); err != nil {
+		return false, err
+	}
+	if err := s.makeDir(); err != nil {
+		return false, err
+	}
+	unlock, err := s.lock(ctx, workerID)
+	if unlock == nil {
+		return false, err
+	}
+	defer unlock()
+	found, err := s.read(workerID)
+	if err != nil || !found.Same(prev) {
+		return false, err
+	}
+	return s.replace(workerID, next)
+}
+
+func (s *fileStore) usable(ctx context.Context) error {
+	if s.closed.Load() {
+		return fmt.Errorf("%s: %w", s.path, fs.ErrClosed)
+	}
+	return ctx.Err()
+}
+
+func (s *fileStore) file(workerID int64, suffix string) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%04d.%s", workerID, suffix))
+}
+
+func (s *fileStore) read(workerID int64) (Record, error) {
+	text, err := os.ReadFile(s.file(workerID, "json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return Record{}, nil
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return ParseRecord(workerID, string(text))
+}
+
+// replace writes a record beside the old one, makes it last, puts it in the old
+// one's place and makes that last too. The caller holds the lock.
+func (s *fileStore) replace(workerID int64, r Record) (bool, error) {
+	temp := s.file(workerID, "tmp")
+	if err := writeSynced(temp, r.Text()+"\n"); err != nil {
+		return false, err
+	}
+	if err := os.Rename(temp, s.file(workerID, "json")); err != nil {
+		return false, err
+	}
+	if err := syncDir(s.dir); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+func writeSynced(name, text string) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// makeDir makes the namespace's directory, and its name in its parents last.
+func (s *fileStore) makeDir() error {
+	var missing []string
+	for dir := s.dir; ; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil {
+			if !info.IsDir() {
+				return fmt.Errorf("%s: not a directory", dir)
+			}
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, dir)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return err
+	}
+	for _, dir := range missing {
+		if err := syncDir(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,120 @@
+package workerid_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func TestFileStore(t *testing.T) {
+	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+		dir := filepath.Join(t.TempDir(), "made", "when", "absent")
+		return func() workerid.Store { return workerid.NewFileStore(dir, "orders") }
+	})
+}
+
+func TestFileStoreNamespacesAreApart(t *testing.T) {
+	dir := t.TempDir()
+	a, b := workerid.NewFileStore(dir, "a"), workerid.NewFileStore(dir, "b")
+	r := workerid.Record{Owner: "x", ReservedUntil: 1}
+	for _, s := range []workerid.Store{a, b} {
+		if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, r); !ok || err != nil {
+			t.Errorf("have: %v, %v\nwant: true", ok, err)
+		}
+	}
+}
+
+// A value that is not a record is named, skipped by List, and never replaced.
+func TestFileStoreForeignValue(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "orders", "0003.json")
+	for name, text := range map[string]string{
+		"empty":          "",
+		"text":           "not json",
+		"other json":     `{"name":"x"}`,
+		"list":           `[1,2]`,
+		"version":        `{"shardkey":2,"owner":"x","reserved_until":5,"holder":"","since":1}`,
+		"no owner":       `{"shardkey":1,"owner":"","reserved_until":5,"holder":"","since":1}`,
+		"negative":       `{"shardkey":1,"owner":"x","reserved_until":-5,"holder":"","since":1}`,
+		"more behind":    `{"shardkey":1,"owner":"x","reserved_until":5,"holder":"","since":1} x`,
+		"unknown field":  `{"shardkey":1,"owner":"x","reserved_until":5,"holder":"","since":1,"z":1}`,
+		"number too big": `{"shardkey":1,"owner":"x","reserved_until":99999999999999999999,"holder":"","since":1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			mustWrite(t, file, text)
+			s := workerid.NewFileStore(dir, "orders")
+			var foreign *workerid.ForeignRecordError
+			_, err := s.Get(t.Context(), 3)
+			if !errors.As(err, &foreign) || foreign.WorkerID != 3 || !errors.Is(err, spi.ErrStore) {
+				t.Errorf("Get\nhave: %v\nwant: a ForeignRecordError of worker id 3", err)
+			}
+			ok, err := s.CompareAndSet(t.Context(), 3, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9})
+			if ok || !errors.As(err, &foreign) {
+				t.Errorf("CompareAndSet\nhave: %v, %v\nwant: a ForeignRecordError", ok, err)
+			}
+			entries, err := s.List(t.Context())
+			if err != nil || len(entries) != 1 || !errors.As(entries[0].Err, &foreign) {
+				t.Errorf("List\nhave: %v, %v\nwant: one entry with its error", entries, err)
+			}
+			if have, _ := os.ReadFile(file); string(have) != text {
+				t.Errorf("the file\nhave: %q\nwant: %q", have, text)
+			}
+		})
+	}
+}
+
+// Whoever stops while it holds one worker id's lock hinders nobody else's.
+func TestFileStoreLockedByAnother(t *testing.T) {
+	dir := t.TempDir()
+	s := workerid.NewFileStore(dir, "orders")
+	r := workerid.Record{Owner: "x", ReservedUntil: 1}
+	mustWrite(t, filepath.Join(dir, "orders", "0000.lock"), "")
+	f, err := os.Open(filepath.Join(dir, "orders", "0000.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, r); ok || err != nil {
+		t.Errorf("the locked one\nhave: %v, %v\nwant: false", ok, err)
+	}
+	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, r); !ok || err != nil {
+		t.Errorf("another one\nhave: %v, %v\nwant: true", ok, err)
+	}
+	_ = f.Close()
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, r); !ok || err != nil {
+		t.Errorf("after the lock's end\nhave: %v, %v\nwant: true", ok, err)
+	}
+}
+
+func TestFileStorePathIsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	mustWrite(t, file, "x")
+	a, err := workerid.NewAssigner(workerid.NewFileStore(file, "orders"), workerid.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	_, err = a.AcquireWorkerID(t.Context(), 7)
+	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), file) {
+		t.Errorf("have: %v\nwant: spi.ErrStore that names %s", err, file)
+	}
+}
+
+func mustWrite(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

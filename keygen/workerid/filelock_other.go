@@ -1,0 +1,12 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package workerid
+
+import (
+	"errors"
+	"os"
+)
+
+func flock(*os.File) error {
+	return errors.New("FILE worker ids need a system with flock; use SQL or another assigner here")
+}

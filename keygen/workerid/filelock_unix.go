@@ -1,0 +1,20 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package workerid
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// flock takes the file's exclusive lock, or returns errLocked at once. It
+// belongs to the open file, so that two stores of one process exclude each
+// other too.
+func flock(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return errLocked
+	}
+	return err
+}

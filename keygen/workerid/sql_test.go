@@ -1,0 +1,158 @@
+package workerid_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func TestSQLStore(t *testing.T) {
+	for name, params := range map[string]string{
+		"plain":           "",
+		"clientFoundRows": "clientFoundRows=true",
+		"autocommit off":  "autocommit=0",
+		"interpolate":     "interpolateParams=true",
+		"latin1":          "charset=latin1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+				dsn := withParams(testserver.Database(t), params)
+				return func() workerid.Store { return mustSQL(t, dsn, "shardkey_worker") }
+			})
+		})
+	}
+}
+
+func withParams(dsn, params string) string {
+	switch {
+	case params == "":
+		return dsn
+	case strings.Contains(dsn, "?"):
+		return dsn + "&" + params
+	}
+	return dsn + "?" + params
+}
+
+func mustSQL(t testing.TB, dsn, table string) workerid.Store {
+	t.Helper()
+	s, err := workerid.NewSQLStore(dsn, table, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustExec(t *testing.T, dsn, format string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(fmt.Sprintf(format, args...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A user without the right to make the table is told the statement to run.
+func TestSQLStoreMayNotMakeTable(t *testing.T) {
+	dsn := testserver.Database(t)
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "u_" + c.DBName[max(0, len(c.DBName)-20):]
+	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
+	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
+	mustExec(t, dsn, "GRANT SELECT, INSERT, UPDATE ON %s.* TO %s", c.DBName, user)
+	c.User, c.Passwd = user, "secret-word"
+
+	a, err := workerid.NewAssigner(mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	_, err = a.AcquireWorkerID(t.Context(), 1023)
+	var table *workerid.TableError
+	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {
+		t.Fatalf("have: %v\nwant: a TableError without the password", err)
+	}
+	mustExec(t, dsn, "%s", table.DDL)
+	lease, err := a.AcquireWorkerID(t.Context(), 1023)
+	if err != nil || lease.WorkerID() != 0 {
+		t.Errorf("after running the DDL\nhave: %v, %v\nwant: worker id 0", lease, err)
+	}
+	if d := a.Describe(); strings.Contains(d, "secret-word") || strings.Contains(d, user) {
+		t.Errorf("Describe tells too much: %s", d)
+	}
+}
+
+func TestSQLStoreForeignTable(t *testing.T) {
+	dsn := testserver.Database(t)
+	mustExec(t, dsn, "CREATE TABLE shardkey_worker (id INT)")
+	s := mustSQL(t, dsn, "shardkey_worker")
+	defer s.Close()
+	var table *workerid.TableError
+	if _, err := s.List(t.Context()); !errors.As(err, &table) {
+		t.Errorf("have: %v\nwant: a TableError", err)
+	}
+}
+
+func TestSQLStoreForeignRow(t *testing.T) {
+	dsn := testserver.Database(t)
+	s := mustSQL(t, dsn, "shardkey_worker")
+	defer s.Close()
+	if _, err := s.List(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('orders', 0, '', 12, 0, 'somebody', 0)")
+	var foreign *workerid.ForeignRecordError
+	if _, err := s.Get(t.Context(), 0); !errors.As(err, &foreign) {
+		t.Errorf("Get\nhave: %v\nwant: a ForeignRecordError", err)
+	}
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}); ok {
+		t.Errorf("CompareAndSet over it\nhave: %v, %v\nwant: false", ok, err)
+	}
+}
+
+func TestSQLStoreTableOfAnotherSchema(t *testing.T) {
+	dsn := testserver.Database(t)
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := c.DBName
+	c.DBName = ""
+	s := mustSQL(t, c.FormatDSN(), schema+".odd`name")
+	defer s.Close()
+	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}); !ok || err != nil {
+		t.Errorf("have: %v, %v\nwant: true", ok, err)
+	}
+}
+
+func TestNewSQLStoreRefuses(t *testing.T) {
+	for name, c := range map[string]struct{ dsn, table, prop string }{
+		"not a DSN":     {"host:1/secret-word", "t", "dsn"},
+		"no database":   {"u:secret-word@tcp(h:1)/", "t", "table"},
+		"three parts":   {"u:secret-word@tcp(h:1)/d", "a.b.c", "table"},
+		"empty part":    {"u:secret-word@tcp(h:1)/d", "a.", "table"},
+		"a zero":        {"u:secret-word@tcp(h:1)/d", "a\x00b", "table"},
+		"no such TLS":   {"u:secret-word@tcp(h:1)/d?tls=nobody", "t", "dsn"},
+		"name too long": {"u:secret-word@tcp(h:1)/d", strings.Repeat("x", 65), "table"},
+	} {
+		_, err := workerid.NewSQLStore(c.dsn, c.table, "orders")
+		var prop *spi.PropError
+		if !errors.As(err, &prop) || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
+			t.Errorf("%s\nhave: %v\nwant: a PropError of %s without the password", name, err, c.prop)
+		}
+	}
+}
