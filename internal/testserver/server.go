@@ -119,9 +119,12 @@ func startServer(t testing.TB, r recipe, fast bool, args []string) (*Server, err
 	return nil, err
 }
 
-// forTest starts a server that ends with the test.
+// forTest starts a server that ends with the test. With -short it skips.
 func forTest(t testing.TB, r recipe, args []string) *Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skipf("-short: no %s is started", r.name)
+	}
 	s, err := startServer(t, r, false, args)
 	if notInstalled(err) {
 		missing(t, err)
