@@ -1,0 +1,147 @@
+package leaf
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+var (
+	_ spi.Int64KeyGenerator = (*Generator)(nil)
+	_ spi.HealthReporter    = (*Generator)(nil)
+	_ spi.Describer         = (*Generator)(nil)
+	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
+	// time or worker in it.
+)
+
+// poolSize is one connection for the segments and one for calls that want more
+// numbers than a segment holds.
+const poolSize = 2
+
+// maxKeys is the largest number of keys of one call.
+const maxKeys = 1 << 24
+
+// Generator hands out the numbers of one row of leaf_alloc. Its methods are
+// called by many goroutines at once. Close it when it is no longer needed.
+type Generator struct {
+	// current is the segment in use, never nil. Reading it is all that a key
+	// from memory needs besides its one addition.
+	current atomic.Pointer[segment]
+
+	config Config
+	store  store
+
+	mu      sync.Mutex
+	next    *segment // the second buffer, nil while it is empty
+	flight  *flight  // the fetch under way, nil when there is none
+	waiting int64    // numbers that waiting calls want together
+	least   int64    // the end of the highest interval claimed
+	step    int64    // numbers of the next fetch; 0 until the row was read
+	base    int64    // the row's own step
+	baseAt  time.Time
+	pace    pace
+	closed  bool
+	figures figures
+}
+
+// New makes a generator. It checks the settings and does not connect: the
+// first key does. The error is a [*spi.PropError].
+func New(c Config) (*Generator, error) {
+	if c.JDBCURL == "" && c.DSN == "" {
+		return nil, &spi.PropError{Name: "leaf.jdbc.url", Want: "the database's address; or give a DSN"}
+	}
+	return newGenerator(c)
+}
+
+func newGenerator(c Config) (*Generator, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	store, err := newSQLStore(c, poolSize)
+	if err != nil {
+		return nil, err
+	}
+	return newWithStore(c, store), nil
+}
+
+func newWithStore(c Config, store store) *Generator {
+	g := &Generator{config: c, store: store, least: noLeast}
+	g.current.Store(emptySegment())
+	return g
+}
+
+func emptySegment() *segment {
+	s := new(segment)
+	s.check.Store(noCheck)
+	return s
+}
+
+// GenerateKeys returns n numbers, as int64.
+func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	if n < 1 || n > maxKeys {
+		return nil, badCount(int64(n))
+	}
+	return spi.BoxedKeys(ctx, g, column, n)
+}
+
+// GenerateInt64Keys fills keys with numbers that follow each other.
+func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	first, err := g.Reserve(ctx, int64(len(keys)))
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		keys[i] = first + int64(i)
+	}
+	return nil
+}
+
+// Reserve returns the first of n numbers that follow each other and are the
+// caller's, 1 ≤ n ≤ 2^24.
+//
+// The error is an [*Error] when the database gave no segment, has
+// [spi.ErrClosed] in its chain after Close, and ctx's error when that ended a
+// wait; the wait ends at once then. Numbers in memory are given without a look
+// at ctx.
+func (g *Generator) Reserve(ctx context.Context, n int64) (first int64, err error) {
+	if n < 1 {
+		return 0, badCount(n)
+	}
+	s := g.current.Load()
+	offset, ok := s.take(n)
+	if !ok {
+		return g.reserveSlow(ctx, n)
+	}
+	if offset+n > s.check.Load() {
+		g.look(s)
+	}
+	return s.first + offset, nil
+}
+
+func badCount(n int64) error {
+	return fmt.Errorf("shardkey: LEAF_SEGMENT: %d keys asked for; ask for 1 to %d", n, maxKeys)
+}
+
+// Close ends the background fetch and gives back the connections. Calls that
+// wait return [spi.ErrClosed]. It is idempotent.
+func (g *Generator) Close() error {
+	g.mu.Lock()
+	g.closed = true
+	g.figures.issued += g.current.Swap(emptySegment()).retire()
+	g.next = nil
+	f := g.flight
+	g.mu.Unlock()
+	if f != nil {
+		f.cancel()
+		<-f.done
+	}
+	return g.store.close()
+}

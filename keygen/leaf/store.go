@@ -1,0 +1,243 @@
+package leaf
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// store is where segments come from: one row of leaf_alloc, or a test's fake.
+// Its errors are *Error, or of the context. Its methods are called by many
+// goroutines at once.
+type store interface {
+	// baseStep reads the row's own step.
+	baseStep(ctx context.Context) (int64, error)
+	// claim raises max_id by n, provided that it is at or above least, and
+	// returns the first of the n numbers, which is above 0.
+	claim(ctx context.Context, n, least int64) (first int64, err error)
+	// close gives back the connections.
+	close() error
+}
+
+// noLeast is the least of a generator that has claimed nothing yet.
+const noLeast = math.MinInt64
+
+// sqlStore keeps a pool of its own: a claim inside a caller's transaction would
+// be rolled back with it, and would lock the row until its end.
+type sqlStore struct {
+	key       string
+	connector driver.Connector // nil when no address is known
+	addr      string
+	clock     spi.Clock
+	conns     int // the pool's size
+
+	mu     sync.Mutex
+	db     *sql.DB   // opened by the first use
+	one    *sql.Stmt // claimOne, prepared
+	closed bool
+
+	echo atomic.Int32 // what is known of the server's OK packets
+}
+
+// What a server does with LAST_INSERT_ID(expr) of an UPDATE.
+const (
+	echoUnknown = iota // nothing known yet
+	echoYes            // its OK packet carries the value
+	echoNo             // it does not
+)
+
+const (
+	selectStep = "SELECT step FROM leaf_alloc WHERE biz_tag = ?"
+	// claimOne is the whole of a fetch where the server echoes. Numbers below
+	// 1 are skipped: 0 is not a key.
+	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(GREATEST(max_id, 1) + ?) " +
+		"WHERE biz_tag = ? AND max_id >= ? AND max_id <= ?"
+	selectRow = "SELECT LEAST(max_id, 9223372036854775807) FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE"
+	// claimSwap is the second statement of the transaction. Comparing max_id
+	// keeps it right on an engine whose FOR UPDATE locks nothing.
+	claimSwap = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(?) WHERE biz_tag = ? AND max_id = ?"
+)
+
+func (s *sqlStore) baseStep(ctx context.Context) (int64, error) {
+	db, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	return retry(ctx, s, func() (int64, error) {
+		steps, err := integers(ctx, db, selectStep, s.key)
+		if err != nil {
+			return 0, err
+		}
+		step, err := s.onlyRow(steps)
+		if err == nil && step < 1 {
+			err = &Error{Key: s.key, Kind: ErrBadRow, Detail: fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", step)}
+		}
+		return step, err
+	})
+}
+
+func (s *sqlStore) claim(ctx context.Context, n, least int64) (int64, error) {
+	db, err := s.open()
+	if err != nil {
+		return 0, err
+	}
+	return retry(ctx, s, func() (int64, error) {
+		if s.echo.Load() == echoYes {
+			first, err := s.claimOne(ctx, db, n, least)
+			if err != nil || first > 0 {
+				return first, err
+			}
+		}
+		return s.claimSwap(ctx, db, n, least)
+	})
+}
+
+// claimOne claims with one statement. It returns 0 when that claimed nothing
+// that could be handed out; the transaction then does it or finds the reason.
+func (s *sqlStore) claimOne(ctx context.Context, db *sql.DB, n, least int64) (int64, error) {
+	stmt, err := s.prepared(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	res, err := stmt.ExecContext(ctx, n, s.key, least, math.MaxInt64-n)
+	if err != nil {
+		return 0, err
+	}
+	switch rows, _ := res.RowsAffected(); {
+	case rows == 0:
+		return 0, nil
+	case rows > 1:
+		return 0, s.notUnique()
+	}
+	if end, _ := res.LastInsertId(); end > n && end-n >= least {
+		return end - n, nil
+	}
+	// Another server behind the same address, one that does not echo: the
+	// numbers just claimed are a gap.
+	s.echo.Store(echoNo)
+	return 0, nil
+}
+
+// claimSwap claims with a transaction as Leaf does, and finds out whether the
+// server echoes.
+func (s *sqlStore) claimSwap(ctx context.Context, db *sql.DB, n, least int64) (int64, error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	values, err := integers(ctx, tx, selectRow, s.key)
+	if err != nil {
+		return 0, err
+	}
+	maxID, err := s.onlyRow(values)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case maxID < least:
+		return 0, &Error{Key: s.key, Kind: ErrMovedBack, Detail: fmt.Sprintf(
+			"max_id is %d, but numbers below %d were claimed before; find out who else has claimed numbers since, and set max_id above all of them", maxID, least)}
+	case maxID > math.MaxInt64-n:
+		return 0, s.exhausted(nil)
+	}
+	first := max(maxID, 1)
+	res, err := tx.ExecContext(ctx, claimSwap, first+n, s.key, maxID)
+	if err != nil {
+		return 0, err
+	}
+	if rows, _ := res.RowsAffected(); rows != 1 {
+		return 0, errRaced
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	if echoed, _ := res.LastInsertId(); echoed == first+n {
+		s.echo.CompareAndSwap(echoUnknown, echoYes)
+	} else {
+		s.echo.Store(echoNo)
+	}
+	return first, nil
+}
+
+func (s *sqlStore) onlyRow(values []int64) (int64, error) {
+	switch len(values) {
+	case 0:
+		return 0, &Error{Key: s.key, Kind: ErrUnknownKey, Detail: fmt.Sprintf(
+			"leaf_alloc at %s has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", s.addr, s.key)}
+	case 1:
+		return values[0], nil
+	}
+	return 0, s.notUnique()
+}
+
+func (s *sqlStore) notUnique() error {
+	return &Error{Key: s.key, Kind: ErrBadRow, Detail: "leaf_alloc has several rows for it; make biz_tag the primary key"}
+}
+
+func (s *sqlStore) exhausted(cause error) error {
+	return &Error{Key: s.key, Kind: ErrExhausted, Cause: cause, Detail: "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly"}
+}
+
+// errRaced says that another one changed the row between read and write.
+var errRaced = errors.New("shardkey: leaf_alloc's row changed meanwhile")
+
+// retry does a claim again after errors that are over soon: deadlocks, a
+// connection that broke. Doing an UPDATE twice only leaves a gap.
+func retry(ctx context.Context, s *sqlStore, do func() (int64, error)) (int64, error) {
+	const attempts = 5
+	for i := 1; ; i++ {
+		v, err := do()
+		if err == nil {
+			return v, nil
+		}
+		if i == attempts || !passing(err) || s.clock.Sleep(ctx, rand.N(time.Duration(i)*10*time.Millisecond)) != nil {
+			return 0, s.explain(ctx, err)
+		}
+	}
+}
+
+func passing(err error) bool {
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		return server.Number == 1213 || server.Number == 1205
+	}
+	for _, e := range []error{errRaced, mysql.ErrInvalidConn, driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// integers reads the integers of a query's one column.
+func integers(ctx context.Context, q queryer, query string, args ...any) (values []int64, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v int64
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, rows.Err()
+}
