@@ -1,0 +1,33 @@
+package snowflake
+
+import "time"
+
+// steppedBack decides what happens while the clock is behind tick need: how
+// long to wait (zero: try again), or an error. mu is held.
+func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, error) {
+	if !g.stats.stepping || g.stats.stepNeed != need {
+		g.stats.stepping, g.stats.stepNeed = true, need
+		s.state.steps.Add(1)
+	}
+	gap := time.Duration(need*g.ticker.tick - ns)
+	switch {
+	case g.cfg.ClockBack == Borrow:
+		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
+		return 0, nil
+	case g.cfg.ClockBack == Wait && gap <= g.cfg.Tolerance:
+		return gap, nil
+	}
+	e := &ClockBackError{Last: g.ticker.at(need), Now: g.sinceEpoch(ns)}
+	if g.cfg.ClockBack == Wait {
+		e.Tolerance = g.cfg.Tolerance
+	}
+	return 0, e
+}
+
+func (g *Generator) timeError(ns int64) error {
+	return &TimeError{Time: g.sinceEpoch(ns), Layout: g.cfg.Layout, Epoch: g.cfg.Epoch, Last: lastTime(g.cfg.Layout, g.cfg.Epoch)}
+}
+
+func (g *Generator) sinceEpoch(ns int64) time.Time {
+	return g.cfg.Epoch.Add(time.Duration(ns)).UTC()
+}

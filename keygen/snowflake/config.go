@@ -1,0 +1,180 @@
+package snowflake
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// DefaultEpoch is ShardingSphere's: midnight UTC of 1 November 2016. Older
+// releases of it used local midnight of that day; a system that moves from
+// one needs that as its epoch, else hours of its keys come again.
+var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
+
+// ClockBack says what to do while the clock is behind the keys already made.
+type ClockBack int
+
+const (
+	// Wait waits when the clock is behind by Tolerance at most, and is an
+	// error otherwise.
+	Wait ClockBack = iota
+	// Borrow goes on from the newest key's time, at the clock's pace: keys
+	// stay ahead of the clock by the size of the step, until a lull in the
+	// demand or a step forward lets the clock catch up.
+	Borrow
+	// Fail is an error at once.
+	Fail
+)
+
+// String is the policy as it is written in a rule.
+func (c ClockBack) String() string {
+	switch c {
+	case Wait:
+		return "wait"
+	case Borrow:
+		return "borrow"
+	case Fail:
+		return "error"
+	}
+	return fmt.Sprintf("ClockBack(%d)", int(c))
+}
+
+// Config describes a generator. The zero Config is ShardingSphere's SNOWFLAKE
+// with its defaults: worker 0, which is right for a single process only.
+type Config struct {
+	// Layout is the split of the bits; zero means [Classic].
+	Layout Layout
+	// Epoch is the time of tick 0, within 1970 and now; zero means
+	// [DefaultEpoch].
+	Epoch time.Time
+
+	// WorkerID is this process's own worker id, 0..Layout.MaxWorkerID().
+	WorkerID int64
+	// WorkerIDSet says that WorkerID was chosen. Without it and without an
+	// Assigner the generator works as worker 0, warns once and shows it in
+	// its health; a WorkerID above 0 needs no WorkerIDSet.
+	WorkerIDSet bool
+	// Assigner leases a worker id at the first key, instead of WorkerID. It
+	// stays the caller's, who closes it after the generator.
+	Assigner spi.WorkerIDAssigner
+
+	// MaxVibrationOffset is the highest sequence that a fresh tick begins
+	// with; beginnings go round 0..MaxVibrationOffset. Zero means 1, as in
+	// ShardingSphere; −1 means none, so that each tick begins with 0. The
+	// highest is Layout.MaxSequence().
+	MaxVibrationOffset int
+	// ClockBack is what to do when the clock steps back; zero is [Wait].
+	ClockBack ClockBack
+	// Tolerance is how far behind [Wait] waits, 0..24 h; zero means 10 ms,
+	// negative none.
+	Tolerance time.Duration
+	// RingSize is the number of past ticks whose state is kept, 1..65536, so
+	// that the clock may step back among them; zero means 1: only the newest.
+	RingSize int
+
+	// Clock is the time; nil is the system's. Generators with the same Layout,
+	// Epoch, worker id and Clock share one state within a process.
+	Clock spi.Clock
+	// Logger takes the one warning of a worker id that nobody set; nil is
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	defaultTolerance = 10 * time.Millisecond
+	maxTolerance     = 24 * time.Hour
+	defaultRingSize  = 200 // of SNOWFLAKE_RING
+	maxRingSize      = 1 << 16
+	leastYears       = 10 // that a layout must have before it when it is chosen
+)
+
+func (c Config) withDefaults() Config {
+	c.Layout = c.Layout.orDefault()
+	if c.Epoch.IsZero() {
+		c.Epoch = DefaultEpoch
+	}
+	if c.MaxVibrationOffset == 0 {
+		c.MaxVibrationOffset = int(min(1, c.Layout.MaxSequence()))
+	}
+	if c.Tolerance == 0 {
+		c.Tolerance = defaultTolerance
+	}
+	c.MaxVibrationOffset = max(c.MaxVibrationOffset, 0)
+	c.Tolerance = max(c.Tolerance, 0)
+	c.RingSize = max(c.RingSize, 1)
+	if c.Clock == nil {
+		c.Clock = spi.SystemClock
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// check refuses what cannot work. Fields have their defaults.
+func (c Config) check() error {
+	if err := c.Layout.check(); err != nil {
+		return err
+	}
+	if err := outside("worker id", c.WorkerID, c.Layout.MaxWorkerID()); err != nil {
+		return err
+	}
+	if err := outside("max vibration offset", int64(c.MaxVibrationOffset), c.Layout.MaxSequence()); err != nil {
+		return err
+	}
+	switch {
+	case c.ClockBack < Wait || c.ClockBack > Fail:
+		return fmt.Errorf("shardkey: %v is not a clock-back policy: use Wait, Borrow or Fail", c.ClockBack)
+	case c.Tolerance > maxTolerance:
+		return fmt.Errorf("shardkey: tolerance %v of a clock that steps back is above %v", c.Tolerance, maxTolerance)
+	case c.RingSize > maxRingSize:
+		return fmt.Errorf("shardkey: ring size %d is not in 1..%d", c.RingSize, maxRingSize)
+	}
+	return c.checkTime()
+}
+
+// checkTime checks the epoch, against now where the clock is the system's: a
+// clock that was given is not read before the first key.
+func (c Config) checkTime() error {
+	if err := checkEpoch(c.Epoch); err != nil {
+		return err
+	}
+	if c.Clock != spi.SystemClock {
+		return nil
+	}
+	now, last := time.Now(), lastTime(c.Layout, c.Epoch)
+	switch {
+	case c.Epoch.After(now):
+		return fmt.Errorf("shardkey: epoch %s is in the future (it is %s): %w", stamp(c.Epoch), stamp(now), spi.ErrTimeOverflow)
+	case last.Before(now.AddDate(leastYears, 0, 0)):
+		return fmt.Errorf("shardkey: layout %s with epoch %s ends at %s, in under %d years: give time more bits, a longer tick or a later epoch: %w",
+			c.Layout, stamp(c.Epoch), stamp(last), leastYears, spi.ErrTimeOverflow)
+	}
+	return nil
+}
+
+func checkEpoch(epoch time.Time) error {
+	if epoch.Before(time.Unix(0, 0)) || epoch.Year() > 2200 {
+		return fmt.Errorf("shardkey: epoch %s is not within 1970 and now", stamp(epoch))
+	}
+	return nil
+}
+
+func outside(what string, value, most int64) error {
+	if value < 0 || value > most {
+		return fmt.Errorf("shardkey: %s %d is not in 0..%d", what, value, most)
+	}
+	return nil
+}
+
+// lastTick is the highest value of the time field whose time Go can hold in
+// nanoseconds, which it can until the year 2262.
+func lastTick(l Layout, epoch time.Time) int64 {
+	return min(1<<l.TimeBits-1, (1<<63-1-epoch.UnixNano())/int64(l.Tick)-1)
+}
+
+func lastTime(l Layout, epoch time.Time) time.Time {
+	return time.Unix(0, epoch.UnixNano()+lastTick(l, epoch)*int64(l.Tick)).UTC()
+}

@@ -1,0 +1,113 @@
+package snowflake
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// DecodeKey takes a key apart, as [Decode] does.
+func (g *Generator) DecodeKey(key int64) (spi.KeyParts, error) {
+	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
+}
+
+// KeyRange is [KeyRange] with the generator's layout and epoch.
+func (g *Generator) KeyRange(from, until time.Time) (first, last int64, err error) {
+	return KeyRange(g.cfg.Layout, g.cfg.Epoch, from, until)
+}
+
+// Decode takes a key of a layout and epoch apart. The zero Layout is
+// [Classic], the zero epoch [DefaultEpoch]. A key that is negative, or that
+// has bits above the time field, is an error.
+func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
+	l, epoch, err := known(l, epoch)
+	if err != nil {
+		return spi.KeyParts{}, err
+	}
+	tick := key >> (l.WorkerBits + l.SequenceBits)
+	if key < 0 || tick > lastTick(l, epoch) {
+		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l, epoch))
+	}
+	return spi.KeyParts{
+		Time:     time.Unix(0, epoch.UnixNano()+tick*int64(l.Tick)).UTC(),
+		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
+		Sequence: key & l.MaxSequence(),
+		Layout:   l.String(),
+	}, nil
+}
+
+// Compose is the key of a time, worker and sequence: what [Decode] takes
+// apart. The time is rounded down to its tick. A part that does not fit is an
+// error.
+func Compose(l Layout, epoch, t time.Time, worker, sequence int64) (int64, error) {
+	l, epoch, err := known(l, epoch)
+	if err != nil {
+		return 0, err
+	}
+	if err := outside("worker id", worker, l.MaxWorkerID()); err != nil {
+		return 0, err
+	}
+	if err := outside("sequence", sequence, l.MaxSequence()); err != nil {
+		return 0, err
+	}
+	tick := floorDiv(satSub(unixNano(t), epoch.UnixNano()), int64(l.Tick))
+	if tick < 0 || tick > lastTick(l, epoch) {
+		return 0, &TimeError{Time: t, Layout: l, Epoch: epoch, Last: lastTime(l, epoch)}
+	}
+	return tick<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
+}
+
+// KeyRange is the smallest and the largest key, of any worker, whose time is
+// in from ≤ time < until; both may be keys, for WHERE id BETWEEN ? AND ?. A
+// key's time is the beginning of its tick. Times beyond the layout's are taken
+// as its first and last; an interval in which no tick begins is an error.
+func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err error) {
+	l, epoch, err = known(l, epoch)
+	if err != nil {
+		return 0, 0, err
+	}
+	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
+	if begin >= end {
+		return 0, 0, &RangeError{From: from, Until: until, Layout: l, Epoch: epoch}
+	}
+	shift := l.WorkerBits + l.SequenceBits
+	return begin << shift, (end-1)<<shift | (1<<shift - 1), nil
+}
+
+// rangeTick is the first tick at or after t, within the layout's.
+func rangeTick(l Layout, epoch, t time.Time) int64 {
+	since := satSub(unixNano(t), epoch.UnixNano())
+	if since <= 0 {
+		return 0
+	}
+	return min((since-1)/int64(l.Tick)+1, lastTick(l, epoch)+1)
+}
+
+// RangeError says that no key can have a time of an interval.
+type RangeError struct {
+	From, Until time.Time
+	Layout      Layout
+	Epoch       time.Time
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: give an interval of %v or more, behind the epoch",
+		e.Layout, stamp(e.Epoch), stamp(e.From), stamp(e.Until), e.Layout.Tick)
+}
+
+func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
+	if epoch.IsZero() {
+		epoch = DefaultEpoch
+	}
+	l = l.orDefault()
+	if err := l.check(); err != nil {
+		return l, epoch, err
+	}
+	return l, epoch, checkEpoch(epoch)
+}
+
+func largest(l Layout, epoch time.Time) int64 {
+	shift := l.WorkerBits + l.SequenceBits
+	return lastTick(l, epoch)<<shift | (1<<shift - 1)
+}

@@ -1,0 +1,73 @@
+package snowflake
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// ClockBackError says that the clock is behind the keys that were made, by
+// more than the generator waits for. [spi.ErrClockBack] is in its chain.
+type ClockBackError struct {
+	// Last is the time of the newest key (or the first time that the worker
+	// id's lease allows), Now what the clock says.
+	Last, Now time.Time
+	// Tolerance is how far behind the generator would have waited.
+	Tolerance time.Duration
+}
+
+func (e *ClockBackError) Error() string {
+	return fmt.Sprintf("shardkey: clock moved backwards by %v: newest key is of %s, the clock says %s, tolerated are %v; "+
+		"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow",
+		e.Last.Sub(e.Now), stamp(e.Last), stamp(e.Now), e.Tolerance)
+}
+
+func (e *ClockBackError) Unwrap() error { return spi.ErrClockBack }
+
+// TimeError says that a time does not fit the layout's time field.
+// [spi.ErrTimeOverflow] is in its chain.
+type TimeError struct {
+	Time        time.Time
+	Layout      Layout
+	Epoch, Last time.Time // what the field can hold
+}
+
+func (e *TimeError) Error() string {
+	return fmt.Sprintf("shardkey: time %s does not fit layout %s, which holds %s to %s; "+
+		"check the clock and the epoch, or give time more bits",
+		stamp(e.Time), e.Layout, stamp(e.Epoch), stamp(e.Last))
+}
+
+func (e *TimeError) Unwrap() error { return spi.ErrTimeOverflow }
+
+// LeaseError says that the reserved interval of the worker id is used up and
+// could not be extended. [spi.ErrLeaseLimit] and the store's error are in its
+// chain.
+type LeaseError struct {
+	WorkerID int64
+	Limit    time.Time // the end of the reserved interval
+	Err      error     // why it was not extended
+}
+
+func (e *LeaseError) Error() string {
+	return fmt.Sprintf("shardkey: worker id %d is reserved until %s only, and that could not be extended: %v",
+		e.WorkerID, stamp(e.Limit), e.Err)
+}
+
+func (e *LeaseError) Unwrap() []error { return []error{spi.ErrLeaseLimit, e.Err} }
+
+// SharedError says that another live generator of this process uses the same
+// layout, epoch and worker id with a ring of another size, so that the two
+// cannot share their state.
+type SharedError struct {
+	WorkerID       int64
+	RingSize, Used int
+}
+
+func (e *SharedError) Error() string {
+	return fmt.Sprintf("shardkey: worker id %d is used in this process by a generator with ring size %d, and this one has %d: "+
+		"give them different worker ids or the same ring size", e.WorkerID, e.Used, e.RingSize)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

@@ -1,0 +1,163 @@
+package snowflake
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+var (
+	_ spi.Int64KeyGenerator = (*Generator)(nil)
+	_ spi.KeyDecoder        = (*Generator)(nil)
+	_ spi.KeyRanger         = (*Generator)(nil)
+	_ spi.Describer         = (*Generator)(nil)
+	_ spi.HealthReporter    = (*Generator)(nil)
+)
+
+// Generator makes keys of time, worker and sequence. It is made by [New], is
+// used by any number of goroutines at once, and needs no goroutine of its own.
+type Generator struct {
+	cfg      Config
+	ticker   *ticker
+	seqBits  int
+	seqMask  uint64
+	lastTick int64  // of the time field
+	end      uint64 // first position behind the time field
+	catchUp  int64  // ticks that keys may lag behind the clock when saturated
+
+	maxVibration int64
+
+	seat    atomic.Pointer[seat] // nil before the first key and after Close
+	waiting atomic.Int32         // callers in line
+
+	vibration atomic.Int64 // the offset that the next fresh tick begins with
+
+	mu     sync.Mutex // never held while anybody waits
+	line   line
+	closed bool
+
+	stats stats
+}
+
+// catchUpTime is how far keys may lag behind the clock while the layout is
+// saturated: a little more than a goroutine sleeps too long in a busy process.
+const catchUpTime = 20 * time.Millisecond
+
+// New makes a generator. It does no input or output and does not take a worker
+// id yet: the first key does. The error names what is wrong in cfg;
+// [spi.ErrTimeOverflow] is in its chain when the layout's time field does not
+// hold the present and ten years more.
+func New(cfg Config) (*Generator, error) {
+	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	g := &Generator{
+		cfg:          cfg,
+		seqBits:      cfg.Layout.SequenceBits,
+		seqMask:      uint64(cfg.Layout.MaxSequence()),
+		lastTick:     lastTick(cfg.Layout, cfg.Epoch),
+		maxVibration: int64(cfg.MaxVibrationOffset),
+	}
+	g.ticker = newTicker(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
+	g.end = uint64(g.lastTick+1) << g.seqBits
+	if g.ticker.system {
+		g.catchUp = int64(catchUpTime / cfg.Layout.Tick)
+	}
+	if cfg.RingSize > 1 {
+		g.catchUp = min(g.catchUp, int64(cfg.RingSize)-1)
+	}
+	return g, nil
+}
+
+// Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
+func (g *Generator) Next(ctx context.Context) (int64, error) {
+	if s := g.seat.Load(); s != nil && g.waiting.Load() == 0 {
+		if start, _, v := g.take(s, request{now: g.ticker.now(), n: 1}); v == taken {
+			return g.key(s, start), nil
+		} else if v == full {
+			return g.nextInLine(ctx, true)
+		}
+	}
+	return g.nextInLine(ctx, false)
+}
+
+func (g *Generator) nextInLine(ctx context.Context, waited bool) (int64, error) {
+	var keys [1]int64
+	err := g.queue(ctx, keys[:], waited)
+	return keys[0], err
+}
+
+// GenerateInt64Keys fills keys with new keys in ascending order. They are
+// contiguous when they fit into one tick: up to the layout's sequence size,
+// 4,096 for [Classic]. More keys come in blocks of that size, each of a later
+// tick.
+//
+// It waits while the layout's keys of the present tick are used up, while the
+// clock is behind within the tolerance, and while a worker id is leased. Its
+// errors are [*ClockBackError], [*TimeError], [*LeaseError], [*SharedError],
+// the assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
+func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	waited := false
+	if s := g.seat.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
+		start, _, v := g.take(s, request{now: g.ticker.now(), n: uint64(len(keys))})
+		if v == taken {
+			g.fill(s, keys, start)
+			return nil
+		}
+		waited = v == full
+	}
+	return g.queue(ctx, keys, waited)
+}
+
+// GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.
+func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, g, column, n)
+}
+
+// key puts the worker between a position's tick and sequence.
+func (g *Generator) key(s *seat, pos uint64) int64 {
+	return int64(pos>>g.seqBits<<(g.seqBits+g.cfg.Layout.WorkerBits)|pos&g.seqMask) | s.worker
+}
+
+// fill writes the keys of positions of one tick.
+func (g *Generator) fill(s *seat, keys []int64, start uint64) {
+	first := g.key(s, start)
+	for i := range keys {
+		keys[i] = first + int64(i)
+	}
+}
+
+// Close gives the worker id back and fails the callers that wait. Keys of a
+// leased worker id end with it. It waits 3 s at most for the lease's store,
+// whose error it returns. Further calls do nothing.
+func (g *Generator) Close() error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return nil
+	}
+	g.closed = true
+	s := g.seat.Swap(nil)
+	g.retire(s)
+	g.failAll(spi.ErrClosed)
+	g.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	return g.release(s)
+}
+
+func (g *Generator) typ() string {
+	if g.cfg.RingSize > 1 {
+		return "SNOWFLAKE_RING"
+	}
+	return "SNOWFLAKE"
+}

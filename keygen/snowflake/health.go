@@ -1,0 +1,154 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// stats are what Health tells and the state does not know. All but lost belong
+// to the generator's mu.
+type stats struct {
+	waits, waited int64
+	stepping      bool // the clock is behind tick stepNeed, and that is counted
+	stepNeed      int64
+	kinds         map[string]int64
+	lastErr       error
+	lastErrTime   time.Time
+	issued, steps int64 // of seats that were given up
+	lost          atomic.Int64
+}
+
+func (s *stats) failed(err error, clock spi.Clock) {
+	if s.kinds == nil {
+		s.kinds = map[string]int64{}
+	}
+	s.kinds[kind(err)]++
+	s.lastErr, s.lastErrTime = err, clock.Now()
+}
+
+// retire keeps the figures of a seat that is given up. mu is held.
+func (g *Generator) retire(s *seat) {
+	if s != nil {
+		g.stats.issued += s.state.issued.Load()
+		g.stats.steps += s.state.steps.Load()
+	}
+}
+
+func kind(err error) string {
+	for _, k := range []struct {
+		err  error
+		name string
+	}{
+		{spi.ErrClosed, "closed"},
+		{context.Canceled, "canceled"},
+		{context.DeadlineExceeded, "deadline"},
+		{spi.ErrClockBack, "clock-back"},
+		{spi.ErrTimeOverflow, "time-overflow"},
+		{spi.ErrLeaseLimit, "lease-limit"},
+		{spi.ErrNoWorkerID, "no-worker-id"},
+		{spi.ErrStore, "store"},
+	} {
+		if errors.Is(err, k.err) {
+			return k.name
+		}
+	}
+	return "other"
+}
+
+// Health tells what the generator did and how it is. Issued and ClockSteps are
+// those of all generators that share the worker id in this process.
+func (g *Generator) Health() spi.Health {
+	g.mu.Lock()
+	h := spi.Health{
+		WorkerID:   -1,
+		Waits:      g.stats.waits,
+		Waited:     time.Duration(g.stats.waited),
+		LastError:  g.stats.lastErr,
+		LeasesLost: g.stats.lost.Load(),
+		Errors:     make(map[string]int64, len(g.stats.kinds)),
+		Issued:     g.stats.issued,
+		ClockSteps: g.stats.steps,
+	}
+	for k, n := range g.stats.kinds {
+		h.Errors[k] = n
+	}
+	h.LastErrorTime = g.stats.lastErrTime
+	closed := g.closed
+	g.mu.Unlock()
+	if closed {
+		h.Err = spi.ErrClosed
+	}
+	if g.cfg.Assigner == nil && !g.cfg.WorkerIDSet {
+		h.Warnings = append(h.Warnings, unsetWorker)
+	}
+	if s := g.seat.Load(); s != nil {
+		g.seatHealth(&h, s)
+	}
+	return h
+}
+
+func (g *Generator) seatHealth(h *spi.Health, s *seat) {
+	h.WorkerID = s.id
+	h.Issued += s.state.issued.Load()
+	h.ClockSteps += s.state.steps.Load()
+	now, ns := g.ticker.read()
+	if top := s.state.top(); top > s.from {
+		h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.ticker.tick-ns))
+	}
+	if h.Borrowed > max(g.cfg.Tolerance, time.Second) {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Borrowed))
+	}
+	if s.lease == nil {
+		return
+	}
+	if r, ok := s.lease.(spi.HealthReporter); ok {
+		lease := r.Health()
+		h.Err = errors.Join(h.Err, lease.Err)
+		h.Warnings = append(h.Warnings, lease.Warnings...)
+		h.LeaseRenewals = lease.LeaseRenewals
+		h.LeasesLost += lease.LeasesLost
+	}
+	g.extend(s)
+	if limit := s.limit.Load(); limit != g.end {
+		h.LeaseLimit = g.ticker.at(int64(limit >> g.seqBits))
+		if h.Err == nil && now >= int64(limit>>g.seqBits) {
+			h.Err = &LeaseError{WorkerID: s.id, Limit: h.LeaseLimit, Err: errLeaseOver}
+		}
+	}
+}
+
+var errLeaseOver = errors.New("it has not been renewed yet")
+
+// Describe tells the type, the split, the worker id and the policies in a line.
+func (g *Generator) Describe() string {
+	c := g.cfg
+	worker := "worker none yet"
+	if s := g.seat.Load(); s != nil {
+		worker = fmt.Sprintf("worker %d", s.id)
+	} else if c.Assigner == nil {
+		worker = fmt.Sprintf("worker %d", c.WorkerID)
+	}
+	switch d, ok := c.Assigner.(spi.Describer); {
+	case ok:
+		worker += " of " + d.Describe()
+	case c.Assigner != nil:
+		worker += " of an assigner"
+	case !c.WorkerIDSet:
+		worker += " (not set)"
+	}
+	ring := ""
+	if c.RingSize > 1 {
+		ring = fmt.Sprintf(", ring of %d", c.RingSize)
+	}
+	back := c.ClockBack.String()
+	if c.ClockBack == Wait {
+		back += " " + c.Tolerance.String()
+	}
+	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",
+		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, g.maxVibration, ring)
+}
