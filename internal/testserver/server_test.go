@@ -138,6 +138,9 @@ func TestStartTellsWhyAServerEnded(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	var s *Server
 	t.Run("user", func(t *testing.T) { s = StartRedis(t) })
+	if s == nil {
+		t.SkipNow() // as the user was
+	}
 	if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s: %v", s.dir, err)
 	}
