@@ -140,11 +140,10 @@ func unescape(value string) string {
 }
 
 func (d dsn) baseConnector() (driver.Connector, error) {
-	cfg, err := parseBase(d.base)
-	if err != nil {
+	if _, err := parseBase(d.base); err != nil { // which can panic, as the next line could
 		return nil, &DSNError{Reason: err.Error()}
 	}
-	return mysql.NewConnector(cfg)
+	return mysql.MySQLDriver{}.OpenConnector(d.base)
 }
 
 // checkBase finds what go-sql-driver does not like, part by part: its errors
@@ -155,8 +154,11 @@ func checkBase(head string, params []string) error {
 		return &DSNError{Reason: "want [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
 	}
 	for _, param := range params {
+		name, value, _ := strings.Cut(param, "=")
+		if strings.Contains(value, "/") { // the base would split there
+			return &DSNError{Param: name, Reason: "write / in its value as %2F"}
+		}
 		if _, err := parseBase("/?" + param); err != nil {
-			name, _, _ := strings.Cut(param, "=")
 			return &DSNError{Param: name, Reason: err.Error()}
 		}
 	}

@@ -1,0 +1,66 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// testGenerators counts the live generators of type TEST, by the tag property.
+// It is a test's own tag that keeps tests apart.
+var testGenerators [8]atomic.Int64
+
+type testGenerator struct {
+	tag  int64
+	next atomic.Int64
+}
+
+func init() {
+	spi.RegisterKeyGenerator("TEST", func(p spi.Props) (spi.KeyGenerator, error) {
+		tag, err := p.Int("tag", 0, 0, int64(len(testGenerators)-1))
+		if err != nil {
+			return nil, err
+		}
+		testGenerators[tag].Add(1)
+		return &testGenerator{tag: tag}, nil
+	})
+}
+
+func (g *testGenerator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = g.next.Add(1)
+	}
+	return keys, nil
+}
+
+func (g *testGenerator) Close() error { testGenerators[g.tag].Add(-1); return nil }
+
+func (g *testGenerator) Health() spi.Health { return spi.Health{Issued: g.next.Load(), WorkerID: -1} }
+
+const testRuleYAML = `
+rules:
+- !SHARDING
+  tables:
+    %s:
+      keyGenerateStrategy: {column: id, keyGeneratorName: test}
+  keyGenerators:
+    test: {type: TEST, props: {tag: %d}}
+`
+
+// taggedRule rules one table with a generator of its own tag.
+func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
+	t.Helper()
+	r, err := rule.Parse("test.yaml", []byte(fmt.Sprintf(testRuleYAML, table, tag)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// testRule rules a table that no test uses.
+func testRule(t testing.TB) *rule.Rule { return taggedRule(t, "nobodys_table", 0) }
