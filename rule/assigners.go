@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,8 +98,4 @@ func (a *assigners) each(do func(makeSpec, spi.WorkerIDAssigner)) {
 			do(spec, made)
 		}
 	}
-}
-
-func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
-	return nil, &AmbiguousTableError{Table: string(a)}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,9 +18,11 @@ type Generators struct {
 	tables     []Table
 	generators []spi.KeyGenerator // as Rule.generators
 	assigners  *assigners
-	// database is the connector's default one, which tells apart tables of one
-	// name; empty when not known.
-	database string
+	// shared are the tables for names that several tables have in different
+	// schemas, by name in lower case. A statement means the one in the
+	// connector's own database; when that is none of them, it gets a table
+	// whose generator refuses.
+	shared map[string]*Table
 
 	closing sync.Once
 	closed  error
@@ -32,7 +35,7 @@ func (r *Rule) Open(host spi.Host) (*Generators, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
-	g := &Generators{rule: r, assigners: newAssigners(r, host), database: databaseOf(host.DSN)}
+	g := &Generators{rule: r, assigners: newAssigners(r, host)}
 	host.WorkerIDAssigner = g.assigners.get
 	for _, spec := range r.generators {
 		generator, err := r.newGenerator(spec, host)
@@ -49,7 +52,34 @@ func (r *Rule) Open(host spi.Host) (*Generators, error) {
 			Generator:     g.generators[t.generator],
 		})
 	}
+	g.share(databaseOf(host.DSN))
 	return g, nil
+}
+
+// share settles what the names mean that more than one table has.
+func (g *Generators) share(database string) {
+	g.shared = map[string]*Table{}
+	for name := range g.rule.names.more {
+		owners := g.rule.names.all(name)
+		if sameTable(owners) {
+			continue
+		}
+		if own, ok := g.rule.names.one(database, name); ok && database != "" {
+			g.shared[name] = g.table(own)
+			continue
+		}
+		t := *g.table(slices.MaxFunc(owners, func(a, b owner) int { return int(a.table - b.table) }))
+		t.Generator = ambiguous(name)
+		g.shared[name] = &t
+	}
+}
+
+// table gives an owner's table; nil for one without key.
+func (g *Generators) table(o owner) *Table {
+	if o.table == none {
+		return nil
+	}
+	return &g.tables[o.table]
 }
 
 // Lookup finds the table that a statement names, by its logical name or that
@@ -62,20 +92,16 @@ func (r *Rule) Open(host spi.Host) (*Generators, error) {
 // database; when that is none of them, the Table's generator refuses to make
 // keys.
 func (g *Generators) Lookup(schema, table string) *Table {
-	owners := g.rule.names.find(schema, table)
-	if len(owners) > 1 {
-		if own := g.rule.names.find(g.database, table); g.database != "" && len(own) == 1 {
-			owners = own
-		} else if !sameTable(owners) {
-			t := g.tables[max(owners[0].table, owners[1].table)]
-			t.Generator = ambiguous(table)
-			return &t
+	if schema == "" && len(g.shared) > 0 {
+		if t, ok := g.shared[strings.ToLower(table)]; ok {
+			return t
 		}
 	}
-	if len(owners) == 0 || owners[0].table == none {
+	o, ok := g.rule.names.one(schema, table)
+	if !ok {
 		return nil
 	}
-	return &g.tables[owners[0].table]
+	return g.table(o)
 }
 
 func sameTable(owners []owner) bool {
@@ -88,10 +114,15 @@ func sameTable(owners []owner) bool {
 }
 
 // databaseOf gives the default database of a data source name in
-// go-sql-driver/mysql's form.
+// go-sql-driver/mysql's form: what stands between the last slash and the
+// parameters.
 func databaseOf(dsn string) string {
-	path, _, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '@')+1:], "?")
-	return path[strings.LastIndexByte(path, '/')+1:]
+	slash := strings.LastIndexByte(dsn, '/')
+	if slash < 0 {
+		return ""
+	}
+	database, _, _ := strings.Cut(dsn[slash+1:], "?")
+	return database
 }
 
 // Generator gives the live generator of that name, without case; nil when the
@@ -143,17 +174,4 @@ func closeNamed(kind, name string, v any) error {
 		return fmt.Errorf("shardkey: close %s %s: %w", kind, name, err)
 	}
 	return nil
-}
-
-// ambiguous is the generator of a name that could mean several tables.
-type ambiguous string
-
-// AmbiguousTableError is the error for a statement that names a table without
-// schema where the rule has tables of that name in several.
-type AmbiguousTableError struct {
-	Table string // as the statement names it
-}
-
-func (e *AmbiguousTableError) Error() string {
-	return fmt.Sprintf("shardkey: table %q is in several schemas of the rule: write schema.%s", e.Table, e.Table)
 }

@@ -9,15 +9,37 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// packages are where the types live that shardkey brings along, so that the
-// error for a type that is not registered says what to import.
-var packages = map[string]string{
-	"SNOWFLAKE": "driver", "SNOWFLAKE_RING": "driver", "UUID": "driver", "NANOID": "driver",
-	"LEAF_SEGMENT": "driver", "TICKET": "driver",
-	"STATIC": "driver", "FILE": "driver", "SQL": "driver", "IP": "driver", "HOSTNAME": "driver",
-	"REDIS": "keygen/redis", "ETCD": "keygen/etcd",
-	"ZOOKEEPER": "keygen/zookeeper", "LEAF_SNOWFLAKE": "keygen/zookeeper",
+// packageOf gives the package in which a type lives that shardkey brings along,
+// so that the error for a type that is not registered says what to import.
+func packageOf(kind, typ string) string {
+	switch typ = strings.ToUpper(typ); typ {
+	case "REDIS":
+		return "keygen/redis"
+	case "ZOOKEEPER", "ETCD":
+		if kind == assignerKind {
+			return "keygen/" + strings.ToLower(typ)
+		}
+	case "LEAF_SNOWFLAKE":
+		if kind == generatorKind {
+			return "keygen/zookeeper"
+		}
+	case "SNOWFLAKE", "SNOWFLAKE_RING", "UUID", "NANOID", "LEAF_SEGMENT", "TICKET":
+		if kind == generatorKind {
+			return "driver"
+		}
+	case "STATIC", "FILE", "SQL", "IP", "HOSTNAME":
+		if kind == assignerKind {
+			return "driver"
+		}
+	}
+	return ""
 }
+
+// What a makeSpec makes, in the words of errors.
+const (
+	generatorKind = "key generator"
+	assignerKind  = "worker-id assigner"
+)
 
 // check opens and closes all generators and assigners, so that what is wrong
 // with their types and properties is an error when the rule is made. Factories
@@ -58,7 +80,7 @@ func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error)
 		err = errors.New("its factory returned nothing")
 	}
 	if err != nil {
-		return nil, r.makeError("key generator", m, err)
+		return nil, r.makeError(generatorKind, m, err)
 	}
 	return generator, nil
 }
@@ -74,7 +96,7 @@ func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, err
 		err = errors.New("its factory returned nothing")
 	}
 	if err != nil {
-		return nil, r.makeError("worker-id assigner", m, err)
+		return nil, r.makeError(assignerKind, m, err)
 	}
 	return assigner, nil
 }
@@ -121,7 +143,7 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
 	reason := fmt.Sprintf("unknown %s type %q; registered are %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
 	right := unknown.Known
-	if pkg, ours := packages[strings.ToUpper(m.typ.text)]; ours {
+	if pkg := packageOf(unknown.Kind, m.typ.text); pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
 		right = nil
 	}

@@ -45,23 +45,26 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 	return owner{}, false, !known
 }
 
-// find gives the owners of a name in a schema, or in any when schema is empty.
-// There is more than one only without a schema.
-func (n *names) find(schema, name string) []owner {
+// one gives the owner of a name in a schema, or without one any owner.
+func (n *names) one(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	first, ok := n.first[name]
-	if !ok {
-		return nil
+	if !ok || schema == "" || first.in(schema) {
+		return first, ok
 	}
-	all := append([]owner{first}, n.more[name]...)
-	if schema == "" {
-		return all
-	}
-	schema = strings.ToLower(schema)
-	for _, o := range all {
-		if o.schema == "" || o.schema == schema {
-			return []owner{o}
+	for _, o := range n.more[name] {
+		if o.in(schema) {
+			return o, true
 		}
 	}
-	return nil
+	return owner{}, false
+}
+
+// all gives every owner of a name in lower case.
+func (n *names) all(name string) []owner {
+	return append([]owner{n.first[name]}, n.more[name]...)
+}
+
+func (o owner) in(schema string) bool {
+	return o.schema == "" || o.schema == strings.ToLower(schema)
 }

@@ -7,13 +7,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The words of the sharding rule that decide about keys. All others are left
-// alone.
-var (
-	ruleWords  = []string{"tables", "autoTables", "defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"}
-	tableWords = []string{"actualDataNodes", "keyGenerateStrategy"}
-)
-
 // document reads one YAML document of a file.
 func (rd *reader) document(root *yaml.Node) error {
 	pairs, err := rd.pairs(root, "the rule file")
@@ -104,7 +97,8 @@ func (rd *reader) sharding(n *yaml.Node) error {
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
 		case "keyGenerateStrategies":
 		default:
-			err = rd.almost(p.key, what, ruleWords...)
+			err = rd.almost(p.key, what, "tables", "autoTables", "defaultKeyGenerateStrategy",
+				"keyGenerateStrategies", "keyGenerators", "workerIdAssigners")
 		}
 		if err != nil {
 			return err
@@ -151,7 +145,7 @@ func (rd *reader) table(entries []pair, t *tableSpec) (err error) {
 		case "keyGenerateStrategy":
 			t.strategy, err = rd.strategy(e.value, e.key)
 		default:
-			err = rd.almost(e.key, fmt.Sprintf("table %q", t.name.text), tableWords...)
+			err = rd.almost(e.key, fmt.Sprintf("table %q", t.name.text), "actualDataNodes", "keyGenerateStrategy")
 		}
 		if err != nil {
 			return err

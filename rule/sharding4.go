@@ -6,12 +6,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The words of ShardingSphere 4's sharding rule that decide about keys.
-var (
-	rule4Words  = []string{"tables", "defaultKeyGenerator", "workerIdAssigners"}
-	table4Words = []string{"actualDataNodes", "keyGenerator"}
-)
-
 // rule4 reads the shardingRule of ShardingSphere 4, in which a table has its
 // generator written into it.
 func (rd *reader) rule4(n *yaml.Node) error {
@@ -33,7 +27,7 @@ func (rd *reader) rule4(n *yaml.Node) error {
 		case "workerIdAssigners":
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
 		default:
-			err = rd.almost(p.key, what, rule4Words...)
+			err = rd.almost(p.key, what, "tables", "defaultKeyGenerator", "workerIdAssigners")
 		}
 		if err != nil {
 			return err
@@ -61,7 +55,7 @@ func (rd *reader) tables4(n *yaml.Node, sc *scope) error {
 			case "keyGenerator":
 				t.strategy, err = rd.keyGenerator(e.value, e.key, p.key.text)
 			default:
-				err = rd.almost(e.key, fmt.Sprintf("table %q", p.key.text), table4Words...)
+				err = rd.almost(e.key, fmt.Sprintf("table %q", p.key.text), "actualDataNodes", "keyGenerator")
 			}
 			if err != nil {
 				return err
