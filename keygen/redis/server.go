@@ -1,0 +1,198 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Server says where a Redis server is and how to log in there.
+type Server struct {
+	// Addr is host:port; several with commas between them are the nodes of
+	// a Redis Cluster. It must be given.
+	Addr string
+	// Username is empty for the default user.
+	Username string
+	// Password is empty where none is needed.
+	Password string
+	// DB is the number of the database; 0 in a cluster.
+	DB int
+	// TLS encrypts the connection; nil is plain text.
+	TLS *tls.Config
+	// Timeout bounds each call of the server; 0 is 3 s.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 3 * time.Second
+
+// server is a Redis server that is connected to at the first call.
+type server struct {
+	Server
+	loadTLS   func() (*tls.Config, error) // for the files named by properties
+	onConnect func(context.Context, *goredis.Conn) error
+
+	mu     sync.Mutex
+	client goredis.UniversalClient
+	closed bool
+	calls  sync.WaitGroup
+}
+
+// serverFromProps reads addr, username, password, db, timeout and the TLS
+// properties.
+func serverFromProps(p spi.Props) (*server, error) {
+	s := &server{Server: Server{Addr: p.String("addr", ""), Username: p.String("username", ""), Password: p.Secret("password")}}
+	if err := checkAddr(s.Addr); err != nil {
+		return nil, p.Wrong("addr", err.Error())
+	}
+	db, err := p.Int("db", 0, 0, 1<<16)
+	if err != nil {
+		return nil, err
+	}
+	s.DB = int(db)
+	if s.DB != 0 && strings.Contains(s.Addr, ",") {
+		return nil, p.Wrong("db", "0: a cluster has no other database")
+	}
+	if s.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
+		return nil, err
+	}
+	files, err := tlsprops.FromProps(p)
+	if err != nil {
+		return nil, err
+	}
+	s.loadTLS = files.Config
+	return s, nil
+}
+
+// newServer is for the Go API.
+func newServer(c Server) (*server, error) {
+	if err := checkAddr(c.Addr); err != nil {
+		return nil, &spi.PropError{Name: "addr", Value: c.Addr, Want: err.Error()}
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	return &server{Server: c, loadTLS: func() (*tls.Config, error) { return c.TLS, nil }}, nil
+}
+
+func checkAddr(addr string) error {
+	for item := range strings.SplitSeq(addr, ",") {
+		if _, port, err := net.SplitHostPort(strings.TrimSpace(item)); err != nil || port == "" {
+			return errors.New("the server's address, host:port")
+		}
+	}
+	return nil
+}
+
+// name is the server's address, for messages.
+func (s *server) name() string { return s.Addr }
+
+// do runs one call of the server: within the timeout, and no longer than ctx,
+// although the client itself looks at a context only between its steps. A call
+// that ctx gave up goes on by itself to the timeout, or to Close.
+func do[T any](ctx context.Context, s *server, call func(context.Context, goredis.UniversalClient) (T, error)) (T, error) {
+	var zero T
+	if err := ctx.Err(); err != nil {
+		return zero, wrapError(s.name(), err)
+	}
+	client, err := s.begin()
+	if err != nil {
+		return zero, err
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	callCtx, cancel := context.WithTimeout(ctx, s.Timeout)
+	go func() {
+		defer s.calls.Done()
+		defer cancel()
+		value, err := call(callCtx, client)
+		answers <- answer{value, err}
+	}()
+	var a answer
+	select {
+	case a = <-answers:
+	case <-callCtx.Done(): // the caller's end or the timeout
+		a.err = callCtx.Err()
+		select {
+		case a = <-answers:
+		default:
+		}
+	}
+	switch {
+	case a.err == nil:
+	case ctx.Err() != nil:
+		a.err = ctx.Err()
+	case errors.Is(a.err, context.DeadlineExceeded):
+		a.err = fmt.Errorf("no answer within %v", s.Timeout)
+	}
+	return a.value, wrapError(s.name(), a.err)
+}
+
+// begin counts a call, and makes the client at the first.
+func (s *server) begin() (goredis.UniversalClient, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, spi.ErrClosed
+	}
+	if s.client == nil {
+		tlsConfig, err := s.loadTLS()
+		if err != nil {
+			return nil, wrapError(s.name(), err)
+		}
+		s.client = goredis.NewUniversalClient(s.options(tlsConfig))
+	}
+	s.calls.Add(1)
+	return s.client, nil
+}
+
+func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
+	var addrs []string
+	for item := range strings.SplitSeq(s.Addr, ",") {
+		addrs = append(addrs, strings.TrimSpace(item))
+	}
+	return &goredis.UniversalOptions{
+		Addrs: addrs, Username: s.Username, Password: s.Password, DB: s.DB, TLSConfig: tlsConfig,
+		OnConnect:   s.onConnect,
+		Dialer:      dialer(tlsConfig, s.Timeout),
+		DialTimeout: s.Timeout, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout,
+		ContextTimeoutEnabled: true,
+		// A server that is away is an error at once: the caller knows best
+		// whether to try again. One retry is for connections that broke idle.
+		MaxRetries: 1, DialerRetries: 1,
+		// Nothing but our own commands: restricted users may do no more.
+		Protocol: 2, DisableIdentity: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// Close ends the connections, and the calls that nobody waits for any more.
+func (s *server) Close() error {
+	s.mu.Lock()
+	client, closed := s.client, s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		s.calls.Wait()
+		return nil
+	}
+	var err error
+	if client != nil {
+		err = wrapError(s.name(), client.Close())
+	}
+	s.calls.Wait()
+	return err
+}

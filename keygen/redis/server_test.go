@@ -1,0 +1,24 @@
+package redis
+
+import (
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// start starts a Redis server whose lifetime is the test's.
+func start(t *testing.T, args ...string) *testserver.Server {
+	t.Helper()
+	return testserver.StartRedis(t, args...)
+}
+
+// props makes the properties of a test's generator or assigner.
+func props(t testing.TB, values map[string]any) spi.Props {
+	t.Helper()
+	p, err := spi.NewProps(values, spi.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
