@@ -12,12 +12,18 @@ import (
 // Offsets count from 0, not from first: what is asked of a used-up segment
 // still counts used up, and must never wrap around.
 type segment struct {
-	used  atomic.Int64
-	check atomic.Int64 // the offset at which to look whether to fetch the next
-
 	first, size int64
-	since       time.Time // when it became the current one
+	check       atomic.Int64 // the offset at which to look whether to fetch the next
+	since       time.Time    // when it became the current one
+
+	// used has a cache line to itself: each key writes it, and reads the rest.
+	_    [cacheLine]byte
+	used atomic.Int64
+	_    [cacheLine]byte
 }
+
+// cacheLine is two lines of 64 bytes: processors fetch them in pairs.
+const cacheLine = 128
 
 // noCheck is the check of a segment that needs no look any more.
 const noCheck = math.MaxInt64
