@@ -1,0 +1,43 @@
+package uuid
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+func BenchmarkUUID(b *testing.B) {
+	for _, version := range []int{4, 7} {
+		b.Run(fmt.Sprintf("v%d", version), func(b *testing.B) {
+			g := mustNew(b, Config{Version: version})
+			b.SetParallelism(8)
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if _, err := g.UUID(); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkGenerateKeys(b *testing.B) {
+	for _, format := range []Format{Hex, Canonical, Binary} {
+		for _, n := range []int{1, 100} {
+			b.Run(fmt.Sprintf("%s/%d", format, n), func(b *testing.B) {
+				g := mustNew(b, Config{Format: format})
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := g.GenerateKeys(context.Background(), spi.Column{}, n); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,24 @@
+// Package uuid makes the keys of type UUID: random ones (version 4) and
+// time-ordered ones (version 7), as text or as 16 bytes.
+//
+//	keyGenerators:
+//	  uuid:  {type: UUID}                               # 9f2c…, 32 hex digits, as ShardingSphere's
+//	  uuid7: {type: UUID, props: {version: 7, format: binary}}
+//
+// The formats are hex (32 digits, CHAR(32)), canonical (with dashes, CHAR(36))
+// and binary (16 bytes, BINARY(16)).
+//
+// Version 4 is 122 bits of crypto/rand and nothing else; nothing is shared
+// between goroutines, and no random bytes are kept for later, which a cloned
+// virtual machine would use again.
+//
+// Version 7 begins with the time, so that new keys go to the end of an index:
+//
+//	48 bits         | 4 |      12 bits         | 2 |  62 bits
+//	ms since 1970   | 7 | 1/4096 ms or counter |   |  crypto/rand
+//
+// The 60 bits of time only ever rise within a generator: a key is above all
+// that the generator made before, whatever the clock does. When keys are asked
+// for faster than 4,096 a millisecond, or the clock steps back, the time runs
+// on from the last key's, ahead of the clock.
+package uuid

@@ -1,0 +1,6 @@
+//go:build race
+
+package uuid
+
+// The race detector allocates.
+func init() { raceEnabled = true }

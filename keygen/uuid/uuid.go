@@ -1,0 +1,176 @@
+package uuid
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+var (
+	_ spi.KeyGenerator   = (*Generator)(nil)
+	_ spi.Describer      = (*Generator)(nil)
+	_ spi.HealthReporter = (*Generator)(nil)
+)
+
+// Format is how a UUID is written into its column.
+type Format int
+
+const (
+	// Hex is 32 lower-case hex digits, a string.
+	Hex Format = iota
+	// Canonical is the same in groups of 8-4-4-4-12 with dashes, a string.
+	Canonical
+	// Binary is the 16 bytes themselves, a []byte.
+	Binary
+)
+
+// String is the format as it is written in a rule.
+func (f Format) String() string {
+	switch f {
+	case Hex:
+		return "hex"
+	case Canonical:
+		return "canonical"
+	case Binary:
+		return "binary"
+	}
+	return fmt.Sprintf("Format(%d)", int(f))
+}
+
+// Config describes a generator. The zero Config makes ShardingSphere's UUIDs:
+// version 4, in hex.
+type Config struct {
+	// Version is 4 (random) or 7 (time-ordered); zero means 4.
+	Version int
+	// Format is the form of the keys; zero means [Hex].
+	Format Format
+	// Clock is version 7's time; nil is the system's.
+	Clock spi.Clock
+	// Rand is the randomness; nil is crypto/rand. It is read by many
+	// goroutines at once.
+	Rand io.Reader
+}
+
+// Generator makes UUIDs. It is made by [New], never waits, and is used by any
+// number of goroutines at once.
+type Generator struct {
+	cfg    Config
+	last   atomic.Uint64 // version 7: the newest time, in 1/4096 ms since 1970
+	issued counter
+}
+
+// New makes a generator. It refuses versions other than 4 and 7.
+func New(cfg Config) (*Generator, error) {
+	if cfg.Version == 0 {
+		cfg.Version = 4
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = spi.SystemClock
+	}
+	switch {
+	case cfg.Version != 4 && cfg.Version != 7:
+		return nil, fmt.Errorf("shardkey: UUID version %d is not made here: use 4 (random) or 7 (time-ordered)", cfg.Version)
+	case cfg.Format < Hex || cfg.Format > Binary:
+		return nil, fmt.Errorf("shardkey: UUID %v is not known: use Hex, Canonical or Binary", cfg.Format)
+	}
+	return &Generator{cfg: cfg}, nil
+}
+
+// UUID makes one UUID. Its only errors are those of Config.Rand, and version
+// 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 10889.
+func (g *Generator) UUID() (uuid.UUID, error) {
+	var u [1]uuid.UUID
+	if err := g.random(u[0][:]); err != nil {
+		return uuid.Nil, err
+	}
+	if err := g.stamp(u[:]); err != nil {
+		return uuid.Nil, err
+	}
+	return u[0], nil
+}
+
+// chunk is how many UUIDs are made of one read of randomness.
+const chunk = 64
+
+// GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
+// [Binary]. Those of version 7 ascend.
+func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, 0, n)
+	var made [chunk]uuid.UUID
+	var raw [chunk * 16]byte
+	for len(keys) < n {
+		m := min(n-len(keys), chunk)
+		if err := g.random(raw[:m*16]); err != nil {
+			return nil, err
+		}
+		for i := range m {
+			copy(made[i][:], raw[i*16:])
+		}
+		if err := g.stamp(made[:m]); err != nil {
+			return nil, err
+		}
+		for i := range m {
+			keys = append(keys, g.format(&made[i]))
+		}
+	}
+	return keys, nil
+}
+
+func (g *Generator) random(b []byte) error {
+	if g.cfg.Rand == nil {
+		_, err := rand.Read(b) // by contract it never fails
+		return err
+	}
+	if err := readFull(g.cfg.Rand, b); err != nil {
+		return fmt.Errorf("shardkey: UUID: no randomness: %w", err)
+	}
+	return nil
+}
+
+// readFull keeps b on its owner's stack: only the copy is the reader's.
+func readFull(r io.Reader, b []byte) error {
+	buf := make([]byte, len(b))
+	_, err := io.ReadFull(r, buf)
+	copy(b, buf)
+	return err
+}
+
+// stamp writes version, variant and, in version 7, the time into random bytes.
+func (g *Generator) stamp(made []uuid.UUID) error {
+	if g.cfg.Version == 7 {
+		first, err := g.reserve(uint64(len(made)))
+		if err != nil {
+			return err
+		}
+		for i := range made {
+			putTime(&made[i], first+uint64(i))
+		}
+	}
+	for i := range made {
+		u := &made[i]
+		u[6] = u[6]&0x0f | byte(g.cfg.Version)<<4
+		u[8] = u[8]&0x3f | 0x80
+	}
+	g.issued.add(made)
+	return nil
+}
+
+func (g *Generator) format(u *uuid.UUID) any {
+	switch g.cfg.Format {
+	case Canonical:
+		return u.String()
+	case Binary:
+		b := *u
+		return b[:]
+	}
+	var text [32]byte
+	hex.Encode(text[:], u[:])
+	return string(text[:])
+}

@@ -1,0 +1,215 @@
+package uuid
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+func mustNew(t testing.TB, cfg Config) *Generator {
+	t.Helper()
+	g, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
+	t.Helper()
+	keys, err := g.GenerateKeys(context.Background(), spi.Column{}, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != n {
+		t.Fatalf("\nhave: %d keys\nwant: %d", len(keys), n)
+	}
+	return keys
+}
+
+// clock is a time that a test sets.
+type clock struct{ now time.Time }
+
+func (c *clock) Now() time.Time                                 { return c.now }
+func (*clock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+
+var someTime = time.UnixMilli(0x0123456789ab).Add(500 * time.Microsecond)
+
+func TestBytes(t *testing.T) {
+	ff := strings.Repeat("\xff", 64)
+	for _, tt := range []struct {
+		version int
+		format  Format
+		rand    string
+		want    []any
+	}{
+		{4, Hex, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
+		{4, Canonical, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
+		{4, Binary, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
+		{7, Canonical, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
+		{7, Hex, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
+	} {
+		t.Run(fmt.Sprint(tt.version, tt.format), func(t *testing.T) {
+			g := mustNew(t, Config{Version: tt.version, Format: tt.format, Clock: &clock{someTime}, Rand: strings.NewReader(tt.rand)})
+			have := mustKeys(t, g, len(tt.want))
+			if fmt.Sprint(have) != fmt.Sprint(tt.want) || fmt.Sprintf("%T", have[0]) != fmt.Sprintf("%T", tt.want[0]) {
+				t.Errorf("\nhave: %v\nwant: %v", have, tt.want)
+			}
+		})
+	}
+}
+
+func TestRegistered(t *testing.T) {
+	for _, tt := range []struct {
+		props map[string]any
+		want  string // a pattern
+	}{
+		{nil, `^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`},
+		{map[string]any{"version": "7"}, `^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$`},
+		{map[string]any{"format": "CANONICAL"}, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`},
+	} {
+		g, err := registered(t, tt.props)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := mustKeys(t, g, 1)[0]; !regexp.MustCompile(tt.want).MatchString(have.(string)) {
+			t.Errorf("%v\nhave: %v\nwant: %s", tt.props, have, tt.want)
+		}
+	}
+	for _, bad := range []map[string]any{{"version": "1"}, {"version": ""}, {"format": "base64"}, {"size": "3"}} {
+		var prop *spi.PropError
+		if _, err := registered(t, bad); !errors.As(err, &prop) {
+			t.Errorf("%v\nhave: %v\nwant: a PropError", bad, err)
+		}
+	}
+}
+
+func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
+	t.Helper()
+	props, err := spi.NewProps(values, spi.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spi.NewKeyGenerator("uuid", props)
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, cfg := range []Config{{Version: 1}, {Version: 8}, {Format: -1}, {Format: 3}} {
+		if g, err := New(cfg); err == nil || g != nil || !strings.HasPrefix(err.Error(), "shardkey: UUID") {
+			t.Errorf("%+v\nhave: %v, %v\nwant: an error", cfg, g, err)
+		}
+	}
+}
+
+func TestVersion7NeverFallsBehind(t *testing.T) {
+	c := &clock{someTime}
+	g := mustNew(t, Config{Version: 7, Format: Binary, Clock: c})
+	var last []byte
+	for i, step := range []time.Duration{0, time.Nanosecond, time.Millisecond, -time.Hour, 0, -24 * time.Hour, 2 * 24 * time.Hour, -time.Millisecond} {
+		c.now = c.now.Add(step)
+		for _, key := range mustKeys(t, g, 5000) {
+			if bytes.Compare(key.([]byte), last) <= 0 {
+				t.Fatalf("step %d\nhave: %x behind %x\nwant: ascending keys", i, key, last)
+			}
+			last = key.([]byte)
+		}
+	}
+	if have := g.Health(); have.Issued != 8*5000 || have.Borrowed <= 0 {
+		t.Errorf("\nhave: %+v\nwant: 40000 issued, some time borrowed", have)
+	}
+}
+
+func TestVersion7Time(t *testing.T) {
+	for _, at := range []time.Time{time.Unix(-1, 0), time.UnixMilli(1 << 48)} {
+		g := mustNew(t, Config{Version: 7, Clock: &clock{at}})
+		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || keys != nil {
+			t.Errorf("%v\nhave: %v, %v\nwant: ErrTimeOverflow", at, keys, err)
+		}
+	}
+	g := mustNew(t, Config{Version: 7, Clock: &clock{someTime}})
+	u, err := g.UUID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sec, ns := u.Time().UnixTime()
+	if have, want := time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(); have != want {
+		t.Errorf("\nhave: %d ms\nwant: %d ms", have, want)
+	}
+}
+
+func TestRandFails(t *testing.T) {
+	for _, version := range []int{4, 7} {
+		g := mustNew(t, Config{Version: version, Rand: strings.NewReader("too little")})
+		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, io.ErrUnexpectedEOF) || keys != nil {
+			t.Errorf("\nhave: %v, %v\nwant: ErrUnexpectedEOF", keys, err)
+		}
+		if u, err := g.UUID(); err == nil || u != uuid.Nil {
+			t.Errorf("\nhave: %v, %v\nwant: an error", u, err)
+		}
+	}
+}
+
+func TestUnique(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
+	for _, version := range []int{4, 7} {
+		g := mustNew(t, Config{Version: version})
+		made := make([][]string, 64)
+		var wg sync.WaitGroup
+		for i := range made {
+			wg.Go(func() {
+				for n := range 200 {
+					for _, key := range mustKeys(t, g, 1+n%4) {
+						made[i] = append(made[i], key.(string))
+					}
+				}
+			})
+		}
+		wg.Wait()
+		all := slices.Concat(made...)
+		slices.Sort(all)
+		if n := len(all); len(slices.Compact(all)) != n || g.Health().Issued != int64(n) {
+			t.Errorf("version %d\nhave: a key twice, or %d issued\nwant: %d different keys", version, g.Health().Issued, n)
+		}
+		if version == 7 {
+			for _, keys := range made {
+				if !slices.IsSorted(keys) {
+					t.Error("version 7 keys of one goroutine do not ascend")
+				}
+			}
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	have := mustNew(t, Config{Version: 7, Format: Binary}).Describe()
+	if want := "UUID version 7, format binary"; have != want {
+		t.Errorf("\nhave: %s\nwant: %s", have, want)
+	}
+}
+
+var raceEnabled bool
+
+func TestNoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	for _, version := range []int{4, 7} {
+		g := mustNew(t, Config{Version: version})
+		if have := testing.AllocsPerRun(1000, func() { _, _ = g.UUID() }); have != 0 {
+			t.Errorf("version %d\nhave: %v allocations\nwant: 0", version, have)
+		}
+	}
+}
