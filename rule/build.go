@@ -46,7 +46,7 @@ func (b *builder) makers(s spec) error {
 	}
 	seen := map[string]word{}
 	for _, a := range s.assigners {
-		if err := b.checkMaker(a); err != nil {
+		if err := b.checkMaker(a, spi.WorkerIDAssignerTypes); err != nil {
 			return err
 		}
 		key := strings.ToLower(a.name.text)
@@ -60,7 +60,7 @@ func (b *builder) makers(s spec) error {
 }
 
 func (b *builder) addGenerator(g makeSpec) (int, error) {
-	if err := b.checkMaker(g); err != nil {
+	if err := b.checkMaker(g, spi.KeyGeneratorTypes); err != nil {
 		return 0, err
 	}
 	key := strings.ToLower(g.name.text)
@@ -73,12 +73,12 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 	return b.byName[key], nil
 }
 
-func (b *builder) checkMaker(m makeSpec) error {
+func (b *builder) checkMaker(m makeSpec, types func() []string) error {
 	switch {
 	case strings.TrimSpace(m.name.text) == "":
 		return b.errorAt(m.name, "the name is empty")
 	case m.typ.text == "" && m.ready == nil:
-		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered are %s", m.name.text, strings.Join(spi.KeyGeneratorTypes(), ", ")))
+		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered are %s", m.name.text, strings.Join(types(), ", ")))
 	}
 	return nil
 }

@@ -103,9 +103,9 @@ func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, err
 
 func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
 	values := make(map[string]any, len(m.props))
-	for _, p := range m.props {
-		if _, dup := values[p.name.text]; dup {
-			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is there twice", p.name.text))
+	for i, p := range m.props {
+		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is there as %q already%s", p.name.text, other.name.text, other.name.place.also()))
 		}
 		values[p.name.text] = p.value
 	}
@@ -129,9 +129,7 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	case errors.As(err, &unknown):
 		return r.typeError(m, unknown)
 	case errors.As(err, &assigner):
-		e := errorAt(r.file, m.wordOf("worker-id-assigner", assigner.name), assigner.Error(), assigner.defined...)
-		e.Err = err
-		return e
+		return r.assignerError(m, assigner)
 	case errors.As(err, &prop):
 		return r.propError(subject, m, prop)
 	}
@@ -149,6 +147,24 @@ func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
 	}
 	e := errorAt(r.file, m.typ, reason, right...)
 	e.Err = unknown
+	return e
+}
+
+// assignerError points at the property that names the assigner: the one with
+// that value.
+func (r *Rule) assignerError(m makeSpec, err *undefinedAssigner) error {
+	w := word{err.name, m.name.place}
+	for _, p := range m.props {
+		if p.value == err.name {
+			w.place = p.place
+			if p.fromEnv {
+				w.text = p.written
+			}
+		}
+	}
+	shown := &undefinedAssigner{name: w.text, defined: err.defined}
+	e := errorAt(r.file, w, shown.Error(), err.defined...)
+	e.Err = shown
 	return e
 }
 

@@ -19,8 +19,10 @@ func nearest(wrong string, right []string) []string {
 	}
 	for _, word := range right {
 		d := distance(folded, fold(word))
-		prefix := len(folded) >= 3 && strings.HasPrefix(fold(word), folded)
-		if d <= 1+len(folded)/4 || prefix {
+		if d == 0 {
+			return []string{word}
+		}
+		if d <= 1+len(folded)/4 || beginAlike(folded, fold(word)) {
 			candidates = append(candidates, candidate{word, d})
 		}
 	}
@@ -30,6 +32,17 @@ func nearest(wrong string, right []string) []string {
 		words = append(words, c.word)
 	}
 	return words
+}
+
+// beginAlike tells words that part only near the end of the shorter one, as
+// "worker" and "worker-id" do.
+func beginAlike(a, b string) bool {
+	shorter := min(len(a), len(b))
+	same := 0
+	for same < shorter && a[same] == b[same] {
+		same++
+	}
+	return shorter >= 3 && same*4 >= shorter*3
 }
 
 // fold leaves out what people get wrong first: case, "_", "-" and ".".
