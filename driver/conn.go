@@ -47,7 +47,9 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return nil, err
 		}
 		if f == nil {
-			c.passed(query)
+			if err := c.passed(ctx, query); err != nil {
+				return nil, err
+			}
 			return c.base.execContext(ctx, query, args)
 		}
 		if res, err := f.exec(ctx, c, c.convertLate(args)); err != errReplan {
@@ -63,7 +65,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return nil, err
 		}
 		if f == nil {
-			c.passed(query)
+			if err := c.passed(ctx, query); err != nil {
+				return nil, err
+			}
 			return c.base.queryContext(ctx, query, args)
 		}
 		if rows, err := f.query(ctx, c, c.convertLate(args)); err != errReplan {
@@ -89,7 +93,9 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	if f != nil || err != nil || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
-	c.passed(query)
+	if err := c.passed(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.base.exec.Exec(query, args)
 }
 
@@ -102,7 +108,9 @@ func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	if f != nil || err != nil || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
-	c.passed(query)
+	if err := c.passed(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.base.query.Query(query, args)
 }
 

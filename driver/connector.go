@@ -23,6 +23,9 @@ type Connector struct {
 	driver driver.Driver
 	host   spi.Host
 
+	serverKind string // what shardkeyServer says
+	server     atomic.Pointer[server]
+
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
 
@@ -50,11 +53,14 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.C
 	}
 	o := newOptions(opts)
 	own := &wrapped{base: base.Driver(), rule: r, opts: o}
-	return asConnector(newConnector(base, own, r, o.host("")))
+	return asConnector(newConnector(base, own, r, o, ""))
 }
 
-func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, host spi.Host) (*Connector, error) {
-	c := &Connector{base: base, driver: d, host: host}
+func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
+	c := &Connector{base: base, driver: d, host: o.host(dsn), serverKind: o.server}
+	if err := checkServer(o.server); err != nil {
+		return nil, err
+	}
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, r, options{}.host(parsed.base)))
+	return asConnector(newConnector(base, d, r, options{server: parsed.server}, parsed.base))
 }
 
 // Wrap returns a driver for sql.Register that fills keys by the rule on
@@ -76,7 +76,7 @@ func (d *wrapped) OpenConnector(name string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, d.rule, d.opts.host(mysqlDSN(name))))
+	return asConnector(newConnector(base, d, d.rule, d.opts, mysqlDSN(name)))
 }
 
 // Unwrap returns the base's driver.

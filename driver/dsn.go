@@ -13,9 +13,12 @@ import (
 // paramRule names the rule: a registered name or a file's path.
 const paramRule = "shardkeyRule"
 
+// paramServer says what the server is, where asking it does not tell.
+const paramServer = "shardkeyServer"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramRule}
+var params = [...]string{paramRule, paramServer}
 
 const paramPrefix = "shardkey"
 
@@ -23,8 +26,9 @@ const ruleAdvice = "add ?shardkeyRule= with the path of the rule's file or a nam
 
 // dsn is a data source name, taken apart.
 type dsn struct {
-	base string // what go-sql-driver gets
-	rule string // the value of shardkeyRule as it was written
+	base   string // what go-sql-driver gets
+	rule   string // the value of shardkeyRule as it was written
+	server string // the value of shardkeyServer, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -43,7 +47,7 @@ func parseDSN(text string) (dsn, error) {
 		}
 		given[name] = value
 	}
-	d := dsn{base: head, rule: given[paramRule]}
+	d := dsn{base: head, rule: given[paramRule], server: given[paramServer]}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -41,7 +41,7 @@ func TestParseDSN(t *testing.T) {
 	}
 	for _, tt := range tests {
 		have, err := parseDSN(tt.in)
-		if want := (dsn{tt.base, tt.rule}); err != nil || have != want {
+		if want := (dsn{base: tt.base, rule: tt.rule}); err != nil || have != want {
 			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", tt.in, have, err, want)
 			continue
 		}
@@ -59,7 +59,7 @@ func TestParseDSNErrors(t *testing.T) {
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it is given twice"},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: there is none of this name; known are shardkeyRule; did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: there is none of this name; known are shardkeyRule, shardkeyServer; did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: there is none"},
 		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name"},

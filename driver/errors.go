@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // ErrNoRule is in the chain of the error for a connector without a sharding
@@ -45,3 +47,17 @@ func (e *DSNError) Unwrap() error { return e.Err }
 // when the rule that it was planned with has been replaced: its caller plans
 // the statement anew. It never leaves the package.
 var errReplan = errors.New("shardkey: the rule was replaced")
+
+// ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE
+// into a ruled table that cannot be filled; it was not sent. The error is a
+// [*rewrite.StatementError] where it has a place in the text.
+var ErrUnsupportedStatement = rewrite.ErrUnsupportedStatement
+
+// ErrTooManyPlaceholders is in the chain of the error for a statement that
+// would have more placeholders with its keys than the server takes.
+var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")
+
+func errTooManyPlaceholders(user, added int) error {
+	return fmt.Errorf("%w: %d of the statement and %d for its keys are more than the %d that the server takes; "+
+		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, maxPlaceholders)
+}

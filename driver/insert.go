@@ -3,42 +3,154 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+
+	"github.com/shardkey/shardkey/rewrite"
 )
 
-// fill is the plan of a text that inserts into a ruled table.
-type fill struct{}
+// maxPlaceholders is what the server takes in one prepared statement: their
+// number is 16 bits wide in the protocol.
+const maxPlaceholders = 65535
 
-// session is what is known about the server's session of a connection.
-type session struct{}
-
-// reset is called when the connection is taken from the pool again, and when it
-// is closed. (The base's ResetSession does not reset the server's session: its
-// sql_mode, for one, is what the last user left.)
-func (s *session) reset() {}
-
-// planCache holds the plans made with one rule.
-type planCache struct{}
-
-func newPlanCache() *planCache { return &planCache{} }
+// fill is a text that inserts into ruled tables, with its plan. It is made
+// once for a text and used by many connections at once.
+type fill struct {
+	rules *ruleSet
+	key   planKey
+	plan  *rewrite.Plan
+	added int // placeholders of the bind text that are ours
+	// fills: there is something to fill; else the text passes through.
+	fills bool
+	// kindless is a table whose kind of keys was not known yet.
+	kindless *table
+	// columns are the tables whose columns the plan depends on.
+	columns []columnsKey
+}
 
 // fillFor returns the plan for a text that must be filled, nil for one that
 // passes through untouched.
-func (c *conn) fillFor(ctx context.Context, query string) (*fill, error) { return nil, nil }
+func (c *conn) fillFor(ctx context.Context, query string) (*fill, error) {
+	if rewrite.Classify(query) != rewrite.MayInsert {
+		return nil, nil
+	}
+	rules := c.connector.rules.Load()
+	key := planKey{text: query}
+	if c.session.modeKnown {
+		key.mode = c.session.mode
+	}
+	f, err := c.planned(ctx, rules, key)
+	if !c.session.modeKnown && (err != nil || f.plan.Consulted != 0) {
+		// The text reads otherwise in another sql_mode: ask which one holds.
+		mode, modeErr := c.sqlMode(ctx)
+		if modeErr != nil {
+			return nil, modeErr
+		}
+		if mode != key.mode && (err != nil || mode&f.plan.Consulted != 0) {
+			key.mode = mode
+			f, err = c.planned(ctx, rules, key)
+		}
+	}
+	if err != nil || !f.fills {
+		return nil, err
+	}
+	return f, nil
+}
 
-// passed is called before every statement that passes through.
-func (c *conn) passed(query string) {}
-
-// exec, query and prepare return errReplan, before anything was sent or
-// generated, when acquiring the ruleSet that the fill was planned with fails.
-
+// exec executes the text with keys. It returns errReplan, before anything was
+// sent or generated, when the rule has been replaced, and driver.ErrSkip when
+// the arguments are not as many as the placeholders: database/sql then prepares
+// the statement and says so in its own words.
 func (f *fill) exec(ctx context.Context, c *conn, args []driver.NamedValue) (driver.Result, error) {
-	return nil, driver.ErrSkip
+	if !f.rules.acquire() {
+		return nil, errReplan
+	}
+	defer f.rules.release()
+	if len(args) != f.plan.Params() {
+		if len(args) == 0 {
+			return c.base.execContext(ctx, f.key.text, args) // the server's own syntax error
+		}
+		return nil, driver.ErrSkip
+	}
+	if in := f.source(); in != nil {
+		return f.execSource(ctx, c, in, args)
+	}
+	e, err := f.begin(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.base.execOrPrepare(ctx, e.text, e.args, len(e.args)-len(args))
+	if err != nil {
+		return f.retry(ctx, c, args, err)
+	}
+	return e.settle(ctx, res)
 }
 
+// query is exec for a text that returns rows, as INSERT … RETURNING does.
 func (f *fill) query(ctx context.Context, c *conn, args []driver.NamedValue) (driver.Rows, error) {
-	return nil, driver.ErrSkip
+	if !f.rules.acquire() {
+		return nil, errReplan
+	}
+	defer f.rules.release()
+	if len(args) != f.plan.Params() {
+		if len(args) == 0 {
+			return c.base.queryContext(ctx, f.key.text, args)
+		}
+		return nil, driver.ErrSkip
+	}
+	if in := f.source(); in != nil {
+		return f.querySource(ctx, c, in, args)
+	}
+	e, err := f.begin(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.base.queryOrPrepare(ctx, e.text, e.args, len(e.args)-len(args))
+	if err != nil {
+		f.noteFailure(c, err)
+		return nil, err
+	}
+	e.settleRows()
+	return rows, nil
 }
 
-func (f *fill) prepare(ctx context.Context, c *conn) (driver.Stmt, error) {
-	return c.base.prepareContext(ctx, "")
+// begin generates the keys and writes the text and arguments to send.
+func (f *fill) begin(ctx context.Context, c *conn, args []driver.NamedValue) (*execution, error) {
+	e, err := f.newExecution(ctx, c, args)
+	if err != nil {
+		return nil, err
+	}
+	// A text without arguments takes the keys as literals, as one message to
+	// the server. With arguments they are bound: a literal would make each text
+	// a new one for the server's cache of prepared statements. What is too much
+	// to bind is written.
+	literal := len(args) == 0 || len(args)+f.added > maxPlaceholders
+	if literal = literal && e.haveLiterals(); literal {
+		e.text = f.plan.LiteralText(e.fillKeys())
+	} else {
+		e.text = f.plan.BindText()
+	}
+	if e.args, err = e.bindArgs(!literal); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// retry executes the text once more when it failed because the columns that
+// the plan was made with are no longer the table's.
+func (f *fill) retry(ctx context.Context, c *conn, args []driver.NamedValue, err error) (driver.Result, error) {
+	if !f.noteFailure(c, err) {
+		return nil, err
+	}
+	fresh, planErr := c.fillFor(ctx, f.key.text)
+	if planErr != nil || fresh == nil || fresh.plan.BindText() == f.plan.BindText() {
+		return nil, err
+	}
+	return fresh.exec(ctx, c, args)
+}
+
+// source is the INSERT … SELECT that the text is, nil when it is none.
+func (f *fill) source() *rewrite.Insert {
+	if in := &f.plan.Inserts[0]; in.Source != nil {
+		return in
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ type Option func(*options)
 type options struct {
 	clock  spi.Clock
 	logger *slog.Logger
+	server string
 }
 
 // WithClock gives the generators another clock than the system's. It is for
@@ -24,6 +25,12 @@ func WithClock(clock spi.Clock) Option {
 // SNOWFLAKE without worker id. The default is slog.Default().
 func WithLogger(logger *slog.Logger) Option {
 	return func(o *options) { o.logger = logger }
+}
+
+// WithServer says what the server is, as the DSN's parameter shardkeyServer
+// does: "auto" (the default: it is asked once), "mysql", "mariadb" or "other".
+func WithServer(kind string) Option {
+	return func(o *options) { o.server = kind }
 }
 
 func newOptions(opts []Option) options {

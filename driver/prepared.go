@@ -38,11 +38,14 @@ func (b *baseConn) queryOrPrepare(ctx context.Context, query string, args []driv
 		_ = s.Close()
 		return nil, err
 	}
-	return &stmtRows{Rows: rows, stmt: s.Stmt}, nil
+	return &closingRows{Rows: rows, after: s.Stmt}, nil
 }
 
 // prepareFor prepares a text and checks its arguments.
 func (b *baseConn) prepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (*baseStmt, error) {
+	if added > 0 && len(args) > maxPlaceholders {
+		return nil, errTooManyPlaceholders(len(args)-added, added)
+	}
 	stmt, err := b.prepareContext(ctx, query)
 	if err != nil {
 		return nil, err
@@ -93,75 +96,76 @@ func argCountError(want, got int) error {
 	return fmt.Errorf("sql: expected %d arguments, got %d", want, got)
 }
 
-// stmtRows are rows that close the statement they come from. They have every
+// closingRows are rows that close what they come from, a statement prepared for
+// them or temporary tables. They have every
 // optional interface; where the base's rows lack one, they answer what
 // database/sql takes for its absence.
-type stmtRows struct {
+type closingRows struct {
 	driver.Rows
-	stmt driver.Stmt
+	after io.Closer
 }
 
 var (
-	_ driver.RowsNextResultSet              = (*stmtRows)(nil)
-	_ driver.RowsColumnTypeScanType         = (*stmtRows)(nil)
-	_ driver.RowsColumnTypeDatabaseTypeName = (*stmtRows)(nil)
-	_ driver.RowsColumnTypeLength           = (*stmtRows)(nil)
-	_ driver.RowsColumnTypeNullable         = (*stmtRows)(nil)
-	_ driver.RowsColumnTypePrecisionScale   = (*stmtRows)(nil)
+	_ driver.RowsNextResultSet              = (*closingRows)(nil)
+	_ driver.RowsColumnTypeScanType         = (*closingRows)(nil)
+	_ driver.RowsColumnTypeDatabaseTypeName = (*closingRows)(nil)
+	_ driver.RowsColumnTypeLength           = (*closingRows)(nil)
+	_ driver.RowsColumnTypeNullable         = (*closingRows)(nil)
+	_ driver.RowsColumnTypePrecisionScale   = (*closingRows)(nil)
 )
 
-// Close closes the rows and then the statement; the rows' error is the one to
+// Close closes the rows and then the rest; the rows' error is the one to
 // see, as in database/sql.
-func (r *stmtRows) Close() error {
+func (r *closingRows) Close() error {
 	err := r.Rows.Close()
-	if r.stmt != nil {
-		_ = r.stmt.Close()
-		r.stmt = nil
+	if r.after != nil {
+		_ = r.after.Close()
+		r.after = nil
 	}
 	return err
 }
 
-func (r *stmtRows) HasNextResultSet() bool {
+func (r *closingRows) HasNextResultSet() bool {
 	rows, ok := r.Rows.(driver.RowsNextResultSet)
 	return ok && rows.HasNextResultSet()
 }
 
-func (r *stmtRows) NextResultSet() error {
+func (r *closingRows) NextResultSet() error {
 	if rows, ok := r.Rows.(driver.RowsNextResultSet); ok {
 		return rows.NextResultSet()
 	}
 	return io.EOF
 }
 
-func (r *stmtRows) ColumnTypeScanType(index int) reflect.Type {
+func (r *closingRows) ColumnTypeScanType(index int) reflect.Type {
 	if rows, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
 		return rows.ColumnTypeScanType(index)
 	}
 	return reflect.TypeFor[any]()
 }
 
-func (r *stmtRows) ColumnTypeDatabaseTypeName(index int) string {
+func (r *closingRows) ColumnTypeDatabaseTypeName(index int) string {
 	if rows, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
 		return rows.ColumnTypeDatabaseTypeName(index)
 	}
 	return ""
 }
 
-func (r *stmtRows) ColumnTypeLength(index int) (length int64, ok bool) {
+func (r *closingRows) ColumnTypeLength(index int) (length int64, ok bool) {
 	if rows, ok := r.Rows.(driver.RowsColumnTypeLength); ok {
 		return rows.ColumnTypeLength(index)
 	}
 	return 0, false
 }
 
-func (r *stmtRows) ColumnTypeNullable(index int) (nullable, ok bool) {
+func (r *closingRows) ColumnTypeNullable(index int) (nullable, ok bool) {
 	if rows, ok := r.Rows.(driver.RowsColumnTypeNullable); ok {
 		return rows.ColumnTypeNullable(index)
 	}
 	return false, false
 }
 
-func (r *stmtRows) ColumnTypePrecisionScale(index int) (precision, scale int64, ok bool) {
+func (r *closingRows) ColumnTypePrecisionScale(index int) (precision, scale int64, ok bool) {
 	if rows, ok := r.Rows.(driver.RowsColumnTypePrecisionScale); ok {
 		return rows.ColumnTypePrecisionScale(index)
 	}

@@ -69,7 +69,7 @@ func (s *stmt) ready(ctx context.Context) error {
 		}
 	}
 	if !s.filled {
-		s.conn.passed(s.query)
+		return s.conn.passed(ctx, s.query)
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ const (
 	Uses
 	// Calls: CALL or EXECUTE; what runs is not in the text.
 	Calls
+	// Several: more than one statement, or one behind a comment; no INSERT.
+	Several
 )
 
 // Classify tells in a few nanoseconds, without allocating, whether a text
@@ -35,8 +37,8 @@ func Classify(text string) Class {
 	switch {
 	case word == "":
 		// A comment, or a bracket: (SELECT …).
-		if class := text[start]; class == '/' || class == '-' || class == '#' || class == ';' {
-			return mayInsertIf(mentionsInsert(text[start:]), Passes)
+		if c := text[start]; c == '/' || c == '-' || c == '#' || c == ';' {
+			return mayInsertIf(mentionsInsert(text[start:]), Several)
 		}
 	case fold(word, "INSERT"), fold(word, "REPLACE"):
 		return MayInsert
@@ -54,10 +56,16 @@ func Classify(text string) Class {
 		return mayInsertIf(mentionsInsert(text[end:]), class)
 	}
 	// A further statement behind a semicolon.
-	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 {
-		return mayInsertIf(mentionsInsert(text[end+semicolon:]), class)
+	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
+		return mayInsertIf(mentionsInsert(text[end+semicolon:]), Several)
 	}
 	return class
+}
+
+// isLast tells whether nothing but blanks follows the semicolon that text
+// begins with.
+func isLast(text string) bool {
+	return strings.Trim(text[1:], " \t\n\v\f\r") == ""
 }
 
 func mayInsertIf(may bool, otherwise Class) Class {

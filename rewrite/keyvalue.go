@@ -79,10 +79,7 @@ func (p *parser) addKey(in *Insert, v *value) {
 func (p *parser) keyKind(in *Insert, v *value) SlotKind {
 	tokens := p.strip(v)
 	if len(tokens) == 1 && tokens[0].kind == tokenParam {
-		if !in.Table.KeepExplicit {
-			p.plan.Consulted |= NoAutoValueOnZero
-		}
-		return Param
+		return Param // for a bound 0 the execution asks the session itself
 	}
 	if p.isNull(tokens) {
 		if in.Table.KeepExplicit {

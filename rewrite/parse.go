@@ -41,6 +41,9 @@ func parseReading(text string, opts Options, execute bool) (*parser, error) {
 	err := p.script()
 	p.plan.Consulted |= p.lexer.consulted
 	p.plan.params = p.params
+	if err == nil {
+		err = p.sourcesAlone()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -238,6 +241,17 @@ func (p *parser) fail(at int, in *Insert, reason string) error {
 	return newStatementError(p.text, p.opts.Mode, at, table, reason)
 }
 
+// sourcesAlone refuses an INSERT … SELECT beside other statements: it takes
+// several statements of its own.
+func (p *parser) sourcesAlone() error {
+	for i := range p.plan.Inserts {
+		if in := &p.plan.Inserts[i]; in.Source != nil && p.plan.Statements > 1 {
+			return p.fail(in.start, in, "INSERT … SELECT is filled only by itself; send the statements one by one")
+		}
+	}
+	return nil
+}
+
 // decideInText chooses, for each insert, how the server comes to know the
 // key that LAST_INSERT_ID() shall return.
 func (p *parser) decideInText() {
@@ -246,7 +260,11 @@ func (p *parser) decideInText() {
 	}
 	for i := range p.plan.Inserts {
 		in := &p.plan.Inserts[i]
-		if in.Table.Kind != Integer || in.Source != nil || in.MentionsLastID || in.Refused {
+		if in.Table.Kind != Integer || in.MentionsLastID || in.Refused {
+			continue
+		}
+		if in.Source != nil {
+			in.Guarded = in.OnDuplicate && !in.Returning
 			continue
 		}
 		alone := p.plan.Statements <= 1 && !in.Returning

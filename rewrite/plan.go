@@ -54,9 +54,10 @@ type Plan struct {
 	// Consulted are the sql_mode bits on which this plan depends. A session
 	// that differs in one of them needs a plan of its own.
 	Consulted Mode
-	// Missing is the first insert that needs what Table did not tell: Columns
-	// or Kind. The plan cannot be used; parse again with it.
-	Missing *Insert
+	// Missing is the first insert that needs what Table did not tell: its
+	// Columns, or else its Kind. The plan cannot be used; parse again with it.
+	Missing        *Insert
+	MissingColumns bool
 
 	text   string
 	params int // placeholders in the text
@@ -81,8 +82,9 @@ type Insert struct {
 	Statement int
 	// InText: the first generated key is written as LAST_INSERT_ID(key).
 	InText bool
-	// Guarded: the statement saves the session's last insert id in [SavedID]
-	// and reports an existing row's key as the statement's insert id.
+	// Guarded: where a row exists already, ON DUPLICATE KEY UPDATE reports its
+	// key as the statement's insert id. LAST_INSERT_ID() then is that key; what
+	// it was is kept in [SavedID], for the caller to give back.
 	Guarded bool
 	// Refused: the server will refuse the statement (a row has the wrong
 	// number of values). It passes through as it is, for the server's words.
@@ -107,12 +109,15 @@ type Source struct {
 	// Head is the text up to the table's name and partitions; Query the
 	// query; Tail what follows it (ON DUPLICATE KEY UPDATE, RETURNING).
 	Head, Query, Tail string
-	// HeadParams … count the placeholders in each part.
+	// QueryParams and TailParams count the placeholders of both.
 	QueryParams, TailParams int
+
+	columns string // Columns, quoted
+	guardAt int    // where Tail takes the guard
 }
 
-// SavedID is the user variable that keeps LAST_INSERT_ID() of before a guarded
-// statement.
+// SavedID is the user variable that keeps LAST_INSERT_ID() of before the first
+// guarded statement that met an existing row, until somebody sets it to NULL.
 const SavedID = "@shardkey_last_insert_id"
 
 // SlotKind says what becomes of the key of one row.
@@ -242,4 +247,19 @@ func (s *slots) equal(o *slots) bool {
 		}
 	}
 	return true
+}
+
+// FillsBefore counts the placeholders of ours that stand before the user's
+// placeholder i in the bind text.
+func (p *Plan) FillsBefore(i int) int {
+	n := 0
+	for k := range p.Inserts {
+		in := &p.Inserts[k]
+		for row := range in.Rows() {
+			if kind, before := in.Slot(row); kind == Fill && before <= i {
+				n++
+			}
+		}
+	}
+	return n
 }

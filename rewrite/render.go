@@ -115,24 +115,14 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 	next := 0 // the next generated key
 	for i := range in.slots.at {
 		kind := in.slots.kind(i)
-		guard := in.Guarded && i == 0
 		if kind != Fill {
-			if guard {
-				w.upTo(int(in.slots.at[i]))
-				w.add(guardOpening)
-				w.upTo(in.slots.end(i))
-				w.add(")")
-			}
 			continue
 		}
 		w.upTo(int(in.slots.at[i]))
 		w.pos = in.slots.end(i)
 		w.add(in.keyPrefix)
 		inText := in.InText && i == in.inTextSlot
-		switch {
-		case guard:
-			w.add(guardOpening)
-		case inText:
+		if inText {
 			w.add("LAST_INSERT_ID(")
 		}
 		if keys != nil {
@@ -141,7 +131,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 		} else {
 			w.add("?")
 		}
-		if guard || inText {
+		if inText {
 			w.add(")")
 		}
 	}
@@ -151,11 +141,14 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 	}
 	if in.Guarded {
 		w.upTo(in.duplicateAt)
-		column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
-		w.add(", " + column + " = LAST_INSERT_ID(" + column + ")")
+		w.add(", " + in.guard())
 	}
 }
 
-// guardOpening begins a key's value that first saves the session's last insert
-// id; LAST_INSERT_ID() is never NULL, so that the value is the key.
-const guardOpening = "IF((" + SavedID + " := LAST_INSERT_ID()) IS NULL, 0, "
+// guard is the assignment of a guarded ON DUPLICATE KEY UPDATE. It leaves the
+// key as it is, keeps the session's last insert id in [SavedID] unless it is
+// kept there already, and makes the existing row's key the last insert id.
+func (in *Insert) guard() string {
+	column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
+	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, 0, LAST_INSERT_ID(" + column + "))"
+}

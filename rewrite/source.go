@@ -1,5 +1,7 @@
 package rewrite
 
+import "strings"
+
 // source reads the query of an INSERT … SELECT, TABLE or WITH, whose first
 // token is t.
 func (p *parser) source(in *Insert, cols columns, t token) error {
@@ -20,11 +22,13 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 		return err
 	}
 	in.Source = &Source{
+		columns:     strings.Join(quoteAll(list), ", "),
 		Columns:     list,
 		KeyIndex:    in.keyIndex(list),
 		Head:        head,
 		Query:       p.text[t.start:queryEnd],
 		Tail:        p.text[end:p.prev.start],
+		guardAt:     max(in.duplicateAt-end, 0),
 		QueryParams: after - before,
 		TailParams:  p.params - after,
 	}
@@ -56,4 +60,27 @@ func (p *parser) query() (next, end int) {
 		}
 		end = t.end
 	}
+}
+
+// Text is the statement with another query in place of its own. The query
+// gives the columns that the statement lists, and last the key when it is not
+// among them.
+func (in *Insert) Text(query string) string {
+	s := in.Source
+	columns, tail := s.columns, s.Tail
+	if s.KeyIndex < 0 {
+		columns += ", " + QuoteIdentifier(in.Table.KeyColumn)
+	}
+	if in.Guarded {
+		tail = tail[:s.guardAt] + ", " + in.guard() + tail[s.guardAt:]
+	}
+	return s.Head + " (" + columns + ") " + query + " " + tail
+}
+
+func quoteAll(names []string) []string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = QuoteIdentifier(name)
+	}
+	return quoted
 }

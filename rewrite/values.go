@@ -33,11 +33,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 
 // listColumns makes the statement name its columns.
 func (p *parser) listColumns(in *Insert, cols columns, names []string) {
-	quoted := make([]string, len(names))
-	for i, name := range names {
-		quoted[i] = QuoteIdentifier(name)
-	}
-	in.headText = strings.Join(quoted, ", ")
+	in.headText = strings.Join(quoteAll(names), ", ")
 	if in.headAt < 0 {
 		in.headAt = cols.headEnd
 		in.headText = " (" + in.headText + ")"
@@ -47,7 +43,7 @@ func (p *parser) listColumns(in *Insert, cols columns, names []string) {
 // missing ends the reading: Table does not tell what the statement needs.
 func (p *parser) missing(in *Insert) error {
 	if p.plan.Missing == nil {
-		p.plan.Missing = in
+		p.plan.Missing, p.plan.MissingColumns = in, true
 	}
 	in.Refused = true
 	p.skipTo(false)

@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// columnsKey is a table whose columns were read.
+type columnsKey struct {
+	schema, name string
+	// unqualified: schema is the current database, not the statement's word.
+	unqualified bool
+}
+
+func newColumnsKey(schema, name, database string) columnsKey {
+	if schema == "" {
+		return columnsKey{database, name, true}
+	}
+	return columnsKey{schema, name, false}
+}
+
+// columnCache keeps tables' columns until a statement fails for them.
+type columnCache struct {
+	mu      sync.Mutex
+	columns map[columnsKey][]string
+}
+
+// maxColumnTables bounds the cache; past it everything is read anew.
+const maxColumnTables = 10000
+
+func (c *columnCache) get(key columnsKey) ([]string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	columns, ok := c.columns[key]
+	return columns, ok
+}
+
+func (c *columnCache) put(key columnsKey, columns []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.columns == nil || len(c.columns) >= maxColumnTables {
+		c.columns = map[columnsKey][]string{}
+	}
+	if len(columns) > 0 {
+		c.columns[key] = columns
+	}
+}
+
+func (c *columnCache) remove(keys []columnsKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range keys {
+		delete(c.columns, key)
+	}
+}
+
+// readColumns asks the server for the columns that an INSERT without column
+// list means: all in order, generated ones included, invisible ones not. It
+// returns none for a table that is not there. Temporary tables are not in
+// information_schema.
+func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, error) {
+	database := "DATABASE()"
+	if schema != "" {
+		database = sqlString(schema)
+	}
+	var columns []string
+	err := c.queryRows(ctx, "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+database+
+		" AND TABLE_NAME = "+sqlString(name)+" ORDER BY ORDINAL_POSITION", func(row []driver.Value) {
+		if len(row) == 2 && !strings.Contains(text(row[1]), "INVISIBLE") {
+			columns = append(columns, text(row[0]))
+		}
+	})
+	if err == nil && len(columns) == 0 {
+		columns, err = c.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
+	}
+	if err != nil && isFatal(ctx, err) {
+		return nil, err
+	}
+	return columns, nil
+}
+
+func (c *conn) columnsOfResult(ctx context.Context, query string) ([]string, error) {
+	rows, err := c.base.queryOrPrepare(ctx, query, nil, 0)
+	if err != nil {
+		return nil, err
+	}
+	columns := append([]string(nil), rows.Columns()...)
+	return columns, rows.Close()
+}
+
+func sqlString(s string) string {
+	b, _ := rewrite.AppendLiteral(nil, s)
+	return string(b)
+}
+
+// noteFailure forgets the columns that a plan was made with when the server
+// says that they are wrong, and tells whether it did.
+func (f *fill) noteFailure(c *conn, err error) bool {
+	const (
+		unknownColumn = 1054
+		columnCount   = 1136
+	)
+	var my *mysql.MySQLError
+	if len(f.columns) == 0 || !errors.As(err, &my) || my.Number != unknownColumn && my.Number != columnCount {
+		return false
+	}
+	f.rules.plans.columns.remove(f.columns)
+	f.rules.plans.remove(f.key)
+	return true
+}

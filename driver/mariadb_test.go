@@ -1,0 +1,371 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// openOn opens a server's database through the wrapper, with parameters added to
+// its DSN, and plainly.
+func openOn(t *testing.T, dsn string, params ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	name := "rule of " + t.Name()
+	if err := RegisterRule(name, testRule(t)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { DeregisterRule(name) })
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	query := strings.Join(params, "&")
+	plain, err := sql.Open("mysql", dsn+sep+query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err = sql.Open("shardkey", dsn+sep+query+"&shardkeyRule="+strings.ReplaceAll(name, "/", "%2F"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(ours.Close(), plain.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return ours, plain
+}
+
+func openDB(t *testing.T, params ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	return openOn(t, testserver.Database(t), params...)
+}
+
+// number asks for one number.
+func number(t *testing.T, db *sql.DB, query string) (n int64) {
+	t.Helper()
+	var name string
+	row := db.QueryRow(query)
+	if strings.HasPrefix(query, "SHOW") {
+		if err := row.Scan(&name, &n); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return n
+	}
+	if err := row.Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func TestKilledIdleConnection(t *testing.T) {
+	ours, plain := openDB(t)
+	ours.SetMaxOpenConns(1)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	for range 3 {
+		id := number(t, ours, "SELECT CONNECTION_ID()")
+		mustExec(t, plain, fmt.Sprintf("KILL %d", id))
+		waitGone(t, plain, id)
+		if _, err := ours.Exec("INSERT INTO t VALUES (?)", 1); err != nil {
+			t.Fatalf("after KILL: %v", err)
+		}
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM t"); have != 3 {
+		t.Errorf("rows\nhave: %d\nwant: 3", have)
+	}
+}
+
+// waitGone returns when the server has ended a connection.
+func waitGone(t *testing.T, db *sql.DB, id int64) {
+	t.Helper()
+	for number(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", id)) > 0 {
+	}
+}
+
+func TestRolledBackByContextKeepsConnection(t *testing.T) {
+	ours, _ := openDB(t)
+	ours.SetMaxOpenConns(1)
+	first := number(t, ours, "SELECT CONNECTION_ID()")
+	for range 5 {
+		ctx, cancel := context.WithCancel(context.Background())
+		tx, err := ours.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.ExecContext(ctx, "SELECT 1"); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			t.Fatal(err)
+		}
+		if have := number(t, ours, "SELECT CONNECTION_ID()"); have != first {
+			t.Fatalf("connection\nhave: %d\nwant: %d", have, first)
+		}
+	}
+}
+
+func TestPingAfterServerStopped(t *testing.T) {
+	server := testserver.StartMariaDB(t)
+	ours, _ := openOn(t, server.DSN(), "timeout=5s")
+	if err := ours.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	server.Stop()
+	if err := ours.Ping(); err == nil {
+		t.Error("Ping says that a stopped server is up")
+	}
+	server.Start()
+	if err := ours.Ping(); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+func TestPreparedStatementsAreClosed(t *testing.T) {
+	ours, _ := openDB(t)
+	ours.SetMaxOpenConns(1) // one session's count
+	const count = "SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'Com_stmt_prepare'"
+	const closed = "SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'Com_stmt_close'"
+	mustExec(t, ours, "CREATE TABLE t (a INT PRIMARY KEY)")
+	before := number(t, ours, count) - number(t, ours, closed)
+	for i := range 20 {
+		mustExec(t, ours, "INSERT INTO t VALUES (?)", i)
+		if _, err := ours.Exec("INSERT INTO t VALUES (?)", i); err == nil {
+			t.Fatal("no duplicate")
+		}
+		if _, err := ours.Exec("INSERT INTO t VALUES (?, ?)", i, i); err == nil {
+			t.Fatal("two values in one column")
+		}
+		if err := ours.QueryRow("SELECT a FROM t WHERE a = ?", i).Scan(new(int)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := number(t, ours, count) - number(t, ours, closed); have != before {
+		t.Errorf("statements\nhave: %d\nwant: %d", have, before)
+	}
+}
+
+func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
+	ours, plain := openDB(t)
+	before := number(t, plain, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
+	for range 10 {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if st, err := ours.PrepareContext(ctx, "SELECT ?"); err != context.Canceled {
+			t.Errorf("have: %v, %v\nwant: %v", st, err, context.Canceled)
+		}
+	}
+	if err := ours.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	if have := number(t, plain, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'"); have > before {
+		t.Errorf("statements\nhave: %d\nwant: %d", have, before)
+	}
+}
+
+// Each of the four doors returns when its context ends, not when the server is
+// done. The bound is far below the sleep, and far above what a return takes.
+func TestCancelReturnsAtOnce(t *testing.T) {
+	ours, _ := openDB(t)
+	st, err := ours.Prepare("DO SLEEP(?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	sel, err := ours.Prepare("SELECT SLEEP(?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sel.Close()
+	doors := map[string]func(context.Context) error{
+		"Exec":       func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(30)"); return err },
+		"Exec, args": func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(?)", 30); return err },
+		"Query":      func(ctx context.Context) error { return drain(ours.QueryContext(ctx, "SELECT SLEEP(30)")) },
+		"Stmt.Exec":  func(ctx context.Context) error { _, err := st.ExecContext(ctx, 30); return err },
+		"Stmt.Query": func(ctx context.Context) error { return drain(sel.QueryContext(ctx, 30)) },
+	}
+	for name, door := range doors {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		began := time.Now()
+		err := door(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
+			t.Errorf("%s: %v after %v", name, err, time.Since(began))
+		}
+	}
+}
+
+func drain(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
+}
+
+func TestTransactionOptionsReachServer(t *testing.T) {
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	tx, err := ours.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *mysql.MySQLError
+	if _, err := tx.Exec("INSERT INTO t VALUES (1)"); !errors.As(err, &refused) || refused.Number != 1792 {
+		t.Errorf("a write in a read-only transaction: %v", err)
+	}
+	_ = tx.Rollback()
+	// What another transaction inserts is seen by READ UNCOMMITTED alone.
+	for level, want := range map[sql.IsolationLevel]int{sql.LevelReadUncommitted: 1, sql.LevelRepeatableRead: 0} {
+		other, err := ours.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Exec("INSERT INTO t VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		tx, err := ours.BeginTx(context.Background(), &sql.TxOptions{Isolation: level})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have int
+		if err := tx.QueryRow("SELECT COUNT(*) FROM t").Scan(&have); err != nil || have != want {
+			t.Errorf("%v\nhave: %d, %v\nwant: %d", level, have, err, want)
+		}
+		_, _ = tx.Rollback(), other.Rollback()
+	}
+}
+
+func TestBigUnsigned(t *testing.T) {
+	const big = uint64(1)<<63 + 5
+	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
+		ours, _ := openDB(t, params)
+		mustExec(t, ours, "CREATE TABLE t (a BIGINT UNSIGNED)")
+		mustExec(t, ours, "INSERT INTO t VALUES (?)", big)
+		st, err := ours.Prepare("INSERT INTO t VALUES (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Exec(big); err != nil {
+			t.Error(err)
+		}
+		_ = st.Close()
+		var n int
+		if err := ours.QueryRow("SELECT COUNT(*) FROM t WHERE a = ?", big).Scan(&n); err != nil || n != 2 {
+			t.Errorf("%s: %d rows, %v", params, n, err)
+		}
+	}
+}
+
+// TestErrorsAreTheBases compares the texts of what goes wrong.
+func TestErrorsAreTheBases(t *testing.T) {
+	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
+		ours, plain := openDB(t, params)
+		mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
+		mustExec(t, plain, "INSERT INTO t VALUES (1)")
+		for _, use := range []func(db *sql.DB) error{
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1, 2); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (1)"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("NONSENSE ?", 1); return err },
+			func(db *sql.DB) error { return db.QueryRow("SELECT ?", 1, 2).Scan(new(int)) },
+			func(db *sql.DB) error { return db.QueryRow("SELECT a FROM nowhere").Scan(new(int)) },
+			func(db *sql.DB) error { _, err := db.Prepare("SELECT FROM"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", struct{}{}); return err },
+			func(db *sql.DB) error { _, err := db.Exec("SET @a = ?", sql.Named("a", 1)); return err },
+		} {
+			want, have := use(plain), use(ours)
+			if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
+				t.Errorf("%s\nhave: %T %v\nwant: %T %v", params, have, have, want, want)
+			}
+		}
+	}
+}
+
+func TestRawConnection(t *testing.T) {
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b INT)")
+	conn, err := ours.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Raw(func(c any) error {
+		res, err := c.(execer).Exec("INSERT INTO t (b) VALUES (1), (2)", nil)
+		if err != nil {
+			return err
+		}
+		if ids := res.(mysql.Result).AllLastInsertIds(); len(ids) != 1 || ids[0] != 1 {
+			t.Errorf("AllLastInsertIds: %v", ids)
+		}
+		base := c.(interface{ Unwrap() driver.Conn }).Unwrap()
+		if have := fmt.Sprintf("%T", base); have != "*mysql.mysqlConn" {
+			t.Errorf("Unwrap gives %s", have)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestColumnTypes(t *testing.T) {
+	ours, plain := openDB(t, "multiStatements=true")
+	const query = "SELECT 1 a, 'x' b, CAST(2.5 AS DECIMAL(7,3)) c, NOW(6) d; SELECT 2"
+	describe := func(db *sql.DB) (all []string) {
+		rows, err := db.Query(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for more := true; more; more = rows.NextResultSet() {
+			types, err := rows.ColumnTypes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, typ := range types {
+				all = append(all, fmt.Sprintf("%+v", *typ))
+			}
+		}
+		return all
+	}
+	want, have := describe(plain), describe(ours)
+	if fmt.Sprint(have) != fmt.Sprint(want) || len(have) != 5 {
+		t.Errorf("have: %s\nwant: %s", lines(have), lines(want))
+	}
+}
+
+func TestPreparedOnOtherConnections(t *testing.T) {
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	st, err := ours.Prepare("INSERT INTO t VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for range 3 { // each transaction takes one more connection
+		tx, err := ours.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Stmt(st).Exec(1); err != nil {
+			t.Error(err)
+		}
+		if _, err := st.Exec(2); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package driver
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// planCache keeps the plans made with one rule, by text. Texts with
+// placeholders are a program's own and come again; texts without are often
+// made for one execution. Each kind has its bounds, so that the second never
+// pushes out the first.
+type planCache struct {
+	bound   lru
+	literal lru
+	tables  sync.Map // *rule.Table → *table
+	columns columnCache
+}
+
+// Bounds of the cache, in plans and in bytes of text and plan together. A
+// longer text is planned at each execution: that is cheap beside sending it.
+const (
+	maxBoundPlans   = 4096
+	maxLiteralPlans = 256
+	maxPlansBytes   = 16 << 20
+	maxPlanBytes    = 256 << 10
+)
+
+func newPlanCache() *planCache {
+	return &planCache{
+		bound:   lru{maxPlans: maxBoundPlans, maxBytes: maxPlansBytes},
+		literal: lru{maxPlans: maxLiteralPlans, maxBytes: maxPlansBytes / 8},
+	}
+}
+
+// planKey is a text as a session reads it.
+type planKey struct {
+	text string
+	mode rewrite.Mode
+}
+
+func (c *planCache) get(key planKey) *fill {
+	if len(key.text) > maxPlanBytes {
+		return nil
+	}
+	if f := c.bound.get(key); f != nil {
+		return f
+	}
+	return c.literal.get(key)
+}
+
+func (c *planCache) put(key planKey, f *fill) {
+	size := len(key.text) + f.plan.Size()
+	if size > maxPlanBytes {
+		return
+	}
+	if f.plan.Params() > 0 {
+		c.bound.put(key, f, size)
+	} else {
+		c.literal.put(key, f, size)
+	}
+}
+
+// remove forgets a plan that turned out to be out of date.
+func (c *planCache) remove(key planKey) {
+	c.bound.remove(key)
+	c.literal.remove(key)
+}
+
+// lru is a map bounded in entries and bytes that forgets the least recently
+// used. Its zero value with bounds is ready. Many goroutines use it.
+type lru struct {
+	maxPlans, maxBytes int
+
+	mu      sync.Mutex
+	entries map[planKey]*list.Element
+	order   list.List // of *lruEntry, the newest in front
+	bytes   int
+}
+
+type lruEntry struct {
+	key  planKey
+	fill *fill
+	size int
+}
+
+func (l *lru) get(key planKey) *fill {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.entries[key]
+	if !ok {
+		return nil
+	}
+	l.order.MoveToFront(e)
+	return e.Value.(*lruEntry).fill
+}
+
+func (l *lru) put(key planKey, f *fill, size int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries == nil {
+		l.entries = map[planKey]*list.Element{}
+	}
+	l.drop(l.entries[key])
+	l.entries[key] = l.order.PushFront(&lruEntry{key, f, size})
+	l.bytes += size
+	for len(l.entries) > l.maxPlans || l.bytes > l.maxBytes {
+		l.drop(l.order.Back())
+	}
+}
+
+func (l *lru) remove(key planKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(l.entries[key])
+}
+
+func (l *lru) drop(e *list.Element) {
+	if e == nil {
+		return
+	}
+	entry := l.order.Remove(e).(*lruEntry)
+	delete(l.entries, entry.key)
+	l.bytes -= entry.size
+}
