@@ -41,6 +41,7 @@ type server struct {
 	Server
 	loadTLS   func() (*tls.Config, error) // for the files named by properties
 	onConnect func(context.Context, *goredis.Conn) error
+	noRetry   bool // a call may not be sent twice
 
 	mu     sync.Mutex
 	client goredis.UniversalClient
@@ -164,6 +165,10 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 	for item := range strings.SplitSeq(s.Addr, ",") {
 		addrs = append(addrs, strings.TrimSpace(item))
 	}
+	retries := 1 // for connections that broke while they were idle
+	if s.noRetry {
+		retries = -1
+	}
 	return &goredis.UniversalOptions{
 		Addrs: addrs, Username: s.Username, Password: s.Password, DB: s.DB, TLSConfig: tlsConfig,
 		OnConnect:   s.onConnect,
@@ -171,8 +176,8 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 		DialTimeout: s.Timeout, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout,
 		ContextTimeoutEnabled: true,
 		// A server that is away is an error at once: the caller knows best
-		// whether to try again. One retry is for connections that broke idle.
-		MaxRetries: 1, DialerRetries: 1,
+		// whether to try again.
+		MaxRetries: retries, DialerRetries: 1,
 		// Nothing but our own commands: restricted users may do no more.
 		Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

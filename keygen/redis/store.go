@@ -1,0 +1,155 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func init() {
+	spi.RegisterWorkerIDAssigner("REDIS", func(p spi.Props) (spi.WorkerIDAssigner, error) {
+		server, err := serverFromProps(p)
+		if err != nil {
+			return nil, err
+		}
+		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
+			return makeStore(server, namespace, p.Logger()), nil
+		})
+	})
+}
+
+// store keeps the records of a namespace in one hash: worker id → text.
+type store struct {
+	server *server
+	key    string
+	logger *slog.Logger
+	asked  atomic.Bool // whether the server keeps what it confirms
+}
+
+var (
+	_ workerid.Store   = (*store)(nil)
+	_ workerid.Clocked = (*store)(nil)
+)
+
+// NewStore keeps worker-id records in Redis, in the hash namespace:{workers}.
+// The server must keep what it has confirmed: appendonly yes and appendfsync
+// always. Where it can be seen that it does not, one warning is logged.
+func NewStore(c Server, namespace string, logger *slog.Logger) (workerid.Store, error) {
+	server, err := newServer(c)
+	if err != nil {
+		return nil, err
+	}
+	return makeStore(server, namespace, logger), nil
+}
+
+func makeStore(server *server, namespace string, logger *slog.Logger) *store {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	// A repeated compare-and-set would say false of what it has done itself.
+	server.noRetry = true
+	return &store{server: server, key: namespace + ":{workers}", logger: logger}
+}
+
+func (s *store) Describe() string {
+	return fmt.Sprintf("REDIS %s db %d %s", s.server.name(), s.server.DB, s.key)
+}
+
+func (s *store) Close() error { return s.server.Close() }
+
+// Now is the server's clock.
+func (s *store) Now(ctx context.Context) (time.Time, error) {
+	return do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (time.Time, error) {
+		return c.Time(ctx).Result()
+	})
+}
+
+func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
+	s.checkDurability(ctx)
+	texts, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
+		return c.HGetAll(ctx, s.key).Result()
+	})
+	if err != nil {
+		return nil, s.foreign(-1, err)
+	}
+	var entries []workerid.Entry
+	for field, text := range texts {
+		id, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			continue // nothing that a worker id could meet
+		}
+		r, err := workerid.ParseRecord(id, text)
+		entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
+	}
+	return entries, nil
+}
+
+func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error) {
+	text, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (string, error) {
+		return c.HGet(ctx, s.key, strconv.FormatInt(workerID, 10)).Result()
+	})
+	switch {
+	case errors.Is(err, goredis.Nil):
+		return workerid.Record{}, nil
+	case err != nil:
+		return workerid.Record{}, s.foreign(workerID, err)
+	}
+	return workerid.ParseRecord(workerID, text)
+}
+
+// swapScript replaces a field that still has the text that was read. Each
+// record has a token of its own, so equal texts are one and the same write.
+var swapScript = goredis.NewScript(`
+local have = redis.call('HGET', KEYS[1], ARGV[1])
+if have == '' or (have or '') ~= ARGV[2] then
+	return 0
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+return 1`)
+
+func (s *store) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
+	old := ""
+	if !prev.IsZero() {
+		old = prev.Text()
+	}
+	swapped, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (int, error) {
+		return swapScript.Run(ctx, c, []string{s.key}, workerID, old, next.Text()).Int()
+	})
+	return swapped == 1, s.foreign(workerID, err)
+}
+
+// foreign is for a Redis key that is no hash.
+func (s *store) foreign(workerID int64, err error) error {
+	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
+		return &workerid.ForeignRecordError{WorkerID: workerID, Value: s.key, Err: errors.New("the Redis key is not a hash")}
+	}
+	return err
+}
+
+// checkDurability looks once whether the server keeps what it confirms. Many
+// servers do not let their users look; then the documentation has to do.
+func (s *store) checkDurability(ctx context.Context) {
+	if s.asked.Load() {
+		return
+	}
+	settings, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
+		return c.ConfigGet(ctx, "append*").Result()
+	})
+	if err != nil || s.asked.Swap(true) {
+		return
+	}
+	if settings["appendonly"] != "yes" || settings["appendfsync"] != "always" {
+		s.logger.Warn("shardkey: worker-id leases are kept in a Redis that can forget them: a restart of the server can let keys repeat; set appendonly yes and appendfsync always",
+			"server", s.server.name(), "appendonly", settings["appendonly"], "appendfsync", settings["appendfsync"])
+	}
+}
