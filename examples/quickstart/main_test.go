@@ -1,0 +1,90 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+func TestRunEmbedded(t *testing.T) { checkRun(t, "") }
+
+func TestRunOnMariaDB(t *testing.T) { checkRun(t, testserver.Database(t)) }
+
+// checkRun runs the whole program and reads what it says.
+func checkRun(t *testing.T, dsn string) {
+	t.Helper()
+	var out strings.Builder
+	if err := run(t.Context(), &out, dsn, ruleFile()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	t.Log(out.String())
+	rows := regexp.MustCompile(`(?m)^  t_order_[01] .* (\d{15,}) .* 123 `).FindAllString(out.String(), -1)
+	if len(rows) != 14 {
+		t.Errorf("rows with a key of worker 123\nhave: %d\nwant: 14", len(rows))
+	}
+	for _, want := range []string{
+		"the same key twice",
+		"AUTO_INCREMENT   14 rows,  7 keys repeat",
+		"shardkey         14 rows,  0 keys repeat",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("have: %s\nwant: %q in it", out.String(), want)
+		}
+	}
+}
+
+func TestRunTwiceOnOneDatabase(t *testing.T) {
+	dsn := testserver.Database(t)
+	for range 2 { // the first drops its tables
+		if err := run(t.Context(), new(strings.Builder), dsn, ruleFile()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRunLeavesOthersTables(t *testing.T) {
+	dsn := testserver.Database(t)
+	other := &shop{tables: [2]string{"t_order_1", "t_mine"}}
+	if err := other.open(t.Context(), mustParse(t, dsn), "mysql", "", "BIGINT PRIMARY KEY"); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), new(strings.Builder), dsn, ruleFile())
+	if err == nil || !strings.Contains(err.Error(), "t_order_1") {
+		t.Errorf("have: %v\nwant: an error that names t_order_1", err)
+	}
+	if err := other.close(); err != nil { // drops both: they are still there
+		t.Error(err)
+	}
+}
+
+func TestVerdictFailsOnARepeat(t *testing.T) {
+	twice := []order{{key: 1}, {key: 2}, {key: 1}}
+	if err := verdict(new(strings.Builder), twice, twice); err != errRepeat {
+		t.Errorf("have: %v\nwant: %v", err, errRepeat)
+	}
+}
+
+func TestToldAnotherKeyIsAnError(t *testing.T) {
+	for _, o := range []order{
+		{key: 1 << 40, row: 1, lastInsert: 1 << 40, withKeys: int64(1<<40 + 1)},
+		{key: 1 << 40, row: 1, lastInsert: 1, withKeys: int64(1 << 40)},
+		{key: 1 << 40, row: 1, lastInsert: 1 << 40},
+	} {
+		if err := printOrders(new(strings.Builder), []order{o}); err == nil {
+			t.Errorf("%+v\nhave: no error", o)
+		}
+	}
+}
+
+func TestWithParam(t *testing.T) {
+	for _, test := range []struct{ dsn, want string }{
+		{"u:p?w@tcp(h)/app", "u:p?w@tcp(h)/app?k=v"},
+		{"u@tcp(h)/app?x=y", "u@tcp(h)/app?x=y&k=v"},
+	} {
+		if have := withParam(test.dsn, "k=v"); have != test.want {
+			t.Errorf("have: %s\nwant: %s", have, test.want)
+		}
+	}
+}
