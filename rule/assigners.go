@@ -24,16 +24,12 @@ func newAssigners(r *Rule, host spi.Host) *assigners {
 	return &assigners{rule: r, host: host, made: map[int]spi.WorkerIDAssigner{}}
 }
 
-// get gives the assigner of that name, the same each time. Assigners of the
-// host itself serve for names that the rule does not define.
+// get gives the assigner of that name, the same each time.
 func (a *assigners) get(name string) (spi.WorkerIDAssigner, error) {
 	for i, spec := range a.rule.assigners {
 		if strings.EqualFold(spec.name.text, name) {
 			return a.make(i, spec)
 		}
-	}
-	if a.host.WorkerIDAssigner != nil {
-		return a.host.WorkerIDAssigner(name)
 	}
 	return nil, a.undefined(name)
 }

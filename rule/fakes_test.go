@@ -54,6 +54,7 @@ var made struct {
 	sync.Mutex
 	assigners []*fakeAssigner
 	order     []string
+	props     spi.Props // of the last PROPS
 }
 
 func init() {
@@ -64,6 +65,13 @@ func init() {
 		return nil, fmt.Errorf("the moon is wrong")
 	})
 	spi.RegisterKeyGenerator("NOTHING", func(spi.Props) (spi.KeyGenerator, error) { return nil, nil })
+	spi.RegisterKeyGenerator("PROPS", func(p spi.Props) (spi.KeyGenerator, error) {
+		made.props = p
+		for _, name := range []string{"int", "uint", "bool", "duration", "time", "list", "text", "env"} {
+			p.Has(name)
+		}
+		return new(fake), nil
+	})
 	spi.RegisterWorkerIDAssigner("FILE", func(p spi.Props) (spi.WorkerIDAssigner, error) {
 		a := &fakeAssigner{fake: fake{typ: "FILE", onClose: noteClose}, path: p.String("path", "")}
 		if a.path == "" {

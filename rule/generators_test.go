@@ -1,0 +1,261 @@
+package rule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+const shop = `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_${0..1}.t_order_${0..15}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+    t_item:
+      actualDataNodes: ds.app.t_item_${0..1}
+      keyGenerateStrategy: {column: item_id, keyGeneratorName: SNOWFLAKE, explicitKeys: keep}
+    t_plain: {actualDataNodes: "ds.t_plain_${0..1}"}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: Files}}
+    uuid: {type: UUID, props: {worker-id-assigner: files}}
+  workerIdAssigners:
+    files: {type: FILE, props: {path: /tmp/a}}
+    unused: {type: FILE, props: {path: /tmp/b}}
+`
+
+func TestLookup(t *testing.T) {
+	g := mustOpen(t, mustParse(t, shop))
+	for _, c := range []struct{ schema, table, want string }{
+		{"", "t_order", "t_order"},
+		{"", "T_ORDER", "t_order"},
+		{"", "t_order_0", "t_order"},
+		{"", "T_Order_15", "t_order"},
+		{"", "t_order_16", ""},
+		{"", "t_order_00", ""},
+		{"", "", ""},
+		{"", "ds_0", ""},
+		// Data sources are not schemas: any schema may hold the table.
+		{"ds_0", "t_order_3", "t_order"},
+		{"anything", "t_order_3", "t_order"},
+		{"anything", "t_order", "t_order"},
+		// A schema in the data node must be met, where a statement has one.
+		{"app", "t_item_1", "t_item"},
+		{"APP", "T_ITEM_1", "t_item"},
+		{"", "t_item_1", "t_item"},
+		{"other", "t_item_1", ""},
+		{"app", "t_item", "t_item"},
+		{"other", "t_item", ""},
+		// No key, no rule.
+		{"", "t_plain", ""},
+		{"", "t_plain_1", ""},
+	} {
+		have := ""
+		if table := g.Lookup(c.schema, c.table); table != nil {
+			have = table.Logical
+		}
+		if have != c.want {
+			t.Errorf("%s.%s\nhave: %q\nwant: %q", c.schema, c.table, have, c.want)
+		}
+	}
+	want := rule.Table{Logical: "t_item", Column: "item_id", GeneratorName: "snowflake", Generator: g.Generator("snowflake")}
+	if have := *g.Lookup("", "t_item_0"); have != want {
+		t.Errorf("have: %+v\nwant: %+v", have, want)
+	}
+	if !g.Lookup("", "t_order").FillExplicit {
+		t.Error("have: explicit keys kept\nwant: filled, which is the default")
+	}
+	// The driver keeps what it knows of a table by the table's pointer.
+	if g.Lookup("", "t_order_1") != g.Lookup("x", "T_ORDER") {
+		t.Error("have: two pointers for one table\nwant: one")
+	}
+}
+
+func TestOneInstance(t *testing.T) {
+	r := mustParse(t, shop)
+	g := mustOpen(t, r)
+	if g.Lookup("", "t_order").Generator != g.Lookup("", "t_item").Generator {
+		t.Error("have: two generators for one name\nwant: one")
+	}
+	if g.Generator("SnowFlake") != g.Lookup("", "t_order").Generator || g.Generator("none") != nil {
+		t.Error("Generator finds by name, without case")
+	}
+	if other := mustOpen(t, r); other.Generator("snowflake") == g.Generator("snowflake") {
+		t.Error("have: two connectors share a generator\nwant: one each")
+	}
+	a, b := g.Generator("snowflake").(*fake), g.Generator("uuid").(*fake)
+	if a.assigner == nil || a.assigner != b.assigner {
+		t.Errorf("have: assigners %v and %v\nwant: one", a.assigner, b.assigner)
+	}
+	if len(g.Tables()) != 2 || g.Tables()[1] != g.Lookup("", "t_item") || g.Rule() != r {
+		t.Errorf("have: %v\nwant: the two tables of the rule", g.Tables())
+	}
+}
+
+// TestClose ends generators before the assigners that they lean on, once.
+func TestClose(t *testing.T) {
+	g, err := mustParse(t, shop).Open(spi.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snowflake := g.Generator("snowflake").(*fake)
+	snowflake.closeErr = errors.New("no way")
+	made.Lock()
+	made.order = nil
+	made.Unlock()
+	first := g.Close()
+	if !errors.Is(first, snowflake.closeErr) || !strings.Contains(first.Error(), "shardkey: close key generator snowflake") {
+		t.Errorf("have: %v\nwant: the generator's error and name", first)
+	}
+	if second := g.Close(); second == nil || second.Error() != first.Error() {
+		t.Errorf("have: %v\nwant: %v", second, first)
+	}
+	if want := []string{"SNOWFLAKE", "UUID", "FILE"}; !slices.Equal(made.order, want) {
+		t.Errorf("have: %v\nwant: %v", made.order, want)
+	}
+	if n := snowflake.closed.Load(); n != 1 {
+		t.Errorf("have: closed %d times\nwant: once", n)
+	}
+}
+
+// TestNothingLeftOpen closes whatever checking a rule has made, good or bad.
+func TestNothingLeftOpen(t *testing.T) {
+	made.Lock()
+	from := len(made.assigners)
+	made.Unlock()
+	mustParse(t, shop)
+	for _, bad := range []string{"worker-id: 5", "type: UUID"} {
+		if _, err := rule.Parse("bad", []byte(strings.Replace(shop, bad, bad+"x", 1))); err == nil {
+			t.Errorf("%sx\nhave: no error", bad)
+		}
+	}
+	made.Lock()
+	defer made.Unlock()
+	if len(made.assigners) == from {
+		t.Error("have: no assigner made\nwant: those of the check")
+	}
+	for _, a := range made.assigners[from:] {
+		if a.closed.Load() != 1 {
+			t.Errorf("have: assigner of %s closed %d times\nwant: once", a.path, a.closed.Load())
+		}
+	}
+}
+
+func TestHealthAndDescribe(t *testing.T) {
+	t.Setenv("SK_PASSWORD", "tops3cret")
+	g := mustOpen(t, mustParse(t, strings.Replace(shop, "worker-id: 5", `worker-id: 5, password: "${SK_PASSWORD}"`, 1)))
+	if _, err := g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3); err != nil {
+		t.Fatal(err)
+	}
+	health := g.Health()
+	if h := health["snowflake"]; h.Issued != 3 || h.WorkerID != 5 {
+		t.Errorf("have: %+v\nwant: 3 issued by worker 5", h)
+	}
+	if _, ok := health["workerIdAssigners.files"]; !ok || len(health) != 3 {
+		t.Errorf("have: %v\nwant: two generators and the assigner in use", health)
+	}
+	have := g.Describe()
+	want := `rule rule.yaml
+  key generator snowflake: SNOWFLAKE worker 5
+  key generator uuid: UUID worker 0
+  worker-id assigner files: FILE worker 0
+  table t_order: column order_id from snowflake (SNOWFLAKE), 16 actual tables: t_order_0, t_order_1, t_order_2, t_order_3, …
+  table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1`
+	if have != want {
+		t.Errorf("have:\n%s\nwant:\n%s", have, want)
+	}
+}
+
+// TestSchemas tells tables of one name apart by their schemas.
+func TestSchemas(t *testing.T) {
+	r := mustParse(t, `
+rules:
+- !SHARDING
+  tables:
+    old: {actualDataNodes: "ds.y2023.t_${0..1}"}
+    new: {actualDataNodes: "ds.y2024.t_${0..1}"}
+  defaultKeyGenerateStrategy: {column: id, keyGeneratorName: u}
+  keyGenerators: {u: {type: UUID}}
+`)
+	open := func(dsn string) *rule.Generators {
+		g, err := r.Open(spi.Host{DSN: dsn})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = g.Close() })
+		return g
+	}
+	for _, c := range []struct{ dsn, schema, table, want string }{
+		{"", "y2023", "t_0", "old"},
+		{"", "Y2024", "T_0", "new"},
+		{"", "y2025", "t_0", ""},
+		{"u:p@tcp(h)/y2024?parseTime=true", "", "t_0", "new"},
+		{"u:p/@tcp(h)/Y2023", "", "t_1", "old"},
+		{"u:p@tcp(h)/y2024", "y2023", "t_1", "old"},
+		{"", "", "old", "old"},
+		{"", "y2024", "old", ""},
+	} {
+		have := ""
+		if table := open(c.dsn).Lookup(c.schema, c.table); table != nil {
+			have = table.Logical
+		}
+		if have != c.want {
+			t.Errorf("%s: %s.%s\nhave: %q\nwant: %q", c.dsn, c.schema, c.table, have, c.want)
+		}
+	}
+	for _, dsn := range []string{"", "/", "nonsense", "u@tcp(h)/app"} {
+		g := open(dsn)
+		table := g.Lookup("", "T_0")
+		if table == nil || table != g.Lookup("", "t_0") {
+			t.Fatalf("%q: have: %v\nwant: always the same table, that refuses", dsn, table)
+		}
+		_, err := table.Generator.GenerateKeys(context.Background(), spi.Column{}, 1)
+		var ambiguous *rule.AmbiguousTableError
+		if !errors.As(err, &ambiguous) || ambiguous.Table != "t_0" {
+			t.Errorf("%q: have: %v\nwant: AmbiguousTableError for t_0", dsn, err)
+		}
+	}
+}
+
+func TestOpenZero(t *testing.T) {
+	for _, r := range []*rule.Rule{nil, new(rule.Rule)} {
+		if g, err := r.Open(spi.Host{}); err == nil || g != nil {
+			t.Errorf("have: %v, %v\nwant: an error", g, err)
+		}
+	}
+}
+
+// TestConcurrent uses and closes generators from many goroutines; the race
+// detector judges.
+func TestConcurrent(t *testing.T) {
+	r := mustParse(t, shop)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			g, err := r.Open(spi.Host{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			var inner sync.WaitGroup
+			for i := range 4 {
+				inner.Go(func() {
+					g.Lookup("", fmt.Sprintf("t_order_%d", i))
+					g.Health()
+					_ = g.Describe()
+					_ = g.Close()
+				})
+			}
+			inner.Wait()
+		})
+	}
+	wg.Wait()
+}

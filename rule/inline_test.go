@@ -1,0 +1,170 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// expand gives the data nodes of an expression as "schema.table" or "table".
+func expand(text string) ([]string, error) {
+	var all []string
+	err := dataNodes(text, func(n node) error {
+		if n.schema != "" {
+			n.table = n.schema + "." + n.table
+		}
+		all = append(all, n.table)
+		return nil
+	})
+	return all, err
+}
+
+func TestDataNodes(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"ds.t", "t"},
+		{"t", "t"},
+		{"", ""},
+		{" ds.a , ds.b,, ", "a b"},
+		{"ds.app.t", "app.t"},
+		{"ds_${0..1}.t_${0..2}", "t_0 t_1 t_2 t_0 t_1 t_2"},
+		{"ds_$->{0..1}.t", "t t"},
+		{"${0..2}", "0 1 2"},
+		{"ds.t_${['a','b']}", "t_a t_b"},
+		{`ds.t_${["a", 'b' , 3, 04]}`, "t_a t_b t_3 t_04"},
+		{"${['ds0.a','ds1.b']}", "a b"},
+		{"ds.t_${0..1}_${['x','y']}", "t_0_x t_0_y t_1_x t_1_y"},
+		{"ds.t_${0..1}, ds.u_${2..3}", "t_0 t_1 u_2 u_3"},
+		{"ds.t_${[1,2]},ds.u", "t_1 t_2 u"},
+		{"ds.t_${3..1}", "t_3 t_2 t_1"},
+		{"ds.t_${0..<3}", "t_0 t_1 t_2"},
+		{"ds.t_${ 7 }", "t_7"},
+		{"ds.t_${'x'}", "t_x"},
+		{"ds.t_${(0..1)}", "t_0 t_1"},
+		// Padding as written.
+		{"ds.t_${00..03}", "t_00 t_01 t_02 t_03"},
+		{"ds.t_${08..11}", "t_08 t_09 t_10 t_11"},
+		{"ds.t_${8..11}", "t_8 t_9 t_10 t_11"},
+		{"ds.t_${001..2}", "t_001 t_002"},
+		{"ds.t_${01.. 02}", "t_01 t_02"},
+		{"ds.t_${0..1}0", "t_00 t_10"},
+		{"ds.t_${(1..2).collect{t ->t.toString().padLeft(2,'0')}}", "t_01 t_02"},
+		{"ds.t_$->{2021..2022}${(9..10).collect{it.toString().padLeft(2, \"0\")}}", "t_202109 t_202110 t_202209 t_202210"},
+		// A forgotten "$", and the kinds of 5.4.
+		{"ds_${0..1}.t{0..1}", "t0 t1 t0 t1"},
+		{"<GROOVY>ds.t_${0..1}", "t_0 t_1"},
+		{"<LITERAL>ds.t_0, ds.t_1", "t_0 t_1"},
+		{"ds.\n  t_0,\n  ds.t_1", "!"},
+		{"ds.t_0,\n  ds.t_1\n", "t_0 t_1"},
+		// Refused.
+		{"ds.t_${0..", "!"},
+		{"ds.t_${}", "!"},
+		{"ds.t_${a..b}", "!"},
+		{"ds.t_${0..1..2}", "!"},
+		{"ds.t_${-1..2}", "!"},
+		{"ds.t_${0..<0}", "!"},
+		{"ds.t_${['a',b]}", "!"},
+		{"ds.t_${['a','b'].each{it}}", "!"},
+		{"ds.t_${(1..2).collect{t -> u.toString().padLeft(2,'0')}}", "!"},
+		{"ds.t_${user_id % 2}", "!"},
+		{"ds.t_${[]}", "!"},
+		{"ds.t_{a}", "!"},
+		{"ds..t", "!"},
+		{"a.b.c.d", "!"},
+		{".", "!"},
+		{"<INTERVAL>P=t_;SP=yyyyMM", "!"},
+		{"ds.t_${0..99999999999999999999}", "!"},
+	} {
+		all, err := expand(c.text)
+		have := strings.Join(all, " ")
+		if err != nil {
+			have = "!"
+		}
+		if have != c.want {
+			t.Errorf("%s\nhave: %s (%v)\nwant: %s", c.text, have, err, c.want)
+		}
+	}
+}
+
+func TestDataNodesBounded(t *testing.T) {
+	for _, text := range []string{
+		"ds.t_${0..1048576}",
+		"ds_${0..1024}.t_${0..1023}",
+		"${0..1023}.${0..1023}.${0..1023}.${0..1023}",
+		strings.Repeat("ds.t_${0..524288},", 2),
+	} {
+		count := 0
+		err := dataNodes(text, func(node) error { count++; return nil })
+		if !errors.Is(err, errTooManyNodes) || count > maxNodes {
+			t.Errorf("%.40s\nhave: %d nodes, %v\nwant: %v", text, count, err, errTooManyNodes)
+		}
+	}
+	count := 0
+	err := dataNodes("ds_${0..1023}.t_${0..1023}", func(node) error { count++; return nil })
+	if err != nil || count != maxNodes {
+		t.Errorf("have: %d nodes, %v\nwant: %d", count, err, maxNodes)
+	}
+}
+
+// TestDataNodesProperty writes random products of texts, ranges and lists and
+// compares their expansion with one that is made alongside.
+func TestDataNodesProperty(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		text, want := "ds.", []string{""}
+		for i := range 1 + rnd.IntN(3) {
+			part, values := randomPart(rnd, i == 0)
+			text += part
+			var next []string
+			for _, w := range want {
+				for _, v := range values {
+					next = append(next, w+v)
+				}
+			}
+			want = next
+		}
+		if have, err := expand(text); err != nil || !slices.Equal(have, want) {
+			t.Fatalf("seed %d: %s\nhave: %v, %v\nwant: %v", seed, text, have, err, want)
+		}
+	}
+}
+
+func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
+	open := []string{"${", "$->{"}[rnd.IntN(2)]
+	switch kind := rnd.IntN(3); {
+	case first || kind == 0:
+		text = fmt.Sprintf("t%d_", rnd.IntN(100))
+		return text, []string{text}
+	case kind == 1:
+		a, n, width := rnd.IntN(120), 1+rnd.IntN(12), 1+rnd.IntN(4)
+		from, to := fmt.Sprintf("%0*d", width, a), fmt.Sprintf("%0*d", width, a+n-1)
+		// A width that shows pads; one that does not leaves numbers alone.
+		padded := from[0] == '0' && len(from) > 1 || to[0] == '0' && len(to) > 1
+		for i := range n {
+			v := strconv.Itoa(a + i)
+			if padded {
+				v = fmt.Sprintf("%0*d", width, a+i)
+			}
+			values = append(values, v)
+		}
+		return open + from + ".." + to + "}", values
+	}
+	var items []string
+	for range 1 + rnd.IntN(4) {
+		v := fmt.Sprintf("%c%d", 'a'+rnd.IntN(26), rnd.IntN(10))
+		values, items = append(values, v), append(items, "'"+v+"'")
+	}
+	return open + "[" + strings.Join(items, ", ") + "]}", values
+}
+
+func BenchmarkDataNodes(b *testing.B) {
+	for range b.N {
+		if err := dataNodes("ds_${0..1}.t_order_${0..1023}", func(node) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"abc", "abc", 0},
+		{"abc", "abd", 1}, {"abc", "acb", 1}, {"abc", "ab", 1}, {"abc", "xabc", 1},
+		{"snowflake", "snowflak", 1}, {"snwoflake", "snowflake", 1}, {"uuid", "nanoid", 4},
+		{strings.Repeat("a", 65), strings.Repeat("a", 65), maxWord},
+	} {
+		if have := distance(c.a, c.b); have != c.want {
+			t.Errorf("%q, %q\nhave: %d\nwant: %d", c.a, c.b, have, c.want)
+		}
+		if there, back := distance(c.a, c.b), distance(c.b, c.a); there != back {
+			t.Errorf("%q, %q\nhave: %d one way, %d the other\nwant: the same", c.a, c.b, there, back)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	right := []string{"worker-id", "worker-id-assigner", "epoch", "clock-back", "max-vibration-offset"}
+	for _, c := range []struct{ wrong, want string }{
+		{"worker_id", "worker-id"},
+		{"workerId", "worker-id"},
+		{"wroker-id", "worker-id"},
+		{"worker", "worker-id worker-id-assigner"},
+		{"epcoh", "epoch"},
+		{"clockback", "clock-back"},
+		{"something", ""},
+		{"", ""},
+		{"--", ""},
+	} {
+		have := nearest(c.wrong, right)
+		if !slices.Equal(have, strings.Fields(c.want)) {
+			t.Errorf("%q\nhave: %v\nwant: %v", c.wrong, have, c.want)
+		}
+	}
+}
