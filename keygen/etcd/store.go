@@ -1,0 +1,116 @@
+package etcd
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func init() {
+	spi.RegisterWorkerIDAssigner("ETCD", func(p spi.Props) (spi.WorkerIDAssigner, error) {
+		cluster, err := clusterFromProps(p)
+		if err != nil {
+			return nil, err
+		}
+		prefix := p.String("prefix", DefaultPrefix)
+		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
+			return makeStore(cluster, prefix, namespace), nil
+		})
+	})
+}
+
+// DefaultPrefix begins the keys of the records.
+const DefaultPrefix = "/shardkey/"
+
+// store keeps each record under a key of its own.
+type store struct {
+	cluster *cluster
+	prefix  string // with the namespace and a slash
+}
+
+var _ workerid.Store = (*store)(nil)
+
+// NewStore keeps worker-id records in etcd, under the keys
+// <prefix><namespace>/<worker id>. An empty prefix is [DefaultPrefix].
+func NewStore(c Cluster, prefix, namespace string) (workerid.Store, error) {
+	cluster, err := newCluster(c)
+	if err != nil {
+		return nil, err
+	}
+	return makeStore(cluster, prefix, namespace), nil
+}
+
+func makeStore(c *cluster, prefix, namespace string) *store {
+	if prefix == "" {
+		prefix = DefaultPrefix
+	}
+	return &store{cluster: c, prefix: prefix + namespace + "/"}
+}
+
+func (s *store) Describe() string { return "ETCD " + s.cluster.name() + " " + s.prefix }
+
+func (s *store) Close() error { return s.cluster.Close() }
+
+func (s *store) key(workerID int64) string {
+	return s.prefix + strconv.FormatInt(workerID, 10)
+}
+
+func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
+	r, err := call(ctx, s.cluster, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, s.prefix, clientv3.WithPrefix())
+	})
+	if err != nil {
+		return nil, err
+	}
+	var entries []workerid.Entry
+	for _, kv := range r.Kvs {
+		name := strings.TrimPrefix(string(kv.Key), s.prefix)
+		id, err := strconv.ParseInt(name, 10, 64)
+		if err != nil || s.key(id) != string(kv.Key) {
+			continue // nothing that a worker id could meet
+		}
+		record, err := workerid.ParseRecord(id, string(kv.Value))
+		entries = append(entries, workerid.Entry{WorkerID: id, Record: record, Err: err})
+	}
+	return entries, nil
+}
+
+func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error) {
+	r, _, err := s.get(ctx, workerID)
+	return r, err
+}
+
+// get reads a record and the revision that changed it last: 0 for none.
+func (s *store) get(ctx context.Context, workerID int64) (workerid.Record, int64, error) {
+	r, err := call(ctx, s.cluster, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, s.key(workerID))
+	})
+	if err != nil || len(r.Kvs) == 0 {
+		return workerid.Record{}, 0, err
+	}
+	record, err := workerid.ParseRecord(workerID, string(r.Kvs[0].Value))
+	return record, r.Kvs[0].ModRevision, err
+}
+
+func (s *store) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
+	found, revision, err := s.get(ctx, workerID)
+	if err != nil || !found.Same(prev) {
+		return false, err
+	}
+	key := s.key(workerID)
+	r, err := call(ctx, s.cluster, func(ctx context.Context, c *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return c.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
+			Then(clientv3.OpPut(key, next.Text())).
+			Commit()
+	})
+	if err != nil {
+		return false, err
+	}
+	return r.Succeeded, nil
+}
