@@ -25,7 +25,8 @@ type WorkerIDLease interface {
 	Floor() int64
 
 	// Limit is the first millisecond since the Unix epoch that an id of this
-	// lease may not carry. It only ever grows, as the lease is renewed;
+	// lease may not carry. It grows as the lease is renewed, and falls to 0,
+	// below every key, when the lease is lost or released;
 	// math.MaxInt64 means that the worker id is not leased but given (STATIC).
 	// It is cheap: generators read it for each reservation of keys.
 	Limit() int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
@@ -25,7 +26,8 @@ type Assigner struct {
 	config Config
 	rules  rules
 	holder string
-	manual bool // the simulation renews by hand
+	intN   func(n int) int // a random number; the simulation's is seeded
+	manual bool            // the simulation renews by hand
 
 	background context.Context // ends with Close
 	stop       context.CancelFunc
@@ -48,7 +50,7 @@ func NewAssigner(store Store, config Config) (*Assigner, error) {
 	}
 	background, stop := context.WithCancel(context.Background())
 	return &Assigner{
-		store: store, config: config, rules: theRules, holder: holderName(),
+		store: store, config: config, rules: theRules, holder: holderName(), intN: rand.IntN,
 		background: background, stop: stop,
 		leases: map[*Lease]struct{}{},
 		stats:  stats{errors: map[string]int64{}},

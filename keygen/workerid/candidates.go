@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -109,9 +108,9 @@ func oddity(e Entry, now int64) string {
 const spreadOver = 16
 
 // spread puts a random one of the first few candidates to the front.
-func spread(ids []Entry) []Entry {
+func (a *Assigner) spread(ids []Entry) []Entry {
 	if n := min(len(ids), spreadOver); n > 1 {
-		i := rand.IntN(n)
+		i := a.intN(n)
 		ids[0], ids[i] = ids[i], ids[0]
 	}
 	return ids

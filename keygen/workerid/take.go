@@ -29,7 +29,7 @@ func (a *Assigner) take(ctx context.Context, l *Lease, maxWorkerID int64) (bool,
 		}
 		// Somebody else took it. When many start at once, all go on to the same
 		// next one; a random jump within the best ones spreads them.
-		ids = spread(ids[1:])
+		ids = a.spread(ids[1:])
 	}
 	return false, nil
 }

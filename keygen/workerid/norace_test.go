@@ -1,0 +1,5 @@
+//go:build !race
+
+package workerid
+
+const raceEnabled = false
