@@ -50,16 +50,17 @@ func (f *fill) newExecution(ctx context.Context, c *conn, args []driver.NamedVal
 			return nil, err
 		}
 	}
-	return e, e.payBefore(ctx)
+	return e, e.prepareSession(ctx)
 }
 
-// payBefore pays what is owed to LAST_INSERT_ID() when the text may read it.
-func (e *execution) payBefore(ctx context.Context) error {
-	if e.conn.session.owed == "" {
-		return nil
-	}
+// prepareSession pays what is owed to LAST_INSERT_ID() when the text may read
+// it, and makes the variable that a guarded statement needs.
+func (e *execution) prepareSession(ctx context.Context) error {
 	plan := e.fill.plan
-	if plan.Statements > 1 || plan.Inserts[0].MentionsLastID {
+	if plan.Inserts[0].Guarded {
+		return e.conn.prepareSaved(ctx)
+	}
+	if e.conn.session.owed != "" && (plan.Statements > 1 || plan.Inserts[0].MentionsLastID) {
 		return e.conn.payOwed(ctx)
 	}
 	return nil

@@ -24,13 +24,15 @@ type session struct {
 	// saved: rewrite.SavedID holds a value, and must be NULL again when the
 	// debt is paid.
 	saved bool
+	// prepared: rewrite.SavedID was set in this session.
+	prepared bool
 }
 
 // reset is called when the connection is taken from the pool again, and when it
 // is closed. (The base's ResetSession does not reset the server's session: its
 // sql_mode, for one, is what the last user left.)
 // What is owed stays owed: it mirrors the server.
-func (s *session) reset() { *s = session{owed: s.owed, saved: s.saved} }
+func (s *session) reset() { *s = session{owed: s.owed, saved: s.saved, prepared: s.prepared} }
 
 // owe remembers what LAST_INSERT_ID() must return from now on.
 func (s *session) owe(id int64) { s.owed = strconv.FormatInt(id, 10) }
@@ -78,6 +80,16 @@ func (s *session) forget(query string, class rewrite.Class) {
 	if class == rewrite.Uses || class == rewrite.Several || class == rewrite.MayInsert {
 		s.databaseKnown = false
 	}
+}
+
+// prepareSaved makes the user variable that guarded statements use.
+func (c *conn) prepareSaved(ctx context.Context) error {
+	if c.session.prepared {
+		return nil
+	}
+	_, err := c.base.execOrPrepare(ctx, "SET "+rewrite.SavedID+" = NULL", nil, 0)
+	c.session.prepared = err == nil
+	return err
 }
 
 // payOwed makes the server's LAST_INSERT_ID() what it must be.

@@ -37,7 +37,7 @@ func (s *settler) settle(ctx context.Context) int64 {
 		return 0
 	case ok:
 		return generated
-	case existed && s.affected == 0:
+	case existed && !s.changed():
 		return 0
 	case s.baseID != 0 && (existed || s.in.MentionsLastID):
 		return s.baseID
@@ -90,6 +90,16 @@ func (s *settler) settleDuplicates(ctx context.Context) (existed bool) {
 		}
 	}
 	return dropped > 0
+}
+
+// changed tells whether a row that existed was changed: it counts twice then.
+// One that stayed as it is counts once with clientFoundRows, else not at all.
+func (s *settler) changed() bool {
+	rows := int64(s.in.Rows())
+	if server := s.conn.connector.server.Load(); rows == 1 || server == nil || server.foundRows {
+		return s.affected > rows
+	}
+	return s.affected > 0
 }
 
 func (s *settler) mark(state func(i int) rowState) {

@@ -42,7 +42,7 @@ type sourceRun struct {
 }
 
 // execSource executes an INSERT … SELECT.
-func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (res driver.Result, err error) {
+func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Result, error) {
 	if in.Source.KeyIndex >= 0 && in.Table.KeepExplicit {
 		keysOf(ctx).reset()
 		return c.base.execOrPrepare(ctx, f.key.text, args, 0)
@@ -61,7 +61,7 @@ func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args
 
 // querySource is execSource for RETURNING. The temporary tables are dropped
 // when the rows are closed.
-func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (rows driver.Rows, err error) {
+func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Rows, error) {
 	if in.Source.KeyIndex >= 0 && in.Table.KeepExplicit {
 		keysOf(ctx).reset()
 		return c.base.queryOrPrepare(ctx, f.key.text, args, 0)
@@ -70,7 +70,7 @@ func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, arg
 	if err != nil {
 		return nil, err
 	}
-	rows, err = c.base.queryOrPrepare(ctx, r.text(), r.tailArgs(), 0)
+	rows, err := c.base.queryOrPrepare(ctx, r.text(), r.tailArgs(), 0)
 	if err != nil {
 		err = r.explain(err)
 		_ = r.Close()
@@ -86,22 +86,18 @@ func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, arg
 }
 
 // startSource runs the query and brings the keys to the server.
-func (f *fill) startSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (r *sourceRun, err error) {
-	r = &sourceRun{conn: c, fill: f, in: in, table: in.Table.Rule.(*table), args: args, out: keysOf(ctx)}
+func (f *fill) startSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (*sourceRun, error) {
+	r := &sourceRun{conn: c, fill: f, in: in, table: in.Table.Rule.(*table), args: args, out: keysOf(ctx)}
 	r.out.reset()
 	if in.MentionsLastID {
 		if err := c.payOwed(ctx); err != nil {
 			return nil, err
 		}
 	}
-	defer func() {
-		if err != nil {
-			_ = r.Close()
-		}
-	}()
 	for _, step := range []func(context.Context) error{r.saveLastID, r.readQuery, r.makeKeys} {
 		if err := step(ctx); err != nil {
 			f.noteFailure(c, err)
+			_ = r.Close()
 			return nil, err
 		}
 	}
@@ -110,6 +106,11 @@ func (f *fill) startSource(ctx context.Context, c *conn, in *rewrite.Insert, arg
 
 // saveLastID keeps LAST_INSERT_ID() over the numbering of the rows.
 func (r *sourceRun) saveLastID(ctx context.Context) error {
+	if r.in.Guarded {
+		if err := r.prepareSaved(ctx); err != nil {
+			return err
+		}
+	}
 	if r.session.owed != "" {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 		}
 	}
 	key := "IF(TRUE, " + rewrite.QuoteIdentifier(r.in.Table.KeyColumn) + ", NULL) AS `shardkey_key`"
-	err = r.run(ctx, "CREATE TEMPORARY TABLE "+r.qualify(keysTable)+" (`shardkey_row` BIGINT UNSIGNED NOT NULL PRIMARY KEY) SELECT "+
+	err = r.run(ctx, "CREATE TEMPORARY TABLE "+r.qualify(keysTable)+" (`shardkey_row` BIGINT UNSIGNED NOT NULL PRIMARY KEY) SELECT 0 AS `shardkey_row`, "+
 		key+" FROM "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+" WHERE FALSE")
 	last := "0"
 	for done := 0; err == nil && done < n; {
@@ -332,10 +333,8 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 	if existed {
 		r.session.metExisting()
 	}
-	if id == 0 && affected > 0 && r.table.kind() == rewrite.Integer {
-		if id = baseID; id == 0 && present == nil && r.in.Source.KeyIndex >= 0 {
-			id = r.lastGiven(ctx)
-		}
+	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.Integer {
+		id = r.lastGiven(ctx)
 	}
 	out := &sourceResult{Result: base, id: id, run: r, present: present}
 	if r.out != nil {

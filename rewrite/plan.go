@@ -118,6 +118,8 @@ type Source struct {
 
 // SavedID is the user variable that keeps LAST_INSERT_ID() of before the first
 // guarded statement that met an existing row, until somebody sets it to NULL.
+// It must have been set once in the session: the servers misread a variable
+// that does not exist yet.
 const SavedID = "@shardkey_last_insert_id"
 
 // SlotKind says what becomes of the key of one row.

@@ -150,5 +150,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 // kept there already, and makes the existing row's key the last insert id.
 func (in *Insert) guard() string {
 	column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
-	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, 0, LAST_INSERT_ID(" + column + "))"
+	last := "LAST_INSERT_ID(" + column + ")"
+	// Both ways the key stays what it is; the condition is there to be evaluated.
+	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, " + last + ", " + last + ")"
 }

@@ -1,0 +1,373 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// The differential test runs the same statements through go-sql-driver on a
+// table with AUTO_INCREMENT and through shardkey on the same table without, and
+// holds rows, rows affected, insert ids, LAST_INSERT_ID() and errors of one
+// side against the other's. Generated keys are compared by their order, which
+// is what both sides agree on; given keys are below generatedFrom.
+
+// generatedFrom is where both sides' generated keys begin.
+const generatedFrom = 1_000_000
+
+// side is one of the two ways to the server.
+type side struct {
+	name string
+	db   *sql.DB
+	auto string // what the key column has
+}
+
+// ascending is a generator of keys far above those of AUTO_INCREMENT.
+type ascending struct{ n atomic.Int64 }
+
+func (g *ascending) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, g, c, n)
+}
+
+func (g *ascending) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	last := g.n.Add(int64(len(keys)))
+	for i := range keys {
+		keys[i] = 1_000_000_000_000 + last - int64(len(keys)) + int64(i)
+	}
+	return nil
+}
+
+func init() {
+	spi.RegisterKeyGenerator("ASCENDING", func(spi.Props) (spi.KeyGenerator, error) { return new(ascending), nil })
+}
+
+const differentialRule = `
+rules:
+- !SHARDING
+  tables:
+    t: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
+    child: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
+    "we` + "`" + `ird": {keyGenerateStrategy: {column: "k` + "`" + `ey", keyGeneratorName: asc}}
+  keyGenerators:
+    asc: {type: ASCENDING}
+`
+
+// sides opens both ways to a database with further DSN parameters.
+func sides(t testing.TB, params string) [2]side {
+	t.Helper()
+	dsn := testserver.Database(t)
+	r, err := rule.Parse("differential.yaml", []byte(differentialRule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.RegisterRule("differential", r); err != nil {
+		t.Fatal(err)
+	}
+	open := func(name, dsn string) *sql.DB {
+		db, err := sql.Open(name, dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	plain, ours := dsn+"?"+params, dsn+"?"+strings.TrimPrefix(params+"&shardkeyRule=differential", "&")
+	return [2]side{
+		{"plain", open("mysql", strings.TrimSuffix(plain, "?")), "AUTO_INCREMENT"},
+		{"shardkey", open("shardkey", ours), ""},
+	}
+}
+
+// variant is a way to run a case.
+type variant struct {
+	params   string
+	prepared bool
+	tx       bool
+}
+
+func (v variant) String() string {
+	name := "text"
+	if v.prepared {
+		name = "prepared"
+	}
+	if v.params != "" {
+		name += "/" + v.params
+	}
+	if v.tx {
+		name += "/tx"
+	}
+	return name
+}
+
+func variants() (all []variant) {
+	for _, params := range []string{"", "interpolateParams=true"} {
+		for _, prepared := range []bool{false, true} {
+			for _, tx := range []bool{false, true} {
+				all = append(all, variant{params, prepared, tx})
+			}
+		}
+	}
+	return all
+}
+
+// step is one statement with its arguments.
+type step struct {
+	text string
+	args []any
+}
+
+func q(text string, args ...any) step { return step{text, args} }
+
+func TestDifferential(t *testing.T) {
+	groups := map[string][]differentialCase{"": cases}
+	for params, cs := range casesWithParams {
+		groups[params] = cs
+	}
+	for params, cs := range groups {
+		for _, v := range variants() {
+			if params != "" && v.params != "" {
+				continue
+			}
+			v.params += params
+			t.Run(v.String(), func(t *testing.T) {
+				both := sides(t, v.params)
+				for _, c := range cs {
+					t.Run(c.name, func(t *testing.T) { c.run(t, both, v) })
+				}
+			})
+		}
+	}
+}
+
+type differentialCase struct {
+	name  string
+	steps []step
+}
+
+func (c differentialCase) run(t *testing.T, both [2]side, v variant) {
+	var have [2][]string
+	for i, s := range both {
+		have[i] = s.observe(t, c, v)
+	}
+	for i := range have[0] {
+		if have[0][i] != have[1][i] {
+			t.Errorf("%s\n  %s\nhave: %s\nwant: %s", c.name, observed(c, i), have[1][i], have[0][i])
+		}
+	}
+}
+
+func observed(c differentialCase, i int) string {
+	if i < len(c.steps) {
+		return fmt.Sprint(c.steps[i].text, " ", c.steps[i].args)
+	}
+	return "rows at the end"
+}
+
+// observe runs a case on one side and writes down all that a client can see,
+// with generated keys replaced by their rank.
+func (s side) observe(t *testing.T, c differentialCase, v variant) []string {
+	t.Helper()
+	conn, err := s.db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	s.createTables(t, conn)
+	var run runner = conn
+	var tx *sql.Tx
+	if v.tx {
+		if tx, err = conn.BeginTx(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		run = tx
+	}
+	var seen []string
+	for _, st := range c.steps {
+		seen = append(seen, s.observeStep(t, run, st, v))
+	}
+	if tx != nil {
+		if err := tx.Commit(); err != nil {
+			seen = append(seen, "commit: "+err.Error())
+		}
+	}
+	for _, table := range []string{"t", "child", "`we``ird`"} {
+		seen = append(seen, readAll(t, conn, "SELECT * FROM "+table+" ORDER BY 1"))
+	}
+	return rank(seen)
+}
+
+func (s side) createTables(t *testing.T, conn *sql.Conn) {
+	t.Helper()
+	for _, ddl := range []string{
+		"SET SESSION sql_mode = DEFAULT",
+		"DROP TABLE IF EXISTS t, child, free, src, `we``ird`",
+		"CREATE TABLE t (id BIGINT NOT NULL " + s.auto + " PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT = 1000000",
+		"CREATE TABLE child (id BIGINT NOT NULL " + s.auto + " PRIMARY KEY, t_id BIGINT, a INT) AUTO_INCREMENT = 2000000",
+		"CREATE TABLE `we``ird` (`k``ey` BIGINT NOT NULL " + s.auto + " PRIMARY KEY, `select` INT) AUTO_INCREMENT = 3000000",
+		"CREATE TABLE free (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
+		"CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60))",
+		"INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y'), (3, 30, NULL), (0, 40, '')",
+		"DO LAST_INSERT_ID(77)",
+	} {
+		if _, err := conn.ExecContext(t.Context(), ddl); err != nil {
+			t.Fatalf("%s: %v", ddl, err)
+		}
+	}
+}
+
+// runner is what *sql.Conn and *sql.Tx have in common.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+var returnsRows = regexp.MustCompile(`(?is)^\s*(SELECT|SHOW)|\bRETURNING\b`)
+
+func (s side) observeStep(t *testing.T, run runner, st step, v variant) string {
+	var keys driver.Keys
+	ctx := driver.WithKeys(t.Context(), &keys)
+	exec := func() (sql.Result, error) { return run.ExecContext(ctx, st.text, st.args...) }
+	query := func() (*sql.Rows, error) { return run.QueryContext(ctx, st.text, st.args...) }
+	if v.prepared && !strings.Contains(strings.TrimRight(st.text, "; "), ";") {
+		stmt, err := run.PrepareContext(ctx, st.text)
+		if err != nil {
+			return "prepare: " + plainError(err)
+		}
+		defer stmt.Close()
+		exec = func() (sql.Result, error) { return stmt.ExecContext(ctx, st.args...) }
+		query = func() (*sql.Rows, error) { return stmt.QueryContext(ctx, st.args...) }
+	}
+	var out strings.Builder
+	if returnsRows.MatchString(st.text) {
+		rows, err := query()
+		if err != nil {
+			return plainError(err)
+		}
+		out.WriteString(show(t, rows))
+	} else {
+		res, err := exec()
+		if err != nil {
+			return plainError(err)
+		}
+		affected, _ := res.RowsAffected()
+		id, err := res.LastInsertId()
+		fmt.Fprintf(&out, "affected %d, id %d, %v", affected, id, err)
+	}
+	fmt.Fprintf(&out, ", session %s", readAll(t, run, "SELECT LAST_INSERT_ID()"))
+	s.checkKeys(t, run, st, &keys)
+	return out.String()
+}
+
+// checkKeys holds every key that WithKeys told to be in a table.
+func (s side) checkKeys(t *testing.T, run runner, st step, keys *driver.Keys) {
+	t.Helper()
+	if s.auto != "" {
+		return
+	}
+	var in []string
+	for _, table := range []string{"SELECT id FROM t", "SELECT id FROM child", "SELECT `k``ey` FROM `we``ird`"} {
+		in = append(in, strings.Fields(readAll(t, run, table))...)
+	}
+	for i, key := range keys.Values() {
+		if key != nil && !slices.Contains(in, fmt.Sprintf("[%v]", key)) {
+			t.Errorf("%s %v\nkey %d of %v is in no table: %v", st.text, st.args, i, keys.Values(), in)
+		}
+	}
+}
+
+func plainError(err error) string {
+	var my *mysql.MySQLError
+	if errors.As(err, &my) {
+		return fmt.Sprintf("error %d %s", my.Number, nearText.ReplaceAllString(my.Message, "near …"))
+	}
+	return "error " + err.Error()
+}
+
+// nearText is where a syntax error quotes a text that differs by the key.
+var nearText = regexp.MustCompile(`(?s)near '.*' at line \d+`)
+
+func readAll(t *testing.T, run runner, query string) string {
+	t.Helper()
+	rows, err := run.QueryContext(t.Context(), query)
+	if err != nil {
+		return plainError(err)
+	}
+	return show(t, rows)
+}
+
+func show(t *testing.T, rows *sql.Rows) string {
+	t.Helper()
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for rows.Next() {
+		values := make([]sql.NullString, len(columns))
+		dest := make([]any, len(columns))
+		for i := range values {
+			dest[i] = &values[i]
+		}
+		if err := rows.Scan(dest...); err != nil {
+			t.Fatal(err)
+		}
+		var cells []string
+		for _, v := range values {
+			if !v.Valid {
+				v.String = "NULL"
+			}
+			cells = append(cells, v.String)
+		}
+		lines = append(lines, "["+strings.Join(cells, "|")+"]")
+	}
+	if err := rows.Err(); err != nil {
+		return plainError(err)
+	}
+	return strings.Join(lines, " ")
+}
+
+var generatedKey = regexp.MustCompile(`\b\d{7,19}\b`)
+
+// rank replaces each generated key by its place among all of them.
+func rank(seen []string) []string {
+	all := map[int64]bool{}
+	for _, s := range seen {
+		for _, k := range generatedKey.FindAllString(s, -1) {
+			if n, err := strconv.ParseInt(k, 10, 64); err == nil && n >= generatedFrom {
+				all[n] = true
+			}
+		}
+	}
+	var keys []int64
+	for k := range all {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	ranked := make([]string, len(seen))
+	for i, s := range seen {
+		ranked[i] = generatedKey.ReplaceAllStringFunc(s, func(k string) string {
+			n, err := strconv.ParseInt(k, 10, 64)
+			if err != nil || n < generatedFrom {
+				return k
+			}
+			at, _ := slices.BinarySearch(keys, n)
+			return fmt.Sprintf("g%d", at+1)
+		})
+	}
+	return ranked
+}
