@@ -5,10 +5,7 @@ import "time"
 // steppedBack decides what happens while the clock is behind tick need: how
 // long to wait (zero: try again), or an error. mu is held.
 func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, error) {
-	if !g.stats.stepping || g.stats.stepNeed != need {
-		g.stats.stepping, g.stats.stepNeed = true, need
-		s.state.steps.Add(1)
-	}
+	g.countStep(s, need)
 	gap := time.Duration(need*g.ticker.tick - ns)
 	switch {
 	case g.cfg.ClockBack == Borrow:
@@ -22,6 +19,20 @@ func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, er
 		e.Tolerance = g.cfg.Tolerance
 	}
 	return 0, e
+}
+
+// countStep counts a step of the clock once, however many callers meet it.
+func (g *Generator) countStep(s *seat, need int64) {
+	if len(s.state.ring) != 0 {
+		if s.state.stepped.CompareAndSwap(false, true) {
+			s.state.steps.Add(1)
+		}
+		return
+	}
+	if !g.stats.stepping || g.stats.stepNeed != need {
+		g.stats.stepping, g.stats.stepNeed = true, need
+		s.state.steps.Add(1)
+	}
 }
 
 func (g *Generator) timeError(ns int64) error {

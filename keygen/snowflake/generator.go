@@ -43,8 +43,8 @@ type Generator struct {
 }
 
 // catchUpTime is how far keys may lag behind the clock while the layout is
-// saturated: a little more than a goroutine sleeps too long in a busy process.
-const catchUpTime = 20 * time.Millisecond
+// saturated: as long as a goroutine of a busy process may sleep too long.
+const catchUpTime = 40 * time.Millisecond
 
 // New makes a generator. It does no input or output and does not take a worker
 // id yet: the first key does. The error names what is wrong in cfg;
@@ -146,13 +146,16 @@ func (g *Generator) Close() error {
 	}
 	g.closed = true
 	s := g.seat.Swap(nil)
-	g.retire(s)
 	g.failAll(spi.ErrClosed)
 	g.mu.Unlock()
 	if s == nil {
 		return nil
 	}
-	return g.release(s)
+	err := g.release(s)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.retire(s)
+	return err
 }
 
 func (g *Generator) typ() string {

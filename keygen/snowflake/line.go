@@ -21,6 +21,7 @@ type waiter struct {
 	next, prev *waiter
 	rest       []int64 // still to be filled
 	waited     bool    // it met a full tick: see request
+	after      uint64  // position of its newest key
 	done       bool
 	err        error
 	signal     chan struct{} // done, or first in line
@@ -178,11 +179,12 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 	}
 	for w := g.line.first; w != nil; w = g.line.first {
 		n := min(uint64(len(w.rest)), g.seqMask+1)
-		start, need, v := g.take(s, request{now: now, n: n, waited: w.waited})
+		start, need, v := g.take(s, request{now: now, n: n, waited: w.waited, after: w.after})
 		switch v {
 		case taken:
 			g.fill(s, w.rest[:n], start)
 			g.stats.stepping = false
+			w.after = start + n - 1
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
 			}
@@ -191,7 +193,7 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			g.crossed(s.state, now)
 			g.begin(w, ns)
 			need -= s.state.ahead.Load()
-			return outcome{nap: time.Duration(need*g.ticker.tick - ns)}, nil
+			return outcome{nap: time.Duration(need*g.ticker.tick-ns) + g.crowdNap()}, nil
 		case behind:
 			// Another goroutine may have read the clock after this one did:
 			// only a reading made after the word was loaded tells a step.
@@ -218,6 +220,16 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 		}
 	}
 	return outcome{}, nil
+}
+
+// crowdNap is how much longer than to the next tick the first in line sleeps:
+// waking a crowd each millisecond costs more than the keys do. The ticks that
+// pass meanwhile are made up for, so it is nothing where they would not be.
+func (g *Generator) crowdNap() time.Duration {
+	if g.catchUp == 0 {
+		return 0
+	}
+	return min(time.Duration(g.waiting.Load()/64)*time.Millisecond, catchUpTime/8)
 }
 
 // todo turns an outcome into the work of the first in line.

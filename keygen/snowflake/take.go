@@ -18,6 +18,9 @@ type request struct {
 	// waited says that the caller has waited for a full tick: ShardingSphere
 	// then begins the next tick at sequence 0, not at the vibration's offset.
 	waited bool
+	// after is the newest position of the same call, or 0: its keys ascend,
+	// in a ring too.
+	after uint64
 }
 
 // take reserves r.n positions in one tick. start is the first of them; need is
@@ -74,6 +77,15 @@ func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v ve
 		tick = high
 	}
 	tick = max(tick, min(st.floor.Load(), r.now+ahead))
+	if r.after != 0 {
+		last := int64(r.after >> g.seqBits)
+		if last > r.now+ahead {
+			return 0, last, behind
+		}
+		if tick = max(tick, last+1); tick > r.now+ahead {
+			return 0, tick, full
+		}
+	}
 	for next := false; ; {
 		slot := &st.ring[tick%int64(len(st.ring))]
 		w := slot.Load()

@@ -1,0 +1,161 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+const ms = time.Millisecond
+
+func TestClockBack(t *testing.T) {
+	for _, tt := range []struct {
+		policy ClockBack
+		tol    time.Duration
+		ring   int
+		step   time.Duration
+		slept  time.Duration
+		ahead  time.Duration // key's time against the clock's
+		fails  bool
+	}{
+		{policy: Wait, step: 10 * ms, slept: 10 * ms},
+		{policy: Wait, step: 11 * ms, fails: true},
+		{policy: Wait, step: 1 * ms, slept: 1 * ms},
+		{policy: Wait, tol: -1, step: 1 * ms, fails: true},
+		{policy: Wait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
+		{policy: Wait, step: 24 * time.Hour, fails: true},
+		{policy: Fail, step: 1 * ms, fails: true},
+		{policy: Borrow, step: 1 * ms, ahead: 1 * ms},
+		{policy: Borrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
+		{policy: Wait, ring: 200, step: 150 * ms},
+		{policy: Fail, ring: 200, step: 199 * ms},
+		{policy: Wait, ring: 200, step: 205 * ms, slept: 6 * ms},
+		{policy: Wait, ring: 200, step: 210 * ms, fails: true},
+		{policy: Fail, ring: 200, step: 200 * ms, fails: true},
+		{policy: Borrow, ring: 200, step: time.Hour, ahead: time.Hour},
+	} {
+		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
+			clock := newHandClock()
+			g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
+			for range 300 { // fill the ring
+				mustKeys(t, g, 3)
+				clock.step(ms)
+			}
+			before := mustKeys(t, g, 1)[0]
+			clock.step(-tt.step)
+			start := clock.Now()
+			key, err := g.Next(context.Background())
+			if tt.fails {
+				wantClockBack(t, g, err, tt.step)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if have := clock.Now().Sub(start); have != tt.slept {
+				t.Errorf("\nhave: waited %v\nwant: %v", have, tt.slept)
+			}
+			if tt.ring < 2 && key <= before {
+				t.Errorf("\nhave: %d behind %d\nwant: ascending keys", key, before)
+			}
+			parts, err := g.DecodeKey(key)
+			if have := parts.Time.Sub(clock.Now()); err != nil || have != tt.ahead {
+				t.Errorf("\nhave: %v ahead (%v)\nwant: %v ahead", have, err, tt.ahead)
+			}
+			if h := g.Health(); h.ClockSteps != 1 || h.Borrowed < tt.ahead {
+				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
+			}
+		})
+	}
+}
+
+func wantClockBack(t *testing.T, g *Generator, err error, step time.Duration) {
+	t.Helper()
+	var back *ClockBackError
+	if !errors.As(err, &back) || !errors.Is(err, spi.ErrClockBack) {
+		t.Fatalf("\nhave: %v\nwant: a ClockBackError", err)
+	}
+	if g.cfg.RingSize == 1 && back.Last.Sub(back.Now) != step {
+		t.Errorf("\nhave: %v\nwant: a step of %v", back, step)
+	}
+	if h := g.Health(); h.Errors["clock-back"] != 1 || h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
+		t.Errorf("\nhave: %+v\nwant: one clock-back error, one step", h)
+	}
+	// Keys come again when the clock has caught up.
+	g.cfg.Clock.(*handClock).step(step)
+	mustKeys(t, g, 1)
+}
+
+// The clock steps back again while a caller waits for it.
+func TestWaitLooksUntilTheClockHasPassed(t *testing.T) {
+	clock := &limpingClock{handClock: newHandClock(), limp: 5}
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true})
+	before := mustKeys(t, g, 1)[0]
+	clock.step(-10 * ms)
+	if after := mustKeys(t, g, 1)[0]; after <= before || clock.limp != 0 {
+		t.Errorf("\nhave: %d behind %d, %d limps left\nwant: an ascending key when the clock has passed", after, before, clock.limp)
+	}
+}
+
+// limpingClock steps back by 9 ms after each of its first sleeps.
+type limpingClock struct {
+	*handClock
+	limp int
+}
+
+func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
+	err := c.handClock.Sleep(ctx, d)
+	if c.limp > 0 {
+		c.limp--
+		c.step(-9 * ms)
+	}
+	return err
+}
+
+// While keys are ahead of the clock they go on at the clock's pace, not
+// faster, and the lead melts away when the demand is below it.
+func TestBorrowKeepsTheClocksPace(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Borrow})
+	mustKeys(t, g, 1)
+	clock.step(-time.Second)
+	start := clock.Now()
+	mustKeys(t, g, 100*4096)
+	if have := clock.Now().Sub(start); have != 100*ms {
+		t.Errorf("\nhave: %v for 100 ticks of keys\nwant: 100ms", have)
+	}
+	for range 500 {
+		clock.step(ms)
+		mustKeys(t, g, 1)
+	}
+	// The hundred ticks were full, so that the first of these keys began another.
+	if have := g.Health().Borrowed; have != 501*ms {
+		t.Errorf("\nhave: %v borrowed\nwant: 501ms", have)
+	}
+	clock.step(time.Second)
+	mustKeys(t, g, 1)
+	if have := g.Health().Borrowed; have != 0 {
+		t.Errorf("\nhave: %v borrowed\nwant: 0s", have)
+	}
+	// The step is forgotten: a full tick waits for the clock again.
+	start = clock.Now()
+	mustKeys(t, g, 2*4096)
+	if have := clock.Now().Sub(start); have != 2*ms {
+		t.Errorf("\nhave: %v for two ticks of keys\nwant: 2ms", have)
+	}
+}
+
+func TestHealthWarnsOfKeysAhead(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Borrow})
+	mustKeys(t, g, 1)
+	clock.step(-time.Hour)
+	mustKeys(t, g, 1)
+	if h := g.Health(); len(h.Warnings) != 1 || h.Borrowed != time.Hour {
+		t.Errorf("\nhave: %+v\nwant: a warning that keys are 1h ahead", h)
+	}
+}

@@ -1,0 +1,199 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// bubbleEpoch is before the time at which synctest's bubbles begin. Each bubble
+// has an epoch of its own, or it would find the state of the one before.
+var (
+	bubbleEpoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	bubbles     atomic.Int64
+)
+
+// inBubble runs f with a generator on the bubble's clock.
+func inBubble(t *testing.T, cfg Config, f func(t *testing.T, g *Generator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cfg.Epoch, cfg.WorkerIDSet = bubbleEpoch.Add(-time.Duration(bubbles.Add(1))*time.Second), true
+		f(t, mustNew(t, cfg))
+	})
+}
+
+func mustKeys(t testing.TB, g *Generator, n int) []int64 {
+	t.Helper()
+	keys := make([]int64, n)
+	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func TestWaitsForTheNextTick(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+		start := time.Now()
+		mustKeys(t, g, 4096)
+		if have := time.Since(start); have != 0 {
+			t.Errorf("\nhave: waited %v for the first tick\nwant: no wait", have)
+		}
+		mustKeys(t, g, 1)
+		if have := time.Since(start); have != time.Millisecond {
+			t.Errorf("\nhave: %v\nwant: 1ms", have)
+		}
+		if h := g.Health(); h.Waits != 1 || h.Waited != time.Millisecond || h.Issued != 4097 {
+			t.Errorf("\nhave: %+v\nwant: one wait of 1ms, 4097 issued", h)
+		}
+	})
+}
+
+func TestLargeBatchComesInBlocks(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
+			mustKeys(t, g, 10)
+			start := time.Now()
+			keys := mustKeys(t, g, 10_000)
+			if have := time.Since(start); have != 3*time.Millisecond {
+				t.Errorf("\nhave: %v\nwant: 3ms: the tick was in use", have)
+			}
+			for i := 1; i < len(keys); i++ {
+				if i%4096 != 0 && keys[i] != keys[i-1]+1 || keys[i] <= keys[i-1] {
+					t.Fatalf("key %d\nhave: %d behind %d\nwant: contiguous blocks that ascend", i, keys[i], keys[i-1])
+				}
+			}
+		})
+	}
+}
+
+func TestCancelledWaitersLeaveTheLine(t *testing.T) {
+	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *Generator) {
+		mustKeys(t, g, 1) // the next one is 10 s away
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i+1)*time.Second/2)
+				defer cancel()
+				_, err := g.Next(ctx)
+				if have := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || have != time.Duration(i+1)*time.Second/2 {
+					t.Errorf("waiter %d\nhave: %v after %v\nwant: deadline exceeded at its time", i, err, have)
+				}
+			})
+		}
+		wg.Wait()
+		if have := g.waiting.Load(); have != 0 || g.line != (line{}) {
+			t.Errorf("\nhave: %d in line\nwant: none", have)
+		}
+		mustKeys(t, g, 1)
+		if have := g.Health().Errors["deadline"]; have != 10 {
+			t.Errorf("\nhave: %d deadlines\nwant: 10", have)
+		}
+	})
+}
+
+func TestLineIsServedInOrder(t *testing.T) {
+	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *Generator) {
+		mustKeys(t, g, 2)
+		order := make([]int64, 8)
+		for i := range order {
+			go func() {
+				key, err := g.Next(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				order[i] = key
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(3 * time.Millisecond)
+		synctest.Wait()
+		if order[5] == 0 || order[6] != 0 {
+			t.Errorf("\nhave: %v\nwant: six callers served in three milliseconds", order)
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if !slices.IsSorted(order) || order[7] == 0 {
+			t.Errorf("\nhave: %v\nwant: keys in the order of the callers", order)
+		}
+	})
+}
+
+func TestCloseEndsWaits(t *testing.T) {
+	inBubble(t, Config{Layout: Layout{TimeBits: 41, Tick: time.Hour, WorkerBits: 1}}, func(t *testing.T, g *Generator) {
+		mustKeys(t, g, 1)
+		errs := make(chan error, 5)
+		for range cap(errs) {
+			go func() {
+				_, err := g.Next(context.Background())
+				errs <- err
+			}()
+		}
+		synctest.Wait()
+		start := time.Now()
+		for range 2 {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for range cap(errs) {
+			if err := <-errs; !errors.Is(err, spi.ErrClosed) {
+				t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
+			}
+		}
+		if have := time.Since(start); have != 0 {
+			t.Errorf("\nhave: closed after %v\nwant: at once", have)
+		}
+		if _, err := g.Next(context.Background()); !errors.Is(err, spi.ErrClosed) {
+			t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
+		}
+	})
+}
+
+// A goroutine that sleeps too long loses no ticks while the layout is
+// saturated, and keys come back to the clock when it is not any more.
+func TestSaturatedKeysCatchUp(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
+			mustKeys(t, g, 4096)
+			mustKeys(t, g, 4096)
+			time.Sleep(10 * time.Millisecond)
+			start := time.Now()
+			mustKeys(t, g, 10*4096)
+			if have := time.Since(start); have != 0 {
+				t.Errorf("ring %d\nhave: waited %v\nwant: no wait for ticks that have passed", ring, have)
+			}
+			mustKeys(t, g, 1)
+			if have := time.Since(start); have != time.Millisecond {
+				t.Errorf("ring %d\nhave: waited %v\nwant: 1ms, no tick ahead of the clock", ring, have)
+			}
+			time.Sleep(catchUpTime + 2*time.Millisecond)
+			parts, err := g.DecodeKey(mustKeys(t, g, 1)[0])
+			if have := time.Since(parts.Time); err != nil || have != 0 {
+				t.Errorf("ring %d\nhave: a key of %v ago (%v)\nwant: one of now", ring, have, err)
+			}
+		})
+	}
+}
+
+func TestCrowdIsServed(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+		mustKeys(t, g, 4096)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() { mustKeys(t, g, 1) })
+		}
+		wg.Wait()
+		if have := time.Since(start); have > 10*time.Millisecond {
+			t.Errorf("\nhave: %v\nwant: all served by a few milliseconds' keys", have)
+		}
+	})
+}
