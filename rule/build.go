@@ -147,6 +147,9 @@ func (b *builder) keyColumn(sc scope, spec tableSpec) (*table, error) {
 	t := &table{name: spec.name, column: own.column.text, fill: own.explicit == FillExplicit}
 	if t.column == "" && def != nil {
 		t.column = def.column.text
+		if !own.explicitSet {
+			t.fill = def.explicit == FillExplicit
+		}
 	}
 	if strings.TrimSpace(t.column) == "" {
 		w := word{spec.name.text, own.place}
@@ -205,7 +208,7 @@ func (b *builder) keyed(s spec) error {
 	if len(b.rule.tables) > 0 {
 		return nil
 	}
-	w := word{}
+	w := word{place: s.scopes[0].place}
 	for _, sc := range s.scopes {
 		if len(sc.tables) > 0 {
 			w.place = sc.tables[0].name.place

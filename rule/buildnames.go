@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // addNames makes a table known by its logical and its actual names. t is nil
@@ -28,7 +29,7 @@ func (b *builder) addNames(spec tableSpec, index int32, t *table) error {
 		return b.expandError(spec, err)
 	}
 	if len(schemas) == 0 {
-		return claim(node{table: spec.name.text})
+		return b.claimLogical(spec, index, claim)
 	}
 	// The logical name stands in the schemas of its data nodes, and in any
 	// when a node has none.
@@ -41,6 +42,20 @@ func (b *builder) addNames(spec tableSpec, index int32, t *table) error {
 		}
 	}
 	return nil
+}
+
+// claimLogical makes the logical name the only actual table. One that is
+// written as schema.table is the table of that schema, too.
+func (b *builder) claimLogical(spec tableSpec, index int32, claim func(node) error) error {
+	if err := claim(node{table: spec.name.text}); err != nil {
+		return err
+	}
+	schema, table, ok := strings.Cut(spec.name.text, ".")
+	if !ok || schema == "" || table == "" {
+		return nil
+	}
+	_, err := b.claim(spec, node{schema, table}, index)
+	return err
 }
 
 // addActual counts an actual table, and keeps the first ones' names.

@@ -44,8 +44,9 @@ type KeyConfig struct {
 	// Generator is a name in Config.Generators. When empty, the default's
 	// generator serves; without one that is a SNOWFLAKE without properties.
 	Generator string
-	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or '' that a
-	// statement gives. Its zero value is FillExplicit.
+	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or empty text that a
+	// statement gives. Its zero value is FillExplicit, or what the default says
+	// when Column is the default's too.
 	ExplicitKeys ExplicitKeys
 }
 
@@ -134,10 +135,11 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 		return nil, errorAt("rule", w, w.text+" is not FillExplicit or KeepExplicit")
 	}
 	return &strategySpec{
-		place:     at,
-		column:    word{k.Column, at.named("Column")},
-		generator: word{k.Generator, at.named("Generator")},
-		explicit:  k.ExplicitKeys,
+		place:       at,
+		column:      word{k.Column, at.named("Column")},
+		generator:   word{k.Generator, at.named("Generator")},
+		explicit:    k.ExplicitKeys,
+		explicitSet: k.ExplicitKeys != FillExplicit,
 	}, nil
 }
 

@@ -19,7 +19,7 @@
 // # ShardingSphere's files
 //
 // ShardingSphere's own YAML files load as they are, in three forms: that of 5.0
-// to 5.5.3 above, that of 5.5.4 (keyGenerateStrategies beside the tables) and
+// to 5.5.3, as above, that of 5.5.4 (keyGenerateStrategies beside the tables) and
 // that of 4.x (shardingRule, with a keyGenerator in each table and a
 // defaultKeyGenerator). What they say beyond keys is left alone: data sources,
 // strategies, algorithms, auditors, other rules. A key that is left alone but
@@ -33,8 +33,11 @@
 // generator, with no default, gets a SNOWFLAKE without properties, as in
 // ShardingSphere.
 //
-// Beside ShardingSphere's words there are two of shardkey's own: explicitKeys
-// (fill, or keep) beside column, and workerIdAssigners beside keyGenerators.
+// Beside ShardingSphere's words there are two of shardkey's own. explicitKeys
+// beside column says whether a NULL, 0, DEFAULT or empty text that a statement gives for
+// the key is filled (fill, as AUTO_INCREMENT does) or left (keep, as
+// ShardingSphere does). workerIdAssigners beside keyGenerators are what the
+// property worker-id-assigner of a generator names.
 //
 // # Tables
 //
@@ -53,7 +56,8 @@
 // left out, since it is nothing that a statement can name: an INSERT INTO
 // app.t_order_3 is one into t_order whatever app is. A node
 // dataSource.schema.table has a schema: a statement that writes a schema must
-// write this one. Two logical tables must not share an actual table's name,
+// write this one; so must one for a table without actualDataNodes whose logical
+// name is schema.table. Two logical tables must not share an actual table's name,
 // unless schemas tell them apart.
 //
 // # Properties

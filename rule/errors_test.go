@@ -48,7 +48,7 @@ func TestErrors(t *testing.T) {
 		{name: "rule", yaml: "x: 1\nrule:\n- !SHARDING {}\n", at: "1:1", text: `line 2 has "rule", not "rules"`},
 		{name: "wrong tag", yaml: "rules:\n- !SHARDNG {}\n", at: "2:3", word: "!SHARDNG", nearest: "!SHARDING"},
 		{name: "map for list", yaml: "rules:\n  SHARDING: {}\n", at: "2:3", text: "a map where a list belongs"},
-		{name: "no tables", yaml: "rules:\n- !SHARDING\n", at: "", text: "no table has a key generator"},
+		{name: "no tables", yaml: "rules:\n- !SHARDING\n", at: "2:3", text: "no table has a key generator"},
 		{name: "no keys", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: ds.a}\n", at: "4:5", text: "no table has a key generator"},
 		{name: "no keys 4", yaml: "shardingRule:\n  tables:\n    a: {}\n", at: "3:5", text: "no table has a key generator"},
 

@@ -23,6 +23,7 @@ rules:
     t_item:
       actualDataNodes: ds.app.t_item_${0..1}
       keyGenerateStrategy: {column: item_id, keyGeneratorName: SNOWFLAKE, explicitKeys: keep}
+    app2.t_dot: {keyGenerateStrategy: {column: id, keyGeneratorName: uuid}}
     t_plain: {actualDataNodes: "ds.t_plain_${0..1}"}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: Files}}
@@ -54,6 +55,11 @@ func TestLookup(t *testing.T) {
 		{"other", "t_item_1", ""},
 		{"app", "t_item", "t_item"},
 		{"other", "t_item", ""},
+		// A logical name with a schema in front.
+		{"app2", "t_dot", "app2.t_dot"},
+		{"", "t_dot", "app2.t_dot"},
+		{"", "app2.t_dot", "app2.t_dot"},
+		{"app3", "t_dot", ""},
 		// No key, no rule.
 		{"", "t_plain", ""},
 		{"", "t_plain_1", ""},
@@ -95,8 +101,8 @@ func TestOneInstance(t *testing.T) {
 	if a.assigner == nil || a.assigner != b.assigner {
 		t.Errorf("have: assigners %v and %v\nwant: one", a.assigner, b.assigner)
 	}
-	if len(g.Tables()) != 2 || g.Tables()[1] != g.Lookup("", "t_item") || g.Rule() != r {
-		t.Errorf("have: %v\nwant: the two tables of the rule", g.Tables())
+	if len(g.Tables()) != 3 || g.Tables()[1] != g.Lookup("", "t_item") || g.Rule() != r {
+		t.Errorf("have: %v\nwant: the three tables of the rule", g.Tables())
 	}
 }
 
@@ -168,7 +174,8 @@ func TestHealthAndDescribe(t *testing.T) {
   key generator uuid: UUID worker 0
   worker-id assigner files: FILE worker 0
   table t_order: column order_id from snowflake (SNOWFLAKE), 16 actual tables: t_order_0, t_order_1, t_order_2, t_order_3, …
-  table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1`
+  table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1
+  table app2.t_dot: column id from uuid (UUID)`
 	if have != want {
 		t.Errorf("have:\n%s\nwant:\n%s", have, want)
 	}

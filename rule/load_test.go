@@ -172,6 +172,9 @@ rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {keyGeneratorName: u}}}, de
 		{"empty strategy", `
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: }}, defaultKeyGenerateStrategy: {column: x}}]`,
 			"t.x from default SNOWFLAKE"},
+		{"explicit keys beside the column", `
+rules: [!SHARDING {tables: {own: {keyGenerateStrategy: {column: id}}, both: , set: {keyGenerateStrategy: {explicitKeys: fill}}, gen: {keyGenerateStrategy: {keyGeneratorName: u}}}, defaultKeyGenerateStrategy: {column: x, keyGeneratorName: u, explicitKeys: KEEP}, keyGenerators: {u: {type: UUID}}}]`,
+			"own.id from u, both.x from u kept, set.x from u, gen.x from u kept"},
 		{"default without column", `
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id}}, v: }, defaultKeyGenerateStrategy: {keyGeneratorName: u}, keyGenerators: {u: {type: UUID}}}]`,
 			"t.id from u"},
@@ -188,7 +191,11 @@ shardingRule: {tables: {t: }, defaultKeyGenerator: {type: UUID, column: x}}`,
 		infos := mustParse(t, c.yaml).Tables()
 		var have []string
 		for _, i := range infos {
-			have = append(have, i.Logical+"."+i.Column+" from "+i.Generator)
+			one := i.Logical + "." + i.Column + " from " + i.Generator
+			if !i.FillExplicit {
+				one += " kept"
+			}
+			have = append(have, one)
 		}
 		if strings.Join(have, ", ") != c.want {
 			t.Errorf("%s\nhave: %v\nwant: %v", c.name, have, c.want)

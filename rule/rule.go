@@ -90,7 +90,7 @@ func (t TableInfo) String() string {
 type Table struct {
 	Logical string // the logical table's name, as the rule writes it
 	Column  string // the key column's name
-	// FillExplicit says that a NULL, 0, DEFAULT or '' that is given for the
+	// FillExplicit says that a NULL, 0, DEFAULT or empty text that is given for the
 	// key is filled; otherwise it is kept.
 	FillExplicit  bool
 	GeneratorName string

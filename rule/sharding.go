@@ -81,7 +81,7 @@ func (rd *reader) sharding(n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	var sc scope
+	sc := scope{place: placeOf(n)}
 	counts := rd.shardingCounts(pairs)
 	for _, p := range pairs {
 		switch p.key.text {
@@ -179,19 +179,21 @@ func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
 		return nil, err
 	}
 	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
-	st.explicit, err = rd.explicitKeys(texts)
-	return st, err
+	return st, rd.explicitKeys(texts, st)
 }
 
-func (rd *reader) explicitKeys(texts map[string]word) (ExplicitKeys, error) {
-	w, ok := texts["explicitKeys"]
+func (rd *reader) explicitKeys(texts map[string]word, st *strategySpec) error {
+	w := texts["explicitKeys"]
+	st.explicitSet = w.text != ""
 	switch {
-	case !ok || strings.EqualFold(w.text, "fill"):
-		return FillExplicit, nil
+	case w.text == "" || strings.EqualFold(w.text, "fill"):
+		st.explicit = FillExplicit
+		return nil
 	case strings.EqualFold(w.text, "keep"):
-		return KeepExplicit, nil
+		st.explicit = KeepExplicit
+		return nil
 	}
-	return 0, rd.errorAt(w, fmt.Sprintf("explicitKeys is %q: want fill or keep", w.text), "fill", "keep")
+	return rd.errorAt(w, fmt.Sprintf("explicitKeys is %q: want fill or keep", w.text), "fill", "keep")
 }
 
 // strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
@@ -214,9 +216,9 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	return nil
 }
 
-func (rd *reader) columnStrategy(name word, texts map[string]word, sc *scope) (err error) {
+func (rd *reader) columnStrategy(name word, texts map[string]word, sc *scope) error {
 	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
-	if st.explicit, err = rd.explicitKeys(texts); err != nil {
+	if err := rd.explicitKeys(texts, st); err != nil {
 		return err
 	}
 	switch kind := texts["keyGenerateType"]; {

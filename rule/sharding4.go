@@ -14,7 +14,7 @@ func (rd *reader) rule4(n *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	var sc scope
+	sc := scope{place: placeOf(n)}
 	for _, p := range pairs {
 		switch p.key.text {
 		case "tables":
@@ -69,7 +69,7 @@ func (rd *reader) tables4(n *yaml.Node, sc *scope) error {
 // keyGenerator reads column and generator together. The generator gets a name
 // for health and descriptions; without a type the default's generator serves.
 func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
-	texts := map[string]word{"column": {}, "explicitKeys": {"fill", place{}}}
+	texts := map[string]word{"column": {}, "explicitKeys": {}}
 	m := makeSpec{name: word{name, key.place}}
 	what := fmt.Sprintf("%s of %q", key.text, name)
 	if key.text == name {
@@ -78,11 +78,10 @@ func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySp
 	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
 		return nil, err
 	}
-	explicit, err := rd.explicitKeys(texts)
-	if err != nil {
+	st := &strategySpec{place: key.place, column: texts["column"]}
+	if err := rd.explicitKeys(texts, st); err != nil {
 		return nil, err
 	}
-	st := &strategySpec{place: key.place, column: texts["column"], explicit: explicit}
 	switch {
 	case m.typ.text != "":
 		st.inline = &m

@@ -14,6 +14,7 @@ type spec struct {
 // scope is one sharding rule. Its default strategy is for its own tables;
 // generators and assigners are named across the whole file.
 type scope struct {
+	place    place
 	tables   []tableSpec
 	def      *strategySpec
 	defMaker *makeSpec // 4.x: the defaultKeyGenerator itself
@@ -34,7 +35,10 @@ type strategySpec struct {
 	column    word
 	generator word
 	explicit  ExplicitKeys
-	inline    *makeSpec // 4.x: the generator that is written in the table
+	// explicitSet says that explicit is written; a strategy that has neither
+	// column nor explicitKeys takes both from the default.
+	explicitSet bool
+	inline      *makeSpec // 4.x: the generator that is written in the table
 }
 
 // makeSpec is one generator or worker-id assigner.
