@@ -1,0 +1,257 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Ensemble says where a ZooKeeper ensemble is and how to log in there.
+type Ensemble struct {
+	// Servers are the members, host or host:port (2181); the last one may be
+	// followed by a path below which all nodes are, as "h1:2181,h2:2181/app".
+	Servers []string
+	// SessionTimeout is asked of the ensemble; 0 is 10 s. A member that is
+	// silent for two thirds of it is given up for another one.
+	SessionTimeout time.Duration
+	// Timeout bounds each call of the ensemble; 0 is 3 s.
+	Timeout time.Duration
+	// Username and Password are sent with the digest scheme; nodes that are
+	// made then are this user's alone. Empty: nodes are everybody's.
+	Username, Password string
+}
+
+const (
+	defaultSessionTimeout = 10 * time.Second
+	defaultTimeout        = 3 * time.Second
+)
+
+// ensemble is an ensemble that is connected to at the first call.
+type ensemble struct {
+	Ensemble
+	servers []string // host:port
+	chroot  string   // "" or "/app"
+
+	mu      sync.Mutex
+	conn    *zk.Conn
+	closed  bool
+	session bool          // there is one now
+	failed  int           // connections that could not be made
+	dialErr error         // the last one's error
+	changed chan struct{} // closed, and replaced, when any of these changes
+	calls   sync.WaitGroup
+
+	login    sync.Mutex
+	loggedIn bool
+}
+
+// ensembleFromProps reads the servers' property of that name and those that all
+// have.
+func ensembleFromProps(p spi.Props, servers string) (*ensemble, error) {
+	c := Ensemble{Servers: p.List(servers), Username: p.String("username", ""), Password: p.Secret("password")}
+	var err error
+	if c.SessionTimeout, err = p.Duration("session-timeout", defaultSessionTimeout, 100*time.Millisecond, time.Hour); err != nil {
+		return nil, err
+	}
+	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
+		return nil, err
+	}
+	if (c.Username == "") != (c.Password == "") {
+		return nil, &spi.PropError{Name: "username", Want: "both username and password, or neither"}
+	}
+	e, err := newEnsemble(c)
+	if err != nil {
+		return nil, p.Wrong(servers, err.Error())
+	}
+	return e, nil
+}
+
+func newEnsemble(c Ensemble) (*ensemble, error) {
+	if c.SessionTimeout <= 0 {
+		c.SessionTimeout = defaultSessionTimeout
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
+	e := &ensemble{Ensemble: c, changed: make(chan struct{})}
+	list, chroot, found := strings.Cut(strings.Join(c.Servers, ","), "/")
+	if found && strings.Trim(chroot, "/") != "" {
+		e.chroot = "/" + strings.Trim(chroot, "/")
+	}
+	for server := range strings.SplitSeq(list, ",") {
+		host, port, err := net.SplitHostPort(server)
+		if err != nil {
+			host, port = server, "2181"
+		}
+		if host == "" || port == "" || strings.ContainsAny(host, ": ") {
+			return nil, errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
+		}
+		e.servers = append(e.servers, net.JoinHostPort(host, port))
+	}
+	return e, nil
+}
+
+// name is the members' addresses, for messages.
+func (e *ensemble) name() string { return strings.Join(e.servers, ",") + e.chroot }
+
+// acl is whose the nodes are that are made.
+func (e *ensemble) acl() []zk.ACL {
+	if e.Username != "" {
+		return zk.AuthACL(zk.PermAll)
+	}
+	return zk.WorldACL(zk.PermAll)
+}
+
+// do runs one call of the ensemble: within the timeout, and no longer than ctx.
+// The client knows no contexts, and a call that ctx gave up may still happen. It
+// is not begun without a session, for the client would keep it for later.
+func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error)) (T, error) {
+	var zero T
+	if err := ctx.Err(); err != nil {
+		return zero, e.wrap(err)
+	}
+	callCtx, cancel := context.WithTimeout(ctx, e.Timeout)
+	defer cancel()
+	conn, err := e.await(callCtx)
+	if err != nil {
+		return zero, e.wrap(ended(ctx, e, err))
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		defer e.calls.Done()
+		a := answer{err: e.logIn(conn)}
+		if a.err == nil {
+			a.value, a.err = call(conn)
+		}
+		answers <- a
+	}()
+	select {
+	case a := <-answers:
+		return a.value, e.wrap(a.err)
+	case <-callCtx.Done():
+		return zero, e.wrap(ended(ctx, e, callCtx.Err()))
+	}
+}
+
+// await returns the connection once it has a session, and counts the call. It
+// gives up when no member can be connected to.
+func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.connect(); err != nil {
+		return nil, err
+	}
+	enough := e.failed + len(e.servers)
+	for !e.session {
+		if e.closed {
+			return nil, spi.ErrClosed
+		}
+		if e.failed >= enough {
+			return nil, e.dialErr
+		}
+		changed := e.changed
+		e.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		e.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	if e.closed {
+		return nil, spi.ErrClosed
+	}
+	e.calls.Add(1)
+	return e.conn, nil
+}
+
+// connect makes the client, which connects in goroutines of its own until
+// Close.
+func (e *ensemble) connect() error {
+	if e.closed {
+		return spi.ErrClosed
+	}
+	if e.conn != nil {
+		return nil
+	}
+	conn, _, err := zk.Connect(e.servers, e.SessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
+		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
+	if err != nil {
+		return err
+	}
+	e.conn = conn
+	return nil
+}
+
+// logIn sends the credentials, once; the client repeats them by itself with
+// each new connection.
+func (e *ensemble) logIn(conn *zk.Conn) error {
+	if e.Username == "" {
+		return nil
+	}
+	e.login.Lock()
+	defer e.login.Unlock()
+	if e.loggedIn {
+		return nil
+	}
+	err := conn.AddAuth("digest", []byte(e.Username+":"+e.Password))
+	e.loggedIn = err == nil
+	return err
+}
+
+// silence is the client's log: what fails is in the errors of the calls.
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+func (e *ensemble) dial(network, address string, timeout time.Duration) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, timeout)
+	if err != nil {
+		e.change(func() { e.failed++; e.dialErr = err })
+	}
+	return conn, err
+}
+
+func (e *ensemble) event(ev zk.Event) {
+	if ev.Type == zk.EventSession {
+		e.change(func() { e.session = ev.State == zk.StateHasSession })
+	}
+}
+
+// change changes the state and wakes all who wait for that.
+func (e *ensemble) change(f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f()
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Close ends the session.
+func (e *ensemble) Close() error {
+	var conn *zk.Conn
+	e.change(func() {
+		if !e.closed {
+			conn = e.conn
+		}
+		e.closed = true
+	})
+	if conn != nil {
+		conn.Close()
+	}
+	e.calls.Wait()
+	return nil
+}
