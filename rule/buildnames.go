@@ -31,11 +31,8 @@ func (b *builder) addNames(spec tableSpec, index int32, t *table) error {
 	if len(schemas) == 0 {
 		return b.claimLogical(spec, index, claim)
 	}
-	// The logical name stands in the schemas of its data nodes, and in any
+	// The logical name stands in the schemas of its data nodes, and so in any
 	// when a node has none.
-	if schemas[""] {
-		schemas = map[string]bool{"": true}
-	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
 		if _, err := b.claim(spec, node{schema, spec.name.text}, index); err != nil {
 			return err

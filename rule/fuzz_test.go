@@ -84,7 +84,7 @@ func TestMutatedYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	loaded := 0
-	for i := range 3000 {
+	for i := range 400 {
 		data, err := os.ReadFile(files[i%len(files)])
 		if err != nil {
 			t.Fatal(err)
@@ -101,8 +101,8 @@ func TestMutatedYAML(t *testing.T) {
 			loaded++
 		}
 	}
-	if loaded < 100 || loaded > 2900 {
-		t.Errorf("have: %d of 3000 load\nwant: some, so that both ways are seen", loaded)
+	if loaded < 10 || loaded > 390 {
+		t.Errorf("have: %d of 400 load\nwant: some, so that both ways are seen", loaded)
 	}
 }
 

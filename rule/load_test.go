@@ -167,8 +167,8 @@ rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id}}}}]`,
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id}}}, defaultKeyGenerateStrategy: {column: x, keyGeneratorName: u}, keyGenerators: {u: {type: UUID}}}]`,
 			"t.id from u"},
 		{"no column, default", `
-rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {keyGeneratorName: u}}}, defaultKeyGenerateStrategy: {column: x}, keyGenerators: {u: {type: UUID}}}]`,
-			"t.x from u"},
+rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {keyGeneratorName: u}}}, defaultKeyGenerateStrategy: {column: y}, keyGenerators: {u: {type: UUID}}}]`,
+			"t.y from u"},
 		{"empty strategy", `
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: }}, defaultKeyGenerateStrategy: {column: x}}]`,
 			"t.x from default SNOWFLAKE"},
