@@ -13,6 +13,9 @@ TESTFLAGS ?=
 SERVERS := go run ./internal/testserver/run --
 TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 
+# Runs a command in each module, and fails at the end when one has failed.
+each = failed=0; for m in $(MODULES); do (cd $$m && $(1)) || failed=1; done; exit $$failed
+
 # A checkout that belongs to another user has no readable version control data.
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
@@ -31,14 +34,13 @@ test: servers ## all tests with -race against private servers, and all checks
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
 
 test-short: ## the tests that need no server, without -race
-	@for m in $(MODULES); do echo "== module $$m"; go test -C $$m -short $(TESTFLAGS) ./... || exit 1; done
+	@$(call each, go test -short $(TESTFLAGS) ./...)
 
 servers: ## install the servers that the tests start (Debian, as root), or say what is missing
 	@bash .ci/install-servers
 
 unit: ## the tests of all modules with -race, against private servers
-	@$(SERVERS) sh -c 'failed=0; for m in $(MODULES); do echo "== module $$m"; \
-		CGO_ENABLED=1 go test -C $$m -race -timeout 12m $(TESTFLAGS) ./... || failed=1; done; exit $$failed'
+	@$(SERVERS) sh -c '$(call each, CGO_ENABLED=1 go test -race -timeout 12m $(TESTFLAGS) ./...)'
 
 check: fmt vet staticcheck tidy vuln ## everything that test does but the tests
 
@@ -46,20 +48,19 @@ fmt: ## fail on files that gofmt -s would change
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
 
 vet: ## go vet
-	@for m in $(MODULES); do go vet -C $$m ./... || exit 1; done
+	@$(call each, go vet ./...)
 
 staticcheck: ## staticcheck, as staticcheck.conf says
-	@for m in $(MODULES); do (cd $$m && $(TOOL) staticcheck ./...) || exit 1; done
+	@$(call each, $(TOOL) staticcheck ./...)
 
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
-	@for m in $(MODULES); do go mod tidy -C $$m -diff || exit 1; done
+	@$(call each, go mod tidy -diff)
 
 vuln: ## govulncheck, where its database can be reached
-	@for m in $(MODULES); do (cd $$m && TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln) || exit 1; done
+	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
 
 bench: servers ## all benchmarks, those beside the peers included
-	@$(SERVERS) sh -c 'for m in $(MODULES); do echo "== module $$m"; \
-		go test -C $$m -run "^$$" -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... || exit 1; done'
+	@$(SERVERS) sh -c '$(call each, go test -run "^$$$$" -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...)'
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz

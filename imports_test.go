@@ -27,8 +27,8 @@ var mayImport = map[string][]string{
 	"driver":              {"rewrite", "rule", "spi", "keygen"},
 	"gormshardkey":        {"driver", "rule"},
 	"cmd":                 {"driver", "gormshardkey", "keygen", "rewrite", "rule", "spi"},
+	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
 	"internal/testserver": {"internal/testserver"},
-	"internal/soak":       {"internal", "driver", "keygen", "rule", "spi"},
 }
 
 // mustNotReach is what a program must not get into its build by importing one
