@@ -3,6 +3,7 @@ package snowflake
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -172,7 +173,8 @@ func outside(what string, value, most int64) error {
 // lastTick is the highest value of the time field whose time Go can hold in
 // nanoseconds, which it can until the year 2262.
 func lastTick(l Layout, epoch time.Time) int64 {
-	return min(1<<l.TimeBits-1, (1<<63-1-epoch.UnixNano())/int64(l.Tick)-1)
+	const end = math.MaxInt64 / int64(time.Second) * int64(time.Second)
+	return min(1<<l.TimeBits-1, (end-epoch.UnixNano())/int64(l.Tick)-1)
 }
 
 func lastTime(l Layout, epoch time.Time) time.Time {

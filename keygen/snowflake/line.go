@@ -199,6 +199,8 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			// only a reading made after the word was loaded tells a step.
 			if now, ns = g.ticker.read(); now >= need {
 				continue
+			} else if now < 0 {
+				return outcome{}, g.timeError(ns)
 			}
 			nap, err := g.steppedBack(s, need, now, ns)
 			if err != nil {

@@ -26,7 +26,10 @@ type request struct {
 // take reserves r.n positions in one tick. start is the first of them; need is
 // the tick that the verdict speaks of.
 func (g *Generator) take(s *seat, r request) (start uint64, need int64, v verdict) {
-	if len(s.state.ring) != 0 {
+	switch {
+	case r.now < 0:
+		return 0, 0, behind
+	case len(s.state.ring) != 0:
 		return g.takeRing(s, r)
 	}
 	st := s.state

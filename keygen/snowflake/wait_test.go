@@ -102,28 +102,38 @@ func TestCancelledWaitersLeaveTheLine(t *testing.T) {
 func TestLineIsServedInOrder(t *testing.T) {
 	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 2)
-		order := make([]int64, 8)
-		for i := range order {
+		keys := make([]atomic.Int64, 8)
+		for i := range keys {
 			go func() {
 				key, err := g.Next(context.Background())
 				if err != nil {
 					t.Error(err)
 				}
-				order[i] = key
+				keys[i].Store(key)
 			}()
 			synctest.Wait()
 		}
 		time.Sleep(3 * time.Millisecond)
 		synctest.Wait()
+		order := loadAll(keys)
 		if order[5] == 0 || order[6] != 0 {
 			t.Errorf("\nhave: %v\nwant: six callers served in three milliseconds", order)
 		}
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
+		order = loadAll(keys)
 		if !slices.IsSorted(order) || order[7] == 0 {
 			t.Errorf("\nhave: %v\nwant: keys in the order of the callers", order)
 		}
 	})
+}
+
+func loadAll(values []atomic.Int64) []int64 {
+	loaded := make([]int64, len(values))
+	for i := range values {
+		loaded[i] = values[i].Load()
+	}
+	return loaded
 }
 
 func TestCloseEndsWaits(t *testing.T) {

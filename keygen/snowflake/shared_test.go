@@ -1,0 +1,81 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestStateOutlivesItsGenerators(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		clock := newHandClock()
+		cfg := Config{Clock: clock, WorkerID: 5, RingSize: ring}
+		seen := map[int64]bool{}
+		for range 10 {
+			g := mustNew(t, cfg)
+			if err := takeModel(g, 3, seen); err != nil {
+				t.Fatalf("ring %d: %v", ring, err)
+			}
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A generator with another ring takes the worker id over when it is free, and
+// begins behind all that was made.
+func TestRingSizesDoNotShare(t *testing.T) {
+	clock := newHandClock()
+	plain := mustNew(t, Config{Clock: clock, WorkerID: 5})
+	seen := map[int64]bool{}
+	if err := takeModel(plain, 3, seen); err != nil {
+		t.Fatal(err)
+	}
+	ring := mustNew(t, Config{Clock: clock, WorkerID: 5, RingSize: 200})
+	var shared *SharedError
+	if _, err := ring.Next(context.Background()); !errors.As(err, &shared) {
+		t.Fatalf("\nhave: %v\nwant: a SharedError", err)
+	}
+	if err := plain.Close(); err != nil {
+		t.Fatal(err)
+	}
+	clock.step(-100 * ms) // within the ring, but not of the ring's own past
+	clock.step(99 * ms)
+	for range 5 {
+		if err := takeModel(ring, 3, seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOtherIdentitiesDoNotShare(t *testing.T) {
+	clock := newHandClock()
+	first := mustNew(t, Config{Clock: clock, WorkerID: 5})
+	mustKeys(t, first, 100)
+	for _, cfg := range []Config{
+		{Clock: clock, WorkerID: 6},
+		{Clock: newHandClock(), WorkerID: 5},
+		{Clock: clock, WorkerID: 5, Layout: JS53},
+		{Clock: clock, WorkerID: 5, Epoch: DefaultEpoch.Add(time.Hour)},
+		{Clock: uncomparableClock{clock: clock}, WorkerID: 5},
+	} {
+		g := mustNew(t, cfg)
+		if parts, err := g.DecodeKey(mustKeys(t, g, 1)[0]); err != nil || parts.Sequence != 0 {
+			t.Errorf("%+v\nhave: %+v %v\nwant: sequence 0, a state of its own", cfg, parts, err)
+		}
+	}
+}
+
+// uncomparableClock cannot be a map's key.
+type uncomparableClock struct {
+	clock *handClock
+	_     []int
+}
+
+func (c uncomparableClock) Now() time.Time { return c.clock.Now() }
+
+func (c uncomparableClock) Sleep(ctx context.Context, d time.Duration) error {
+	return c.clock.Sleep(ctx, d)
+}
