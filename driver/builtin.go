@@ -5,6 +5,8 @@ package driver
 // imported by whoever uses them.
 import (
 	_ "github.com/shardkey/shardkey/keygen/leaf"
+	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/uuid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )

@@ -1,0 +1,408 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// The wrapper's promises for statements that it fills, on a server. What is
+// filled, and what is reported, is the differential test's.
+
+// openFilled opens a database of its own with the table ruled (id, a).
+func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB, connector *Connector) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(testserver.Database(t) + "?" + strings.Join(params, "&"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector = mustConnector(t, base, taggedRule(t, "ruled", 0))
+	ours, plain = sql.OpenDB(connector), sql.OpenDB(base)
+	t.Cleanup(func() {
+		if err := errors.Join(ours.Close(), plain.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	return ours, plain, connector
+}
+
+var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
+
+// issued is how many keys the connector's generator has made.
+func issued(c *Connector) int64 { return c.Health()["test"].Issued }
+
+func TestOneKeyARow(t *testing.T) {
+	for _, params := range bothWays {
+		ours, plain, c := openFilled(t, params)
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1)
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?), (2), (?)", 1, 3)
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
+		st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			if _, err := st.Exec(i); err != nil {
+				t.Error(err)
+			}
+		}
+		_ = st.Close()
+		if have := issued(c); have != 9 || have != number(t, plain, "SELECT COUNT(*) FROM ruled") {
+			t.Errorf("%s: %d keys for 9 rows", params, have)
+		}
+	}
+}
+
+func TestFilledValuerIsAskedOnce(t *testing.T) {
+	for _, params := range bothWays {
+		ours, _, _ := openFilled(t, params)
+		asked := 0
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", countingValuer{&asked})
+		if asked != 1 {
+			t.Errorf("%s: Exec asked %d times", params, asked)
+		}
+		asked = 0
+		if err := drain(ours.Query("INSERT INTO ruled (a) VALUES (?) RETURNING id", countingValuer{&asked})); err != nil {
+			t.Error(err)
+		}
+		if asked != 1 {
+			t.Errorf("%s: Query asked %d times", params, asked)
+		}
+	}
+}
+
+// The base sees one prepare, one execution and one close, as without us.
+func TestFilledCallsOfBase(t *testing.T) {
+	base := &fakeBase{kind: "skipping"}
+	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+	defer db.Close()
+	mustExec(t, db, "UPDATE warm SET up = 1")
+	base.calls = nil
+	mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 5)
+	want := []string{"execContext skips", "prepareContext ", "stmt execContext ", "stmt close"}
+	seen := fmt.Sprint(base.calls)
+	for _, call := range want {
+		if strings.Count(seen, call) != 1 {
+			t.Errorf("%q\nhave: %s", call, lines(base.calls))
+		}
+	}
+	if base.stmts != 0 {
+		t.Errorf("%d statements left", base.stmts)
+	}
+}
+
+func TestFilledRowsCloseTheirStatement(t *testing.T) {
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		want := returning(t, plain, "INSERT INTO ruled VALUES (1000 + ?, ?) RETURNING id, a", 1, 7)
+		have := returning(t, ours, "INSERT INTO ruled (a) VALUES (?) RETURNING id, a", 7)
+		if have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", params, have, want)
+		}
+	}
+}
+
+// returning tells the column types that a query gives and how many statements
+// it leaves prepared.
+func returning(t *testing.T, db *sql.DB, query string, args ...any) string {
+	t.Helper()
+	db.SetMaxOpenConns(1)
+	left := prepared(t, db)
+	rows, err := db.Query(query, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, typ := range types {
+		said += fmt.Sprintf("%+v ", *typ)
+	}
+	if !rows.Next() || rows.Next() {
+		t.Error("not one row")
+	}
+	if err := rows.Close(); err != nil {
+		t.Error(err)
+	}
+	return said + fmt.Sprint(prepared(t, db)-left)
+}
+
+// prepared is how many statements the only connection of db has prepared and
+// not closed.
+func prepared(t *testing.T, db *sql.DB) int64 {
+	t.Helper()
+	const query = "SELECT CAST(variable_value AS INT) FROM information_schema.session_status WHERE variable_name = "
+	return number(t, db, query+"'Com_stmt_prepare'") - number(t, db, query+"'Com_stmt_close'")
+}
+
+func TestFilledStatementsAreClosed(t *testing.T) {
+	for _, params := range bothWays {
+		ours, _, _ := openFilled(t, params)
+		ours.SetMaxOpenConns(1)
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1) // whatever is asked once
+		before := prepared(t, ours)
+		for i := range 10 {
+			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", i)
+			if _, err := ours.Exec("INSERT INTO ruled (id, a) VALUES (?, ?), (NULL, 1)", 1, i); err == nil {
+				t.Error("no duplicate")
+			}
+			if _, err := ours.Exec("INSERT INTO ruled (a) VALUES (?)", i, i); err == nil {
+				t.Error("two arguments for one placeholder")
+			}
+		}
+		if have := prepared(t, ours); have != before {
+			t.Errorf("%s\nhave: %d\nwant: %d", params, have, before)
+		}
+	}
+}
+
+func TestFilledArgumentCount(t *testing.T) {
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		mustExec(t, plain, "CREATE TABLE plain (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
+		for _, args := range [][]any{{}, {1, 2}, {1, 2, 3}} {
+			_, want := plain.Exec("INSERT INTO plain (a) VALUES (?)", args...)
+			_, have := ours.Exec("INSERT INTO ruled (a) VALUES (?)", args...)
+			if len(args) == 0 { // the server's syntax error; it is the same but for the text's end
+				var refused *mysql.MySQLError
+				if !errors.As(have, &refused) || refused.Number != 1064 {
+					t.Errorf("%s, no arguments: %v", params, have)
+				}
+				continue
+			}
+			if fmt.Sprint(have) != fmt.Sprint(want) {
+				t.Errorf("%s, %d arguments\nhave: %v\nwant: %v", params, len(args), have, want)
+			}
+		}
+		st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		if _, err := st.Exec(1, 2); err == nil || err.Error() != "sql: expected 1 arguments, got 2" {
+			t.Errorf("prepared: %v", err)
+		}
+	}
+}
+
+// badConnector's connections answer ErrBadConn as often as left says, before
+// they send anything.
+type badConnector struct {
+	driver.Connector
+	left int
+}
+
+func (c *badConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	return badConn{conn, c}, err
+}
+
+type badConn struct {
+	driver.Conn
+	of *badConnector
+}
+
+func (c badConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if c.of.left > 0 {
+		c.of.left--
+		return nil, driver.ErrBadConn
+	}
+	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+}
+
+func TestBadConnIsRetriedAndTheRowStandsOnce(t *testing.T) {
+	_, plain, c := openFilled(t)
+	bad := &badConnector{Connector: c.Unwrap()}
+	db := sql.OpenDB(mustConnector(t, bad, taggedRule(t, "ruled", 0)))
+	defer db.Close()
+	for i := range 3 {
+		bad.left = i
+		if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", i); err != nil {
+			t.Errorf("%d bad connections: %v", i, err)
+		}
+	}
+	bad.left = 3 // more than database/sql tries
+	if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 9); err != driver.ErrBadConn {
+		t.Errorf("have: %v\nwant: driver.ErrBadConn itself", err)
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM ruled"); have != 3 {
+		t.Errorf("rows\nhave: %d\nwant: 3", have)
+	}
+}
+
+func TestFilledByOldDoors(t *testing.T) {
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		conn, err := ours.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conn.Raw(func(c any) error {
+			res, err := c.(execer).Exec("INSERT INTO ruled (a) VALUES (1), (2)", nil)
+			if err != nil {
+				return err
+			}
+			if ids := res.(mysql.Result).AllLastInsertIds(); len(ids) != 1 || ids[0] == 0 {
+				t.Errorf("AllLastInsertIds: %v", ids)
+			}
+			if n := res.(mysql.Result).AllRowsAffected(); len(n) != 1 || n[0] != 2 {
+				t.Errorf("AllRowsAffected: %v", n)
+			}
+			rows, err := c.(queryer).Query("INSERT INTO ruled (a) VALUES (3) RETURNING id", nil)
+			if err != nil {
+				return err
+			}
+			if err := rows.Close(); err != nil {
+				return err
+			}
+			st, err := c.(driver.Conn).Prepare("INSERT INTO ruled (a) VALUES (?)")
+			if err != nil {
+				return err
+			}
+			if n := st.NumInput(); n != 1 {
+				t.Errorf("NumInput\nhave: %d\nwant: 1", n)
+			}
+			_, err = st.(interface {
+				Exec(args []driver.Value) (driver.Result, error)
+			}).Exec([]driver.Value{int64(4)})
+			return errors.Join(err, st.Close())
+		})
+		if err := errors.Join(err, conn.Close()); err != nil {
+			t.Error(err)
+		}
+		if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); have != 4 {
+			t.Errorf("%s: %d rows", params, have)
+		}
+	}
+}
+
+func TestFilledPreparedOnOtherConnections(t *testing.T) {
+	ours, plain, _ := openFilled(t)
+	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for range 3 {
+		tx, err := ours.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Stmt(st).Exec(1); err != nil {
+			t.Error(err)
+		}
+		if _, err := st.Exec(2); err != nil {
+			t.Error(err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM ruled"); have != 6 {
+		t.Errorf("rows\nhave: %d\nwant: 6", have)
+	}
+}
+
+// A prepared statement follows the connector's rule, in both directions.
+func TestPreparedIsPlannedAnew(t *testing.T) {
+	ours, plain, c := openFilled(t)
+	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT DEFAULT -1, DROP PRIMARY KEY")
+	ours.SetMaxOpenConns(1)
+	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := prepared(t, ours)
+	for i := range 6 { // ruled, not, ruled, …
+		if _, err := st.Exec(i); err != nil {
+			t.Error(err)
+		}
+		table := "ruled"
+		if i%2 == 0 {
+			table = "another"
+		}
+		if err := c.SetRule(taggedRule(t, table, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE (id > 0) = (a % 2 = 0)"); have != 6 {
+		t.Errorf("rows as ruled\nhave: %d\nwant: 6", have)
+	}
+	if have := prepared(t, ours); have != left {
+		t.Errorf("statements\nhave: %d\nwant: %d", have, left)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTooManyPlaceholders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short")
+	}
+	ours, plain, _ := openFilled(t)
+	text := func(rows int) string {
+		return "INSERT INTO ruled (a) VALUES " + strings.TrimSuffix(strings.Repeat("(?),", rows), ",")
+	}
+	const most = maxPlaceholders / 2 // one of the user's and one of ours a row
+	st, err := ours.Prepare(text(most))
+	if err != nil {
+		t.Fatalf("%d rows: %v", most, err)
+	}
+	_ = st.Close()
+	_, err = ours.Prepare(text(most + 1))
+	if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "insert fewer rows at a time") {
+		t.Errorf("%d rows: %v", most+1, err)
+	}
+	// Directly, as many rows as without us.
+	args := make([]any, maxPlaceholders)
+	for i := range args {
+		args[i] = i
+	}
+	mustExec(t, ours, text(len(args)), args...)
+	if have := number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"); have != maxPlaceholders {
+		t.Errorf("rows\nhave: %d\nwant: %d", have, maxPlaceholders)
+	}
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	_, _, c := openFilled(t)
+	before := runtime.NumGoroutine()
+	for range 3 {
+		connector := mustConnector(t, c.Unwrap(), taggedRule(t, "ruled", 0))
+		for range 2 {
+			db := sql.OpenDB(connector)
+			for i := range 5 {
+				mustExec(t, db, "INSERT INTO ruled (a, id) VALUES (?, NULL) ON DUPLICATE KEY UPDATE a = 1", i)
+			}
+			if err := errors.Join(db.Close(), connector.Close(), connector.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for range 1000 { // the base's watchers end by themselves, soon after
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	if have := runtime.NumGoroutine(); have > before {
+		t.Errorf("goroutines\nhave: %d\nwant: %d", have, before)
+	}
+}
