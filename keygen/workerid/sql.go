@@ -70,6 +70,7 @@ func ownSession(c *mysql.Config) {
 	c.Params = params
 	c.RejectReadOnly = true // after a failover, look for the new primary
 	c.MultiStatements = false
+	c.Logger = &mysql.NopLogger{} // what it would print is in our errors and health
 }
 
 // quoteTable quotes "table" or "schema.table".

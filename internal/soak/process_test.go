@@ -1,0 +1,132 @@
+package soak
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// slot is the place of one process: when it ends, another one follows.
+type slot struct {
+	orders orders
+	proxy  *proxy // nil for a store without a server
+
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	done  chan struct{} // closed when all of the process's output was read
+	off   time.Duration // its clock's error
+	ahead bool          // its clock was ahead at some time
+
+	mu      sync.Mutex
+	keys    []int64
+	errors  map[string]int
+	strange []string // errors that are not documented, or ends that are no good
+	last    time.Time
+}
+
+// start runs a process with a clock that is off by that much.
+func (s *slot) start(clockOff time.Duration) error {
+	o := s.orders
+	o.Clock = clockOff
+	s.off, s.ahead = clockOff, clockOff > 0
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	s.cmd = exec.Command(os.Args[0])
+	s.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if s.stdin, err = s.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	stdout, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { s.readKeys(stdout) })
+	reading.Go(func() { s.readErrors(stderr) })
+	done := make(chan struct{})
+	s.done = done
+	go func() { reading.Wait(); close(done) }()
+	return nil
+}
+
+func (s *slot) readKeys(r io.Reader) {
+	in := bufio.NewReader(r)
+	var b [8]byte
+	for {
+		if _, err := io.ReadFull(in, b[:]); err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.keys = append(s.keys, int64(binary.BigEndian.Uint64(b[:])))
+		s.last = time.Now()
+		s.mu.Unlock()
+	}
+}
+
+func (s *slot) readErrors(r io.Reader) {
+	for in := bufio.NewScanner(r); in.Scan(); {
+		kind, message, _ := strings.Cut(in.Text(), "\t")
+		s.mu.Lock()
+		s.errors[kind]++
+		if message == "" || kind == undocumented {
+			s.strange = append(s.strange, in.Text())
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *slot) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
+
+// step moves the process's clock.
+func (s *slot) step(d time.Duration) {
+	s.off += d
+	s.ahead = s.ahead || s.off > 0
+	s.tell("step " + d.String())
+}
+
+// tell sends a command; a process that has ended does not hear it.
+func (s *slot) tell(command string) { _, _ = fmt.Fprintln(s.stdin, command) }
+
+// kill ends the process at once.
+func (s *slot) kill() {
+	s.signal(syscall.SIGKILL)
+	<-s.done
+	_ = s.cmd.Wait()
+}
+
+// quit ends the process in good order.
+func (s *slot) quit() {
+	s.tell("quit")
+	<-s.done
+	if err := s.cmd.Wait(); err != nil {
+		s.mu.Lock()
+		s.strange = append(s.strange, fmt.Sprintf("ended in good order, but: %v", err))
+		s.mu.Unlock()
+	}
+	_ = s.stdin.Close()
+}
+
+// madeKeySince tells whether a key has come since then.
+func (s *slot) madeKeySince(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.After(t)
+}
