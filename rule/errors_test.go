@@ -81,7 +81,8 @@ func TestErrors(t *testing.T) {
 		{name: "LEAF_SNOWFLAKE", yaml: head + "  keyGenerators: {snowflake: {type: LEAF_SNOWFLAKE}}\n", at: "5:37", text: `import _ "github.com/shardkey/shardkey/keygen/zookeeper"`},
 		{name: "NANOID", yaml: head + "  keyGenerators: {snowflake: {type: NANOID}}\n", at: "5:37", text: `import _ "github.com/shardkey/shardkey/driver"`},
 		{name: "unused type", yaml: head + gens + "    other: {type: COSID}\n", at: "7:19", word: "COSID", text: "registered are"},
-		{name: "factory fails", yaml: head + "  keyGenerators: {snowflake: {type: BROKEN}}\n", at: "5:19", text: "the moon is wrong"},
+		{name: "factory fails", yaml: head + "  keyGenerators: {snowflake: {type: BROKEN}}\n", at: "5:19", text: `5:19: key generator "snowflake": the moon is wrong`},
+		{name: "factory speaks of a property", yaml: head + "  keyGenerators:\n    snowflake:\n      type: BROKEN\n      props:\n        a: b\n        what: layout\n", at: "10:15", word: "layout", text: "the layout is wrong"},
 		{name: "factory gives nil", yaml: head + "  keyGenerators: {snowflake: {type: NOTHING}}\n", at: "5:19", text: "returned nothing"},
 
 		// Properties.
@@ -102,6 +103,7 @@ func TestErrors(t *testing.T) {
 		{name: "assigner import", yaml: head + gens + "  workerIdAssigners:\n    a: {type: ETCD}\n", at: "8:15", text: "shardkey/keygen/etcd"},
 		{name: "assigner property", yaml: head + gens + "  workerIdAssigners:\n    a:\n      type: FILE\n      props:\n        path: /tmp\n        pth: /tmp\n", at: "12:9", word: "pth", nearest: "path"},
 		{name: "assigner property missing", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE}\n", at: "8:5", text: `property "path": want a directory`},
+		{name: "assigner property with a slip", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE, props: {pathh: /tmp}}\n", at: "8:29", word: "pathh", nearest: "path", text: `property "path": want a directory`},
 		{name: "assigner twice", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE, props: {path: x}}\n    A: {type: FILE, props: {path: x}}\n", at: "9:5", text: "is there twice (line 8)"},
 		{name: "assigner without type", yaml: head + gens + "  workerIdAssigners: {a: }\n", at: "7:23", text: `"a" has no type; registered are FILE`},
 
@@ -196,6 +198,7 @@ func TestErrorCauses(t *testing.T) {
 func TestNoSecrets(t *testing.T) {
 	t.Setenv("SHARDKEY_SECRET", "tops3cret")
 	for _, props := range []string{
+		`what: "${SHARDKEY_SECRET}"`,
 		`worker-id: "${SHARDKEY_SECRET}"`,
 		`worker-id: "1${SHARDKEY_SECRET}"`,
 		`worker-id: ["${SHARDKEY_SECRET}", b]`,
@@ -203,7 +206,7 @@ func TestNoSecrets(t *testing.T) {
 		`password: "${SHARDKEY_SECRET}${SHARDKEY_NOT_SET}"`,
 		`worker-id-assigner: "${SHARDKEY_SECRET}"`,
 	} {
-		_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {"+props+"}}}"))
+		_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: "+typeOf(props)+", props: {"+props+"}}}"))
 		if err == nil {
 			t.Errorf("%s\nhave: no error", props)
 		}
@@ -213,4 +216,11 @@ func TestNoSecrets(t *testing.T) {
 			}
 		}
 	}
+}
+
+func typeOf(props string) string {
+	if strings.HasPrefix(props, "what") {
+		return "BROKEN"
+	}
+	return "SNOWFLAKE"
 }

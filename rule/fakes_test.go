@@ -61,8 +61,8 @@ func init() {
 	for _, typ := range []string{"SNOWFLAKE", "UUID"} {
 		spi.RegisterKeyGenerator(typ, func(p spi.Props) (spi.KeyGenerator, error) { return newFake(typ, p) })
 	}
-	spi.RegisterKeyGenerator("BROKEN", func(spi.Props) (spi.KeyGenerator, error) {
-		return nil, fmt.Errorf("the moon is wrong")
+	spi.RegisterKeyGenerator("BROKEN", func(p spi.Props) (spi.KeyGenerator, error) {
+		return nil, fmt.Errorf("shardkey: the %s is wrong", p.String("what", "moon"))
 	})
 	spi.RegisterKeyGenerator("NOTHING", func(spi.Props) (spi.KeyGenerator, error) { return nil, nil })
 	spi.RegisterKeyGenerator("PROPS", func(p spi.Props) (spi.KeyGenerator, error) {
