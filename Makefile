@@ -60,7 +60,7 @@ vuln: ## govulncheck, where its database can be reached
 	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
 
 bench: servers ## all benchmarks, those beside the peers included
-	@$(SERVERS) sh -c '$(call each, go test -run "^$$$$" -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...)'
+	@$(SERVERS) sh -c '$(call each, go test -run "^$$" -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...)'
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
