@@ -35,7 +35,7 @@ func evaluate(expr string) ([]string, error) {
 	}
 	value, err := scalar(expr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot expand ${%s}: write a range (${0..15}), a list (${['a','b']}) or a value", expr)
+		return nil, fmt.Errorf("cannot expand ${%s}: write a range (${0..15}), a list (${['a','b']}) or a value", clip(expr))
 	}
 	return []string{value}, nil
 }
@@ -57,7 +57,7 @@ func numberRange(expr string) ([]string, error) {
 	a, errA := strconv.ParseInt(from, 10, 32)
 	b, errB := strconv.ParseInt(strings.TrimSpace(to), 10, 32)
 	if errors.Join(errA, errB) != nil || a < 0 || b < 0 {
-		return nil, fmt.Errorf("cannot expand the range ${%s}: its ends are two integers that are not negative, as ${0..15}", expr)
+		return nil, fmt.Errorf("cannot expand the range ${%s}: its ends are two integers that are not negative, as ${0..15}", clip(expr))
 	}
 	step := int64(1)
 	if b < a {
@@ -71,7 +71,7 @@ func numberRange(expr string) ([]string, error) {
 	case count > maxNodes:
 		return nil, errTooManyNodes
 	case count < 1:
-		return nil, fmt.Errorf("the range ${%s} is empty", expr)
+		return nil, fmt.Errorf("the range ${%s} is empty", clip(expr))
 	}
 	width := paddedWidth(from, strings.TrimSpace(to))
 	values := make([]string, count)
@@ -79,6 +79,15 @@ func numberRange(expr string) ([]string, error) {
 		values[i] = pad(strconv.FormatInt(a+int64(i)*step, 10), width)
 	}
 	return values, nil
+}
+
+// clip shortens a text for an error.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 func paddedWidth(ends ...string) int {
@@ -103,7 +112,7 @@ func list(inner string) ([]string, error) {
 	for _, item := range strings.Split(inner, ",") {
 		value, err := scalar(strings.TrimSpace(item))
 		if err != nil {
-			return nil, fmt.Errorf("cannot expand the list ${[%s]}: its items are texts or numbers, as ${['a','b']}", inner)
+			return nil, fmt.Errorf("cannot expand the list ${[%s]}: its items are texts or numbers, as ${['a','b']}", clip(inner))
 		}
 		values = append(values, value)
 	}

@@ -83,7 +83,7 @@ func inlineParts(item string) ([][]string, error) {
 		}
 		end := closingBrace(item[i+2:])
 		if end < 0 {
-			return nil, fmt.Errorf("%q is not closed with }", item[i:])
+			return nil, fmt.Errorf("%q is not closed with }", clip(item[i:]))
 		}
 		values, err := evaluate(strings.TrimSpace(item[i+2 : i+2+end]))
 		if err != nil {

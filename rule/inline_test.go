@@ -89,6 +89,15 @@ func TestDataNodes(t *testing.T) {
 	}
 }
 
+func TestDataNodesErrorShort(t *testing.T) {
+	for _, text := range []string{"${%s}", "${%s", "${[%s]}", "${%s..1}", "ds.${'%s'}.a.b", "%s{"} {
+		_, err := expand(fmt.Sprintf(text, strings.Repeat("ü", 5000)))
+		if err == nil || len(err.Error()) > 300 {
+			t.Errorf("%s\nhave: %.500v\nwant: a short error", text, err)
+		}
+	}
+}
+
 func TestDataNodesBounded(t *testing.T) {
 	for _, text := range []string{
 		"ds.t_${0..1048576}",

@@ -62,7 +62,7 @@ func parseNode(text string) (node, error) {
 	parts := strings.Split(text, ".")
 	for _, part := range parts {
 		if part == "" || strings.ContainsAny(part, "{}$<> \t\r\n,") {
-			return node{}, fmt.Errorf("%q is not a data node: write dataSource.table, with ${…} around ranges and lists", text)
+			return node{}, fmt.Errorf("%q is not a data node: write dataSource.table, with ${…} around ranges and lists", clip(text))
 		}
 	}
 	switch len(parts) {
@@ -73,5 +73,5 @@ func parseNode(text string) (node, error) {
 	case 3:
 		return node{schema: parts[1], table: parts[2]}, nil
 	}
-	return node{}, fmt.Errorf("%q is not a data node: it has %d parts; write dataSource.table or dataSource.schema.table", text, len(parts))
+	return node{}, fmt.Errorf("%q is not a data node: it has %d parts; write dataSource.table or dataSource.schema.table", clip(text), len(parts))
 }

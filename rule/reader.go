@@ -35,6 +35,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		return nil, rd.kindError(n, what, "a map")
 	}
 	var own, merged []pair
+	lines := map[string]int{} // by key
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if isMerge(key) {
@@ -50,13 +51,15 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 			return nil, rd.kindError(key, "a key of "+what, "a text")
 		}
 		w := word{k.Value, placeOf(key)}
-		if other, dup := find(own, w.text); dup {
-			return nil, rd.errorAt(w, fmt.Sprintf("%q is there twice in %s (line %d)", w.text, what, other.key.place.line))
+		if line, dup := lines[w.text]; dup {
+			return nil, rd.errorAt(w, fmt.Sprintf("%q is there twice in %s (line %d)", w.text, what, line))
 		}
+		lines[w.text] = w.place.line
 		own = append(own, pair{w, value})
 	}
 	for _, p := range merged {
-		if _, over := find(own, p.key.text); !over {
+		if _, over := lines[p.key.text]; !over {
+			lines[p.key.text] = p.key.place.line
 			own = append(own, p)
 		}
 	}

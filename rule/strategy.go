@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -38,11 +39,15 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	if err != nil {
 		return err
 	}
+	tables := map[string]*tableSpec{}
+	for i, t := range sc.tables {
+		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
+	}
 	for _, p := range pairs {
 		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
 		texts, err := rd.texts(p.value, what, "keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "explicitKeys")
 		if err == nil {
-			err = rd.columnStrategy(p.key, texts, sc)
+			err = rd.columnStrategy(p.key, texts, tables)
 		}
 		if err != nil {
 			return err
@@ -51,7 +56,7 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	return nil
 }
 
-func (rd *reader) columnStrategy(name word, texts map[string]word, sc *scope) error {
+func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) error {
 	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
 	if err := rd.explicitKeys(texts, st); err != nil {
 		return err
@@ -69,18 +74,22 @@ func (rd *reader) columnStrategy(name word, texts map[string]word, sc *scope) er
 	case st.column.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
 	}
-	var defined []string
-	for i := range sc.tables {
-		t := &sc.tables[i]
-		defined = append(defined, t.name.text)
-		if !strings.EqualFold(t.name.text, logic.text) {
-			continue
-		}
-		if t.strategy != nil {
-			return rd.errorAt(logic, fmt.Sprintf("table %q has a key column already%s; one column of a table can be generated", t.name.text, t.strategy.place.also()))
-		}
-		t.strategy = st
-		return nil
+	t, ok := tables[strings.ToLower(logic.text)]
+	if !ok {
+		return rd.noTable(logic, tables)
 	}
+	if t.strategy != nil {
+		return rd.errorAt(logic, fmt.Sprintf("table %q has a key column already%s; one column of a table can be generated", t.name.text, t.strategy.place.also()))
+	}
+	t.strategy = st
+	return nil
+}
+
+func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
+	var defined []string
+	for _, t := range tables {
+		defined = append(defined, t.name.text)
+	}
+	slices.Sort(defined)
 	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
 }
