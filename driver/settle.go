@@ -3,7 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"strings"
+	"slices"
 
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -17,39 +17,55 @@ type settler struct {
 	affected int64 // as the server reports it, or unknownCount
 	baseID   int64 // the server's insert id
 	last     bool  // it is the text's last statement
+	// lastPresent: the last row's key was seen in the table, if not as its own.
+	lastPresent bool
 }
 
-// settle returns the insert id that an AUTO_INCREMENT column would report.
+// settle returns the insert id that an AUTO_INCREMENT column would report: the
+// first generated key that was inserted; else, when the statement inserted or
+// changed anything, the last row's key; else 0.
 func (s *settler) settle(ctx context.Context) int64 {
-	existed := false
 	switch {
 	case s.in.OnDuplicate:
-		existed = s.settleDuplicates(ctx)
-	case s.in.Ignore, s.in.Replace && s.in.Rows() > 1:
-		s.settleDropped(ctx)
+		s.settleDuplicates(ctx)
+	case s.in.Ignore:
+		s.settleIgnored(ctx)
 	}
 	generated, ok := s.tellSession()
-	if s.in.Guarded && existed {
+	if s.in.Guarded && s.baseID != 0 {
 		s.conn.session.metExisting()
+	}
+	if s.in.Replace && s.in.Rows() > 1 {
+		s.settleReplaced(ctx)
 	}
 	switch {
 	case s.in.Table.Rule.(*table).kind() == rewrite.Text:
 		return 0
 	case ok:
 		return generated
-	case existed && !s.changed():
-		return 0
-	case s.baseID != 0 && (existed || s.in.MentionsLastID):
+	case s.in.MentionsLastID && s.baseID != 0:
 		return s.baseID
-	case existed:
+	case !s.changed():
 		return 0
 	}
-	return s.lastGiven()
+	return s.lastRowsKey()
 }
 
-// settleDropped is for rows that IGNORE may have dropped, or that a later row
-// of the same REPLACE may have replaced.
-func (s *settler) settleDropped(ctx context.Context) {
+// settleReplaced is for rows that a later row of the same REPLACE may have
+// replaced. Only an execution that wants the keys asks: AUTO_INCREMENT reports
+// the first key of a REPLACE in any case.
+func (s *settler) settleReplaced(ctx context.Context) {
+	switch {
+	case s.affected == int64(s.in.Rows()):
+	case s.out == nil:
+		s.mark(func(int) rowState { return rowUncertain })
+	default:
+		s.verify(ctx)
+	}
+}
+
+// settleIgnored is for rows that IGNORE may have dropped.
+func (s *settler) settleIgnored(ctx context.Context) {
 	switch {
 	case s.affected == int64(s.in.Rows()):
 	case s.affected == 0:
@@ -59,47 +75,42 @@ func (s *settler) settleDropped(ctx context.Context) {
 	}
 }
 
-// settleDuplicates is for ON DUPLICATE KEY UPDATE: it tells whether a row
-// existed.
-func (s *settler) settleDuplicates(ctx context.Context) (existed bool) {
+// settleDuplicates is for ON DUPLICATE KEY UPDATE. A guarded statement tells by
+// its insert id whether any row existed.
+func (s *settler) settleDuplicates(ctx context.Context) {
 	rows := int64(s.in.Rows())
 	server := s.conn.connector.server.Load()
 	switch {
-	case s.in.Guarded && s.baseID == 0 && !s.in.Ignore:
-		return false
-	case s.in.Guarded && rows == 1 && s.baseID != 0,
-		rows == 1 && (s.affected == 2 || s.affected == 0):
+	case s.in.Guarded && s.baseID == 0 && (!s.in.Ignore || s.affected == rows):
+	case s.in.Guarded && s.baseID != 0 && rows == 1, rows == 1 && (s.affected == 2 || s.affected == 0):
 		s.mark(func(int) rowState { return rowNotInserted })
 	case !s.in.Guarded && rows == 1 && s.affected == 1 && server != nil && !server.foundRows:
-		return false
 	default:
 		s.verify(ctx)
 	}
-	dropped := 0
-	for i := range s.in.Rows() {
-		if s.states.of(i) != rowInserted {
-			dropped++
-		}
-	}
-	if s.in.Guarded && dropped == 1 && s.baseID != 0 {
+	if s.in.Guarded && s.baseID != 0 && s.count(rowNotInserted) == 1 && s.count(rowUncertain) == 0 {
 		s.states.existing = s.baseID
-		for i := range s.states.states {
-			if s.states.states[i] == rowUncertain {
-				s.states.states[i] = rowNotInserted
-			}
-		}
 	}
-	return dropped > 0
 }
 
-// changed tells whether a row that existed was changed: it counts twice then.
-// One that stayed as it is counts once with clientFoundRows, else not at all.
-func (s *settler) changed() bool {
-	rows := int64(s.in.Rows())
-	if server := s.conn.connector.server.Load(); rows == 1 || server == nil || server.foundRows {
-		return s.affected > rows
+func (s *settler) count(state rowState) (n int) {
+	for i := range s.in.Rows() {
+		if s.states.of(i) == state {
+			n++
+		}
 	}
-	return s.affected > 0
+	return n
+}
+
+// changed tells whether the statement inserted or changed anything. With
+// clientFoundRows a row that existed and stayed as it is counts once as well.
+func (s *settler) changed() bool {
+	server := s.conn.connector.server.Load()
+	found := server == nil || server.foundRows
+	if !s.in.OnDuplicate || s.count(rowInserted) > 0 || !found && s.in.Rows() > 1 {
+		return s.affected != 0
+	}
+	return s.affected > int64(s.in.Rows())
 }
 
 func (s *settler) mark(state func(i int) rowState) {
@@ -109,28 +120,30 @@ func (s *settler) mark(state func(i int) rowState) {
 	}
 }
 
-// verify asks the server which of the generated keys are in the table. What
-// cannot be asked stays uncertain: the statement itself has succeeded.
+// verify asks the server which of the rows' keys are in the table. What cannot
+// be asked stays uncertain: the statement itself has succeeded.
 func (s *settler) verify(ctx context.Context) {
-	present, err := s.conn.presentKeys(ctx, s.in, &s.keys)
-	next, inserted := 0, 0
+	keys := make([]any, s.in.Rows())
+	next := 0
+	for i := range keys {
+		keys[i] = s.keyOf(s.insertKeys, i, &next)
+	}
+	present, err := s.conn.presentKeys(ctx, s.in, keys)
+	s.lastPresent = keys[len(keys)-1] != nil && present[text(keys[len(keys)-1])]
+	generated := 0
 	s.mark(func(i int) rowState {
-		if !s.isGenerated(i) {
-			return rowUncertain
-		}
-		key := s.keys.At(next)
-		next++
 		switch {
-		case err != nil:
+		case err != nil, keys[i] == nil:
 			return rowUncertain
-		case present[keyText(key)]:
-			inserted++
-			return rowInserted
+		case !present[text(keys[i])]:
+			return rowNotInserted
+		case s.isGenerated(i):
+			generated++
 		}
-		return rowNotInserted
+		return rowInserted
 	})
-	if err == nil && !s.in.OnDuplicate {
-		s.settleGiven(s.affected - int64(inserted))
+	if s.in.Ignore && !s.in.OnDuplicate && err == nil {
+		s.settleGiven(s.affected - int64(generated))
 	}
 }
 
@@ -140,7 +153,7 @@ func (s *settler) settleGiven(inserted int64) {
 	given := int64(s.in.Rows() - s.keys.Len())
 	state := rowUncertain
 	switch {
-	case s.in.Replace, inserted == given:
+	case inserted == given:
 		state = rowInserted
 	case inserted == 0:
 		state = rowNotInserted
@@ -178,15 +191,20 @@ func (s *settler) tellSession() (first int64, ok bool) {
 	return first, ok
 }
 
-// lastGiven is the last row's key when the statement gave it and the row was
-// inserted.
-func (s *settler) lastGiven() int64 {
-	i := s.in.Rows() - 1
-	if i < 0 || s.states.of(i) != rowInserted {
-		return 0
+// lastRowsKey is the key of the last row: the one that the statement gave, or
+// that of the row that was there. It is 0 when only the server knows.
+func (s *settler) lastRowsKey() int64 {
+	last := s.in.Rows() - 1
+	switch {
+	case s.in.Ignore && !s.in.OnDuplicate && s.lastPresent:
+	case s.states.of(last) != rowInserted:
+		return s.baseID
+	}
+	if s.isGenerated(last) {
+		return 0 // the first generated key was reported
 	}
 	next := 0
-	return toInt64(s.keyOf(s.insertKeys, i, &next))
+	return toInt64(s.keyOf(s.insertKeys, last, &next))
 }
 
 func toInt64(key any) int64 {
@@ -202,20 +220,20 @@ func toInt64(key any) int64 {
 // maxKeysInQuestion is how many keys one question names.
 const maxKeysInQuestion = 1000
 
-// presentKeys asks, on the same connection, which keys are in the table.
-func (c *conn) presentKeys(ctx context.Context, in *rewrite.Insert, keys *rewrite.Keys) (map[string]bool, error) {
+// presentKeys asks, on the same connection, which keys are in the table. Nil is
+// no key.
+func (c *conn) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
 	present := map[string]bool{}
 	column := rewrite.QuoteIdentifier(in.Table.KeyColumn)
-	for start := 0; start < keys.Len(); start += maxKeysInQuestion {
-		query := []byte("SELECT " + column + " FROM " + rewrite.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (")
-		for i := start; i < min(start+maxKeysInQuestion, keys.Len()); i++ {
-			if i > start {
-				query = append(query, ", "...)
+	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
+		query := []byte("SELECT " + column + " FROM " + rewrite.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
+		for _, key := range chunk {
+			if key != nil {
+				query, _ = rewrite.AppendLiteral(append(query, ", "...), key)
 			}
-			query, _ = rewrite.AppendLiteral(query, keys.At(i))
 		}
 		err := c.queryRows(ctx, string(append(query, ')')), func(row []driver.Value) {
-			present[strings.Clone(text(row[0]))] = true
+			present[text(row[0])] = true
 		})
 		if err != nil {
 			return nil, err
@@ -223,6 +241,3 @@ func (c *conn) presentKeys(ctx context.Context, in *rewrite.Insert, keys *rewrit
 	}
 	return present, nil
 }
-
-// keyText is a key as the server's answer shows it.
-func keyText(key any) string { return text(key) }

@@ -353,7 +353,7 @@ func (r *sourceRun) report(_ context.Context, present map[string]bool) int64 {
 		return 0
 	}
 	for i := range r.keys.Len() {
-		if key := r.keys.At(i); present == nil || present[keyText(key)] {
+		if key := r.keys.At(i); present == nil || present[text(key)] {
 			id := toInt64(key)
 			r.session.owe(id)
 			return id
@@ -367,7 +367,7 @@ func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
 	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn)
 	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.qualify(keysTable)+" JOIN "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+
 		" AS `shardkey_target` ON "+key+" = "+keysTable+".`shardkey_key`", func(row []driver.Value) {
-		present[strings.Clone(text(row[0]))] = true
+		present[text(row[0])] = true
 	})
 	return present, err
 }
@@ -385,7 +385,7 @@ func (r *sourceRun) lastGiven(ctx context.Context) int64 {
 func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 	values := boxed(&r.keys)
 	for i, key := range values {
-		if present != nil && !present[keyText(key)] {
+		if present != nil && !present[text(key)] {
 			values[i] = nil
 		}
 	}
@@ -449,7 +449,7 @@ func (r *sourceResult) Keys() []any {
 	}
 	keys := boxed(&r.run.keys)
 	for i, key := range keys {
-		if r.present != nil && !r.present[keyText(key)] {
+		if r.present != nil && !r.present[text(key)] {
 			keys[i] = nil
 		}
 	}

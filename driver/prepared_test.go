@@ -1,0 +1,120 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestArgumentCountIsTheUsers(t *testing.T) {
+	for _, kind := range fakeKinds {
+		base := &fakeBase{kind: kind}
+		c, _ := base.Connect(context.Background())
+		b := newBaseConn(c)
+		args := valuesToNamed([]driver.Value{int64(1), int64(2), int64(3)})
+		_, err := b.execOrPrepare(context.Background(), "UPDATE t SET a = ?, b = ?", args, 1)
+		_, err2 := b.queryOrPrepare(context.Background(), "SELECT ?, ?", args, 1)
+		switch kind {
+		case "legacy", "direct", "conncheck", "uncounted": // these leave it to the server
+			if err != nil || err2 != nil {
+				t.Errorf("%s: %v, %v", kind, err, err2)
+			}
+			continue
+		}
+		const want = "sql: expected 1 arguments, got 2"
+		if fmt.Sprint(err) != want || fmt.Sprint(err2) != want || base.stmts != 0 {
+			t.Errorf("%s, %d statements left\nhave: %v, %v\nwant: %s", kind, base.stmts, err, err2, want)
+		}
+	}
+}
+
+// What a base's connection or statements take as an argument, they take from a
+// filled statement too.
+func TestArgumentTypesOfFilledStatements(t *testing.T) {
+	for _, kind := range fakeKinds {
+		for _, arg := range []any{1, fakeWide{3}, oddValuer{}, struct{}{}, sql.NullInt64{}} {
+			base := &fakeBase{kind: kind}
+			plain, ours := sql.OpenDB(base), sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+			_, want := plain.Exec("INSERT INTO other (a) VALUES (?)", arg)
+			_, have := ours.Exec("INSERT INTO ruled (a) VALUES (?)", arg)
+			if (have == nil) != (want == nil) {
+				t.Errorf("%s, %T\nhave: %v\nwant: %v", kind, arg, have, want)
+			}
+			_, _ = ours.Close(), plain.Close()
+			if base.stmts != 0 {
+				t.Errorf("%s, %T: %d statements left", kind, arg, base.stmts)
+			}
+		}
+	}
+}
+
+// bareRows have none of the optional interfaces.
+type bareRows struct{ *fakeRows }
+
+func (r bareRows) HasNextResultSet()           {}
+func (r bareRows) NextResultSet()              {}
+func (r bareRows) ColumnTypeDatabaseTypeName() {}
+
+type rowsConnector struct{ rows func() driver.Rows }
+
+func (c rowsConnector) Connect(context.Context) (driver.Conn, error) { return rowsConn(c), nil }
+func (rowsConnector) Driver() driver.Driver                          { return nil }
+
+type rowsConn struct{ rows func() driver.Rows }
+
+func (rowsConn) Prepare(string) (driver.Stmt, error) { return nil, errFake }
+func (rowsConn) Close() error                        { return nil }
+func (rowsConn) Begin() (driver.Tx, error)           { return nil, errFake }
+
+func (c rowsConn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return c.rows(), nil
+}
+
+// TestClosingRowsAreAsBare: wrapped rows are, to database/sql, what the rows are.
+func TestClosingRowsAreAsBare(t *testing.T) {
+	base := &fakeBase{}
+	kinds := map[string]func() driver.Rows{
+		"bare": func() driver.Rows { return bareRows{&fakeRows{base: base}} },
+		"full": func() driver.Rows { return &fakeRows{base: base} },
+	}
+	for name, rows := range kinds {
+		base.stmts = 1
+		want := describeRows(t, rows)
+		have := describeRows(t, func() driver.Rows {
+			return &closingRows{Rows: rows(), after: &fakeStmt{base, ""}}
+		})
+		if have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", name, have, want)
+		}
+		if base.stmts != 0 {
+			t.Errorf("%s: the statement is closed %d times", name, 1-base.stmts)
+		}
+	}
+}
+
+func describeRows(t *testing.T, open func() driver.Rows) string {
+	t.Helper()
+	db := sql.OpenDB(rowsConnector{open})
+	defer db.Close()
+	rows, err := db.Query("SELECT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var said strings.Builder
+	for more := true; more; more = rows.NextResultSet() {
+		types, err := rows.ColumnTypes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&said, "%+v", *types[0])
+		for rows.Next() {
+			said.WriteString(" row")
+		}
+	}
+	_, _ = rows.Close(), rows.Close()
+	return said.String() + fmt.Sprint(rows.Err())
+}
