@@ -172,7 +172,7 @@ func (b *builder) keyed(s spec) error {
 			break
 		}
 	}
-	err := b.errorAt(w, ErrNoKeys.Error()+": give a table a keyGenerateStrategy with column and keyGeneratorName")
+	err := b.errorAt(w, "no table has a key generator: give a table a keyGenerateStrategy with column and keyGeneratorName")
 	err.Err = ErrNoKeys
 	return err
 }

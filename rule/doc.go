@@ -48,7 +48,8 @@
 // leading zeros pads: ${00..15} is 00, 01, … 15. (Groovy, which ShardingSphere
 // runs there, would not pad; its way of writing it,
 // ${(0..15).collect{t -> t.toString().padLeft(2,'0')}}, is understood too. No
-// other Groovy is.) Without actualDataNodes the logical name is the only one.
+// other Groovy is, nor <INTERVAL>; <LITERAL> and <GROOVY> are.) At most 1,048,576
+// data nodes are read of one table. Without actualDataNodes the logical name is the only one.
 // The actual tables of an auto table are name_0 … name_n-1 when its algorithm
 // has a sharding-count.
 //

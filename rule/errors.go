@@ -31,8 +31,8 @@ type Error struct {
 // ErrNoSharding is in the chain of the error for a text that has no sharding
 // rule, and ErrNoKeys for one whose tables have no key generator.
 var (
-	ErrNoSharding = errors.New("no sharding rule")
-	ErrNoKeys     = errors.New("no table has a key generator")
+	ErrNoSharding = errors.New("shardkey: no sharding rule")
+	ErrNoKeys     = errors.New("shardkey: no table has a key generator")
 )
 
 func (e *Error) Error() string {
