@@ -159,3 +159,26 @@ func TestHealthWarnsOfKeysAhead(t *testing.T) {
 		t.Errorf("\nhave: %+v\nwant: a warning that keys are 1h ahead", h)
 	}
 }
+
+// A goroutine that was held up between reading the clock and loading the word
+// finds a newer word than its reading. That is no step of the clock.
+func TestLateReadingIsNoStep(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Fail})
+	mustKeys(t, g, 1)
+	now, ns := g.ticker.read()
+	clock.step(ms)
+	before := mustKeys(t, g, 1)[0]
+
+	w := &waiter{rest: make([]int64, 1), signal: make(chan struct{}, 1)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.line.push(w)
+	g.waiting.Add(1)
+	if o, err := g.serveAt(now, ns); err != nil || o != (outcome{}) || g.line.first != nil {
+		t.Errorf("\nhave: %+v, %v\nwant: served", o, err)
+	}
+	if g.seat.Load().state.steps.Load() != 0 {
+		t.Errorf("\nhave: a step of the clock behind %d\nwant: none", before)
+	}
+}

@@ -271,6 +271,24 @@ func TestLeaseIsReleasedWithTheLastTime(t *testing.T) {
 	}
 }
 
+// A caller that is in the middle of a reservation when the lease is released
+// gets nothing: the next holder begins right behind the last time used.
+func TestReleaseEndsTheState(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		clock := newHandClock()
+		g := mustNew(t, Config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
+		mustKeys(t, g, 1)
+		late := g.seat.Load()
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		clock.step(ms)
+		if start, _, v := g.take(late, request{now: g.ticker.now(), n: 1}); v != ended {
+			t.Errorf("ring %d\nhave: position %d, verdict %d\nwant: ended", ring, start, v)
+		}
+	}
+}
+
 func TestAcquireFails(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)

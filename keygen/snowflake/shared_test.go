@@ -41,12 +41,14 @@ func TestRingSizesDoNotShare(t *testing.T) {
 	if err := plain.Close(); err != nil {
 		t.Fatal(err)
 	}
-	clock.step(-100 * ms) // within the ring, but not of the ring's own past
-	clock.step(99 * ms)
 	for range 5 {
 		if err := takeModel(ring, 3, seen); err != nil {
 			t.Fatal(err)
 		}
+	}
+	clock.step(-1 * ms) // within the ring, but not of its own past
+	if _, err := ring.Next(context.Background()); err != nil {
+		t.Fatal(err) // waited for
 	}
 }
 
