@@ -23,7 +23,7 @@ type slot struct {
 	stdin io.WriteCloser
 	done  chan struct{} // closed when all of the process's output was read
 	off   time.Duration // its clock's error
-	ahead bool          // its clock was ahead at some time
+	ahead bool          // its clock was far ahead at some time
 
 	mu      sync.Mutex
 	keys    []int64
@@ -32,11 +32,14 @@ type slot struct {
 	last    time.Time
 }
 
+// farAhead is more than the other processes can wait for.
+const farAhead = time.Minute
+
 // start runs a process with a clock that is off by that much.
 func (s *slot) start(clockOff time.Duration) error {
 	o := s.orders
 	o.Clock = clockOff
-	s.off, s.ahead = clockOff, clockOff > 0
+	s.off, s.ahead = clockOff, clockOff > farAhead
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (s *slot) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 // step moves the process's clock.
 func (s *slot) step(d time.Duration) {
 	s.off += d
-	s.ahead = s.ahead || s.off > 0
+	s.ahead = s.ahead || s.off > farAhead
 	s.tell("step " + d.String())
 }
 
