@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -132,14 +133,25 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 		default:
 		}
 	}
+	return a.value, wrapError(s.name(), s.ended(ctx, callCtx, a.err))
+}
+
+// ended makes the error of a call that a context has ended. The connection has
+// the context's deadline, and can be the first to say so.
+func (s *server) ended(ctx, callCtx context.Context, err error) error {
+	callers, _ := ctx.Deadline()
+	ours, _ := callCtx.Deadline()
 	switch {
-	case a.err == nil:
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
-		a.err = ctx.Err()
-	case errors.Is(a.err, context.DeadlineExceeded):
-		a.err = fmt.Errorf("no answer within %v", s.Timeout)
+		return ctx.Err()
+	case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case callers.Equal(ours):
+		return context.DeadlineExceeded
 	}
-	return a.value, wrapError(s.name(), a.err)
+	return fmt.Errorf("no answer within %v", s.Timeout)
 }
 
 // begin counts a call, and makes the client at the first.

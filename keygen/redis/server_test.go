@@ -1,7 +1,10 @@
 package redis
 
 import (
+	"fmt"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
@@ -16,9 +19,15 @@ func start(t *testing.T, args ...string) *testserver.Server {
 // props makes the properties of a test's generator or assigner.
 func props(t testing.TB, values map[string]any) spi.Props {
 	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
+	p, err := spi.NewProps(values, spi.Host{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// unique is a namespace that no other test uses, on a server that may be used
+// again.
+func unique(t testing.TB) string {
+	return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), time.Now().UnixNano())
 }

@@ -30,14 +30,16 @@ func openStore(t testing.TB, addr, namespace string) workerid.Store {
 func TestStore(t *testing.T) {
 	addr := testserver.Redis(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
-		return func() workerid.Store { return openStore(t, addr, "shardkey-test-"+t.Name()) }
+		ns := unique(t)
+		return func() workerid.Store { return openStore(t, addr, ns) }
 	})
 }
 
 func TestStoreForeignRecords(t *testing.T) {
 	addr := testserver.Redis(t)
-	c, s := client(t, addr), openStore(t, addr, t.Name())
-	key := t.Name() + ":{workers}"
+	ns := unique(t)
+	c, s := client(t, addr), openStore(t, addr, ns)
+	key := ns + ":{workers}"
 	next := workerid.Record{Owner: "x", ReservedUntil: 1}
 
 	c.HSet(t.Context(), key, "3", "not ours", "4", "", "x", "nothing")
@@ -123,7 +125,7 @@ func TestStoreWarnsOfForgetfulServer(t *testing.T) {
 
 func TestAssigner(t *testing.T) {
 	addr := testserver.Redis(t)
-	values := map[string]any{"addr": addr, "namespace": "shardkey-test-assigner", "lease": "5s", "renew": "1s"}
+	values := map[string]any{"addr": addr, "namespace": "test-assigner", "lease": "5s", "renew": "1s"}
 	var ids []int64
 	for range 3 {
 		a, err := spi.NewWorkerIDAssigner("redis", props(t, values))

@@ -1,0 +1,347 @@
+package zookeeper
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// shifted is the system's clock with another time.
+type shifted struct{ by time.Duration }
+
+func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
+func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+func leafConfig(t testing.TB, name string, port int) LeafConfig {
+	t.Helper()
+	return LeafConfig{Ensemble: Ensemble{Servers: []string{testserver.ZooKeeper(t)}}, Name: name, IP: "10.1.2.3", Port: port}
+}
+
+// openAs opens a generator that shares nothing with others, as one of another
+// process would.
+func openAs(t testing.TB, c LeafConfig, clock time.Duration) *Leaf {
+	t.Helper()
+	c.Lease.Clock = shifted{clock}
+	l, err := NewLeaf(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+func mustKeys(t testing.TB, l *Leaf, n int) []int64 {
+	t.Helper()
+	keys := make([]int64, n)
+	if err := l.GenerateInt64Keys(t.Context(), spi.Column{}, keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func worker(t testing.TB, l *Leaf, key int64) int64 {
+	t.Helper()
+	parts, err := l.DecodeKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts.WorkerID
+}
+
+func wantApart(t testing.TB, keys []int64) {
+	t.Helper()
+	sorted := slices.Sorted(slices.Values(keys))
+	if n := len(slices.Compact(sorted)); n != len(keys) {
+		t.Errorf("different keys\nhave: %d\nwant: %d", n, len(keys))
+	}
+}
+
+// leafReads reads a node as Leaf does: one JSON value of three fields and no
+// others, and whatever follows is left.
+func leafReads(t testing.TB, c *zk.Conn, path string) leafReport {
+	t.Helper()
+	data, _, err := c.Get(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var report leafReport
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&report); err != nil {
+		t.Fatalf("Leaf cannot read %s: %v", data, err)
+	}
+	return report
+}
+
+func leafWrites(t testing.TB, c *zk.Conn, path string, at time.Time) {
+	t.Helper()
+	if _, err := c.Set(path, fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"8080","timestamp":%d}`, at.UnixMilli()), -1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two machines that start first at the same time are both worker 0 in Leaf.
+func TestLeafFirstStartersDiffer(t *testing.T) {
+	name := unique(t)
+	var mu sync.Mutex
+	var keys []int64
+	workers := map[int64]bool{}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		l := openAs(t, leafConfig(t, name, 8001+i), 0)
+		wg.Go(func() {
+			for range 10 {
+				more := make([]int64, 500)
+				if err := l.GenerateInt64Keys(t.Context(), spi.Column{}, more); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				keys = append(keys, more...)
+				workers[worker(t, l, more[0])] = true
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	wantApart(t, keys)
+	if len(workers) != 8 {
+		t.Errorf("worker ids\nhave: %v\nwant: 8 different", workers)
+	}
+}
+
+func TestLeafNodesAreTakenOver(t *testing.T) {
+	name, c := unique(t), client(t, testserver.ZooKeeper(t))
+	forever := "/snowflake/" + name + "/forever"
+	old := time.Now().Add(-time.Hour)
+	mustCreate(t, c, forever, "")
+	for port := 8080; port < 8084; port++ {
+		data := fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"%d","timestamp":%d}`, port, old.UnixMilli())
+		if _, err := c.Create(fmt.Sprintf("%s/10.1.2.3:%d-", forever, port), data, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := leafConfig(t, name, 8082)
+	config.grace = time.Nanosecond
+	l := openAs(t, config, 0)
+	key := mustKeys(t, l, 1)[0]
+	parts, err := l.DecodeKey(key)
+	if err != nil || parts.WorkerID != 2 || time.Since(parts.Time).Abs() > time.Minute {
+		t.Errorf("the key\nhave: %+v, %v\nwant: worker 2, now", parts, err)
+	}
+	if want := (parts.Time.UnixMilli()-1288834974657)<<22 | 2<<12 | parts.Sequence; key != want {
+		t.Errorf("the key\nhave: %d\nwant: %d, Leaf's layout", key, want)
+	}
+	path := forever + "/10.1.2.3:8082-0000000002"
+	if r := leafReads(t, c, path); r.IP != "10.1.2.3" || r.Port != "8082" || r.Timestamp <= parts.Time.UnixMilli() {
+		t.Errorf("what Leaf reads while we run\nhave: %+v\nwant: a time after the keys'", r)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := leafReads(t, c, path); r.Timestamp <= parts.Time.UnixMilli() || r.Timestamp > time.Now().Add(time.Second).UnixMilli() {
+		t.Errorf("what Leaf reads when we have closed\nhave: %+v\nwant: a time right after the keys', so that it starts", r)
+	}
+	if names, _, _ := c.Children(forever); len(names) != 4 {
+		t.Errorf("nodes\nhave: %v\nwant: Leaf's four", names)
+	}
+}
+
+// A Leaf server that still runs on the address has the worker id.
+func TestLeafServerStillRuns(t *testing.T) {
+	name, c := unique(t), client(t, testserver.ZooKeeper(t))
+	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000000"
+	for clock, what := range map[time.Duration]string{0: "in time", -time.Hour: "with its clock an hour back"} {
+		mustCreate(t, c, path, "")
+		leafWrites(t, c, path, time.Now().Add(clock))
+		l := openAs(t, leafConfig(t, name, 8080), 0)
+		err := l.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+		if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "a Leaf server at 10.1.2.3:8080") {
+			t.Errorf("%s\nhave: %v\nwant: spi.ErrNoWorkerID, held by a Leaf server", what, err)
+		}
+		_ = l.Close()
+		if err := c.Delete(path, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A Leaf server that is started beside us overwrites our record; we see it and
+// stop.
+func TestLeafServerStartedBesideUs(t *testing.T) {
+	name, c := unique(t), client(t, testserver.ZooKeeper(t))
+	l := openAs(t, leafConfig(t, name, 8080), 0)
+	mustKeys(t, l, 1)
+	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
+	store := l.shared.store
+	entries, err := store.List(t.Context())
+	if err != nil || len(entries) != 1 || !isLeafs(entries[0].Record) {
+		t.Fatalf("List\nhave: %v, %v\nwant: Leaf's report", entries, err)
+	}
+	lease, err := l.shared.assigner.AcquireWorkerID(t.Context(), 1023)
+	if !errors.Is(err, spi.ErrNoWorkerID) {
+		t.Errorf("another lease\nhave: %v, %v\nwant: spi.ErrNoWorkerID", lease, err)
+	}
+}
+
+func TestLeafRestarts(t *testing.T) {
+	name := unique(t)
+	config := leafConfig(t, name, 8080)
+	first := openAs(t, config, 0)
+	keys := mustKeys(t, first, 5000)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := openAs(t, config, 0)
+	keys = append(keys, mustKeys(t, second, 5000)...) // crashes: no Close
+	third := openAs(t, config, 0)
+	err := third.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "pid") {
+		t.Errorf("right after a crash\nhave: %v\nwant: spi.ErrNoWorkerID with the holder", err)
+	}
+	fourth := openAs(t, config, 11*time.Second)
+	keys = append(keys, mustKeys(t, fourth, 5000)...)
+	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
+		t.Errorf("worker id after restarts\nhave: %d\nwant: 0", w)
+	}
+	// The one that was taken for dead goes on in its own time, or not at all.
+	for range 3 {
+		more := make([]int64, 5000)
+		if err := second.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
+			keys = append(keys, more...)
+		}
+	}
+	if err := fourth.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fifth := openAs(t, config, -time.Hour)
+	more := make([]int64, 100)
+	if err := fifth.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
+		keys = append(keys, more...)
+	} else if !errors.Is(err, spi.ErrClockBack) {
+		t.Errorf("restarted with the clock an hour back\nhave: %v\nwant: later keys or spi.ErrClockBack", err)
+	}
+	wantApart(t, keys)
+}
+
+func TestLeafSharedInOneProcess(t *testing.T) {
+	p := props(t, map[string]any{"leaf.key": unique(t), "leaf.zk.list": testserver.ZooKeeper(t), "port": "9090", "lease": "5s"})
+	var keys []int64
+	var gens []*Leaf
+	for range 3 {
+		g, err := spi.NewKeyGenerator("leaf_snowflake", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gens = append(gens, g.(*Leaf))
+		keys = append(keys, mustKeys(t, g.(*Leaf), 3000)...)
+	}
+	for i, g := range gens {
+		for range 2 {
+			if err := g.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1)); !errors.Is(err, spi.ErrClosed) {
+			t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
+		}
+		if i < 2 {
+			keys = append(keys, mustKeys(t, gens[2], 10)...)
+		}
+	}
+	wantApart(t, keys)
+	g, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.(*Leaf).Close()
+	if text := g.(spi.Describer).Describe(); !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
+		t.Errorf("Describe\nhave: %s\nwant: type and address", text)
+	}
+	mustKeys(t, g.(*Leaf), 1) // given back, so free at once
+}
+
+func TestLeafNumbersRunOut(t *testing.T) {
+	name, c := unique(t), client(t, testserver.ZooKeeper(t))
+	mustCreate(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000001024", `{"ip":"10.1.2.3","port":"8080","timestamp":1}`)
+	err := openAs(t, leafConfig(t, name, 8080), 0).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "1024") {
+		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID with the number", err)
+	}
+}
+
+func TestLeafForeignNode(t *testing.T) {
+	name, c := unique(t), client(t, testserver.ZooKeeper(t))
+	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000005"
+	mustCreate(t, c, path, "not Leaf's")
+	err := openAs(t, leafConfig(t, name, 8080), 0).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "not Leaf's") {
+		t.Errorf("have: %v\nwant: an error that shows the value", err)
+	}
+	if data, _, _ := c.Get(path); string(data) != "not Leaf's" {
+		t.Errorf("the node\nhave: %s\nwant: as it was", data)
+	}
+}
+
+func TestLeafData(t *testing.T) {
+	report := leafReport{IP: "10.1.2.3", Port: "8080"}
+	held := workerid.Record{Owner: "x", ReservedUntil: 5000, Holder: "h", Since: 1}
+	back := workerid.Record{Owner: "x", ReservedUntil: 5000, FreeFrom: 4000, Holder: "h", Since: 1}
+	for _, r := range []workerid.Record{{}, held, back} {
+		text := leafText(report, r)
+		if have, err := parseLeaf(3, text, 7, leafGrace); have != r || err != nil {
+			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", text, have, err, r)
+		}
+	}
+	leafs, err := parseLeaf(3, []byte(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`), 7, leafGrace)
+	if err != nil || leafs.ReservedUntil != 1700000005000 || leafs.FreeFrom != 0 || !isLeafs(leafs) || leafs.Owner != "leaf-7" {
+		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: held until 5 s behind it", leafs, err)
+	}
+	for _, text := range []string{"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`, `{"ip":"a","port":"b","timestamp":5} x`} {
+		var foreign *workerid.ForeignRecordError
+		if r, err := parseLeaf(3, []byte(text), 7, leafGrace); !errors.As(err, &foreign) || !r.IsZero() {
+			t.Errorf("%q\nhave: %+v, %v\nwant: a *ForeignRecordError", text, r, err)
+		}
+	}
+}
+
+func TestLeafBadProperties(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"leaf.key", "", "leaf.name"},
+		{"leaf.key", "a/b", "leaf.name"},
+		{"leaf.zk.list", "", "addresses"},
+		{"port", "0", "1..65535"},
+		{"port", "65536", "1..65535"},
+		{"ip", "host", "IP address"},
+		{"epoch", "2099-01-01", "future"},
+		{"namespace", "x", "leaf.key is that"},
+		{"lease", "10", "duration"},
+		{"worker-id", "1", "unknown"},
+	} {
+		values := map[string]any{"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1", c.name: c.value}
+		_, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", props(t, values))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q\nhave: %v\nwant: an error with %q", c.name, c.value, err, c.want)
+		}
+	}
+	leafs.Lock()
+	defer leafs.Unlock()
+	if len(leafs.byKey) != 0 {
+		t.Errorf("generators left behind\nhave: %v\nwant: none", leafs.byKey)
+	}
+}
