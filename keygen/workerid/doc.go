@@ -59,8 +59,8 @@
 // then, at most one lease long and only what is left of it. At the first write
 // of one copy the other one's fail, for each write has a new token; it finds
 // out at its next renewal, drops its limit and takes another worker id. So
-// repeats end after at most one renew interval, and a shorter lease bounds them
-// further. A copy that wakes with the right time past its limit repeats
+// repeats end, at the latest, where that interval does, and a shorter lease makes
+// it shorter. A copy that wakes with the right time past its limit repeats
 // nothing. (Two copies whose random numbers are the same as well cannot be told
 // apart by this; kernels reseed when they see a VM generation id.)
 //

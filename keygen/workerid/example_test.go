@@ -1,0 +1,60 @@
+package workerid_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+)
+
+// Two processes of one machine share a directory and have different worker ids.
+// A worker id that is given back is had again, from behind its last id.
+func Example() {
+	dir, err := os.MkdirTemp("", "workers")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	ctx := context.Background()
+
+	var processes [2]*workerid.Assigner
+	for i := range processes {
+		processes[i], err = workerid.NewAssigner(workerid.NewFileStore(dir, "orders"), workerid.Config{Namespace: "orders"})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer processes[i].Close()
+	}
+	first, err := processes[0].AcquireWorkerID(ctx, 1023)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	second, err := processes[1].AcquireWorkerID(ctx, 1023)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("worker ids", first.WorkerID(), second.WorkerID())
+	fmt.Println("reserved for", time.Duration(first.Limit()-first.Floor())*time.Millisecond)
+
+	lastUsed := first.Floor() + 5
+	if err := first.Release(ctx, lastUsed); err != nil {
+		fmt.Println(err)
+		return
+	}
+	again, err := processes[1].AcquireWorkerID(ctx, 0)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("worker id", again.WorkerID(), "begins", again.Floor()-lastUsed, "ms behind the last id")
+	// Output:
+	// worker ids 0 1
+	// reserved for 10s
+	// worker id 0 begins 1 ms behind the last id
+}

@@ -1,0 +1,51 @@
+package workerid
+
+import (
+	"net"
+	"testing"
+)
+
+func TestIPWorkerID(t *testing.T) {
+	for _, c := range []struct {
+		addrs []string
+		want  int64 // -1: an error
+	}{
+		{[]string{"127.0.0.1/8", "10.0.3.17/16"}, 3*256 + 17},
+		{[]string{"10.0.4.17/16"}, 17}, // only two bits of the third byte
+		{[]string{"fe80::1/64", "192.168.255.255/16"}, 1023},
+		{[]string{"10.0.0.1/8", "10.0.0.2/8"}, 1},
+		{[]string{"127.0.0.1/8", "169.254.0.9/16", "::1/128"}, -1},
+		{nil, -1},
+	} {
+		var addrs []net.Addr
+		for _, a := range c.addrs {
+			ip, n, err := net.ParseCIDR(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			addrs = append(addrs, &net.IPNet{IP: ip, Mask: n.Mask})
+		}
+		have, err := ipWorkerID(addrs)
+		if err != nil {
+			have = -1
+		}
+		if have != c.want {
+			t.Errorf("%v\nhave: %d, %v\nwant: %d", c.addrs, have, err, c.want)
+		}
+	}
+}
+
+func TestHostnameWorkerID(t *testing.T) {
+	for name, want := range map[string]int64{
+		"orders-0": 0, "orders-12": 12, "a-b-1023": 1023, "orders-3.orders.default.svc": 3,
+		"orders": -1, "orders12": -1, "orders-": -1, "orders-x": -1, "": -1, "orders-99999999999": -1,
+	} {
+		have, err := hostnameWorkerID(name)
+		if err != nil {
+			have = -1
+		}
+		if have != want {
+			t.Errorf("%q\nhave: %d, %v\nwant: %d", name, have, err, want)
+		}
+	}
+}
