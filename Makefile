@@ -65,8 +65,10 @@ bench: servers ## all benchmarks, those beside the peers included
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
 
-soak: servers ## processes that are killed, paused and cut off make keys for SOAKTIME
-	@$(SERVERS) env SHARDKEY_SOAK=$(SOAKTIME) go test -count=1 -timeout 0 -v -run Soak $(TESTFLAGS) ./...
+# The packages whose tests last as long as SHARDKEY_SOAK says, one after another.
+soak: servers ## keys from processes that are killed, paused and cut off, for SOAKTIME a store
+	@$(SERVERS) env SHARDKEY_SOAK=$(SOAKTIME) go test -v -count=1 -p 1 -timeout 0 $(TESTFLAGS) \
+		$$(grep -rl --include='*_test.go' SHARDKEY_SOAK . | xargs -n 1 dirname | sort -u)
 
 cover: servers ## coverage of the root module, to bin/cover.html
 	@mkdir -p bin
