@@ -147,17 +147,20 @@ func mysqlDSN(name string) string {
 
 // ConnectorOf returns the connector that a connection, as (*sql.Conn).Raw shows
 // it, came from; nil when it is none of ours. Connections of other wrappers are
-// looked through when they have an Unwrap method.
+// looked through when they have an Unwrap method, or Raw, as otelsql calls it.
 func ConnectorOf(conn any) *Connector {
 	for conn != nil {
 		if own, ok := conn.(interface{ Connector() *Connector }); ok {
 			return own.Connector()
 		}
-		wrapper, ok := conn.(interface{ Unwrap() driver.Conn })
-		if !ok {
+		switch wrapper := conn.(type) {
+		case interface{ Unwrap() driver.Conn }:
+			conn = wrapper.Unwrap()
+		case interface{ Raw() driver.Conn }:
+			conn = wrapper.Raw()
+		default:
 			return nil
 		}
-		conn = wrapper.Unwrap()
 	}
 	return nil
 }
