@@ -400,7 +400,7 @@ func TestCloseDuringAcquire(t *testing.T) {
 
 // Holders that pause, crash, close and lose their lease, each with a clock of
 // its own that steps: no key twice among them all.
-func TestLeaseModel(t *testing.T) {
+func TestSoakLeaseModel(t *testing.T) {
 	rounds, until := uint64(300), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 3))

@@ -77,10 +77,10 @@ func TestEqualToShardingSphere(t *testing.T) {
 	}
 }
 
-// TestModel lets the clock step at random, forth and back, and takes keys of
+// TestSoakModel lets the clock step at random, forth and back, and takes keys of
 // generators that share a worker id or open again. Whatever happens, no key
 // comes twice, and every error is one of the documented ones.
-func TestModel(t *testing.T) {
+func TestSoakModel(t *testing.T) {
 	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
 	rounds, until := uint64(1000), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
