@@ -106,6 +106,8 @@ func (c Config) mysqlConfig() (*mysql.Config, error) {
 	if c.Password != "" {
 		cfg.Passwd = c.Password
 	}
+	// What the driver would log it returns as well.
+	cfg.Logger = &mysql.NopLogger{}
 	setSession(cfg, "autocommit", "1")
 	setSession(cfg, "sql_mode", "'STRICT_ALL_TABLES'")
 	return cfg, nil

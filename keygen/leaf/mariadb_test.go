@@ -154,12 +154,10 @@ func TestBoundsAreLeafs(t *testing.T) {
 
 // A fetch is one statement: counted by the server.
 func TestOneStatementAFetch(t *testing.T) {
-	dsn, _ := leafDatabase(t, 1, 10)
 	server := testserver.StartMariaDB(t)
-	db := openDB(t, server.DSN())
-	mustExec(t, db, "CREATE DATABASE leaf")
-	dsn = server.DSN() + "leaf"
-	db = openDB(t, dsn)
+	mustExec(t, openDB(t, server.DSN()), "CREATE DATABASE leaf")
+	dsn := server.DSN() + "leaf"
+	db := openDB(t, dsn)
 	mustExec(t, db, leafTable)
 	mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)")
 	g := newGen(t, Config{DSN: dsn, MaxStep: 10})

@@ -1,0 +1,408 @@
+package ticket
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/spi"
+)
+
+var column = spi.Column{Table: "t_order", Name: "order_id"}
+
+// flickrTable is Flickr's own, on InnoDB.
+const flickrTable = "CREATE TABLE Tickets64 (id bigint(20) unsigned NOT NULL auto_increment, stub char(1) NOT NULL default '', " +
+	"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
+
+func openDB(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func mustExec(t testing.TB, db *sql.DB, query string) {
+	t.Helper()
+	if _, err := db.Exec(query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+}
+
+// ticketDatabase makes a database with Flickr's table on the shared server.
+func ticketDatabase(t testing.TB) (dsn string, db *sql.DB) {
+	t.Helper()
+	dsn = testserver.Database(t)
+	db = openDB(t, dsn)
+	mustExec(t, db, flickrTable)
+	return dsn, db
+}
+
+// ticketServer starts a server of its own with those settings.
+func ticketServer(t testing.TB, increment, offset int) (*testserver.Server, string) {
+	t.Helper()
+	s := testserver.StartMariaDB(t, fmt.Sprint("--auto-increment-increment=", increment), fmt.Sprint("--auto-increment-offset=", offset))
+	db := openDB(t, s.DSN())
+	mustExec(t, db, "CREATE DATABASE tickets")
+	mustExec(t, db, strings.Replace(flickrTable, "Tickets64", "tickets.Tickets64", 1))
+	return s, s.DSN() + "tickets"
+}
+
+func newGen(t testing.TB, c Config) *Generator {
+	t.Helper()
+	g, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func mustKeys(t testing.TB, g *Generator, n int) []int64 {
+	t.Helper()
+	keys := make([]int64, n)
+	if err := g.GenerateInt64Keys(t.Context(), column, keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// ledger finds keys that come twice.
+type ledger struct {
+	mu   sync.Mutex
+	seen map[int64]bool
+}
+
+func (l *ledger) add(t testing.TB, keys ...int64) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[int64]bool{}
+	}
+	for i, k := range keys {
+		if k < 1 || l.seen[k] || i > 0 && k <= keys[i-1] {
+			t.Errorf("have: %d in %v\nwant: a new, positive, ascending key", k, keys)
+		}
+		l.seen[k] = true
+	}
+}
+
+func TestKeysAreTheTables(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	for _, tt := range []struct {
+		n     int
+		first int64
+	}{{1, 1}, {1, 2}, {3, 3}, {100, 6}, {1, 106}, {2, 107}} {
+		keys := mustKeys(t, g, tt.n)
+		for i, k := range keys {
+			if k != tt.first+int64(i) {
+				t.Errorf("\nhave: %v\nwant: %d numbers from %d", keys, tt.n, tt.first)
+				break
+			}
+		}
+	}
+	var rows, id int64
+	if err := db.QueryRow("SELECT COUNT(*), MAX(id) FROM Tickets64").Scan(&rows, &id); err != nil || rows != 1 || id != 108 {
+		t.Errorf("\nhave: %d rows, id %d, %v\nwant: 1 row, 108", rows, id, err)
+	}
+}
+
+// A batch is one REPLACE; what is left of it serves from memory.
+func TestBatch(t *testing.T) {
+	dsn, _ := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}, Batch: 10})
+	var keys ledger
+	for range 30 {
+		keys.add(t, mustKeys(t, g, 1)...)
+	}
+	if h := g.Health(); h.Fetches != 3 || h.SegmentLeft != 0 || h.Issued != 30 {
+		t.Errorf("\nhave: %d fetches, %d left, %d issued\nwant: 3, 0, 30", h.Fetches, h.SegmentLeft, h.Issued)
+	}
+	keys.add(t, mustKeys(t, g, 4)...)
+	keys.add(t, mustKeys(t, g, 25)...)
+	keys.add(t, mustKeys(t, g, 6)...)
+	if h := g.Health(); h.Fetches != 5 {
+		t.Errorf("\nhave: %d fetches\nwant: 5", h.Fetches)
+	}
+}
+
+// Many goroutines of several generators, and others who use the table as
+// Flickr does, never get the same number; the deadlocks are retried.
+func TestManyAtOnce(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	var keys ledger
+	var wg sync.WaitGroup
+	for i := range 4 {
+		g := newGen(t, Config{DSNs: []string{dsn}, Batch: int64(1 + i*i)})
+		for range 8 {
+			wg.Go(func() {
+				for j := range 50 {
+					own := make([]int64, 1+j%4)
+					if err := g.GenerateInt64Keys(t.Context(), column, own); err != nil {
+						t.Error(err)
+						return
+					}
+					keys.add(t, own...)
+				}
+			})
+		}
+	}
+	for range 4 {
+		wg.Go(func() {
+			for range 100 {
+				res, err := db.Exec("REPLACE INTO Tickets64 (stub) VALUES ('a')")
+				if deadlock(err) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				id, _ := res.LastInsertId()
+				keys.add(t, id)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Calls that wait at the same time share statements.
+func TestWaitersShareAStatement(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	mustKeys(t, g, 1)
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("SELECT * FROM Tickets64 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	var keys ledger
+	var wg sync.WaitGroup
+	for range 200 {
+		wg.Go(func() { keys.add(t, mustKeys(t, g, 2)...) })
+	}
+	for queued := 0; queued < 199; {
+		g.mu.Lock()
+		queued = len(g.queue)
+		g.mu.Unlock()
+	}
+	tx.Rollback()
+	wg.Wait()
+	if h := g.Health(); h.Fetches > 4 || len(keys.seen) != 400 {
+		t.Errorf("\nhave: %d fetches for %d keys\nwant: at most 4 for 400", h.Fetches, len(keys.seen))
+	}
+}
+
+// Two servers of offsets 1 and 2, one of them stopped in the middle, then back.
+func TestServerStopsInTheMiddle(t *testing.T) {
+	a, dsnA := ticketServer(t, 2, 1)
+	_, dsnB := ticketServer(t, 2, 2)
+	clock := &stepClock{}
+	g := newGen(t, Config{DSNs: []string{dsnA, dsnB}, Clock: clock})
+	var keys ledger
+	take := func(n int) (odd, even int) {
+		for i := range n {
+			own := mustKeys(t, g, 1+i%3)
+			keys.add(t, own...)
+			if own[0]%2 == 1 {
+				odd++
+			} else {
+				even++
+			}
+		}
+		return odd, even
+	}
+	for step, want := range []struct {
+		do        func()
+		odd, even int
+	}{
+		{func() {}, 10, 10},
+		{a.Kill, 0, 20},
+		{a.Start, 0, 20}, // in its pause
+		{func() { clock.step(maxPause) }, 10, 10},
+		{a.Stop, 0, 20},
+		{func() { a.Start(); clock.step(maxPause) }, 10, 10},
+	} {
+		want.do()
+		if odd, even := take(20); odd != want.odd || even != want.even {
+			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d", step, odd, even, want.odd, want.even)
+		}
+		if failing := g.Health().Err != nil; failing != (want.odd == 0) {
+			t.Errorf("step %d\nhave: health %v\nwant: an error while one is down", step, g.Health().Err)
+		}
+	}
+}
+
+func TestEverythingDown(t *testing.T) {
+	a, dsn := ticketServer(t, 1, 1)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	first := mustKeys(t, g, 1)[0]
+	a.Stop()
+	for range 3 {
+		err := g.GenerateInt64Keys(t.Context(), column, make([]int64, 1))
+		if !errors.Is(err, spi.ErrStore) || g.Health().Err == nil {
+			t.Errorf("\nhave: %v, health %v\nwant: spi.ErrStore twice", err, g.Health().Err)
+		}
+	}
+	a.Start()
+	if k := mustKeys(t, g, 1)[0]; k <= first || g.Health().Err != nil {
+		t.Errorf("\nhave: %d, health %v\nwant: above %d, well", k, g.Health().Err, first)
+	}
+}
+
+func TestSettings(t *testing.T) {
+	_, one := ticketServer(t, 2, 1)
+	_, alsoOne := ticketServer(t, 2, 1)
+	repaired, three := ticketServer(t, 2, 3)
+	tests := []struct {
+		name   string
+		config Config
+		says   string
+	}{
+		{"same offset", Config{DSNs: []string{one, alsoOne}}, "give each server its own"},
+		{"same server twice", Config{DSNs: []string{one, one}}, "give each server its own"},
+		{"increment of the server is larger", Config{DSNs: []string{one}}, "auto_increment_increment is 2, not 1"},
+		{"increment of the server is smaller", Config{DSNs: []string{one}, Increment: 4}, "auto_increment_increment is 2, not 4"},
+		{"offset beyond the increment", Config{DSNs: []string{three}, Increment: 2}, "auto_increment_offset 3 is above"},
+		{"another offset", Config{DSNs: []string{one}, Increment: 2, Offsets: []int64{2}}, "auto_increment_offset is 1, not 2"},
+		{"the second is wrong", Config{DSNs: []string{one, three}}, "auto_increment_offset 3 is above"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGen(t, tt.config)
+			for range 4 { // whichever server's turn it is
+				keys, err := g.GenerateKeys(t.Context(), column, 1)
+				if !errors.Is(err, ErrSettings) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("\nhave: %v %v\nwant: ErrSettings that says %q", keys, err, tt.says)
+				}
+			}
+		})
+	}
+	t.Run("repaired while live", func(t *testing.T) {
+		g := newGen(t, Config{DSNs: []string{one, three}})
+		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
+			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
+		}
+		mustExec(t, openDB(t, repaired.DSN()), "SET GLOBAL auto_increment_offset = 2")
+		var keys ledger
+		keys.add(t, mustKeys(t, g, 5)...)
+		keys.add(t, mustKeys(t, g, 5)...)
+	})
+}
+
+// Each of these tables gives an error that says the way out.
+func TestTables(t *testing.T) {
+	tests := []struct {
+		name, setup string
+		want        error
+		says        string
+	}{
+		{"none", "DROP TABLE Tickets64", spi.ErrStore, "CREATE TABLE `Tickets64`"},
+		{"no AUTO_INCREMENT", "ALTER TABLE Tickets64 MODIFY id bigint NOT NULL", spi.ErrStore, "no AUTO_INCREMENT"},
+		{"past int64", "ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900", ErrExhausted, "at its end"},
+		{"end of a tinyint", "ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 127", ErrExhausted, "at its end"},
+		{"end of an unsigned smallint", "ALTER TABLE Tickets64 MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535", ErrExhausted, "at its end"},
+		{"end of an int", "ALTER TABLE Tickets64 MODIFY id int NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 2147483647", ErrExhausted, "at its end"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dsn, db := ticketDatabase(t)
+			mustExec(t, db, tt.setup)
+			for _, n := range []int{1, 5} {
+				g := newGen(t, Config{DSNs: []string{dsn + "?sql_mode=''&autocommit=0"}})
+				keys, err := g.GenerateKeys(t.Context(), column, n)
+				if !errors.Is(err, tt.want) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("\nhave: %v %v\nwant: %v that says %q", keys, err, tt.want, tt.says)
+				}
+			}
+		})
+	}
+}
+
+// A restored backup counts up again from below: never a number twice, and not
+// those above either, which others may have been given.
+func TestRestoredBackup(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	mustKeys(t, g, 100)
+	mustExec(t, db, "DROP TABLE Tickets64")
+	mustExec(t, db, flickrTable)
+	for range 3 {
+		if keys, err := g.GenerateKeys(t.Context(), column, 90); !errors.Is(err, ErrRepeated) {
+			t.Errorf("\nhave: %v %v\nwant: ErrRepeated", keys, err)
+		}
+	}
+}
+
+// MyISAM, as Flickr had it, has no transaction that would prove that a batch is
+// in one piece; the numbers are right all the same.
+func TestMyISAM(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	mustExec(t, db, "ALTER TABLE Tickets64 ENGINE=MyISAM")
+	var keys ledger
+	var wg sync.WaitGroup
+	for range 2 {
+		g := newGen(t, Config{DSNs: []string{dsn}})
+		wg.Go(func() {
+			for range 50 {
+				own := mustKeys(t, g, 3)
+				keys.add(t, own...)
+				if own[2] != own[0]+2 {
+					t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A killed idle connection is not an error.
+func TestIdleConnectionKilled(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	mustKeys(t, g, 1)
+	var id int64
+	if err := g.pool.members[0].server.conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, fmt.Sprint("KILL ", id))
+	mustKeys(t, g, 1)
+	mustKeys(t, g, 5)
+}
+
+func TestCancelWhileTheRowIsLocked(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	g := newGen(t, Config{DSNs: []string{dsn}})
+	mustKeys(t, g, 1)
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec("SELECT * FROM Tickets64 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.GenerateInt64Keys(ctx, column, make([]int64, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("\nhave: %v\nwant: context.Canceled", err)
+	}
+	tx.Rollback()
+	mustKeys(t, g, 1)
+}
