@@ -34,16 +34,29 @@ var tables = []string{
 	"CREATE TABLE t_user (user_id CHAR(32) PRIMARY KEY, name VARCHAR(20) NOT NULL)",
 }
 
-// dsn returns the DSN of a database with the tables, for driver "shardkey".
-func dsn(t *testing.T) string {
+// autoDSN returns the DSN of a database whose integer keys are AUTO_INCREMENT,
+// for driver "mysql".
+func autoDSN(t *testing.T) string {
+	return database(t, "BIGINT PRIMARY KEY", "BIGINT AUTO_INCREMENT PRIMARY KEY")
+}
+
+// database makes the tables, with one text in them replaced.
+func database(t *testing.T, old, new string) (dsn string) {
 	t.Helper()
-	base := testserver.Database(t)
-	db := open(t, "mysql", base)
+	dsn = testserver.Database(t)
+	db := open(t, "mysql", dsn)
 	for _, table := range tables {
-		if _, err := db.Exec(table); err != nil {
+		if _, err := db.Exec(strings.Replace(table, old, new, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return dsn
+}
+
+// dsn returns the DSN of a database with the tables, for driver "shardkey".
+func dsn(t *testing.T) string {
+	t.Helper()
+	base := database(t, "", "")
 	r, err := rule.Parse("orms", []byte(ruleText))
 	if err != nil {
 		t.Fatal(err)
