@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -8,88 +9,159 @@ import (
 	"time"
 )
 
-// fault does something bad to a process, and makes it good again before it
-// returns: faults of different processes do not overlap, except that a cut
-// hits all of them now and then.
-func (k *soak) fault(s *slot) {
-	switch n := k.rng.IntN(18); {
-	case n < 3:
-		k.restart(s, "killed", s.kill, 0)
-	case n < 4:
-		k.restart(s, "killed, clock back", s.kill, -time.Hour)
-	case n < 5:
-		k.restart(s, "killed, clock ahead", s.kill, time.Hour)
-	case n < 7:
-		// To this clock all leases have run out: it takes a live holder's.
-		k.restart(s, "usurper", s.kill, 2*lease+rand.N(lease))
-	case n < 9:
-		k.restart(s, "closed", s.quit, 0)
-	case n < 11:
-		k.stop(s)
-	case n < 13:
-		k.step(s)
-	case n < 14:
-		k.cut(k.slots...)
-	default:
-		k.cut(s)
+// agent does bad things to some of the processes, one fault at a time, while
+// another agent does so to the others.
+type agent struct {
+	soak    *soak
+	rng     *rand.Rand
+	slots   []*slot
+	faults  map[string]int
+	slowest map[string]time.Duration // from a fault's end to the next key
+	stuck   error
+}
+
+func newAgent(k *soak, seed uint64, slots []*slot) *agent {
+	return &agent{
+		soak: k, rng: rand.New(rand.NewPCG(seed, 1)), slots: slots,
+		faults: map[string]int{}, slowest: map[string]time.Duration{},
 	}
 }
 
-func (k *soak) restart(s *slot, name string, end func(), clockOff time.Duration) {
+func (a *agent) run(d time.Duration) {
+	a.recover("start", a.slots...)
+	for end := time.Now().Add(d); time.Now().Before(end) && a.stuck == nil; {
+		a.fault(a.slots[a.rng.IntN(len(a.slots))])
+		wait(rand.N(200 * time.Millisecond))
+	}
+	for _, s := range a.slots {
+		s.step(-s.off) // a clock that stays an hour back may find no worker id
+	}
+	a.recover("end", a.slots...)
+}
+
+// fault does something bad to a process, makes it good again, and waits for the
+// process's next key.
+func (a *agent) fault(s *slot) {
+	switch n := a.rng.IntN(18); {
+	case n < 3:
+		a.restart(s, "killed", s.kill, 0)
+	case n < 4:
+		a.restart(s, "killed, clock back", s.kill, -time.Hour)
+	case n < 5:
+		a.restart(s, "killed, clock ahead", s.kill, time.Hour)
+	case n < 7:
+		// To this clock all leases have run out: it takes a live holder's.
+		a.restart(s, "usurper", s.kill, 2*lease+rand.N(lease))
+	case n < 9:
+		a.restart(s, "closed", s.quit, 0)
+	case n < 11:
+		a.stop(s)
+	case n < 13:
+		a.step(s)
+	case n < 14:
+		a.cut(a.slots...)
+	default:
+		a.cut(s)
+	}
+}
+
+func (a *agent) restart(s *slot, name string, end func(), clockOff time.Duration) {
 	if s.ahead {
 		// Killed, it would leave a worker id that is not free for an hour, and
 		// soon there would be none.
 		name, end = "closed", s.quit
 	}
-	k.faults[name]++
+	a.faults[name]++
+	a.soak.whole.RLock()
 	end()
-	k.must(s.start(clockOff))
+	a.soak.whole.RUnlock()
+	if err := s.start(clockOff); err != nil {
+		a.stuck = err
+		return
+	}
+	a.recover(name, s)
 }
 
 // stop pauses a process for a part of its lease, or well beyond it.
-func (k *soak) stop(s *slot) {
-	k.faults["stopped"]++
+func (a *agent) stop(s *slot) {
 	s.signal(syscall.SIGSTOP)
-	k.wait(time.Duration(k.rng.Int64N(int64(2 * lease))))
+	wait(rand.N(2 * lease))
 	s.signal(syscall.SIGCONT)
+	a.healed("stopped", s)
 }
 
 // step moves a running process's clock.
-func (k *soak) step(s *slot) {
-	k.faults["clock stepped"]++
+func (a *agent) step(s *slot) {
 	steps := []time.Duration{-time.Hour, time.Hour, -3 * time.Second, 3 * time.Second, -50 * time.Millisecond, 50 * time.Millisecond}
-	s.step(steps[k.rng.IntN(len(steps))])
+	s.step(steps[a.rng.IntN(len(steps))])
+	a.healed("clock stepped", s)
 }
 
 // cut takes the store away for a part of the lease, or well beyond it.
-func (k *soak) cut(slots ...*slot) {
-	away := time.Duration(k.rng.Int64N(int64(2 * lease)))
+func (a *agent) cut(slots ...*slot) {
 	if slots[0].proxy == nil {
-		k.lockFiles(away)
+		a.lockFiles()
 		return
 	}
-	m := []mode{refusing, holding}[k.rng.IntN(2)]
-	k.faults[map[mode]string{refusing: "cut off", holding: "held up"}[m]] += len(slots)
+	m := []mode{refusing, holding}[a.rng.IntN(2)]
 	for _, s := range slots {
 		s.proxy.set(m)
 	}
-	k.wait(away)
+	wait(rand.N(2 * lease))
 	for _, s := range slots {
 		s.proxy.set(passing)
 	}
+	a.healed(map[mode]string{refusing: "cut off", holding: "held up"}[m], slots...)
 }
 
 // lockFiles is what takes the store away that has no server: a process that
 // stands still with all its locks.
-func (k *soak) lockFiles(away time.Duration) {
-	k.faults["locked"]++
-	names, err := filepath.Glob(filepath.Join(k.where, "*", "*.lock"))
-	k.must(err)
+func (a *agent) lockFiles() {
+	a.soak.whole.Lock()
+	defer a.soak.whole.Unlock()
+	names, err := filepath.Glob(filepath.Join(a.soak.where, "*", "*.lock"))
+	var locked []*os.File
 	for _, name := range names {
-		f, err := os.Open(name)
-		k.must(err)
+		f, openErr := os.Open(name)
+		if openErr != nil {
+			err = openErr
+			continue
+		}
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		defer f.Close()
+		locked = append(locked, f)
 	}
-	k.wait(away)
+	wait(rand.N(2 * lease))
+	for _, f := range locked {
+		_ = f.Close()
+	}
+	a.healed("locked", a.slots...)
+	if err != nil {
+		a.stuck = err
+	}
 }
+
+// healed counts a fault that is over and waits for what it hit.
+func (a *agent) healed(name string, slots ...*slot) {
+	a.faults[name]++
+	a.recover(name, slots...)
+}
+
+// recover waits until processes make keys again. One whose clock is far back
+// may have no worker id until it is right again.
+func (a *agent) recover(name string, slots ...*slot) {
+	healed := time.Now()
+	for _, s := range slots {
+		for s.off > -farOff && !s.madeKeySince(healed) {
+			if time.Since(healed) > recovery {
+				a.stuck = fmt.Errorf("no key for %v after %q; clock off by %v; errors %v", recovery, name, s.off, s.seenErrors())
+				return
+			}
+			wait(time.Millisecond)
+		}
+	}
+	a.slowest[name] = max(a.slowest[name], time.Since(healed).Round(time.Millisecond))
+}
+
+// wait lets real time pass for the processes; nothing is expected to have
+// happened afterwards.
+func wait(d time.Duration) { <-time.After(d) }

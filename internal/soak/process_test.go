@@ -32,14 +32,14 @@ type slot struct {
 	last    time.Time
 }
 
-// farAhead is more than the other processes can wait for.
-const farAhead = time.Minute
+// farOff is more than a test can wait for a clock to catch up.
+const farOff = time.Minute
 
 // start runs a process with a clock that is off by that much.
 func (s *slot) start(clockOff time.Duration) error {
 	o := s.orders
 	o.Clock = clockOff
-	s.off, s.ahead = clockOff, clockOff > farAhead
+	s.off, s.ahead = clockOff, clockOff > farOff
 	text, err := json.Marshal(o)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (s *slot) signal(sig syscall.Signal) { _ = s.cmd.Process.Signal(sig) }
 // step moves the process's clock.
 func (s *slot) step(d time.Duration) {
 	s.off += d
-	s.ahead = s.ahead || s.off > farAhead
+	s.ahead = s.ahead || s.off > farOff
 	s.tell("step " + d.String())
 }
 
@@ -132,4 +132,10 @@ func (s *slot) madeKeySince(t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last.After(t)
+}
+
+func (s *slot) seenErrors() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.errors, s.strange)
 }

@@ -12,6 +12,7 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/etcd"
 	_ "github.com/shardkey/shardkey/keygen/redis"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
+	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 )
 
 // store is a kind of assigner under test: where its server is (empty for one
@@ -27,6 +28,7 @@ var stores = []store{
 	{"SQL", mariaDB, func(addr string) map[string]any { return map[string]any{"dsn": at(addr)} }},
 	{"REDIS", testserver.Redis, func(addr string) map[string]any { return map[string]any{"addr": addr} }},
 	{"ETCD", testserver.Etcd, func(addr string) map[string]any { return map[string]any{"endpoints": addr} }},
+	{"ZOOKEEPER", testserver.ZooKeeper, func(addr string) map[string]any { return map[string]any{"servers": addr} }},
 }
 
 // directory is FILE's store; it has no address.

@@ -2,6 +2,7 @@ package workerid_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,5 +117,33 @@ func mustWrite(t *testing.T, file, text string) {
 	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A foreign value that takes the place of a live lease's record ends the lease;
+// another worker id is taken, and health tells of the spoilt one.
+func TestForeignValueEndsTheLease(t *testing.T) {
+	dir := t.TempDir()
+	a, err := workerid.NewAssigner(workerid.NewFileStore(dir, "orders"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	l := mustAcquire(t, a, 9)
+	file := filepath.Join(dir, "orders", "0000.json")
+	mustWrite(t, file, "not ours")
+	err = l.Renew(t.Context(), l.Limit())
+	var foreign *workerid.ForeignRecordError
+	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
+		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
+	}
+	if next := mustAcquire(t, a, 9); next.WorkerID() != 1 {
+		t.Errorf("the next worker id\nhave: %d\nwant: 1", next.WorkerID())
+	}
+	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "not ours") {
+		t.Errorf("warnings\nhave: %q\nwant: one that shows the value", h.Warnings)
+	}
+	if have, _ := os.ReadFile(file); string(have) != "not ours" {
+		t.Errorf("the file\nhave: %q\nwant: as it was", have)
 	}
 }
