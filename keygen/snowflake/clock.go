@@ -28,13 +28,13 @@ type ticker struct {
 	last   atomic.Int64 // tick of the newest reading of the wall clock
 }
 
-func newTicker(clock spi.Clock, epoch time.Time, tick time.Duration, most int64) *ticker {
-	t := &ticker{clock: clock, system: clock == spi.SystemClock, epoch: epoch.UnixNano(), tick: int64(tick), most: most}
+func (t *ticker) init(clock spi.Clock, epoch time.Time, tick time.Duration, most int64) {
+	t.clock, t.system = clock, clock == spi.SystemClock
+	t.epoch, t.tick, t.most = epoch.UnixNano(), int64(tick), most
 	if t.system {
 		t.base = time.Now()
 	}
 	t.last.Store(-1)
-	return t
 }
 
 // now is the tick of the clock's time, negative before the epoch.

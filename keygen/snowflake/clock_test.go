@@ -48,7 +48,8 @@ func (c *handClock) step(d time.Duration) {
 func TestTickerFollowsTheSystemClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		epoch := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-		tick := newTicker(spi.SystemClock, epoch, time.Millisecond, math.MaxInt64)
+		var tick ticker
+		tick.init(spi.SystemClock, epoch, time.Millisecond, math.MaxInt64)
 		for range 1000 {
 			if have, want := tick.now(), time.Since(epoch).Milliseconds(); have != want {
 				t.Fatalf("\nhave: tick %d\nwant: tick %d", have, want)
@@ -60,7 +61,8 @@ func TestTickerFollowsTheSystemClock(t *testing.T) {
 
 func TestTickerAtTheEndsOfTime(t *testing.T) {
 	clock := &handClock{}
-	tick := newTicker(clock, DefaultEpoch, time.Millisecond, 1000)
+	var tick ticker
+	tick.init(clock, DefaultEpoch, time.Millisecond, 1000)
 	for _, tt := range []struct {
 		now  time.Time
 		want int64

@@ -21,7 +21,7 @@ var (
 // used by any number of goroutines at once, and needs no goroutine of its own.
 type Generator struct {
 	cfg      Config
-	ticker   *ticker
+	ticker   ticker
 	seqBits  int
 	seqMask  uint64
 	lastTick int64  // of the time field
@@ -63,7 +63,7 @@ func New(cfg Config) (*Generator, error) {
 		lastTick:     lastTick(cfg.Layout, cfg.Epoch),
 		maxVibration: int64(cfg.MaxVibrationOffset),
 	}
-	g.ticker = newTicker(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
+	g.ticker.init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
 	g.end = uint64(g.lastTick+1) << g.seqBits
 	if g.ticker.system {
 		g.catchUp = int64(catchUpTime / cfg.Layout.Tick)

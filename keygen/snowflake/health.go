@@ -34,7 +34,7 @@ func (s *stats) failed(err error, clock spi.Clock) {
 // retire keeps the figures of a seat that is given up. mu is held.
 func (g *Generator) retire(s *seat) {
 	if s != nil {
-		g.stats.issued += s.state.issued.Load()
+		g.stats.issued += s.state.issued()
 		g.stats.steps += s.state.steps.Load()
 	}
 }
@@ -94,7 +94,7 @@ func (g *Generator) Health() spi.Health {
 
 func (g *Generator) seatHealth(h *spi.Health, s *seat) {
 	h.WorkerID = s.id
-	h.Issued += s.state.issued.Load()
+	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
 	now, ns := g.ticker.read()
 	if top := s.state.top(); top > s.from {

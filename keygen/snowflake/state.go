@@ -18,14 +18,16 @@ import "sync/atomic"
 // again none is handed out twice. A word that belongs to a later tick has
 // forgotten the earlier one, and refuses it.
 type state struct {
-	_ [64]byte // the word has a cache line of its own; it is written for each reservation
-
-	word   atomic.Uint64
-	issued atomic.Int64 // keys handed out; beside the word because the line is ours after a swap
-
-	_ [48]byte
+	_    [64]byte // the word has a cache line of its own; it is written for each reservation
+	word atomic.Uint64
+	_    [56]byte
 
 	ring []atomic.Uint64 // instead of word, when not empty
+	// skipped counts the positions that were passed over, modulo 2^64: what
+	// the words rose by, less these, is the number of keys. A jump to another
+	// tick is rare, a key is not.
+	skipped atomic.Uint64
+	from    uint64 // where the words began
 	// high is the newest tick that the ring handed out, floor its first.
 	high, floor atomic.Int64
 	// ahead is how many ticks beyond the clock may be used: the step back that
@@ -44,7 +46,7 @@ const closedBit = 1 << 63
 // newState makes the state of a worker whose first position is from. A ring
 // of one tick is the plain word.
 func newState(ringSize int, from uint64, seqBits int) *state {
-	s := &state{}
+	s := &state{from: from}
 	s.word.Store(from)
 	s.floor.Store(int64(from >> seqBits))
 	if ringSize > 1 {
@@ -68,6 +70,19 @@ func (s *state) top() uint64 {
 		top = max(top, s.ring[i].Load()&^closedBit)
 	}
 	return top
+}
+
+// issued is the number of keys handed out.
+func (s *state) issued() int64 {
+	skipped := s.skipped.Load()
+	if len(s.ring) == 0 {
+		return int64(s.word.Load()&^closedBit - s.from - skipped)
+	}
+	var risen uint64
+	for i := range s.ring {
+		risen += s.ring[i].Load()&^closedBit - s.from
+	}
+	return int64(risen - skipped)
 }
 
 // end closes the state: no position is handed out afterwards. It returns top.

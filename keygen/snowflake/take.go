@@ -38,14 +38,14 @@ func (g *Generator) take(s *seat, r request) (start uint64, need int64, v verdic
 		if w&closedBit != 0 {
 			return 0, r.now, ended
 		}
-		start, tick, fresh, next := w, int64(w>>g.seqBits), false, false
+		start, tick, fresh := w, int64(w>>g.seqBits), false
 		if (tick < r.now || tick == r.now && w&g.seqMask == 0 && !r.waited) && !g.lags(st, tick, r.now) {
 			tick, fresh = r.now, true
 			start = uint64(tick)<<g.seqBits | g.offset(r)
 		}
 		if start&g.seqMask+r.n > g.seqMask+1 {
 			tick++
-			start, fresh, next = uint64(tick)<<g.seqBits, false, true
+			start, fresh = uint64(tick)<<g.seqBits, false
 		}
 		if tick > r.now {
 			if ahead := st.ahead.Load(); tick > r.now+ahead {
@@ -59,11 +59,9 @@ func (g *Generator) take(s *seat, r request) (start uint64, need int64, v verdic
 			return 0, tick, atLimit
 		}
 		if st.word.CompareAndSwap(w, start+r.n) {
-			st.issued.Add(int64(r.n))
-			if fresh {
-				g.moved(st, r)
-			} else if next {
-				g.crossed(st, r.now)
+			if fresh || start != w {
+				st.skipped.Add(start - w)
+				g.moved(st, r, fresh)
 			}
 			return start, tick, taken
 		}
@@ -117,7 +115,7 @@ func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v ve
 			return 0, tick, atLimit
 		}
 		if slot.CompareAndSwap(w, start+r.n) {
-			st.issued.Add(int64(r.n))
+			st.skipped.Add(start - w)
 			g.movedRing(st, r, tick, high, fresh && !next)
 			if next {
 				g.crossed(st, r.now)
@@ -136,8 +134,14 @@ func (g *Generator) offset(r request) uint64 {
 	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)
 }
 
-// moved steps the vibration on, and ends what a clock ahead had allowed.
-func (g *Generator) moved(st *state, r request) {
+// moved follows a reservation in another tick: the next one, because the old
+// one was full, or the clock's (fresh). That steps the vibration on, and ends
+// what a clock ahead had allowed.
+func (g *Generator) moved(st *state, r request, fresh bool) {
+	if !fresh {
+		g.crossed(st, r.now)
+		return
+	}
 	if !r.waited && g.maxVibration > 0 {
 		v := g.vibration.Load()
 		next := v + 1
@@ -162,7 +166,7 @@ func (g *Generator) movedRing(st *state, r request, tick, high int64, fresh bool
 		st.steps.Add(1)
 	}
 	if fresh && tick == r.now {
-		g.moved(st, r)
+		g.moved(st, r, true)
 	}
 }
 

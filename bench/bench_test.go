@@ -1,0 +1,36 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func BenchmarkSnowflakes(b *testing.B) { each(b, Snowflakes()) }
+func BenchmarkRandom(b *testing.B)     { each(b, Random()) }
+
+func each(b *testing.B, subjects []Subject) {
+	for _, s := range subjects {
+		for _, goroutines := range []int{1, 2, 16} {
+			b.Run(fmt.Sprintf("%s/goroutines=%d", s.Name, goroutines), OneKey(s, goroutines))
+		}
+	}
+}
+
+func BenchmarkBatch(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprint(n), Batch(n))
+	}
+}
+
+// Every subject works, so that a benchmark never measures an error.
+func TestSubjects(t *testing.T) {
+	for _, list := range [][]Subject{Snowflakes(), Random(), Saturated()} {
+		for _, s := range list {
+			load, err := Saturate(s, 4, 5*time.Millisecond, true)
+			if err != nil || load.Share <= 0 || load.Stall <= 0 {
+				t.Errorf("%s\nhave: %+v, %v\nwant: keys", s.Name, load, err)
+			}
+		}
+	}
+}

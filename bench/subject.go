@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	bwmarrin "github.com/bwmarrin/snowflake"
+	godruoyi "github.com/godruoyi/go-snowflake"
+	gofrs "github.com/gofrs/uuid/v5"
+	google "github.com/google/uuid"
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/xid"
+	"github.com/sony/sonyflake/v2"
+
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/keygen/uuid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Subject is a generator that is measured.
+type Subject struct {
+	Name string
+	// Open makes it. next makes one key; it is called by many goroutines.
+	Open func() (next func() error, done func(), err error)
+}
+
+// wide is the split for measurements below saturation.
+var wide = snowflake.Layout{TimeBits: 40, WorkerBits: 1, SequenceBits: 22}
+
+// Snowflakes make one integer key at a time, below saturation. The first is
+// the yardstick.
+func Snowflakes() []Subject {
+	return []Subject{
+		{"bwmarrin/snowflake", openBwmarrin(1, 22)},
+		{"shardkey SNOWFLAKE", openShardkey(snowflake.Config{Layout: wide, WorkerID: 1})},
+		{"shardkey SNOWFLAKE, leased", openShardkey(snowflake.Config{Layout: wide, Assigner: leases{}})},
+		{"shardkey SNOWFLAKE_RING", openShardkey(snowflake.Config{Layout: wide, WorkerIDSet: true, RingSize: 200})},
+		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 22, BitsMachineID: 1, TimeUnit: time.Millisecond})},
+	}
+}
+
+// Saturated make keys of 41-10-12, 4,096 a millisecond at most.
+func Saturated() []Subject {
+	return []Subject{
+		{"bwmarrin/snowflake", openBwmarrin(10, 12)},
+		{"shardkey SNOWFLAKE", openShardkey(snowflake.Config{WorkerID: 2})},
+		{"shardkey SNOWFLAKE, leased", openShardkey(snowflake.Config{Assigner: leases{}})},
+		{"shardkey SNOWFLAKE_RING", openShardkey(snowflake.Config{WorkerID: 3, RingSize: 200})},
+		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond})},
+		{"godruoyi/go-snowflake", openGodruoyi},
+	}
+}
+
+// Random make one UUID or the like at a time. The first is the yardstick.
+func Random() []Subject {
+	return []Subject{
+		{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
+		{"google/uuid v4, pool", openGooglePool},
+		{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
+		{"shardkey UUID v4", openUUID(4)},
+		{"shardkey UUID v7", openUUID(7)},
+		{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
+		{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
+		{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
+		{"rs/xid", plain(func() error { xid.New(); return nil })},
+	}
+}
+
+type open = func() (func() error, func(), error)
+
+func plain(next func() error) open {
+	return func() (func() error, func(), error) { return next, func() {}, nil }
+}
+
+func openShardkey(cfg snowflake.Config) open {
+	return func() (func() error, func(), error) {
+		g, err := snowflake.New(cfg)
+		if err != nil {
+			return nil, nil, err
+		}
+		next := func() error {
+			_, err := g.Next(context.Background())
+			return err
+		}
+		return next, func() { _ = g.Close() }, nil
+	}
+}
+
+func openBwmarrin(nodeBits, stepBits uint8) open {
+	return func() (func() error, func(), error) {
+		bwmarrin.NodeBits, bwmarrin.StepBits = nodeBits, stepBits
+		node, err := bwmarrin.NewNode(1)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func() error { node.Generate(); return nil }, func() {}, nil
+	}
+}
+
+func openSonyflake(settings sonyflake.Settings) open {
+	return func() (func() error, func(), error) {
+		settings.MachineID = func() (int, error) { return 1, nil }
+		sf, err := sonyflake.New(settings)
+		if err != nil {
+			return nil, nil, err
+		}
+		next := func() error {
+			_, err := sf.NextID()
+			return err
+		}
+		return next, func() {}, nil
+	}
+}
+
+func openGodruoyi() (func() error, func(), error) {
+	godruoyi.SetMachineID(1)
+	next := func() error {
+		_, err := godruoyi.NextID()
+		return err
+	}
+	return next, func() {}, nil
+}
+
+func openGooglePool() (func() error, func(), error) {
+	google.EnableRandPool()
+	next := func() error {
+		_, err := google.NewRandom()
+		return err
+	}
+	return next, google.DisableRandPool, nil
+}
+
+func openUUID(version int) open {
+	return func() (func() error, func(), error) {
+		g, err := uuid.New(uuid.Config{Version: version})
+		if err != nil {
+			return nil, nil, err
+		}
+		next := func() error {
+			_, err := g.UUID()
+			return err
+		}
+		return next, func() {}, nil
+	}
+}
+
+// leases grants worker id 1 for a day, so that the check of the limit is
+// measured, without a store.
+type leases struct{}
+
+func (leases) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	return lease(time.Now().Add(24 * time.Hour).UnixMilli()), nil
+}
+
+type lease int64
+
+func (lease) WorkerID() int64 { return 1 }
+func (lease) Floor() int64    { return 0 }
+func (l lease) Limit() int64  { return int64(l) }
+
+func (lease) Renew(context.Context, int64) error   { return errors.New("not in a benchmark") }
+func (lease) Release(context.Context, int64) error { return nil }
