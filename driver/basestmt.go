@@ -71,7 +71,7 @@ func (s *baseStmt) query(values []driver.Value) (driver.Rows, error) {
 // statement with a converter gets driver.ErrSkip for the last step, so that
 // database/sql itself asks it.
 func (s *baseStmt) checkNamedValue(conn *baseConn, nv *driver.NamedValue) error {
-	err := driver.ErrSkip
+	var err error
 	if s.checker != nil {
 		err = s.checker.CheckNamedValue(nv)
 	} else {

@@ -22,7 +22,7 @@ var params = [...]string{paramRule, paramServer}
 
 const paramPrefix = "shardkey"
 
-const ruleAdvice = "add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule"
+const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule"
 
 // dsn is a data source name, taken apart.
 type dsn struct {

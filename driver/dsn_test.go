@@ -54,7 +54,7 @@ func TestParseDSN(t *testing.T) {
 func TestParseDSNErrors(t *testing.T) {
 	const secret = "s3cr3t"
 	tests := []struct{ in, want string }{
-		{"u:p@tcp(h:1)/app", "shardkey: DSN: add ?shardkeyRule= with the path"},
+		{"u:p@tcp(h:1)/app", "shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path"},
 		{"u:p@tcp(h:1)/app?parseTime=true", "add ?shardkeyRule="},
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},

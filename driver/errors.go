@@ -35,7 +35,7 @@ func (e *DSNError) Error() string {
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
 	}
-	if e.Err != nil {
+	if e.Err != nil && e.Err != ErrNoRule { // which the reason says already
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()

@@ -1,0 +1,79 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"regexp"
+
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// Any database/sql driver of a MySQL-compatible server can be wrapped; here
+// sqlmock, which stands in for a server.
+func ExampleWrap() {
+	server, mock, err := sqlmock.NewWithDSN("example_server")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	mock.ExpectExec(regexp.QuoteMeta("INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?), (?, ?)")).
+		WithArgs(7, 1001, 8, 1002).WillReturnResult(sqlmock.NewResult(0, 2))
+
+	r, err := rule.Parse("rule.yaml", []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_0.t_order_${0..1}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
+  keyGenerators:
+    counter: {type: COUNTER} # registered with spi.RegisterKeyGenerator
+`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	connector, err := driver.Wrap(server.Driver(), r).(sqldriver.DriverContext).OpenConnector("example_server")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+
+	var keys driver.Keys
+	ctx := driver.WithKeys(context.Background(), &keys)
+	res, err := db.ExecContext(ctx, "INSERT INTO t_order_0 (user_id) VALUES (?), (?)", 7, 8)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	id, _ := res.LastInsertId()
+	fmt.Println("first key:", id)
+	fmt.Println("each row's:", keys.Values())
+	// Output:
+	// first key: 1001
+	// each row's: [1001 1002]
+}
+
+// What is wrong with a DSN or its rule is said when it is opened.
+func Example_openErrors() {
+	for _, dsn := range []string{
+		"user:secret@tcp(127.0.0.1:3306)/app",
+		"user:secret@tcp(127.0.0.1:3306)/app?shardkeyRul=rule.yaml",
+		"user:secret@tcp(127.0.0.1:3306)/app?parseTime=maybe&shardkeyRule=rule.yaml",
+	} {
+		_, err := sql.Open("shardkey", dsn)
+		fmt.Println(err)
+	}
+	// Output:
+	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule
+	// shardkey: DSN: parameter shardkeyRul: there is none of this name; known are shardkeyRule, shardkeyServer; did you mean shardkeyRule?
+	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
+}
