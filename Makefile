@@ -59,8 +59,9 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
 vuln: ## govulncheck, where its database can be reached
 	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
 
-bench: servers ## all benchmarks, those beside the peers included
-	@$(SERVERS) sh -c '$(call each, go test -run "^$$" -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...)'
+bench: servers ## the benchmarks, and tables of the generators beside their peers
+	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...
+	@go run -C bench ./compare
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
