@@ -1,0 +1,111 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// strict is a generator that tells when it is used after Close, or closed twice.
+type strict struct{ closed atomic.Bool }
+
+// strictFaults counts such uses, and strictLive the generators that are open.
+var strictFaults, strictLive atomic.Int64
+
+func init() {
+	spi.RegisterKeyGenerator("STRICT", func(spi.Props) (spi.KeyGenerator, error) {
+		strictLive.Add(1)
+		return new(strict), nil
+	})
+}
+
+func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = int64(1 + i)
+	}
+	if g.closed.Load() {
+		strictFaults.Add(1)
+	}
+	return keys, nil
+}
+
+func (g *strict) Close() error {
+	if g.closed.Swap(true) {
+		strictFaults.Add(1)
+	}
+	strictLive.Add(-1)
+	return nil
+}
+
+func strictRule(t *testing.T, tables ...string) *rule.Rule {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("rules:\n- !SHARDING\n  keyGenerators: {strict: {type: STRICT}}\n  tables:\n")
+	for _, table := range tables {
+		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
+	}
+	r, err := rule.Parse("strict.yaml", []byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestRuleIsReplacedWhileInUse: 64 goroutines insert, directly and prepared, on
+// connections that come and go, while the rule is replaced. No generator is used
+// after it was closed, and none is left open.
+func TestRuleIsReplacedWhileInUse(t *testing.T) {
+	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
+	c, err := NewConnector(idleConnector{}, rules[0], WithServer("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	db.SetMaxIdleConns(8)
+	const query = "INSERT INTO a (x) VALUES (?), (?)"
+	st, err := db.Prepare(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var users sync.WaitGroup
+	for range 64 {
+		users.Go(func() {
+			for range 50 {
+				_, err1 := db.Exec(query, 1, 2)
+				_, err2 := st.Exec(1, 2)
+				_, err3 := db.Exec("INSERT INTO b (x) VALUES (1)")
+				if err := errors.Join(err1, err2, err3); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { users.Wait(); close(ended) }()
+	for i := 0; ; i++ {
+		if err := c.(*Connector).SetRule(rules[i%len(rules)]); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-ended:
+			if err := errors.Join(st.Close(), db.Close()); err != nil {
+				t.Error(err)
+			}
+			if faults, live := strictFaults.Load(), strictLive.Load(); faults != 0 || live != 0 {
+				t.Errorf("after %d rules\nhave: %d uses of closed generators, %d open\nwant: none", i+1, faults, live)
+			}
+			return
+		default:
+		}
+	}
+}
