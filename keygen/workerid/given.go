@@ -22,15 +22,16 @@ var (
 	_ spi.HealthReporter   = (*given)(nil)
 )
 
-// AcquireWorkerID returns the worker id, or an [*OutOfRangeError] when the
-// generator's layout has no such one.
+// AcquireWorkerID returns the worker id, or an error that is
+// spi.ErrNoWorkerID: an [*OutOfRangeError] when the generator's layout has no
+// such one.
 func (g *given) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	id, err := g.find()
 	if err != nil {
-		return nil, fmt.Errorf("worker-id assigner %s: %w", g.kind, err)
+		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, g.kind, err)
 	}
 	if id < 0 || id > maxWorkerID {
 		return nil, &OutOfRangeError{Assigner: g.kind, WorkerID: id, MaxWorkerID: maxWorkerID}

@@ -1,0 +1,52 @@
+package workerid_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+)
+
+// BenchmarkLimit is what a lease costs each key.
+func BenchmarkLimit(b *testing.B) {
+	a, err := workerid.NewAssigner(new(workeridtest.Memory).Open(), workerid.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	l, err := a.AcquireWorkerID(b.Context(), 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if l.Limit() == 0 {
+			b.Fatal("no limit")
+		}
+	}
+}
+
+// BenchmarkCompareAndSet is what a renewal costs its store, once each renew.
+func BenchmarkCompareAndSet(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		open func(testing.TB) workerid.Store
+	}{
+		{"FILE", func(t testing.TB) workerid.Store { return workerid.NewFileStore(t.TempDir(), "bench") }},
+		{"SQL", func(t testing.TB) workerid.Store { return mustSQL(t, testserver.Database(t), "shardkey_worker") }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := c.open(b)
+			defer s.Close()
+			prev := workerid.Record{}
+			for i := 0; b.Loop(); i++ {
+				next := workerid.Record{Owner: fmt.Sprint("owner-", i), ReservedUntil: int64(i) + 1}
+				if ok, err := s.CompareAndSet(b.Context(), 0, prev, next); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+				prev = next
+			}
+		})
+	}
+}
