@@ -6,7 +6,7 @@ import "time"
 // long to wait (zero: try again), or an error. mu is held.
 func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, error) {
 	g.countStep(s, need)
-	gap := time.Duration(need*g.ticker.tick - ns)
+	gap := time.Duration(need*g.clock.Length() - ns)
 	switch {
 	case g.cfg.ClockBack == Borrow:
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
@@ -14,7 +14,7 @@ func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, er
 	case g.cfg.ClockBack == Wait && gap <= g.cfg.Tolerance:
 		return gap, nil
 	}
-	e := &ClockBackError{Last: g.ticker.at(need), Now: g.sinceEpoch(ns)}
+	e := &ClockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
 	if g.cfg.ClockBack == Wait {
 		e.Tolerance = g.cfg.Tolerance
 	}

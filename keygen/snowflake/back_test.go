@@ -166,7 +166,7 @@ func TestLateReadingIsNoStep(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Fail})
 	mustKeys(t, g, 1)
-	now, ns := g.ticker.read()
+	now, ns := g.clock.Read()
 	clock.step(ms)
 	before := mustKeys(t, g, 1)[0]
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -51,11 +52,11 @@ func Compose(l Layout, epoch, t time.Time, worker, sequence int64) (int64, error
 	if err := outside("sequence", sequence, l.MaxSequence()); err != nil {
 		return 0, err
 	}
-	tick := floorDiv(satSub(unixNano(t), epoch.UnixNano()), int64(l.Tick))
-	if tick < 0 || tick > lastTick(l, epoch) {
+	ticks := tick.FloorDiv(tick.SatSub(tick.UnixNano(t), epoch.UnixNano()), int64(l.Tick))
+	if ticks < 0 || ticks > lastTick(l, epoch) {
 		return 0, &TimeError{Time: t, Layout: l, Epoch: epoch, Last: lastTime(l, epoch)}
 	}
-	return tick<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
+	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
 }
 
 // KeyRange is the smallest and the largest key, of any worker, whose time is
@@ -77,7 +78,7 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 
 // rangeTick is the first tick at or after t, within the layout's.
 func rangeTick(l Layout, epoch, t time.Time) int64 {
-	since := satSub(unixNano(t), epoch.UnixNano())
+	since := tick.SatSub(tick.UnixNano(t), epoch.UnixNano())
 	if since <= 0 {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -21,7 +22,7 @@ var (
 // used by any number of goroutines at once, and needs no goroutine of its own.
 type Generator struct {
 	cfg      Config
-	ticker   ticker
+	clock    tick.Clock
 	seqBits  int
 	seqMask  uint64
 	lastTick int64  // of the time field
@@ -63,9 +64,9 @@ func New(cfg Config) (*Generator, error) {
 		lastTick:     lastTick(cfg.Layout, cfg.Epoch),
 		maxVibration: int64(cfg.MaxVibrationOffset),
 	}
-	g.ticker.init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
+	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
 	g.end = uint64(g.lastTick+1) << g.seqBits
-	if g.ticker.system {
+	if g.clock.System() {
 		g.catchUp = int64(catchUpTime / cfg.Layout.Tick)
 	}
 	if cfg.RingSize > 1 {
@@ -77,7 +78,7 @@ func New(cfg Config) (*Generator, error) {
 // Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
 	if s := g.seat.Load(); s != nil && g.waiting.Load() == 0 {
-		if start, _, v := g.take(s, request{now: g.ticker.now(), n: 1}); v == taken {
+		if start, _, v := g.take(s, request{now: g.clock.Now(), n: 1}); v == taken {
 			return g.key(s, start), nil
 		} else if v == full {
 			return g.nextInLine(ctx, true)
@@ -107,7 +108,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 	}
 	waited := false
 	if s := g.seat.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
-		start, _, v := g.take(s, request{now: g.ticker.now(), n: uint64(len(keys))})
+		start, _, v := g.take(s, request{now: g.clock.Now(), n: uint64(len(keys))})
 		if v == taken {
 			g.fill(s, keys, start)
 			return nil

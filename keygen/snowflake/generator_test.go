@@ -47,7 +47,7 @@ func TestTimeOverflow(t *testing.T) {
 			before := mustKeys(t, g, 1)[0]
 			for _, now := range []time.Time{
 				last.Add(l.orDefault().Tick), last.AddDate(100, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
-				DefaultEpoch.Add(-1), time.Time{}, time.Unix(-1<<50, 0),
+				DefaultEpoch.Add(-1), {}, time.Unix(-1<<50, 0),
 			} {
 				clock.now = now
 				key, err := g.Next(context.Background())

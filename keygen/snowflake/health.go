@@ -96,9 +96,9 @@ func (g *Generator) seatHealth(h *spi.Health, s *seat) {
 	h.WorkerID = s.id
 	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
-	now, ns := g.ticker.read()
+	now, ns := g.clock.Read()
 	if top := s.state.top(); top > s.from {
-		h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.ticker.tick-ns))
+		h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
 	}
 	if h.Borrowed > max(g.cfg.Tolerance, time.Second) {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Borrowed))
@@ -115,7 +115,7 @@ func (g *Generator) seatHealth(h *spi.Health, s *seat) {
 	}
 	g.extend(s)
 	if limit := s.limit.Load(); limit != g.end {
-		h.LeaseLimit = g.ticker.at(int64(limit >> g.seqBits))
+		h.LeaseLimit = g.clock.At(int64(limit >> g.seqBits))
 		if h.Err == nil && now >= int64(limit>>g.seqBits) {
 			h.Err = &LeaseError{WorkerID: s.id, Limit: h.LeaseLimit, Err: errLeaseOver}
 		}

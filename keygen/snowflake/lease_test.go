@@ -283,7 +283,7 @@ func TestReleaseEndsTheState(t *testing.T) {
 			t.Fatal(err)
 		}
 		clock.step(ms)
-		if start, _, v := g.take(late, request{now: g.ticker.now(), n: 1}); v != ended {
+		if start, _, v := g.take(late, request{now: g.clock.Now(), n: 1}); v != ended {
 			t.Errorf("ring %d\nhave: position %d, verdict %d\nwant: ended", ring, start, v)
 		}
 	}

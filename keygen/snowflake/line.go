@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -142,7 +143,7 @@ func (g *Generator) serve() todo {
 			g.failAll(spi.ErrClosed)
 			break
 		}
-		now, ns := g.ticker.read()
+		now, ns := g.clock.Read()
 		t, err := g.serveAt(now, ns)
 		if err != nil {
 			g.failAll(err)
@@ -193,11 +194,11 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			g.crossed(s.state, now)
 			g.begin(w, ns)
 			need -= s.state.ahead.Load()
-			return outcome{nap: time.Duration(need*g.ticker.tick-ns) + g.crowdNap()}, nil
+			return outcome{nap: time.Duration(need*g.clock.Length()-ns) + g.crowdNap()}, nil
 		case behind:
 			// Another goroutine may have read the clock after this one did:
 			// only a reading made after the word was loaded tells a step.
-			if now, ns = g.ticker.read(); now >= need {
+			if now, ns = g.clock.Read(); now >= need {
 				continue
 			} else if now < 0 {
 				return outcome{}, g.timeError(ns)
@@ -212,7 +213,7 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			}
 		case atLimit:
 			if need > g.lastTick {
-				return outcome{}, g.timeError(satSub(g.ticker.at(need).UnixNano(), g.ticker.epoch))
+				return outcome{}, g.timeError(tick.SatSub(g.clock.At(need).UnixNano(), g.clock.Epoch()))
 			}
 			if !g.extend(s) {
 				return outcome{ask: true, tick: need}, nil

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -98,8 +99,8 @@ func (g *Generator) extend(s *seat) bool {
 	}
 	limit := g.end
 	if ms := s.lease.Limit(); ms != math.MaxInt64 {
-		tick := floorDiv(satSub(satMillis(ms), g.ticker.epoch), g.ticker.tick)
-		limit = min(limit, uint64(max(tick, 0))<<g.seqBits)
+		ticks := tick.FloorDiv(tick.SatSub(satMillis(ms), g.clock.Epoch()), g.clock.Length())
+		limit = min(limit, uint64(max(ticks, 0))<<g.seqBits)
 	}
 	for {
 		old := s.limit.Load()
@@ -131,7 +132,7 @@ func (g *Generator) renew(ctx context.Context, s *seat, tick, now int64) (*seat,
 		}
 		err = fmt.Errorf("%w; %w", err, acquireErr)
 	}
-	return s, &LeaseError{WorkerID: s.id, Limit: g.ticker.at(int64(s.limit.Load() >> g.seqBits)), Err: err}
+	return s, &LeaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
 }
 
 // release ends a seat. A leased worker id is given back with the highest time
@@ -153,16 +154,16 @@ func (g *Generator) release(s *seat) error {
 
 // ceilTick is the first tick that begins at or after a millisecond since 1970.
 func (g *Generator) ceilTick(ms int64) int64 {
-	since := satSub(satMillis(ms), g.ticker.epoch)
+	since := tick.SatSub(satMillis(ms), g.clock.Epoch())
 	if since <= 0 {
 		return 0
 	}
-	return min((since-1)/g.ticker.tick+1, g.lastTick+1)
+	return min((since-1)/g.clock.Length()+1, g.lastTick+1)
 }
 
-// lastMilli is the last millisecond since 1970 that has a part in tick.
-func (g *Generator) lastMilli(tick int64) int64 {
-	return ceilDiv(g.ticker.epoch+(tick+1)*g.ticker.tick, int64(time.Millisecond)) - 1
+// lastMilli is the last millisecond since 1970 that has a part in tick at.
+func (g *Generator) lastMilli(at int64) int64 {
+	return tick.CeilDiv(g.clock.Epoch()+(at+1)*g.clock.Length(), int64(time.Millisecond)) - 1
 }
 
 // satMillis is milliseconds in nanoseconds, at the ends where they do not fit.

@@ -115,8 +115,10 @@ func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v ve
 			return 0, tick, atLimit
 		}
 		if slot.CompareAndSwap(w, start+r.n) {
-			st.skipped.Add(start - w)
-			g.movedRing(st, r, tick, high, fresh && !next)
+			if fresh || tick != high {
+				st.skipped.Add(start - w)
+				g.movedRing(st, r, tick, high, fresh && !next)
+			}
 			if next {
 				g.crossed(st, r.now)
 			}

@@ -17,7 +17,7 @@ func (g *Generator) Describe() string {
 func (g *Generator) Health() spi.Health {
 	h := spi.Health{WorkerID: -1, Issued: g.issued.sum()}
 	last := g.last.Load()
-	if now, err := fraction(g.cfg.Clock.Now()); err == nil && last > now {
+	if now, err := g.now(); err == nil && last > now {
 		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
 	}
 	return h

@@ -6,10 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -62,6 +65,7 @@ type Config struct {
 // number of goroutines at once.
 type Generator struct {
 	cfg    Config
+	clock  tick.Clock
 	last   atomic.Uint64 // version 7: the newest time, in 1/4096 ms since 1970
 	issued counter
 }
@@ -80,14 +84,20 @@ func New(cfg Config) (*Generator, error) {
 	case cfg.Format < Hex || cfg.Format > Binary:
 		return nil, fmt.Errorf("shardkey: UUID %v is not known: use Hex, Canonical or Binary", cfg.Format)
 	}
-	return &Generator{cfg: cfg}, nil
+	g := &Generator{cfg: cfg}
+	g.clock.Init(cfg.Clock, time.Unix(0, 0), time.Millisecond, math.MaxInt64)
+	return g, nil
 }
 
 // UUID makes one UUID. Its only errors are those of Config.Rand, and version
-// 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 10889.
+// 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 2262.
 func (g *Generator) UUID() (uuid.UUID, error) {
 	var u [1]uuid.UUID
-	if err := g.random(u[0][:]); err != nil {
+	random := u[0][:]
+	if g.cfg.Version == 7 {
+		random = random[8:] // the rest is time
+	}
+	if err := g.random(random); err != nil {
 		return uuid.Nil, err
 	}
 	if err := g.stamp(u[:]); err != nil {
@@ -155,7 +165,9 @@ func (g *Generator) stamp(made []uuid.UUID) error {
 	}
 	for i := range made {
 		u := &made[i]
-		u[6] = u[6]&0x0f | byte(g.cfg.Version)<<4
+		if g.cfg.Version == 4 {
+			u[6] = u[6]&0x0f | 4<<4
+		}
 		u[8] = u[8]&0x3f | 0x80
 	}
 	g.issued.add(made)

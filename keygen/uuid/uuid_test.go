@@ -152,7 +152,7 @@ func TestVersion7Time(t *testing.T) {
 
 func TestRandFails(t *testing.T) {
 	for _, version := range []int{4, 7} {
-		g := mustNew(t, Config{Version: version, Rand: strings.NewReader("too little")})
+		g := mustNew(t, Config{Version: version, Rand: strings.NewReader("few")})
 		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, io.ErrUnexpectedEOF) || keys != nil {
 			t.Errorf("\nhave: %v, %v\nwant: ErrUnexpectedEOF", keys, err)
 		}

@@ -1,0 +1,60 @@
+package tick
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+var epoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
+
+type handClock struct{ now time.Time }
+
+func (c *handClock) Now() time.Time                           { return c.now }
+func (*handClock) Sleep(context.Context, time.Duration) error { return nil }
+
+func TestFollowsTheSystemClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		epoch := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+		var tick Clock
+		tick.Init(spi.SystemClock, epoch, time.Millisecond, math.MaxInt64)
+		for range 1000 {
+			if have, want := tick.Now(), time.Since(epoch).Milliseconds(); have != want {
+				t.Fatalf("\nhave: tick %d\nwant: tick %d", have, want)
+			}
+			if have, want := tick.Nanos(), time.Since(epoch).Nanoseconds(); have != want {
+				t.Fatalf("\nhave: %d ns\nwant: %d ns", have, want)
+			}
+			time.Sleep(317 * time.Microsecond)
+		}
+	})
+}
+
+func TestEndsOfTime(t *testing.T) {
+	clock := &handClock{}
+	var tick Clock
+	tick.Init(clock, epoch, time.Millisecond, 1000)
+	for _, tt := range []struct {
+		now  time.Time
+		want int64
+	}{
+		{epoch, 0},
+		{epoch.Add(999 * time.Microsecond), 0},
+		{epoch.Add(1000 * time.Millisecond), 1000},
+		{epoch.Add(1001 * time.Millisecond), 1000},
+		{time.Unix(1<<40, 0), 1000},
+		{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 1000},
+		{epoch.Add(-1), -1},
+		{time.Unix(-1<<40, 0), -1},
+		{time.Time{}, -1},
+	} {
+		clock.now = tt.now
+		if have := tick.Now(); have != tt.want {
+			t.Errorf("%v\nhave: tick %d\nwant: tick %d", tt.now, have, tt.want)
+		}
+	}
+}
