@@ -16,7 +16,8 @@ const (
 	Uses
 	// Calls: CALL or EXECUTE; what runs is not in the text.
 	Calls
-	// Several: more than one statement, or one behind a comment; no INSERT.
+	// Several: more than one statement, or one in an executable comment; no
+	// INSERT.
 	Several
 )
 
@@ -24,42 +25,84 @@ const (
 // needs a look. It errs on the side of MayInsert. What it says [Passes] of, is
 // no INSERT or REPLACE for any sql_mode.
 func Classify(text string) Class {
-	start := 0
-	for start < len(text) && isBlank(text[start]) {
-		start++
-	}
+	start := skipLeading(text)
 	if start == len(text) {
 		return Passes
 	}
 	end := wordEnd(text, start)
-	word := text[start:end]
-	class := Passes
-	switch {
-	case word == "":
-		// A comment, or a bracket: (SELECT …).
-		if c := text[start]; c == '/' || c == '-' || c == '#' || c == ';' {
+	class, mayHold := Passes, false
+	// By length first: nearly every text is done after one comparison.
+	switch word := text[start:end]; len(word) {
+	case 0:
+		// An executable comment, or a bracket: (SELECT …).
+		if c := text[start]; c == '/' || c == ';' {
 			return mayInsertIf(mentionsInsert(text[start:]), Several)
 		}
-	case fold(word, "INSERT"), fold(word, "REPLACE"):
-		return MayInsert
-	case fold(word, "SET"):
-		class = Sets
-		if mentionsInsert(text[end:]) {
+	case 2:
+		mayHold = fold(word, "IF")
+	case 3:
+		switch {
+		case fold(word, "SET"):
+			class, mayHold = Sets, true
+		case fold(word, "USE"):
+			class = Uses
+		case fold(word, "FOR"):
+			mayHold = true
+		}
+	case 4:
+		if fold(word, "CALL") {
+			class = Calls
+		}
+		mayHold = fold(word, "CASE") || fold(word, "LOOP") || fold(word, "DESC")
+	case 5:
+		mayHold = fold(word, "BEGIN") || fold(word, "WHILE")
+	case 6:
+		if fold(word, "INSERT") {
 			return MayInsert
 		}
-	case fold(word, "USE"):
-		class = Uses
-	case fold(word, "CALL"), fold(word, "EXECUTE"):
-		class = Calls
-	case fold(word, "ANALYZE"), fold(word, "BEGIN"), fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"),
-		fold(word, "REPEAT"), fold(word, "WHILE"), fold(word, "FOR"), fold(word, "DECLARE"):
-		return mayInsertIf(mentionsInsert(text[end:]), class)
+		mayHold = fold(word, "REPEAT")
+	case 7:
+		switch {
+		case fold(word, "REPLACE"):
+			return MayInsert
+		case fold(word, "EXECUTE"):
+			class = Calls
+		}
+		mayHold = fold(word, "ANALYZE") || fold(word, "DECLARE") || fold(word, "EXPLAIN")
+	case 8:
+		mayHold = fold(word, "DESCRIBE")
+	}
+	if mayHold && mentionsInsert(text[end:]) {
+		return MayInsert
 	}
 	// A further statement behind a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
 		return mayInsertIf(mentionsInsert(text[end+semicolon:]), Several)
 	}
 	return class
+}
+
+// skipLeading is where the text begins behind blanks and plain comments: tools
+// put a trace's id there.
+func skipLeading(text string) int {
+	pos := 0
+	for pos < len(text) {
+		c := text[pos]
+		if isBlank(c) {
+			pos++
+			continue
+		}
+		if class[c]&classComment == 0 {
+			break
+		}
+		lx := lexer{text: text, pos: pos}
+		skipped, ok := lx.skipComment()
+		if !ok || !skipped || lx.executable {
+			break
+		}
+		pos = lx.pos
+	}
+	return pos
 }
 
 // isLast tells whether nothing but blanks follows the semicolon that text
@@ -77,7 +120,25 @@ func mayInsertIf(may bool, otherwise Class) Class {
 
 // mentionsInsert tells whether INSERT or REPLACE stands anywhere in the text.
 func mentionsInsert(text string) bool {
-	return containsFold(text, "INSERT") || containsFold(text, "REPLACE")
+	return indexInsert(text) < len(text)
+}
+
+// indexInsert is where INSERT or REPLACE stands first, the text's length when
+// neither does.
+func indexInsert(text string) int {
+	for i := 0; i+len("INSERT") <= len(text); i++ {
+		switch text[i] | 0x20 {
+		case 'i':
+			if fold(text[i:i+len("INSERT")], "INSERT") {
+				return i
+			}
+		case 'r':
+			if i+len("REPLACE") <= len(text) && fold(text[i:i+len("REPLACE")], "REPLACE") {
+				return i
+			}
+		}
+	}
+	return len(text)
 }
 
 // MentionsLastInsertID tells whether the text reads the session's last insert

@@ -70,10 +70,22 @@ func excerpt(text string, mode Mode) string {
 		case tokenNumber:
 			b.WriteString("…")
 		default:
-			b.WriteString(text[t.start:t.end])
+			b.WriteString(clip(text[t.start:t.end]))
 		}
 	}
 	return quoteExcerpt(b.String() + " …")
+}
+
+// clip shortens a name that is no name any more.
+func clip(name string) string {
+	const longest = 64 // characters, the server's own limit
+	n := 0
+	for i := range name {
+		if n++; n > longest {
+			return name[:i] + "…"
+		}
+	}
+	return name
 }
 
 func quoteExcerpt(s string) string {

@@ -1,7 +1,5 @@
 package rewrite
 
-import "strings"
-
 // insert reads an INSERT or REPLACE, whose first word is verb.
 func (p *parser) insert(verb token) (done bool, err error) {
 	in := p.target()
@@ -11,6 +9,9 @@ func (p *parser) insert(verb token) (done bool, err error) {
 	in.start = verb.start
 	in.Replace = fold(p.word(verb), "REPLACE")
 	in.Statement = p.plan.Statements
+	if p.behindProgram {
+		return true, p.fail(verb.start, in, "an INSERT behind a stored program's definition is not filled; send them one by one")
+	}
 	p.plan.Inserts = append(p.plan.Inserts, Insert{})
 	err = p.body(in)
 	in.MentionsLastID = p.last
@@ -27,6 +28,9 @@ func (p *parser) target() *Insert {
 	for p.modifier(t, in) {
 		t = p.next()
 	}
+	if p.isPunct(t, '.') {
+		t = p.next() // .t is t: the servers have it "for Delphi"
+	}
 	name, end, ok := p.name(t)
 	if !ok || len(name) > 2 {
 		p.rewind(t)
@@ -37,8 +41,10 @@ func (p *parser) target() *Insert {
 		in.Schema = name[0]
 	}
 	in.end = end
-	in.Table = p.opts.Tables(in.Schema, in.Name)
-	if in.Table == nil {
+	if p.opts.Tables == nil {
+		return nil
+	}
+	if in.Table = p.opts.Tables(in.Schema, in.Name); in.Table == nil {
 		return nil
 	}
 	return in
@@ -53,27 +59,6 @@ func (p *parser) modifier(t token, in *Insert) bool {
 		return false
 	}
 	return true
-}
-
-// name reads a qualified name whose first token is t, and returns its parts
-// without quotes and its end.
-func (p *parser) name(t token) (parts []string, end int, ok bool) {
-	for {
-		switch t.kind {
-		case tokenWord:
-			parts = append(parts, p.text[t.start:t.end])
-		case tokenQuoted:
-			parts = append(parts, unquoteIdentifier(p.text[t.start:t.end]))
-		default:
-			return nil, t.end, false
-		}
-		end = t.end
-		if !p.isPunct(p.peek(), '.') {
-			return parts, end, true
-		}
-		p.next()
-		t = p.next()
-	}
 }
 
 // rewind makes t the next token again.
@@ -127,124 +112,4 @@ type columns struct {
 func (p *parser) startsQuery(t token) bool {
 	word := p.word(t)
 	return fold(word, "SELECT") || fold(word, "WITH") || fold(word, "TABLE") || fold(word, "VALUES") || p.isPunct(t, '(')
-}
-
-// names reads a list of names in brackets, the last part of each.
-func (p *parser) names(open token) (list []string, closing int, ok bool) {
-	if !p.isPunct(open, '(') {
-		return nil, 0, false
-	}
-	t := p.next()
-	if p.isPunct(t, ')') {
-		return nil, t.start, true
-	}
-	for {
-		parts, _, ok := p.name(t)
-		if !ok {
-			return nil, 0, false
-		}
-		list = append(list, parts[len(parts)-1])
-		switch t = p.next(); {
-		case p.isPunct(t, ')'):
-			return list, t.start, true
-		case !p.isPunct(t, ','):
-			return nil, 0, false
-		}
-		t = p.next()
-	}
-}
-
-// keyIndex is the key column's place in a list of columns, −1 when absent.
-func (in *Insert) keyIndex(list []string) int {
-	for i, column := range list {
-		if strings.EqualFold(column, in.Table.KeyColumn) {
-			return i
-		}
-	}
-	return -1
-}
-
-// tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
-// RETURNING, up to the statement's end.
-func (p *parser) tail(in *Insert) error {
-	t := p.next()
-	if fold(p.word(t), "AS") {
-		if _, _, ok := p.name(p.next()); !ok {
-			return p.fail(p.prev.start, in, "the row alias is not understood")
-		}
-		if t = p.next(); p.isPunct(t, '(') {
-			_, closing, ok := p.names(t)
-			if !ok {
-				return p.fail(t.start, in, "the row alias' columns are not understood")
-			}
-			if in.headText != "" || in.keyPrefix != "" {
-				in.aliasAt = closing
-			}
-			t = p.next()
-		}
-	}
-	if fold(p.word(t), "ON") && fold(p.word(p.peek()), "DUPLICATE") {
-		in.OnDuplicate = true
-		t = p.duplicates(in, t)
-	}
-	if fold(p.word(t), "RETURNING") {
-		in.Returning = true
-		t = p.skipTo(false)
-	}
-	switch {
-	case t.kind == tokenEOF, p.isPunct(t, ';'):
-		return nil
-	case t.kind == tokenBad:
-		return p.fail(t.start, in, "a string, name or comment has no end")
-	}
-	return p.fail(t.start, in, "what follows the values is not understood")
-}
-
-// duplicates reads ON DUPLICATE KEY UPDATE's assignments and returns the token
-// behind them.
-func (p *parser) duplicates(in *Insert, on token) token {
-	in.duplicateAt = on.end
-	return p.skipTo(true, &in.duplicateAt)
-}
-
-// skipTo moves to the end of the statement, or to RETURNING, and stores the
-// end of the last token before it.
-func (p *parser) skipTo(returning bool, end ...*int) token {
-	depth := 0
-	for {
-		before := p.prev
-		t := p.next()
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
-			return t
-		case t.kind == tokenParam:
-			p.params++
-		case p.isPunct(t, '('):
-			depth++
-		case p.isPunct(t, ')'):
-			depth--
-		case t.kind == tokenWord:
-			p.noteWord(t)
-			if returning && depth == 0 && fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && !p.isPunct(p.peek(), '=') {
-				return t
-			}
-		}
-		for _, e := range end {
-			*e = t.end
-		}
-	}
-}
-
-// isNamePosition: behind a dot, comma or operator a word is a name.
-func (p *parser) isNamePosition(before token) bool {
-	return before.kind == tokenPunct && !p.isPunct(before, ')') || fold(p.word(before), "UPDATE")
-}
-
-// noteWord remembers that the statement reads LAST_INSERT_ID(), also as
-// @@last_insert_id or @@identity.
-func (p *parser) noteWord(t token) {
-	switch word := p.word(t); {
-	case fold(word, "LAST_INSERT_ID"), fold(word, "IDENTITY"):
-		p.last = true
-	}
 }

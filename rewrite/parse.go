@@ -2,7 +2,7 @@ package rewrite
 
 import (
 	"math"
-	"strings"
+	"slices"
 )
 
 // Parse understands a text. It returns a plan without inserts for a text that
@@ -37,6 +37,8 @@ func parseReading(text string, opts Options, execute bool) (*parser, error) {
 		lexer: lexer{text: text, mode: opts.Mode, execute: execute},
 		opts:  opts,
 		plan:  &Plan{text: text},
+
+		mention: -1,
 	}
 	err := p.script()
 	p.plan.Consulted |= p.lexer.consulted
@@ -53,24 +55,36 @@ func parseReading(text string, opts Options, execute bool) (*parser, error) {
 
 // reconcile refuses a text whose executable comments decide what is filled.
 func (p *parser) reconcile(skipped *parser) error {
-	if skipped.plan.Statements == 0 {
+	a, b := p.plan.Inserts, skipped.plan.Inserts
+	if p.nested && len(a) > 0 {
+		return p.fail(a[0].start, &a[0], "executable comments stand in one another; write the statement without them")
+	}
+	if skipped.plan.Statements == 0 && len(a) > 0 && a[0].Source == nil {
 		return nil // the whole statement is in the comment: it runs or nothing does
 	}
-	a, b := p.plan.Inserts, skipped.plan.Inserts
 	for i := range max(len(a), len(b)) {
 		if i < len(a) && i < len(b) && a[i].sameFilling(&b[i]) {
+			a[i].Ignore = a[i].Ignore || b[i].Ignore // to be on the safe side
 			continue
 		}
-		in := append(a, b...)[min(i, len(a)+len(b)-1)]
+		in := slices.Concat(a[min(i, len(a)):], b[min(i, len(b)):])[0]
 		return p.fail(in.start, &in, "an executable comment decides what is inserted; write the statement without it")
 	}
 	return nil
 }
 
+func (s *Source) equal(o *Source) bool {
+	if s == nil || o == nil {
+		return s == o
+	}
+	return s.Head == o.Head && s.columns == o.columns && s.Query == o.Query && s.Tail == o.Tail && s.guardAt == o.guardAt &&
+		s.QueryParams == o.QueryParams && s.TailParams == o.TailParams
+}
+
 func (in *Insert) sameFilling(o *Insert) bool {
 	return in.start == o.start && in.Name == o.Name && in.Schema == o.Schema && in.Refused == o.Refused &&
 		in.headAt == o.headAt && in.keyPrefix == o.keyPrefix && in.aliasAt == o.aliasAt && in.duplicateAt == o.duplicateAt &&
-		in.Source == nil && o.Source == nil && in.Ignore == o.Ignore && in.slots.equal(&o.slots)
+		in.slots.equal(&o.slots) && in.Source.equal(o.Source)
 }
 
 // parser reads a text statement by statement.
@@ -80,146 +94,11 @@ type parser struct {
 	plan   *Plan
 	params int  // placeholders so far
 	last   bool // the present statement read LAST_INSERT_ID()
-}
-
-func (p *parser) script() error {
-	for {
-		t := p.next()
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad:
-			return nil
-		case p.isPunct(t, ';'):
-			continue
-		}
-		done, err := p.statement(t)
-		if done || err != nil {
-			return err
-		}
-		p.plan.Statements++
-	}
-}
-
-// statement reads one statement, up to its semicolon. It is done when nothing
-// behind it can be an insert.
-func (p *parser) statement(t token) (done bool, err error) {
-	p.last = false
-	switch word := p.word(t); {
-	case fold(word, "INSERT"), fold(word, "REPLACE"):
-		return p.insert(t)
-	case fold(word, "ANALYZE"):
-		// MariaDB: ANALYZE [FORMAT=JSON] statement runs the statement.
-		return false, p.wrapped(t, "ANALYZE of an INSERT runs it; run the INSERT by itself")
-	case fold(word, "SET") && fold(p.word(p.peek()), "STATEMENT"):
-		return p.setStatement(t)
-	case fold(word, "BEGIN") && fold(p.word(p.peek()), "NOT"),
-		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
-		fold(word, "FOR"), fold(word, "DECLARE"):
-		// A compound statement of MariaDB goes on behind its semicolons.
-		return true, p.compound(t)
-	case fold(word, "CREATE"), fold(word, "ALTER"):
-		if p.storedProgram() {
-			return true, nil // its body goes on behind its semicolons
-		}
-	}
-	return p.skipStatement(), nil
-}
-
-// skipStatement moves behind the next semicolon, and says whether the rest of
-// the text cannot hold an insert: long texts are not read in vain.
-func (p *parser) skipStatement() (done bool) {
-	semicolon := strings.IndexByte(p.text[p.pos:], ';')
-	if semicolon < 0 || !mentionsInsert(p.text[p.pos+semicolon:]) {
-		// What is not read may be placeholders; nobody counts them.
-		p.plan.Statements++
-		return len(p.plan.Inserts) == 0 || p.countRest()
-	}
-	for {
-		switch t := p.next(); {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
-			return false
-		case t.kind == tokenParam:
-			p.params++
-		}
-	}
-}
-
-// countRest counts the placeholders and statements behind the last insert.
-func (p *parser) countRest() bool {
-	fresh := false
-	for {
-		t := p.next()
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad:
-			return true
-		case p.isPunct(t, ';'):
-			fresh = true
-			continue
-		case t.kind == tokenParam:
-			p.params++
-		}
-		if fresh {
-			p.plan.Statements++
-			fresh = false
-		}
-	}
-}
-
-// wrapped refuses a statement that runs an insert into a ruled table.
-func (p *parser) wrapped(t token, reason string) error {
-	for {
-		switch u := p.next(); {
-		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
-			return nil
-		case u.kind == tokenParam:
-			p.params++
-		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
-			if in := p.target(); in != nil {
-				return p.fail(t.start, in, reason)
-			}
-		}
-	}
-}
-
-// compound refuses a compound statement that inserts into a ruled table
-// anywhere in the rest of the text.
-func (p *parser) compound(t token) error {
-	for p.pos < len(p.text) {
-		if err := p.wrapped(t, "an INSERT within a compound statement is not filled; run it by itself"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// setStatement reads MariaDB's SET STATEMENT variable = value FOR statement.
-func (p *parser) setStatement(t token) (done bool, err error) {
-	for {
-		switch u := p.next(); {
-		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
-			return false, nil
-		case u.kind == tokenParam:
-			p.params++
-		case fold(p.word(u), "FOR"):
-			return p.statement(p.next())
-		}
-	}
-}
-
-// storedProgram tells whether CREATE or ALTER is of a PROCEDURE, FUNCTION,
-// TRIGGER, EVENT or PACKAGE: their bodies are not this session's statements.
-func (p *parser) storedProgram() bool {
-	saved := p.lexer
-	defer func() { p.lexer = saved }()
-	for range 16 {
-		t := p.next()
-		switch word := p.word(t); {
-		case fold(word, "PROCEDURE"), fold(word, "FUNCTION"), fold(word, "TRIGGER"), fold(word, "EVENT"), fold(word, "PACKAGE"):
-			return true
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'), p.isPunct(t, '('), fold(word, "TABLE"):
-			return false
-		}
-	}
-	return false
+	// mention is where INSERT or REPLACE is mentioned next, as far as that was
+	// looked for: −1 at first.
+	mention int
+	// behindProgram: a CREATE PROCEDURE or the like with BEGIN … END came before.
+	behindProgram bool
 }
 
 func (p *parser) word(t token) string {
@@ -250,54 +129,4 @@ func (p *parser) sourcesAlone() error {
 		}
 	}
 	return nil
-}
-
-// decideInText chooses, for each insert, how the server comes to know the
-// key that LAST_INSERT_ID() shall return.
-func (p *parser) decideInText() {
-	if !p.opts.InText {
-		return
-	}
-	for i := range p.plan.Inserts {
-		in := &p.plan.Inserts[i]
-		if in.Table.Kind != Integer || in.MentionsLastID || in.Refused {
-			continue
-		}
-		if in.Source != nil {
-			in.Guarded = in.OnDuplicate && !in.Returning
-			continue
-		}
-		alone := p.plan.Statements <= 1 && !in.Returning
-		if in.OnDuplicate && alone {
-			in.Guarded = true
-			continue
-		}
-		// An ignored row would leave its key behind as LAST_INSERT_ID(). Where
-		// the value cannot be set afterwards, that is the lesser evil.
-		if (in.Ignore || in.OnDuplicate) && alone {
-			continue
-		}
-		in.inTextSlot = in.firstFill()
-		in.InText = in.inTextSlot >= 0
-	}
-}
-
-// firstFill is the first row whose key is generated for certain, −1 when an
-// argument may ask for one, or none is.
-func (in *Insert) firstFill() int {
-	first := -1
-	for i := range in.Rows() {
-		switch in.slots.kind(i) {
-		case Param:
-			return -1
-		case Fill:
-			if first < 0 {
-				first = i
-			}
-			if in.slots.kinds == nil {
-				return first
-			}
-		}
-	}
-	return first
 }

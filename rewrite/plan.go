@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"sync"
-)
+import "sync"
 
 // Kind is the kind of keys that a generator makes.
 type Kind uint8
@@ -174,81 +172,23 @@ func (in *Insert) fills() int {
 	return n
 }
 
-// Size estimates the bytes that the plan occupies besides its text.
+// Size estimates the bytes that the plan occupies besides its text, the bind
+// text included, which may not have been made yet.
 func (p *Plan) Size() int {
-	n := 200 + len(p.bind)
+	n := 200
 	for i := range p.Inserts {
-		s := &p.Inserts[i].slots
-		n += 300 + 4*len(s.at) + 4*len(s.ends) + len(s.kinds) + 4*len(s.before)
+		in := &p.Inserts[i]
+		s := &in.slots
+		n += 400 + 4*cap(s.at) + 4*cap(s.ends) + cap(s.kinds) + 4*cap(s.before) + len(in.headText) + len(in.keyPrefix)
+		if in.Source != nil {
+			n += 200 + len(in.Source.columns)
+		}
+		n += len(in.keyPrefix) * in.Rows()
+	}
+	if p.params > 0 {
+		n += len(p.text)
 	}
 	return n
-}
-
-// slots are the places of a statement's keys, one a row. Texts can have
-// millions of rows: what is the same for all of them is not stored.
-type slots struct {
-	at     []uint32   // where the key goes
-	ends   []uint32   // the end of the text that it replaces; nil: none
-	kinds  []SlotKind // nil: all Fill
-	before []uint32   // the user's placeholders before at; nil: none
-}
-
-func (s *slots) kind(i int) SlotKind {
-	if s.kinds == nil {
-		return Fill
-	}
-	return s.kinds[i]
-}
-
-func (s *slots) params(i int) int {
-	if s.before == nil {
-		return 0
-	}
-	return int(s.before[i])
-}
-
-func (s *slots) end(i int) int {
-	if s.ends == nil {
-		return int(s.at[i])
-	}
-	return int(s.ends[i])
-}
-
-// add appends a slot, and widens the columns that it is the first to need.
-func (s *slots) add(at, end int, kind SlotKind, before int) {
-	n := len(s.at)
-	s.at = append(s.at, uint32(at))
-	if s.ends == nil && end != at {
-		s.ends = append(make([]uint32, 0, cap(s.at)), s.at[:n]...)
-	}
-	if s.ends != nil {
-		s.ends = append(s.ends, uint32(end))
-	}
-	if s.kinds == nil && kind != Fill {
-		s.kinds = make([]SlotKind, n, cap(s.at))
-	}
-	if s.kinds != nil {
-		s.kinds = append(s.kinds, kind)
-	}
-	if s.before == nil && before != 0 {
-		s.before = make([]uint32, n, cap(s.at))
-	}
-	if s.before != nil {
-		s.before = append(s.before, uint32(before))
-	}
-}
-
-// equal tells whether two readings of a text fill the same places.
-func (s *slots) equal(o *slots) bool {
-	if len(s.at) != len(o.at) {
-		return false
-	}
-	for i := range s.at {
-		if s.at[i] != o.at[i] || s.end(i) != o.end(i) || s.kind(i) != o.kind(i) || s.params(i) != o.params(i) {
-			return false
-		}
-	}
-	return true
 }
 
 // FillsBefore counts the placeholders of ours that stand before the user's

@@ -52,6 +52,9 @@ func unquoteString(s string, mode Mode) string {
 				c = 0
 			case 'Z':
 				c = 0x1a
+			case '%', '_': // for LIKE, which reads the backslash itself
+				b.WriteByte('\\')
+				c = body[i]
 			default:
 				c = body[i]
 			}
@@ -65,10 +68,8 @@ func unquoteString(s string, mode Mode) string {
 // sql_mode, and tells whether its type has one: int64, uint64, string, []byte.
 func AppendLiteral(dst []byte, key any) ([]byte, bool) {
 	switch key := key.(type) {
-	case int64:
-		return strconv.AppendInt(dst, key, 10), true
-	case uint64:
-		return strconv.AppendUint(dst, key, 10), true
+	case int64, uint64:
+		return appendInteger(dst, key), true
 	case string:
 		if isPlain(key) {
 			dst = append(dst, '\'')
@@ -84,6 +85,13 @@ func AppendLiteral(dst []byte, key any) ([]byte, bool) {
 		return append(dst, '\''), true
 	}
 	return dst, false
+}
+
+func appendInteger(dst []byte, n any) []byte {
+	if n, ok := n.(int64); ok {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	return strconv.AppendUint(dst, n.(uint64), 10)
 }
 
 // isPlain tells whether a string needs no escape in any mode or charset.

@@ -46,7 +46,7 @@ func (p *parser) query() (next, end int) {
 		word := p.word(t)
 		switch {
 		case t.kind == tokenEOF, t.kind == tokenBad, depth == 0 && p.isPunct(t, ';'),
-			depth == 0 && fold(word, "ON") && fold(p.word(p.peek()), "DUPLICATE"),
+			depth == 0 && p.onDuplicate(t),
 			depth == 0 && fold(word, "RETURNING") && !p.isNamePosition(before):
 			return t.start, end
 		case t.kind == tokenParam:

@@ -1,0 +1,146 @@
+package rewrite
+
+// rowReader reads rows of values. Rows can be very many: they are read byte by
+// byte, and only the key's value is looked at.
+type rowReader struct {
+	*parser
+	in    *Insert
+	key   int // the key's place in each row, −1 when it is absent
+	arity int // the values that each row must have
+}
+
+func (r *rowReader) all() error {
+	for {
+		t := r.next()
+		if fold(r.word(t), "ROW") {
+			t = r.next()
+		}
+		if !r.isPunct(t, '(') {
+			return r.fail(t.start, r.in, "a row of values is expected")
+		}
+		if err := r.row(); err != nil {
+			return err
+		}
+		if len(r.in.slots.at) == 1 {
+			r.reserve(t.start)
+		}
+		if !r.isPunct(r.peek(), ',') {
+			return nil
+		}
+		r.next()
+	}
+}
+
+// reserve makes room for as many rows as the text would hold if all were as
+// long as the first, so that long texts do not grow it again and again.
+func (r *rowReader) reserve(start int) {
+	const enough = 1 << 10
+	length := r.pos - start + 1
+	if n := (len(r.text) - r.pos) / length; n > enough {
+		r.in.slots.at = append(make([]uint32, 0, n+n/8), r.in.slots.at...)
+	}
+}
+
+// row reads one row behind its opening bracket.
+func (r *rowReader) row() error {
+	n, start := 0, r.pos
+	for {
+		if n == r.key {
+			if err := r.keyValue(); err != nil {
+				return err
+			}
+		}
+		commas, end, err := r.skipValues(r.key >= 0 && n < r.key)
+		if err != nil {
+			return err
+		}
+		n += commas
+		if end {
+			break
+		}
+	}
+	closing := r.pos
+	r.pos++
+	if n > 0 || r.key >= 0 || !r.blank(start, closing) {
+		n++
+	}
+	if n != r.arity {
+		r.in.Refused = true
+	}
+	if r.key < 0 {
+		r.in.slots.add(closing, closing, Fill, r.params)
+	}
+	return nil
+}
+
+// blank tells whether nothing but blanks and comments stands in between.
+func (r *rowReader) blank(start, end int) bool {
+	for start < end && isBlank(r.text[start]) {
+		start++
+	}
+	if start == end {
+		return true
+	}
+	if class[r.text[start]]&classComment == 0 {
+		return false
+	}
+	lx := r.lexer
+	lx.pos = start
+	return lx.next().start == end
+}
+
+// skipValues moves to the closing bracket of the row, or behind the next comma
+// when one is enough, and counts the commas that it passed.
+func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
+	text, pos, depth := r.text, r.pos, 0
+	for pos < len(text) {
+		c := text[pos]
+		if class[c]&classValue == 0 {
+			pos++
+			continue
+		}
+		switch c {
+		case '\'', '"', '`':
+			start, ok := pos, false
+			if pos, ok = r.skipQuoted(pos, c); !ok {
+				return 0, false, r.fail(start, r.in, "a string or name has no end")
+			}
+			continue
+		case '(':
+			r.noteCall(pos)
+			depth++
+		case ')':
+			if depth == 0 {
+				r.pos = pos
+				return commas, true, nil
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				commas++
+				if one {
+					r.pos = pos + 1
+					return commas, false, nil
+				}
+			}
+		case ';':
+			return 0, false, r.fail(pos, r.in, "a row of values has no end")
+		case '?':
+			r.params++
+		case '@':
+			r.noteVariable(pos)
+		default: // a comment, perhaps
+			r.pos = pos
+			skipped, ok := r.skipComment()
+			if !ok {
+				return 0, false, r.fail(pos, r.in, "a comment has no end")
+			}
+			if skipped {
+				pos = r.pos
+				continue
+			}
+		}
+		pos++
+	}
+	return 0, false, r.fail(len(text), r.in, "a row of values has no end")
+}

@@ -1,0 +1,155 @@
+package rewrite
+
+import "strings"
+
+func (p *parser) script() error {
+	for {
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad:
+			return nil
+		case p.isPunct(t, ';'):
+			continue
+		}
+		done, err := p.statement(t)
+		if done || err != nil {
+			return err
+		}
+		p.plan.Statements++
+	}
+}
+
+// statement reads one statement, up to its semicolon. It is done when nothing
+// behind it can be an insert.
+func (p *parser) statement(t token) (done bool, err error) {
+	p.last = false
+	switch word := p.word(t); {
+	case fold(word, "INSERT"), fold(word, "REPLACE"):
+		return p.insert(t)
+	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
+		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
+		// run the statement.
+		return false, p.wrapped(t, "ANALYZE of an INSERT runs it; run the INSERT by itself")
+	case fold(word, "SET") && fold(p.word(p.peek()), "STATEMENT"):
+		return p.setStatement(t)
+	case fold(word, "BEGIN") && p.beginsBlock(),
+		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
+		fold(word, "FOR"), fold(word, "DECLARE"):
+		// A compound statement of MariaDB goes on behind its semicolons.
+		return true, p.compound(t)
+	case fold(word, "CREATE"), fold(word, "ALTER"):
+		if p.storedProgram() {
+			return false, p.skipProgram()
+		}
+	}
+	return p.skipStatement(), nil
+}
+
+// skipStatement moves behind the next semicolon, and says whether the rest of
+// the text cannot hold an insert: long texts are not read in vain.
+func (p *parser) skipStatement() (done bool) {
+	semicolon := strings.IndexByte(p.text[p.pos:], ';')
+	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
+		// What is not read may be placeholders; nobody counts them.
+		p.plan.Statements++
+		return len(p.plan.Inserts) == 0 || p.countRest()
+	}
+	for {
+		switch t := p.next(); {
+		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+			return false
+		case t.kind == tokenParam:
+			p.params++
+		}
+	}
+}
+
+// mentioned tells whether INSERT or REPLACE stands anywhere behind a position.
+// Positions only grow, so that the text is searched once.
+func (p *parser) mentioned(from int) bool {
+	if p.mention < from {
+		p.mention = from + indexInsert(p.text[from:])
+	}
+	return p.mention < len(p.text)
+}
+
+// countRest counts the placeholders and statements behind the last insert.
+func (p *parser) countRest() bool {
+	fresh := false
+	for {
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad:
+			return true
+		case p.isPunct(t, ';'):
+			fresh = true
+			continue
+		case t.kind == tokenParam:
+			p.params++
+		}
+		if fresh {
+			p.plan.Statements++
+			fresh = false
+		}
+	}
+}
+
+// wrapped refuses a statement that runs an insert into a ruled table.
+func (p *parser) wrapped(t token, reason string) error {
+	for {
+		switch u := p.next(); {
+		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
+			return nil
+		case u.kind == tokenParam:
+			p.params++
+		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
+			if in := p.target(); in != nil {
+				return p.fail(t.start, in, reason)
+			}
+		}
+	}
+}
+
+// compound refuses a compound statement that inserts into a ruled table
+// anywhere in the rest of the text.
+func (p *parser) compound(t token) error {
+	for p.pos < len(p.text) {
+		if err := p.wrapped(t, "an INSERT within a compound statement is not filled; run it by itself"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setStatement reads MariaDB's SET STATEMENT variable = value FOR statement.
+func (p *parser) setStatement(t token) (done bool, err error) {
+	for {
+		switch u := p.next(); {
+		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
+			return false, nil
+		case u.kind == tokenParam:
+			p.params++
+		case fold(p.word(u), "FOR"):
+			if fold(p.word(p.peek()), "SET") {
+				return p.skipStatement(), nil // the server refuses it
+			}
+			before := len(p.plan.Inserts)
+			done, err = p.statement(p.next())
+			if n := len(p.plan.Inserts); err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
+				err = p.fail(t.start, &p.plan.Inserts[n-1], "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
+			}
+			return done, err
+		}
+	}
+}
+
+func isExplain(word string) bool {
+	return fold(word, "EXPLAIN") || fold(word, "DESCRIBE") || fold(word, "DESC")
+}
+
+// beginsBlock tells BEGIN NOT ATOMIC, and the BEGIN of MariaDB's Oracle mode,
+// from the BEGIN [WORK] of a transaction.
+func (p *parser) beginsBlock() bool {
+	t := p.peek()
+	return t.kind == tokenWord && !fold(p.word(t), "WORK")
+}
