@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
+
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // conn is a connection of the base that fills the INSERTs that come by. One
@@ -42,14 +44,11 @@ func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	for {
-		f, err := c.fillFor(ctx, query)
+		f, err := c.fillOrPass(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		if f == nil {
-			if err := c.passed(ctx, query); err != nil {
-				return nil, err
-			}
 			return c.base.execContext(ctx, query, args)
 		}
 		if res, err := f.exec(ctx, c, c.convertLate(args)); err != errReplan {
@@ -60,14 +59,11 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	for {
-		f, err := c.fillFor(ctx, query)
+		f, err := c.fillOrPass(ctx, query)
 		if err != nil {
 			return nil, err
 		}
 		if f == nil {
-			if err := c.passed(ctx, query); err != nil {
-				return nil, err
-			}
 			return c.base.queryContext(ctx, query, args)
 		}
 		if rows, err := f.query(ctx, c, c.convertLate(args)); err != errReplan {
@@ -77,7 +73,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s := &stmt{conn: c, query: query}
+	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}
@@ -89,11 +85,10 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
-	f, err := c.fillFor(ctx, query)
-	if f != nil || err != nil || c.base.exec == nil {
+	if rewrite.Classify(query) == rewrite.MayInsert || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.passed(ctx, query); err != nil {
+	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {
 		return nil, err
 	}
 	return c.base.exec.Exec(query, args)
@@ -104,11 +99,10 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 // Deprecated: use QueryContext.
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
-	f, err := c.fillFor(ctx, query)
-	if f != nil || err != nil || c.base.query == nil {
+	if rewrite.Classify(query) == rewrite.MayInsert || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.passed(ctx, query); err != nil {
+	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {
 		return nil, err
 	}
 	return c.base.query.Query(query, args)

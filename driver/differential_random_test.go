@@ -19,7 +19,7 @@ func TestDifferentialRandom(t *testing.T) {
 	variants := []variant{{}, {prepared: true}, {params: "interpolateParams=true"}, {tx: true}, {params: "clientFoundRows=true"}}
 	for i, v := range variants {
 		t.Run(v.String(), func(t *testing.T) {
-			g := generator{rand.New(rand.NewPCG(uint64(seed), uint64(i)))}
+			g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(i)))}
 			both := sides(t, v.params)
 			for n := int64(0); n < total/int64(len(variants)); {
 				c := g.statements()
@@ -47,9 +47,23 @@ func envInt(t *testing.T, name string, def int64) int64 {
 }
 
 // generator makes statements at random.
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	// keys says which keys the present statement gives. MariaDB refuses a
+	// REPLACE of an existing key behind a generated one (it takes the one for
+	// the other), so that a REPLACE has either.
+	keys givenKeys
+}
 
-func (g generator) statements() differentialCase {
+type givenKeys int
+
+const (
+	anyKeys givenKeys = iota
+	missingKeys
+	explicitKeys
+)
+
+func (g *generator) statements() differentialCase {
 	c := differentialCase{name: "generated"}
 	for range 4 + g.IntN(5) {
 		c.steps = append(c.steps, g.statement())
@@ -57,12 +71,12 @@ func (g generator) statements() differentialCase {
 	return c
 }
 
-func (g generator) pick(words ...string) string { return words[g.IntN(len(words))] }
+func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
 // one tells yes once in n times.
-func (g generator) one(n int) bool { return g.IntN(n) == 0 }
+func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
-func (g generator) statement() step {
+func (g *generator) statement() step {
 	switch g.IntN(20) {
 	case 0:
 		return q("SELECT LAST_INSERT_ID(), COUNT(*) FROM t")
@@ -78,6 +92,9 @@ func (g generator) statement() step {
 	st := step{}
 	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
 	insert := strings.EqualFold(verb, "INSERT")
+	if g.keys = anyKeys; !insert {
+		g.keys = missingKeys + givenKeys(g.IntN(2))
+	}
 	b := &strings.Builder{}
 	b.WriteString(g.comment())
 	b.WriteString(verb + " ")
@@ -131,11 +148,11 @@ func (g generator) statement() step {
 	return st
 }
 
-func (g generator) comment() string {
+func (g *generator) comment() string {
 	return g.pick("", "", "", " ", "/* c */", "/* ( ' */ ", "-- x\n", "# y '\n", "/*+ hint */ ")
 }
 
-func (g generator) columns() []string {
+func (g *generator) columns() []string {
 	all := []string{"a", "u", "s"}
 	if g.one(2) {
 		all = append(all, g.pick("id", "`id`", "ID", "t.id"))
@@ -144,7 +161,7 @@ func (g generator) columns() []string {
 	return all[:1+g.IntN(len(all))]
 }
 
-func (g generator) rows(b *strings.Builder, st *step, columns []string) {
+func (g *generator) rows(b *strings.Builder, st *step, columns []string) {
 	for i := range 1 + g.IntN(4) {
 		if i > 0 {
 			b.WriteString(g.pick(",", ", ", " ,/* , */"))
@@ -163,7 +180,7 @@ func (g generator) rows(b *strings.Builder, st *step, columns []string) {
 	}
 }
 
-func (g generator) value(column string, st *step) string {
+func (g *generator) value(column string, st *step) string {
 	bind := func(v any) string { st.args = append(st.args, v); return "?" }
 	switch column {
 	case "a":
@@ -182,7 +199,14 @@ func (g generator) value(column string, st *step) string {
 		}
 		return g.pick(`'it''s'`, `"x'y"`, `'a\'b'`, `'),('`, "NULL", "CONCAT('a', ',')", `'\\'`, "_utf8mb4'z'", "'?'", "X'41'")
 	}
-	switch g.IntN(12) {
+	form := g.IntN(12)
+	switch g.keys {
+	case missingKeys:
+		form = g.IntN(8)
+	case explicitKeys:
+		form = 8 + g.IntN(4)
+	}
+	switch form {
 	case 0, 1:
 		return "NULL"
 	case 2, 3:
@@ -201,9 +225,9 @@ func (g generator) value(column string, st *step) string {
 	return g.pick(strconv.Itoa(g.given()), fmt.Sprintf("'%d'", g.given()))
 }
 
-func (g generator) zero() any {
+func (g *generator) zero() any {
 	return []any{0, int64(0), uint64(0), "0", false, 0.0}[g.IntN(6)]
 }
 
-func (g generator) given() int     { return 100 + g.IntN(400) }
-func (g generator) unique() string { return strconv.Itoa(g.IntN(6)) }
+func (g *generator) given() int     { return 100 + g.IntN(400) }
+func (g *generator) unique() string { return strconv.Itoa(g.IntN(6)) }

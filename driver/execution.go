@@ -9,7 +9,8 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// execution is one execution of a fill, with its keys. It becomes the result.
+// execution is one execution of a fill: its keys, what came of them, and the
+// result that tells. One allocation serves all of it.
 type execution struct {
 	fill *fill
 	conn *conn
@@ -23,6 +24,8 @@ type execution struct {
 	args []driver.NamedValue
 
 	outcome
+	settler settler
+	result  result
 }
 
 // insertKeys are the keys of one insert of the text.
@@ -274,13 +277,13 @@ func (b *binder) upTo(n int) {
 }
 
 func (b *binder) add(key any) error {
-	nv := driver.NamedValue{Ordinal: len(b.out) + 1, Value: key}
-	if _, ok := key.(int64); !ok {
-		if err := b.conn.convertKey(&nv); err != nil {
-			return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
-		}
+	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
+	if _, ok := key.(int64); ok {
+		return nil
 	}
-	b.out = append(b.out, nv)
+	if err := b.conn.convertKey(&b.out[len(b.out)-1]); err != nil {
+		return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
+	}
 	return nil
 }
 

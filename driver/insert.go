@@ -26,8 +26,20 @@ type fill struct {
 	columns []columnsKey
 }
 
+// fillOrPass returns the plan for a text that must be filled, nil for one that
+// passes through untouched, with the session ready for it.
+func (c *conn) fillOrPass(ctx context.Context, query string) (*fill, error) {
+	class := rewrite.Classify(query)
+	if class == rewrite.MayInsert {
+		if f, err := c.fillFor(ctx, query); f != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, c.passed(ctx, query, class)
+}
+
 // fillFor returns the plan for a text that must be filled, nil for one that
-// passes through untouched.
+// passes through.
 func (c *conn) fillFor(ctx context.Context, query string) (*fill, error) {
 	if rewrite.Classify(query) != rewrite.MayInsert {
 		return nil, nil

@@ -80,10 +80,34 @@ func (s *rowStates) of(i int) rowState {
 
 // settle finds out which rows were inserted and what the insert ids are.
 func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
-	r := &result{Result: base, execution: e}
+	r := &e.result
+	r.Result, r.execution = base, e
+	e.makeStates()
+	if len(e.inserts) == 1 && e.fill.plan.Statements == 1 {
+		affected, err := base.RowsAffected()
+		if err != nil {
+			affected = unknownCount
+		}
+		id, _ := base.LastInsertId()
+		e.settler = settler{execution: e, insertKeys: &e.inserts[0], states: &e.inserted[0], affected: affected, baseID: id, last: true}
+		r.id = e.settler.settle(ctx)
+	} else {
+		e.settleEach(ctx, base)
+	}
+	if e.out != nil {
+		e.out.values = e.values()
+	}
+	return r, nil
+}
+
+func (e *execution) makeStates() {
 	if e.inserted = e.outcome.one[:]; len(e.inserts) > 1 {
 		e.inserted = make([]rowStates, len(e.inserts))
 	}
+}
+
+// settleEach is settle for a text of several statements.
+func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	affected, ids := e.perStatement(base)
 	for i := range e.inserts {
 		k := &e.inserts[i]
@@ -91,20 +115,12 @@ func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Resu
 			continue
 		}
 		at := min(k.in.Statement, len(ids)-1)
-		s := settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: affected[at], baseID: ids[at],
+		e.settler = settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: affected[at], baseID: ids[at],
 			last: k.in.Statement == e.fill.plan.Statements-1}
-		ids[at] = s.settle(ctx)
+		ids[at] = e.settler.settle(ctx)
 	}
-	if r.id = ids[len(ids)-1]; len(ids) > 1 {
-		r.ids = ids
-	}
-	if e.fill.plan.Statements > 1 {
-		e.conn.session.forget(e.fill.key.text, rewrite.Several)
-	}
-	if e.out != nil {
-		e.out.values = e.values()
-	}
-	return r, nil
+	e.result.id, e.result.ids = ids[len(ids)-1], ids
+	e.conn.session.forget(e.fill.key.text, rewrite.Several)
 }
 
 // unknownCount stands for rows affected that the base did not tell.
@@ -135,13 +151,14 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 // settleRows is settle for a text that returns rows: how many rows were
 // affected is not known, and the connection is busy until the rows are read.
 func (e *execution) settleRows() {
-	e.inserted = make([]rowStates, len(e.inserts))
+	e.makeStates()
+	s := &e.settler
 	for i := range e.inserts {
 		k := &e.inserts[i]
 		if k.in.Refused {
 			continue
 		}
-		s := settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: unknownCount,
+		*s = settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: unknownCount,
 			last: k.in.Statement == e.fill.plan.Statements-1}
 		if k.in.Ignore || k.in.OnDuplicate {
 			s.mark(func(int) rowState { return rowUncertain })

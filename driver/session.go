@@ -56,9 +56,9 @@ func (s *session) metExisting() {
 
 // passed is called before every statement that passes through: it pays what is
 // owed to a statement that may read LAST_INSERT_ID(), and forgets what the
-// statement may change.
-func (c *conn) passed(ctx context.Context, query string) error {
-	class := rewrite.Classify(query)
+// statement may change. An execution that passes has no keys to tell.
+func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) error {
+	keysOf(ctx).reset()
 	if class == rewrite.Passes && c.session.owed == "" {
 		return nil
 	}

@@ -3,6 +3,8 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+
+	"github.com/shardkey/shardkey/rewrite"
 )
 
 // stmt is a prepared statement as the user wrote it. Behind it is the base's
@@ -13,6 +15,7 @@ type stmt struct {
 	query  string
 	rules  *ruleSet // the rule that inner was planned with
 	filled bool     // inner is a fill
+	class  rewrite.Class
 	inner  baseStmt
 }
 
@@ -69,7 +72,7 @@ func (s *stmt) ready(ctx context.Context) error {
 		}
 	}
 	if !s.filled {
-		return s.conn.passed(ctx, s.query)
+		return s.conn.passed(ctx, s.query, s.class)
 	}
 	return nil
 }

@@ -1,0 +1,187 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+const benchRuleYAML = `
+rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 1, layout: 41-2-20, max-vibration-offset: 0}}
+`
+
+func benchRule(tb testing.TB) *rule.Rule {
+	tb.Helper()
+	r, err := rule.Parse("bench.yaml", []byte(benchRuleYAML))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// BenchmarkInsert is the driver's own work on an INSERT whose plan is cached,
+// over a base that does nothing. The generator's layout has room enough that
+// it never waits.
+func BenchmarkInsert(b *testing.B) {
+	connector, err := NewConnector(idleConnector{}, benchRule(b), WithServer("mysql"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := connector.Connect(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	const one = "INSERT INTO t_order (user_id, amount) VALUES (?, ?)"
+	ctx := context.Background()
+	b.Run("bound", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.(driver.ExecerContext).ExecContext(ctx, one, benchArgs); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("literal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (1, 2)", nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("prepared", func(b *testing.B) {
+		st, err := c.Prepare(one)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer st.Close()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := st.(driver.StmtExecContext).ExecContext(ctx, benchArgs); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	for _, rows := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
+			query := "INSERT INTO t_order (user_id, amount) VALUES (?, ?)" + strings.Repeat(", (?, ?)", rows-1)
+			args := make([]driver.NamedValue, 2*rows)
+			for i := range args {
+				args[i] = driver.NamedValue{Ordinal: i + 1, Value: int64(i)}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.(driver.ExecerContext).ExecContext(ctx, query, args); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMariaDB inserts into MariaDB through shardkey, and through
+// go-sql-driver with the key given by the caller, in turn. The ratio of both
+// is what the wrapper costs.
+func BenchmarkMariaDB(b *testing.B) {
+	dsn := testserver.Database(b)
+	r := benchRule(b)
+	if err := RegisterRule("bench", r); err != nil {
+		b.Fatal(err)
+	}
+	generators, err := r.Open(spi.Host{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer generators.Close()
+	keys := generators.Lookup("", "t_order").Generator
+	for _, params := range []string{"", "interpolateParams=true"} {
+		plain := mustOpen(b, "mysql", dsn+"?"+params)
+		ours := mustOpen(b, "shardkey", dsn+"?shardkeyRule=bench&"+params)
+		if _, err := plain.Exec("CREATE TABLE IF NOT EXISTS t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT)"); err != nil {
+			b.Fatal(err)
+		}
+		name := strings.TrimSuffix("plain/"+params, "/")
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				key, err := keys.GenerateKeys(b.Context(), spi.Column{Table: "t_order", Name: "order_id"}, 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := plain.Exec("INSERT INTO t_order (user_id, amount, order_id) VALUES (?, ?, ?)", 1, 2, key[0]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(strings.Replace(name, "plain", "shardkey", 1), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := ours.Exec("INSERT INTO t_order (user_id, amount) VALUES (?, ?)", 1, 2); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMariaDBRows is an INSERT of 1,000 literal rows, and planning and
+// writing it alone, which must be a small part of the former.
+func BenchmarkMariaDBRows(b *testing.B) {
+	dsn := testserver.Database(b)
+	if err := RegisterRule("bench", benchRule(b)); err != nil {
+		b.Fatal(err)
+	}
+	ours := mustOpen(b, "shardkey", dsn+"?shardkeyRule=bench")
+	if _, err := ours.Exec("CREATE TABLE t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(100))"); err != nil {
+		b.Fatal(err)
+	}
+	query := "INSERT INTO t_order (user_id, amount, note) VALUES (1, 2, 'a note of some length')" +
+		strings.Repeat(", (12345, 67890, 'another note, as people write')", 999)
+	b.Run("server", func(b *testing.B) {
+		b.SetBytes(int64(len(query)))
+		for i := 0; b.Loop(); i++ {
+			if _, err := ours.Exec(fmt.Sprintf("/* %d */%s", i, query)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("own", func(b *testing.B) {
+		connector, err := NewConnector(idleConnector{}, benchRule(b), WithServer("mysql"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		c, err := connector.Connect(context.Background())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+		b.SetBytes(int64(len(query)))
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := c.(driver.ExecerContext).ExecContext(context.Background(), fmt.Sprintf("/* %d */%s", i, query), nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open(name, dsn)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
