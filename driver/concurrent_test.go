@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, er
 	for i := range keys {
 		keys[i] = int64(1 + i)
 	}
+	runtime.Gosched() // so that somebody may close it too early
 	if g.closed.Load() {
 		strictFaults.Add(1)
 	}
@@ -107,5 +109,40 @@ func TestRuleIsReplacedWhileInUse(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// TestReplanBetweenPlanAndUse: a fill whose rule was replaced in the meantime
+// does nothing, and says so to its caller.
+func TestReplanBetweenPlanAndUse(t *testing.T) {
+	base := &fakeBase{kind: "direct"}
+	connector, err := NewConnector(base, strictRule(t, "a"), WithServer("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connector.(*Connector).Close()
+	opened, err := connector.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	c := opened.(resetValidConn).conn
+	const query = "INSERT INTO a (x) VALUES (1)"
+	f, err := c.fillFor(t.Context(), query)
+	if err != nil || f == nil {
+		t.Fatalf("no fill: %v", err)
+	}
+	if err := connector.(*Connector).SetRule(strictRule(t, "b")); err != nil {
+		t.Fatal(err)
+	}
+	before := len(base.calls)
+	if _, err := f.exec(t.Context(), c, nil); err != errReplan {
+		t.Errorf("exec\nhave: %v\nwant: errReplan", err)
+	}
+	if _, err := f.query(t.Context(), c, nil); err != errReplan {
+		t.Errorf("query\nhave: %v\nwant: errReplan", err)
+	}
+	if len(base.calls) != before {
+		t.Errorf("the base saw %s", lines(base.calls[before:]))
 	}
 }
