@@ -453,3 +453,72 @@ func (s *slowStore) CompareAndSet(ctx context.Context, id int64, prev, next work
 	}
 	return s.Store.CompareAndSet(ctx, id, prev, next)
 }
+
+// A clock that nobody has set writes nothing.
+func TestClockUnset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(shiftedClock)
+		clock.set(-30 * 365 * 24 * time.Hour)
+		var wrong *workerid.ClockError
+		if _, err := newAssigner(t, new(workeridtest.Memory), clock).AcquireWorkerID(t.Context(), 9); !errors.As(err, &wrong) {
+			t.Errorf("have: %v\nwant: a ClockError", err)
+		}
+	})
+}
+
+// A layout with billions of worker ids is no different.
+func TestVeryManyWorkerIDs(t *testing.T) {
+	a := newAssigner(t, new(workeridtest.Memory), nil)
+	for want := range int64(300) {
+		if l := mustAcquire(t, a, 1<<40); l.WorkerID() != want {
+			t.Fatalf("have: worker id %d\nwant: %d", l.WorkerID(), want)
+		}
+	}
+}
+
+// Many that start at once all get one, each its own.
+func TestManyStartAtOnce(t *testing.T) {
+	m := new(workeridtest.Memory)
+	var mu sync.Mutex
+	seen := map[int64]bool{}
+	var wg sync.WaitGroup
+	for range 64 {
+		a := newAssigner(t, m, nil)
+		wg.Go(func() {
+			l, err := a.AcquireWorkerID(t.Context(), 63)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				t.Error(err)
+			case seen[l.WorkerID()]:
+				t.Errorf("worker id %d twice", l.WorkerID())
+			default:
+				seen[l.WorkerID()] = true
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Closing in the middle of a renewal is not the store's failure.
+func TestCloseDuringARenewalIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{Store: new(workeridtest.Memory).Open()}
+		var log bytes.Buffer
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, a, 0)
+		s.set(time.Second)
+		time.Sleep(3500 * time.Millisecond) // in the middle
+		s.set(0)
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
+}

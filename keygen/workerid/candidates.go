@@ -30,7 +30,7 @@ func (a *Assigner) candidates(ctx context.Context, entries []Entry, maxWorkerID 
 	for _, e := range entries {
 		known[e.WorkerID] = e
 	}
-	ids, err := a.allowed(ctx, maxWorkerID)
+	ids, err := a.allowed(ctx, known, maxWorkerID)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +62,30 @@ func (a *Assigner) candidates(ctx context.Context, entries []Entry, maxWorkerID 
 	return free, nil
 }
 
-func (a *Assigner) allowed(ctx context.Context, maxWorkerID int64) ([]int64, error) {
+// freshOffered bounds the worker ids without a record that are looked at: a
+// layout may have billions.
+const freshOffered = 256
+
+// allowed are the worker ids to choose from: all with a record and the first
+// ones without, or what the store chooses.
+func (a *Assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
 	if c, ok := a.store.(Chooser); ok {
 		ids, err := c.WorkerIDs(ctx, maxWorkerID)
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id < 0 || id > maxWorkerID })
 		return ids, a.storeError("choose a worker id", err)
 	}
-	ids := make([]int64, max(0, maxWorkerID+1))
-	for i := range ids {
-		ids[i] = int64(i)
+	var ids []int64
+	for id := range known {
+		if id >= 0 && id <= maxWorkerID {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for id, fresh := int64(0), 0; id <= maxWorkerID && fresh < freshOffered; id++ {
+		if _, ok := known[id]; !ok {
+			ids = append(ids, id)
+			fresh++
+		}
 	}
 	return ids, nil
 }

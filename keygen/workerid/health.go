@@ -39,12 +39,16 @@ func (l *Lease) Health() spi.Health {
 	return h
 }
 
-// tried counts an attempt to renew, and logs when renewals begin to fail.
-func (l *Lease) tried(err error, shared bool) {
+// tried counts an attempt to renew, and logs when renewals begin to fail. One
+// that its caller's context ended says nothing about the store.
+func (l *Lease) tried(err error, callerEnded bool) {
+	if err != nil && callerEnded {
+		return
+	}
 	l.mu.Lock()
 	first := err != nil && l.lastErr == nil && l.ended == nil
 	l.tries++
-	l.lastErr, l.shared = err, shared
+	l.lastErr = err
 	if err == nil {
 		l.renewals++
 	}

@@ -37,10 +37,9 @@ type Lease struct {
 
 	mu       sync.Mutex // guards what follows and changes of limit
 	ended    error      // why the lease is no more: lost, or given back
-	tries    int64      // finished attempts to renew
+	tries    int64      // attempts to renew that the store, not their caller, ended
 	renewals int64
 	lastErr  error // of the last attempt to renew; nil after a good one
-	shared   bool  // lastErr was the store's, not due to its caller's context
 }
 
 func newLease(a *Assigner) *Lease {
@@ -142,7 +141,7 @@ func (l *Lease) failedSince(seen int64) error {
 	if l.ended != nil {
 		return l.ended
 	}
-	if l.tries > seen && l.shared {
+	if l.tries > seen {
 		return l.lastErr
 	}
 	return nil

@@ -58,7 +58,7 @@ func (l *Lease) renew(ctx context.Context, until int64) error {
 	if errors.As(err, &lost) && l.end(err) {
 		l.assigner.lost(l, err)
 	}
-	l.tried(err, ctx.Err() == nil)
+	l.tried(err, ctx.Err() != nil)
 	return err
 }
 

@@ -8,19 +8,32 @@ import (
 	"time"
 )
 
-// take leases the first worker id that can be had, trying the candidates in
-// their order. It is false when there is none.
+// looks is how often the store is looked at when others take every worker id
+// that looked free.
+const looks = 3
+
+// take leases a worker id. It is false when there is none.
 func (a *Assigner) take(ctx context.Context, l *Lease, maxWorkerID int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*a.opTimeout())
 	defer cancel()
-	entries, err := a.list(ctx)
-	if err != nil {
-		return false, err
+	for range looks {
+		entries, err := a.list(ctx)
+		if err != nil {
+			return false, err
+		}
+		ids, err := a.candidates(ctx, entries, maxWorkerID)
+		if err != nil || len(ids) == 0 {
+			return false, err
+		}
+		if taken, err := a.takeOne(ctx, l, ids); taken || err != nil {
+			return taken, err
+		}
 	}
-	ids, err := a.candidates(ctx, entries, maxWorkerID)
-	if err != nil {
-		return false, err
-	}
+	return false, nil
+}
+
+// takeOne leases the first of the candidates that can be had, in their order.
+func (a *Assigner) takeOne(ctx context.Context, l *Lease, ids []Entry) (bool, error) {
 	for len(ids) > 0 {
 		c := ids[0]
 		taken, err := a.takeOver(ctx, l, c)
@@ -81,10 +94,16 @@ func newToken() string {
 	return hex.EncodeToString(b[:])
 }
 
+// earliest is before any clock that is not plainly unset.
+var earliest = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // checkClock refuses to write by a clock that is decades off. Ids would stay
 // unique, but the worker id would be of no use until that time has come.
 func (a *Assigner) checkClock(ctx context.Context, newest int64) error {
 	now := a.config.Clock.Now()
+	if now.Before(earliest) {
+		return &ClockError{Clock: now, Other: earliest, What: "it is later than"}
+	}
 	ahead := now.Sub(time.UnixMilli(newest))
 	if newest > 0 && ahead <= horizon {
 		return nil
