@@ -103,7 +103,7 @@ func parseAlphabet(text string) ([]rune, error) {
 // GenerateKeys makes n texts, each a string.
 func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	src := source{rand: g.rand, want: n * g.size}
-	keys := make([]any, n)
+	keys := make([]any, max(n, 0))
 	var text [maxSize * utf8.UTFMax]byte
 	for i := range keys {
 		key := text[:0]

@@ -120,7 +120,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.
 func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, column, n)
+	return spi.BoxedKeys(ctx, g, column, max(n, 0))
 }
 
 // key puts the worker between a position's tick and sequence.

@@ -71,6 +71,9 @@ func TestNoKeysIsNoKey(t *testing.T) {
 	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, nil); err != nil {
 		t.Errorf("\nhave: %v\nwant: nil", err)
 	}
+	if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, -1); err != nil || len(keys) != 0 {
+		t.Errorf("\nhave: %v, %v\nwant: no keys", keys, err)
+	}
 }
 
 func TestNoAllocations(t *testing.T) {

@@ -55,6 +55,17 @@ func (l *line) remove(w *waiter) {
 	}
 }
 
+// rotate puts the first in line behind the others: one that takes many ticks
+// lets those in between that take one.
+func (l *line) rotate() {
+	if w := l.first; w != l.last {
+		l.remove(w)
+		w.next, w.prev = nil, nil
+		l.push(w)
+		wake(l.first)
+	}
+}
+
 // queue fills keys in line.
 func (g *Generator) queue(ctx context.Context, keys []int64, waited bool) error {
 	w := &waiter{rest: keys, waited: waited, signal: make(chan struct{}, 1)}
@@ -188,6 +199,8 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			w.after = start + n - 1
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
+			} else {
+				g.line.rotate()
 			}
 		case full:
 			w.waited = true

@@ -207,3 +207,28 @@ func TestCrowdIsServed(t *testing.T) {
 		}
 	})
 }
+
+// A call for many ticks of keys does not keep the others waiting for all of
+// them.
+func TestSmallCallsPassALargeOne(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+		mustKeys(t, g, 4096)
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			keys := mustKeys(t, g, 100*4096)
+			if have := time.Since(start); have < 100*time.Millisecond || have > 110*time.Millisecond || !slices.IsSorted(keys) {
+				t.Errorf("\nhave: %v for a hundred ticks\nwant: little more than 100ms, ascending", have)
+			}
+		})
+		synctest.Wait()
+		for range 5 {
+			before := time.Now()
+			mustKeys(t, g, 1)
+			if have := time.Since(before); have > 3*time.Millisecond {
+				t.Errorf("\nhave: a small call waited %v\nwant: a tick or two", have)
+			}
+		}
+		wg.Wait()
+	})
+}

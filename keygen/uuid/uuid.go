@@ -112,7 +112,7 @@ const chunk = 64
 // GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
 // [Binary]. Those of version 7 ascend.
 func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	keys := make([]any, 0, n)
+	keys := make([]any, 0, max(n, 0))
 	var made [chunk]uuid.UUID
 	var raw [chunk * 16]byte
 	for len(keys) < n {
