@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
@@ -144,5 +145,31 @@ func TestReplanBetweenPlanAndUse(t *testing.T) {
 	}
 	if len(base.calls) != before {
 		t.Errorf("the base saw %s", lines(base.calls[before:]))
+	}
+}
+
+// A connection that is used after its Close gets an error, not keys.
+func TestFillAfterClose(t *testing.T) {
+	connector, err := NewConnector(idleConnector{}, strictRule(t, "a"), WithServer("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := connector.Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = "INSERT INTO a (x) VALUES (1)"
+	st, err := c.Prepare(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Close(), connector.(*Connector).Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.(driver.ExecerContext).ExecContext(t.Context(), query, nil); !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("have: %v\nwant: ErrClosed", err)
+	}
+	if _, err := st.(driver.StmtExecContext).ExecContext(t.Context(), nil); !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("prepared\nhave: %v\nwant: ErrClosed", err)
 	}
 }

@@ -51,7 +51,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		if f == nil {
 			return c.base.execContext(ctx, query, args)
 		}
-		if res, err := f.exec(ctx, c, c.convertLate(args)); err != errReplan {
+		if res, err := f.exec(ctx, c, c.convertLate(args)); !c.again(err) {
 			return res, err
 		}
 	}
@@ -66,11 +66,15 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		if f == nil {
 			return c.base.queryContext(ctx, query, args)
 		}
-		if rows, err := f.query(ctx, c, c.convertLate(args)); err != errReplan {
+		if rows, err := f.query(ctx, c, c.convertLate(args)); !c.again(err) {
 			return rows, err
 		}
 	}
 }
+
+// again tells whether a statement is to be planned anew. While the connection
+// is open the current rule's generators are, so that this comes to an end.
+func (c *conn) again(err error) bool { return err == errReplan && !c.closed }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // ErrNoRule is in the chain of the error for a connector without a sharding
@@ -45,8 +46,8 @@ func (e *DSNError) Unwrap() error { return e.Err }
 
 // errReplan is what a fill returns, before it has sent or generated anything,
 // when the rule that it was planned with has been replaced: its caller plans
-// the statement anew. It never leaves the package.
-var errReplan = errors.New("shardkey: the rule was replaced")
+// the statement anew. Only whoever uses a connection after its Close sees it.
+var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
 // ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE
 // into a ruled table that cannot be filled; it was not sent. The error is a

@@ -82,7 +82,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		if err := s.ready(ctx); err != nil {
 			return nil, err
 		}
-		if res, err := s.inner.execContext(ctx, args); err != errReplan {
+		if res, err := s.inner.execContext(ctx, args); !s.conn.again(err) {
 			return res, err
 		}
 	}
@@ -93,7 +93,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		if err := s.ready(ctx); err != nil {
 			return nil, err
 		}
-		if rows, err := s.inner.queryContext(ctx, args); err != errReplan {
+		if rows, err := s.inner.queryContext(ctx, args); !s.conn.again(err) {
 			return rows, err
 		}
 	}
