@@ -22,6 +22,13 @@ func notInstalled(err error) bool {
 	return errors.As(err, &m)
 }
 
+// usesOther tells whether a program is not installed and the environment names
+// a server elsewhere in its place.
+func usesOther(err error) bool {
+	var m *missingError
+	return errors.As(err, &m) && os.Getenv(m.env) != ""
+}
+
 // program finds a program on the PATH or where Debian keeps servers, which is
 // not on every user's PATH.
 func program(name, debian, env string) (string, error) {

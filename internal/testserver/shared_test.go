@@ -88,6 +88,29 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 	}
 }
 
+func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short skips them all")
+	}
+	none := recipe{name: "none", prepare: func(*Server) error {
+		_, err := program("no-such-server", "some-package", envRedis)
+		return err
+	}}
+	for _, test := range []struct{ addr, require, skipped, failed string }{
+		{"elsewhere:6379", "1", "not installed", ""},
+		{"", "1", "", "not installed"},
+		{"", "", "not installed", ""},
+	} {
+		t.Setenv(envRedis, test.addr)
+		t.Setenv(envRequire, test.require)
+		r := record(func(t testing.TB) { forTest(t, none, nil) })
+		if !strings.Contains(r.skipped, test.skipped) || !strings.Contains(r.failed, test.failed) ||
+			(r.skipped == "") != (test.skipped == "") {
+			t.Errorf("%+v\nhave: skipped %q, failed %q", test, r.skipped, r.failed)
+		}
+	}
+}
+
 // TestServerDiesWithItsOwner starts this test binary again, which starts a
 // server and dies of SIGKILL.
 func TestServerDiesWithItsOwner(t *testing.T) {
