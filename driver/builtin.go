@@ -7,6 +7,7 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/leaf"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/ticket"
 	_ "github.com/shardkey/shardkey/keygen/uuid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )
