@@ -14,9 +14,9 @@ import (
 // shardingSphere is ShardingSphere's algorithm, for a clock that does not step
 // back: what our keys are compared with.
 type shardingSphere struct {
-	clock                        spi.Clock
-	worker, last, sequence       int64
-	offset, maxVibration, seqMax int64
+	clock                  spi.Clock
+	worker, last, sequence int64
+	offset, maxVibration   int64
 }
 
 func newShardingSphere(clock spi.Clock, worker, maxVibration int64) *shardingSphere {
