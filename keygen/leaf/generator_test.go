@@ -256,6 +256,7 @@ func TestClose(t *testing.T) {
 			waited <- err
 		}()
 		synctest.Wait()
+		begin := time.Now()
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -268,6 +269,9 @@ func TestClose(t *testing.T) {
 			t.Errorf("the call that waited\nhave: %v\nwant: spi.ErrClosed", err)
 		}
 		wg.Wait()
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("\nhave: Close took %v\nwant: no wait for the fetch", took)
+		}
 		for _, n := range []int64{1, 1000} {
 			if _, err := g.Reserve(t.Context(), n); !errors.Is(err, spi.ErrClosed) {
 				t.Errorf("a later call\nhave: %v\nwant: spi.ErrClosed", err)

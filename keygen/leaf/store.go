@@ -59,9 +59,8 @@ const (
 
 const (
 	selectStep = "SELECT step FROM leaf_alloc WHERE biz_tag = ?"
-	// claimOne is the whole of a fetch where the server echoes. Numbers below
-	// 1 are skipped: 0 is not a key.
-	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(GREATEST(max_id, 1) + ?) " +
+	// claimOne is the whole of a fetch where the server echoes.
+	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?) " +
 		"WHERE biz_tag = ? AND max_id >= ? AND max_id <= ?"
 	selectRow = "SELECT LEAST(max_id, 9223372036854775807) FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE"
 	// claimSwap is the second statement of the transaction. Comparing max_id
@@ -152,7 +151,7 @@ func (s *sqlStore) claimSwap(ctx context.Context, db *sql.DB, n, least int64) (i
 	case maxID > math.MaxInt64-n:
 		return 0, s.exhausted(nil)
 	}
-	first := max(maxID, 1)
+	first := max(maxID, 1) // 0 and less are not keys
 	res, err := tx.ExecContext(ctx, claimSwap, first+n, s.key, maxID)
 	if err != nil {
 		return 0, err

@@ -105,6 +105,10 @@ func (c Config) quotedTable() string {
 
 // parseDSN is a server's connection as the generator needs it.
 func parseDSN(dsn string) (*mysql.Config, error) {
+	if dsn == "" {
+		// The driver would take it for root at 127.0.0.1.
+		return nil, &spi.PropError{Name: "dsns", Want: "no empty item"}
+	}
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return nil, badDSN(err)

@@ -294,6 +294,27 @@ func TestSettings(t *testing.T) {
 			}
 		})
 	}
+	t.Run("changed while live", func(t *testing.T) {
+		_, a := ticketServer(t, 2, 1)
+		changed, b := ticketServer(t, 2, 2)
+		g := newGen(t, Config{DSNs: []string{a, b}})
+		mustKeys(t, g, 1)
+		mustKeys(t, g, 1)
+		changed.Stop()
+		mustKeys(t, g, 1)
+		changed.Start()
+		mustExec(t, openDB(t, changed.DSN()), "SET GLOBAL auto_increment_increment = 3")
+		g.pool.members[1].up() // its pause is over
+		failed := 0
+		for range 6 {
+			if _, err := g.GenerateKeys(t.Context(), column, 1); errors.Is(err, ErrSettings) {
+				failed++
+			}
+		}
+		if failed < 5 {
+			t.Errorf("\nhave: %d of 6 calls refused\nwant: all from when it is seen", failed)
+		}
+	})
 	t.Run("repaired while live", func(t *testing.T) {
 		g := newGen(t, Config{DSNs: []string{one, three}})
 		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
