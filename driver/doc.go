@@ -24,6 +24,26 @@
 //
 // Closing the sql.DB closes the generators that were opened with it.
 //
+// The DSN's other parameter of ours, shardkeyServer, and [WithServer] say what the
+// server is where its version does not tell: auto, mysql, mariadb or other.
+//
+// # What is filled
+//
+// An INSERT or REPLACE into a ruled table gets a key for each row whose key
+// column is absent, NULL, DEFAULT, 0 (of an integer column) or an empty text (of
+// a text column), written or bound. To its client the column is as one with
+// AUTO_INCREMENT: any other value is kept, LastInsertId is the first generated
+// key, and LAST_INSERT_ID() says the same on that connection. All keys of a
+// statement come from one call of the generator, once per execution.
+//
+// Keys of any type, one for each row, are given through the context:
+//
+//	var keys driver.Keys
+//	_, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (user_id) VALUES (?), (?)", 7, 8)
+//
+// An INSERT into a ruled table that cannot be filled is not sent: the error has
+// [ErrUnsupportedStatement] in its chain and says where in the text it failed.
+//
 // # What passes through
 //
 // A statement that does not insert into a ruled table reaches the base as it is
@@ -38,6 +58,10 @@
 // returns rows (INSERT … RETURNING) had to be prepared on the way, they are
 // wrapped to close that statement, with every optional interface that rows
 // can have.
+//
+// On such a statement, and on every other, what goes wrong in the base or the
+// server is the base's own error: errors.As finds a *mysql.MySQLError, and
+// driver.ErrBadConn is never made here.
 //
 // # Behind the pool
 //
