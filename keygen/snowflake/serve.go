@@ -148,8 +148,12 @@ func (g *Generator) change(s, next *seat) error {
 		g.seat.Store(next)
 	}
 	g.mu.Unlock()
-	if !ours {
-		return errors.Join(spi.ErrClosed, g.release(next))
+	if ours {
+		return nil
 	}
-	return nil
+	err := g.release(next)
+	if g.seat.Load() != nil {
+		return nil // try the other seat
+	}
+	return errors.Join(spi.ErrClosed, err)
 }

@@ -1,10 +1,6 @@
 package uuid
 
-import (
-	"sync/atomic"
-
-	"github.com/google/uuid"
-)
+import "sync/atomic"
 
 // counter counts UUIDs without making goroutines meet: each one adds to a
 // cell that the UUID's own random last byte chooses.
@@ -13,8 +9,8 @@ type counter [16]struct {
 	_ [56]byte // a cache line each
 }
 
-func (c *counter) add(made []uuid.UUID) {
-	c[made[0][15]%16].n.Add(int64(len(made)))
+func (c *counter) add(random byte, n int) {
+	c[random%16].n.Add(int64(n))
 }
 
 func (c *counter) sum() (n int64) {

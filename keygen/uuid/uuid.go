@@ -92,18 +92,19 @@ func New(cfg Config) (*Generator, error) {
 // UUID makes one UUID. Its only errors are those of Config.Rand, and version
 // 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 2262.
 func (g *Generator) UUID() (uuid.UUID, error) {
-	var u [1]uuid.UUID
-	random := u[0][:]
+	var u uuid.UUID
+	random := u[:]
 	if g.cfg.Version == 7 {
-		random = random[8:] // the rest is time
+		random = u[8:] // the rest is time
 	}
-	if err := g.random(random); err != nil {
+	err := g.random(random)
+	if err == nil {
+		err = g.stamp(u[:])
+	}
+	if err != nil {
 		return uuid.Nil, err
 	}
-	if err := g.stamp(u[:]); err != nil {
-		return uuid.Nil, err
-	}
-	return u[0], nil
+	return u, nil
 }
 
 // chunk is how many UUIDs are made of one read of randomness.
@@ -112,22 +113,25 @@ const chunk = 64
 // GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
 // [Binary]. Those of version 7 ascend.
 func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	if n == 1 {
+		u, err := g.UUID()
+		if err != nil {
+			return nil, err
+		}
+		return []any{g.format(&u)}, nil
+	}
 	keys := make([]any, 0, max(n, 0))
-	var made [chunk]uuid.UUID
-	var raw [chunk * 16]byte
+	var block [chunk * 16]byte
 	for len(keys) < n {
-		m := min(n-len(keys), chunk)
-		if err := g.random(raw[:m*16]); err != nil {
+		made := block[:16*min(n-len(keys), chunk)]
+		if err := g.random(made); err != nil {
 			return nil, err
 		}
-		for i := range m {
-			copy(made[i][:], raw[i*16:])
-		}
-		if err := g.stamp(made[:m]); err != nil {
+		if err := g.stamp(made); err != nil {
 			return nil, err
 		}
-		for i := range m {
-			keys = append(keys, g.format(&made[i]))
+		for i := 0; i < len(made); i += 16 {
+			keys = append(keys, g.format((*uuid.UUID)(made[i:])))
 		}
 	}
 	return keys, nil
@@ -152,25 +156,27 @@ func readFull(r io.Reader, b []byte) error {
 	return err
 }
 
-// stamp writes version, variant and, in version 7, the time into random bytes.
-func (g *Generator) stamp(made []uuid.UUID) error {
+// stamp makes UUIDs of blocks of 16 random bytes: it writes version, variant
+// and, in version 7, the time.
+func (g *Generator) stamp(made []byte) error {
+	n := len(made) / 16
+	var at uint64
 	if g.cfg.Version == 7 {
-		first, err := g.reserve(uint64(len(made)))
-		if err != nil {
+		var err error
+		if at, err = g.reserve(uint64(n)); err != nil {
 			return err
 		}
-		for i := range made {
-			putTime(&made[i], first+uint64(i))
-		}
 	}
-	for i := range made {
-		u := &made[i]
-		if g.cfg.Version == 4 {
+	for i := range n {
+		u := (*uuid.UUID)(made[16*i:])
+		if g.cfg.Version == 7 {
+			putTime(u, at+uint64(i))
+		} else {
 			u[6] = u[6]&0x0f | 4<<4
 		}
 		u[8] = u[8]&0x3f | 0x80
 	}
-	g.issued.add(made)
+	g.issued.add(made[15], n)
 	return nil
 }
 
