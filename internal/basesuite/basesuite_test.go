@@ -14,6 +14,9 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 
+	// What the suite is built with: go test must not keep the result of another
+	// driver's run.
+	_ "github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
