@@ -100,6 +100,34 @@ func TestSimulationFindsBugs(t *testing.T) {
 	}
 }
 
+// The same worlds with SNOWFLAKE itself in place of the simulation's generator.
+func TestSimulationOfSnowflake(t *testing.T) {
+	var sum figures
+	for seed := range seeds() {
+		w := makeWorld(uint64(seed), theRules, bugs{}, true)
+		w.run(simSteps)
+		if w.repeat != nil {
+			t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
+		}
+		sum.add(w.figures)
+	}
+	t.Logf("%d worlds: %+v", seeds(), sum)
+	if sum.ids/1000 < seeds() || sum.released < seeds() || sum.lostAnswers < seeds() {
+		t.Errorf("too little happened to prove anything: %+v", sum)
+	}
+	for name, b := range map[string]bugs{"no limit": {farLimit: true}, "no comparison": {noCompare: true}} {
+		found := false
+		for seed := 0; seed < 300 && !found; seed++ {
+			w := makeWorld(uint64(seed), theRules, b, true)
+			w.run(simSteps)
+			found = w.repeat != nil
+		}
+		if !found {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
 // A seed is a world: what it found can be looked at again.
 func TestSimulationIsReproducible(t *testing.T) {
 	var have []figures

@@ -1,0 +1,66 @@
+package workerid_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func TestLeaseReservesAheadAndRenews(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := mustAcquire(t, newAssigner(t, new(workeridtest.Memory), nil), 1023)
+		wantMS(t, "floor", l.Floor(), nowMS())
+		wantMS(t, "limit", l.Limit(), nowMS()+10_000)
+		time.Sleep(2900 * time.Millisecond)
+		wantMS(t, "limit before the renewal", l.Limit(), nowMS()+7_100)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if ahead := l.Limit() - nowMS(); ahead < 7_000 || ahead > 10_000 {
+			t.Errorf("limit ahead of now after a minute\nhave: %d ms\nwant: 7000..10000", ahead)
+		}
+	})
+}
+
+// A worker id that is given back is had again at once, from behind its last id.
+func TestReleaseLetsTheNextBeginBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
+		first := mustAcquire(t, a, 0)
+		used := nowMS() + 1234
+		if err := first.Release(t.Context(), used); err != nil {
+			t.Fatal(err)
+		}
+		if first.Limit() > first.Floor() {
+			t.Errorf("limit of a released lease: %d", first.Limit())
+		}
+		if err := first.Renew(t.Context(), used+1); !errors.Is(err, spi.ErrClosed) {
+			t.Errorf("Renew of a released lease\nhave: %v\nwant: spi.ErrClosed", err)
+		}
+		if err := first.Release(t.Context(), 0); err != nil {
+			t.Errorf("Release again: %v", err)
+		}
+		second := mustAcquire(t, b, 0)
+		wantMS(t, "floor", second.Floor(), used+1)
+		if second.Limit() < used+10_000 {
+			t.Errorf("limit\nhave: %d\nwant: at least %d", second.Limit(), used+10_000)
+		}
+	})
+}
+
+// Nothing used: the next begins where the lease did, never below.
+func TestReleaseOfAnUnusedLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		first := mustAcquire(t, newAssigner(t, m, nil), 0)
+		time.Sleep(time.Second)
+		if err := first.Release(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		wantMS(t, "floor", mustAcquire(t, newAssigner(t, m, nil), 0).Floor(), first.Floor())
+	})
+}

@@ -1,0 +1,110 @@
+package workerid_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func TestStoreAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		a := newAssigner(t, m, nil)
+		l := mustAcquire(t, a, 0)
+		limit := l.Limit()
+		cause := errors.New("connection refused")
+		m.SetAway(cause)
+		time.Sleep(4 * time.Second) // one renewal has failed
+		synctest.Wait()
+		wantMS(t, "limit", l.Limit(), limit)
+		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.LeaseLimit.UnixMilli() != limit {
+			t.Errorf("health before the limit\nhave: %+v\nwant: the store's error", h)
+		}
+		if err := l.Renew(t.Context(), limit); !errors.Is(err, cause) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("Renew\nhave: %v\nwant: the store's error", err)
+		}
+		time.Sleep(time.Hour)
+		wantMS(t, "limit after an hour", l.Limit(), limit)
+		m.SetAway(nil)
+		time.Sleep(2 * time.Second) // retried sooner than each renew
+		synctest.Wait()
+		if h := a.Health(); h.Err != nil || l.Limit() <= nowMS() {
+			t.Errorf("after the store came back\nhave: %v, limit %d\nwant: no error, a limit ahead of %d", h.Err, l.Limit(), nowMS())
+		}
+	})
+}
+
+// A process that slept past its limit finds its worker id taken over, starting
+// at its limit, and takes another one.
+func TestTakeoverAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		late := new(shiftedClock)
+		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
+		old := mustAcquire(t, a, 0)
+		limit := old.Limit()
+		late.set(10 * time.Second) // to b's clock the lease has run out
+		l := mustAcquire(t, b, 0)
+		wantMS(t, "floor of the successor", l.Floor(), limit)
+		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {
+			t.Errorf("Renew of the former owner\nhave: %v\nwant: spi.ErrLeaseLost", err)
+		}
+		if old.Limit() > old.Floor() {
+			t.Errorf("limit of a lost lease\nhave: %d\nwant: none", old.Limit())
+		}
+		if h := a.Health(); h.LeasesLost != 1 || h.Errors["lease-lost"] != 1 {
+			t.Errorf("health\nhave: %+v\nwant: one lease lost", h)
+		}
+	})
+}
+
+// A renewal in the background finds out too, without being asked.
+func TestLostLeaseIsNoticedAtTheNextRenewal(t *testing.T) {
+	for name, record := range map[string]workerid.Record{
+		"another owner":  {Owner: "other", ReservedUntil: 1 << 50, Holder: "elsewhere pid 1"},
+		"record removed": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := new(workeridtest.Memory)
+				l := mustAcquire(t, newAssigner(t, m, nil), 0)
+				m.Put(0, record)
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				var lost *workerid.LeaseLostError
+				if err := l.Renew(t.Context(), nowMS()); !errors.As(err, &lost) || lost.Found != record {
+					t.Errorf("have: %v\nwant: a LeaseLostError that shows %v", err, record)
+				}
+			})
+		})
+	}
+}
+
+func TestLogsOnceWhenRenewalsBeginToFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		var log bytes.Buffer
+		a, err := workerid.NewAssigner(m.Open(), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, a, 0)
+		m.SetAway(errors.New("away"))
+		time.Sleep(time.Minute)
+		m.SetAway(nil)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "could not be renewed"); n != 1 {
+			t.Errorf("lines\nhave: %d\nwant: 1\n%s", n, log.String())
+		}
+	})
+}

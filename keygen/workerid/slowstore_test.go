@@ -1,0 +1,158 @@
+package workerid_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Callers that meet the limit together share one question and its answer.
+func TestRenewIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		s := &slowStore{Store: m.Open(), delay: time.Second}
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		l := mustAcquire(t, a, 0)
+		m.SetAway(errors.New("away"))
+		before, start := s.calls(), time.Now()
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if err := l.Renew(t.Context(), l.Limit()); !errors.Is(err, spi.ErrStore) {
+					t.Errorf("have: %v\nwant: spi.ErrStore", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n, took := s.calls()-before, time.Since(start); n > 2 || took > 3*time.Second {
+			t.Errorf("50 callers\nhave: %d calls in %v\nwant: one or two calls", n, took)
+		}
+	})
+}
+
+// A store that never answers does not hold a caller for ever.
+func TestStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{Store: new(workeridtest.Memory).Open(), delay: 1000 * time.Hour}
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		start := time.Now()
+		_, err = a.AcquireWorkerID(context.Background(), 0)
+		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
+			t.Errorf("have: %v after %v\nwant: spi.ErrStore in 10s", err, took)
+		}
+	})
+}
+
+func TestContextEndsWhileWaitingForARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{Store: new(workeridtest.Memory).Open()}
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		l := mustAcquire(t, a, 0)
+		s.set(1000 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				start := time.Now()
+				if err := l.Renew(ctx, l.Limit()); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Millisecond {
+					t.Errorf("have: %v after %v\nwant: the context's error at once", err, time.Since(start))
+				}
+			})
+		}
+		wg.Wait()
+		s.set(0)
+	})
+}
+
+// slowStore answers late.
+type slowStore struct {
+	workerid.Store
+	mu    sync.Mutex
+	delay time.Duration
+	n     int
+}
+
+func (s *slowStore) wait(ctx context.Context) error {
+	s.mu.Lock()
+	s.n++
+	delay := s.delay
+	s.mu.Unlock()
+	return spi.SystemClock.Sleep(ctx, delay)
+}
+
+func (s *slowStore) set(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+}
+
+func (s *slowStore) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+func (s *slowStore) List(ctx context.Context) ([]workerid.Entry, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx)
+}
+
+func (s *slowStore) Get(ctx context.Context, id int64) (workerid.Record, error) {
+	if err := s.wait(ctx); err != nil {
+		return workerid.Record{}, err
+	}
+	return s.Store.Get(ctx, id)
+}
+
+func (s *slowStore) CompareAndSet(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+	if err := s.wait(ctx); err != nil {
+		return false, err
+	}
+	return s.Store.CompareAndSet(ctx, id, prev, next)
+}
+
+// Closing in the middle of a renewal is not the store's failure.
+func TestCloseDuringARenewalIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{Store: new(workeridtest.Memory).Open()}
+		var log bytes.Buffer
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, a, 0)
+		s.set(time.Second)
+		time.Sleep(3500 * time.Millisecond) // in the middle
+		s.set(0)
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if log.Len() > 0 {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
+}
