@@ -1,19 +1,23 @@
 package rewrite
 
-// value is an expression as far as it matters: its place, and its tokens when
-// they are so few that it may be a literal.
+// value is an expression as far as it matters: its place, and its tokens
+// without brackets around them when they are so few that it may be a literal.
 type value struct {
 	start, end int
 	tokens     [6]token
 	n          int
-	long       bool // more tokens than that
+	open       int  // brackets that it begins with
+	closed     int  // those of them that are closed again
+	complex    bool // it is more than tokens within brackets
 	params     int  // placeholders before it
 }
+
+func (v *value) isEmpty() bool { return v.start == v.end }
 
 // keyValue reads the key's value in a row of VALUES.
 func (r *rowReader) keyValue() error {
 	v := r.expression(false)
-	if v.n == 0 {
+	if v.isEmpty() {
 		r.in.Refused = true // no value between the commas
 		return nil
 	}
@@ -30,7 +34,7 @@ func (p *parser) expression(inSet bool) value {
 		saved := p.lexer
 		t := p.next()
 		outside := depth == 0 && (p.isPunct(t, ',') || p.isPunct(t, ')') || p.isPunct(t, ';') ||
-			inSet && v.n > 0 && p.endsAssignment(saved.prev, t))
+			inSet && !v.isEmpty() && p.endsAssignment(saved.prev, t))
 		if outside || t.kind == tokenEOF || t.kind == tokenBad {
 			p.restore(saved)
 			return v
@@ -45,21 +49,28 @@ func (p *parser) expression(inSet bool) value {
 		case p.isPunct(t, ')'):
 			depth--
 		}
-		v.add(t)
+		p.add(&v, t, depth)
 	}
 }
 
-func (v *value) add(t token) {
-	if v.n == 0 && !v.long {
+// add takes the next token of a value; depth is the number of brackets that
+// are open behind it.
+func (p *parser) add(v *value, t token, depth int) {
+	if v.isEmpty() {
 		v.start = t.start
 	}
 	v.end = t.end
-	if v.n == len(v.tokens) {
-		v.long = true
-		return
+	switch {
+	case p.isPunct(t, '(') && v.n == 0 && v.closed == 0:
+		v.open++
+	case p.isPunct(t, ')') && depth < v.open:
+		v.closed++
+	case v.closed > 0, v.n == len(v.tokens):
+		v.complex = true
+	default:
+		v.tokens[v.n] = t
+		v.n++
 	}
-	v.tokens[v.n] = t
-	v.n++
 }
 
 // addKey decides what becomes of a key that the text gives.
@@ -69,7 +80,7 @@ func (p *parser) addKey(in *Insert, v *value) {
 }
 
 func (p *parser) keyKind(in *Insert, v *value) SlotKind {
-	tokens := p.strip(v)
+	tokens := p.inner(v)
 	switch {
 	case len(tokens) == 1 && tokens[0].kind == tokenParam:
 		return Param // for a bound 0 the execution asks the session itself
@@ -108,18 +119,13 @@ func (p *parser) missing1(in *Insert) {
 	}
 }
 
-// strip takes off brackets around a single value: (NULL) is NULL. (DEFAULT) is
-// not: the servers refuse it.
-func (p *parser) strip(v *value) []token {
-	if v.long {
+// inner gives the tokens of a value without brackets around them: (NULL) is
+// NULL. (DEFAULT) is nothing: the servers refuse it.
+func (p *parser) inner(v *value) []token {
+	if v.complex || v.n == 0 || v.open > 0 && fold(p.word(v.tokens[0]), "DEFAULT") {
 		return nil
 	}
-	tokens := v.tokens[:v.n]
-	for len(tokens) > 2 && p.isPunct(tokens[0], '(') && p.isPunct(tokens[len(tokens)-1], ')') &&
-		!fold(p.word(tokens[1]), "DEFAULT") {
-		tokens = tokens[1 : len(tokens)-1]
-	}
-	return tokens
+	return v.tokens[:v.n]
 }
 
 // isNull: NULL, DEFAULT and the \N of MariaDB and of MySQL 5.7.

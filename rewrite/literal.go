@@ -97,7 +97,7 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	}
 	r := &parser{lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, execute: true}, plan: &Plan{}}
 	v := r.expression(false)
-	l, ok := r.literal(r.strip(&v))
+	l, ok := r.literal(r.inner(&v))
 	switch {
 	case !ok:
 		return nil

@@ -154,19 +154,20 @@ func (p *Plan) Params() int { return p.params }
 func (p *Plan) Fills() int {
 	n := 0
 	for i := range p.Inserts {
-		n += p.Inserts[i].fills()
+		if !p.Inserts[i].Refused {
+			n += p.Inserts[i].slots.fills()
+		}
 	}
 	return n
 }
 
-func (in *Insert) fills() int {
-	if in.slots.kinds == nil {
-		return in.Rows()
-	}
+// FillsBefore counts the placeholders of ours that stand before the user's
+// placeholder i in the bind text.
+func (p *Plan) FillsBefore(i int) int {
 	n := 0
-	for _, k := range in.slots.kinds {
-		if k == Fill {
-			n++
+	for k := range p.Inserts {
+		if !p.Inserts[k].Refused {
+			n += p.Inserts[k].slots.fillsBefore(i)
 		}
 	}
 	return n
@@ -187,21 +188,6 @@ func (p *Plan) Size() int {
 	}
 	if p.params > 0 {
 		n += len(p.text)
-	}
-	return n
-}
-
-// FillsBefore counts the placeholders of ours that stand before the user's
-// placeholder i in the bind text.
-func (p *Plan) FillsBefore(i int) int {
-	n := 0
-	for k := range p.Inserts {
-		in := &p.Inserts[k]
-		for row := range in.Rows() {
-			if kind, before := in.Slot(row); kind == Fill && before <= i {
-				n++
-			}
-		}
 	}
 	return n
 }

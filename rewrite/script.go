@@ -29,14 +29,14 @@ func (p *parser) statement(t token) (done bool, err error) {
 	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
 		// run the statement.
-		return false, p.wrapped(t, "ANALYZE of an INSERT runs it; run the INSERT by itself")
+		return false, p.wrapped("ANALYZE of an INSERT runs it; run the INSERT by itself")
 	case fold(word, "SET") && fold(p.word(p.peek()), "STATEMENT"):
-		return p.setStatement(t)
+		return p.setStatement()
 	case fold(word, "BEGIN") && p.beginsBlock(),
 		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
 		fold(word, "FOR"), fold(word, "DECLARE"):
 		// A compound statement of MariaDB goes on behind its semicolons.
-		return true, p.compound(t)
+		return true, p.compound()
 	case fold(word, "CREATE"), fold(word, "ALTER"):
 		if p.storedProgram() {
 			return false, p.skipProgram()
@@ -95,7 +95,7 @@ func (p *parser) countRest() bool {
 }
 
 // wrapped refuses a statement that runs an insert into a ruled table.
-func (p *parser) wrapped(t token, reason string) error {
+func (p *parser) wrapped(reason string) error {
 	for {
 		switch u := p.next(); {
 		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
@@ -104,7 +104,7 @@ func (p *parser) wrapped(t token, reason string) error {
 			p.params++
 		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
 			if in := p.target(); in != nil {
-				return p.fail(t.start, in, reason)
+				return p.fail(u.start, in, reason)
 			}
 		}
 	}
@@ -112,9 +112,9 @@ func (p *parser) wrapped(t token, reason string) error {
 
 // compound refuses a compound statement that inserts into a ruled table
 // anywhere in the rest of the text.
-func (p *parser) compound(t token) error {
+func (p *parser) compound() error {
 	for p.pos < len(p.text) {
-		if err := p.wrapped(t, "an INSERT within a compound statement is not filled; run it by itself"); err != nil {
+		if err := p.wrapped("an INSERT within a compound statement is not filled; run it by itself"); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (p *parser) compound(t token) error {
 }
 
 // setStatement reads MariaDB's SET STATEMENT variable = value FOR statement.
-func (p *parser) setStatement(t token) (done bool, err error) {
+func (p *parser) setStatement() (done bool, err error) {
 	for {
 		switch u := p.next(); {
 		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
@@ -136,7 +136,7 @@ func (p *parser) setStatement(t token) (done bool, err error) {
 			before := len(p.plan.Inserts)
 			done, err = p.statement(p.next())
 			if n := len(p.plan.Inserts); err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
-				err = p.fail(t.start, &p.plan.Inserts[n-1], "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
+				err = p.fail(p.plan.Inserts[n-1].start, &p.plan.Inserts[n-1], "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
 			}
 			return done, err
 		}

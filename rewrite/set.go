@@ -19,7 +19,7 @@ func (p *parser) assignments(in *Insert) error {
 		}
 		isKey := !found && strings.EqualFold(parts[len(parts)-1], in.Table.KeyColumn)
 		v := p.expression(true)
-		if v.n == 0 {
+		if v.isEmpty() {
 			return p.fail(p.pos, in, "a value is expected")
 		}
 		end = v.end

@@ -1,5 +1,7 @@
 package rewrite
 
+import "sort"
+
 // slots are the places of a statement's keys, one a row. Texts can have
 // millions of rows: what is the same for all of them is not stored.
 type slots struct {
@@ -28,6 +30,39 @@ func (s *slots) end(i int) int {
 		return int(s.at[i])
 	}
 	return int(s.ends[i])
+}
+
+// fills counts the Fill rows.
+func (s *slots) fills() int {
+	if s.kinds == nil {
+		return len(s.at)
+	}
+	n := 0
+	for _, k := range s.kinds {
+		if k == Fill {
+			n++
+		}
+	}
+	return n
+}
+
+// fillsBefore counts the Fill rows whose key stands before the user's
+// placeholder i. The columns are in the order of the text.
+func (s *slots) fillsBefore(i int) int {
+	rows := len(s.at)
+	if s.before != nil {
+		rows = sort.Search(rows, func(row int) bool { return int(s.before[row]) > i })
+	}
+	if s.kinds == nil {
+		return rows
+	}
+	n := 0
+	for _, k := range s.kinds[:rows] {
+		if k == Fill {
+			n++
+		}
+	}
+	return n
 }
 
 // add appends a slot, and widens the columns that it is the first to need.

@@ -1,0 +1,216 @@
+package rewrite
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
+
+// goldenTables are the ruled tables of testdata: t has an integer key, u a text
+// key, v one whose kind and columns are not known, k keeps given keys, inv has
+// an invisible key, and we`ird an odd one.
+func goldenTables(schema, name string) *Table {
+	if schema != "" && !strings.EqualFold(schema, "app") {
+		return nil
+	}
+	switch strings.ToLower(name) {
+	case "t":
+		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"id", "a", "s"}}
+	case "u":
+		return &Table{KeyColumn: "uid", Kind: Text, Columns: []string{"a", "uid"}}
+	case "v":
+		return &Table{KeyColumn: "id"}
+	case "k":
+		return &Table{KeyColumn: "id", Kind: Integer, KeepExplicit: true, Columns: []string{"id", "a"}}
+	case "inv":
+		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"a", "s"}}
+	case "we`ird":
+		return &Table{KeyColumn: "k`ey", Kind: Integer, Columns: []string{"k`ey", "select"}}
+	case "表", "1e":
+		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"id", "a"}}
+	}
+	return nil
+}
+
+// goldenCase is one case of a golden file:
+//
+//	=== its name [ansi noescapes nozero quoted]
+//	the text; a Go string when it is quoted
+//	--- what comes of it
+type goldenCase struct {
+	title  string
+	text   string
+	seen   string
+	quoted bool
+	mode   Mode
+}
+
+func readGolden(t testing.TB, file string) (cases []goldenCase) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(string(data), "=== "), "\n=== ") {
+		title, body, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
+		text, seen, _ := strings.Cut(body, "\n---")
+		c := goldenCase{title: title, text: text}
+		if seen != "" {
+			c.seen = "---" + strings.TrimSuffix(seen, "\n")
+		}
+		_, flags, _ := strings.Cut(title, "[")
+		for flag := range strings.FieldsSeq(strings.TrimSuffix(flags, "]")) {
+			switch flag {
+			case "ansi":
+				c.mode |= ANSIQuotes
+			case "noescapes":
+				c.mode |= NoBackslashEscapes
+			case "nozero":
+				c.mode |= NoAutoValueOnZero
+			case "quoted":
+				c.quoted = true
+				if c.text, err = strconv.Unquote(text); err != nil {
+					t.Fatalf("%s: %s: %v", file, title, err)
+				}
+			default:
+				t.Fatalf("%s: %s: unknown flag %q", file, title, flag)
+			}
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".golden"), func(t *testing.T) {
+			var b strings.Builder
+			for _, c := range readGolden(t, file) {
+				seen := c.see()
+				if seen != c.seen && !*update {
+					t.Errorf("%s\ntext: %s\nhave:\n%s\nwant:\n%s", c.title, c.text, seen, c.seen)
+				}
+				text := c.text
+				if c.quoted {
+					text = strconv.Quote(text)
+				}
+				fmt.Fprintf(&b, "=== %s\n%s\n%s\n\n", c.title, text, seen)
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(b.String()), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// see shows what comes of a text: the bind text, the literal text with the keys
+// from 101 (as written for servers that report LAST_INSERT_ID(expr)), the slots;
+// or the error.
+func (c *goldenCase) see() string {
+	plan, err := Parse(c.text, Options{Mode: c.mode, Tables: goldenTables})
+	var failed *StatementError
+	if errors.As(err, &failed) {
+		return fmt.Sprintf("--- error: %s\noffset %d, line %d, column %d", failed, failed.Offset, failed.Line, failed.Column)
+	}
+	var b strings.Builder
+	show := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	switch {
+	case len(plan.Inserts) == 0:
+		return "--- passes"
+	case plan.Missing != nil && plan.MissingColumns:
+		return "--- asks for the columns of " + plan.Missing.Name
+	case plan.Missing != nil:
+		return "--- asks for the kind of " + plan.Missing.Name + "'s keys"
+	}
+	if bind := plan.BindText(); bind != c.text {
+		show("--- bind\n%s", c.shown(bind))
+	}
+	inText, err := Parse(c.text, Options{Mode: c.mode, Tables: goldenTables, InText: true})
+	if err != nil {
+		return err.Error()
+	}
+	if literal := inText.LiteralText(goldenKeys(inText)); literal != c.text {
+		show("--- literal\n%s", c.shown(literal))
+	}
+	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), plan.Consulted.names())
+	for i := range inText.Inserts {
+		show("%s", inText.showInsert(&inText.Inserts[i], c.mode))
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (c *goldenCase) shown(text string) string {
+	if c.quoted {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+func (m Mode) names() string {
+	names := ""
+	for i, name := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO"} {
+		if m&(1<<i) != 0 {
+			names += ", consults " + name
+		}
+	}
+	return names
+}
+
+func goldenKeys(p *Plan) []Keys {
+	keys, next := make([]Keys, len(p.Inserts)), int64(101)
+	for i := range p.Inserts {
+		for range p.Inserts[i].slots.fills() {
+			if p.Inserts[i].Table.Kind == Text {
+				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
+			} else {
+				keys[i].Ints = append(keys[i].Ints, next)
+			}
+			next++
+		}
+	}
+	return keys
+}
+
+func (p *Plan) showInsert(in *Insert, mode Mode) string {
+	out := QuoteTable(in.Schema, in.Name)
+	for _, f := range []struct {
+		name string
+		on   bool
+	}{{"replace", in.Replace}, {"ignore", in.Ignore}, {"on duplicate", in.OnDuplicate}, {"returning", in.Returning},
+		{"mentions LAST_INSERT_ID", in.MentionsLastID}, {"guarded", in.Guarded}, {"left to the server's error", in.Refused}} {
+		if f.on {
+			out += ", " + f.name
+		}
+	}
+	if s := in.Source; s != nil {
+		return out + fmt.Sprintf("\nquery of %v, key %d, placeholders %d + %d\nhead  %s\nquery %s\ntail  %s\ntext  %s", s.Columns, s.KeyIndex,
+			s.QueryParams, s.TailParams, s.Head, s.Query, s.Tail, in.Text("SELECT …"))
+	}
+	out += ":"
+	for i := range in.Rows() {
+		switch kind, param := in.Slot(i); kind {
+		case Fill:
+			out += " fill"
+		case Param:
+			out += fmt.Sprintf(" argument(%d)", param)
+		case Kept:
+			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i, mode))
+		case Unknown:
+			out += " unknown"
+		}
+	}
+	return out
+}
