@@ -39,10 +39,12 @@
 // nothing, and cost one wait of 65 ms.
 //
 // When the state is lost and the clock has gone back as well, nothing in the
-// server tells what was given out. A live generator remembers its last key and
-// the server's time, and returns [*StateLostError] until the clock is past it.
-// A process that starts after such an event cannot know: run Redis with
-// appendonly yes, and keep its clock in step.
+// server tells what was given out. A live generator does: it remembers its last
+// key, and measures by its own stopwatch where the line must be by now; the line
+// goes on behind that. A process that starts after such an event, before any
+// other has asked, cannot know, nor can a live one that has not asked since the
+// loss before: run Redis with appendonly yes, and keep its clock
+// in step.
 //
 // # The assigner
 //

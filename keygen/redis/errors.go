@@ -5,33 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/shardkey/shardkey/spi"
 )
-
-// StateLostError says that the state of a shard has gone from the server, or
-// is older than what this generator has had of it, while the server's clock is
-// behind where it was: to go on could repeat keys. The generator goes on by
-// itself when the clock has passed Resume.
-//
-// [spi.ErrStore] and [spi.ErrClockBack] are in its chain.
-type StateLostError struct {
-	Server     string    // host:port
-	Key        string    // the Redis key of the state
-	ServerTime time.Time // what the server's clock says
-	Resume     time.Time // when the server's clock says this, keys are safe again
-}
-
-func (e *StateLostError) Error() string {
-	return fmt.Sprintf("shardkey: REDIS: the state %q has gone from %s and its clock is back at %s: no keys until it is past %s; set the server's clock right, and see that it keeps its data",
-		e.Key, e.Server, e.ServerTime.UTC().Format(time.RFC3339Nano), e.Resume.UTC().Format(time.RFC3339Nano))
-}
-
-// Unwrap gives the errors that e is a case of.
-func (e *StateLostError) Unwrap() []error { return []error{spi.ErrStore, spi.ErrClockBack} }
 
 // ForeignStateError says that a Redis key that should hold our state holds
 // something else; it is left as it is. [spi.ErrStore] is in its chain.

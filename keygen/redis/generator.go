@@ -215,10 +215,7 @@ func (g *Generator) pause(ctx context.Context, d time.Duration) error {
 
 // refusal makes the error of a reply without keys.
 func (g *Generator) refusal(r reply) error {
-	switch r.kind {
-	case "lost":
-		return &StateLostError{Server: g.server.name(), Key: g.stateKey, ServerTime: time.UnixMilli(r.now), Resume: time.UnixMilli(g.resume(g.clock.Now()))}
-	case "clock":
+	if r.kind == "clock" {
 		return fmt.Errorf("shardkey: REDIS: the clock of %s says %s, this machine's %s: set the wrong one right: %w", g.server.name(),
 			time.UnixMilli(r.now).UTC().Format(time.RFC3339), g.clock.Now().UTC().Format(time.RFC3339), spi.ErrStore)
 	}

@@ -3,46 +3,37 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
 )
 
-// memory is what a generator knows of its server, for when the server itself
-// does not know any more.
+// memory is what a generator knows of its shard's time line, for when the
+// server does not know it any more.
 type memory struct {
 	floor  position  // the last position it had from there
-	server int64     // the server's clock, in milliseconds since 1970, …
+	server int64     // the server's clock, in milliseconds since 1970, and
+	line   int64     // the time line's now, …
 	local  time.Time // … when ours said this
-	// lostAt is where the server's clock must have been when the state was
-	// first seen lost; 0 while it is not lost.
-	lostAt int64
+	lost   int64     // how often the server had forgotten
 }
 
 // request is the next question for reserve.lua.
 func (g *Generator) request(now time.Time, n int, run string) request {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return request{key: g.stateKey, n: n, floor: g.memory.floor, resume: g.memory.resume(now), epoch: g.epoch, caller: now, run: run}
+	return request{key: g.stateKey, n: n, floor: g.memory.floor, reach: g.memory.reach(now), epoch: g.epoch, caller: now, run: run}
 }
 
-func (g *Generator) resume(now time.Time) int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.memory.resume(now)
-}
-
-// resume is where the server's clock must be by now, unless it went back. Our
-// own clock counts as a stopwatch only; the system's does not step in that.
-func (m *memory) resume(now time.Time) int64 {
-	switch {
-	case m.lostAt != 0:
-		return m.lostAt
-	case m.local.IsZero():
+// reach is where the time line must be by now. Our own clock counts as a
+// stopwatch only; the system's does not step in that.
+func (m *memory) reach(now time.Time) int64 {
+	if m.local.IsZero() {
 		return 0
 	}
-	return m.server + max(0, now.Sub(m.local).Milliseconds())
+	return m.line + max(0, now.Sub(m.local).Milliseconds())
 }
 
 // answered remembers a reply to a question asked at start.
@@ -52,28 +43,26 @@ func (g *Generator) answered(start time.Time, req request, r reply) {
 	defer g.mu.Unlock()
 	g.health.Fetches++
 	g.health.FetchTime = now.Sub(start)
-	m := &g.memory
-	switch r.kind {
-	case "lost":
-		if m.lostAt == 0 {
-			m.lostAt = req.resume
-		}
-		return
-	case "ok":
-		if req.n > 0 {
-			m.floor = max(m.floor, r.first+position(req.n)-1)
-			g.health.Borrowed = max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond)
-			g.health.Err = nil
-		}
-	case "wait":
-	default:
+	if r.kind != "ok" && r.kind != "wait" {
 		return
 	}
-	m.lostAt = 0
-	if r.now < m.server && !start.Before(m.local) {
+	m := &g.memory
+	if r.lost {
+		m.lost++
+		g.health.Warnings = []string{fmt.Sprintf("the server %s forgot the state %s, %d times: keys went on behind it, but see that it keeps its data", g.server.name(), g.stateKey, m.lost)}
+	}
+	if r.kind == "ok" && req.n > 0 {
+		m.floor = max(m.floor, r.first+position(req.n)-1)
+		g.health.Borrowed = max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond)
+		g.health.Err = nil
+	}
+	if start.Before(m.local) {
+		return // an older question's answer than the last
+	}
+	if r.now < m.server {
 		g.health.ClockSteps++
 	}
-	m.server, m.local = r.now, now
+	m.server, m.line, m.local = r.now, r.time, now
 }
 
 func (g *Generator) issued(n int) {
@@ -110,7 +99,7 @@ func errorKind(err error) string {
 		err  error
 		kind string
 	}{
-		{context.Canceled, "cancelled"}, {spi.ErrClosed, "closed"}, {spi.ErrClockBack, "clock-back"},
+		{context.Canceled, "cancelled"}, {context.DeadlineExceeded, "cancelled"}, {spi.ErrClosed, "closed"},
 		{spi.ErrTimeOverflow, "time-overflow"}, {spi.ErrStore, "store"},
 	} {
 		if errors.Is(err, k.err) {
@@ -120,7 +109,8 @@ func errorKind(err error) string {
 	return "other"
 }
 
-// Health is a snapshot. Err is the last call's error.
+// Health is a snapshot. Err is the last call's error; Borrowed is how far the
+// newest key's time is ahead of the server's clock.
 func (g *Generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()

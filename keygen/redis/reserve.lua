@@ -11,21 +11,21 @@
 --          run: the server process that the state was last checked on
 --          epoch: the epoch of the keys, which must not change
 -- ARGV     n (0: check the state, give nothing out), floor: the last position
---          the caller has had (0: none), resume: the time before which lost
---          state must not be made anew, epoch, the caller's own time, run
+--          the caller has had (0: none), reach: the time that the time line must
+--          have reached by the caller's stopwatch (0: not known), epoch, the
+--          caller's own time, run ('': the same as before)
 --
--- Returns  {'ok', first position, now, time line's now}
---          {'wait', milliseconds, now}            the time line is used up for now
---          {'lost', last or -1, now}              state lost and the clock went back
---          {'clock', now}                         the clock is years off
---          {'foreign', field, value}              state that is not ours
+-- Returns  {'ok', first position, now, time line's now, whether state was lost}
+--          {'wait', milliseconds, now, time line's now, …}  used up for now
+--          {'clock', now}                                   the clock is years off
+--          {'foreign', field, value}                        state that is not ours
 
 local SLACK = 64     -- how far (ms) positions may run ahead of the clock
 local SPILL = 65     -- and one call beyond that: 65,536 keys, and one for rounding
 local MARGIN = SLACK + SPILL
 local YEAR = 366 * 24 * 3600 * 1000
 
-local n, floor, resume = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local n, floor, reach = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local epoch, caller, run = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 
 local t = redis.call('TIME')
@@ -53,16 +53,10 @@ if not last and kind == 'hash' then
 	return {'foreign', 'last', 'absent'}
 end
 
--- The caller knows of a later position than the state: the state was flushed,
--- evicted, or came back old. While the clock is where it must be by now, what
--- was given out lies behind it; when it is not, nobody knows.
+-- Where given positions may be unknown: lost state (the caller knows of a later
+-- position), a new state, another server process that may have come up without
+-- its last writes.
 local lost = floor > (last or 0)
-if lost and now < resume then
-	return {'lost', last or -1, now}
-end
-
--- Where given positions may be unknown: lost state, a new state, another server
--- process that may have come up without its last writes.
 local fresh = lost or not last or (run ~= '' and run ~= (state[3] or ''))
 
 -- The time line goes with the clock, but never back. After a step back of the
@@ -71,8 +65,11 @@ local fresh = lost or not last or (run ~= '' and run ~= (state[3] or ''))
 local known = math.max(last or 0, floor)
 local ahead = math.floor(known / 1024) - now
 local behind = math.max(0, fresh and lag or math.min(lag, ahead), ahead - MARGIN)
+if fresh then -- the clock alone does not tell how far the time line was
+	behind = math.max(behind, reach - now)
+end
 local time = now + behind
-if fresh then -- start behind all that the clock can have allowed
+if fresh then -- start behind all that can have been given out until then
 	known = math.max(known, (time + MARGIN) * 1024 - 1)
 end
 
@@ -95,7 +92,8 @@ if grant or fresh or behind > lag then
 	end
 	redis.call('HSET', KEYS[1], unpack(set))
 end
+lost = lost and 1 or 0
 if n > 0 and not grant then
-	return {'wait', wait, now}
+	return {'wait', wait, now, time, lost}
 end
-return {'ok', first, now, time}
+return {'ok', first, now, time, lost}

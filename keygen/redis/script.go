@@ -22,7 +22,7 @@ type request struct {
 	key    string
 	n      int
 	floor  position
-	resume int64
+	reach  int64
 	epoch  int64
 	caller time.Time
 	run    string
@@ -30,18 +30,19 @@ type request struct {
 
 // reply is what reserve.lua says; see there.
 type reply struct {
-	kind  string // ok, wait, lost, clock, foreign
-	first position
-	wait  time.Duration
-	now   int64  // the server's clock, in milliseconds since 1970
-	time  int64  // the time line's now
-	field string // of kind foreign
+	kind  string        // ok, wait, clock, foreign
+	first position      // of kind ok
+	wait  time.Duration // of kind wait
+	now   int64         // the server's clock, in milliseconds since 1970
+	time  int64         // the time line's now
+	lost  bool          // the caller knew more than the server
+	field string        // of kind foreign
 	value string
 }
 
 // send runs the script once.
 func (r request) send(ctx context.Context, c goredis.Scripter) (reply, error) {
-	raw, err := reserveScript.Run(ctx, c, []string{r.key}, r.n, int64(r.floor), r.resume, r.epoch, r.caller.UnixMilli(), r.run).Slice()
+	raw, err := reserveScript.Run(ctx, c, []string{r.key}, r.n, int64(r.floor), r.reach, r.epoch, r.caller.UnixMilli(), r.run).Slice()
 	if err != nil {
 		return reply{}, err
 	}
@@ -49,29 +50,26 @@ func (r request) send(ctx context.Context, c goredis.Scripter) (reply, error) {
 }
 
 func parseReply(raw []any) (reply, error) {
-	kind, texts, numbers := "", [3]string{}, [3]int64{}
+	kind, texts, numbers := "", [4]string{}, [4]int64{}
 	for i, v := range raw {
 		switch v := v.(type) {
 		case string:
 			if i == 0 {
 				kind = v
-			} else if i < 4 {
+			} else if i < 5 {
 				texts[i-1] = v
 			}
 		case int64:
-			if i > 0 && i < 4 {
+			if i > 0 && i < 5 {
 				numbers[i-1] = v
 			}
 		}
 	}
 	r := reply{kind: kind}
 	switch {
-	case kind == "ok" && len(raw) == 4:
-		r.first, r.now, r.time = position(numbers[0]), numbers[1], numbers[2]
-	case kind == "wait" && len(raw) == 3:
-		r.wait, r.now = time.Duration(numbers[0])*time.Millisecond, numbers[1]
-	case kind == "lost" && len(raw) == 3:
-		r.now = numbers[1]
+	case (kind == "ok" || kind == "wait") && len(raw) == 5:
+		r.first, r.wait = position(numbers[0]), time.Duration(numbers[0])*time.Millisecond
+		r.now, r.time, r.lost = numbers[1], numbers[2], numbers[3] == 1
 	case kind == "clock" && len(raw) == 2:
 		r.now = numbers[0]
 	case kind == "foreign" && len(raw) == 3:

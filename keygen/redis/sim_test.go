@@ -1,0 +1,206 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// The simulation runs the real script and the real memory of generators in a
+// world whose server steps its clock back and forth, restarts without its last
+// writes, loses everything, and is asked by generators that come and go.
+
+// world is one run of it.
+type world struct {
+	t      *testing.T
+	rng    *rand.Rand
+	redis  *goredis.Client
+	key    string
+	source string // the script, with a TIME that it is given
+
+	now    int64 // true time, in milliseconds since 1970
+	offset int64 // the server's clock less that
+	run    int   // the server's process
+	gens   []*Generator
+	met    map[*Generator]int  // the process that a generator is connected to
+	before []map[string]string // past states, the newest last
+	top    position            // the highest that was given out: all that comes is above it
+	repeat error
+}
+
+// Now and Sleep make the world the generators' clock.
+func (w *world) Now() time.Time { return time.UnixMilli(w.now) }
+func (w *world) Sleep(_ context.Context, d time.Duration) error {
+	w.now += d.Milliseconds()
+	return nil
+}
+
+// scripter runs the world's script in place of the one that is asked for.
+type scripter struct {
+	goredis.Scripter
+	w *world
+}
+
+func (s scripter) EvalSha(ctx context.Context, _ string, keys []string, args ...any) *goredis.Cmd {
+	return s.w.redis.Eval(ctx, s.w.source, keys, append(args, s.w.now+s.w.offset)...)
+}
+
+func newWorld(t *testing.T, addr, source string, seed uint64) *world {
+	source = strings.Replace(source, "redis.call('TIME')", "{math.floor(ARGV[7] / 1000), (ARGV[7] % 1000) * 1000}", 1)
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), redis: client(t, addr), key: unique(t), source: source,
+		now: 1_790_000_000_000, run: 1, met: map[*Generator]int{}}
+	for range 3 {
+		w.newGenerator()
+	}
+	w.askAll()
+	return w
+}
+
+func (w *world) newGenerator() {
+	g, err := New(Config{Server: Server{Addr: "sim:1"}, Clock: w})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	g.stateKey = w.key
+	w.gens = append(w.gens, g)
+}
+
+// ask is one question of one generator, as ask does it over a connection.
+func (w *world) ask(g *Generator, n int) {
+	ctx := w.t.Context()
+	if w.met[g] != w.run {
+		if _, err := g.ask(ctx, scripter{w: w}, 0, fmt.Sprint(w.run)); err != nil {
+			w.t.Fatal(err)
+		}
+		w.met[g] = w.run
+	}
+	r, err := g.ask(ctx, scripter{w: w}, n, "")
+	for err == nil && r.kind == "wait" {
+		w.now += r.wait.Milliseconds()
+		r, err = g.ask(ctx, scripter{w: w}, n, "")
+	}
+	if err != nil || r.kind != "ok" {
+		w.t.Fatalf("the script says %+v, %v", r, err)
+	}
+	if r.first <= w.top && w.repeat == nil {
+		w.repeat = fmt.Errorf("position %d was given after %d", r.first, w.top)
+	}
+	w.top = r.first + position(n) - 1
+}
+
+func (w *world) step() {
+	state := w.redis.HGetAll(w.t.Context(), w.key).Val()
+	w.before = append(w.before, state)
+	if len(w.before) > 8 {
+		w.before = w.before[1:]
+	}
+	w.now += w.rng.Int64N(30)
+	switch w.rng.IntN(40) {
+	case 0: // a step back
+		w.offset -= w.rng.Int64N([]int64{50, 2000, 3_600_000}[w.rng.IntN(3)])
+	case 1: // a step forward, at most to where it was; everybody sees it
+		w.offset = min(0, w.offset+w.rng.Int64N(3_600_000))
+		w.askAll()
+	case 2: // a crash that forgets the last writes
+		w.run++
+		w.restore(w.before[w.rng.IntN(len(w.before))])
+		w.askAll() // a second loss before that is more than a stopwatch can tell
+	case 3: // a crash, or a flush, that forgets everything
+		w.run += w.rng.IntN(2)
+		w.restore(nil)
+		w.askAll()
+	case 4: // an old state comes back under a server that runs on
+		w.restore(w.before[w.rng.IntN(len(w.before))])
+		w.ask(slices.MaxFunc(w.gens, func(a, b *Generator) int { return cmp.Compare(a.memory.floor, b.memory.floor) }), 1)
+		w.askAll()
+	case 5: // a process comes, another goes
+		w.newGenerator()
+		w.gens = slices.Delete(w.gens, 0, 1)
+		w.askAll() // whoever went takes nothing along that the others do not know
+	default:
+		w.ask(w.gens[w.rng.IntN(len(w.gens))], 1+w.rng.IntN([]int{1, 20, 1024, 3000, 65536}[w.rng.IntN(5)]))
+	}
+}
+
+// askAll lets all ask, in any order: whoever is first makes a lost state anew.
+func (w *world) askAll() {
+	for _, i := range w.rng.Perm(len(w.gens)) {
+		w.ask(w.gens[i], 1)
+	}
+}
+
+func (w *world) restore(state map[string]string) {
+	ctx := w.t.Context()
+	w.redis.Del(ctx, w.key)
+	if len(state) > 0 {
+		if err := w.redis.HSet(ctx, w.key, slices.Collect(func(yield func(any) bool) {
+			for _, k := range slices.Sorted(maps.Keys(state)) {
+				_ = yield(k) && yield(state[k])
+			}
+		})...).Err(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// run runs a world of steps and returns its first repeat.
+func run(t *testing.T, addr, source string, seed uint64, steps int) error {
+	w := newWorld(t, addr, source, seed)
+	for i := range steps {
+		if w.step(); w.repeat != nil {
+			return fmt.Errorf("seed %d, step %d: %w", seed, i, w.repeat)
+		}
+	}
+	return nil
+}
+
+func TestSimulation(t *testing.T) {
+	addr := testserver.Redis(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	const worlds, steps = 20, 600
+	for i := range uint64(worlds) {
+		if err := run(t, addr, reserveSource, seed+i, steps); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The simulation is worth what it finds when a safeguard is taken out.
+func TestSimulationFindsWhatIsTakenOut(t *testing.T) {
+	addr := testserver.Redis(t)
+	for safeguard, change := range map[string][]string{
+		"never back":             {"math.max(known + 1, time * 1024)", "time * 1024"},
+		"margin of a new state":  {"(time + MARGIN) * 1024 - 1)\nend", "time * 1024 - 1)\nend"},
+		"another process":        {" or (run ~= '' and run ~= (state[3] or ''))", ""},
+		"the callers' floor":     {"local lost = floor > (last or 0)", "local lost = false", "math.max(last or 0, floor)", "last or 0"},
+		"the callers' stopwatch": {"behind = math.max(behind, reach - now)", ""},
+		"all n are reserved":     {"known = first + n - 1", "known = first + math.floor(n / 2)"},
+	} {
+		t.Run(safeguard, func(t *testing.T) {
+			broken := reserveSource
+			for i := 0; i < len(change); i += 2 {
+				if !strings.Contains(broken, change[i]) {
+					t.Fatalf("the script has no %q", change[i])
+				}
+				broken = strings.Replace(broken, change[i], change[i+1], 1)
+			}
+			for seed := range uint64(40) {
+				if err := run(t, addr, broken, seed, 600); err != nil {
+					return
+				}
+			}
+			t.Errorf("repeats without it\nhave: none found\nwant: one")
+		})
+	}
+}
