@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
@@ -179,6 +181,23 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// Sixteen processes at once make InnoDB choose deadlocks' victims all the time;
+// no caller sees it.
+func TestDeadlocksAreRetried(t *testing.T) {
+	dsn, _ := ticketDatabase(t)
+	var keys ledger
+	var wg sync.WaitGroup
+	for range 16 {
+		g := newGen(t, Config{DSNs: []string{dsn}, Timeout: time.Minute})
+		wg.Go(func() {
+			for range 60 {
+				keys.add(t, mustKeys(t, g, 1)...)
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // Calls that wait at the same time share statements.
 func TestWaitersShareAStatement(t *testing.T) {
 	dsn, db := ticketDatabase(t)
@@ -194,18 +213,26 @@ func TestWaitersShareAStatement(t *testing.T) {
 	}
 	var keys ledger
 	var wg sync.WaitGroup
-	for range 200 {
+	for i := range 200 {
 		wg.Go(func() { keys.add(t, mustKeys(t, g, 2)...) })
+		if i == 0 {
+			awaitQueue(g, 0) // the first call is being served
+		}
 	}
-	for queued := 0; queued < 199; {
-		g.mu.Lock()
-		queued = len(g.queue)
-		g.mu.Unlock()
-	}
+	awaitQueue(g, 199)
 	tx.Rollback()
 	wg.Wait()
 	if h := g.Health(); h.Fetches > 4 || len(keys.seen) != 400 {
 		t.Errorf("\nhave: %d fetches for %d keys\nwant: at most 4 for 400", h.Fetches, len(keys.seen))
+	}
+}
+
+// awaitQueue waits until a fetch is under way and n calls wait behind it.
+func awaitQueue(g *Generator, n int) {
+	for there := false; !there; runtime.Gosched() {
+		g.mu.Lock()
+		there = g.done != nil && len(g.queue) == n
+		g.mu.Unlock()
 	}
 }
 
@@ -315,7 +342,17 @@ func TestSettings(t *testing.T) {
 			t.Errorf("\nhave: %d of 6 calls refused\nwant: all from when it is seen", failed)
 		}
 	})
-	t.Run("repaired while live", func(t *testing.T) {
+	t.Run("first of two repaired while live", func(t *testing.T) {
+		a, first := ticketServer(t, 2, 1)
+		g := newGen(t, Config{DSNs: []string{first, one}})
+		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
+			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
+		}
+		mustExec(t, openDB(t, a.DSN()), "SET GLOBAL auto_increment_offset = 2")
+		mustKeys(t, g, 1)
+		mustKeys(t, g, 1)
+	})
+	t.Run("second repaired while live", func(t *testing.T) {
 		g := newGen(t, Config{DSNs: []string{one, three}})
 		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
 			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
