@@ -21,7 +21,12 @@ import (
 // openFilled opens a database of its own with the table ruled (id, a).
 func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB, connector *Connector) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(testserver.Database(t) + "?" + strings.Join(params, "&"))
+	return openFilledOn(t, testserver.Database(t)+"?"+strings.Join(params, "&"))
+}
+
+func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Connector) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,6 +386,45 @@ func TestTooManyPlaceholders(t *testing.T) {
 	}
 }
 
+// While the server is away the base's errors come through, and afterwards keys
+// are filled again, by direct and prepared statements.
+func TestServerGoneAndBack(t *testing.T) {
+	server := testserver.StartMariaDB(t)
+	setup, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, setup, "CREATE DATABASE app")
+	_ = setup.Close()
+	ours, plain, _ := openFilledOn(t, server.DSN()+"app?timeout=5s")
+	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	use := func() []error {
+		_, direct := ours.Exec("INSERT INTO ruled (a) VALUES (?)", 1)
+		_, prepared := st.Exec(2)
+		return []error{direct, prepared}
+	}
+	if err := errors.Join(use()...); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	for _, err := range use() {
+		if err == nil || strings.Contains(err.Error(), "shardkey") {
+			t.Errorf("have: %v\nwant: the base's error", err)
+		}
+	}
+	server.Start()
+	if err := errors.Join(use()...); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); have != 4 {
+		t.Errorf("rows\nhave: %d\nwant: 4", have)
+	}
+}
+
 func TestNoGoroutineIsLeft(t *testing.T) {
 	_, _, c := openFilled(t)
 	before := runtime.NumGoroutine()
@@ -396,7 +440,7 @@ func TestNoGoroutineIsLeft(t *testing.T) {
 			}
 		}
 	}
-	for range 1000 { // the base's watchers end by themselves, soon after
+	for range 1_000_000 { // the base's watchers end by themselves, soon after
 		if runtime.NumGoroutine() <= before {
 			return
 		}
