@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/spi"
 )
@@ -34,7 +35,8 @@ func BenchmarkKeyFromMemory(b *testing.B) {
 	b.Run("16 goroutines", func(b *testing.B) {
 		var g spi.Int64KeyGenerator = benchGenerator(b)
 		b.ReportAllocs()
-		inParallel(b, 16, func() error {
+		b.ResetTimer()
+		inParallel(b, 16, b.N, func() error {
 			var key [1]int64
 			return g.GenerateInt64Keys(context.Background(), column, key[:])
 		})
@@ -51,15 +53,11 @@ func BenchmarkKeyFromMemory(b *testing.B) {
 	})
 }
 
-// inParallel does b.N times do, in n goroutines.
-func inParallel(b *testing.B, n int, do func() error) {
+// inParallel does times times do, in n goroutines.
+func inParallel(b *testing.B, n, times int, do func() error) {
 	var wg sync.WaitGroup
-	b.ResetTimer()
 	for i := range n {
-		times := b.N / n
-		if i < b.N%n {
-			times++
-		}
+		times := (times + i) / n
 		wg.Go(func() {
 			for range times {
 				if err := do(); err != nil {
@@ -72,29 +70,36 @@ func inParallel(b *testing.B, n int, do func() error) {
 	wg.Wait()
 }
 
-// BenchmarkFetch claims segments through 16 connections: this package's
-// statement, and Leaf's transaction beside it.
+// BenchmarkFetch claims segments through 16 connections, all of them of one
+// row: by this package's statement, and by Leaf's transaction. The two take
+// turns, so that what else the machine does falls on both.
 func BenchmarkFetch(b *testing.B) {
-	const conns = 16
+	const conns, each = 16, 20 // fetches of each connection in a turn
 	dsn, _ := leafDatabase(b, 1, 1000)
 	c, err := Config{Key: "order", DSN: dsn}.withDefaults()
 	if err != nil {
 		b.Fatal(err)
 	}
-	ours, err := newSQLStore(c, conns)
+	store, err := newSQLStore(c, conns)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer ours.close()
+	defer store.close()
+	ours := func() error { _, err := store.claim(b.Context(), 1000, 1); return err }
 	theirs := benchLeaf(b, dsn, conns)
-	b.Run("shardkey", func(b *testing.B) {
-		inParallel(b, conns, func() error { _, err := ours.claim(b.Context(), 1000, 1); return err })
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fetches/s")
-	})
-	b.Run("Leaf's transaction", func(b *testing.B) {
-		inParallel(b, conns, theirs)
-		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fetches/s")
-	})
+	var spent [2]time.Duration
+	for b.Loop() {
+		for i, fetch := range []func() error{ours, theirs} {
+			began := time.Now()
+			inParallel(b, conns, conns*each, fetch)
+			spent[i] += time.Since(began)
+		}
+	}
+	fetches := float64(b.N * conns * each)
+	b.ReportMetric(fetches/spent[0].Seconds(), "fetches/s")
+	b.ReportMetric(fetches/spent[1].Seconds(), "Leaf's/s")
+	b.ReportMetric(spent[1].Seconds()/spent[0].Seconds(), "times-Leaf's")
+	b.ReportMetric(0, "ns/op")
 }
 
 // benchLeaf is Leaf's fetch at its best: both statements are prepared once.
