@@ -48,11 +48,14 @@ func (s *server) disconnect() {
 
 func (s *server) readSettings(ctx context.Context) error {
 	var increment, offset int64
-	err := s.conn.QueryRowContext(ctx, "SELECT @@auto_increment_increment, @@auto_increment_offset").Scan(&increment, &offset)
+	var version string
+	err := s.conn.QueryRowContext(ctx, "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()").Scan(&increment, &offset, &version)
 	if err != nil {
 		return err
 	}
 	s.offset = offset
+	// TiDB takes LOCK TABLES for a comment unless it is told otherwise.
+	s.noLock = strings.Contains(strings.ToLower(version), "tidb")
 	switch {
 	case increment != s.increment:
 		return s.settings("auto_increment_increment is %d, not %d; set it, or the property increment", increment, s.increment)
@@ -121,6 +124,20 @@ func (s *server) close() error {
 	return s.db.Close()
 }
 
+// Numbers of MySQL's and MariaDB's errors that have a way out of their own.
+const (
+	errOutOfRangeMariaDB = 167
+	errDBDenied          = 1044
+	errAccessDenied      = 1045
+	errNoDatabase        = 1046
+	errTableDenied       = 1142
+	errNoSuchTable       = 1146
+	errNotSupported      = 1235
+	errOutOfRange        = 1264
+	errReadOnly          = 1290
+	errNoAutoIncrement   = 1467
+)
+
 // explain puts the server's error into words.
 func (s *server) explain(err error) error {
 	var known *Error
@@ -133,17 +150,17 @@ func (s *server) explain(err error) error {
 		return e
 	}
 	switch server.Number {
-	case 1146:
+	case errNoSuchTable:
 		e.Detail += "; make the table with " + s.ddl()
-	case 1046:
+	case errNoDatabase:
 		e.Detail += "; name the database in the DSN"
-	case 1044, 1142:
+	case errDBDenied, errTableDenied:
 		e.Detail += "; GRANT SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + s.table
-	case 1045:
+	case errAccessDenied:
 		e.Detail += "; check user and password"
-	case 1290:
+	case errReadOnly:
 		e.Detail += "; a ticket server must be writable"
-	case 167, 1264, 1467:
+	case errOutOfRangeMariaDB, errOutOfRange, errNoAutoIncrement:
 		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
 	}
 	return e

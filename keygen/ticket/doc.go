@@ -18,8 +18,7 @@
 //
 // # Several numbers
 //
-// n numbers cost one packet, whatever n is. REPLACE with n rows would do, but
-// InnoDB takes time quadratic in n for it. Instead the table is locked, and
+// n numbers cost one packet, whatever n is: the table is locked, and
 //
 //	REPLACE INTO Tickets64 (stub) VALUES ('a')                  -- gives first
 //	REPLACE INTO Tickets64 (id, stub) VALUES (first+(n-2)*N, 'a')
@@ -30,6 +29,11 @@
 // else was given one of the n: before the lock the server gave only lower ones,
 // during it none to others, and after it only higher ones. The row holds the
 // last one, so that a server that starts again counts on from there.
+//
+// Where the user may not lock tables, n numbers are asked for by one REPLACE of
+// n rows, for which InnoDB takes time quadratic in n. MySQL gives such rows ids
+// that follow each other; that is checked as well, by the id of the row that is
+// left, in the same transaction.
 //
 // Calls that wait at the same time share one fetch.
 //

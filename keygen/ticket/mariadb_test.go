@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -428,6 +429,48 @@ func TestMyISAM(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A user who may not lock tables, as those of older ticket tables, gets the
+// same numbers by statements that take longer.
+func TestWithoutLockTables(t *testing.T) {
+	dsn, db := ticketDatabase(t)
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.User, cfg.Passwd = cfg.DBName[len(cfg.DBName)-12:], "geheim"
+	account := cfg.User + "@'127.0.0.1'"
+	mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'geheim'")
+	t.Cleanup(func() { mustExec(t, db, "DROP USER "+account) })
+	g := newGen(t, Config{DSNs: []string{cfg.FormatDSN()}})
+	_, err = g.GenerateKeys(t.Context(), column, 1)
+	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT") || strings.Contains(err.Error(), "geheim") {
+		t.Errorf("without any right\nhave: %v\nwant: spi.ErrStore that says what to grant", err)
+	}
+	mustExec(t, db, "GRANT SELECT, INSERT, DELETE ON Tickets64 TO "+account)
+	var keys ledger
+	var wg sync.WaitGroup
+	for _, g := range []*Generator{g, newGen(t, Config{DSNs: []string{dsn}})} { // one with, one without
+		for range 4 {
+			wg.Go(func() {
+				for range 25 {
+					own := mustKeys(t, g, 3)
+					keys.add(t, own...)
+					if own[2] != own[0]+2 {
+						t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if !g.pool.members[0].server.noLock {
+		t.Error("have: tables locked\nwant: the other way")
+	}
+	if _, err := g.GenerateKeys(t.Context(), column, maxRows+1); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
+		t.Errorf("too many\nhave: %v\nwant: spi.ErrStore that says what to grant", err)
+	}
 }
 
 // A killed idle connection is not an error.

@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
-	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/spi"
@@ -44,6 +41,7 @@ type server struct {
 	offset int64
 	column string // quoted name of the AUTO_INCREMENT column
 	end    int64  // the first number that must not be used
+	noLock bool   // the server does not lock tables for this user
 
 	last    int64 // the highest number given
 	refused error // why it is never asked again
@@ -92,54 +90,6 @@ func (s *server) fetchOnce(ctx context.Context, n int64) (block, error) {
 		return block{}, err
 	}
 	return b, s.accept(b)
-}
-
-// replace gets n numbers, again and again as long as other processes'
-// REPLACEs make the server choose this one as a deadlock's victim.
-func (s *server) replace(ctx context.Context, n int64) (block, error) {
-	const attempts = 50
-	for i := 1; ; i++ {
-		b, err := s.replaceOnce(ctx, n)
-		if i == attempts || !deadlock(err) {
-			return b, err
-		}
-		if err := s.clock.Sleep(ctx, rand.N(time.Duration(min(i, 10))*time.Millisecond)); err != nil {
-			return block{}, err
-		}
-	}
-}
-
-func (s *server) replaceOnce(ctx context.Context, n int64) (block, error) {
-	if n > 1 {
-		return s.replaceBlock(ctx, n)
-	}
-	first, err := insertID(s.conn.ExecContext(ctx, "REPLACE INTO "+s.table+" (stub) VALUES ('a')"))
-	return block{first, 1, s.increment}, err
-}
-
-// replaceBlock gets n numbers, n > 1, while the table is locked: it takes the
-// first, sets the row to the last but one, which moves AUTO_INCREMENT on, and
-// takes the last. The statements go in one packet: a process that is stopped in
-// between leaves no lock. After an error the connection is closed, which unlocks.
-func (s *server) replaceBlock(ctx context.Context, n int64) (block, error) {
-	_, err := s.conn.ExecContext(ctx, strings.NewReplacer(
-		"{table}", s.table, "{id}", s.column, "{jump}", fmt.Sprint((n-2)*s.increment),
-	).Replace("LOCK TABLES {table} WRITE; "+
-		"REPLACE INTO {table} (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); "+
-		"REPLACE INTO {table} ({id}, stub) VALUES (@shardkey_first + {jump}, 'a'); "+
-		"REPLACE INTO {table} (stub) VALUES ('a'); UNLOCK TABLES"))
-	if err != nil {
-		return block{}, err
-	}
-	var first, last uint64
-	if err := s.conn.QueryRowContext(ctx, "SELECT @shardkey_first, LAST_INSERT_ID()").Scan(&first, &last); err != nil {
-		return block{}, err
-	}
-	if last != first+uint64((n-1)*s.increment) {
-		return block{}, &Error{Server: s.name, Detail: fmt.Sprintf(
-			"AUTO_INCREMENT of %s does not follow an id that is set: it gave %d, then %d; set batch to 1, and keep to one row a statement", s.table, first, last)}
-	}
-	return block{int64(first), n, s.increment}, nil
 }
 
 func insertID(res sql.Result, err error) (int64, error) {
