@@ -5,15 +5,16 @@
 // SNOWFLAKE and one of the lease assigners. Meanwhile they are killed, stopped
 // past their lease and continued, closed in good order, started with clocks an
 // hour off, have their clocks stepped, and are cut off from their store, some
-// so that what they sent arrives after they have given up. Every key comes back
+// so that what they sent arrives after they have given up; the store's server is
+// killed, stopped and started again with its data. Every key comes back
 // over a pipe, and none may come twice; every error must be of a documented
 // type; and everybody must make keys again after the last fault.
 //
 // Each store takes some seconds under go test. The same code runs for as long
 // as is wanted:
 //
-//	go test -v ./internal/soak -timeout 0 -duration 10m
-//	SHARDKEY_SOAK=10m go test -v ./internal/soak -timeout 0
+//	go test ./internal/soak -v -timeout 0 -duration 10m
+//	SHARDKEY_SOAK=10m go test ./internal/soak -v -timeout 0
 //
 // The duration is each store's; -stores=SQL,ETCD picks some, -seed repeats the
 // choice of faults (not their timing).

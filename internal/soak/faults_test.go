@@ -42,7 +42,7 @@ func (a *agent) run(d time.Duration) {
 // fault does something bad to a process, makes it good again, and waits for the
 // process's next key.
 func (a *agent) fault(s *slot) {
-	switch n := a.rng.IntN(18); {
+	switch n := a.rng.IntN(20); {
 	case n < 3:
 		a.restart(s, "killed", s.kill, 0)
 	case n < 4:
@@ -60,6 +60,8 @@ func (a *agent) fault(s *slot) {
 		a.step(s)
 	case n < 14:
 		a.cut(a.slots...)
+	case n < 16:
+		a.takeStoreAway()
 	default:
 		a.cut(s)
 	}
@@ -100,7 +102,7 @@ func (a *agent) step(s *slot) {
 // cut takes the store away for a part of the lease, or well beyond it.
 func (a *agent) cut(slots ...*slot) {
 	if slots[0].proxy == nil {
-		a.lockFiles()
+		a.takeStoreAway()
 		return
 	}
 	m := []mode{refusing, holding}[a.rng.IntN(2)]
@@ -114,11 +116,31 @@ func (a *agent) cut(slots ...*slot) {
 	a.healed(map[mode]string{refusing: "cut off", holding: "held up"}[m], slots...)
 }
 
+// takeStoreAway takes it from all processes, for a part of the lease or well
+// beyond it. The other agent's processes recover in its own time.
+func (a *agent) takeStoreAway() {
+	a.soak.whole.Lock()
+	defer a.soak.whole.Unlock()
+	server := a.soak.server
+	switch {
+	case server == nil:
+		a.lockFiles()
+	case a.rng.IntN(2) == 0:
+		server.Kill()
+		wait(rand.N(2 * lease))
+		server.Start()
+		a.healed("server killed", a.slots...)
+	default:
+		server.Pause()
+		wait(rand.N(2 * lease))
+		server.Resume()
+		a.healed("server stopped", a.slots...)
+	}
+}
+
 // lockFiles is what takes the store away that has no server: a process that
 // stands still with all its locks.
 func (a *agent) lockFiles() {
-	a.soak.whole.Lock()
-	defer a.soak.whole.Unlock()
 	names, err := filepath.Glob(filepath.Join(a.soak.where, "*", "*.lock"))
 	var locked []*os.File
 	for _, name := range names {

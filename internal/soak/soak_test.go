@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
@@ -63,11 +64,12 @@ const (
 type soak struct {
 	t      *testing.T
 	typ    string
-	where  string
+	server *testserver.Server // nil for FILE
+	where  string             // its address, or FILE's directory
 	slots  []*slot
 	agents []*agent
-	// whole is read-locked while a process ends in good order: FILE's locks,
-	// which are all processes', must not be held against it then.
+	// whole is read-locked while a process ends in good order: the store must
+	// not be away from all processes then.
 	whole sync.RWMutex
 }
 
@@ -76,12 +78,16 @@ func newSoak(t *testing.T, s store) *soak {
 	if start == 0 {
 		start = rand.Uint64()
 	}
-	k := &soak{t: t, typ: s.typ, where: s.server(t)}
+	k := &soak{t: t, typ: s.typ, where: t.TempDir()}
+	if s.server != nil {
+		k.server = s.server(t)
+		k.where = k.server.Addr()
+	}
 	t.Logf("seed %d", start)
 	for range processes {
 		one := &slot{errors: map[string]int{}}
 		where := k.where
-		if s.typ != "FILE" {
+		if k.server != nil {
 			one.proxy = startProxy(t, where)
 			where = one.proxy.addr()
 		}

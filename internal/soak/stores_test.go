@@ -1,12 +1,11 @@
 package soak
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
@@ -15,44 +14,33 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 )
 
-// store is a kind of assigner under test: where its server is (empty for one
-// without) and the properties that reach it at an address.
+// store is a kind of assigner under test: what starts its server (nil for one
+// without), and the properties that reach it at an address, or in a directory.
 type store struct {
 	typ    string
-	server func(testing.TB) string
+	server func(testing.TB, ...string) *testserver.Server
 	props  func(where string) map[string]any
 }
 
 var stores = []store{
-	{"FILE", directory, func(dir string) map[string]any { return map[string]any{"path": dir} }},
-	{"SQL", mariaDB, func(addr string) map[string]any { return map[string]any{"dsn": at(addr)} }},
-	{"REDIS", testserver.Redis, func(addr string) map[string]any { return map[string]any{"addr": addr} }},
-	{"ETCD", testserver.Etcd, func(addr string) map[string]any { return map[string]any{"endpoints": addr} }},
-	{"ZOOKEEPER", testserver.ZooKeeper, func(addr string) map[string]any { return map[string]any{"servers": addr} }},
+	{"FILE", nil, func(dir string) map[string]any { return map[string]any{"path": dir} }},
+	{"SQL", startMariaDB, func(addr string) map[string]any { return map[string]any{"dsn": "root@tcp(" + addr + ")/soak"} }},
+	{"REDIS", testserver.StartRedis, func(addr string) map[string]any { return map[string]any{"addr": addr} }},
+	{"ETCD", testserver.StartEtcd, func(addr string) map[string]any { return map[string]any{"endpoints": addr} }},
+	{"ZOOKEEPER", testserver.StartZooKeeper, func(addr string) map[string]any { return map[string]any{"servers": addr} }},
 }
 
-// directory is FILE's store; it has no address.
-func directory(t testing.TB) string { return t.TempDir() }
-
-// sqlDSN is the DSN of the database under test, whose address is the proxy's.
-var sqlDSN *mysql.Config
-
-func mariaDB(t testing.TB) string {
-	config, err := mysql.ParseDSN(testserver.Database(t))
+func startMariaDB(t testing.TB, args ...string) *testserver.Server {
+	server := testserver.StartMariaDB(t, args...)
+	db, err := sql.Open("mysql", server.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Net != "tcp" {
-		t.Skipf("the server is at %s, and cutting it off needs TCP", config.Net)
+	defer db.Close()
+	if _, err := db.Exec("CREATE DATABASE soak"); err != nil {
+		t.Fatal(err)
 	}
-	sqlDSN = config
-	return config.Addr
-}
-
-func at(addr string) string {
-	config := sqlDSN.Clone()
-	config.Addr = addr
-	return config.FormatDSN()
+	return server
 }
 
 // lease and renew are short, so that seconds hold many of them.
