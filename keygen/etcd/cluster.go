@@ -13,6 +13,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -180,6 +182,12 @@ func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
 		Context: ctx, Endpoints: c.Endpoints, Username: c.Username, Password: c.Password, TLS: tlsConfig,
 		DialTimeout: c.Timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.Timeout,
 		Logger: zap.NewNop(), // what fails is in the error of the call
+		// A cluster that was away for long is found again in a second or two;
+		// gRPC by itself would look each two minutes only.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: c.Timeout,
+		})},
 	})
 }
 
