@@ -78,17 +78,40 @@ func (t *Clock) System() bool { return t.system }
 
 // Read reads the clock itself; ns is the time since the epoch.
 func (t *Clock) Read() (tick, ns int64) {
-	now := t.clock.Now()
-	ns = SatSub(UnixNano(now), t.epoch)
+	if t.system {
+		ns = t.anchor()
+	} else {
+		ns = SatSub(UnixNano(t.clock.Now()), t.epoch)
+	}
 	if ns < 0 {
 		return -1, ns
 	}
 	tick = min(ns/t.tick, t.most)
 	if t.system {
-		t.offset.Store(ns - int64(now.Sub(t.base)))
 		t.last.Store(tick)
 	}
 	return tick, ns
+}
+
+// anchor reads the wall clock and sets offset by it. A goroutine that loses its
+// processor between the two readings that time.Now consists of gets an offset
+// that is too low, so that a clock which seems to have stepped back is read
+// again: one that really did says the same again.
+func (t *Clock) anchor() int64 {
+	ns, offset := t.both()
+	if offset+int64(50*time.Microsecond) < t.offset.Load() && t.last.Load() >= 0 {
+		if again, higher := t.both(); higher > offset {
+			ns, offset = again, higher
+		}
+	}
+	t.offset.Store(offset)
+	return ns
+}
+
+func (t *Clock) both() (ns, offset int64) {
+	now := t.clock.Now()
+	ns = SatSub(UnixNano(now), t.epoch)
+	return ns, ns - int64(now.Sub(t.base))
 }
 
 // At is the beginning of a tick.
