@@ -56,6 +56,8 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	}
 	cfg := Config{Layout: layout, RingSize: ring, WorkerIDSet: true}
 	generators := []*Generator{mustNew(t, cfg), mustNew(t, cfg)}
+	mustKeys(t, generators[0], 1) // takes the worker id, whose figures outlive a round
+	issued := generators[0].Health().Issued
 	made := make([][]int64, goroutines)
 	var wg sync.WaitGroup
 	for i := range made {
@@ -66,6 +68,9 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	slices.Sort(all)
 	if n := len(all) - len(slices.Compact(all)); n != 0 {
 		t.Errorf("\nhave: %d keys twice among %d\nwant: none", n, len(all))
+	}
+	if have := generators[0].Health().Issued - issued; have != int64(len(all)) {
+		t.Errorf("\nhave: %d issued\nwant: %d", have, len(all))
 	}
 }
 
