@@ -17,5 +17,5 @@
 //	SHARDKEY_SOAK=10m go test ./internal/soak -v -timeout 0
 //
 // The duration is each store's; -stores=SQL,ETCD picks some, -seed repeats the
-// choice of faults (not their timing).
+// choice of faults (not their timing). It needs Linux.
 package soak

@@ -107,7 +107,9 @@ func (a *Assigner) start(l *Lease) error {
 	a.stats.acquired++
 	a.stats.acquireBy = nil
 	if !a.manual {
-		a.running.Go(func() { l.renewForever(a.background) })
+		ctx, stop := context.WithCancel(a.background)
+		l.stop = stop
+		a.running.Go(func() { l.renewForever(ctx) })
 	}
 	return nil
 }

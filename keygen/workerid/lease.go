@@ -27,6 +27,7 @@ type Lease struct {
 	workerID int64
 	floor    int64
 	limit    atomic.Int64
+	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by whoever talks to the store about this lease; a channel,
 	// so that waiting for it ends with a context. It guards confirmed and
@@ -43,7 +44,7 @@ type Lease struct {
 }
 
 func newLease(a *Assigner) *Lease {
-	return &Lease{assigner: a, busy: make(chan struct{}, 1)}
+	return &Lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}}
 }
 
 // begin makes it the lease of a worker id, by a record that stands in the
@@ -110,6 +111,7 @@ func (l *Lease) end(why error) bool {
 	}
 	l.ended = why
 	l.limit.Store(noLimit)
+	l.stop()
 	return true
 }
 

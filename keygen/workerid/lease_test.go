@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -62,5 +63,27 @@ func TestReleaseOfAnUnusedLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantMS(t, "floor", mustAcquire(t, newAssigner(t, m, nil), 0).Floor(), first.Floor())
+	})
+}
+
+// A released lease leaves no goroutine behind, though its assigner lives on.
+func TestReleaseEndsTheRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		s := &slowStore{Store: m.Open()}
+		a, err := workerid.NewAssigner(s, workerid.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		l := mustAcquire(t, a, 0)
+		if err := l.Release(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		calls := s.calls()
+		time.Sleep(time.Minute)
+		if n := s.calls() - calls; n != 0 {
+			t.Errorf("calls of the store after Release\nhave: %d\nwant: 0", n)
+		}
 	})
 }

@@ -54,11 +54,12 @@ func (l *Lease) renew(ctx context.Context, until int64) error {
 	bounded, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
 	defer cancel()
 	err := l.reserve(bounded, until)
+	callerEnded := ctx.Err() != nil
 	var lost *LeaseLostError
 	if errors.As(err, &lost) && l.end(err) {
 		l.assigner.lost(l, err)
 	}
-	l.tried(err, ctx.Err() != nil)
+	l.tried(err, callerEnded)
 	return err
 }
 
