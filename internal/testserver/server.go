@@ -68,10 +68,15 @@ func (s *Server) Kill() {
 	s.report(s.end(syscall.SIGKILL))
 }
 
-// Pause stops the server from running, with its connections open.
+// Pause stops the server from running, with its connections open, and returns
+// when it runs no more.
 func (s *Server) Pause() {
 	s.helper()()
-	s.report(s.signal(syscall.SIGSTOP))
+	err := s.signal(syscall.SIGSTOP)
+	if err == nil {
+		err = s.awaitStopped()
+	}
+	s.report(err)
 }
 
 // Resume lets a paused server go on.
@@ -209,6 +214,24 @@ func (s *Server) signal(sig syscall.Signal) error {
 		return fmt.Errorf("%v: the server is stopped", sig)
 	}
 	return s.proc.cmd.Process.Signal(sig)
+}
+
+func (s *Server) awaitStopped() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for s.proc != nil && !stopped(s.proc.cmd.Process.Pid) {
+		select {
+		case <-tick.C:
+		case <-s.proc.done:
+			return fmt.Errorf("it ended instead of pausing: %v", s.proc.err)
+		case <-deadline:
+			return fmt.Errorf("it still runs %v after SIGSTOP", stopTimeout)
+		}
+	}
+	return nil
 }
 
 // close ends the server and removes what it wrote.

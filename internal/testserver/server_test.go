@@ -72,6 +72,21 @@ func TestPausedServerAnswersAfterResume(t *testing.T) {
 	}
 }
 
+func TestPausedServerIsSilent(t *testing.T) {
+	s := StartEtcd(t) // many threads
+	for range 20 {
+		s.Pause()
+		if !stopped(s.proc.cmd.Process.Pid) {
+			t.Fatal("a thread runs")
+		}
+		s.Resume()
+		if err := etcdAnswers(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Pause() // and is ended all the same
+}
+
 func TestRedisKeepsDataOverKill(t *testing.T) {
 	s := StartRedis(t)
 	if got := redisSay(t, s, "SET k 7\r\n"); got != "+OK\r\n" {
