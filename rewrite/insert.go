@@ -31,16 +31,12 @@ func (p *parser) target() *Insert {
 	if p.isPunct(t, '.') {
 		t = p.next() // .t is t: the servers have it "for Delphi"
 	}
-	name, end, ok := p.name(t)
-	if !ok || len(name) > 2 {
+	name, ok := p.name(t)
+	if !ok || name.parts > 2 {
 		p.rewind(t)
 		return nil
 	}
-	in.Name = name[len(name)-1]
-	if len(name) == 2 {
-		in.Schema = name[0]
-	}
-	in.end = end
+	in.Schema, in.Name, in.end = name.qualifier, name.last, name.end
 	if p.opts.Tables == nil {
 		return nil
 	}

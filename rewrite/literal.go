@@ -71,6 +71,9 @@ func (l literal) isZero() bool {
 	return err == nil && f > -0.5 && f < 0.5
 }
 
+// IsZero tells whether a string is 0 in an integer column.
+func IsZero(s string) bool { return literal{text: s}.isZero() }
+
 // integer is the key that a literal is in an integer column: int64, or uint64
 // where it must be; nil when only the server can tell.
 func (l literal) integer() any {

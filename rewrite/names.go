@@ -2,21 +2,29 @@ package rewrite
 
 import "strings"
 
-// name reads a qualified name whose first token is t, and returns its parts
-// without quotes and its end.
-func (p *parser) name(t token) (parts []string, end int, ok bool) {
+// name is a name of one part or more; qualifier is the part before the last.
+type name struct {
+	qualifier, last string
+	parts           int
+	end             int
+}
+
+// name reads a name whose first token is t, without its quotes.
+func (p *parser) name(t token) (n name, ok bool) {
 	for {
+		n.qualifier = n.last
 		switch t.kind {
 		case tokenWord:
-			parts = append(parts, p.text[t.start:t.end])
+			n.last = p.text[t.start:t.end]
 		case tokenQuoted:
-			parts = append(parts, unquoteIdentifier(p.text[t.start:t.end]))
+			n.last = unquoteIdentifier(p.text[t.start:t.end])
 		default:
-			return nil, t.end, false
+			return n, false
 		}
-		end = t.end
+		n.end = t.end
+		n.parts++
 		if !p.isPunct(p.peek(), '.') {
-			return parts, end, true
+			return n, true
 		}
 		p.next()
 		t = p.next()
@@ -33,11 +41,11 @@ func (p *parser) names(open token) (list []string, closing int, ok bool) {
 		return nil, t.start, true
 	}
 	for {
-		parts, _, ok := p.name(t)
+		column, ok := p.name(t)
 		if !ok {
 			return nil, 0, false
 		}
-		list = append(list, parts[len(parts)-1])
+		list = append(list, column.last)
 		switch t = p.next(); {
 		case p.isPunct(t, ')'):
 			return list, t.start, true

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	tidb "github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -35,14 +36,10 @@ func (o *oracle) parse(text string, mode Mode) ([]ast.StmtNode, error) {
 
 // comparable tells texts that TiDB reads as MySQL does. It takes "/*T!" and
 // "/*+" for text, executes every "/*!" and never "/*M!", lets a string go on
-// behind a NUL byte, and reads a control character behind "--" otherwise.
+// behind a NUL byte, reads a control character behind "--" otherwise, and puts
+// '?' in place of bytes that are no UTF-8.
 func comparable(text string) bool {
-	for _, odd := range []string{"/*", "\x00", "--", "#"} {
-		if strings.Contains(text, odd) && oddText.MatchString(text) {
-			return false
-		}
-	}
-	return true
+	return utf8.ValidString(text) && !oddText.MatchString(text)
 }
 
 var oddText = regexp.MustCompile(`/\*[!MT+]|\x00|--[^ -~\n]`)
@@ -170,7 +167,7 @@ func checkInsert(tree *ast.InsertStmt, in *Insert) error {
 	if in.Source != nil {
 		return nil
 	}
-	if in.Rows() != len(tree.Lists) {
+	if !in.Refused && in.Rows() != len(tree.Lists) {
 		return fmt.Errorf("rows\nhave: %d\nwant: %d", in.Rows(), len(tree.Lists))
 	}
 	columns := columnsOf(tree, in)

@@ -1,5 +1,7 @@
 package rewrite
 
+import "strings"
+
 // rowReader reads rows of values. Rows can be very many: they are read byte by
 // byte, and only the key's value is looked at.
 type rowReader struct {
@@ -10,6 +12,7 @@ type rowReader struct {
 }
 
 func (r *rowReader) all() error {
+	first, reserved := r.pos, false
 	for {
 		t := r.next()
 		if fold(r.word(t), "ROW") {
@@ -21,8 +24,9 @@ func (r *rowReader) all() error {
 		if err := r.row(); err != nil {
 			return err
 		}
-		if len(r.in.slots.at) == 1 {
-			r.reserve(t.start)
+		if !reserved && len(r.in.slots.at) == reserveAfter {
+			r.reserve(first)
+			reserved = true
 		}
 		if !r.isPunct(r.peek(), ',') {
 			return nil
@@ -31,14 +35,19 @@ func (r *rowReader) all() error {
 	}
 }
 
-// reserve makes room for as many rows as the text would hold if all were as
-// long as the first, so that long texts do not grow it again and again.
-func (r *rowReader) reserve(start int) {
-	const enough = 1 << 10
-	length := r.pos - start + 1
-	if n := (len(r.text) - r.pos) / length; n > enough {
-		r.in.slots.at = append(make([]uint32, 0, n+n/8), r.in.slots.at...)
+// reserveAfter rows it is worth guessing how many there will be.
+const reserveAfter = 1 << 10
+
+// reserve makes room for as many rows as the statement would hold if the others
+// were as long as those since first, so that long texts do not grow it again and
+// again.
+func (r *rowReader) reserve(first int) {
+	rest := r.text[r.pos:]
+	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {
+		rest = rest[:semicolon]
 	}
+	length := (r.pos - first) / reserveAfter
+	r.in.slots.grow(len(rest)/length/16*17 + reserveAfter)
 }
 
 // row reads one row behind its opening bracket.

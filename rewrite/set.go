@@ -6,7 +6,7 @@ import "strings"
 func (p *parser) assignments(in *Insert) error {
 	found, end := false, 0
 	for {
-		parts, _, ok := p.name(p.next())
+		column, ok := p.name(p.next())
 		if !ok {
 			return p.fail(p.prev.start, in, "a column is expected")
 		}
@@ -17,7 +17,7 @@ func (p *parser) assignments(in *Insert) error {
 		if !p.isPunct(t, '=') {
 			return p.fail(t.start, in, "= is expected")
 		}
-		isKey := !found && strings.EqualFold(parts[len(parts)-1], in.Table.KeyColumn)
+		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
 		v := p.expression(true)
 		if v.isEmpty() {
 			return p.fail(p.pos, in, "a value is expected")

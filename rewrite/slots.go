@@ -1,6 +1,9 @@
 package rewrite
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // slots are the places of a statement's keys, one a row. Texts can have
 // millions of rows: what is the same for all of them is not stored.
@@ -86,6 +89,20 @@ func (s *slots) add(at, end int, kind SlotKind, before int) {
 	}
 	if s.before != nil {
 		s.before = append(s.before, uint32(before))
+	}
+}
+
+// grow makes room for n more slots.
+func (s *slots) grow(n int) {
+	s.at = slices.Grow(s.at, n)
+	if s.ends != nil {
+		s.ends = slices.Grow(s.ends, n)
+	}
+	if s.kinds != nil {
+		s.kinds = slices.Grow(s.kinds, n)
+	}
+	if s.before != nil {
+		s.before = slices.Grow(s.before, n)
 	}
 }
 

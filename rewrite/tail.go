@@ -5,7 +5,7 @@ package rewrite
 func (p *parser) tail(in *Insert) error {
 	t := p.next()
 	if fold(p.word(t), "AS") {
-		if _, _, ok := p.name(p.next()); !ok {
+		if _, ok := p.name(p.next()); !ok {
 			return p.fail(p.prev.start, in, "the row alias is not understood")
 		}
 		if t = p.next(); p.isPunct(t, '(') {
