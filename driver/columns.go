@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -49,13 +50,7 @@ func (c *columnCache) put(key columnsKey, columns []string) {
 	}
 	if len(columns) > 0 {
 		c.columns[key] = columns
-	}
-}
-
-func (c *columnCache) remove(keys []columnsKey) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, key := range keys {
+	} else {
 		delete(c.columns, key)
 	}
 }
@@ -99,18 +94,44 @@ func sqlString(s string) string {
 	return string(b)
 }
 
-// noteFailure forgets the columns that a plan was made with when the server
-// says that they are wrong, and tells whether it did.
-func (f *fill) noteFailure(c *conn, err error) bool {
+// staleError is an error of the server that the columns may explain with which
+// a text was planned. Doors that plan look at them again; see again.
+type staleError struct {
+	fill *fill
+	error
+}
+
+// failed marks an error of the server that says that columns are wrong.
+func (f *fill) failed(err error) error {
 	const (
 		unknownColumn = 1054
 		columnCount   = 1136
 	)
 	var my *mysql.MySQLError
-	if len(f.columns) == 0 || !errors.As(err, &my) || my.Number != unknownColumn && my.Number != columnCount {
-		return false
+	if len(f.columns) > 0 && errors.As(err, &my) && (my.Number == unknownColumn || my.Number == columnCount) {
+		return &staleError{f, err}
 	}
-	f.rules.plans.columns.remove(f.columns)
-	f.rules.plans.remove(f.key)
-	return true
+	return err
+}
+
+// columnsChanged reads the columns of a plan's tables again, and tells whether
+// they are others now. The plan is forgotten then.
+func (c *conn) columnsChanged(ctx context.Context, f *fill) bool {
+	changed := false
+	for key, old := range f.columns {
+		schema := key.schema
+		if key.unqualified {
+			schema = ""
+		}
+		columns, err := c.readColumns(ctx, schema, key.name)
+		if err != nil {
+			return false
+		}
+		f.rules.plans.columns.put(key, columns)
+		changed = changed || !slices.Equal(columns, old)
+	}
+	if changed {
+		f.rules.plans.remove(f.key)
+	}
+	return changed
 }

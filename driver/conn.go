@@ -51,7 +51,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		if f == nil {
 			return c.base.execContext(ctx, query, args)
 		}
-		if res, err := f.exec(ctx, c, c.convertLate(args)); !c.again(err) {
+		if res, err := f.exec(ctx, c, c.convertLate(args)); !c.again(ctx, &err) {
 			return res, err
 		}
 	}
@@ -66,15 +66,23 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		if f == nil {
 			return c.base.queryContext(ctx, query, args)
 		}
-		if rows, err := f.query(ctx, c, c.convertLate(args)); !c.again(err) {
+		if rows, err := f.query(ctx, c, c.convertLate(args)); !c.again(ctx, &err) {
 			return rows, err
 		}
 	}
 }
 
-// again tells whether a statement is to be planned anew. While the connection
-// is open the current rule's generators are, so that this comes to an end.
-func (c *conn) again(err error) bool { return err == errReplan && !c.closed }
+// again tells whether a statement is to be planned anew: the rule was replaced,
+// or the server refused columns that have changed since they were read. While
+// the connection is open the current rule's generators are, so that this comes
+// to an end. Otherwise err is the error to return.
+func (c *conn) again(ctx context.Context, err *error) bool {
+	if stale, ok := (*err).(*staleError); ok {
+		*err = stale.error
+		return c.columnsChanged(ctx, stale.fill)
+	}
+	return *err == errReplan && !c.closed
+}
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}

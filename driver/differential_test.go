@@ -135,7 +135,7 @@ type step struct {
 func q(text string, args ...any) step { return step{text, args} }
 
 func TestDifferential(t *testing.T) {
-	groups := map[string][]differentialCase{"": cases}
+	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}
 	for params, cs := range casesWithParams {
 		groups[params] = cs
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"strings"
 
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -39,7 +38,6 @@ type insertKeys struct {
 // newExecution generates the keys of an execution.
 func (f *fill) newExecution(ctx context.Context, c *conn, args []driver.NamedValue) (*execution, error) {
 	e := &execution{fill: f, conn: c, out: keysOf(ctx), user: args}
-	e.out.reset()
 	if e.inserts = e.first[:]; len(f.plan.Inserts) > 1 {
 		e.inserts = make([]insertKeys, len(f.plan.Inserts))
 	}
@@ -57,9 +55,13 @@ func (f *fill) newExecution(ctx context.Context, c *conn, args []driver.NamedVal
 }
 
 // prepareSession pays what is owed to LAST_INSERT_ID() when the text may read
-// it, and makes the variable that a guarded statement needs.
+// it, makes the variable that a guarded statement needs, and forgets what
+// statements beside the insert may change, also when they fail.
 func (e *execution) prepareSession(ctx context.Context) error {
 	plan := e.fill.plan
+	if plan.Statements > 1 {
+		e.conn.session.forget(e.fill.key.text, rewrite.Several)
+	}
 	if plan.Inserts[0].Guarded {
 		return e.conn.prepareSaved(ctx)
 	}
@@ -154,13 +156,15 @@ func isZero(bound driver.Value) bool {
 	case uint64:
 		return v == 0
 	case float64:
-		return v == 0
+		return v > -0.5 && v < 0.5 // the servers round
 	case bool:
 		return !v
+	case float32:
+		return v > -0.5 && v < 0.5
 	case string:
-		return v != "" && strings.Trim(v, "0") == ""
+		return rewrite.IsZero(v)
 	case []byte:
-		return len(v) > 0 && strings.Trim(string(v), "0") == ""
+		return rewrite.IsZero(string(v))
 	}
 	return false
 }

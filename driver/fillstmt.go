@@ -28,13 +28,12 @@ func (f *fill) prepare(ctx context.Context, c *conn) (driver.Stmt, error) {
 	if f.source() != nil {
 		text, added = f.key.text, 0 // prepared for its check and count alone
 	}
-	if n := f.plan.Params() + added; added > 0 && n > maxPlaceholders {
+	if n := f.plan.Params() + added; n > maxPlaceholders {
 		return nil, errTooManyPlaceholders(f.plan.Params(), added)
 	}
 	base, err := c.base.prepareContext(ctx, text)
 	if err != nil {
-		f.noteFailure(c, err)
-		return nil, err
+		return nil, f.failed(err)
 	}
 	s := &fillStmt{fill: f, conn: c, base: newBaseStmt(base)}
 	if n := base.NumInput(); n >= 0 && n != f.plan.Params()+added {
@@ -69,8 +68,7 @@ func (s *fillStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (d
 	}
 	res, err := s.base.execContext(ctx, e.args)
 	if err != nil {
-		f.noteFailure(s.conn, err)
-		return nil, err
+		return nil, f.failed(err)
 	}
 	return e.settle(ctx, res)
 }
@@ -90,8 +88,7 @@ func (s *fillStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (
 	}
 	rows, err := s.base.queryContext(ctx, e.args)
 	if err != nil {
-		f.noteFailure(s.conn, err)
-		return nil, err
+		return nil, f.failed(err)
 	}
 	e.settleRows()
 	return rows, nil

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 
 	"github.com/shardkey/shardkey/rewrite"
@@ -58,29 +59,23 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 	return rewrite.Keys{Values: values}, nil
 }
 
-// plainKey makes int64 or uint64 of the other integers. A nil []byte is nil.
+// plainKey makes of a key what database/sql would make of an argument: int64 of
+// other integers and of named ones, a driver.Valuer's value. A key that takes
+// the base's own conversion stays as it is. A nil []byte is nil.
 func plainKey(key any) any {
 	switch k := key.(type) {
-	case int:
-		return int64(k)
-	case int32:
-		return int64(k)
-	case int16:
-		return int64(k)
-	case int8:
-		return int64(k)
+	case int64, string, uint64:
+		return key
 	case uint:
 		return uint64(k)
-	case uint32:
-		return int64(k)
-	case uint16:
-		return int64(k)
-	case uint8:
-		return int64(k)
 	case []byte:
 		if k == nil {
 			return nil
 		}
+		return key
+	}
+	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
+		return v
 	}
 	return key
 }
@@ -94,7 +89,8 @@ func kindOf(key any) rewrite.Kind {
 }
 
 // learnKind finds out the kind of a generator's keys by one that is not used.
-// It is needed only where a statement gives 0 or ” before any key was made.
+// It is needed only where a statement gives 0 or an empty string before any key
+// was made.
 func (t *table) learnKind(ctx context.Context) error {
 	var one [1]int64
 	_, err := t.generate(ctx, 1, &one)

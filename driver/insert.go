@@ -22,13 +22,14 @@ type fill struct {
 	fills bool
 	// kindless is a table whose kind of keys was not known yet.
 	kindless *table
-	// columns are the tables whose columns the plan depends on.
-	columns []columnsKey
+	// columns are what the plan depends on of its tables' columns.
+	columns map[columnsKey][]string
 }
 
 // fillOrPass returns the plan for a text that must be filled, nil for one that
 // passes through untouched, with the session ready for it.
 func (c *conn) fillOrPass(ctx context.Context, query string) (*fill, error) {
+	keysOf(ctx).reset()
 	class := rewrite.Classify(query)
 	if class == rewrite.MayInsert {
 		if f, err := c.fillFor(ctx, query); f != nil || err != nil {
@@ -91,7 +92,7 @@ func (f *fill) exec(ctx context.Context, c *conn, args []driver.NamedValue) (dri
 	}
 	res, err := c.base.execOrPrepare(ctx, e.text, e.args, len(e.args)-len(args))
 	if err != nil {
-		return f.retry(ctx, c, args, err)
+		return nil, f.failed(err)
 	}
 	return e.settle(ctx, res)
 }
@@ -117,8 +118,7 @@ func (f *fill) query(ctx context.Context, c *conn, args []driver.NamedValue) (dr
 	}
 	rows, err := c.base.queryOrPrepare(ctx, e.text, e.args, len(e.args)-len(args))
 	if err != nil {
-		f.noteFailure(c, err)
-		return nil, err
+		return nil, f.failed(err)
 	}
 	e.settleRows()
 	return rows, nil
@@ -144,19 +144,6 @@ func (f *fill) begin(ctx context.Context, c *conn, args []driver.NamedValue) (*e
 		return nil, err
 	}
 	return e, nil
-}
-
-// retry executes the text once more when it failed because the columns that
-// the plan was made with are no longer the table's.
-func (f *fill) retry(ctx context.Context, c *conn, args []driver.NamedValue, err error) (driver.Result, error) {
-	if !f.noteFailure(c, err) {
-		return nil, err
-	}
-	fresh, planErr := c.fillFor(ctx, f.key.text)
-	if planErr != nil || fresh == nil || fresh.plan.BindText() == f.plan.BindText() {
-		return nil, err
-	}
-	return fresh.exec(ctx, c, args)
 }
 
 // source is the INSERT … SELECT that the text is, nil when it is none.

@@ -58,7 +58,7 @@ func (c *conn) isCurrent(ctx context.Context, f *fill) (bool, error) {
 	if f.kindless != nil && f.kindless.kind() != rewrite.UnknownKind {
 		return false, nil
 	}
-	for _, key := range f.columns {
+	for key := range f.columns {
 		if !key.unqualified {
 			continue
 		}
@@ -182,11 +182,9 @@ func (p *planner) readColumns(ctx context.Context, in *rewrite.Insert, fresh boo
 func (p *planner) finish(f *fill, plan *rewrite.Plan) *fill {
 	f.plan = plan
 	f.added = plan.Fills()
+	f.columns = p.columns
 	for i := range plan.Inserts {
 		f.fills = f.fills || !plan.Inserts[i].Refused
-	}
-	for key := range p.columns {
-		f.columns = append(f.columns, key)
 	}
 	return f
 }

@@ -43,7 +43,7 @@ func (b *baseConn) queryOrPrepare(ctx context.Context, query string, args []driv
 
 // prepareFor prepares a text and checks its arguments.
 func (b *baseConn) prepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (*baseStmt, error) {
-	if added > 0 && len(args) > maxPlaceholders {
+	if len(args) > maxPlaceholders {
 		return nil, errTooManyPlaceholders(len(args)-added, added)
 	}
 	stmt, err := b.prepareContext(ctx, query)

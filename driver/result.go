@@ -120,7 +120,6 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 		ids[at] = e.settler.settle(ctx)
 	}
 	e.result.id, e.result.ids = ids[len(ids)-1], ids
-	e.conn.session.forget(e.fill.key.text, rewrite.Several)
 }
 
 // unknownCount stands for rows affected that the base did not tell.
@@ -164,9 +163,6 @@ func (e *execution) settleRows() {
 			s.mark(func(int) rowState { return rowUncertain })
 		}
 		s.tellSession()
-	}
-	if e.fill.plan.Statements > 1 {
-		e.conn.session.forget(e.fill.key.text, rewrite.Several)
 	}
 	if e.out != nil {
 		e.out.values = e.values()

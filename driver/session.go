@@ -56,9 +56,8 @@ func (s *session) metExisting() {
 
 // passed is called before every statement that passes through: it pays what is
 // owed to a statement that may read LAST_INSERT_ID(), and forgets what the
-// statement may change. An execution that passes has no keys to tell.
+// statement may change.
 func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) error {
-	keysOf(ctx).reset()
 	if class == rewrite.Passes && c.session.owed == "" {
 		return nil
 	}
@@ -74,7 +73,7 @@ func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) er
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
-	if rewrite.MentionsSQLMode(query) {
+	if class == rewrite.Calls || rewrite.MentionsSQLMode(query) {
 		s.modeKnown = false
 	}
 	if class == rewrite.Uses || class == rewrite.Several || class == rewrite.MayInsert {

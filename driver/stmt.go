@@ -41,7 +41,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 			return nil
 		}
 		inner, err := s.prepareInner(ctx, f)
-		if err == errReplan {
+		if s.conn.again(ctx, &err) {
 			continue
 		}
 		if err != nil {
@@ -63,9 +63,19 @@ func (s *stmt) prepareInner(ctx context.Context, f *fill) (driver.Stmt, error) {
 	return f.prepare(ctx, s.conn)
 }
 
+// again tells whether to execute once more, planned anew.
+func (s *stmt) again(ctx context.Context, err *error) bool {
+	if !s.conn.again(ctx, err) {
+		return false
+	}
+	s.rules = nil
+	return true
+}
+
 // ready plans the statement anew when the rule was replaced, and tells the
 // session about a text that passes.
 func (s *stmt) ready(ctx context.Context) error {
+	keysOf(ctx).reset()
 	if s.rules != s.conn.connector.rules.Load() {
 		if err := s.prepare(ctx); err != nil {
 			return err
@@ -82,7 +92,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		if err := s.ready(ctx); err != nil {
 			return nil, err
 		}
-		if res, err := s.inner.execContext(ctx, args); !s.conn.again(err) {
+		if res, err := s.inner.execContext(ctx, args); !s.again(ctx, &err) {
 			return res, err
 		}
 	}
@@ -93,7 +103,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		if err := s.ready(ctx); err != nil {
 			return nil, err
 		}
-		if rows, err := s.inner.queryContext(ctx, args); !s.conn.again(err) {
+		if rows, err := s.inner.queryContext(ctx, args); !s.again(ctx, &err) {
 			return rows, err
 		}
 	}

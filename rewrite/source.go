@@ -77,6 +77,12 @@ func (in *Insert) Text(query string) string {
 	return s.Head + " (" + columns + ") " + query + " " + tail
 }
 
+// KeepsSource tells whether an INSERT … SELECT gives the key itself, into a
+// table whose given keys are kept as they are: nothing is filled then.
+func (in *Insert) KeepsSource() bool {
+	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit
+}
+
 func quoteAll(names []string) []string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
