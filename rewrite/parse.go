@@ -59,11 +59,11 @@ func (p *parser) reconcile(skipped *parser) error {
 	if p.nested && len(a) > 0 {
 		return p.fail(a[0].start, &a[0], "executable comments stand in one another; write the statement without them")
 	}
-	if p.params != skipped.params && len(a) > 0 {
-		return p.fail(a[0].start, &a[0], "an executable comment decides how many placeholders there are; write the statement without it")
-	}
 	if skipped.plan.Statements == 0 && len(a) > 0 && a[0].Source == nil {
 		return nil // the whole statement is in the comment: it runs or nothing does
+	}
+	if p.params != skipped.params && len(a) > 0 {
+		return p.fail(a[0].start, &a[0], "an executable comment decides how many placeholders there are; write the statement without it")
 	}
 	for i := range max(len(a), len(b)) {
 		if i < len(a) && i < len(b) && a[i].sameFilling(&b[i]) {
