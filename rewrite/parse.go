@@ -104,8 +104,10 @@ type parser struct {
 	behindProgram bool
 }
 
+// word is the text of a word that may be a keyword: in INTO.t the servers take
+// INTO for a name.
 func (p *parser) word(t token) string {
-	if t.kind != tokenWord {
+	if t.kind != tokenWord || t.end+1 < len(p.text) && p.text[t.end] == '.' && isWordByte(p.text[t.end+1]) {
 		return ""
 	}
 	return p.text[t.start:t.end]

@@ -42,6 +42,9 @@ func (p *parser) assignments(in *Insert) error {
 // endsAssignment tells whether t, behind the token before, is the word with
 // which the tail of INSERT … SET begins.
 func (p *parser) endsAssignment(before, t token) bool {
+	if p.isPunct(before, '.') {
+		return false
+	}
 	word := p.word(t)
 	return fold(word, "AS") || fold(word, "ON") || fold(word, "RETURNING") && !p.isNamePosition(before)
 }

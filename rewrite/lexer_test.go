@@ -1,0 +1,123 @@
+package rewrite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// lexed shows the tokens of a text: w(ord), q(uoted), s(tring), n(umber),
+// ?, punctuation as it is, and BAD.
+func lexed(text string, mode Mode, execute bool) string {
+	lx := lexer{text: text, mode: mode, execute: execute}
+	var out []string
+	for {
+		t := lx.next()
+		s := text[t.start:t.end]
+		switch t.kind {
+		case tokenEOF:
+			return strings.Join(out, " ")
+		case tokenBad:
+			return strings.Join(append(out, fmt.Sprintf("BAD@%d", t.start)), " ")
+		case tokenWord:
+			s = "w:" + s
+		case tokenQuoted:
+			s = "q:" + s
+		case tokenString:
+			s = "s:" + s
+		case tokenNumber:
+			s = "n:" + s
+		}
+		out = append(out, s)
+	}
+}
+
+func TestLexer(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode Mode
+		want string
+	}{
+		{"", 0, ""},
+		{" \t\n\v\f\r", 0, ""},
+		{"SELECT a1,_b,$c", 0, "w:SELECT w:a1 , w:_b , w:$c"},
+		{"日本 é", 0, "w:日本 w:é"},
+		{"`a``b` 'it''s' \"x\"\"y\"", 0, "q:`a``b` s:'it''s' s:\"x\"\"y\""},
+		{`'\'' "\""`, 0, `s:'\'' s:"\""`},
+		{`'\' '\\'`, NoBackslashEscapes, `s:'\' s:'\\'`},
+		{`"a\" "b"`, ANSIQuotes, `q:"a\" q:"b"`},
+		{"`a\\`", 0, "q:`a\\`"},
+		{"'a", 0, "BAD@0"}, {`'a\'`, 0, "BAD@0"}, {"x `a", 0, "w:x BAD@2"}, {"/* a", 0, "BAD@0"}, {"1 /*! 2", 0, "n:1 n:2 BAD@7"},
+		{"0 12 1.5 .5 5. 1e5 1E+5 1e-5 1.5e5", 0, "n:0 n:12 n:1.5 n:.5 n:5. n:1e5 n:1E+5 n:1e-5 n:1.5e5"},
+		{"0x1F 0b01 0X1F 0xg 0b2 0x", 0, "n:0x1F n:0b01 w:0X1F w:0xg w:0b2 w:0x"},
+		{"1e 1e+ 12abc 1ea 1_0", 0, "w:1e w:1e + w:12abc w:1ea w:1_0"},
+		{"1.5abc 1.e5 1.ex", 0, "n:1.5 w:abc n:1.e5 n:1. w:ex"},
+		{"t.5 t.1e5 `t`.0x1F t .5", 0, "w:t . w:5 w:t . w:1e5 q:`t` . w:0x1F w:t n:.5"},
+		{"a?b ?,?", 0, "w:a ? w:b ? , ?"},
+		{"a -- b\nc --\td\ne --f", 0, "w:a w:c w:e - - w:f"},
+		{"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
+		{"a/*b*/c /**/ d /*/ e */ f /***/ g", 0, "w:a w:c w:d w:f w:g"},
+		{"a /*! b */ c /*!50000 d */ /*!100100 e */ /*M! f */ /*M!100100g*/", 0, "w:a w:b w:c w:d w:e w:f w:g"},
+		{"/*!5000 a */", 0, "n:5000 w:a"},
+		{"/*! a /* b */ c */ d", 0, "w:a w:c w:d"},
+		{"/*! a /*! b */ c", 0, "w:a w:b w:c"},
+		{"a * / b */ c", 0, "w:a * / w:b * / w:c"},
+		{"@a @`b` @'c' @@d :e \\N", 0, "@ w:a @ q:`b` @ s:'c' @ @ w:d : w:e \\ w:N"},
+		{"a\x00b", 0, "w:a \x00 w:b"},
+	} {
+		if have := lexed(c.text, c.mode, true); have != c.want {
+			t.Errorf("%q\nhave: %s\nwant: %s", c.text, have, c.want)
+		}
+	}
+}
+
+func TestLexerSkipsExecutableComments(t *testing.T) {
+	for text, want := range map[string]string{
+		"a /*! b */ c /*M!100100 d */ e":   "w:a w:c w:e",
+		"a /*! b /* c */ d */ e":           "w:a w:e",
+		"a /*!50000 b /*!50000 c */ d */e": "w:a w:e",
+		"a /*! ' */ b":                     "w:a w:b",
+		"a /*! b":                          "w:a BAD@2",
+		"a /*! /* */ b":                    "w:a BAD@2",
+		"/*!*/ a":                          "w:a",
+	} {
+		if have := lexed(text, 0, false); have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+}
+
+// TestPeek: looking ahead changes nothing but what was learnt.
+func TestPeek(t *testing.T) {
+	lx := lexer{text: `a /*! "b\"" */ c`, execute: true}
+	lx.next()
+	saved := lx
+	if peeked := lx.peek(); lx.text[peeked.start:peeked.end] != `"b\""` {
+		t.Errorf("have: %v\nwant: the string", peeked)
+	}
+	if lx.pos != saved.pos || lx.inside || lx.prev != saved.prev {
+		t.Errorf("have: %+v\nwant: %+v", lx, saved)
+	}
+	if !lx.executable || lx.consulted != ANSIQuotes|NoBackslashEscapes {
+		t.Errorf("have: executable %v, consulted %b\nwant: what was learnt", lx.executable, lx.consulted)
+	}
+}
+
+func TestConsulted(t *testing.T) {
+	for text, want := range map[string]Mode{
+		`INSERT INTO t (a) VALUES ('x')`:          0,
+		`INSERT INTO t (a) VALUES ('\n')`:         NoBackslashEscapes,
+		`INSERT INTO t (a) VALUES ("x")`:          ANSIQuotes,
+		"INSERT INTO t (`a\"`) VALUES (1)":        0,
+		`INSERT INTO t (a, s) VALUES (1, '"')`:    0,
+		`INSERT INTO t (id) VALUES (0)`:           NoAutoValueOnZero,
+		`INSERT INTO t (id) VALUES (5)`:           0,
+		`INSERT INTO t (a) VALUES (0) -- " \`:     0,
+		`INSERT INTO t (a) VALUES (1) /*! "x" */`: ANSIQuotes,
+	} {
+		p, err := Parse(text, Options{Tables: goldenTables})
+		if err == nil && p.Consulted != want {
+			t.Errorf("%s\nhave: %b\nwant: %b", text, p.Consulted, want)
+		}
+	}
+}
