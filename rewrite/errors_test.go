@@ -1,0 +1,73 @@
+package rewrite
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestStatementError(t *testing.T) {
+	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Tables: goldenTables})
+	var have *StatementError
+	if !errors.As(err, &have) || !errors.Is(err, ErrUnsupportedStatement) {
+		t.Fatalf("have: %#v\nwant: *StatementError", err)
+	}
+	want := StatementError{"`t`", "what follows the values is not understood", 31, 2, 18, "«x '…'»"}
+	if *have != want {
+		t.Errorf("have: %+v\nwant: %+v", *have, want)
+	}
+	text := "shardkey: statement cannot be filled: table `t`: what follows the values is not understood, at line 2 column 18 near «x '…'»"
+	if have.Error() != text {
+		t.Errorf("have: %s\nwant: %s", have, text)
+	}
+}
+
+// TestErrorsTellNoLiterals cuts statements short everywhere: no error holds
+// what stood in a literal.
+func TestErrorsTellNoLiterals(t *testing.T) {
+	texts := []string{
+		"INSERT INTO t (a, s) VALUES ('secret', 1), (\"secret's\", 4711), (X'4711', 4711.0) ON DUPLICATE KEY UPDATE a = 'secret'",
+		"INSERT INTO t SET a = 'secret', s = 4711, id = N'secret'",
+		"/*!40000 INSERT INTO t (a) VALUES ('secret', 4711) */",
+		"INSERT INTO t (a) SELECT 'secret' FROM x WHERE b = 4711; SELECT 'secret'",
+	}
+	refused := 0
+	for _, text := range texts {
+		for end := range len(text) {
+			for _, cut := range []string{text[:end], text[:end] + ")" + text[end:], text[:end] + "'" + text[end:]} {
+				_, err := Parse(cut, Options{Tables: goldenTables})
+				if err == nil {
+					continue
+				}
+				refused++
+				// A literal that lost its quotes is none.
+				if msg := err.Error(); strings.Contains(msg, "4711") || strings.Contains(msg, "secret") && cut == text[:end] {
+					t.Errorf("%s\n%s", cut, msg)
+				}
+			}
+		}
+	}
+	if refused < 300 {
+		t.Errorf("only %d refusals", refused)
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                            "the end of the text",
+		" /* c */ ":                   "the end of the text",
+		"a b":                         "«a b»",
+		"a+b":                         "«a+b»",
+		"a, 'x', 1.5":                 "«a, '…', …»",
+		"1 2 3 4 5 6 7 8 9":           "«… … … … … … … … …»",
+		"x 'never ended":              "«x…»",
+		strings.Repeat("日", 65) + "x": "«" + strings.Repeat("日", 64) + "…»",
+	} {
+		if have := excerpt(text, 0); have != want {
+			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
+		}
+	}
+	if have, want := excerpt(`"x" y`, ANSIQuotes), `«"x" y»`; have != want {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}

@@ -1,0 +1,143 @@
+package rewrite
+
+import (
+	"sync"
+	"testing"
+)
+
+func mustParse(t testing.TB, text string, opts Options) *Plan {
+	t.Helper()
+	if opts.Tables == nil {
+		opts.Tables = goldenTables
+	}
+	p, err := Parse(text, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestParseWithoutTables(t *testing.T) {
+	p, err := Parse("INSERT INTO t (a) VALUES (1)", Options{})
+	if err != nil || len(p.Inserts) != 0 {
+		t.Errorf("have: %v, %v\nwant: nothing to fill", p, err)
+	}
+}
+
+// TestFillsBefore holds the count against the bind text itself.
+func TestFillsBefore(t *testing.T) {
+	for _, text := range []string{
+		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
+		"INSERT INTO t (id, a) VALUES (NULL, ?), (?, ?), (5, ?), (0, ?), (@x, ?), (DEFAULT, ?)",
+		"INSERT INTO t (a) VALUES (1); UPDATE t SET a = ?; INSERT INTO t (id, a) VALUES (?, NULL), (NULL, ?)",
+		"INSERT INTO t (a) VALUES (?, ?); INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?",
+		"INSERT INTO t SET a = ?, s = ? ON DUPLICATE KEY UPDATE a = ?",
+	} {
+		p := mustParse(t, text, Options{})
+		// Ours and the user's placeholders in the order of the bind text.
+		ours := placeholdersOfOurs(text, p)
+		user := 0
+		for _, our := range ours {
+			if our {
+				continue
+			}
+			want := 0
+			for _, o := range ours[:user+p.FillsBefore(user)] {
+				if o {
+					want++
+				}
+			}
+			if at := user + p.FillsBefore(user); at >= len(ours) || ours[at] || want != p.FillsBefore(user) {
+				t.Errorf("%s\nplaceholder %d\nhave: %d before it\nwant: %v", text, user, p.FillsBefore(user), ours)
+			}
+			user++
+		}
+		if user != p.Params() {
+			t.Errorf("%s\nhave: %d placeholders\nwant: %d", text, p.Params(), user)
+		}
+	}
+}
+
+// placeholdersOfOurs tells of each placeholder of the bind text whether it is
+// ours, which shows in the text with literals: ours are not there.
+func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
+	literal := p.LiteralText(goldenKeys(p))
+	bind := lexer{text: p.BindText(), execute: true}
+	other := lexer{text: literal, execute: true}
+	for {
+		b, l := bind.next(), other.next()
+		if b.kind == tokenEOF {
+			return ours
+		}
+		if b.kind == tokenParam {
+			ours = append(ours, l.kind != tokenParam)
+		}
+	}
+}
+
+func TestSize(t *testing.T) {
+	short := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{})
+	long := mustParse(t, rowsText(1<<20), Options{})
+	bound := mustParse(t, "INSERT INTO t (s) VALUES (?, '"+rowsWord(100_000)+"')", Options{})
+	if have := short.Size(); have < 400 || have > 2000 {
+		t.Errorf("short\nhave: %d\nwant: some hundred bytes", have)
+	}
+	if have, slots := long.Size(), 4*long.Inserts[0].Rows(); have < slots || have > 8*slots {
+		t.Errorf("many rows\nhave: %d\nwant: about %d", have, slots)
+	}
+	if have := bound.Size(); have < 100_000 {
+		t.Errorf("a text with placeholders\nhave: %d\nwant: the bind text's size too", have)
+	}
+	before := bound.Size()
+	bound.BindText()
+	if have := bound.Size(); have != before {
+		t.Errorf("once the bind text is made\nhave: %d\nwant: %d", have, before)
+	}
+}
+
+func rowsWord(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = 'x'
+	}
+	return string(b)
+}
+
+// TestPlanIsShared: many goroutines use one plan.
+func TestPlanIsShared(t *testing.T) {
+	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{InText: true})
+	want := "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(?), ?), (7, ?)"
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if have := p.BindText(); have != want {
+				t.Errorf("have: %s\nwant: %s", have, want)
+			}
+			p.LiteralText(goldenKeys(p))
+			if have := p.Kept(&p.Inserts[0], 1, 0); have != int64(7) {
+				t.Errorf("have: %v\nwant: 7", have)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestKeys(t *testing.T) {
+	ints := Keys{Ints: []int64{5, 6}}
+	values := Keys{Values: []any{"a", []byte{1}, uint64(7)}}
+	odd := Keys{Values: []any{"a", 1.5}}
+	if ints.Len() != 2 || ints.At(1) != int64(6) || !ints.HaveLiterals() {
+		t.Errorf("%+v", ints)
+	}
+	if values.Len() != 3 || values.At(0) != "a" || !values.HaveLiterals() {
+		t.Errorf("%+v", values)
+	}
+	if odd.HaveLiterals() {
+		t.Errorf("have: literals for %v\nwant: none", odd.Values)
+	}
+	p := mustParse(t, "INSERT INTO u (a) VALUES (1), (2), (3)", Options{})
+	have := p.LiteralText([]Keys{values})
+	if want := "INSERT INTO u (a, `uid`) VALUES (1, 'a'), (2, X'01'), (3, 7)"; have != want {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
