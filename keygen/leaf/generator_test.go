@@ -109,6 +109,32 @@ func TestKeysOfOneCallFollowEachOther(t *testing.T) {
 	}
 }
 
+// Callers of one number, more than any segment serves, do not starve one that
+// wants a whole segment's.
+func TestLargeCallAmongManySmallOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newFake(t, 100, Config{MaxStep: 100})
+		s.set(func(s *fakeStore) { s.delay = time.Millisecond })
+		mustReserve(t, g, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 500 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = g.Reserve(ctx, 1)
+				}
+			})
+		}
+		begin := time.Now()
+		mustReserve(t, g, 100)
+		cancel()
+		wg.Wait()
+		if took := time.Since(begin); took > 20*time.Millisecond {
+			t.Errorf("\nhave: %v\nwant: a few fetches of 1ms", took)
+		}
+	})
+}
+
 // A call that is larger than a segment leaves the buffers to the others.
 func TestLargeCallLeavesTheBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

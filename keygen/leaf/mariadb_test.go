@@ -51,6 +51,9 @@ func newGen(t testing.TB, c Config) *Generator {
 	if c.Key == "" {
 		c.Key = "order"
 	}
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute // a busy machine is not what is tested
+	}
 	g, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -7,13 +7,17 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
+// patience is how often a call for several numbers tries for a segment's: where
+// others are quicker to take one here and one there, it claims its own.
+const patience = 4
+
 // reserveSlow serves a call that the current segment could not serve.
 func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 	if n > maxKeys {
 		return 0, badCount(n)
 	}
-	for {
-		s, f, err := g.turn(n)
+	for tries := 0; ; tries++ {
+		s, f, err := g.turn(n, tries)
 		switch {
 		case err != nil:
 			return 0, err
@@ -34,7 +38,7 @@ func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 // turn decides what a call for n numbers does next: take from the segment
 // returned, wait for the flight returned, or, when both are nil, claim numbers
 // for itself alone.
-func (g *Generator) turn(n int64) (*segment, *flight, error) {
+func (g *Generator) turn(n int64, tries int) (*segment, *flight, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.current.Load()
@@ -43,7 +47,7 @@ func (g *Generator) turn(n int64) (*segment, *flight, error) {
 		return nil, nil, g.errClosed()
 	case n <= s.left():
 		return s, nil, nil // somebody else has brought the next one
-	case g.step > 0 && n > g.step:
+	case g.step > 0 && n > g.step, n > 1 && tries >= patience:
 		return nil, nil, nil
 	case g.next == nil:
 		g.startFlight()
