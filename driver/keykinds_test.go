@@ -1,0 +1,372 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Keys that are no int64, row by row, on the server.
+
+// kindsOf gives a script's keys in turn, and counts them.
+func kindsOf(made *int, key func(i int) any) script {
+	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		keys := make([]any, n)
+		for i := range keys {
+			keys[i] = key(*made)
+			*made++
+		}
+		return keys, nil
+	}
+}
+
+func textKey(i int) any { return fmt.Sprintf("key-%d", i) }
+
+// execKeys executes and returns what LastInsertId and WithKeys say.
+func execKeys(t *testing.T, db *sql.DB, query string, args ...any) string {
+	t.Helper()
+	keys := Keys{values: []any{"from before"}}
+	res, err := db.ExecContext(WithKeys(t.Context(), &keys), query, args...)
+	if err != nil {
+		return fmt.Sprintf("%v %v", err, keys.Values())
+	}
+	id, err := res.LastInsertId()
+	n, _ := res.RowsAffected()
+	return fmt.Sprintf("id %d %v, %d rows, %q", id, err, n, keys.Values())
+}
+
+func column(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	rows, err := db.Query(query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s sql.NullString
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.String)
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTextKeysRowByRow(t *testing.T) {
+	for _, params := range bothWays {
+		made := 0
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+		mustExec(t, plain, "CREATE TABLE src (id VARCHAR(40), a INT)")
+		mustExec(t, plain, "INSERT INTO src VALUES ('given', 1), (NULL, 2), ('', 3), ('0', 4)")
+		for _, c := range []struct {
+			query string
+			args  []any
+			want  string // with %d for the first key's number
+			keys  int
+		}{
+			{"INSERT INTO ruled (a) VALUES (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-0" "key-1"]`, 2},
+			{"INSERT INTO ruled (a) VALUES (?)", []any{1}, `id 0 <nil>, 1 rows, ["key-2"]`, 1},
+			{"INSERT INTO ruled (id, a) VALUES ('', 1), (NULL, 2), (DEFAULT, 3), ('mine', 4), ('0', 5)", nil, `id 0 <nil>, 5 rows, ["key-3" "key-4" "key-5" "mine" "0"]`, 3},
+			{"INSERT INTO ruled (id, a) VALUES (?, 1), (?, 2), (?, 3), (?, 4)", []any{"", nil, "yours", []byte("its")}, `id 0 <nil>, 4 rows, ["key-6" "key-7" "yours" "its"]`, 2},
+			{"INSERT INTO ruled (id, a) VALUES (CONCAT('x', 'y'), 1), (NULL, 2)", nil, `id 0 <nil>, 2 rows, [<nil> "key-8"]`, 1},
+			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{sql.NullString{}}, `id 0 <nil>, 1 rows, ["key-9"]`, 1},
+			{"INSERT INTO ruled SET id = '', a = 1", nil, `id 0 <nil>, 1 rows, ["key-10"]`, 1},
+			{"INSERT IGNORE INTO ruled (u) VALUES (1), (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-11" <nil> "key-13"]`, 3},
+			{"INSERT INTO ruled (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = 5", nil, `id 0 <nil>, 2 rows, [<nil>]`, 1},
+			{"INSERT INTO ruled (u, a) VALUES (1, 2), (3, 3) ON DUPLICATE KEY UPDATE a = 6", nil, `id 0 <nil>, 3 rows, [<nil> "key-16"]`, 2},
+			{"REPLACE INTO ruled (u) VALUES (1), (4)", nil, `id 0 <nil>, 3 rows, ["key-17" "key-18"]`, 2},
+			{"INSERT INTO ruled (id, a) SELECT CONCAT(id, 'x'), a FROM src WHERE id = 'given'", nil, `id 0 <nil>, 1 rows, ["givenx"]`, 0},
+			{"DELETE FROM ruled WHERE id = '0'", nil, `id 0 <nil>, 1 rows, []`, 0},
+			{"INSERT INTO ruled (id, a) SELECT id, a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["given" "key-19" "key-20" "0"]`, 2},
+			{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["key-21" "key-22" "key-23" "key-24"]`, 4},
+		} {
+			before := made
+			have := execKeys(t, ours, c.query, c.args...)
+			if have != c.want || made-before != c.keys {
+				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
+			}
+		}
+		if have := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"); have != 0 {
+			t.Errorf("%d empty keys", have)
+		}
+		if have := number(t, ours, "SELECT LAST_INSERT_ID()"); have != 0 {
+			t.Errorf("LAST_INSERT_ID() is %d", have)
+		}
+	}
+}
+
+// Whatever characters a key has, it arrives as it is, written or bound.
+func TestOddKeysArrive(t *testing.T) {
+	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
+	for _, params := range []string{"", "interpolateParams=true", "sql_mode=%27NO_BACKSLASH_ESCAPES%27", "sql_mode=%27ANSI_QUOTES%27", "charset=utf8mb4", "charset=latin1&interpolateParams=false"} {
+		for _, way := range []string{"INSERT INTO ruled (n) VALUES (%d)", "INSERT INTO ruled (n) VALUES (?)", "INSERT INTO ruled (n) SELECT %d", "INSERT INTO ruled (n, k) VALUES (%d, NULL)", "INSERT INTO ruled (n, k) VALUES (?, NULL)"} {
+			if strings.Contains(params, "latin1") && strings.Contains(way, "?") {
+				continue // what is bound is in the connection's charset, with or without us
+			}
+			ours, plain := openScripted(t, scriptRule(t, listed(odd...), "ruled.k"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (k VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, n INT)")
+			for i := range odd {
+				if strings.Contains(way, "?") {
+					mustExec(t, ours, way, i)
+				} else {
+					mustExec(t, ours, fmt.Sprintf(way, i))
+				}
+			}
+			for i, key := range odd {
+				have := column(t, plain, fmt.Sprintf("SELECT HEX(k) FROM ruled WHERE n = %d", i))
+				if want := fmt.Sprintf("%X", key); have != want {
+					t.Errorf("%s, %s\nhave: %s\nwant: %s", params, way, have, want)
+				}
+			}
+		}
+	}
+}
+
+func TestBinaryKeys(t *testing.T) {
+	for _, params := range bothWays {
+		made := 0
+		binary := func(i int) any { return append([]byte{0, 0xff, '\'', '\\', 0x80, byte(i)}, make([]byte, 10)...) }
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, binary), "ruled.id"), params)
+		mustExec(t, plain, "CREATE TABLE ruled (id BINARY(16) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+		for i, query := range []string{"INSERT INTO ruled (a) VALUES (0)", "INSERT INTO ruled (id, a) VALUES (NULL, 0)", "INSERT INTO ruled (id, a) VALUES ('', 0)",
+			"INSERT IGNORE INTO ruled (u) VALUES (7), (7)", "INSERT INTO ruled (a) SELECT 0"} {
+			made = 10 * i
+			have := execKeys(t, ours, query)
+			want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q", binary(10*i))
+			if !strings.HasPrefix(have, want) {
+				t.Errorf("%s: %s\nhave: %s\nwant: %s", params, query, have, want)
+			}
+			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))); n != 1 {
+				t.Errorf("%s: %s: %d rows", params, query, n)
+			}
+		}
+		for i, bound := range []any{nil, []byte(nil), []byte{}, ""} {
+			made = 100 + i
+			mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (?, 1)", bound)
+			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))); n != 1 {
+				t.Errorf("%s: bound %#v: %d rows", params, bound, n)
+			}
+		}
+	}
+}
+
+type namedKey int64
+
+// Integers of any type are integer keys.
+func TestIntegerKeysOfAnyType(t *testing.T) {
+	for _, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
+		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint64) - 1} {
+		for _, params := range bothWays {
+			for _, c := range []struct {
+				query string
+				args  []any
+			}{
+				{"INSERT INTO ruled (a) VALUES (1)", nil},
+				{"INSERT INTO ruled (a) VALUES (?)", []any{1}},
+				{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{nil}},
+				{"INSERT INTO ruled (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil},
+				{"INSERT IGNORE INTO ruled (a) VALUES (?)", []any{1}},
+				{"INSERT INTO ruled (a) SELECT 1", nil},
+				{"INSERT INTO ruled (a) SELECT ?", []any{1}},
+			} {
+				if p, ok := key.(*int); ok {
+					*p = 52
+				}
+				ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"), params)
+				ours.SetMaxOpenConns(1)
+				mustExec(t, plain, "CREATE TABLE ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
+				for _, query := range []string{"first", "second"} { // the kind is not known at first
+					var keys Keys
+					res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
+					if err != nil {
+						t.Fatalf("%T, %s: %v", key, c.query, err)
+					}
+					have, err := res.LastInsertId()
+					in, want := column(t, plain, "SELECT id FROM ruled"), column(t, ours, "SELECT LAST_INSERT_ID()")
+					if err != nil || in != want || fmt.Sprint(keys.Values()) != "["+in+"]" || fmt.Sprint(uint64(have)) != in {
+						t.Errorf("%T, %s, %s, %s\nhave: %d, %v, keys %v, LAST_INSERT_ID() %s\nwant: %s", key, params, query, c.query, have, err, keys.Values(), want, in)
+					}
+					mustExec(t, plain, "DELETE FROM ruled")
+				}
+			}
+		}
+	}
+}
+
+// A type of its own that knows how to be a value, as uuid.UUID does.
+func TestValuerKeys(t *testing.T) {
+	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
+	for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1"} {
+		ours, plain := openScripted(t, scriptRule(t, listed(id), "ruled.id"))
+		mustExec(t, plain, "CREATE TABLE ruled (id CHAR(36) NOT NULL PRIMARY KEY, a INT)")
+		have := execKeys(t, ours, query)
+		if want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q]", id); have != want || column(t, plain, "SELECT id FROM ruled") != id.String() {
+			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
+		}
+	}
+}
+
+// An unknown kind costs a key only where the statement gives 0 or ”.
+func TestNoKeyIsWasted(t *testing.T) {
+	for query, want := range map[string]int{
+		"INSERT INTO ruled (a) VALUES (1)":                            1,
+		"INSERT INTO ruled (id, a) VALUES (NULL, 1), ('x', 2)":        1,
+		"INSERT INTO ruled (id, a) VALUES (5, 1)":                     0,
+		"INSERT INTO ruled (id, a) VALUES ('', 1)":                    2,
+		"INSERT INTO ruled (id, a) VALUES (0, 1)":                     1, // given, as text
+		"INSERT INTO ruled (a) SELECT 1":                              1,
+		"INSERT INTO ruled (a) SELECT 1 FROM DUAL WHERE FALSE":        0,
+		"INSERT INTO ruled (a, a) VALUES (1)":                         0, // refused
+		"INSERT INTO ruled (a) VALUES (1), (1, 2)":                    0,
+		"INSERT INTO other (a) VALUES (1)":                            0,
+		"INSERT INTO ruled (id, a) VALUES ('g', 1), ('h', 2)":         0,
+		"INSERT INTO ruled (id, a) SELECT 'g', 1 UNION SELECT 'h', 2": 1, // '' may be among them
+	} {
+		made := 0
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"))
+		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
+		mustExec(t, plain, "CREATE TABLE other LIKE ruled")
+		_, _ = ours.Exec(query)
+		if made != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", query, made, want)
+		}
+	}
+}
+
+func TestKeepExplicit(t *testing.T) {
+	for _, params := range bothWays {
+		made := 0
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(1000 + i) }), "ruled.id explicitKeys: keep"), params)
+		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NULL DEFAULT 7, a INT)")
+		for _, c := range []struct {
+			query string
+			args  []any
+			want  string
+			keys  int
+		}{
+			{"INSERT INTO ruled (a) VALUES (1)", nil, "id 1000 <nil>, 1 rows, ['Ϩ']", 1},
+			{"INSERT INTO ruled (id, a) VALUES (NULL, 1), (0, 2), (DEFAULT, 3), (?, 4)", []any{nil}, "id 0 <nil>, 4 rows, [<nil> '\\x00' <nil> <nil>]", 0},
+			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{0}, "id 0 <nil>, 1 rows, ['\\x00']", 0},
+			{"INSERT INTO ruled SET id = NULL, a = 1", nil, "id 0 <nil>, 1 rows, [<nil>]", 0},
+			{"INSERT INTO ruled (id, a) SELECT NULL, 1", nil, "id 0 <nil>, 1 rows, []", 0},
+			{"INSERT INTO ruled (a) SELECT 1", nil, "id 1001 <nil>, 1 rows, ['ϩ']", 1},
+		} {
+			before := made
+			have := execKeys(t, ours, c.query, c.args...)
+			if have != c.want || made-before != c.keys {
+				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
+			}
+		}
+		if have := column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"); have != "null null null null 0 0 7 1000 1001" {
+			t.Errorf("%s: %s", params, have)
+		}
+	}
+}
+
+// Each execution resets the keys, also one that fails or passes through.
+func TestKeysAreResetByEachExecution(t *testing.T) {
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		mustExec(t, plain, "CREATE TABLE other (a INT)")
+		for _, d := range doors[:4] {
+			for _, c := range []struct {
+				query string
+				args  []any
+				want  int // keys
+				fails bool
+			}{
+				{"INSERT INTO ruled (a) VALUES (1), (2)", nil, 2, false},
+				{"UPDATE ruled SET a = 1", nil, 0, false},
+				{"INSERT INTO other (a) VALUES (1)", nil, 0, false},
+				{"INSERT INTO ruled (nope) VALUES (1)", nil, 0, true},
+				{"INSERT INTO ruled (id, a) VALUES (1, 1), (1, 2)", nil, 0, true},
+				{"INSERT INTO ruled (a) VALUES (?)", []any{1}, 1, false},
+				{"INSERT INTO ruled (a) VALUES (1", nil, 0, true},
+				{"INSERT INTO ruled (a) SELECT a FROM ruled", nil, -1, false},
+				{"INSERT INTO ruled (a) SELECT nope FROM ruled", nil, 0, true},
+			} {
+				keys := Keys{values: []any{"from before"}}
+				_, err := d.exec(WithKeys(t.Context(), &keys), ours, c.query, c.args...)
+				if (err != nil) != c.fails {
+					t.Errorf("%s: %v", c.query, err)
+				}
+				if d.name == "Stmt" && c.fails && len(keys.Values()) == 1 {
+					continue // it was not prepared; database/sql was never asked to execute
+				}
+				if have := len(keys.Values()); have != c.want && c.want >= 0 {
+					t.Errorf("%s, %s, %s\nhave: %v\nwant: %d keys", params, d.name, c.query, keys.Values(), c.want)
+				}
+			}
+		}
+	}
+}
+
+// The driver's own result has go-sql-driver's lists, as long as its own.
+func TestRawResultOfSeveralStatements(t *testing.T) {
+	ours, plain, _ := openFilled(t, "multiStatements=true")
+	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
+	mustExec(t, plain, "CREATE TABLE other (a INT)")
+	for _, query := range []string{
+		"INSERT INTO %s (a) VALUES (1)",
+		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO %s (a) VALUES (3)",
+		"INSERT INTO other VALUES (1); INSERT INTO %s (a) VALUES (1), (2)",
+		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO other VALUES (1)",
+		"SELECT 1; INSERT INTO %s (a) VALUES (1), (2)",
+		"INSERT INTO %s (a) VALUES (1), (2); SELECT 1",
+		"SELECT 1; INSERT INTO %s (a) VALUES (1); SELECT 2; INSERT INTO %s (a) VALUES (1), (2); SELECT 3",
+		"UPDATE %s SET a = 5 WHERE FALSE; INSERT INTO %s (id, a) VALUES (900, 1); SELECT 1",
+		"INSERT INTO %s (id, a) VALUES (901, 1); INSERT INTO other VALUES (1)",
+		"INSERT INTO %s (a) SELECT 1",
+	} {
+		want := rawLists(t, plain, strings.ReplaceAll(query, "%s", "auto"))
+		have := rawLists(t, ours, strings.ReplaceAll(query, "%s", "ruled"))
+		if have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
+		}
+		mustExec(t, plain, "DELETE FROM auto WHERE id >= 900")
+		mustExec(t, plain, "DELETE FROM ruled WHERE id >= 900")
+	}
+}
+
+// rawLists tells an execution's lists, insert ids as whether there is one.
+func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
+	t.Helper()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Raw(func(c any) error {
+		res, err := c.(sqldriver.ExecerContext).ExecContext(t.Context(), query, nil)
+		if err != nil {
+			return err
+		}
+		r := res.(mysql.Result)
+		last, err1 := r.LastInsertId()
+		affected, err2 := r.RowsAffected()
+		said = fmt.Sprint(r.AllRowsAffected(), affected)
+		for _, id := range append(r.AllLastInsertIds(), last) {
+			said += map[bool]string{true: " id", false: " 0"}[id != 0]
+		}
+		return errors.Join(err1, err2)
+	})
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+	}
+	return said
+}
