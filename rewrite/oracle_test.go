@@ -303,6 +303,7 @@ func checkSplices(text string, p *Plan) error {
 	type splice struct {
 		at, end int
 		want    *regexp.Regexp
+		exact   string // without want
 	}
 	var splices []splice
 	for i := range p.Inserts {
@@ -311,19 +312,18 @@ func checkSplices(text string, p *Plan) error {
 			continue
 		}
 		if in.headText != "" {
-			splices = append(splices, splice{in.headAt, in.headAt, headSplice})
+			splices = append(splices, splice{in.headAt, in.headAt, headSplice, ""})
 		}
 		for row := range in.Rows() {
 			if kind, _ := in.Slot(row); kind == Fill {
-				splices = append(splices, splice{int(in.slots.at[row]), in.slots.end(row), keySplice})
+				splices = append(splices, splice{int(in.slots.at[row]), in.slots.end(row), keySplice, ""})
 			}
 		}
 		if in.aliasAt >= 0 {
-			splices = append(splices, splice{in.aliasAt, in.aliasAt, aliasSplice})
+			splices = append(splices, splice{in.aliasAt, in.aliasAt, aliasSplice, ""})
 		}
 		if in.Guarded {
-			guard := regexp.MustCompile("^" + regexp.QuoteMeta(", "+in.guard()))
-			splices = append(splices, splice{in.duplicateAt, in.duplicateAt, guard})
+			splices = append(splices, splice{in.duplicateAt, in.duplicateAt, nil, ", " + in.guard()})
 		}
 	}
 	rest, pos := p.BindText(), 0
@@ -332,11 +332,14 @@ func checkSplices(text string, p *Plan) error {
 			return fmt.Errorf("splice at %d to %d behind %d", s.at, s.end, pos)
 		}
 		kept, ok := strings.CutPrefix(rest, text[pos:s.at])
-		loc := s.want.FindStringIndex(kept)
-		if !ok || loc == nil {
-			return fmt.Errorf("at %d\nhave: %q\nwant: %q and then %s", pos, rest, text[pos:s.at], s.want)
+		added := s.exact
+		if s.want != nil {
+			added = s.want.FindString(kept)
 		}
-		rest, pos = kept[loc[1]:], s.end
+		if !ok || added == "" || !strings.HasPrefix(kept, added) {
+			return fmt.Errorf("at %d\nhave: %q\nwant: %q and then %v%s", pos, rest, text[pos:s.at], s.want, s.exact)
+		}
+		rest, pos = kept[len(added):], s.end
 	}
 	if rest != text[pos:] {
 		return fmt.Errorf("at %d\nhave: %q\nwant: %q", pos, rest, text[pos:])

@@ -97,7 +97,7 @@ type writer struct {
 	text    string
 	out     strings.Builder
 	pos     int
-	scratch [64]byte
+	integer decimal
 }
 
 func (w *writer) upTo(end int) {
@@ -106,6 +106,14 @@ func (w *writer) upTo(end int) {
 }
 
 func (w *writer) add(s string) { w.out.WriteString(s) }
+
+func (w *writer) key(keys *Keys, i int) {
+	if keys.Ints != nil {
+		w.out.Write(w.integer.text(keys.Ints[i]))
+		return
+	}
+	w.out.Write(keys.appendLiteral(nil, i))
+}
 
 func (w *writer) insert(in *Insert, keys *Keys) {
 	if in.headAt >= 0 && in.headText != "" {
@@ -126,7 +134,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 			w.add("LAST_INSERT_ID(")
 		}
 		if keys != nil {
-			w.out.Write(keys.appendLiteral(w.scratch[:0], next))
+			w.key(keys, next)
 			next++
 		} else {
 			w.add("?")

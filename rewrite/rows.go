@@ -28,11 +28,37 @@ func (r *rowReader) all() error {
 			r.reserve(first)
 			reserved = true
 		}
+		for r.nextRow() {
+			if err := r.row(); err != nil {
+				return err
+			}
+			if !reserved && len(r.in.slots.at) == reserveAfter {
+				r.reserve(first)
+				reserved = true
+			}
+		}
 		if !r.isPunct(r.peek(), ',') {
 			return nil
 		}
 		r.next()
 	}
+}
+
+// nextRow moves into the next row where no more than a comma and blanks stand
+// before its bracket. It spares the lexer what most rows are.
+func (r *rowReader) nextRow() bool {
+	pos := r.pos
+	if pos == len(r.text) || r.text[pos] != ',' {
+		return false
+	}
+	for pos++; pos < len(r.text) && isBlank(r.text[pos]); pos++ {
+	}
+	if pos == len(r.text) || r.text[pos] != '(' {
+		return false
+	}
+	r.prev = token{tokenPunct, pos, pos + 1}
+	r.pos = pos + 1
+	return true
 }
 
 // reserveAfter rows it is worth guessing how many there will be.
