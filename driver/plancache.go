@@ -25,6 +25,8 @@ const (
 	maxLiteralPlans = 256
 	maxPlansBytes   = 16 << 20
 	maxPlanBytes    = 256 << 10
+	// A long text without placeholders was made for one execution.
+	maxLiteralBytes = 8 << 10
 )
 
 func newPlanCache() *planCache {
@@ -44,7 +46,7 @@ func (c *planCache) get(key planKey) *fill {
 	if len(key.text) > maxPlanBytes {
 		return nil
 	}
-	if f := c.bound.get(key); f != nil {
+	if f := c.bound.get(key); f != nil || len(key.text) > maxLiteralBytes {
 		return f
 	}
 	return c.literal.get(key)
@@ -57,7 +59,7 @@ func (c *planCache) put(key planKey, f *fill) {
 	}
 	if f.plan.Params() > 0 {
 		c.bound.put(key, f, size)
-	} else {
+	} else if len(key.text) <= maxLiteralBytes {
 		c.literal.put(key, f, size)
 	}
 }
