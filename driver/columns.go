@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -56,9 +57,9 @@ func (c *columnCache) put(key columnsKey, columns []string) {
 }
 
 // readColumns asks the server for the columns that an INSERT without column
-// list means: all in order, generated ones included, invisible ones not. It
-// returns none for a table that is not there. Temporary tables are not in
-// information_schema.
+// list means: all in order, generated ones included, invisible ones not.
+// Temporary tables are not in information_schema. The error for a table that is
+// not there is the server's own.
 func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	database := "DATABASE()"
 	if schema != "" {
@@ -71,13 +72,21 @@ func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, 
 			columns = append(columns, text(row[0]))
 		}
 	})
-	if err == nil && len(columns) == 0 {
-		columns, err = c.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
-	}
 	if err != nil && isFatal(ctx, err) {
 		return nil, err
 	}
-	return columns, nil
+	if err != nil || len(columns) == 0 {
+		columns, err = c.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
+	}
+	var my *mysql.MySQLError
+	switch {
+	case err != nil && !isFatal(ctx, err) && !errors.As(err, &my):
+		return nil, fmt.Errorf("%w: the columns of table %s cannot be read; name them in the statement: %w",
+			ErrUnsupportedStatement, rewrite.QuoteTable(schema, name), err)
+	case err == nil && len(columns) == 0:
+		return nil, fmt.Errorf("%w: table %s has no columns", ErrUnsupportedStatement, rewrite.QuoteTable(schema, name))
+	}
+	return columns, err
 }
 
 func (c *conn) columnsOfResult(ctx context.Context, query string) ([]string, error) {

@@ -45,7 +45,8 @@ func (c *conn) planned(ctx context.Context, rules *ruleSet, key planKey) (*fill,
 	}
 	p := planner{conn: c, rules: rules, key: key, columns: map[columnsKey][]string{}}
 	f, err := p.plan(ctx)
-	if err == nil && !p.absent {
+	// What does not fit the columns may fit them tomorrow: it is planned anew.
+	if err == nil && (len(f.columns) == 0 || !anyRefused(f.plan)) {
 		rules.plans.put(key, f)
 	}
 	return f, err
@@ -77,7 +78,6 @@ type planner struct {
 	key     planKey
 	columns map[columnsKey][]string
 	cached  bool // some columns came from the cache, and may be out of date
-	absent  bool // a table has no columns: it is not there
 	inText  bool
 }
 
@@ -133,7 +133,7 @@ func (p *planner) databaseIfUsed(ctx context.Context) (string, error) {
 // resolve gets what a plan misses, and tells whether to parse again.
 func (p *planner) resolve(ctx context.Context, plan *rewrite.Plan) (again bool, err error) {
 	switch {
-	case p.absent, len(plan.Inserts) == 0:
+	case len(plan.Inserts) == 0:
 		return false, nil
 	case plan.Missing != nil && plan.MissingColumns:
 		return true, p.readColumns(ctx, plan.Missing, false)
@@ -174,7 +174,6 @@ func (p *planner) readColumns(ctx context.Context, in *rewrite.Insert, fresh boo
 	}
 	p.cached = p.cached || cached && !fresh
 	p.columns[key] = columns
-	p.absent = p.absent || len(columns) == 0
 	return nil
 }
 
@@ -184,7 +183,7 @@ func (p *planner) finish(f *fill, plan *rewrite.Plan) *fill {
 	f.added = plan.Fills()
 	f.columns = p.columns
 	for i := range plan.Inserts {
-		f.fills = f.fills || !plan.Inserts[i].Refused
+		f.fills = f.fills || !plan.Inserts[i].Refused || plan.Inserts[i].Listed
 	}
 	return f
 }

@@ -272,6 +272,9 @@ func (o *oracle) checkRewritten(text, rewritten string, mode Mode, p *Plan) erro
 // takeKeys takes off a tree what is of the key: generated values become nil,
 // and when they were added, they and their column go.
 func takeKeys(tree *ast.InsertStmt, in *Insert, rewritten bool) {
+	if in.Listed {
+		tree.Columns = nil
+	}
 	if in.Refused || in.Source != nil || in.Rows() == 0 {
 		return
 	}
@@ -308,6 +311,9 @@ func checkSplices(text string, p *Plan) error {
 	var splices []splice
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
+		if in.Listed {
+			splices = append(splices, splice{in.headAt, in.headAt, nil, in.headText})
+		}
 		if in.Refused || in.Source != nil {
 			continue
 		}

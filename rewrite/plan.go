@@ -87,6 +87,9 @@ type Insert struct {
 	// Refused: the server will refuse the statement (a row has the wrong
 	// number of values). It passes through as it is, for the server's words.
 	Refused bool
+	// Listed: a refused statement without column list gets the one that it was
+	// held against, so that the server refuses it whatever its columns are.
+	Listed bool
 
 	start, end  int
 	slots       slots

@@ -79,6 +79,10 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	w.out.Grow(size)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
+		if in.Listed {
+			w.upTo(in.headAt)
+			w.add(in.headText)
+		}
 		if in.Refused || in.Source != nil {
 			continue
 		}
@@ -158,7 +162,9 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 // kept there already, and makes the existing row's key the last insert id.
 func (in *Insert) guard() string {
 	column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
-	last := "LAST_INSERT_ID(" + column + ")"
-	// Both ways the key stays what it is; the condition is there to be evaluated.
-	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, " + last + ", " + last + ")"
+	// Every way the key stays what it is; the conditions are there to be
+	// evaluated, in this order. (LAST_INSERT_ID(column) as the value would be
+	// unsigned, and out of range for a negative key.)
+	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, " + column +
+		", IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + "))"
 }

@@ -28,6 +28,13 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if err := rows.all(); err != nil {
 		return err
 	}
+	if in.Refused && !cols.listed && !empty {
+		in.Listed, in.headAt = true, -1
+		if cols.closing > 0 {
+			in.headAt = cols.closing
+		}
+		p.listColumns(in, cols, in.Table.Columns)
+	}
 	return p.tail(in)
 }
 
