@@ -80,7 +80,7 @@ func FuzzRewrite(f *testing.F) {
 			t.Fatalf("%q\nmisses something of %s", text, plan.Missing.Name)
 		}
 		if len(plan.Inserts) == 0 {
-			if stmts, err := o.parse(text, opts.Mode); err == nil && comparable(text) && len(inserts(stmts)) > 0 {
+			if stmts, err := o.parse(text, opts.Mode); err == nil && comparable(text, opts.Mode) && len(inserts(stmts)) > 0 {
 				t.Fatalf("%q\npasses, and is an insert", text)
 			}
 			return
@@ -141,7 +141,7 @@ func FuzzClassify(f *testing.F) {
 			if plan, err := Parse(text, fuzzOptions(byte(mode))); class != MayInsert && (err != nil || len(plan.Inserts) > 0) {
 				t.Fatalf("%q\nis of class %d, and an insert for mode %d: %v", text, class, mode, err)
 			}
-			if !comparable(text) {
+			if !comparable(text, mode) {
 				continue
 			}
 			stmts, err := o.parse(text, mode)

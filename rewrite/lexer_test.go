@@ -55,7 +55,7 @@ func TestLexer(t *testing.T) {
 		{"t.5 t.1e5 `t`.0x1F t .5", 0, "w:t . w:5 w:t . w:1e5 q:`t` . w:0x1F w:t n:.5"},
 		{"a?b ?,?", 0, "w:a ? w:b ? , ?"},
 		{"a -- b\nc --\td\ne --f", 0, "w:a w:c w:e - - w:f"},
-		{"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
+		{"a --!b", 0, "w:a - - ! w:b"}, {"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
 		{"a/*b*/c /**/ d /*/ e */ f /***/ g", 0, "w:a w:c w:d w:f w:g"},
 		{"a /*! b */ c /*!50000 d */ /*!100100 e */ /*M! f */ /*M!100100g*/", 0, "w:a w:b w:c w:d w:e w:f w:g"},
 		{"/*!5000 a */", 0, "n:5000 w:a"},

@@ -21,7 +21,13 @@ type oracle struct{ parser *tidb.Parser }
 
 func newOracle() *oracle { return &oracle{tidb.New()} }
 
-func (o *oracle) parse(text string, mode Mode) ([]ast.StmtNode, error) {
+func (o *oracle) parse(text string, mode Mode) (stmts []ast.StmtNode, err error) {
+	defer func() {
+		if p := recover(); p != nil { // its test driver panics at long decimals
+			err = fmt.Errorf("the parser panicked: %v", p)
+			o.parser = tidb.New()
+		}
+	}()
 	var m mysql.SQLMode
 	if mode&ANSIQuotes != 0 {
 		m |= mysql.ModeANSIQuotes
@@ -30,15 +36,19 @@ func (o *oracle) parse(text string, mode Mode) ([]ast.StmtNode, error) {
 		m |= mysql.ModeNoBackslashEscapes
 	}
 	o.parser.SetSQLMode(m)
-	stmts, _, err := o.parser.Parse(text, "", "")
+	stmts, _, err = o.parser.Parse(text, "", "")
 	return stmts, err
 }
 
 // comparable tells texts that TiDB reads as MySQL does. It takes "/*T!" and
 // "/*+" for text, executes every "/*!" and never "/*M!", lets a string go on
 // behind a NUL byte, reads a control character behind "--" otherwise, and puts
-// '?' in place of bytes that are no UTF-8.
-func comparable(text string) bool {
+// '?' in place of bytes that are no UTF-8. With ANSI_QUOTES it sees escapes in
+// "names\"", where the servers see none.
+func comparable(text string, mode Mode) bool {
+	if mode&ANSIQuotes != 0 && strings.Contains(text, `"`) && strings.Contains(text, `\`) {
+		return false
+	}
 	return utf8.ValidString(text) && !oddText.MatchString(text)
 }
 
@@ -111,7 +121,7 @@ func (o *oracle) checkPlan(text string, mode Mode, p *Plan, keys []Keys) error {
 	if have := countTokens(text, mode); have != p.Params() {
 		return fmt.Errorf("placeholders of the text\nhave: %d\nwant: %d", p.Params(), have)
 	}
-	if !comparable(text) {
+	if !comparable(text, mode) {
 		return nil
 	}
 	stmts, err := o.parse(text, mode)

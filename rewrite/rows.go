@@ -96,7 +96,7 @@ func (r *rowReader) row() error {
 	}
 	closing := r.pos
 	r.pos++
-	if n > 0 || r.key >= 0 || !r.blank(start, closing) {
+	if n > 0 || !r.blank(start, closing) {
 		n++
 	}
 	if n != r.arity {
