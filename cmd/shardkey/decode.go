@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+)
+
+func decodeCommand() *command {
+	return &command{
+		name: "decode", args: "KEY…", short: "take integer keys apart: time, worker, sequence",
+		long: "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, behind the table of the others.\n\n" + layoutHelp,
+		flags: func(fs *flag.FlagSet) action {
+			f := new(layoutFlags)
+			f.declare(fs)
+			return func(_ context.Context, p *program, args []string) error { return decode(p, f, args) }
+		},
+	}
+}
+
+func decode(p *program, f *layoutFlags, args []string) error {
+	if len(args) == 0 {
+		return usagef("give the keys to decode")
+	}
+	bits, done, err := f.open(p)
+	if err != nil {
+		return err
+	}
+	defer done()
+	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	var wrong []error
+	for i, arg := range args {
+		row, err := decodeRow(bits, arg)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		if i == len(wrong) { // the first that can be
+			fmt.Fprintln(w, "KEY\tTIME\tWORKER\tSEQUENCE\tLAYOUT")
+		}
+		fmt.Fprintln(w, row)
+	}
+	_ = w.Flush() // into memory
+	for _, err := range wrong {
+		p.report(err)
+	}
+	if len(wrong) > 0 {
+		return errReported
+	}
+	return nil
+}
+
+func decodeRow(bits keyBits, arg string) (string, error) {
+	key, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a key: an integer in 0..9223372036854775807 is one", arg)
+	}
+	parts, err := bits.DecodeKey(key)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d\t%s\t%d\t%d\t%s", key, formatTime(parts.Time), parts.WorkerID, parts.Sequence, parts.Layout), nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// explain tells what becomes of a text.
+func explain(w io.Writer, text string, plan *rewrite.Plan) {
+	switch {
+	case rewrite.Classify(text) != rewrite.MayInsert:
+		fmt.Fprintln(w, "passes as it is: it inserts nothing")
+		return
+	case len(plan.Inserts) == 0:
+		fmt.Fprintln(w, "passes as it is: no table that it inserts into has a rule")
+		return
+	}
+	for i := range plan.Inserts {
+		explainInsert(w, plan, &plan.Inserts[i])
+	}
+	if plan.Inserts[0].Source != nil {
+		return
+	}
+	if plan.Fills() > 0 && plan.Params() == 0 {
+		fmt.Fprintln(w, "sent with the keys themselves in place of the ?, since the statement has no arguments:")
+	} else {
+		fmt.Fprintln(w, "sent:")
+	}
+	fmt.Fprintln(w, plan.BindText())
+}
+
+func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert) {
+	t := in.Table.Rule.(*rule.Table)
+	verb := "INSERT"
+	if in.Replace {
+		verb = "REPLACE"
+	}
+	if plan.Statements > 1 {
+		verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
+	}
+	fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
+		verb, rewrite.QuoteTable(in.Schema, in.Name), t.Logical, t.Column, t.GeneratorName)
+	switch {
+	case in.Refused:
+		fmt.Fprintln(w, "  passes as it is: the server will refuse it, for a row has the wrong number of values")
+	case in.Source != nil:
+		explainSource(w, in)
+	default:
+		explainRows(w, in)
+	}
+	if in.InText {
+		fmt.Fprintln(w, "  LAST_INSERT_ID(key) makes the server report the first key")
+	}
+	if in.Guarded {
+		fmt.Fprintln(w, "  ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
+	}
+}
+
+// explainRows tells what becomes of each row's key; neighbours of one fate
+// stand together.
+func explainRows(w io.Writer, in *rewrite.Insert) {
+	for first := 0; first < in.Rows(); {
+		fate := keyFate(in, first)
+		last := first
+		for last+1 < in.Rows() && keyFate(in, last+1) == fate {
+			last++
+		}
+		rows := fmt.Sprintf("row %d", first+1)
+		if last > first {
+			rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
+		}
+		fmt.Fprintf(w, "  %s: %s\n", rows, fate)
+		first = last + 1
+	}
+}
+
+func keyFate(in *rewrite.Insert, row int) string {
+	switch kind, param := in.Slot(row); kind {
+	case rewrite.Fill:
+		return "a key is generated"
+	case rewrite.Param:
+		if in.Table.KeepExplicit {
+			return fmt.Sprintf("argument %d is the key", param+1)
+		}
+		empty := "nil or 0"
+		if in.Table.Kind == rewrite.Text {
+			empty = `nil or ""`
+		}
+		return fmt.Sprintf("argument %d is the key; for %s one is generated", param+1, empty)
+	case rewrite.Kept:
+		return "the key is kept as it is written"
+	default:
+		return "an expression gives the key; it is left alone, and not reported"
+	}
+}
+
+func explainSource(w io.Writer, in *rewrite.Insert) {
+	s := in.Source
+	switch {
+	case s.KeyIndex < 0:
+		fmt.Fprintln(w, "  a key is generated for each row of the query, which is run once, into a temporary table:")
+	case in.Table.KeepExplicit:
+		fmt.Fprintln(w, "  passes as it is: the query gives the keys, and explicitKeys is keep:")
+	default:
+		fmt.Fprintln(w, "  a key is generated where the query, which is run once into a temporary table, gives NULL or 0:")
+	}
+	fmt.Fprintln(w, "  "+strings.TrimSpace(s.Query))
+}

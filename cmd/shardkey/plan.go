@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// planFlags say what a program would know of its server and of the table.
+type planFlags struct {
+	rule, sqlMode, columns, server string
+}
+
+func planCommand() *command {
+	return &command{
+		name: "plan", args: "STATEMENT", short: "show what becomes of a statement",
+		long: "Shows what becomes of a statement when a rule is used: it passes as it is, it is\n" +
+			"filled (with the text that is sent, where each ? that was added is a generated key),\n" +
+			"or it is refused, why and where. STATEMENT - is read from standard input. No server\n" +
+			"is asked: what a program would read from it is said by flags.",
+		flags: func(fs *flag.FlagSet) action {
+			f := new(planFlags)
+			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
+			fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
+			fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
+			fs.StringVar(&f.server, "server", "mysql", "the `kind` of server: mysql, mariadb or other")
+			return func(_ context.Context, p *program, args []string) error { return plan(p, f, args) }
+		},
+	}
+}
+
+func plan(p *program, f *planFlags, args []string) error {
+	switch {
+	case f.rule == "":
+		return usagef("give the rule file with -rule")
+	case len(args) != 1:
+		return usagef("give one statement, in quotes")
+	case f.server != "mysql" && f.server != "mariadb" && f.server != "other":
+		return usagef("-server %q is none of mysql, mariadb, other", f.server)
+	}
+	text, err := p.statement(args[0])
+	if err != nil {
+		return err
+	}
+	_, g, err := p.openRule(f.rule, offlineDSN)
+	if err != nil {
+		return err
+	}
+	defer g.Close() // nothing was used
+	understood, err := rewrite.Parse(text, f.options(g))
+	switch {
+	case err != nil:
+		return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
+	case understood.Missing != nil:
+		return errors.New("the statement has no column list, so that the table's columns are needed: give them with -columns, as -columns id,user_id")
+	}
+	explain(p.out, text, understood)
+	return nil
+}
+
+// statement is the text of an argument, or all of standard input.
+func (p *program) statement(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	text, err := io.ReadAll(p.stdin)
+	if err != nil {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
+}
+
+func (f *planFlags) options(g *rule.Generators) rewrite.Options {
+	var columns []string
+	if f.columns != "" {
+		for name := range strings.SplitSeq(f.columns, ",") {
+			columns = append(columns, strings.TrimSpace(name))
+		}
+	}
+	return rewrite.Options{
+		Mode:   rewrite.ParseMode(f.sqlMode),
+		InText: f.server != "other",
+		Tables: func(schema, name string) *rewrite.Table {
+			t := g.Lookup(schema, name)
+			if t == nil {
+				return nil
+			}
+			return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: !t.FillExplicit, Columns: columns, Rule: t}
+		},
+	}
+}
+
+// kindOf is the kind of a generator's keys. The types that this program knows
+// make int64 or text.
+func kindOf(g spi.KeyGenerator) rewrite.Kind {
+	if _, ok := g.(spi.Int64KeyGenerator); ok {
+		return rewrite.Integer
+	}
+	return rewrite.Text
+}
