@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"net"
 	"os"
@@ -70,6 +71,20 @@ func errText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// An assigner's user needs what docs/redis.md says, and no more.
+func TestAssignersRights(t *testing.T) {
+	s := start(t)
+	setUser(t, client(t, s.Addr()), "app", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall")
+	a, err := spi.NewWorkerIDAssigner("REDIS", props(t, map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.(io.Closer).Close()
+	if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
+		t.Errorf("have: %v\nwant: no error", err)
+	}
 }
 
 func TestUserWithoutRights(t *testing.T) {

@@ -196,20 +196,17 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 	}
 }
 
-// Close ends the connections, and the calls that nobody waits for any more.
+// Close waits for the calls that are under way, be it that nobody waits for
+// them any more, and ends the connections. It takes as long as the timeout when
+// the server does not answer.
 func (s *server) Close() error {
 	s.mu.Lock()
-	client, closed := s.client, s.closed
-	s.closed = true
+	client := s.client
+	s.client, s.closed = nil, true
 	s.mu.Unlock()
-	if closed {
-		s.calls.Wait()
+	s.calls.Wait()
+	if client == nil {
 		return nil
 	}
-	var err error
-	if client != nil {
-		err = wrapError(s.name(), client.Close())
-	}
-	s.calls.Wait()
-	return err
+	return wrapError(s.name(), client.Close())
 }
