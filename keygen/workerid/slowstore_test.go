@@ -55,7 +55,15 @@ func TestStoreThatHangs(t *testing.T) {
 		start := time.Now()
 		_, err = a.AcquireWorkerID(context.Background(), 0)
 		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
-			t.Errorf("have: %v after %v\nwant: spi.ErrStore in 10s", err, took)
+			t.Errorf("Acquire\nhave: %v after %v\nwant: spi.ErrStore in 10s", err, took)
+		}
+		s.set(0)
+		l := mustAcquire(t, a, 1)
+		s.set(1000 * time.Hour)
+		start = time.Now()
+		err = l.Renew(context.Background(), l.Limit())
+		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
+			t.Errorf("Renew\nhave: %v after %v\nwant: spi.ErrStore in 10s", err, took)
 		}
 	})
 }
