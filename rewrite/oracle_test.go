@@ -39,12 +39,11 @@ func (o *oracle) parse(text string, mode Mode) (stmts []ast.StmtNode, err error)
 	return stmts, err
 }
 
-// comparable tells texts that TiDB reads as MySQL does. It takes "/*T!" and
-// "/*+" for text, executes every "/*!" and never "/*M!", lets a string go on
-// behind a NUL byte, reads a control character behind "--" otherwise, and puts
-// '?' in place of bytes that are no UTF-8. It takes
-// the 0 of "t. 0" for a name. With ANSI_QUOTES it sees escapes in
-// "names\"", where the servers see none.
+// comparable tells texts that TiDB reads as MySQL and MariaDB do. It takes
+// "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
+// go on behind a NUL byte, reads a control character behind "--" otherwise,
+// takes the 0 of "t. 0" for a name, puts '?' in place of bytes that are no
+// UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where there are none.
 func comparable(text string, mode Mode) bool {
 	if mode&ANSIQuotes != 0 && strings.Contains(text, `"`) && strings.Contains(text, `\`) {
 		return false

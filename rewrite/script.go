@@ -24,6 +24,8 @@ func (p *parser) script() error {
 func (p *parser) statement(t token) (done bool, err error) {
 	p.last = false
 	switch word := p.word(t); {
+	case t.kind == tokenParam:
+		p.params++ // a syntax error, and counted all the same
 	case fold(word, "INSERT"), fold(word, "REPLACE"):
 		return p.insert(t)
 	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
