@@ -20,16 +20,16 @@ var (
 	_ driver.Validator       = resetValidConn{}
 )
 
-func (c resetConn) ResetSession(ctx context.Context) error      { return c.resetSession(ctx) }
-func (c resetValidConn) ResetSession(ctx context.Context) error { return c.resetSession(ctx) }
+func (c resetConn) ResetSession(ctx context.Context) error {
+	return c.base.resetter.ResetSession(ctx)
+}
+
+func (c resetValidConn) ResetSession(ctx context.Context) error {
+	return c.base.resetter.ResetSession(ctx)
+}
 
 func (c validConn) IsValid() bool      { return c.base.valid.IsValid() }
 func (c resetValidConn) IsValid() bool { return c.base.valid.IsValid() }
-
-func (c *conn) resetSession(ctx context.Context) error {
-	c.session.reset()
-	return c.base.resetter.ResetSession(ctx)
-}
 
 // advertise gives a connection the optional interfaces that its base has.
 func advertise(c *conn) driver.Conn {

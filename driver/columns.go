@@ -127,6 +127,7 @@ func (f *fill) failed(err error) error {
 // they are others now. The plan is forgotten then.
 func (c *conn) columnsChanged(ctx context.Context, f *fill) bool {
 	changed := false
+	c.last = nil
 	for key, old := range f.columns {
 		schema := key.schema
 		if key.unqualified {

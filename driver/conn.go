@@ -16,6 +16,7 @@ type conn struct {
 	connector *Connector
 	base      baseConn
 	session   session
+	last      *fill // the plan used last: programs repeat themselves
 	closed    bool
 	onClose   func() error
 }
@@ -168,7 +169,6 @@ func (c *conn) Close() error {
 		return c.base.conn.Close()
 	}
 	c.closed = true
-	c.session.reset()
 	err := c.base.conn.Close()
 	left := c.connector.leave()
 	if c.onClose != nil {

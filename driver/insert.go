@@ -51,6 +51,9 @@ func (c *conn) fillFor(ctx context.Context, query string) (*fill, error) {
 		key.mode = c.session.mode
 	}
 	f, err := c.planned(ctx, rules, key)
+	if c.last = f; len(query) > maxLiteralBytes {
+		c.last = nil // not worth keeping
+	}
 	if !c.session.modeKnown && (err != nil || f.plan.Consulted != 0) {
 		// The text reads otherwise in another sql_mode: ask which one holds.
 		mode, modeErr := c.sqlMode(ctx)

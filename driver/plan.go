@@ -37,7 +37,11 @@ func (t *table) column() spi.Column {
 
 // planned returns the plan of a text, from the cache when it still holds.
 func (c *conn) planned(ctx context.Context, rules *ruleSet, key planKey) (*fill, error) {
-	if f := rules.plans.get(key); f != nil {
+	f := c.last
+	if f == nil || f.rules != rules || f.key != key {
+		f = rules.plans.get(key)
+	}
+	if f != nil {
 		current, err := c.isCurrent(ctx, f)
 		if current || err != nil {
 			return f, err

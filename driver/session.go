@@ -9,7 +9,9 @@ import (
 
 // session is what is known about the server's session of a connection. Each
 // fact is asked for when it is needed first, and forgotten when a statement may
-// have changed it. Most connections never ask.
+// have changed it. Most connections never ask. What is known holds as long as
+// the connection: the base's ResetSession does not reset the server's session,
+// whose sql_mode, for one, is what the last user left.
 type session struct {
 	mode      rewrite.Mode
 	modeKnown bool
@@ -27,12 +29,6 @@ type session struct {
 	// prepared: rewrite.SavedID was set in this session.
 	prepared bool
 }
-
-// reset is called when the connection is taken from the pool again, and when it
-// is closed. (The base's ResetSession does not reset the server's session: its
-// sql_mode, for one, is what the last user left.)
-// What is owed stays owed: it mirrors the server.
-func (s *session) reset() { *s = session{owed: s.owed, saved: s.saved, prepared: s.prepared} }
 
 // owe remembers what LAST_INSERT_ID() must return from now on.
 func (s *session) owe(id int64) { s.owed = strconv.FormatInt(id, 10) }
