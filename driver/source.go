@@ -113,37 +113,6 @@ func (r *sourceRun) saveLastID(ctx context.Context) error {
 	return err
 }
 
-// makeKeys generates a key for each row that needs one.
-func (r *sourceRun) makeKeys(ctx context.Context) error {
-	n, missing, err := r.countMissing(ctx)
-	if err != nil || n == 0 {
-		return err
-	}
-	if r.keys, err = r.table.generate(ctx, n, &r.one); err != nil {
-		return err
-	}
-	if first, ok := r.contiguous(); ok {
-		if r.offset, err = r.findOffset(ctx, first); err != nil || r.offset != "" {
-			return err
-		}
-	}
-	return r.storeKeys(ctx, missing)
-}
-
-// contiguous tells whether the keys are first, first+1, … for all rows.
-func (r *sourceRun) contiguous() (first int64, ok bool) {
-	ints := r.keys.Ints
-	if r.in.Source.KeyIndex >= 0 || len(ints) == 0 || ints[0] < 0 {
-		return 0, false
-	}
-	for i, key := range ints {
-		if key != ints[0]+int64(i) {
-			return 0, false
-		}
-	}
-	return ints[0], true
-}
-
 // text is the statement over the temporary tables.
 func (r *sourceRun) text() string {
 	return r.in.Text("SELECT " + r.columns() + " FROM " + r.joined() + " ORDER BY " + rowNumber)
