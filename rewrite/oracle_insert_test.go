@@ -100,8 +100,6 @@ func kindOf(e ast.ExprNode, keep bool) string {
 		}
 	case *ast.UnaryOperationExpr:
 		return "fill kept unknown"
-	case *ast.IsTruthExpr, *ast.ColumnNameExpr:
-		return "unknown"
 	}
 	return "unknown"
 }

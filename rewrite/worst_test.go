@@ -62,7 +62,8 @@ func around(before, repeated, after string) func(size int) string {
 }
 
 // TestWorstCases reads texts that are made to be slow. Were the time not linear
-// in the length, it would be hours: nothing needs to be measured.
+// in the length, it would be hours and the test's own limit would end it: nothing
+// is measured here.
 func TestWorstCases(t *testing.T) {
 	size := 4 << 20
 	if testing.Short() {
