@@ -42,7 +42,7 @@ func (o *oracle) parse(text string, mode Mode) (stmts []ast.StmtNode, err error)
 // comparable tells texts that TiDB reads as MySQL and MariaDB do. It takes
 // "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
 // go on behind a NUL byte, reads a control character behind "--" otherwise,
-// takes the 0 of "t. 0" for a name, puts '?' in place of bytes that are no
+// takes the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of bytes that are no
 // UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where there are none.
 func comparable(text string, mode Mode) bool {
 	if mode&ANSIQuotes != 0 && strings.Contains(text, `"`) && strings.Contains(text, `\`) {
@@ -51,7 +51,7 @@ func comparable(text string, mode Mode) bool {
 	return utf8.ValidString(text) && !oddText.MatchString(text)
 }
 
-var oddText = regexp.MustCompile(`/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|\.\s*(/\*|#|--)`)
+var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.\s|\.\s*(/\*|#|--)`)
 
 // inserts are the INSERTs and REPLACEs among statements.
 func inserts(stmts []ast.StmtNode) (found []*ast.InsertStmt) {
