@@ -89,8 +89,8 @@ func kindOf(key any) rewrite.Kind {
 }
 
 // learnKind finds out the kind of a generator's keys by one that is not used.
-// It is needed only where a statement gives 0 or an empty string before any key
-// was made.
+// It is needed only where a statement gives 0 or an empty string, or has ON
+// DUPLICATE KEY UPDATE, before any key was made.
 func (t *table) learnKind(ctx context.Context) error {
 	var one [1]int64
 	_, err := t.generate(ctx, 1, &one)

@@ -370,3 +370,19 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 	}
 	return said
 }
+
+// The first statement of all may be an upsert, prepared or not.
+func TestFirstStatementIsAnUpsert(t *testing.T) {
+	for _, d := range doors[:4] {
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return 1000 + i }), "ruled.id"))
+		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+		mustExec(t, plain, "INSERT INTO ruled VALUES (5, 1, 1)")
+		res, err := d.exec(t.Context(), ours, "INSERT INTO ruled (u, a) VALUES (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := res.LastInsertId(); id != 5 || err != nil {
+			t.Errorf("%s\nhave: %d, %v\nwant: 5", d.name, id, err)
+		}
+	}
+}

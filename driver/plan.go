@@ -157,8 +157,10 @@ func (p *planner) resolve(ctx context.Context, plan *rewrite.Plan) (again bool, 
 		if err != nil {
 			return false, err
 		}
-		p.inText = server.lastInsertID
-		return p.inText, nil
+		if p.inText = server.lastInsertID; !p.inText {
+			return false, nil
+		}
+		return true, learnKinds(ctx, plan)
 	}
 	return false, nil
 }
@@ -206,9 +208,28 @@ func anyRefused(plan *rewrite.Plan) bool {
 func wantsInText(plan *rewrite.Plan) bool {
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
-		if in.Table.Kind == rewrite.Integer && !in.Refused {
+		if !in.Refused && (in.Table.Kind == rewrite.Integer || wantsKind(in)) {
 			return true
 		}
 	}
 	return false
+}
+
+// wantsKind tells whether the kind of the table's keys is needed before the
+// first key is made: with integer keys, ON DUPLICATE KEY UPDATE is to report the
+// existing row's.
+func wantsKind(in *rewrite.Insert) bool {
+	return in.OnDuplicate && in.Table.Kind == rewrite.UnknownKind
+}
+
+// learnKinds finds out the kinds that are needed so.
+func learnKinds(ctx context.Context, plan *rewrite.Plan) error {
+	for i := range plan.Inserts {
+		if in := &plan.Inserts[i]; wantsKind(in) {
+			if err := in.Table.Rule.(*table).learnKind(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
