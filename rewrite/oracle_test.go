@@ -51,7 +51,7 @@ func comparable(text string, mode Mode) bool {
 	return utf8.ValidString(text) && !oddText.MatchString(text)
 }
 
-var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.\s|\.\s*(/\*|#|--)`)
+var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
 
 // inserts are the INSERTs and REPLACEs among statements.
 func inserts(stmts []ast.StmtNode) (found []*ast.InsertStmt) {
