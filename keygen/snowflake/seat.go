@@ -16,8 +16,9 @@ import (
 // come from and the position that they must stay below.
 //
 // A leased seat has a state of its own, which begins at the lease's floor.
-// limit follows the lease's: it is read again only when it is met, and since a
-// lease's limit only grows, an old one errs on the safe side.
+// limit follows the lease's: it is read again only when it is met. An older
+// limit was the lease's own once, and what a lease has reserved stays its own
+// even when it is lost, so that it errs on the safe side.
 type seat struct {
 	state  *state
 	worker int64  // shifted to its place in a key
