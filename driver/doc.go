@@ -41,8 +41,53 @@
 //	var keys driver.Keys
 //	_, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (user_id) VALUES (?), (?)", 7, 8)
 //
+// The text is spliced, never printed anew; keys are bound where the statement has
+// arguments, and written where it has none.
+//
+// # LastInsertId and LAST_INSERT_ID()
+//
+// LastInsertId is what AUTO_INCREMENT would give: the first generated key that
+// was inserted; else the last row's key, given or (ON DUPLICATE KEY UPDATE)
+// existing; 0 when nothing was inserted or changed. For keys that are no integers
+// it is 0 without error. Which rows of an IGNORE or of an upsert were inserted is
+// asked on the same connection, and only when the rows affected do not tell.
+//
+// LAST_INSERT_ID() on that connection says the same. Mostly the server is told
+// in the statement itself, by LAST_INSERT_ID(key). Where that would not be true,
+// as with IGNORE, it is told right before the next statement that reads it, which
+// is known by its text: LAST_INSERT_ID, @@last_insert_id or @@identity is written
+// in it, or it is a CALL, an EXECUTE or several statements.
+//
+// # INSERT … SELECT
+//
+// The query runs once, into a temporary table (shardkey_rows) with the target's
+// column types; the keys are put beside its rows, and the statement runs over
+// both, as one statement. It takes some six round trips, a few more where keys
+// are not contiguous, whatever the number of rows; no row travels to the client.
+// The user needs the privileges CREATE TEMPORARY TABLES and SELECT on the target:
+// without them the error is a [PrivilegeError]. Between the query and the
+// statement others may write, unless a transaction holds them off. ROW_COUNT()
+// and SHOW WARNINGS afterwards are those of the tables' being dropped.
+//
+// # What is refused, and what is not covered
+//
 // An INSERT into a ruled table that cannot be filled is not sent: the error has
-// [ErrUnsupportedStatement] in its chain and says where in the text it failed.
+// [ErrUnsupportedStatement] in its chain and mostly is a [*rewrite.StatementError]
+// that says where. So are refused: what does not parse; an INSERT within a
+// compound statement (BEGIN NOT ATOMIC, IF) and behind ANALYZE; INSERT … SELECT
+// beside other statements in one text, or with an ON DUPLICATE KEY UPDATE that
+// uses the query's own columns; an executable comment that decides what is
+// inserted. More placeholders with the keys than the server takes are an
+// [ErrTooManyPlaceholders].
+//
+// Not covered, because the driver does not see them: LOAD DATA, stored
+// programs and triggers, and statements that SQL prepares from a text (PREPARE …
+// FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
+// see it late, as their callers' texts do not tell; so do triggers. A temporary
+// table that hides a ruled one is taken to have that one's columns. Columns that
+// change places without a change in number are not noticed by an INSERT without
+// column list while its connector lives: name the columns. An upsert that itself
+// reads LAST_INSERT_ID() without argument reports 0 for a row that existed.
 //
 // # What passes through
 //

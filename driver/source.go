@@ -50,7 +50,7 @@ func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args
 		return nil, err
 	}
 	defer r.Close()
-	base, err := c.base.execOrPrepare(ctx, r.text(), r.tailArgs(), 0)
+	base, err := c.base.execOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -70,7 +70,7 @@ func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, arg
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.base.queryOrPrepare(ctx, r.text(), r.tailArgs(), 0)
+	rows, err := c.base.queryOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
 	if err != nil {
 		_ = r.Close()
 		return nil, r.explain(err)
@@ -111,11 +111,6 @@ func (r *sourceRun) saveLastID(ctx context.Context) error {
 		r.session.owed = text(row[0])
 	}
 	return err
-}
-
-// text is the statement over the temporary tables.
-func (r *sourceRun) text() string {
-	return r.in.Text("SELECT " + r.columns() + " FROM " + r.joined() + " ORDER BY " + rowNumber)
 }
 
 func (r *sourceRun) queryArgs() []driver.NamedValue {

@@ -75,7 +75,7 @@ func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
 		return present, nil
 	}
 	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn)
-	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined()+" JOIN "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+
+	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+
 		" AS `shardkey_target` ON "+key+" = "+r.key(), func(row []driver.Value) {
 		present[text(row[0])] = true
 	})
@@ -98,7 +98,7 @@ func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 		return values
 	}
 	all, next := make([]any, 0, r.rows), 0
-	err := r.queryRows(ctx, "SELECT "+r.key()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined()+" ORDER BY "+rowNumber, func(row []driver.Value) {
+	err := r.queryRows(ctx, "SELECT "+r.key()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber, func(row []driver.Value) {
 		switch given := text(row[0]) != "0"; {
 		case !given && next < len(values):
 			all = append(all, values[next])

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -91,12 +92,15 @@ func (r *sourceRun) readQuery(ctx context.Context) error {
 	return err
 }
 
-// columns are the statement's columns, read from the temporary tables.
-func (r *sourceRun) columns() string {
+// query is what the statement selects: the rows with their keys. The columns are
+// renamed before, so that ON DUPLICATE KEY UPDATE a = a + 1 means the target's.
+func (r *sourceRun) query() string {
 	s := r.in.Source
-	columns := make([]string, 0, len(s.Columns)+1)
+	var columns, renamed []string
 	for i, column := range s.Columns {
-		name := rowsTable + "." + rewrite.QuoteIdentifier(column)
+		name := "`shardkey_" + strconv.Itoa(i) + "`"
+		renamed = append(renamed, rewrite.QuoteIdentifier(column)+" AS "+name)
+		name = rowsTable + "." + name
 		if i == s.KeyIndex && r.keys.Len() > 0 {
 			name = "COALESCE(" + r.key() + ", " + name + ")"
 		}
@@ -105,7 +109,8 @@ func (r *sourceRun) columns() string {
 	if s.KeyIndex < 0 {
 		columns = append(columns, r.key())
 	}
-	return strings.Join(columns, ", ")
+	rows := "(SELECT `shardkey_row`, " + strings.Join(renamed, ", ") + " FROM " + r.qualify(rowsTable) + ") AS " + rowsTable
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
 }
 
 // key is the key of a row, NULL for a row that has none of ours.
@@ -119,13 +124,12 @@ func (r *sourceRun) key() string {
 	return keysTable + ".`shardkey_key`"
 }
 
-// joined are the rows with their keys.
-func (r *sourceRun) joined() string {
-	from := r.qualify(rowsTable)
+// joined are the rows, which are called rowsTable, with their keys.
+func (r *sourceRun) joined(rows string) string {
 	if r.keys.Len() > 0 && r.offset == "" {
-		from += " LEFT JOIN " + r.qualify(keysTable) + " ON " + keysTable + ".`shardkey_row` = " + rowNumber
+		rows += " LEFT JOIN " + r.qualify(keysTable) + " ON " + keysTable + ".`shardkey_row` = " + rowNumber
 	}
-	return from
+	return rows
 }
 
 // keyInRows is the key that the query gave a row.

@@ -127,7 +127,8 @@ func TestSentForSource(t *testing.T) {
 	mock.ExpectExec("^CREATE TEMPORARY TABLE `shardkey_keys`").WillReturnResult(sqlmock.NewResult(0, 0))
 	mock.ExpectQuery("^SELECT `shardkey_rows`.`shardkey_row`").WillReturnRows(sqlmock.NewRows([]string{"row"}).AddRow(1).AddRow(2).AddRow(3))
 	mock.ExpectExec(exact("INSERT INTO `shardkey_keys` (`shardkey_row`, `shardkey_key`) VALUES (1,1001),(2,1002),(3,1003)")).WillReturnResult(sqlmock.NewResult(0, 3))
-	mock.ExpectExec(exact("INSERT INTO t_order (`user_id`, `order_id`) SELECT `shardkey_rows`.`user_id`, `shardkey_keys`.`shardkey_key` FROM `shardkey_rows` " +
+	mock.ExpectExec(exact("INSERT INTO t_order (`user_id`, `order_id`) SELECT `shardkey_rows`.`shardkey_0`, `shardkey_keys`.`shardkey_key` FROM " +
+		"(SELECT `shardkey_row`, `user_id` AS `shardkey_0` FROM `shardkey_rows`) AS `shardkey_rows` " +
 		"LEFT JOIN `shardkey_keys` ON `shardkey_keys`.`shardkey_row` = `shardkey_rows`.`shardkey_row` ORDER BY `shardkey_rows`.`shardkey_row`")).
 		WillReturnResult(sqlmock.NewResult(0, 3))
 	mock.ExpectExec(exact("DROP TEMPORARY TABLE IF EXISTS `shardkey_rows`, `shardkey_keys`")).WillReturnResult(sqlmock.NewResult(0, 0))
