@@ -94,7 +94,7 @@ func keyFate(in *rewrite.Insert, row int) string {
 	case rewrite.Kept:
 		return "the key is kept as it is written"
 	default:
-		return "an expression gives the key; it is left alone, and not reported"
+		return "what is written is left to the server, and the key is not reported"
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -64,6 +65,9 @@ func generate(ctx context.Context, p *program, f *generateFlags, args []string) 
 		return err
 	}
 	r, g, err := p.openRule(f.rule, f.dsn)
+	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && f.dsn == "" {
+		return fmt.Errorf("%w: give it with -dsn", err)
+	}
 	if err != nil {
 		return err
 	}
