@@ -73,6 +73,8 @@ var middlewareCases = []differentialCase{
 		q("INSERT INTO t (u, a) SELECT a, 2 FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = t.a + VALUES(a), id = LAST_INSERT_ID(t.id)")}},
 	{"select and count up", []step{q("INSERT INTO t (id, u, a) VALUES (5, 20, 1)"), q("INSERT INTO t (u, a) SELECT 20, 1 ON DUPLICATE KEY UPDATE a = a + 1"),
 		q("INSERT INTO child (id, t_id, a) VALUES (1, 20, 7), (2, 21, 8)"), q("INSERT INTO t (u, s) SELECT t_id, 'x' FROM child ORDER BY t_id ON DUPLICATE KEY UPDATE u = u + 2, s = CONCAT(u, s, VALUES(s))")}},
+	{"select with increments", []step{q("SET auto_increment_increment = 3"), q("INSERT INTO t (a) SELECT a FROM src ORDER BY a"), q("INSERT INTO t (id, a) SELECT id, a FROM src ORDER BY a"),
+		q("SET auto_increment_increment = DEFAULT"), q("INSERT INTO t (a) SELECT a FROM src ORDER BY a")}},
 	{"select keys given and duplicate", []step{q("INSERT INTO t (id, a) SELECT 7, 1 UNION ALL SELECT 7, 2"), q("INSERT IGNORE INTO t (id, a) SELECT 7, 1 UNION ALL SELECT 7, 2 UNION ALL SELECT NULL, 3")}},
 }
 

@@ -104,8 +104,15 @@ func TestTextKeysRowByRow(t *testing.T) {
 		if have := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"); have != 0 {
 			t.Errorf("%d empty keys", have)
 		}
-		if have := number(t, ours, "SELECT LAST_INSERT_ID()"); have != 0 {
-			t.Errorf("LAST_INSERT_ID() is %d", have)
+		ours.SetMaxOpenConns(1)
+		mustExec(t, ours, "DO LAST_INSERT_ID(9)")
+		for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1", "INSERT INTO ruled (a) SELECT 1 RETURNING id", "INSERT IGNORE INTO ruled (a) VALUES (1) RETURNING id"} {
+			if err := drain(ours.Query(query)); err != nil {
+				t.Error(err)
+			}
+			if have := number(t, ours, "SELECT LAST_INSERT_ID()"); have != 9 {
+				t.Errorf("%s: LAST_INSERT_ID()\nhave: %d\nwant: 9", query, have)
+			}
 		}
 	}
 }
