@@ -2,9 +2,10 @@ package snowflake
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -27,11 +28,11 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 		return spi.KeyParts{}, err
 	}
 	tick := key >> (l.WorkerBits + l.SequenceBits)
-	if key < 0 || tick > lastTick(l, epoch) {
-		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l, epoch))
+	if key < 0 || tick >= 1<<l.TimeBits {
+		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l))
 	}
 	return spi.KeyParts{
-		Time:     time.Unix(0, epoch.UnixNano()+tick*int64(l.Tick)).UTC(),
+		Time:     tickTime(l, epoch, tick),
 		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
 		Sequence: key & l.MaxSequence(),
 		Layout:   l.String(),
@@ -52,8 +53,8 @@ func Compose(l Layout, epoch, t time.Time, worker, sequence int64) (int64, error
 	if err := outside("sequence", sequence, l.MaxSequence()); err != nil {
 		return 0, err
 	}
-	ticks := tick.FloorDiv(tick.SatSub(tick.UnixNano(t), epoch.UnixNano()), int64(l.Tick))
-	if ticks < 0 || ticks > lastTick(l, epoch) {
+	ticks, _ := ticksSince(l, epoch, t)
+	if ticks < 0 || ticks >= 1<<l.TimeBits {
 		return 0, &TimeError{Time: t, Layout: l, Epoch: epoch, Last: lastTime(l, epoch)}
 	}
 	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
@@ -78,11 +79,31 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 
 // rangeTick is the first tick at or after t, within the layout's.
 func rangeTick(l Layout, epoch, t time.Time) int64 {
-	since := tick.SatSub(tick.UnixNano(t), epoch.UnixNano())
-	if since <= 0 {
-		return 0
+	ticks, whole := ticksSince(l, epoch, t)
+	if !whole {
+		ticks++
 	}
-	return min((since-1)/int64(l.Tick)+1, lastTick(l, epoch)+1)
+	return min(max(ticks, 0), 1<<l.TimeBits)
+}
+
+// ticksSince is the number of ticks from the epoch to t, rounded down, and
+// whether it is a whole one. It is −1 before the epoch, and the largest int64
+// where it would be more.
+func ticksSince(l Layout, epoch, t time.Time) (ticks int64, whole bool) {
+	seconds, nanos := t.Unix()-epoch.Unix(), t.Nanosecond()-epoch.Nanosecond()
+	if nanos < 0 {
+		seconds, nanos = seconds-1, nanos+int(time.Second)
+	}
+	if seconds < 0 {
+		return -1, true
+	}
+	hi, lo := bits.Mul64(uint64(seconds), uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(nanos), 0)
+	if hi += carry; hi >= uint64(l.Tick)>>1 {
+		return math.MaxInt64, true
+	}
+	quotient, rest := bits.Div64(hi, lo, uint64(l.Tick))
+	return int64(quotient), rest == 0
 }
 
 // RangeError says that no key can have a time of an interval.
@@ -108,7 +129,15 @@ func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
 	return l, epoch, checkEpoch(epoch)
 }
 
-func largest(l Layout, epoch time.Time) int64 {
-	shift := l.WorkerBits + l.SequenceBits
-	return lastTick(l, epoch)<<shift | (1<<shift - 1)
+// largest is the key with every bit of its layout set. Generators end before
+// it where its time is beyond what Go counts in nanoseconds, in 2262.
+func largest(l Layout) int64 {
+	return 1<<(l.TimeBits+l.WorkerBits+l.SequenceBits) - 1
+}
+
+// tickTime is the time at which a tick begins, also beyond 2262.
+func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
+	hi, lo := bits.Mul64(uint64(tick), uint64(l.Tick))
+	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small: times have 63 bits of ticks of an hour at most
+	return time.Unix(epoch.Unix()+int64(seconds), int64(epoch.Nanosecond())+int64(nanos)).UTC()
 }
