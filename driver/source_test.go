@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -211,6 +212,28 @@ func TestSourceCancelled(t *testing.T) {
 	}
 	if left := temporaryTables(t, ours); left != nil {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// A query that takes long is left when its context ends. The bound is far below
+// the sleep.
+func TestSourceCancelledInQuery(t *testing.T) {
+	ours, plain, _ := openFilled(t)
+	for _, d := range doors {
+		if d.name == "Tx" {
+			continue // the server holds its locks until it sees that the client is gone
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		began := time.Now()
+		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(30)")
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
+			t.Errorf("%s: %v after %v", d.name, err, time.Since(began))
+		}
+	}
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 1 {
+		t.Errorf("%d rows", n)
 	}
 }
 
