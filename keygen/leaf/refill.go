@@ -16,13 +16,21 @@ func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 	if n > maxKeys {
 		return 0, badCount(n)
 	}
+	// It counts as waiting until it is served, also while it tries again: the
+	// next fetch brings enough for all.
+	joined := false
+	defer func() {
+		if joined {
+			g.leave(n)
+		}
+	}()
 	for tries := 0; ; tries++ {
-		s, f, err := g.turn(n, tries)
+		s, f, err := g.turn(n, tries, &joined)
 		switch {
 		case err != nil:
 			return 0, err
 		case f != nil:
-			if err := g.wait(ctx, f, n); err != nil {
+			if err := g.wait(ctx, f); err != nil {
 				return 0, err
 			}
 		case s == nil:
@@ -37,8 +45,8 @@ func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 
 // turn decides what a call for n numbers does next: take from the segment
 // returned, wait for the flight returned, or, when both are nil, claim numbers
-// for itself alone.
-func (g *Generator) turn(n int64, tries int) (*segment, *flight, error) {
+// for itself alone. joined says whether the call counts as waiting.
+func (g *Generator) turn(n int64, tries int, joined *bool) (*segment, *flight, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.current.Load()
@@ -51,7 +59,10 @@ func (g *Generator) turn(n int64, tries int) (*segment, *flight, error) {
 		return nil, nil, nil
 	case g.next == nil:
 		g.startFlight()
-		g.waiting += n
+		if !*joined {
+			*joined = true
+			g.waiting += n
+		}
 		return nil, g.flight, nil
 	case n > g.next.size:
 		return nil, nil, nil
@@ -125,7 +136,7 @@ func (g *Generator) look(s *segment) {
 }
 
 // wait waits for the fetch to land, or for ctx to end.
-func (g *Generator) wait(ctx context.Context, f *flight, n int64) error {
+func (g *Generator) wait(ctx context.Context, f *flight) error {
 	began := g.config.Clock.Now()
 	var err error
 	select {
@@ -136,12 +147,18 @@ func (g *Generator) wait(ctx context.Context, f *flight, n int64) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting -= n
 	g.figures.waited(g.config.Clock.Now().Sub(began))
 	if g.closed {
 		return g.errClosed()
 	}
 	return err
+}
+
+// leave is the end of a call that waited.
+func (g *Generator) leave(n int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting -= n
 }
 
 // claimAlone claims n numbers for one call: more than a segment holds, all of
