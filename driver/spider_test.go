@@ -24,7 +24,7 @@ func TestSpider(t *testing.T) {
 	}
 	defer plain.Close()
 	if _, err := plain.Exec("INSTALL SONAME 'ha_spider'; SET GLOBAL spider_same_server_link = ON"); err != nil {
-		t.Skipf("no Spider engine (apt-get install mariadb-plugin-spider): %v", err)
+		testserver.Missing(t, fmt.Errorf("no Spider engine (apt-get install mariadb-plugin-spider): %w", err))
 	}
 	host, port, _ := strings.Cut(server.Addr(), ":")
 	for i := range 2 {

@@ -135,7 +135,7 @@ func forTest(t testing.TB, r recipe, args []string) *Server {
 	case usesOther(err):
 		t.Skip(err) // who runs the tests has chosen to do without
 	case notInstalled(err):
-		missing(t, err)
+		Missing(t, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", r.name, err)
 	}

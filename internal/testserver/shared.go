@@ -72,15 +72,15 @@ func fromEnv(t testing.TB, name string) string {
 	t.Helper()
 	v := os.Getenv(name)
 	if v == "" {
-		missing(t, fmt.Errorf("%s is not set: make test starts a server (so does"+
+		Missing(t, fmt.Errorf("%s is not set: make test starts a server (so does"+
 			" go run ./internal/testserver/run -- go test), or set it to one that tests may use", name))
 	}
 	return v
 }
 
-// missing skips the test that needs what is not there, or fails it when all
+// Missing skips the test that needs what is not there, or fails it when all
 // tests are required to run.
-func missing(t testing.TB, err error) {
+func Missing(t testing.TB, err error) {
 	t.Helper()
 	if os.Getenv(envRequire) == "1" {
 		t.Fatal(err)
