@@ -76,6 +76,22 @@ func checkNothingSent(t *testing.T, base *fakeBase, db *sql.DB) {
 	}
 }
 
+// Without arguments the server would run the statements before the placeholder.
+func TestSeveralStatementsWithoutTheirArguments(t *testing.T) {
+	for _, kind := range fakeKinds {
+		base := &fakeBase{kind: kind}
+		db := sql.OpenDB(mustConnector(t, base, scriptRule(t, badGenerators[0].script, "ruled.id")))
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
+			t.Errorf("%s\nhave: no error\nwant: one", kind)
+		}
+		if rows, err := db.QueryContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
+			rows.Close()
+			t.Errorf("%s, query\nhave: no error\nwant: one", kind)
+		}
+		checkNothingSent(t, base, db)
+	}
+}
+
 func TestNotUnderstoodIsNotSent(t *testing.T) {
 	for _, query := range []string{
 		"INSERT INTO ruled (a) VALUES (1",
@@ -187,7 +203,7 @@ func TestCancelledWhileGeneratorWaits(t *testing.T) {
 
 func TestTooManyPlaceholdersInEveryDoor(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short")
+		t.Skip("-short: it binds 65,535 arguments in every door")
 	}
 	args := make([]any, maxPlaceholders+1)
 	for i := range args {

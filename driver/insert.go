@@ -81,8 +81,8 @@ func (f *fill) exec(ctx context.Context, c *conn, args []driver.NamedValue) (dri
 	}
 	defer f.rules.release()
 	if len(args) != f.plan.Params() {
-		if len(args) == 0 {
-			return c.base.execContext(ctx, f.key.text, args) // the server's own syntax error
+		if f.failsAsText(args) {
+			return c.base.execContext(ctx, f.key.text, args)
 		}
 		return nil, driver.ErrSkip
 	}
@@ -107,7 +107,7 @@ func (f *fill) query(ctx context.Context, c *conn, args []driver.NamedValue) (dr
 	}
 	defer f.rules.release()
 	if len(args) != f.plan.Params() {
-		if len(args) == 0 {
+		if f.failsAsText(args) {
 			return c.base.queryContext(ctx, f.key.text, args)
 		}
 		return nil, driver.ErrSkip
@@ -125,6 +125,13 @@ func (f *fill) query(ctx context.Context, c *conn, args []driver.NamedValue) (dr
 	}
 	e.settleRows()
 	return rows, nil
+}
+
+// failsAsText tells whether the text, with placeholders but no arguments, is one
+// for the server's own syntax error. Of several statements the server would run
+// those before the placeholder, and they are not filled.
+func (f *fill) failsAsText(args []driver.NamedValue) bool {
+	return len(args) == 0 && f.plan.Statements == 1
 }
 
 // begin generates the keys and writes the text and arguments to send.
