@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -190,4 +191,92 @@ func (c *Connector) unused() *ruleSet {
 	}
 	c.idle = true
 	return c.rules.Load()
+}
+
+// Option sets what cannot stand in a rule file.
+type Option func(*options)
+
+type options struct {
+	clock  spi.Clock
+	logger *slog.Logger
+	server string
+}
+
+// WithClock gives the generators another clock than the system's. It is for
+// tests.
+func WithClock(clock spi.Clock) Option {
+	return func(o *options) { o.clock = clock }
+}
+
+// WithLogger takes the few lines that are logged, as the warning about a
+// SNOWFLAKE without worker id. The default is slog.Default().
+func WithLogger(logger *slog.Logger) Option {
+	return func(o *options) { o.logger = logger }
+}
+
+// WithServer says what the server is, as the DSN's parameter shardkeyServer
+// does: "auto" (the default: it is asked once), "mysql", "mariadb" or "other".
+func WithServer(kind string) Option {
+	return func(o *options) { o.server = kind }
+}
+
+func newOptions(opts []Option) options {
+	var o options
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o
+}
+
+// host is what the generators of a connector with this data source see.
+func (o options) host(dsn string) spi.Host {
+	return spi.Host{DSN: dsn, Clock: o.clock, Logger: o.logger}
+}
+
+// ruleSet is one rule at work in one connector: its live generators and the
+// plans made with it. A connector's rule is replaced by replacing its ruleSet,
+// so whoever holds one sees rule, generators and plans that belong together.
+//
+// Looking at a ruleSet is free. Whoever takes keys from it acquires it first
+// and releases it afterwards; the last to leave a replaced ruleSet closes its
+// generators.
+type ruleSet struct {
+	rule       *rule.Rule
+	generators *rule.Generators
+	plans      *planCache
+
+	// refs counts the users, the connector being one while this is its
+	// current rule. At 0 the generators are closed, and it never rises again.
+	refs atomic.Int64
+}
+
+func newRuleSet(r *rule.Rule, generators *rule.Generators) *ruleSet {
+	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache()}
+	s.refs.Store(1)
+	return s
+}
+
+// acquire keeps the generators open until release. It returns false when they
+// have been closed: the rule was replaced, and the statement is planned anew.
+func (s *ruleSet) acquire() bool {
+	for {
+		n := s.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if s.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// release ends a use. The error is that of closing the generators, which only
+// the last user sees. Releasing nil does nothing.
+func (s *ruleSet) release() error {
+	if s != nil && s.refs.Add(-1) == 0 {
+		return s.generators.Close()
+	}
+	return nil
 }

@@ -2,8 +2,14 @@ package driver
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
+	"strings"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -132,4 +138,147 @@ func (c *conn) currentDatabase(ctx context.Context) (string, error) {
 		}
 	}
 	return c.session.database, nil
+}
+
+// queryRow asks the server on this connection, which nothing else uses now, and
+// returns the first row, nil when there is none.
+func (c *conn) queryRow(ctx context.Context, query string) ([]driver.Value, error) {
+	var first []driver.Value
+	err := c.queryRows(ctx, query, func(row []driver.Value) {
+		if first == nil {
+			first = append(first, row...)
+		}
+	})
+	return first, err
+}
+
+// queryRows calls each with every row, whose values are valid until it returns.
+func (c *conn) queryRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
+	rows, err := c.base.queryOrPrepare(ctx, query, nil, 0)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		switch err := rows.Next(row); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = string(b) // the base reuses its buffer
+			}
+		}
+		each(row)
+	}
+}
+
+// askRow is queryRow for questions that a server may not understand: then the
+// row is nil. Errors are those after which the statement at hand would fail too.
+func (c *conn) askRow(ctx context.Context, query string) ([]driver.Value, error) {
+	row, err := c.queryRow(ctx, query)
+	if err == nil || !isFatal(ctx, err) {
+		return row, nil
+	}
+	return nil, err
+}
+
+// isFatal tells errors of the connection or the context from answers of the
+// server (and of mocks).
+func isFatal(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
+}
+
+// text is a value as the text protocol would give it.
+func text(v driver.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// server is what a connector knows about the engine at its other end.
+type server struct {
+	// lastInsertID: LAST_INSERT_ID(expr) in an INSERT's values becomes the
+	// statement's insert id. MySQL and MariaDB do so; engines that speak their
+	// protocol may not, or may refuse an expression for a sharding column.
+	lastInsertID bool
+	// foundRows: the connection may have clientFoundRows, so that ON DUPLICATE
+	// KEY UPDATE reports 1 for a row that existed and did not change.
+	foundRows bool
+}
+
+// The values of the parameter shardkeyServer.
+const (
+	serverAuto    = "auto"
+	serverMySQL   = "mysql"
+	serverMariaDB = "mariadb"
+	serverOther   = "other"
+)
+
+// checkServer refuses a value that shardkeyServer does not have.
+func checkServer(kind string) error {
+	switch kind {
+	case "", serverAuto, serverMySQL, serverMariaDB, serverOther:
+		return nil
+	}
+	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, other", kind)}
+}
+
+// serverOf returns what is known about the server, and asks it once per
+// connector unless the DSN tells.
+func (c *conn) serverOf(ctx context.Context) (*server, error) {
+	if s := c.connector.server.Load(); s != nil {
+		return s, nil
+	}
+	s := &server{foundRows: mayFindRows(c.connector.host.DSN)}
+	switch c.connector.serverKind {
+	case serverMySQL, serverMariaDB:
+		s.lastInsertID = true
+	case serverOther:
+	default:
+		row, err := c.askRow(ctx, "SELECT VERSION(), @@version_comment")
+		if err != nil {
+			return nil, err
+		}
+		s.lastInsertID = len(row) == 2 && echoesLastInsertID(text(row[0]), text(row[1]))
+	}
+	c.connector.server.Store(s)
+	return s, nil
+}
+
+// echoesLastInsertID knows MariaDB by its version, and MySQL by the comments of
+// its builds. Whoever else speaks the protocol is treated with care.
+func echoesLastInsertID(version, comment string) bool {
+	if strings.Contains(version, "MariaDB") {
+		return true
+	}
+	for _, other := range []string{"TiDB", "Vitess", "ShardingSphere", "Dolt", "OceanBase", "Doris", "StarRocks", "PolarDB", "SingleStore", "Databend"} {
+		if strings.Contains(version, other) || strings.Contains(comment, other) {
+			return false
+		}
+	}
+	for _, build := range []string{"MySQL", "Percona", "Source distribution", "Ubuntu", "Debian", "Google", "Homebrew"} {
+		if strings.Contains(comment, build) {
+			return true
+		}
+	}
+	return false
+}
+
+func mayFindRows(dsn string) bool {
+	cfg, err := mysql.ParseDSN(dsn)
+	return dsn == "" || err != nil || cfg.ClientFoundRows
 }

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -149,3 +150,132 @@ func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 }
 
 func (s *stmt) Close() error { return s.inner.Stmt.Close() }
+
+// fillStmt is a prepared statement of a text with keys to fill. The base's
+// statement behind it has a placeholder for each key beside the user's.
+type fillStmt struct {
+	fill *fill
+	conn *conn
+	base baseStmt
+}
+
+var (
+	_ driver.Stmt              = (*fillStmt)(nil)
+	_ driver.StmtExecContext   = (*fillStmt)(nil)
+	_ driver.StmtQueryContext  = (*fillStmt)(nil)
+	_ driver.NamedValueChecker = (*fillStmt)(nil)
+	_ columnConverter          = (*fillStmt)(nil)
+)
+
+// prepare prepares the text with placeholders for its keys.
+func (f *fill) prepare(ctx context.Context, c *conn) (driver.Stmt, error) {
+	text, added := f.plan.BindText(), f.added
+	if f.source() != nil {
+		text, added = f.key.text, 0 // prepared for its check and count alone
+	}
+	if n := f.plan.Params() + added; n > maxPlaceholders {
+		return nil, errTooManyPlaceholders(f.plan.Params(), added)
+	}
+	base, err := c.base.prepareContext(ctx, text)
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	s := &fillStmt{fill: f, conn: c, base: newBaseStmt(base)}
+	if n := base.NumInput(); n >= 0 && n != f.plan.Params()+added {
+		_ = base.Close()
+		return nil, fmt.Errorf("%w: the server counts %d placeholders where %d are expected", ErrUnsupportedStatement, n, f.plan.Params()+added)
+	}
+	return s, nil
+}
+
+// NumInput is the number of the user's placeholders: the base's count less
+// ours.
+func (s *fillStmt) NumInput() int {
+	n := s.base.NumInput()
+	if n < 0 || s.fill.source() != nil {
+		return n
+	}
+	return n - s.fill.added
+}
+
+func (s *fillStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	f := s.fill
+	if !f.rules.acquire() {
+		return nil, errReplan
+	}
+	defer f.rules.release()
+	if in := f.source(); in != nil {
+		return f.execSource(ctx, s.conn, in, args)
+	}
+	e, err := s.begin(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	res, err := s.base.execContext(ctx, e.args)
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	return e.settle(ctx, res)
+}
+
+func (s *fillStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	f := s.fill
+	if !f.rules.acquire() {
+		return nil, errReplan
+	}
+	defer f.rules.release()
+	if in := f.source(); in != nil {
+		return f.querySource(ctx, s.conn, in, args)
+	}
+	e, err := s.begin(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.base.queryContext(ctx, e.args)
+	if err != nil {
+		return nil, f.failed(err)
+	}
+	e.settleRows()
+	return rows, nil
+}
+
+// begin generates the keys and binds them.
+func (s *fillStmt) begin(ctx context.Context, args []driver.NamedValue) (*execution, error) {
+	if n := s.fill.plan.Params(); len(args) != n {
+		return nil, argCountError(n, len(args))
+	}
+	e, err := s.fill.newExecution(ctx, s.conn, args)
+	if err != nil {
+		return nil, err
+	}
+	if e.args, err = e.bindArgs(true); err != nil {
+		return nil, err
+	}
+	return e, s.base.checkArgs(&s.conn.base, e.args, s.fill.added)
+}
+
+// Exec is ExecContext without a context.
+//
+// Deprecated: use ExecContext.
+func (s *fillStmt) Exec(args []driver.Value) (driver.Result, error) {
+	return s.ExecContext(context.Background(), valuesToNamed(args))
+}
+
+// Query is QueryContext without a context.
+//
+// Deprecated: use QueryContext.
+func (s *fillStmt) Query(args []driver.Value) (driver.Rows, error) {
+	return s.QueryContext(context.Background(), valuesToNamed(args))
+}
+
+func (s *fillStmt) CheckNamedValue(nv *driver.NamedValue) error {
+	return s.base.checkNamedValue(&s.conn.base, nv)
+}
+
+// ColumnConverter is asked for the user's arguments; the base knows them by
+// their place among the keys.
+func (s *fillStmt) ColumnConverter(idx int) driver.ValueConverter {
+	return s.base.columnConverter(idx + s.fill.plan.FillsBefore(idx))
+}
+
+func (s *fillStmt) Close() error { return s.base.Close() }

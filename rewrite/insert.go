@@ -1,5 +1,9 @@
 package rewrite
 
+import (
+	"strings"
+)
+
 // insert reads an INSERT or REPLACE, whose first word is verb.
 func (p *parser) insert(verb token) (done bool, err error) {
 	in := p.target()
@@ -108,4 +112,268 @@ type columns struct {
 func (p *parser) startsQuery(t token) bool {
 	word := p.word(t)
 	return fold(word, "SELECT") || fold(word, "WITH") || fold(word, "TABLE") || fold(word, "VALUES") || p.isPunct(t, '(')
+}
+
+// name is a name of one part or more; qualifier is the part before the last.
+type name struct {
+	qualifier, last string
+	parts           int
+	end             int
+}
+
+// name reads a name whose first token is t, without its quotes.
+func (p *parser) name(t token) (n name, ok bool) {
+	for {
+		n.qualifier = n.last
+		switch t.kind {
+		case tokenWord:
+			n.last = p.text[t.start:t.end]
+		case tokenQuoted:
+			n.last = unquoteIdentifier(p.text[t.start:t.end])
+		default:
+			return n, false
+		}
+		n.end = t.end
+		n.parts++
+		if !p.isPunct(p.peek(), '.') {
+			return n, true
+		}
+		p.next()
+		t = p.next()
+	}
+}
+
+// names reads a list of names in brackets, the last part of each.
+func (p *parser) names(open token) (list []string, closing int, ok bool) {
+	if !p.isPunct(open, '(') {
+		return nil, 0, false
+	}
+	t := p.next()
+	if p.isPunct(t, ')') {
+		return nil, t.start, true
+	}
+	for {
+		column, ok := p.name(t)
+		if !ok {
+			return nil, 0, false
+		}
+		list = append(list, column.last)
+		switch t = p.next(); {
+		case p.isPunct(t, ')'):
+			return list, t.start, true
+		case !p.isPunct(t, ','):
+			return nil, 0, false
+		}
+		t = p.next()
+	}
+}
+
+// keyIndex is the key column's place in a list of columns, −1 when absent.
+func (in *Insert) keyIndex(list []string) int {
+	for i, column := range list {
+		if strings.EqualFold(column, in.Table.KeyColumn) {
+			return i
+		}
+	}
+	return -1
+}
+
+// values reads the rows of VALUES.
+func (p *parser) values(in *Insert, cols columns) error {
+	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list)}
+	empty := p.emptyRow()
+	switch {
+	case cols.listed:
+		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
+			in.headAt, in.headText, in.keyPrefix = cols.closing, ", "+QuoteIdentifier(in.Table.KeyColumn), ", "
+		}
+	case empty:
+		p.listColumns(in, cols, []string{in.Table.KeyColumn})
+	case in.Table.Columns == nil:
+		return p.missing(in)
+	default:
+		rows.arity = len(in.Table.Columns)
+		if rows.key = in.keyIndex(in.Table.Columns); rows.key < 0 {
+			// An invisible key column: the visible ones must be named beside it.
+			in.keyPrefix = ", "
+			p.listColumns(in, cols, append(in.Table.Columns[:rows.arity:rows.arity], in.Table.KeyColumn))
+		} else {
+			in.headAt = -1
+		}
+	}
+	if err := rows.all(); err != nil {
+		return err
+	}
+	if in.Refused && !cols.listed && !empty {
+		in.Listed, in.headAt = true, -1
+		if cols.closing > 0 {
+			in.headAt = cols.closing
+		}
+		p.listColumns(in, cols, in.Table.Columns)
+	}
+	return p.tail(in)
+}
+
+// listColumns makes the statement name its columns.
+func (p *parser) listColumns(in *Insert, cols columns, names []string) {
+	in.headText = strings.Join(quoteAll(names), ", ")
+	if in.headAt < 0 {
+		in.headAt = cols.headEnd
+		in.headText = " (" + in.headText + ")"
+	}
+}
+
+// missing ends the reading: Table does not tell what the statement needs.
+func (p *parser) missing(in *Insert) error {
+	if p.plan.Missing == nil {
+		p.plan.Missing, p.plan.MissingColumns = in, true
+	}
+	in.Refused = true
+	p.skipTo(false)
+	return nil
+}
+
+// emptyRow tells whether the first row is ().
+func (p *parser) emptyRow() bool {
+	saved := p.lexer
+	defer func() { p.restore(saved) }()
+	t := p.next()
+	if fold(p.word(t), "ROW") {
+		t = p.next()
+	}
+	return p.isPunct(t, '(') && p.isPunct(p.next(), ')')
+}
+
+// assignments reads the assignments of INSERT … SET.
+func (p *parser) assignments(in *Insert) error {
+	found, end := false, 0
+	for {
+		column, ok := p.name(p.next())
+		if !ok {
+			return p.fail(p.prev.start, in, "a column is expected")
+		}
+		t := p.next()
+		if p.isPunct(t, ':') {
+			t = p.next()
+		}
+		if !p.isPunct(t, '=') {
+			return p.fail(t.start, in, "= is expected")
+		}
+		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
+		v := p.expression(true)
+		if v.isEmpty() {
+			return p.fail(p.pos, in, "a value is expected")
+		}
+		end = v.end
+		if isKey {
+			found = true
+			p.addKey(in, &v)
+		}
+		if !p.isPunct(p.peek(), ',') {
+			break
+		}
+		p.next()
+	}
+	if !found {
+		in.keyPrefix = ", " + QuoteIdentifier(in.Table.KeyColumn) + " = "
+		in.slots.add(end, end, Fill, p.params)
+	}
+	return p.tail(in)
+}
+
+// endsAssignment tells whether t, behind the token before, is the word with
+// which the tail of INSERT … SET begins.
+func (p *parser) endsAssignment(before, t token) bool {
+	if p.isPunct(before, '.') {
+		return false
+	}
+	word := p.word(t)
+	return fold(word, "AS") || fold(word, "ON") || fold(word, "RETURNING") && !p.isNamePosition(before)
+}
+
+// tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
+// RETURNING, up to the statement's end.
+func (p *parser) tail(in *Insert) error {
+	t := p.next()
+	if fold(p.word(t), "AS") {
+		if _, ok := p.name(p.next()); !ok {
+			return p.fail(p.prev.start, in, "the row alias is not understood")
+		}
+		if t = p.next(); p.isPunct(t, '(') {
+			_, closing, ok := p.names(t)
+			if !ok {
+				return p.fail(t.start, in, "the row alias' columns are not understood")
+			}
+			if in.headText != "" || in.keyPrefix != "" {
+				in.aliasAt = closing
+			}
+			t = p.next()
+		}
+	}
+	if p.onDuplicate(t) {
+		in.OnDuplicate = true
+		t = p.duplicates(in, t)
+	}
+	if fold(p.word(t), "RETURNING") {
+		in.Returning = true
+		t = p.skipTo(false)
+	}
+	switch {
+	case t.kind == tokenEOF, p.isPunct(t, ';'):
+		return nil
+	case t.kind == tokenBad:
+		return p.fail(t.start, in, "a string, name or comment has no end")
+	}
+	return p.fail(t.start, in, "what follows the values is not understood")
+}
+
+// onDuplicate tells whether t begins ON DUPLICATE KEY.
+func (p *parser) onDuplicate(t token) bool {
+	if !fold(p.word(t), "ON") {
+		return false
+	}
+	saved := p.lexer
+	is := fold(p.word(p.next()), "DUPLICATE") && fold(p.word(p.next()), "KEY")
+	p.restore(saved)
+	return is
+}
+
+// duplicates reads ON DUPLICATE KEY UPDATE's assignments and returns the token
+// behind them.
+func (p *parser) duplicates(in *Insert, on token) token {
+	in.duplicateAt = on.end
+	return p.skipTo(true, &in.duplicateAt)
+}
+
+// skipTo moves to the end of the statement, or to RETURNING, and stores the
+// end of the last token before it.
+func (p *parser) skipTo(returning bool, end ...*int) token {
+	depth := 0
+	for {
+		before := p.prev
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+			return t
+		case t.kind == tokenParam:
+			p.params++
+		case p.isPunct(t, '('):
+			depth++
+		case p.isPunct(t, ')'):
+			depth--
+		case t.kind == tokenWord:
+			p.noteWord(t)
+			if returning && depth == 0 && fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && !p.isPunct(p.peek(), '=') {
+				return t
+			}
+		}
+		for _, e := range end {
+			*e = t.end
+		}
+	}
+}
+
+// isNamePosition: behind a dot, comma or operator a word is a name.
+func (p *parser) isNamePosition(before token) bool {
+	return before.kind == tokenPunct && !p.isPunct(before, ')') || fold(p.word(before), "UPDATE")
 }

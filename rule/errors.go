@@ -2,8 +2,11 @@ package rule
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Error is what is wrong with a rule, and where. Every error of [Load],
@@ -91,4 +94,128 @@ func errorAt(file string, w word, reason string, right ...string) *Error {
 		File: file, Line: w.place.line, Column: w.place.column, Path: w.place.path,
 		Word: w.text, Reason: reason, Nearest: nearest(w.text, right),
 	}
+}
+
+// makeError turns a factory's error into one that says where in the rule.
+func (r *Rule) makeError(kind string, m makeSpec, err error) error {
+	if inner := (*Error)(nil); errors.As(err, &inner) {
+		return inner // an assigner's, which says where already
+	}
+	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
+	var unknown *spi.UnknownTypeError
+	var prop *spi.PropError
+	var assigner *undefinedAssigner
+	switch {
+	case errors.As(err, &unknown):
+		return r.typeError(m, unknown)
+	case errors.As(err, &assigner):
+		return r.assignerError(m, assigner)
+	case errors.As(err, &prop):
+		return r.propError(subject, m, prop)
+	}
+	return r.otherError(kind, m, err)
+}
+
+// otherError points at the property that an error of a factory's own speaks of,
+// where it speaks of one.
+func (r *Rule) otherError(kind string, m makeSpec, err error) error {
+	text := strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
+	text = strings.TrimPrefix(text, "shardkey: ")
+	w, cause := m.name, err
+	for _, p := range m.props {
+		value, _ := p.value.(string)
+		if !strings.Contains(text, p.name.text) && (len(value) < 3 || !strings.Contains(text, value)) {
+			continue
+		}
+		w = word{value, p.place}
+		if p.fromEnv {
+			// What the environment holds may be a secret.
+			w.text, text, cause = p.written, strings.ReplaceAll(text, value, p.written), nil
+		}
+	}
+	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, text))
+	e.Err = cause
+	return e
+}
+
+func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
+	reason := fmt.Sprintf("unknown %s type %q; registered are %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
+	right := unknown.Known
+	if pkg := packageOf(unknown.Kind, m.typ.text); pkg != "" {
+		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
+		right = nil
+	}
+	e := errorAt(r.file, m.typ, reason, right...)
+	e.Err = unknown
+	return e
+}
+
+// assignerError points at the property that names the assigner: the one with
+// that value.
+func (r *Rule) assignerError(m makeSpec, err *undefinedAssigner) error {
+	w := word{err.name, m.name.place}
+	for _, p := range m.props {
+		if p.value == err.name {
+			w.place = p.place
+			if p.fromEnv {
+				w.text = p.written
+			}
+		}
+	}
+	shown := &undefinedAssigner{name: w.text, defined: err.defined}
+	e := errorAt(r.file, w, shown.Error(), err.defined...)
+	e.Err = shown
+	return e
+}
+
+func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error {
+	shown := *prop
+	w := m.wordOf(prop.Name, prop.Name)
+	right := prop.Known
+	if p, ok := m.prop(prop.Name); ok && !prop.Unknown {
+		w = word{prop.Value, p.place}
+		if p.fromEnv {
+			// What the environment holds may be a secret.
+			shown.Value, w.text = p.written, p.written
+		}
+		right = nil
+	} else if slip, ok := m.slipOf(prop.Name); ok && !prop.Unknown {
+		w, right = slip, []string{prop.Name}
+	}
+	e := errorAt(r.file, w, subject+shown.Error(), right...)
+	e.Err = &shown
+	return e
+}
+
+// prop finds a property by name, as [spi.Props] matches names.
+func (m makeSpec) prop(name string) (propSpec, bool) {
+	for _, p := range m.props {
+		if propKey(p.name.text) == propKey(name) {
+			return p, true
+		}
+	}
+	return propSpec{}, false
+}
+
+// slipOf finds the property that was likely meant to be the missing one.
+func (m makeSpec) slipOf(missing string) (word, bool) {
+	for _, p := range m.props {
+		if distance(fold(p.name.text), fold(missing)) <= 2 {
+			return p.name, true
+		}
+	}
+	return word{}, false
+}
+
+func propKey(name string) string {
+	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
+}
+
+// wordOf gives text the place of a property, or of the whole when the property
+// is not there.
+func (m makeSpec) wordOf(prop, text string) word {
+	if p, ok := m.prop(prop); ok {
+		return word{text, p.name.place}
+	}
+	return word{text, m.name.place}
 }

@@ -1,6 +1,12 @@
 package rule
 
-import "strings"
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/spi"
+)
 
 // names finds a table by the names that statements have for it. Keys are in
 // lower case. The zero names has none.
@@ -67,4 +73,21 @@ func (n *names) all(name string) []owner {
 
 func (o owner) in(schema string) bool {
 	return o.schema == "" || o.schema == strings.ToLower(schema)
+}
+
+// ambiguous is the generator of a name that could mean several tables.
+type ambiguous string
+
+// AmbiguousTableError is the error for a statement that names a table without
+// schema where the rule has tables of that name in several.
+type AmbiguousTableError struct {
+	Table string // its name, in lower case
+}
+
+func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
+	return nil, &AmbiguousTableError{Table: string(a)}
+}
+
+func (e *AmbiguousTableError) Error() string {
+	return fmt.Sprintf("shardkey: table %q is in several schemas of the rule: write schema.%s", e.Table, e.Table)
 }

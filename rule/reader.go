@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -190,3 +191,157 @@ func kindOf(n *yaml.Node) string {
 }
 
 func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
+
+// makers reads keyGenerators or workerIdAssigners behind those that other
+// sharding rules of the file have.
+func (rd *reader) makers(n *yaml.Node, what string, makers []makeSpec) ([]makeSpec, error) {
+	pairs, err := rd.pairs(n, what)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range pairs {
+		m := makeSpec{name: p.key}
+		if err := rd.maker(p.value, fmt.Sprintf("%s %q", what, p.key.text), &m, nil); err != nil {
+			return nil, err
+		}
+		makers = append(makers, m)
+	}
+	return makers, nil
+}
+
+// maker reads type and props into m. Of the other keys, texts takes those that
+// it has; the rest is unknown.
+func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts map[string]word) error {
+	pairs, err := rd.pairs(n, what)
+	if err != nil {
+		return err
+	}
+	known := []string{"type", "props"}
+	for key := range texts {
+		known = append(known, key)
+	}
+	for _, p := range pairs {
+		_, isText := texts[p.key.text]
+		switch {
+		case p.key.text == "type":
+			m.typ, err = rd.text(p.value, "type of "+what)
+		case p.key.text == "props":
+			m.props, err = rd.props(p.value, what)
+		case isText:
+			texts[p.key.text], err = rd.text(p.value, p.key.text)
+		default:
+			err = rd.unknownKey(p.key, what, known)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// props reads properties: texts and lists of texts, with the environment put
+// into their values.
+func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
+	pairs, err := rd.pairs(n, "props of "+what)
+	if err != nil {
+		return nil, err
+	}
+	var props []propSpec
+	for _, p := range pairs {
+		prop := propSpec{name: p.key, place: placeOf(p.value)}
+		if err := rd.propValue(&prop, p.value); err != nil {
+			return nil, err
+		}
+		props = append(props, prop)
+	}
+	return props, nil
+}
+
+func (rd *reader) propValue(p *propSpec, n *yaml.Node) error {
+	what := fmt.Sprintf("property %q", p.name.text)
+	list := resolve(n)
+	if list.Kind != yaml.SequenceNode {
+		value, err := rd.expanded(p, n, what)
+		p.value = value
+		return err
+	}
+	values := make([]string, len(list.Content))
+	for i, item := range list.Content {
+		var err error
+		if values[i], err = rd.expanded(p, item, "an item of "+what); err != nil {
+			return err
+		}
+	}
+	p.value = values
+	return nil
+}
+
+// expanded gives a property's text with the environment put in, and notes in p
+// what was written instead.
+func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, error) {
+	w, err := rd.text(n, what)
+	if err != nil {
+		return "", err
+	}
+	value, used, err := expandEnv(w.text)
+	if err != nil {
+		e := rd.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
+		e.Err = err
+		return "", e
+	}
+	p.fromEnv = p.fromEnv || used
+	p.written = strings.TrimPrefix(p.written+","+w.text, ",")
+	return value, nil
+}
+
+// expandEnv puts environment variables into the text of a property:
+//
+//	${NAME}            the variable's value; an error when it is not set
+//	${NAME::default}   the default when it is not set
+//	$${NAME::default}  the same, as ShardingSphere 5.5 writes it
+//	\${                the two characters "${"
+//
+// What a variable holds is taken as it is: it is not expanded again. The error
+// shows names, never values.
+func expandEnv(text string) (expanded string, used bool, err error) {
+	var b strings.Builder
+	for {
+		i := strings.Index(text, "${")
+		if i < 0 {
+			b.WriteString(text)
+			return b.String(), used, nil
+		}
+		if i > 0 && text[i-1] == '\\' {
+			b.WriteString(text[:i-1] + "${")
+			text = text[i+2:]
+			continue
+		}
+		inner, rest, ok := strings.Cut(text[i+2:], "}")
+		name, def, hasDef := strings.Cut(inner, "::")
+		if !ok || !isEnvName(name) {
+			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the characters themselves")
+		}
+		value, set := os.LookupEnv(name)
+		switch {
+		case !set && !hasDef:
+			return "", false, fmt.Errorf("the environment variable %s is not set; set it or give a default, as ${%s::value}", name, name)
+		case !set:
+			value = def
+		}
+		b.WriteString(strings.TrimSuffix(text[:i], "$") + value)
+		used = true
+		text = rest
+	}
+}
+
+// isEnvName tells a name such as DB_PASSWORD or, as Java systems have them,
+// db.password.
+func isEnvName(s string) bool {
+	for i, c := range []byte(s) {
+		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || !('0' <= c && c <= '9' || c == '.' || c == '-')) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -2,6 +2,8 @@ package rule
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -170,4 +172,220 @@ func (rd *reader) nodesText(n *yaml.Node) (word, error) {
 		items = append(items, w.text)
 	}
 	return word{strings.Join(items, ","), placeOf(n)}, nil
+}
+
+// rule4 reads the shardingRule of ShardingSphere 4, in which a table has its
+// generator written into it.
+func (rd *reader) rule4(n *yaml.Node) error {
+	const what = "the shardingRule"
+	pairs, err := rd.pairs(n, what)
+	if err != nil {
+		return err
+	}
+	sc := scope{place: placeOf(n)}
+	for _, p := range pairs {
+		switch p.key.text {
+		case "tables":
+			err = rd.tables4(p.value, &sc)
+		case "defaultKeyGenerator":
+			sc.def, err = rd.keyGenerator(p.value, p.key, "defaultKeyGenerator")
+			if sc.def != nil {
+				sc.defMaker, sc.def.inline = sc.def.inline, nil
+			}
+		case "workerIdAssigners":
+			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
+		default:
+			err = rd.almost(p.key, what, "tables", "defaultKeyGenerator", "workerIdAssigners")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	rd.spec.scopes = append(rd.spec.scopes, sc)
+	return nil
+}
+
+func (rd *reader) tables4(n *yaml.Node, sc *scope) error {
+	pairs, err := rd.pairs(n, "the tables")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		entries, err := rd.pairs(p.value, fmt.Sprintf("table %q", p.key.text))
+		if err != nil {
+			return err
+		}
+		t := tableSpec{name: p.key}
+		for _, e := range entries {
+			switch e.key.text {
+			case "actualDataNodes":
+				t.nodes, err = rd.nodesText(e.value)
+			case "keyGenerator":
+				t.strategy, err = rd.keyGenerator(e.value, e.key, p.key.text)
+			default:
+				err = rd.almost(e.key, fmt.Sprintf("table %q", p.key.text), "actualDataNodes", "keyGenerator")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		sc.tables = append(sc.tables, t)
+	}
+	return nil
+}
+
+// keyGenerator reads column and generator together. The generator gets a name
+// for health and descriptions; without a type the default's generator serves.
+func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
+	texts := map[string]word{"column": {}, "explicitKeys": {}}
+	m := makeSpec{name: word{name, key.place}}
+	what := fmt.Sprintf("%s of %q", key.text, name)
+	if key.text == name {
+		what = name
+	}
+	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
+		return nil, err
+	}
+	st := &strategySpec{place: key.place, column: texts["column"]}
+	if err := rd.explicitKeys(texts, st); err != nil {
+		return nil, err
+	}
+	switch {
+	case m.typ.text != "":
+		st.inline = &m
+	case len(m.props) > 0:
+		return nil, rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
+	}
+	return st, nil
+}
+
+// strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
+func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
+	texts, err := rd.texts(n, key.text, "column", "keyGeneratorName", "explicitKeys")
+	if err != nil || len(texts) == 0 {
+		return nil, err
+	}
+	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
+	return st, rd.explicitKeys(texts, st)
+}
+
+func (rd *reader) explicitKeys(texts map[string]word, st *strategySpec) error {
+	w := texts["explicitKeys"]
+	st.explicitSet = w.text != ""
+	switch {
+	case w.text == "" || strings.EqualFold(w.text, "fill"):
+		st.explicit = FillExplicit
+		return nil
+	case strings.EqualFold(w.text, "keep"):
+		st.explicit = KeepExplicit
+		return nil
+	}
+	return rd.errorAt(w, fmt.Sprintf("explicitKeys is %q: want fill or keep", w.text), "fill", "keep")
+}
+
+// strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
+// tables that they name.
+func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
+	pairs, err := rd.pairs(n, "keyGenerateStrategies")
+	if err != nil {
+		return err
+	}
+	tables := map[string]*tableSpec{}
+	for i, t := range sc.tables {
+		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
+	}
+	for _, p := range pairs {
+		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
+		texts, err := rd.texts(p.value, what, "keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "explicitKeys")
+		if err == nil {
+			err = rd.columnStrategy(p.key, texts, tables)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) error {
+	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
+	if err := rd.explicitKeys(texts, st); err != nil {
+		return err
+	}
+	switch kind := texts["keyGenerateType"]; {
+	case strings.EqualFold(kind.text, "sequence"):
+		return nil // for CREATE SEQUENCE, no column of any table
+	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
+		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
+	}
+	logic, ok := texts["logicTable"]
+	switch {
+	case !ok || logic.text == "":
+		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
+	case st.column.text == "":
+		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
+	}
+	t, ok := tables[strings.ToLower(logic.text)]
+	if !ok {
+		return rd.noTable(logic, tables)
+	}
+	if t.strategy != nil {
+		return rd.errorAt(logic, fmt.Sprintf("table %q has a key column already%s; one column of a table can be generated", t.name.text, t.strategy.place.also()))
+	}
+	t.strategy = st
+	return nil
+}
+
+func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
+	var defined []string
+	for _, t := range tables {
+		defined = append(defined, t.name.text)
+	}
+	slices.Sort(defined)
+	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
+}
+
+// shardingCounts gives the sharding-count of each of the shardingAlgorithms
+// that has one. Algorithms are not about keys: what is odd in them is left
+// alone.
+func (rd *reader) shardingCounts(rule []pair) map[string]int {
+	counts := map[string]int{}
+	for _, algorithm := range rd.below(rule, "shardingAlgorithms") {
+		props := rd.below(rd.entries(algorithm.value), "props")
+		if count, ok := find(props, "sharding-count"); ok {
+			n, err := strconv.Atoi(resolve(count.value).Value)
+			if err == nil && n > 0 {
+				counts[algorithm.key.text] = n
+			}
+		}
+	}
+	return counts
+}
+
+// algorithmOf gives the name of the algorithm that spreads an auto table.
+func (rd *reader) algorithmOf(table []pair) string {
+	for _, strategy := range rd.below(table, "shardingStrategy") {
+		if name, ok := find(rd.entries(strategy.value), "shardingAlgorithmName"); ok {
+			return resolve(name.value).Value
+		}
+	}
+	return ""
+}
+
+// below gives the entries of the map that stands under key; none when there is
+// no such map.
+func (rd *reader) below(pairs []pair, key string) []pair {
+	p, ok := find(pairs, key)
+	if !ok {
+		return nil
+	}
+	return rd.entries(p.value)
+}
+
+func (rd *reader) entries(n *yaml.Node) []pair {
+	pairs, err := rd.pairs(n, "")
+	if err != nil {
+		return nil
+	}
+	return pairs
 }

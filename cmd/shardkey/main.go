@@ -16,19 +16,23 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"flag"
+	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
-	"github.com/shardkey/shardkey/spi"
-
-	// Every type that a rule can name.
 	_ "github.com/shardkey/shardkey/driver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
 	_ "github.com/shardkey/shardkey/keygen/redis"
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
+	"github.com/shardkey/shardkey/spi"
 )
 
 func main() {
@@ -41,4 +45,123 @@ func main() {
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
 	return &program{stdin: stdin, out: newOutput(stdout), stderr: stderr, clock: clock}
+}
+
+// The exit statuses.
+const (
+	statusOK    = 0
+	statusError = 1 // the answer is an error
+	statusUsage = 2 // the command line is not understood
+)
+
+// program is one run of the tool and what it touches of the world.
+type program struct {
+	stdin  io.Reader
+	out    *bufio.Writer
+	stderr io.Writer
+	clock  spi.Clock
+}
+
+func newOutput(w io.Writer) *bufio.Writer { return bufio.NewWriter(w) }
+
+// command is one of the tool's commands.
+type command struct {
+	name  string
+	args  string // what follows the flags
+	short string // one line
+	long  string
+	// flags declares the flags and returns what runs with them.
+	flags func(*flag.FlagSet) action
+}
+
+// action runs a command with its arguments.
+type action func(ctx context.Context, p *program, args []string) error
+
+// usageError says that the command line is not understood.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// errReported ends a command with an error that the user has seen already.
+var errReported = errors.New("shardkey: see above")
+
+// run runs the command that args name and returns the exit status.
+func (p *program) run(ctx context.Context, args []string) int {
+	status := p.dispatch(ctx, args)
+	if err := p.out.Flush(); err != nil {
+		fmt.Fprintln(p.stderr, "shardkey: output:", err)
+		return max(status, statusError)
+	}
+	return status
+}
+
+func (p *program) dispatch(ctx context.Context, args []string) int {
+	if len(args) == 0 {
+		fmt.Fprint(p.stderr, overview())
+		return statusUsage
+	}
+	name := args[0]
+	switch name {
+	case "-h", "-help", "--help":
+		name = "help"
+	case "-version", "--version":
+		name = "version"
+	}
+	c := find(name)
+	if c == nil {
+		return p.misused("", usagef("there is no command %q", name))
+	}
+	fs := newFlagSet(c)
+	act := c.flags(fs)
+	rest, err := parse(fs, args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(p.out, c.help())
+		return statusOK
+	case err != nil:
+		return p.misused(c.name, err)
+	}
+	return p.finish(c, act(ctx, p, rest))
+}
+
+func (p *program) finish(c *command, err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return statusOK
+	case errors.As(err, &usage):
+		return p.misused(c.name, err)
+	case !errors.Is(err, errReported):
+		p.report(err)
+	}
+	return statusError
+}
+
+// report shows an error, behind what has been printed so far.
+func (p *program) report(err error) {
+	_ = p.out.Flush() // run sees it again
+	fmt.Fprintln(p.stderr, "shardkey:", strings.TrimPrefix(err.Error(), "shardkey: "))
+}
+
+func (p *program) misused(name string, err error) int {
+	help := "shardkey help"
+	if name != "" {
+		help += " " + name
+	}
+	p.report(fmt.Errorf("%w\nsee '%s'", err, help))
+	return statusUsage
+}
+
+// logger is where generators write their few lines.
+func (p *program) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{} // it is now
+		}
+		return a
+	}}))
 }

@@ -152,3 +152,56 @@ func (g *Generator) Health() spi.Health {
 	}
 	return h
 }
+
+func init() {
+	spi.RegisterKeyGenerator("NANOID", func(p spi.Props) (spi.KeyGenerator, error) {
+		size, err := p.Int("size", DefaultSize, minSize, maxSize)
+		if err != nil {
+			return nil, err
+		}
+		alphabet := p.String("alphabet", DefaultAlphabet)
+		if alphabet == "" {
+			return nil, p.Wrong("alphabet", "2..256 different characters")
+		}
+		g, err := New(Config{Size: int(size), Alphabet: alphabet})
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	})
+}
+
+// source hands out random bytes one by one and reads them in blocks. Nothing
+// is kept from one call of GenerateKeys to the next.
+type source struct {
+	rand io.Reader
+	want int // bytes that will be asked for, at least
+	buf  []byte
+	pos  int
+}
+
+const (
+	minBlock = 64
+	maxBlock = 4096
+)
+
+func (s *source) next() (byte, error) {
+	if s.pos == len(s.buf) {
+		if err := s.fill(); err != nil {
+			return 0, err
+		}
+	}
+	b := s.buf[s.pos]
+	s.pos++
+	return b, nil
+}
+
+func (s *source) fill() error {
+	if s.buf == nil {
+		s.buf = make([]byte, max(minBlock, min(s.want, maxBlock)))
+	}
+	s.pos = 0
+	n, err := io.ReadAtLeast(s.rand, s.buf, 1)
+	s.buf = s.buf[:n]
+	return err
+}

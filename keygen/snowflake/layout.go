@@ -2,9 +2,13 @@ package snowflake
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Layout says how the 63 bits of a key are split, from the highest bit down:
@@ -101,4 +105,137 @@ func (l Layout) check() error {
 		return fmt.Errorf("shardkey: layout %s: a tick of %v is not in 1µs..1h", l, l.Tick)
 	}
 	return nil
+}
+
+// DecodeKey takes a key apart, as [Decode] does.
+func (g *Generator) DecodeKey(key int64) (spi.KeyParts, error) {
+	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
+}
+
+// KeyRange is [KeyRange] with the generator's layout and epoch.
+func (g *Generator) KeyRange(from, until time.Time) (first, last int64, err error) {
+	return KeyRange(g.cfg.Layout, g.cfg.Epoch, from, until)
+}
+
+// Decode takes a key of a layout and epoch apart. The zero Layout is
+// [Classic], the zero epoch [DefaultEpoch]. A key that is negative, or that
+// has bits above the time field, is an error.
+func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
+	l, epoch, err := known(l, epoch)
+	if err != nil {
+		return spi.KeyParts{}, err
+	}
+	tick := key >> (l.WorkerBits + l.SequenceBits)
+	if key < 0 || tick >= 1<<l.TimeBits {
+		return spi.KeyParts{}, fmt.Errorf("shardkey: %d is not a key of layout %s: it is not in 0..%d", key, l, largest(l))
+	}
+	return spi.KeyParts{
+		Time:     tickTime(l, epoch, tick),
+		WorkerID: key >> l.SequenceBits & l.MaxWorkerID(),
+		Sequence: key & l.MaxSequence(),
+		Layout:   l.String(),
+	}, nil
+}
+
+// Compose is the key of a time, worker and sequence: what [Decode] takes
+// apart. The time is rounded down to its tick. A part that does not fit is an
+// error.
+func Compose(l Layout, epoch, t time.Time, worker, sequence int64) (int64, error) {
+	l, epoch, err := known(l, epoch)
+	if err != nil {
+		return 0, err
+	}
+	if err := outside("worker id", worker, l.MaxWorkerID()); err != nil {
+		return 0, err
+	}
+	if err := outside("sequence", sequence, l.MaxSequence()); err != nil {
+		return 0, err
+	}
+	ticks, _ := ticksSince(l, epoch, t)
+	if ticks < 0 || ticks >= 1<<l.TimeBits {
+		return 0, &TimeError{Time: t, Layout: l, Epoch: epoch, Last: lastTime(l, epoch)}
+	}
+	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
+}
+
+// KeyRange is the smallest and the largest key, of any worker, whose time is
+// in from ≤ time < until; both may be keys, for WHERE id BETWEEN ? AND ?. A
+// key's time is the beginning of its tick. Times beyond the layout's are taken
+// as its first and last; an interval in which no tick begins is an error.
+func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err error) {
+	l, epoch, err = known(l, epoch)
+	if err != nil {
+		return 0, 0, err
+	}
+	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
+	if begin >= end {
+		return 0, 0, &RangeError{From: from, Until: until, Layout: l, Epoch: epoch}
+	}
+	shift := l.WorkerBits + l.SequenceBits
+	return begin << shift, (end-1)<<shift | (1<<shift - 1), nil
+}
+
+// rangeTick is the first tick at or after t, within the layout's.
+func rangeTick(l Layout, epoch, t time.Time) int64 {
+	ticks, whole := ticksSince(l, epoch, t)
+	if !whole {
+		ticks++
+	}
+	return min(max(ticks, 0), 1<<l.TimeBits)
+}
+
+// ticksSince is the number of ticks from the epoch to t, rounded down, and
+// whether it is a whole one. It is −1 before the epoch, and the largest int64
+// where it would be more.
+func ticksSince(l Layout, epoch, t time.Time) (ticks int64, whole bool) {
+	seconds, nanos := t.Unix()-epoch.Unix(), t.Nanosecond()-epoch.Nanosecond()
+	if nanos < 0 {
+		seconds, nanos = seconds-1, nanos+int(time.Second)
+	}
+	if seconds < 0 {
+		return -1, true
+	}
+	hi, lo := bits.Mul64(uint64(seconds), uint64(time.Second))
+	lo, carry := bits.Add64(lo, uint64(nanos), 0)
+	if hi += carry; hi >= uint64(l.Tick)>>1 {
+		return math.MaxInt64, true
+	}
+	quotient, rest := bits.Div64(hi, lo, uint64(l.Tick))
+	return int64(quotient), rest == 0
+}
+
+// RangeError says that no key can have a time of an interval.
+type RangeError struct {
+	From, Until time.Time
+	Layout      Layout
+	Epoch       time.Time
+}
+
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: give an interval of %v or more, behind the epoch",
+		e.Layout, stamp(e.Epoch), stamp(e.From), stamp(e.Until), e.Layout.Tick)
+}
+
+func known(l Layout, epoch time.Time) (Layout, time.Time, error) {
+	if epoch.IsZero() {
+		epoch = DefaultEpoch
+	}
+	l = l.orDefault()
+	if err := l.check(); err != nil {
+		return l, epoch, err
+	}
+	return l, epoch, checkEpoch(epoch)
+}
+
+// largest is the key with every bit of its layout set. Generators end before
+// it where its time is beyond what Go counts in nanoseconds, in 2262.
+func largest(l Layout) int64 {
+	return 1<<(l.TimeBits+l.WorkerBits+l.SequenceBits) - 1
+}
+
+// tickTime is the time at which a tick begins, also beyond 2262.
+func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
+	hi, lo := bits.Mul64(uint64(tick), uint64(l.Tick))
+	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small: times have 63 bits of ticks of an hour at most
+	return time.Unix(epoch.Unix()+int64(seconds), int64(epoch.Nanosecond())+int64(nanos)).UTC()
 }

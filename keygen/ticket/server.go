@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/spi"
@@ -139,4 +140,159 @@ func broken(err error) bool {
 		}
 	}
 	return false
+}
+
+// connect opens the connection and checks the settings that it has; a
+// connection keeps them whatever becomes of the server's.
+func (s *server) connect(ctx context.Context) error {
+	if s.conn != nil {
+		return nil
+	}
+	if s.db == nil {
+		s.db = sql.OpenDB(s.connector)
+		s.db.SetMaxOpenConns(1)
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	for _, check := range []func(context.Context) error{s.readSettings, s.readColumns} {
+		if err := check(ctx); err != nil {
+			s.disconnect()
+			return err
+		}
+	}
+	return nil
+}
+
+// disconnect ends the connection instead of giving it back to the pool: the
+// next one is checked again.
+func (s *server) disconnect() {
+	if s.conn == nil {
+		return
+	}
+	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = s.conn.Close()
+	s.conn = nil
+}
+
+func (s *server) readSettings(ctx context.Context) error {
+	var increment, offset int64
+	var version string
+	err := s.conn.QueryRowContext(ctx, "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()").Scan(&increment, &offset, &version)
+	if err != nil {
+		return err
+	}
+	s.offset = offset
+	// TiDB takes LOCK TABLES for a comment unless it is told otherwise.
+	s.noLock = strings.Contains(strings.ToLower(version), "tidb")
+	switch {
+	case increment != s.increment:
+		return s.settings("auto_increment_increment is %d, not %d; set it, or the property increment", increment, s.increment)
+	case offset > increment:
+		// The server would ignore it and count from 1.
+		return s.settings("auto_increment_offset %d is above auto_increment_increment %d; set it to one of 1..%d", offset, increment, increment)
+	}
+	return nil
+}
+
+func (s *server) settings(format string, args ...any) error {
+	return &Error{Server: s.name, Kind: ErrSettings, Detail: fmt.Sprintf(format, args...)}
+}
+
+// readColumns finds the AUTO_INCREMENT column and its type's end.
+func (s *server) readColumns(ctx context.Context) error {
+	rows, err := s.conn.QueryContext(ctx, "SHOW COLUMNS FROM "+s.table)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	s.column = ""
+	for rows.Next() {
+		var field, typ, extra string
+		var null, key, def sql.NullString
+		if err := rows.Scan(&field, &typ, &null, &key, &def, &extra); err != nil {
+			return err
+		}
+		if strings.Contains(strings.ToLower(extra), "auto_increment") {
+			s.column, s.end = "`"+strings.ReplaceAll(field, "`", "``")+"`", columnEnd(typ)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if s.column == "" {
+		return &Error{Server: s.name, Detail: "the table has no AUTO_INCREMENT column; make it with " + s.ddl()}
+	}
+	return nil
+}
+
+// columnEnd is the largest value of an integer type: the one at which
+// AUTO_INCREMENT stays.
+func columnEnd(typ string) int64 {
+	typ = strings.ToLower(typ)
+	bits := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}[strings.FieldsFunc(typ+" ", func(r rune) bool { return r == '(' || r == ' ' })[0]]
+	switch {
+	case bits == 0:
+		return noEnd
+	case strings.Contains(typ, "unsigned"):
+		return 1<<bits - 1
+	}
+	return 1<<(bits-1) - 1
+}
+
+func (s *server) ddl() string {
+	return "CREATE TABLE " + s.table + " (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
+}
+
+// close gives back the connection.
+func (s *server) close() error {
+	if s.db == nil {
+		return nil
+	}
+	s.disconnect()
+	return s.db.Close()
+}
+
+// Numbers of MySQL's and MariaDB's errors that have a way out of their own.
+const (
+	errOutOfRangeMariaDB = 167
+	errDBDenied          = 1044
+	errAccessDenied      = 1045
+	errNoDatabase        = 1046
+	errTableDenied       = 1142
+	errNoSuchTable       = 1146
+	errNotSupported      = 1235
+	errOutOfRange        = 1264
+	errReadOnly          = 1290
+	errNoAutoIncrement   = 1467
+)
+
+// explain puts the server's error into words.
+func (s *server) explain(err error) error {
+	var known *Error
+	if errors.As(err, &known) {
+		return err
+	}
+	e := &Error{Server: s.name, Cause: err, Detail: "no number"}
+	var server *mysql.MySQLError
+	if !errors.As(err, &server) {
+		return e
+	}
+	switch server.Number {
+	case errNoSuchTable:
+		e.Detail += "; make the table with " + s.ddl()
+	case errNoDatabase:
+		e.Detail += "; name the database in the DSN"
+	case errDBDenied, errTableDenied:
+		e.Detail += "; GRANT SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + s.table
+	case errAccessDenied:
+		e.Detail += "; check user and password"
+	case errReadOnly:
+		e.Detail += "; a ticket server must be writable"
+	case errOutOfRangeMariaDB, errOutOfRange, errNoAutoIncrement:
+		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
+	}
+	return e
 }

@@ -3,6 +3,7 @@ package uuid
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -195,4 +195,82 @@ func (g *Generator) format(u *uuid.UUID) any {
 	var text [32]byte
 	hex.Encode(text[:], u[:])
 	return string(text[:])
+}
+
+// Describe tells version and format.
+func (g *Generator) Describe() string {
+	return fmt.Sprintf("UUID version %d, format %s", g.cfg.Version, g.cfg.Format)
+}
+
+// Health tells how many keys were made, and for version 7 how far the newest
+// one is ahead of the clock.
+func (g *Generator) Health() spi.Health {
+	h := spi.Health{WorkerID: -1, Issued: g.issued.sum()}
+	last := g.last.Load()
+	if now, err := g.now(); err == nil && last > now {
+		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
+	}
+	return h
+}
+
+func init() {
+	spi.RegisterKeyGenerator("UUID", func(p spi.Props) (spi.KeyGenerator, error) {
+		version, err := p.Enum("version", "4", "4", "7")
+		if err != nil {
+			return nil, err
+		}
+		format, err := p.Enum("format", Hex.String(), Hex.String(), Canonical.String(), Binary.String())
+		if err != nil {
+			return nil, err
+		}
+		cfg := Config{Version: int(version[0] - '0'), Clock: p.Clock()}
+		for _, f := range []Format{Hex, Canonical, Binary} {
+			if f.String() == format {
+				cfg.Format = f
+			}
+		}
+		g, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	})
+}
+
+// end is the time that Go's nanoseconds end with, in 1/4096 ms: in April 2262.
+const end = math.MaxInt64 / int64(time.Millisecond) << 12
+
+// reserve takes n times, in 1/4096 ms since 1970, that are above all taken
+// before: the clock's, or the ones behind the last when the clock is not
+// above it. It returns the first.
+func (g *Generator) reserve(n uint64) (uint64, error) {
+	now, err := g.now()
+	if err != nil {
+		return 0, err
+	}
+	for {
+		last := g.last.Load()
+		first := max(now, last+1)
+		if first+n > uint64(end) {
+			return 0, fmt.Errorf("shardkey: UUID version 7 has no time left after the year 2262: %w", spi.ErrTimeOverflow)
+		}
+		if g.last.CompareAndSwap(last, first+n-1) {
+			return first, nil
+		}
+	}
+}
+
+// now is the clock's time in 1/4096 ms since 1970.
+func (g *Generator) now() (uint64, error) {
+	ns := g.clock.Nanos()
+	if ns < 0 {
+		return 0, fmt.Errorf("shardkey: UUID version 7 has no time before 1970, and the clock says so: %w", spi.ErrTimeOverflow)
+	}
+	ms, rest := uint64(ns)/uint64(time.Millisecond), uint64(ns)%uint64(time.Millisecond)
+	return ms<<12 | rest<<12/uint64(time.Millisecond), nil
+}
+
+// putTime writes 48 bits of milliseconds, the version and 12 bits below them.
+func putTime(u *uuid.UUID, at uint64) {
+	binary.BigEndian.PutUint64(u[:8], at>>12<<16|7<<12|at&0xfff)
 }

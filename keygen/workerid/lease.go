@@ -2,9 +2,12 @@ package workerid
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardkey/shardkey/spi"
 )
@@ -164,3 +167,176 @@ func (l *Lease) lock(ctx context.Context) error {
 }
 
 func (l *Lease) unlock() { <-l.busy }
+
+// maxAttempts bounds the tokens kept of writes whose outcome is not known.
+// Beyond it the last token is written again.
+const maxAttempts = 64
+
+// busyRetries is how often a write is repeated that the store refused although
+// the record is still what it was.
+const busyRetries = 3
+
+// renewForever moves the reservation on until the lease ends or ctx does. After
+// a failure it comes back sooner.
+func (l *Lease) renewForever(ctx context.Context) {
+	every := l.assigner.config.Renew
+	for wait := every; ; {
+		if l.assigner.config.Clock.Sleep(ctx, wait) != nil {
+			return
+		}
+		wait = every
+		if err := l.keep(ctx); err != nil {
+			wait = every / 3
+		}
+		if l.endedBy() != nil {
+			return
+		}
+	}
+}
+
+// keep is one round of renewal: it reserves one lease ahead of now or, when the
+// clock went back and that is reserved already, looks whether the record still
+// stands.
+func (l *Lease) keep(ctx context.Context) error {
+	if err := l.lock(ctx); err != nil {
+		return err
+	}
+	defer l.unlock()
+	return l.renew(ctx, l.assigner.now())
+}
+
+// renew tries once to reserve a lease beyond until and beyond now, and keeps
+// the figures. The caller holds busy.
+func (l *Lease) renew(ctx context.Context, until int64) error {
+	if err := l.endedBy(); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
+	defer cancel()
+	err := l.reserve(bounded, until)
+	callerEnded := ctx.Err() != nil
+	var lost *LeaseLostError
+	if errors.As(err, &lost) && l.end(err) {
+		l.assigner.lost(l, err)
+	}
+	l.tried(err, callerEnded)
+	return err
+}
+
+func (l *Lease) reserve(ctx context.Context, until int64) error {
+	if err := l.checkClocks(ctx, until); err != nil {
+		return err
+	}
+	if len(l.attempts) > 0 {
+		if err := l.reread(ctx); err != nil {
+			return err
+		}
+	}
+	for range busyRetries {
+		want := max(until, l.assigner.now()) + l.assigner.config.Lease.Milliseconds()
+		next := l.next(want)
+		if next.ReservedUntil == l.confirmed.ReservedUntil {
+			return l.reread(ctx) // far enough; is it still ours?
+		}
+		done, err := l.write(ctx, next)
+		if done || err != nil {
+			return err
+		}
+		if err := l.reread(ctx); err != nil {
+			return err
+		}
+		if l.Limit() > until && l.confirmed.ReservedUntil >= want {
+			return nil
+		}
+	}
+	return l.storeError("renew", errors.New("the record was busy"))
+}
+
+// next is the record that reserves up to want.
+func (l *Lease) next(want int64) Record {
+	r := l.confirmed
+	r.Owner = newToken()
+	if len(l.attempts) >= maxAttempts {
+		r.Owner = l.attempts[len(l.attempts)-1]
+	}
+	r.ReservedUntil = l.assigner.rules.raise(l.confirmed, want)
+	return r
+}
+
+// write puts next on top of the confirmed record. The limit follows only when
+// it certainly stands there.
+func (l *Lease) write(ctx context.Context, next Record) (done bool, err error) {
+	if !slices.Contains(l.attempts, next.Owner) {
+		l.attempts = append(l.attempts, next.Owner)
+	}
+	swapped, err := l.assigner.store.CompareAndSet(ctx, l.workerID, l.confirmed, next)
+	if l.assigner.rules.confirmed(swapped, err) {
+		l.confirm(next)
+		return true, nil
+	}
+	return false, l.readError("renew", err)
+}
+
+// reread finds out what stands in the store: the record that was confirmed
+// last, one of the attempts (which is confirmed by that), or another owner's.
+func (l *Lease) reread(ctx context.Context) error {
+	found, err := l.assigner.store.Get(ctx, l.workerID)
+	if err != nil {
+		return l.readError("read the lease", err)
+	}
+	if !l.assigner.rules.mine(found, l.confirmed, l.attempts) {
+		return &LeaseLostError{WorkerID: l.workerID, Found: found}
+	}
+	if !found.Same(l.confirmed) {
+		l.confirm(found)
+	}
+	return nil
+}
+
+func (l *Lease) confirm(r Record) {
+	l.confirmed, l.attempts = r, nil
+	l.grow(r.ReservedUntil)
+}
+
+// giveBack tells the store that the worker id is free from behind lastUsed on.
+// The lease has no limit any more. The caller holds busy.
+func (l *Lease) giveBack(ctx context.Context, lastUsed int64) error {
+	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
+	defer cancel()
+	for range busyRetries {
+		next := l.next(l.confirmed.ReservedUntil)
+		next.FreeFrom = l.assigner.rules.freeFrom(l.floor, l.confirmed.ReservedUntil, lastUsed)
+		if done, err := l.write(ctx, next); done || err != nil {
+			return err
+		}
+		var lost *LeaseLostError
+		if err := l.reread(ctx); errors.As(err, &lost) {
+			return nil // it is another's already
+		} else if err != nil {
+			return err
+		}
+	}
+	return l.storeError("give back", errors.New("the record was busy"))
+}
+
+// checkClocks refuses times that only a wrong clock can have made.
+func (l *Lease) checkClocks(ctx context.Context, until int64) error {
+	now := l.assigner.config.Clock.Now()
+	if asked := time.UnixMilli(until); asked.Sub(now) > horizon {
+		return &ClockError{Clock: now, Other: asked, What: "ids are asked for of"}
+	}
+	return l.assigner.checkClock(ctx, l.confirmed.ReservedUntil)
+}
+
+// readError makes a foreign record a lost lease: it cannot be renewed.
+func (l *Lease) readError(op string, err error) error {
+	var foreign *ForeignRecordError
+	if errors.As(err, &foreign) {
+		return &LeaseLostError{WorkerID: l.workerID, Err: err}
+	}
+	return l.storeError(op, err)
+}
+
+func (l *Lease) storeError(op string, err error) error {
+	return l.assigner.storeError(fmt.Sprintf("%s (worker id %d)", op, l.workerID), err)
+}

@@ -1,0 +1,257 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+)
+
+// The deprecated interfaces, in our own words: a base may have nothing newer.
+type (
+	execer interface {
+		Exec(query string, args []driver.Value) (driver.Result, error)
+	}
+	queryer interface {
+		Query(query string, args []driver.Value) (driver.Rows, error)
+	}
+	columnConverter interface {
+		ColumnConverter(idx int) driver.ValueConverter
+	}
+)
+
+// baseConn is a connection of the base with its optional interfaces, found once
+// at connect. Its methods do what database/sql does (ctxutil.go) where the base
+// lacks one; errors of the base come back as the same values.
+type baseConn struct {
+	conn     driver.Conn
+	preparer driver.ConnPrepareContext
+	execCtx  driver.ExecerContext
+	exec     execer
+	queryCtx driver.QueryerContext
+	query    queryer
+	beginner driver.ConnBeginTx
+	pinger   driver.Pinger
+	checker  driver.NamedValueChecker
+	resetter driver.SessionResetter
+	valid    driver.Validator
+
+	// preparesAll says that the base knows no direct execution. database/sql
+	// then shows arguments to its statements only, which may take other types
+	// than its connection does.
+	preparesAll bool
+}
+
+func newBaseConn(conn driver.Conn) baseConn {
+	b := baseConn{conn: conn}
+	b.preparer, _ = conn.(driver.ConnPrepareContext)
+	b.execCtx, _ = conn.(driver.ExecerContext)
+	b.exec, _ = conn.(execer)
+	b.queryCtx, _ = conn.(driver.QueryerContext)
+	b.query, _ = conn.(queryer)
+	b.beginner, _ = conn.(driver.ConnBeginTx)
+	b.pinger, _ = conn.(driver.Pinger)
+	b.checker, _ = conn.(driver.NamedValueChecker)
+	b.resetter, _ = conn.(driver.SessionResetter)
+	b.valid, _ = conn.(driver.Validator)
+	b.preparesAll = b.execCtx == nil && b.exec == nil && b.queryCtx == nil && b.query == nil
+	return b
+}
+
+// execContext returns driver.ErrSkip when the base does or cannot execute a
+// text directly.
+func (b *baseConn) execContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	switch {
+	case b.execCtx != nil:
+		return b.execCtx.ExecContext(ctx, query, args)
+	case b.exec == nil:
+		return nil, driver.ErrSkip
+	}
+	values, err := namedToValues(args)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return b.exec.Exec(query, values)
+}
+
+// queryContext is execContext for statements that return rows.
+func (b *baseConn) queryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	switch {
+	case b.queryCtx != nil:
+		return b.queryCtx.QueryContext(ctx, query, args)
+	case b.query == nil:
+		return nil, driver.ErrSkip
+	}
+	values, err := namedToValues(args)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return b.query.Query(query, values)
+}
+
+func (b *baseConn) prepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if b.preparer != nil {
+		return b.preparer.PrepareContext(ctx, query)
+	}
+	stmt, err := b.conn.Prepare(query)
+	if err == nil && ctx.Err() != nil {
+		_ = stmt.Close() // the caller has gone: the context's error is the one to see
+		return nil, ctx.Err()
+	}
+	return stmt, err
+}
+
+func (b *baseConn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	switch {
+	case b.beginner != nil:
+		return b.beginner.BeginTx(ctx, opts)
+	case opts.Isolation != 0:
+		return nil, errors.New("sql: driver does not support non-default isolation level")
+	case opts.ReadOnly:
+		return nil, errors.New("sql: driver does not support read-only transactions")
+	}
+	tx, err := b.begin()
+	if err == nil && ctx.Err() != nil {
+		_ = tx.Rollback()
+		return nil, ctx.Err()
+	}
+	return tx, err
+}
+
+// begin is the deprecated door, which every connection has.
+func (b *baseConn) begin() (driver.Tx, error) {
+	return b.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
+}
+
+func (b *baseConn) ping(ctx context.Context) error {
+	if b.pinger == nil {
+		return nil // as database/sql: a connection is there
+	}
+	return b.pinger.Ping(ctx)
+}
+
+// checkNamedValue converts an argument as the base's connection does, and
+// returns driver.ErrSkip where the default conversion holds.
+func (b *baseConn) checkNamedValue(nv *driver.NamedValue) error {
+	if b.checker == nil {
+		return driver.ErrSkip
+	}
+	return b.checker.CheckNamedValue(nv)
+}
+
+// namedToValues drops the ordinals, for the deprecated doors.
+func namedToValues(named []driver.NamedValue) ([]driver.Value, error) {
+	values := make([]driver.Value, len(named))
+	for i, nv := range named {
+		if nv.Name != "" {
+			return nil, errors.New("sql: driver does not support the use of Named Parameters")
+		}
+		values[i] = nv.Value
+	}
+	return values, nil
+}
+
+// valuesToNamed numbers the arguments that came in by a deprecated door.
+func valuesToNamed(values []driver.Value) []driver.NamedValue {
+	named := make([]driver.NamedValue, len(values))
+	for i, v := range values {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return named
+}
+
+// baseStmt is a prepared statement, of the base or a fill of ours, with its
+// optional interfaces, found once.
+type baseStmt struct {
+	driver.Stmt
+	execCtx   driver.StmtExecContext
+	queryCtx  driver.StmtQueryContext
+	checker   driver.NamedValueChecker
+	converter columnConverter
+}
+
+func newBaseStmt(stmt driver.Stmt) baseStmt {
+	s := baseStmt{Stmt: stmt}
+	s.execCtx, _ = stmt.(driver.StmtExecContext)
+	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
+	s.checker, _ = stmt.(driver.NamedValueChecker)
+	s.converter, _ = stmt.(columnConverter)
+	return s
+}
+
+func (s *baseStmt) execContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.execCtx != nil {
+		return s.execCtx.ExecContext(ctx, args)
+	}
+	values, err := namedToValues(args)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.exec(values)
+}
+
+func (s *baseStmt) queryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.queryCtx != nil {
+		return s.queryCtx.QueryContext(ctx, args)
+	}
+	values, err := namedToValues(args)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.query(values)
+}
+
+// exec and query are the deprecated doors, which every statement has.
+func (s *baseStmt) exec(values []driver.Value) (driver.Result, error) {
+	return s.Stmt.(interface {
+		Exec(args []driver.Value) (driver.Result, error)
+	}).Exec(values)
+}
+
+func (s *baseStmt) query(values []driver.Value) (driver.Rows, error) {
+	return s.Stmt.(interface {
+		Query(args []driver.Value) (driver.Rows, error)
+	}).Query(values)
+}
+
+// checkNamedValue does what database/sql does with an argument of this
+// statement: the statement's checker, else the connection's, and where they
+// skip or are not there, the statement's converter or the default one. A
+// statement with a converter gets driver.ErrSkip for the last step, so that
+// database/sql itself asks it.
+func (s *baseStmt) checkNamedValue(conn *baseConn, nv *driver.NamedValue) error {
+	var err error
+	if s.checker != nil {
+		err = s.checker.CheckNamedValue(nv)
+	} else {
+		err = conn.checkNamedValue(nv)
+	}
+	if err != driver.ErrSkip || s.converter != nil {
+		return err
+	}
+	return defaultCheck(nv)
+}
+
+// columnConverter is asked only where checkNamedValue skips.
+func (s *baseStmt) columnConverter(idx int) driver.ValueConverter {
+	if s.converter == nil {
+		return driver.DefaultParameterConverter
+	}
+	return s.converter.ColumnConverter(idx)
+}
+
+func defaultCheck(nv *driver.NamedValue) (err error) {
+	nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
+	return err
+}

@@ -1,0 +1,413 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// An INSERT … SELECT cannot be given its keys in its text: how many rows there
+// are is known only when the query has run. So the query runs once, into a
+// temporary table, the keys are put beside its rows, and the statement itself
+// runs over both. It stays one statement, and what it reads, writes and refuses
+// is the server's affair; no row travels to the client. Temporary tables commit
+// nothing and are this session's own.
+//
+// Round trips: where LAST_INSERT_ID() is, the table, the query, how its rows are
+// numbered, the statement, and dropping the table. Keys that are not contiguous,
+// and those for some of the rows only, take a second table.
+
+// sourceRun is one execution of an INSERT … SELECT.
+type sourceRun struct {
+	*conn
+	fill  *fill
+	in    *rewrite.Insert
+	table *table
+	args  []driver.NamedValue
+	out   *Keys
+
+	tables []string     // the temporary tables that there are
+	rows   int64        // rows that the query gave
+	keys   rewrite.Keys // those generated
+	one    [1]int64
+	// offset is what a row's number lacks to its key, for contiguous keys; where
+	// it is empty they are in a table.
+	offset string
+}
+
+// execSource executes an INSERT … SELECT.
+func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Result, error) {
+	if in.KeepsSource() {
+		if err := c.passed(ctx, f.key.text, rewrite.MayInsert); err != nil {
+			return nil, err
+		}
+		return c.base.execOrPrepare(ctx, f.key.text, args, 0)
+	}
+	r, err := f.startSource(ctx, c, in, args)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	base, err := c.base.execOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	return r.settle(ctx, base)
+}
+
+// querySource is execSource for RETURNING. The temporary tables are dropped
+// when the rows are closed.
+func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Rows, error) {
+	if in.KeepsSource() {
+		if err := c.passed(ctx, f.key.text, rewrite.MayInsert); err != nil {
+			return nil, err
+		}
+		return c.base.queryOrPrepare(ctx, f.key.text, args, 0)
+	}
+	r, err := f.startSource(ctx, c, in, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.base.queryOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
+	if err != nil {
+		_ = r.Close()
+		return nil, r.explain(err)
+	}
+	r.settleRows()
+	return &closingRows{Rows: rows, after: r}, nil
+}
+
+// startSource runs the query and brings the keys to the server.
+func (f *fill) startSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (*sourceRun, error) {
+	r := &sourceRun{conn: c, fill: f, in: in, table: in.Table.Rule.(*table), args: args, out: keysOf(ctx)}
+	if in.MentionsLastID {
+		if err := c.payOwed(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range []func(context.Context) error{r.saveLastID, r.createRows, r.readQuery, r.makeKeys} {
+		if err := step(ctx); err != nil {
+			_ = r.Close()
+			return nil, r.explain(err)
+		}
+	}
+	return r, nil
+}
+
+// saveLastID keeps LAST_INSERT_ID() over the numbering of the rows.
+func (r *sourceRun) saveLastID(ctx context.Context) error {
+	if r.in.Guarded {
+		if err := r.prepareSaved(ctx); err != nil {
+			return err
+		}
+	}
+	if r.session.owed != "" {
+		return nil
+	}
+	row, err := r.askRow(ctx, "SELECT LAST_INSERT_ID()")
+	if err == nil && len(row) == 1 {
+		r.session.owed = text(row[0])
+	}
+	return err
+}
+
+func (r *sourceRun) queryArgs() []driver.NamedValue {
+	return renumbered(r.args[:r.in.Source.QueryParams])
+}
+
+func (r *sourceRun) tailArgs() []driver.NamedValue {
+	return renumbered(r.args[r.in.Source.QueryParams:])
+}
+
+func renumbered(args []driver.NamedValue) []driver.NamedValue {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i].Ordinal = i + 1
+	}
+	return args
+}
+
+// keysAtOnce is how many keys one statement brings to the server.
+const keysAtOnce = 5000
+
+// makeKeys generates a key for each row that needs one.
+func (r *sourceRun) makeKeys(ctx context.Context) error {
+	n, missing, err := r.countMissing(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	if r.keys, err = r.table.generate(ctx, n, &r.one); err != nil {
+		return err
+	}
+	if first, ok := r.contiguous(); ok {
+		if r.offset, err = r.findOffset(ctx, first); err != nil || r.offset != "" {
+			return err
+		}
+	}
+	return r.storeKeys(ctx, missing)
+}
+
+// contiguous tells whether the keys are first, first+1, … for all rows.
+func (r *sourceRun) contiguous() (first int64, ok bool) {
+	ints := r.keys.Ints
+	if r.in.Source.KeyIndex >= 0 || len(ints) == 0 || ints[0] < 0 {
+		return 0, false
+	}
+	for i, key := range ints {
+		if key != ints[0]+int64(i) {
+			return 0, false
+		}
+	}
+	return ints[0], true
+}
+
+// findOffset returns what is added to a row's number to give its key, empty
+// when the numbers are not contiguous, as with auto_increment_increment.
+func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error) {
+	row, err := r.queryRow(ctx, "SELECT MIN("+rowNumber+"), MAX("+rowNumber+") FROM "+r.qualify(rowsTable))
+	if err != nil || len(row) != 2 {
+		return "", err
+	}
+	low, err1 := strconv.ParseInt(text(row[0]), 10, 64)
+	high, err2 := strconv.ParseInt(text(row[1]), 10, 64)
+	if err1 != nil || err2 != nil || high-low != r.rows-1 || first < low {
+		return "", nil
+	}
+	return strconv.FormatInt(first-low, 10), nil
+}
+
+// countMissing counts the rows without key, and returns the condition that
+// tells them.
+func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, err error) {
+	if r.in.Source.KeyIndex < 0 {
+		return int(r.rows), "TRUE", nil
+	}
+	key := r.keyInRows()
+	missing = key + " IS NULL"
+	if r.table.kind() == rewrite.UnknownKind {
+		if err := r.table.learnKind(ctx); err != nil {
+			return 0, "", err
+		}
+	}
+	mode, err := r.sqlMode(ctx)
+	switch {
+	case err != nil:
+		return 0, "", err
+	case r.table.kind() == rewrite.Text:
+		missing += " OR " + key + " = ''"
+	case mode&rewrite.NoAutoValueOnZero == 0:
+		missing += " OR " + key + " = 0"
+	}
+	row, err := r.queryRow(ctx, "SELECT COUNT(*) FROM "+r.qualify(rowsTable)+" WHERE "+missing)
+	if err != nil || len(row) != 1 {
+		return 0, "", err
+	}
+	n, err = strconv.Atoi(text(row[0]))
+	return n, missing, err
+}
+
+// storeKeys puts the keys into a table beside the numbers of their rows.
+func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
+	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn) + " AS `shardkey_key`"
+	if err := r.create(ctx, keysTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL DEFAULT 0 PRIMARY KEY", key); err != nil {
+		return err
+	}
+	last := "0"
+	for done, n := 0, r.keys.Len(); done < n; {
+		numbers, err := r.numbers(ctx, missing, last)
+		if err != nil {
+			return err
+		}
+		if len(numbers) == 0 || len(numbers) > n-done {
+			return fmt.Errorf("shardkey: %d rows of a temporary table need a key, and %d were counted", done+len(numbers), n)
+		}
+		if err := r.insertKeys(ctx, numbers, done); err != nil {
+			return err
+		}
+		done += len(numbers)
+		last = numbers[len(numbers)-1]
+	}
+	return nil
+}
+
+func (r *sourceRun) numbers(ctx context.Context, missing, after string) ([]string, error) {
+	var numbers []string
+	err := r.queryRows(ctx, "SELECT "+rowNumber+" FROM "+r.qualify(rowsTable)+" WHERE "+rowNumber+" > "+after+" AND ("+missing+
+		") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
+		numbers = append(numbers, text(row[0]))
+	})
+	return numbers, err
+}
+
+func (r *sourceRun) insertKeys(ctx context.Context, numbers []string, from int) error {
+	query := []byte("INSERT INTO " + r.qualify(keysTable) + " (`shardkey_row`, `shardkey_key`) VALUES ")
+	for i, number := range numbers {
+		if i > 0 {
+			query = append(query, ',')
+		}
+		query = append(append(append(query, '('), number...), ',')
+		var ok bool
+		if query, ok = rewrite.AppendLiteral(query, r.keys.At(from+i)); !ok {
+			return fmt.Errorf("%w: a key of type %T cannot be given to INSERT … SELECT", ErrUnsupportedStatement, r.keys.At(from+i))
+		}
+		query = append(query, ')')
+	}
+	return r.run(ctx, string(query))
+}
+
+// The temporary tables of an INSERT … SELECT: the query's rows with their
+// numbers, and the keys with the numbers of the rows that they are for.
+const (
+	rowsTable = "`shardkey_rows`"
+	keysTable = "`shardkey_keys`"
+	rowNumber = rowsTable + ".`shardkey_row`"
+)
+
+// createRows makes the table of rows, whose columns have the target's names, so
+// that the server's errors name them, and its types.
+func (r *sourceRun) createRows(ctx context.Context) error {
+	var columns []string
+	for _, column := range r.in.Source.Columns {
+		columns = append(columns, "`shardkey_target`."+rewrite.QuoteIdentifier(column))
+	}
+	err := r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", strings.Join(columns, ", "))
+	var my *mysql.MySQLError
+	if errors.As(err, &my) {
+		if own := r.ownWords(ctx, my); own != nil {
+			return own
+		}
+	}
+	return err
+}
+
+// ownWords runs the statement without rows, for the server's error about its
+// columns; nil when there is none.
+func (r *sourceRun) ownWords(ctx context.Context, err *mysql.MySQLError) error {
+	const (
+		unknownColumn   = 1054
+		duplicateColumn = 1060
+	)
+	if err.Number != unknownColumn && err.Number != duplicateColumn || r.in.Source.TailParams > 0 || r.in.Returning {
+		return nil
+	}
+	n := len(r.in.Source.Columns)
+	if r.in.Source.KeyIndex < 0 {
+		n++
+	}
+	return r.run(ctx, r.in.Text("SELECT NULL"+strings.Repeat(", NULL", n-1)+" FROM DUAL WHERE FALSE"))
+}
+
+// create makes a temporary table of columns of the target. They come from the
+// side of an outer join that may be NULL, and therefore may be NULL themselves:
+// a NULL that the target does not take is refused by the target.
+func (r *sourceRun) create(ctx context.Context, table, number, columns string) error {
+	query := "CREATE TEMPORARY TABLE " + r.qualify(table) + " (" + number + ") SELECT " + columns +
+		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + rewrite.QuoteTable(r.in.Schema, r.in.Name) + " AS `shardkey_target` ON FALSE LIMIT 0"
+	err := r.run(ctx, query)
+	const exists = 1050
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && my.Number == exists {
+		// A run before could not drop it, as when its rows were never closed.
+		if err = r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+r.qualify(table)); err == nil {
+			err = r.run(ctx, query)
+		}
+	}
+	if err == nil {
+		r.tables = append(r.tables, r.qualify(table))
+	}
+	return err
+}
+
+// readQuery runs the query into the table of rows.
+func (r *sourceRun) readQuery(ctx context.Context) error {
+	ignore := ""
+	if r.in.Ignore {
+		ignore = "IGNORE "
+	}
+	s := r.in.Source
+	names := make([]string, len(s.Columns))
+	for i, column := range s.Columns {
+		names[i] = rewrite.QuoteIdentifier(column)
+	}
+	res, err := r.base.execOrPrepare(ctx, "INSERT "+ignore+"INTO "+r.qualify(rowsTable)+" ("+strings.Join(names, ", ")+") "+s.Query, r.queryArgs(), 0)
+	if err != nil {
+		return err
+	}
+	r.rows, err = res.RowsAffected()
+	return err
+}
+
+// query is what the statement selects: the rows with their keys. The columns are
+// renamed before, so that ON DUPLICATE KEY UPDATE a = a + 1 means the target's.
+func (r *sourceRun) query() string {
+	s := r.in.Source
+	var columns, renamed []string
+	for i, column := range s.Columns {
+		name := "`shardkey_" + strconv.Itoa(i) + "`"
+		renamed = append(renamed, rewrite.QuoteIdentifier(column)+" AS "+name)
+		name = rowsTable + "." + name
+		if i == s.KeyIndex && r.keys.Len() > 0 {
+			name = "COALESCE(" + r.key() + ", " + name + ")"
+		}
+		columns = append(columns, name)
+	}
+	if s.KeyIndex < 0 {
+		columns = append(columns, r.key())
+	}
+	rows := "(SELECT `shardkey_row`, " + strings.Join(renamed, ", ") + " FROM " + r.qualify(rowsTable) + ") AS " + rowsTable
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
+}
+
+// key is the key of a row, NULL for a row that has none of ours.
+func (r *sourceRun) key() string {
+	switch {
+	case r.keys.Len() == 0:
+		return "NULL"
+	case r.offset != "":
+		return "(" + rowNumber + " + " + r.offset + ")"
+	}
+	return keysTable + ".`shardkey_key`"
+}
+
+// joined are the rows, which are called rowsTable, with their keys.
+func (r *sourceRun) joined(rows string) string {
+	if r.keys.Len() > 0 && r.offset == "" {
+		rows += " LEFT JOIN " + r.qualify(keysTable) + " ON " + keysTable + ".`shardkey_row` = " + rowNumber
+	}
+	return rows
+}
+
+// keyInRows is the key that the query gave a row.
+func (r *sourceRun) keyInRows() string {
+	return rowsTable + "." + rewrite.QuoteIdentifier(r.in.Source.Columns[r.in.Source.KeyIndex])
+}
+
+// qualify puts the temporary tables into the target's schema when it is named:
+// a session need not have a current database.
+func (r *sourceRun) qualify(table string) string {
+	if r.in.Schema == "" {
+		return table
+	}
+	return rewrite.QuoteIdentifier(r.in.Schema) + "." + table
+}
+
+func (r *sourceRun) run(ctx context.Context, query string) error {
+	_, err := r.base.execOrPrepare(ctx, query, nil, 0)
+	return err
+}
+
+// Close drops the temporary tables, also when the statement's context has
+// ended. When that fails after a success, the statement's success is the truth.
+func (r *sourceRun) Close() error {
+	if len(r.tables) == 0 {
+		return nil
+	}
+	return r.run(context.Background(), "DROP TEMPORARY TABLE IF EXISTS "+strings.Join(r.tables, ", "))
+}

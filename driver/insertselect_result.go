@@ -1,0 +1,224 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// settle finds out what the statement came to, as settler does for rows of
+// values.
+func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
+	affected, err := base.RowsAffected()
+	if err != nil {
+		return base, nil
+	}
+	baseID, _ := base.LastInsertId()
+	existed := r.in.Guarded && baseID != 0
+	var present map[string]bool // nil: all rows were inserted
+	switch {
+	case r.in.Ignore && affected == 0:
+		present = map[string]bool{}
+	case r.in.Ignore && affected != r.rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != r.rows:
+		if present, err = r.present(ctx); err != nil {
+			present = map[string]bool{}
+		}
+	}
+	id := r.report(present)
+	if existed {
+		r.session.metExisting()
+	}
+	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.Integer {
+		id = r.lastGiven(ctx)
+	}
+	out := &sourceResult{Result: base, id: id, run: r, present: present}
+	if r.out != nil {
+		r.out.values = r.values(ctx, present)
+		out.keys = r.out.values
+	}
+	return out, nil
+}
+
+// settleRows is settle for a statement that returns rows, of which nothing is
+// known but that it succeeded.
+func (r *sourceRun) settleRows() {
+	if r.keys.Len() == 0 || r.in.Ignore || r.in.OnDuplicate {
+		return
+	}
+	r.report(nil)
+	if r.out != nil && int64(r.keys.Len()) == r.rows {
+		r.out.values = r.boxed(nil)
+	}
+}
+
+// report tells the session the first generated key that was inserted, and
+// returns it as the insert id.
+func (r *sourceRun) report(present map[string]bool) int64 {
+	if r.table.kind() == rewrite.Text {
+		return 0
+	}
+	for i := range r.keys.Len() {
+		if key := r.keys.At(i); present == nil || present[text(key)] {
+			id := toInt64(key)
+			r.session.owe(id)
+			return id
+		}
+	}
+	return 0
+}
+
+// present asks which of the generated keys are in the table.
+func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
+	present := map[string]bool{}
+	if r.keys.Len() == 0 {
+		return present, nil
+	}
+	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn)
+	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+
+		" AS `shardkey_target` ON "+key+" = "+r.key(), func(row []driver.Value) {
+		present[text(row[0])] = true
+	})
+	return present, err
+}
+
+func (r *sourceRun) lastGiven(ctx context.Context) int64 {
+	row, err := r.queryRow(ctx, "SELECT "+r.keyInRows()+" FROM "+r.qualify(rowsTable)+" ORDER BY "+rowNumber+" DESC LIMIT 1")
+	if err != nil || len(row) != 1 {
+		return 0
+	}
+	return toInt64(rewrite.ParseInteger(text(row[0])))
+}
+
+// values are the keys of all rows of the query, in its order. Keys that the
+// query gave are known where all rows were inserted.
+func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
+	values := r.boxed(present)
+	if int64(len(values)) == r.rows {
+		return values
+	}
+	all, next := make([]any, 0, r.rows), 0
+	err := r.queryRows(ctx, "SELECT "+r.key()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber, func(row []driver.Value) {
+		switch given := text(row[0]) != "0"; {
+		case !given && next < len(values):
+			all = append(all, values[next])
+			next++
+		case present == nil:
+			all = append(all, boundKey(r.table.kind(), row[1]))
+		default:
+			all = append(all, nil)
+		}
+	})
+	if err != nil {
+		return make([]any, r.rows)
+	}
+	return all
+}
+
+// boxed are the generated keys, those nil that are not present.
+func (r *sourceRun) boxed(present map[string]bool) []any {
+	values := make([]any, r.keys.Len())
+	for i := range values {
+		if key := r.keys.At(i); present == nil || present[text(key)] {
+			values[i] = key
+		}
+	}
+	return values
+}
+
+// sourceResult is the result of an INSERT … SELECT.
+type sourceResult struct {
+	driver.Result
+	id      int64
+	run     *sourceRun
+	present map[string]bool
+	keys    []any
+}
+
+var _ KeysResult = (*sourceResult)(nil)
+
+func (r *sourceResult) LastInsertId() (int64, error) { return r.id, nil }
+func (r *sourceResult) AllLastInsertIds() []int64    { return []int64{r.id} }
+
+func (r *sourceResult) AllRowsAffected() []int64 {
+	n, err := r.RowsAffected()
+	if err != nil {
+		return nil
+	}
+	return []int64{n}
+}
+
+// Keys are known for rows whose keys were generated; for those that the query
+// gave, only an execution with WithKeys asks.
+func (r *sourceResult) Keys() []any {
+	if r.keys != nil || int64(r.run.keys.Len()) != r.run.rows {
+		return r.keys
+	}
+	return r.run.boxed(r.present)
+}
+
+// PrivilegeError is the error for an INSERT … SELECT into a ruled table whose
+// user may not do what filling it takes: create a temporary table like the
+// target. Nothing was inserted. [ErrUnsupportedStatement] and the server's
+// *mysql.MySQLError are in its chain.
+type PrivilegeError struct {
+	Table string // the target, quoted
+	Grant string // what gives the privileges, but for the user
+	Err   error  // the server's error
+}
+
+func (e *PrivilegeError) Error() string {
+	return fmt.Sprintf("%v: INSERT … SELECT into %s is filled by way of a temporary table; %s: %v", ErrUnsupportedStatement, e.Table, e.Grant, e.Err)
+}
+
+func (e *PrivilegeError) Unwrap() []error { return []error{ErrUnsupportedStatement, e.Err} }
+
+// explain makes of the server's error about a temporary table one about the
+// statement.
+func (r *sourceRun) explain(err error) error {
+	const (
+		databaseDenied = 1044
+		unknownColumn  = 1054
+		unknownTable   = 1109
+		tableDenied    = 1142
+		columnDenied   = 1143
+	)
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) {
+		return err
+	}
+	switch {
+	case my.Number == databaseDenied,
+		(my.Number == tableDenied || my.Number == columnDenied) && len(r.tables) == 0:
+		return r.privilegeError(err)
+	case r.in.OnDuplicate && len(r.tables) > 0 && (my.Number == unknownColumn || my.Number == unknownTable):
+		// Before the query's own tables were in the statement, now they are not.
+		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of a filled INSERT … SELECT can use VALUES(column) and the target's columns, not the query's: %w",
+			ErrUnsupportedStatement, err)
+	}
+	return r.fill.failed(r.rename(err, my))
+}
+
+func (r *sourceRun) privilegeError(err error) error {
+	schema, table := "the current database", rewrite.QuoteTable(r.in.Schema, r.in.Name)
+	if r.in.Schema != "" {
+		schema = rewrite.QuoteIdentifier(r.in.Schema)
+	}
+	return &PrivilegeError{Table: table, Err: err,
+		Grant: "GRANT CREATE TEMPORARY TABLES ON " + schema + ".* and SELECT ON " + table + " to the user"}
+}
+
+// rename puts the target's name where a message of the server names the
+// temporary table: which column and row are wrong is the same.
+func (r *sourceRun) rename(err error, my *mysql.MySQLError) error {
+	if err != error(my) || !strings.Contains(my.Message, rowsTable) {
+		return err
+	}
+	renamed := *my
+	renamed.Message = strings.ReplaceAll(my.Message, rowsTable, rewrite.QuoteIdentifier(r.in.Name))
+	return &renamed
+}

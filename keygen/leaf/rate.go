@@ -1,0 +1,72 @@
+package leaf
+
+import (
+	"time"
+)
+
+// A segment shall last between shortest and longest: long enough for the
+// database to be asked seldom, short enough for a restart to lose little.
+const (
+	shortest = 15 * time.Minute
+	longest  = 30 * time.Minute
+)
+
+// adaptStep gives the size of later segments when one of the present size
+// lasted as long as took.
+func adaptStep(step int64, took time.Duration, low, high int64) int64 {
+	switch {
+	case took < shortest:
+		step *= 2
+	case took > longest:
+		step /= 2
+	}
+	return clamp(step, low, high)
+}
+
+func clamp(v, low, high int64) int64 { return max(low, min(v, high)) }
+
+// pace is the rate at which numbers were asked for lately, and how long a
+// fetch takes. The mutex of its generator guards it.
+type pace struct {
+	rate     float64       // numbers a nanosecond in the last segment; 0 while unknown
+	fetch    time.Duration // of late, the slower ones weighing more
+	lookedAt time.Time     // of the present segment's last look
+	lookedOn int64         // the offset then
+}
+
+// fetched notes the time of a fetch. It follows slower fetches at once and
+// faster ones slowly.
+func (p *pace) fetched(took time.Duration) {
+	p.fetch = max(took, p.fetch-(p.fetch-took)/8)
+}
+
+// begin is called when a segment becomes the current one.
+func (p *pace) begin(now time.Time) { p.lookedAt, p.lookedOn = now, 0 }
+
+// look notes that the segment stands at offset and returns the rate seen: that
+// since the last look or that since the segment began, whichever is higher.
+func (p *pace) look(since, now time.Time, offset int64) float64 {
+	rate := max(perNano(offset, now.Sub(since)), perNano(offset-p.lookedOn, now.Sub(p.lookedAt)))
+	p.lookedAt, p.lookedOn = now, offset
+	return rate
+}
+
+func perNano(n int64, d time.Duration) float64 {
+	return float64(n) / float64(max(d, 1))
+}
+
+// lead is how many numbers must be left when the next segment is fetched: what
+// the reserve and a fetch that takes eight times as long as lately use up.
+func (p *pace) lead(rate float64, reserve time.Duration, size int64) int64 {
+	ahead := rate * float64(max(reserve, 8*p.fetch))
+	if ahead >= float64(size) {
+		return size
+	}
+	return max(1, int64(ahead))
+}
+
+// nextCheck is the offset of the next look: half way to where the fetch would
+// be due at the present rate, because the rate may rise meanwhile.
+func nextCheck(offset, lead, size int64) int64 {
+	return offset + max(1, (size-lead-offset)/2)
+}

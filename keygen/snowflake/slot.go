@@ -1,0 +1,235 @@
+package snowflake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/tick"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// seat is the right to make the keys of one worker id: the state that they
+// come from and the position that they must stay below.
+//
+// A leased seat has a state of its own, which begins at the lease's floor.
+// limit follows the lease's: it is read again only when it is met. An older
+// limit was the lease's own once, and what a lease has reserved stays its own
+// even when it is lost, so that it errs on the safe side.
+type seat struct {
+	state  *state
+	worker int64  // shifted to its place in a key
+	from   uint64 // where the state began
+	limit  atomic.Uint64
+
+	id    int64
+	lease spi.WorkerIDLease // nil for a worker id that was given
+	leave func()            // gives a shared state back; nil for a leased seat
+}
+
+// givenSeat is the seat of a worker id without limit.
+func (g *Generator) givenSeat(id int64, from uint64) (*seat, error) {
+	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
+	if err != nil {
+		return nil, err
+	}
+	s := &seat{state: st, id: id, worker: id << g.seqBits, leave: leave}
+	s.limit.Store(g.end)
+	return s, nil
+}
+
+// sit takes the worker id of the configuration. now is the clock's tick: the
+// ring must not go back to ticks before this process's own.
+func (g *Generator) sit(now int64) (*seat, error) {
+	s, err := g.givenSeat(g.cfg.WorkerID, uint64(now)<<g.seqBits)
+	if err != nil {
+		return nil, err
+	}
+	if !g.cfg.WorkerIDSet {
+		g.cfg.Logger.Warn(unsetWorker, "type", g.typ(), "layout", g.cfg.Layout.String())
+	}
+	g.seat.Store(s)
+	return s, nil
+}
+
+// unsetWorker is the commonest cause of duplicate keys.
+const unsetWorker = "shardkey: no worker id is set, 0 is used: a second process without one makes the same keys; " +
+	"set worker-id, or worker-id-assigner"
+
+// leasedSeat asks the assigner. now is the clock's tick; no key is below from.
+func (g *Generator) leasedSeat(ctx context.Context, now int64, from uint64) (*seat, error) {
+	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
+	if err != nil {
+		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
+	}
+	id := lease.WorkerID()
+	if id < 0 || id > g.cfg.Layout.MaxWorkerID() {
+		_ = lease.Release(ctx, 0)
+		return nil, fmt.Errorf("shardkey: %s was given worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
+	}
+	from = max(from, uint64(g.ceilTick(lease.Floor()))<<g.seqBits)
+	if lease.Limit() == math.MaxInt64 {
+		s, err := g.givenSeat(id, max(from, uint64(now)<<g.seqBits))
+		if err == nil {
+			s.lease = lease
+		}
+		return s, err
+	}
+	s := &seat{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease}
+	g.extend(s)
+	// The lease's interval is this generator's alone, so that keys may begin
+	// ahead of the clock: after a crash the floor is where the crashed process
+	// had reserved to. More than that is a clock that is wrong.
+	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && ahead*int64(g.cfg.Layout.Tick) <= int64(floorAhead) {
+		s.state.ahead.Store(ahead)
+	}
+	return s, nil
+}
+
+// floorAhead is how far a lease's floor may be ahead of the clock without
+// being taken for a clock that stepped back.
+const floorAhead = time.Minute
+
+// extend takes over the lease's limit as it is now, and tells whether it grew.
+func (g *Generator) extend(s *seat) bool {
+	if s.lease == nil {
+		return false
+	}
+	limit := g.end
+	if ms := s.lease.Limit(); ms != math.MaxInt64 {
+		ticks := tick.FloorDiv(tick.SatSub(satMillis(ms), g.clock.Epoch()), g.clock.Length())
+		limit = min(limit, uint64(max(ticks, 0))<<g.seqBits)
+	}
+	for {
+		old := s.limit.Load()
+		if limit <= old {
+			return false
+		}
+		if s.limit.CompareAndSwap(old, limit) {
+			return true
+		}
+	}
+}
+
+// renew reserves the interval up to the end of tick, or takes another worker
+// id when this one is lost.
+func (g *Generator) renew(ctx context.Context, s *seat, tick, now int64) (*seat, error) {
+	err := s.lease.Renew(ctx, g.lastMilli(tick))
+	if err == nil {
+		g.extend(s)
+		if uint64(tick+1)<<g.seqBits <= s.limit.Load() {
+			return s, nil
+		}
+		err = errors.New("the lease was renewed, but not as far as was asked for")
+	}
+	if errors.Is(err, spi.ErrLeaseLost) {
+		g.stats.lost.Add(1)
+		next, acquireErr := g.leasedSeat(ctx, now, s.state.top())
+		if acquireErr == nil {
+			return next, nil
+		}
+		err = fmt.Errorf("%w; %w", err, acquireErr)
+	}
+	return s, &LeaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
+}
+
+// release ends a seat. A leased worker id is given back with the highest time
+// that it was used for.
+func (g *Generator) release(s *seat) error {
+	var lastUsed int64
+	if s.leave != nil {
+		s.leave()
+	} else if top := s.state.end(); top > s.from {
+		lastUsed = g.lastMilli(int64((top - 1) >> g.seqBits))
+	}
+	if s.lease == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	return s.lease.Release(ctx, lastUsed)
+}
+
+// ceilTick is the first tick that begins at or after a millisecond since 1970.
+func (g *Generator) ceilTick(ms int64) int64 {
+	since := tick.SatSub(satMillis(ms), g.clock.Epoch())
+	if since <= 0 {
+		return 0
+	}
+	return min((since-1)/g.clock.Length()+1, g.lastTick+1)
+}
+
+// lastMilli is the last millisecond since 1970 that has a part in tick at.
+func (g *Generator) lastMilli(at int64) int64 {
+	return tick.CeilDiv(g.clock.Epoch()+(at+1)*g.clock.Length(), int64(time.Millisecond)) - 1
+}
+
+// satMillis is milliseconds in nanoseconds, at the ends where they do not fit.
+func satMillis(ms int64) int64 {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return max(-most, min(ms, most)) * int64(time.Millisecond)
+}
+
+// identity is what makes the keys of two generators collide: the same bits,
+// the same zero of time and the same worker. The clock belongs to it, since
+// generators in different times of different tests have nothing in common.
+type identity struct {
+	layout Layout
+	epoch  int64
+	worker int64
+	clock  spi.Clock
+}
+
+type sharedState struct {
+	state *state
+	users int
+}
+
+// shared holds the states of worker ids that were given, not leased. A state
+// outlives its generators, so that one that is opened again goes on behind
+// the keys that were made before.
+var shared = struct {
+	sync.Mutex
+	states map[identity]*sharedState
+}{states: map[identity]*sharedState{}}
+
+// join returns the state of an identity; from is its first position when the
+// identity is new. leave gives it back, once.
+func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func(), err error) {
+	if !reflect.TypeOf(id.clock).Comparable() {
+		return newState(ringSize, from, seqBits), func() {}, nil
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	entry := shared.states[id]
+	switch {
+	case entry == nil:
+		entry = &sharedState{state: newState(ringSize, from, seqBits)}
+		shared.states[id] = entry
+	case entry.state.ringSize() == ringSize:
+	case entry.users > 0:
+		return nil, nil, &SharedError{WorkerID: id.worker, RingSize: ringSize, Used: entry.state.ringSize()}
+	default:
+		// Everything below the old state's top counts as used. Ending it stops
+		// a caller that still holds it.
+		entry.state = newState(ringSize, max(from, entry.state.end()), seqBits)
+	}
+	entry.users++
+	return entry.state, sync.OnceFunc(func() {
+		shared.Lock()
+		defer shared.Unlock()
+		entry.users--
+	}), nil
+}
+
+func (c Config) identity(worker int64) identity {
+	return identity{layout: c.Layout, epoch: c.Epoch.UnixNano(), worker: worker, clock: c.Clock}
+}
+
+// closeTimeout bounds how long Close waits for the store to take a lease back.
+const closeTimeout = 3 * time.Second

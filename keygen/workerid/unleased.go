@@ -1,0 +1,134 @@
+package workerid
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"regexp"
+	"strconv"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// given hands out one worker id that is not leased: nothing keeps others from
+// using it as well. It serves STATIC, IP and HOSTNAME.
+type given struct {
+	kind string
+	// find reads the worker id off the configuration or the machine.
+	find func() (int64, error)
+}
+
+var (
+	_ spi.WorkerIDAssigner = (*given)(nil)
+	_ spi.Describer        = (*given)(nil)
+	_ spi.HealthReporter   = (*given)(nil)
+)
+
+// AcquireWorkerID returns the worker id, or an error that is
+// spi.ErrNoWorkerID: an [*OutOfRangeError] when the generator's layout has no
+// such one.
+func (g *given) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	id, err := g.find()
+	if err != nil {
+		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, g.kind, err)
+	}
+	if id < 0 || id > maxWorkerID {
+		return nil, &OutOfRangeError{Assigner: g.kind, WorkerID: id, MaxWorkerID: maxWorkerID}
+	}
+	return unlimited(id), nil
+}
+
+func (g *given) Describe() string {
+	id, err := g.find()
+	if err != nil {
+		return g.kind
+	}
+	return fmt.Sprintf("%s worker-id=%d", g.kind, id)
+}
+
+// Health warns of what a worker id without a lease risks.
+func (g *given) Health() spi.Health {
+	id, err := g.find()
+	if err != nil {
+		id = -1
+	}
+	return spi.Health{WorkerID: id, Err: err, Warnings: []string{
+		g.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
+	}}
+}
+
+// OutOfRangeError says that a given worker id is not one of the generator's.
+type OutOfRangeError struct {
+	Assigner    string
+	WorkerID    int64
+	MaxWorkerID int64
+}
+
+func (e *OutOfRangeError) Error() string {
+	return fmt.Sprintf("%v: %s gives %d, but the generator's layout has 0..%d: use another layout, or an assigner that leases (FILE, SQL, …)",
+		spi.ErrNoWorkerID, e.Assigner, e.WorkerID, e.MaxWorkerID)
+}
+
+func (e *OutOfRangeError) Unwrap() error { return spi.ErrNoWorkerID }
+
+// unlimited is a worker id without an interval.
+type unlimited int64
+
+func (u unlimited) WorkerID() int64                      { return int64(u) }
+func (u unlimited) Floor() int64                         { return 0 }
+func (u unlimited) Limit() int64                         { return math.MaxInt64 }
+func (u unlimited) Renew(context.Context, int64) error   { return nil }
+func (u unlimited) Release(context.Context, int64) error { return nil }
+
+// ipBits is how much of the address the IP assigner takes, as ShardingSphere's
+// did.
+const ipBits = 10
+
+// ipWorkerID is the last 10 bits of the machine's first IPv4 address that
+// others can reach. Two machines of one network whose addresses differ only
+// further up have the same.
+func ipWorkerID(addrs []net.Addr) (int64, error) {
+	for _, a := range addrs {
+		ipnet, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if ip := ipnet.IP.To4(); ip != nil && ip.IsGlobalUnicast() {
+			return (int64(ip[2])<<8 | int64(ip[3])) & (1<<ipBits - 1), nil
+		}
+	}
+	return 0, errors.New("this machine has no IPv4 address but loopback's; use STATIC or an assigner that leases")
+}
+
+func machineIP() (int64, error) {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return 0, err
+	}
+	return ipWorkerID(addrs)
+}
+
+var ordinal = regexp.MustCompile(`-([0-9]{1,9})(\.|$)`)
+
+// hostnameWorkerID is the ordinal of a StatefulSet's pod: "orders-12" is 12.
+func hostnameWorkerID(name string) (int64, error) {
+	m := ordinal.FindStringSubmatch(name)
+	if m == nil {
+		return 0, fmt.Errorf("host name %q has no ordinal, as orders-12 of a StatefulSet has; use STATIC or an assigner that leases", name)
+	}
+	return strconv.ParseInt(m[1], 10, 64)
+}
+
+func machineHostname() (int64, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return 0, err
+	}
+	return hostnameWorkerID(name)
+}

@@ -1,0 +1,372 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Generators are a rule's generators and worker-id assigners, live, for one
+// connector. Its methods may be called by many goroutines at once.
+type Generators struct {
+	rule       *Rule
+	tables     []Table
+	generators []spi.KeyGenerator // as Rule.generators
+	assigners  *assigners
+	// shared are the tables for names that several tables have in different
+	// schemas, by name in lower case. A statement means the one in the
+	// connector's own database; when that is none of them, it gets a table
+	// whose generator refuses.
+	shared map[string]*Table
+
+	closing sync.Once
+	closed  error
+}
+
+// Open makes the rule's generators for one connector. No server is asked: a
+// generator connects when its first key is wanted. The caller closes what it
+// gets.
+func (r *Rule) Open(host spi.Host) (*Generators, error) {
+	if r == nil || len(r.tables) == 0 {
+		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
+	}
+	g := &Generators{rule: r, assigners: newAssigners(r, host)}
+	host.WorkerIDAssigner = g.assigners.get
+	for _, spec := range r.generators {
+		generator, err := r.newGenerator(spec, host)
+		if err != nil {
+			_ = g.Close()
+			return nil, err
+		}
+		g.generators = append(g.generators, generator)
+	}
+	for _, t := range r.tables {
+		g.tables = append(g.tables, Table{
+			Logical: t.name.text, Column: t.column, FillExplicit: t.fill,
+			GeneratorName: r.generators[t.generator].name.text,
+			Generator:     g.generators[t.generator],
+		})
+	}
+	g.share(databaseOf(host.DSN))
+	return g, nil
+}
+
+// share settles what the names mean that more than one table has.
+func (g *Generators) share(database string) {
+	g.shared = map[string]*Table{}
+	for name := range g.rule.names.more {
+		owners := g.rule.names.all(name)
+		if sameTable(owners) {
+			continue
+		}
+		if own, ok := g.rule.names.one(database, name); ok && database != "" {
+			g.shared[name] = g.table(own)
+			continue
+		}
+		t := *g.table(slices.MaxFunc(owners, func(a, b owner) int { return int(a.table - b.table) }))
+		t.Generator = ambiguous(name)
+		g.shared[name] = &t
+	}
+}
+
+// table gives an owner's table; nil for one without key.
+func (g *Generators) table(o owner) *Table {
+	if o.table == none {
+		return nil
+	}
+	return &g.tables[o.table]
+}
+
+// Lookup finds the table that a statement names, by its logical name or that
+// of an actual table, without case. schema is the qualifier in front of the
+// name, empty when there is none. It gives nil for a table without rule.
+//
+// A schema matters only for tables whose data nodes have one
+// (dataSource.schema.table): they match no other. Where such tables share a
+// name, a statement without schema means the one in the connector's own
+// database; when that is none of them, the Table's generator refuses to make
+// keys.
+func (g *Generators) Lookup(schema, table string) *Table {
+	if schema == "" && len(g.shared) > 0 {
+		if t, ok := g.shared[strings.ToLower(table)]; ok {
+			return t
+		}
+	}
+	o, ok := g.rule.names.one(schema, table)
+	if !ok {
+		return nil
+	}
+	return g.table(o)
+}
+
+func sameTable(owners []owner) bool {
+	for _, o := range owners {
+		if o.table != owners[0].table {
+			return false
+		}
+	}
+	return true
+}
+
+// databaseOf gives the default database of a data source name in
+// go-sql-driver/mysql's form: what stands between the last slash and the
+// parameters.
+func databaseOf(dsn string) string {
+	slash := strings.LastIndexByte(dsn, '/')
+	if slash < 0 {
+		return ""
+	}
+	database, _, _ := strings.Cut(dsn[slash+1:], "?")
+	return database
+}
+
+// Generator gives the live generator of that name, without case; nil when the
+// rule has none.
+func (g *Generators) Generator(name string) spi.KeyGenerator {
+	for i, spec := range g.rule.generators {
+		if strings.EqualFold(spec.name.text, name) {
+			return g.generators[i]
+		}
+	}
+	return nil
+}
+
+// Rule is what these generators were opened from.
+func (g *Generators) Rule() *Rule { return g.rule }
+
+// Tables lists the tables that have a key column, in the rule's order.
+func (g *Generators) Tables() []*Table {
+	tables := make([]*Table, len(g.tables))
+	for i := range g.tables {
+		tables[i] = &g.tables[i]
+	}
+	return tables
+}
+
+// Close closes the generators and then the worker-id assigners that they used,
+// and gives their errors together. Generators that were given ready-made
+// ([GeneratorConfig]) stay open. Closing again does nothing more and returns
+// the same.
+func (g *Generators) Close() error {
+	g.closing.Do(func() {
+		var errs []error
+		for i, generator := range g.generators {
+			if spec := g.rule.generators[i]; spec.ready == nil {
+				errs = append(errs, closeNamed("key generator", spec.name.text, generator))
+			}
+		}
+		g.closed = errors.Join(append(errs, g.assigners.close())...)
+	})
+	return g.closed
+}
+
+func closeNamed(kind, name string, v any) error {
+	c, ok := v.(io.Closer)
+	if !ok {
+		return nil
+	}
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("shardkey: close %s %s: %w", kind, name, err)
+	}
+	return nil
+}
+
+// assigners are the worker-id assigners of one connector, each made when a
+// generator first asks for it.
+type assigners struct {
+	rule *Rule
+	host spi.Host
+
+	mu     sync.Mutex
+	made   map[int]spi.WorkerIDAssigner // by index in Rule.assigners
+	closed bool
+}
+
+func newAssigners(r *Rule, host spi.Host) *assigners {
+	return &assigners{rule: r, host: host, made: map[int]spi.WorkerIDAssigner{}}
+}
+
+// get gives the assigner of that name, the same each time.
+func (a *assigners) get(name string) (spi.WorkerIDAssigner, error) {
+	for i, spec := range a.rule.assigners {
+		if strings.EqualFold(spec.name.text, name) {
+			return a.make(i, spec)
+		}
+	}
+	return nil, a.undefined(name)
+}
+
+func (a *assigners) make(i int, spec makeSpec) (spi.WorkerIDAssigner, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, spec.name.text)
+	}
+	if made, ok := a.made[i]; ok {
+		return made, nil
+	}
+	made, err := a.rule.newAssigner(spec, a.host)
+	if err == nil {
+		a.made[i] = made
+	}
+	return made, err
+}
+
+// undefinedAssigner is turned into an [Error] at the property that names it.
+type undefinedAssigner struct {
+	name    string
+	defined []string
+}
+
+func (e *undefinedAssigner) Error() string {
+	s := fmt.Sprintf("worker-id assigner %q is not defined", e.name)
+	if len(e.defined) == 0 {
+		return s + "; there are no workerIdAssigners beside the keyGenerators"
+	}
+	return s + "; defined are " + strings.Join(e.defined, ", ")
+}
+
+func (a *assigners) undefined(name string) error {
+	e := &undefinedAssigner{name: name}
+	for _, spec := range a.rule.assigners {
+		e.defined = append(e.defined, spec.name.text)
+	}
+	return e
+}
+
+func (a *assigners) close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = true
+	var errs []error
+	for i, spec := range a.rule.assigners {
+		if made, ok := a.made[i]; ok {
+			errs = append(errs, closeNamed("worker-id assigner", spec.name.text, made))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// each calls do with each assigner that has been made, in the rule's order.
+func (a *assigners) each(do func(makeSpec, spi.WorkerIDAssigner)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, spec := range a.rule.assigners {
+		if made, ok := a.made[i]; ok {
+			do(spec, made)
+		}
+	}
+}
+
+// packageOf gives the package in which a type lives that shardkey brings along,
+// so that the error for a type that is not registered says what to import.
+func packageOf(kind, typ string) string {
+	switch typ = strings.ToUpper(typ); typ {
+	case "REDIS":
+		return "keygen/redis"
+	case "ZOOKEEPER", "ETCD":
+		if kind == assignerKind {
+			return "keygen/" + strings.ToLower(typ)
+		}
+	case "LEAF_SNOWFLAKE":
+		if kind == generatorKind {
+			return "keygen/zookeeper"
+		}
+	case "SNOWFLAKE", "SNOWFLAKE_RING", "UUID", "NANOID", "LEAF_SEGMENT", "TICKET":
+		if kind == generatorKind {
+			return "driver"
+		}
+	case "STATIC", "FILE", "SQL", "IP", "HOSTNAME":
+		if kind == assignerKind {
+			return "driver"
+		}
+	}
+	return ""
+}
+
+// What a makeSpec makes, in the words of errors.
+const (
+	generatorKind = "key generator"
+	assignerKind  = "worker-id assigner"
+)
+
+// check opens and closes all generators and assigners, so that what is wrong
+// with their types and properties is an error when the rule is made. Factories
+// ask no server, so nothing needs to be there.
+func (r *Rule) check() error {
+	// The host of a check is nobody's: a data source as every connector has
+	// one, and no log, which is the live generators' to write.
+	host := spi.Host{
+		DSN:    "shardkey@tcp(127.0.0.1:3306)/shardkey",
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	a := newAssigners(r, host)
+	for i, spec := range r.assigners {
+		if _, err := a.make(i, spec); err != nil {
+			return errors.Join(err, a.close())
+		}
+	}
+	if err := a.close(); err != nil {
+		return err
+	}
+	g, err := r.Open(host)
+	if err != nil {
+		return err
+	}
+	return g.Close()
+}
+
+func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error) {
+	if m.ready != nil {
+		return m.ready, nil
+	}
+	props, err := r.props(m, host)
+	if err != nil {
+		return nil, err
+	}
+	generator, err := spi.NewKeyGenerator(m.typ.text, props)
+	if err == nil && generator == nil {
+		err = errors.New("its factory returned nothing")
+	}
+	if err != nil {
+		return nil, r.makeError(generatorKind, m, err)
+	}
+	return generator, nil
+}
+
+func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, error) {
+	host.WorkerIDAssigner = nil // an assigner needs no assigner
+	props, err := r.props(m, host)
+	if err != nil {
+		return nil, err
+	}
+	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
+	if err == nil && assigner == nil {
+		err = errors.New("its factory returned nothing")
+	}
+	if err != nil {
+		return nil, r.makeError(assignerKind, m, err)
+	}
+	return assigner, nil
+}
+
+func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
+	values := make(map[string]any, len(m.props))
+	for i, p := range m.props {
+		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is there as %q already%s", p.name.text, other.name.text, other.name.place.also()))
+		}
+		values[p.name.text] = p.value
+	}
+	props, err := spi.NewProps(values, host)
+	if err != nil {
+		return props, r.makeError("properties of", m, err)
+	}
+	return props, nil
+}
