@@ -98,7 +98,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
-	if rewrite.Classify(query) == rewrite.MayInsert || c.base.exec == nil {
+	if rewrite.Classify(query) == rewrite.ClassMayInsert || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
 	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {
@@ -112,7 +112,7 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 // Deprecated: use QueryContext.
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
-	if rewrite.Classify(query) == rewrite.MayInsert || c.base.query == nil {
+	if rewrite.Classify(query) == rewrite.ClassMayInsert || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
 	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {

@@ -31,7 +31,7 @@ type execution struct {
 type insertKeys struct {
 	in     *rewrite.Insert
 	keys   rewrite.Keys // the generated ones, in the order of their rows
-	filled []bool       // Param rows: whether a key was generated; nil without any
+	filled []bool       // SlotParam rows: whether a key was generated; nil without any
 	one    [1]int64
 }
 
@@ -60,7 +60,7 @@ func (f *fill) newExecution(ctx context.Context, c *conn, args []driver.NamedVal
 func (e *execution) prepareSession(ctx context.Context) error {
 	plan := e.fill.plan
 	if plan.Statements > 1 {
-		e.conn.session.forget(e.fill.key.text, rewrite.Several)
+		e.conn.session.forget(e.fill.key.text, rewrite.ClassSeveral)
 	}
 	if plan.Inserts[0].Guarded {
 		return e.conn.prepareSaved(ctx)
@@ -94,9 +94,9 @@ func (e *execution) decide(ctx context.Context, t *table, k *insertKeys) (n int,
 	for i := range k.in.Rows() {
 		kind, param := k.in.Slot(i)
 		switch kind {
-		case rewrite.Fill:
+		case rewrite.SlotFill:
 			n++
-		case rewrite.Param:
+		case rewrite.SlotParam:
 			if k.filled == nil {
 				k.filled = make([]bool, k.in.Rows())
 			}
@@ -117,9 +117,9 @@ func (e *execution) decide(ctx context.Context, t *table, k *insertKeys) (n int,
 // isGenerated tells whether row i's key was generated.
 func (k *insertKeys) isGenerated(i int) bool {
 	switch kind, _ := k.in.Slot(i); kind {
-	case rewrite.Fill:
+	case rewrite.SlotFill:
 		return true
-	case rewrite.Param:
+	case rewrite.SlotParam:
 		return k.filled[i]
 	}
 	return false
@@ -170,7 +170,7 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 			return rewrite.Keys{}, fmt.Errorf("key %d of %d is nil", i+1, n)
 		}
 	}
-	if t.kind() == rewrite.UnknownKind {
+	if t.kind() == rewrite.KindUnknown {
 		t.setKind(kindOf(values[0]))
 	}
 	return rewrite.Keys{Values: values}, nil
@@ -200,9 +200,9 @@ func plainKey(key any) any {
 func kindOf(key any) rewrite.Kind {
 	switch key.(type) {
 	case int64, uint64:
-		return rewrite.Integer
+		return rewrite.KindInteger
 	}
-	return rewrite.Text
+	return rewrite.KindText
 }
 
 // learnKind finds out the kind of a generator's keys by one that is not used.
@@ -224,12 +224,12 @@ func (c *conn) isMissing(ctx context.Context, t *table, bound driver.Value) (boo
 	if !empty && !zero {
 		return false, nil
 	}
-	if t.kind() == rewrite.UnknownKind {
+	if t.kind() == rewrite.KindUnknown {
 		if err := t.learnKind(ctx); err != nil {
 			return false, err
 		}
 	}
-	if t.kind() == rewrite.Text {
+	if t.kind() == rewrite.KindText {
 		return empty, nil
 	}
 	if !zero {
@@ -293,7 +293,7 @@ func (e *execution) fillKeys() []rewrite.Keys {
 			if !k.isGenerated(row) {
 				continue
 			}
-			if kind, _ := k.in.Slot(row); kind == rewrite.Fill {
+			if kind, _ := k.in.Slot(row); kind == rewrite.SlotFill {
 				all[i].Values = append(all[i].Values, k.keys.At(next))
 			}
 			next++
@@ -317,13 +317,13 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 		next := 0
 		for row := range k.in.Rows() {
 			kind, param := k.in.Slot(row)
-			if kind == rewrite.Fill && placeholders {
+			if kind == rewrite.SlotFill && placeholders {
 				b.upTo(param)
 				if err := b.add(k.keys.At(next)); err != nil {
 					return nil, err
 				}
 			}
-			if kind == rewrite.Param && k.filled[row] {
+			if kind == rewrite.SlotParam && k.filled[row] {
 				b.upTo(param)
 				b.taken++
 				if err := b.add(k.keys.At(next)); err != nil {

@@ -45,7 +45,7 @@ type sourceRun struct {
 // execSource executes an INSERT … SELECT.
 func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Result, error) {
 	if in.KeepsSource() {
-		if err := c.passed(ctx, f.key.text, rewrite.MayInsert); err != nil {
+		if err := c.passed(ctx, f.key.text, rewrite.ClassMayInsert); err != nil {
 			return nil, err
 		}
 		return c.base.execOrPrepare(ctx, f.key.text, args, 0)
@@ -66,7 +66,7 @@ func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args
 // when the rows are closed.
 func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Rows, error) {
 	if in.KeepsSource() {
-		if err := c.passed(ctx, f.key.text, rewrite.MayInsert); err != nil {
+		if err := c.passed(ctx, f.key.text, rewrite.ClassMayInsert); err != nil {
 			return nil, err
 		}
 		return c.base.queryOrPrepare(ctx, f.key.text, args, 0)
@@ -191,7 +191,7 @@ func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, er
 	}
 	key := r.keyInRows()
 	missing = key + " IS NULL"
-	if r.table.kind() == rewrite.UnknownKind {
+	if r.table.kind() == rewrite.KindUnknown {
 		if err := r.table.learnKind(ctx); err != nil {
 			return 0, "", err
 		}
@@ -200,7 +200,7 @@ func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, er
 	switch {
 	case err != nil:
 		return 0, "", err
-	case r.table.kind() == rewrite.Text:
+	case r.table.kind() == rewrite.KindText:
 		missing += " OR " + key + " = ''"
 	case mode&rewrite.NoAutoValueOnZero == 0:
 		missing += " OR " + key + " = 0"

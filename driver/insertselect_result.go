@@ -33,7 +33,7 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 	if existed {
 		r.session.metExisting()
 	}
-	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.Integer {
+	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.KindInteger {
 		id = r.lastGiven(ctx)
 	}
 	out := &sourceResult{Result: base, id: id, run: r, present: present}
@@ -59,7 +59,7 @@ func (r *sourceRun) settleRows() {
 // report tells the session the first generated key that was inserted, and
 // returns it as the insert id.
 func (r *sourceRun) report(present map[string]bool) int64 {
-	if r.table.kind() == rewrite.Text {
+	if r.table.kind() == rewrite.KindText {
 		return 0
 	}
 	for i := range r.keys.Len() {

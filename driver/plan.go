@@ -23,7 +23,7 @@ func (c *planCache) table(r *rule.Table) *table {
 	}
 	t := &table{rule: r}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
-		t.setKind(rewrite.Integer)
+		t.setKind(rewrite.KindInteger)
 	}
 	actual, _ := c.tables.LoadOrStore(r, t)
 	return actual.(*table)
@@ -61,7 +61,7 @@ func (c *conn) planned(ctx context.Context, rules *ruleSet, key planKey) (*fill,
 // table's keys shows with the first key, and a table's columns depend on the
 // current database when its name is not qualified.
 func (c *conn) isCurrent(ctx context.Context, f *fill) (bool, error) {
-	if f.kindless != nil && f.kindless.kind() != rewrite.UnknownKind {
+	if f.kindless != nil && f.kindless.kind() != rewrite.KindUnknown {
 		return false, nil
 	}
 	for key := range f.columns {
@@ -118,7 +118,7 @@ func (p *planner) parse(ctx context.Context, f *fill) (*rewrite.Plan, error) {
 			return nil
 		}
 		t := p.rules.plans.table(r)
-		if t.kind() == rewrite.UnknownKind {
+		if t.kind() == rewrite.KindUnknown {
 			f.kindless = t
 		}
 		key := newColumnsKey(schema, name, database)
@@ -209,7 +209,7 @@ func anyRefused(plan *rewrite.Plan) bool {
 func wantsInText(plan *rewrite.Plan) bool {
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
-		if !in.Refused && (in.Table.Kind == rewrite.Integer || wantsKind(in)) {
+		if !in.Refused && (in.Table.Kind == rewrite.KindInteger || wantsKind(in)) {
 			return true
 		}
 	}
@@ -220,7 +220,7 @@ func wantsInText(plan *rewrite.Plan) bool {
 // first key is made: with integer keys, ON DUPLICATE KEY UPDATE is to report the
 // existing row's.
 func wantsKind(in *rewrite.Insert) bool {
-	return in.OnDuplicate && in.Table.Kind == rewrite.UnknownKind
+	return in.OnDuplicate && in.Table.Kind == rewrite.KindUnknown
 }
 
 // learnKinds finds out the kinds that are needed so.
@@ -259,7 +259,7 @@ type fill struct {
 func (c *conn) fillOrPass(ctx context.Context, query string) (*fill, error) {
 	keysOf(ctx).reset()
 	class := rewrite.Classify(query)
-	if class == rewrite.MayInsert {
+	if class == rewrite.ClassMayInsert {
 		if f, err := c.fillFor(ctx, query); f != nil || err != nil {
 			return f, err
 		}
@@ -270,7 +270,7 @@ func (c *conn) fillOrPass(ctx context.Context, query string) (*fill, error) {
 // fillFor returns the plan for a text that must be filled, nil for one that
 // passes through.
 func (c *conn) fillFor(ctx context.Context, query string) (*fill, error) {
-	if rewrite.Classify(query) != rewrite.MayInsert {
+	if rewrite.Classify(query) != rewrite.ClassMayInsert {
 		return nil, nil
 	}
 	rules := c.connector.rules.Load()

@@ -202,9 +202,9 @@ func (e *execution) keyOf(k *insertKeys, row int, next *int) any {
 		return k.keys.At(*next - 1)
 	}
 	switch kind, param := k.in.Slot(row); kind {
-	case rewrite.Param:
+	case rewrite.SlotParam:
 		return boundKey(k.in.Table.Rule.(*table).kind(), e.user[param].Value)
-	case rewrite.Kept:
+	case rewrite.SlotKept:
 		return e.fill.plan.Kept(k.in, row, e.fill.key.mode)
 	}
 	return nil
@@ -217,12 +217,12 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	case int64, uint64:
 		return v
 	case string:
-		if kind == rewrite.Integer {
+		if kind == rewrite.KindInteger {
 			return rewrite.ParseInteger(v)
 		}
 		return v
 	case []byte:
-		if kind == rewrite.Integer {
+		if kind == rewrite.KindInteger {
 			return rewrite.ParseInteger(string(v))
 		}
 		return append([]byte(nil), v...)
@@ -261,7 +261,7 @@ func (s *settler) settle(ctx context.Context) int64 {
 		s.settleReplaced(ctx)
 	}
 	switch {
-	case s.in.Table.Rule.(*table).kind() == rewrite.Text:
+	case s.in.Table.Rule.(*table).kind() == rewrite.KindText:
 		return 0
 	case ok:
 		return generated
@@ -390,7 +390,7 @@ func (s *settler) settleGiven(inserted int64) {
 // tellSession remembers what LAST_INSERT_ID() must return after the statement:
 // the first generated key that was inserted, if any, which is returned.
 func (s *settler) tellSession() (first int64, ok bool) {
-	if s.in.Table.Rule.(*table).kind() == rewrite.Text {
+	if s.in.Table.Rule.(*table).kind() == rewrite.KindText {
 		return 0, false
 	}
 	next := 0

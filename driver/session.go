@@ -60,13 +60,13 @@ func (s *session) metExisting() {
 // owed to a statement that may read LAST_INSERT_ID(), and forgets what the
 // statement may change.
 func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) error {
-	if class == rewrite.Passes && c.session.owed == "" {
+	if class == rewrite.ClassPass && c.session.owed == "" {
 		return nil
 	}
-	if class != rewrite.Passes {
+	if class != rewrite.ClassPass {
 		c.session.forget(query, class)
 	}
-	if class == rewrite.Passes || class == rewrite.Sets || class == rewrite.Uses {
+	if class == rewrite.ClassPass || class == rewrite.ClassSet || class == rewrite.ClassUse {
 		if !rewrite.MentionsLastInsertID(query) {
 			return nil
 		}
@@ -75,10 +75,10 @@ func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) er
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
-	if class == rewrite.Calls || rewrite.MentionsSQLMode(query) {
+	if class == rewrite.ClassCall || rewrite.MentionsSQLMode(query) {
 		s.modeKnown = false
 	}
-	if class == rewrite.Uses || class == rewrite.Several || class == rewrite.MayInsert {
+	if class == rewrite.ClassUse || class == rewrite.ClassSeveral || class == rewrite.ClassMayInsert {
 		s.databaseKnown = false
 	}
 }

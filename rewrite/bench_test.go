@@ -20,7 +20,7 @@ func rowsText(size int) string {
 }
 
 func benchmarkOptions() Options {
-	table := &Table{KeyColumn: "id", Kind: Integer}
+	table := &Table{KeyColumn: "id", Kind: KindInteger}
 	return Options{Tables: func(_, name string) *Table {
 		if name != "t" {
 			return nil

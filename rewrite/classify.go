@@ -8,78 +8,78 @@ import (
 type Class uint8
 
 const (
-	// Passes: the text holds no INSERT or REPLACE that could be filled.
-	Passes Class = iota
-	// MayInsert: the text must be parsed to know.
-	MayInsert
-	// Sets: a SET statement without INSERT; it may change sql_mode.
-	Sets
-	// Uses: a USE statement; it changes the current database.
-	Uses
-	// Calls: CALL or EXECUTE; what runs is not in the text.
-	Calls
-	// Several: more than one statement, or one in an executable comment; no
+	// ClassPass: the text holds no INSERT or REPLACE that could be filled.
+	ClassPass Class = iota
+	// ClassMayInsert: the text must be parsed to know.
+	ClassMayInsert
+	// ClassSet: a SET statement without INSERT; it may change sql_mode.
+	ClassSet
+	// ClassUse: a USE statement; it changes the current database.
+	ClassUse
+	// ClassCall: CALL or EXECUTE; what runs is not in the text.
+	ClassCall
+	// ClassSeveral: more than one statement, or one in an executable comment; no
 	// INSERT.
-	Several
+	ClassSeveral
 )
 
 // Classify tells in a few nanoseconds, without allocating, whether a text
-// needs a look. It errs on the side of MayInsert. What it says [Passes] of, is
+// needs a look. It errs on the side of MayInsert. What it says [ClassPass] of, is
 // no INSERT or REPLACE for any sql_mode.
 func Classify(text string) Class {
 	start := skipLeading(text)
 	if start == len(text) {
-		return Passes
+		return ClassPass
 	}
 	end := wordEnd(text, start)
-	class, mayHold := Passes, false
+	class, mayHold := ClassPass, false
 	// By length first: nearly every text is done after one comparison.
 	switch word := text[start:end]; len(word) {
 	case 0:
 		// An executable comment, or a bracket: (SELECT …).
 		if c := text[start]; c == '/' || c == ';' {
-			return mayInsertIf(mentionsInsert(text[start:]), Several)
+			return mayInsertIf(mentionsInsert(text[start:]), ClassSeveral)
 		}
 	case 2:
 		mayHold = fold(word, "IF")
 	case 3:
 		switch {
 		case fold(word, "SET"):
-			class, mayHold = Sets, true
+			class, mayHold = ClassSet, true
 		case fold(word, "USE"):
-			class = Uses
+			class = ClassUse
 		case fold(word, "FOR"):
 			mayHold = true
 		}
 	case 4:
 		if fold(word, "CALL") {
-			class = Calls
+			class = ClassCall
 		}
 		mayHold = fold(word, "CASE") || fold(word, "LOOP") || fold(word, "DESC")
 	case 5:
 		mayHold = fold(word, "BEGIN") || fold(word, "WHILE")
 	case 6:
 		if fold(word, "INSERT") {
-			return MayInsert
+			return ClassMayInsert
 		}
 		mayHold = fold(word, "REPEAT")
 	case 7:
 		switch {
 		case fold(word, "REPLACE"):
-			return MayInsert
+			return ClassMayInsert
 		case fold(word, "EXECUTE"):
-			class = Calls
+			class = ClassCall
 		}
 		mayHold = fold(word, "ANALYZE") || fold(word, "DECLARE") || fold(word, "EXPLAIN")
 	case 8:
 		mayHold = fold(word, "DESCRIBE")
 	}
 	if mayHold && mentionsInsert(text[end:]) {
-		return MayInsert
+		return ClassMayInsert
 	}
 	// A further statement behind a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
-		return mayInsertIf(mentionsInsert(text[end+semicolon:]), Several)
+		return mayInsertIf(mentionsInsert(text[end+semicolon:]), ClassSeveral)
 	}
 	return class
 }
@@ -115,7 +115,7 @@ func isLast(text string) bool {
 
 func mayInsertIf(may bool, otherwise Class) Class {
 	if may {
-		return MayInsert
+		return ClassMayInsert
 	}
 	return otherwise
 }

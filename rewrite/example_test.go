@@ -11,7 +11,7 @@ func orders(schema, name string) *rewrite.Table {
 	if name != "t_order" {
 		return nil
 	}
-	return &rewrite.Table{KeyColumn: "order_id", Kind: rewrite.Integer}
+	return &rewrite.Table{KeyColumn: "order_id", Kind: rewrite.KindInteger}
 }
 
 func ExampleParse() {
@@ -49,7 +49,7 @@ func ExamplePlan_LiteralText() {
 
 func ExampleClassify() {
 	for _, text := range []string{"SELECT 1", "/* trace */ INSERT INTO t_order (user_id) VALUES (1)", "USE app"} {
-		fmt.Println(rewrite.Classify(text) == rewrite.MayInsert)
+		fmt.Println(rewrite.Classify(text) == rewrite.ClassMayInsert)
 	}
 	// Output:
 	// false

@@ -45,9 +45,9 @@ const (
 
 // fuzzOptions has a rule for every table.
 func fuzzOptions(flags byte) Options {
-	table := Table{KeyColumn: "id", Kind: Integer, KeepExplicit: flags&fuzzKeep != 0, Columns: []string{"id", "a", "s"}}
+	table := Table{KeyColumn: "id", Kind: KindInteger, KeepExplicit: flags&fuzzKeep != 0, Columns: []string{"id", "a", "s"}}
 	if flags&fuzzText != 0 {
-		table.Kind = Text
+		table.Kind = KindText
 	}
 	if flags&fuzzInvisible != 0 {
 		table.Columns = table.Columns[1:]
@@ -85,7 +85,7 @@ func FuzzRewrite(f *testing.F) {
 			}
 			return
 		}
-		if Classify(text) != MayInsert {
+		if Classify(text) != ClassMayInsert {
 			t.Fatalf("%q\nis an insert of class %d", text, Classify(text))
 		}
 		if err := o.checkPlan(text, opts.Mode, plan, fuzzKeys(plan)); err != nil {
@@ -105,7 +105,7 @@ func fuzzKeys(p *Plan) []Keys {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		for n := range in.slots.fills() {
-			if in.Table.Kind == Text {
+			if in.Table.Kind == KindText {
 				keys[i].Values = append(keys[i].Values, fmt.Sprintf("it's \\%d", n))
 			} else {
 				keys[i].Ints = append(keys[i].Ints, int64(n+1))
@@ -138,7 +138,7 @@ func FuzzClassify(f *testing.F) {
 		}
 		class := Classify(text)
 		for mode := range Mode(4) {
-			if plan, err := Parse(text, fuzzOptions(byte(mode))); class != MayInsert && (err != nil || len(plan.Inserts) > 0) {
+			if plan, err := Parse(text, fuzzOptions(byte(mode))); class != ClassMayInsert && (err != nil || len(plan.Inserts) > 0) {
 				t.Fatalf("%q\nis of class %d, and an insert for mode %d: %v", text, class, mode, err)
 			}
 			if !comparable(text, mode) {
@@ -154,30 +154,30 @@ func FuzzClassify(f *testing.F) {
 
 // classesOf are the classes that fit statements, a bit each.
 func classesOf(stmts []ast.StmtNode) (classes uint) {
-	const any = 1<<Several | 1<<MayInsert
+	const any = 1<<ClassSeveral | 1<<ClassMayInsert
 	for _, s := range stmts {
 		if e, ok := s.(*ast.ExplainStmt); ok && e.Analyze {
 			s = e.Stmt
 		}
 		if _, ok := s.(*ast.InsertStmt); ok {
-			return 1 << MayInsert
+			return 1 << ClassMayInsert
 		}
 	}
 	if len(stmts) != 1 {
 		if len(stmts) == 0 {
-			return any | 1<<Passes
+			return any | 1<<ClassPass
 		}
 		return any
 	}
 	switch stmts[0].(type) {
 	case *ast.SetStmt:
-		return any | 1<<Sets
+		return any | 1<<ClassSet
 	case *ast.UseStmt:
-		return any | 1<<Uses
+		return any | 1<<ClassUse
 	case *ast.CallStmt, *ast.ExecuteStmt:
-		return any | 1<<Calls
+		return any | 1<<ClassCall
 	case *ast.SetPwdStmt, *ast.SetRoleStmt, *ast.SetDefaultRoleStmt, *ast.SetConfigStmt, *ast.SetResourceGroupStmt, *ast.SetSessionStatesStmt:
-		return any | 1<<Sets | 1<<Passes
+		return any | 1<<ClassSet | 1<<ClassPass
 	}
-	return any | 1<<Passes
+	return any | 1<<ClassPass
 }

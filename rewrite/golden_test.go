@@ -22,19 +22,19 @@ func goldenTables(schema, name string) *Table {
 	}
 	switch strings.ToLower(name) {
 	case "t":
-		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"id", "a", "s"}}
+		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"id", "a", "s"}}
 	case "u":
-		return &Table{KeyColumn: "uid", Kind: Text, Columns: []string{"a", "uid"}}
+		return &Table{KeyColumn: "uid", Kind: KindText, Columns: []string{"a", "uid"}}
 	case "v":
 		return &Table{KeyColumn: "id"}
 	case "k":
-		return &Table{KeyColumn: "id", Kind: Integer, KeepExplicit: true, Columns: []string{"id", "a"}}
+		return &Table{KeyColumn: "id", Kind: KindInteger, KeepExplicit: true, Columns: []string{"id", "a"}}
 	case "inv":
-		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"a", "s"}}
+		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"a", "s"}}
 	case "we`ird":
-		return &Table{KeyColumn: "k`ey", Kind: Integer, Columns: []string{"k`ey", "select"}}
+		return &Table{KeyColumn: "k`ey", Kind: KindInteger, Columns: []string{"k`ey", "select"}}
 	case "表", "1e":
-		return &Table{KeyColumn: "id", Kind: Integer, Columns: []string{"id", "a"}}
+		return &Table{KeyColumn: "id", Kind: KindInteger, Columns: []string{"id", "a"}}
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func goldenKeys(p *Plan) []Keys {
 	keys, next := make([]Keys, len(p.Inserts)), int64(101)
 	for i := range p.Inserts {
 		for range p.Inserts[i].slots.fills() {
-			if p.Inserts[i].Table.Kind == Text {
+			if p.Inserts[i].Table.Kind == KindText {
 				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
 			} else {
 				keys[i].Ints = append(keys[i].Ints, next)
@@ -202,13 +202,13 @@ func (p *Plan) showInsert(in *Insert, mode Mode) string {
 	out += ":"
 	for i := range in.Rows() {
 		switch kind, param := in.Slot(i); kind {
-		case Fill:
+		case SlotFill:
 			out += " fill"
-		case Param:
+		case SlotParam:
 			out += fmt.Sprintf(" argument(%d)", param)
-		case Kept:
+		case SlotKept:
 			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i, mode))
-		case Unknown:
+		case SlotUnknown:
 			out += " unknown"
 		}
 	}

@@ -276,7 +276,7 @@ func (p *parser) assignments(in *Insert) error {
 	}
 	if !found {
 		in.keyPrefix = ", " + QuoteIdentifier(in.Table.KeyColumn) + " = "
-		in.slots.add(end, end, Fill, p.params)
+		in.slots.add(end, end, SlotFill, p.params)
 	}
 	return p.tail(in)
 }

@@ -95,7 +95,7 @@ func (l literal) string() any {
 // Kept returns the key that the text gives row i, an int64, uint64 or string;
 // nil when it is not of that kind or needs the server to be understood.
 func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
-	if in.slots.kind(i) != Kept {
+	if in.slots.kind(i) != SlotKept {
 		return nil
 	}
 	r := &parser{lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, execute: true}, plan: &Plan{}}
@@ -104,7 +104,7 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	switch {
 	case !ok:
 		return nil
-	case in.Table.Kind == Integer:
+	case in.Table.Kind == KindInteger:
 		return l.integer()
 	}
 	return l.string()
@@ -207,33 +207,33 @@ func (p *parser) keyKind(in *Insert, v *value) SlotKind {
 	tokens := p.inner(v)
 	switch {
 	case len(tokens) == 1 && tokens[0].kind == tokenParam:
-		return Param // for a bound 0 the execution asks the session itself
+		return SlotParam // for a bound 0 the execution asks the session itself
 	case p.isNull(tokens):
 		if in.Table.KeepExplicit {
-			return Unknown
+			return SlotUnknown
 		}
-		return Fill
+		return SlotFill
 	}
 	l, ok := p.literal(tokens)
 	switch {
 	case !ok:
-		return Unknown
+		return SlotUnknown
 	case in.Table.KeepExplicit:
-		return Kept
-	case l.isEmpty() && in.Table.Kind == Text:
-		return Fill
-	case l.isEmpty() && in.Table.Kind == Integer:
-		return Unknown // the server converts or refuses it
-	case l.isEmpty() || l.isZero() && in.Table.Kind == UnknownKind:
+		return SlotKept
+	case l.isEmpty() && in.Table.Kind == KindText:
+		return SlotFill
+	case l.isEmpty() && in.Table.Kind == KindInteger:
+		return SlotUnknown // the server converts or refuses it
+	case l.isEmpty() || l.isZero() && in.Table.Kind == KindUnknown:
 		p.missing1(in)
-		return Unknown
-	case l.isZero() && in.Table.Kind == Integer:
+		return SlotUnknown
+	case l.isZero() && in.Table.Kind == KindInteger:
 		p.plan.Consulted |= NoAutoValueOnZero
 		if p.mode&NoAutoValueOnZero == 0 {
-			return Fill
+			return SlotFill
 		}
 	}
-	return Kept
+	return SlotKept
 }
 
 // missing1 asks for the kind of the table's keys.

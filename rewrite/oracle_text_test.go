@@ -60,7 +60,7 @@ func takeKeys(tree *ast.InsertStmt, in *Insert, rewritten bool) {
 		switch {
 		case added && rewritten:
 			*row = (*row)[:len(*row)-1]
-		case !added && kind == Fill:
+		case !added && kind == SlotFill:
 			(*row)[in.keyIndex(columnsOf(tree, in))] = null
 		}
 	}
@@ -87,7 +87,7 @@ func checkSplices(text string, p *Plan) error {
 			splices = append(splices, splice{in.headAt, in.headAt, headSplice, ""})
 		}
 		for row := range in.Rows() {
-			if kind, _ := in.Slot(row); kind == Fill {
+			if kind, _ := in.Slot(row); kind == SlotFill {
 				splices = append(splices, splice{int(in.slots.at[row]), in.slots.end(row), keySplice, ""})
 			}
 		}

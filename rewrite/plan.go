@@ -8,12 +8,12 @@ import (
 type Kind uint8
 
 const (
-	// UnknownKind: not known before the first key is made.
-	UnknownKind Kind = iota
-	// Integer keys: NULL, DEFAULT and 0 ask for one.
-	Integer
-	// Text keys, strings or bytes: NULL, DEFAULT and '' ask for one.
-	Text
+	// KindUnknown: not known before the first key is made.
+	KindUnknown Kind = iota
+	// KindInteger: keys: NULL, DEFAULT and 0 ask for one.
+	KindInteger
+	// KindText: keys, strings or bytes: NULL, DEFAULT and '' ask for one.
+	KindText
 )
 
 // Table is what a plan must know of a ruled table.
@@ -129,20 +129,20 @@ const SavedID = "@shardkey_last_insert_id"
 type SlotKind uint8
 
 const (
-	// Fill: a key is generated.
-	Fill SlotKind = iota
-	// Param: the argument decides: nil, zero or "" asks for a key.
-	Param
-	// Kept: the text gives the key.
-	Kept
-	// Unknown: an expression gives the key; what it is only the server knows.
-	Unknown
+	// SlotFill: a key is generated.
+	SlotFill SlotKind = iota
+	// SlotParam: the argument decides: nil, zero or "" asks for a key.
+	SlotParam
+	// SlotKept: the text gives the key.
+	SlotKept
+	// SlotUnknown: an expression gives the key; what it is only the server knows.
+	SlotUnknown
 )
 
 // Rows is the number of rows that the statement gives; 0 for a Source.
 func (in *Insert) Rows() int { return len(in.slots.at) }
 
-// Slot tells what becomes of row i's key and, for a Param, which argument
+// Slot tells what becomes of row i's key and, for a SlotParam, which argument
 // decides, from 0.
 func (in *Insert) Slot(i int) (kind SlotKind, param int) {
 	return in.slots.kind(i), in.slots.params(i)
@@ -154,7 +154,7 @@ func (in *Insert) AllFilled() bool { return in.slots.kinds == nil }
 // Params counts the placeholders of the user's text.
 func (p *Plan) Params() int { return p.params }
 
-// Fills counts the keys that the text itself asks for, Param rows apart: so
+// Fills counts the keys that the text itself asks for, SlotParam rows apart: so
 // many placeholders the bind text has more than the user's.
 func (p *Plan) Fills() int {
 	n := 0
@@ -205,7 +205,7 @@ func (p *parser) decideInText() {
 	}
 	for i := range p.plan.Inserts {
 		in := &p.plan.Inserts[i]
-		if in.Table.Kind != Integer || in.MentionsLastID || in.Refused {
+		if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
 			continue
 		}
 		if in.Source != nil {
@@ -233,9 +233,9 @@ func (in *Insert) firstFill() int {
 	first := -1
 	for i := range in.Rows() {
 		switch in.slots.kind(i) {
-		case Param:
+		case SlotParam:
 			return -1
-		case Fill:
+		case SlotFill:
 			if first < 0 {
 				first = i
 			}

@@ -54,7 +54,7 @@ func (p *Plan) BindText() string {
 }
 
 // LiteralText is the text with the keys written into it; keys[i] are those of
-// the Fill rows of Inserts[i].
+// the SlotFill rows of Inserts[i].
 func (p *Plan) LiteralText(keys []Keys) string {
 	longest := 0
 	for i := range keys {
@@ -127,7 +127,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 	next := 0 // the next generated key
 	for i := range in.slots.at {
 		kind := in.slots.kind(i)
-		if kind != Fill {
+		if kind != SlotFill {
 			continue
 		}
 		w.upTo(int(in.slots.at[i]))

@@ -107,7 +107,7 @@ func (r *rowReader) row() error {
 		r.in.Refused = true
 	}
 	if r.key < 0 {
-		r.in.slots.add(closing, closing, Fill, r.params)
+		r.in.slots.add(closing, closing, SlotFill, r.params)
 	}
 	return nil
 }
@@ -189,13 +189,13 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 type slots struct {
 	at     []uint32   // where the key goes
 	ends   []uint32   // the end of the text that it replaces; nil: none
-	kinds  []SlotKind // nil: all Fill
+	kinds  []SlotKind // nil: all SlotFill
 	before []uint32   // the user's placeholders before at; nil: none
 }
 
 func (s *slots) kind(i int) SlotKind {
 	if s.kinds == nil {
-		return Fill
+		return SlotFill
 	}
 	return s.kinds[i]
 }
@@ -214,21 +214,21 @@ func (s *slots) end(i int) int {
 	return int(s.ends[i])
 }
 
-// fills counts the Fill rows.
+// fills counts the SlotFill rows.
 func (s *slots) fills() int {
 	if s.kinds == nil {
 		return len(s.at)
 	}
 	n := 0
 	for _, k := range s.kinds {
-		if k == Fill {
+		if k == SlotFill {
 			n++
 		}
 	}
 	return n
 }
 
-// fillsBefore counts the Fill rows whose key stands before the user's
+// fillsBefore counts the SlotFill rows whose key stands before the user's
 // placeholder i. The columns are in the order of the text.
 func (s *slots) fillsBefore(i int) int {
 	rows := len(s.at)
@@ -240,7 +240,7 @@ func (s *slots) fillsBefore(i int) int {
 	}
 	n := 0
 	for _, k := range s.kinds[:rows] {
-		if k == Fill {
+		if k == SlotFill {
 			n++
 		}
 	}
@@ -257,7 +257,7 @@ func (s *slots) add(at, end int, kind SlotKind, before int) {
 	if s.ends != nil {
 		s.ends = append(s.ends, uint32(end))
 	}
-	if s.kinds == nil && kind != Fill {
+	if s.kinds == nil && kind != SlotFill {
 		s.kinds = make([]SlotKind, n, cap(s.at))
 	}
 	if s.kinds != nil {

@@ -12,7 +12,7 @@ import (
 // explain tells what becomes of a text.
 func explain(w io.Writer, text string, plan *rewrite.Plan) {
 	switch {
-	case rewrite.Classify(text) != rewrite.MayInsert:
+	case rewrite.Classify(text) != rewrite.ClassMayInsert:
 		fmt.Fprintln(w, "passes as it is: it inserts nothing")
 		return
 	case len(plan.Inserts) == 0:
@@ -80,18 +80,18 @@ func explainRows(w io.Writer, in *rewrite.Insert) {
 
 func keyFate(in *rewrite.Insert, row int) string {
 	switch kind, param := in.Slot(row); kind {
-	case rewrite.Fill:
+	case rewrite.SlotFill:
 		return "a key is generated"
-	case rewrite.Param:
+	case rewrite.SlotParam:
 		if in.Table.KeepExplicit {
 			return fmt.Sprintf("argument %d is the key", param+1)
 		}
 		empty := "nil or 0"
-		if in.Table.Kind == rewrite.Text {
+		if in.Table.Kind == rewrite.KindText {
 			empty = `nil or ""`
 		}
 		return fmt.Sprintf("argument %d is the key; for %s one is generated", param+1, empty)
-	case rewrite.Kept:
+	case rewrite.SlotKept:
 		return "the key is kept as it is written"
 	default:
 		return "what is written is left to the server, and the key is not reported"

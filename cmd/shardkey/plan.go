@@ -101,7 +101,7 @@ func (f *planFlags) options(g *rule.Generators) rewrite.Options {
 // make int64 or text.
 func kindOf(g spi.KeyGenerator) rewrite.Kind {
 	if _, ok := g.(spi.Int64KeyGenerator); ok {
-		return rewrite.Integer
+		return rewrite.KindInteger
 	}
-	return rewrite.Text
+	return rewrite.KindText
 }
