@@ -1,7 +1,7 @@
 # make help lists what can be made.
 
 # Every module of this repository; the tools' own has nothing to test.
-MODULES := $(patsubst %/go.mod,%,$(wildcard ./go.mod examples/go.mod bench/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*")))
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
@@ -13,8 +13,9 @@ TESTFLAGS ?=
 SERVERS := go run ./internal/testserver/run --
 TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 
-# Runs a command in each module, and fails at the end when one has failed.
-each = failed=0; for m in $(MODULES); do (cd $$m && $(1)) || failed=1; done; exit $$failed
+# Runs a command in each module as its own go.mod has it, without go.work, and
+# fails at the end when one has failed.
+each = failed=0; for m in $(MODULES); do (cd $$m && export GOWORK=off && $(1)) || failed=1; done; exit $$failed
 
 # A checkout that belongs to another user has no readable version control data.
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
@@ -61,7 +62,7 @@ vuln: ## govulncheck, where its database can be reached
 	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
 
 bench: servers ## the benchmarks, and tables of the generators beside their peers
-	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./...
+	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
 
 fuzz: ## each fuzz target for FUZZTIME

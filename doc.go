@@ -5,7 +5,7 @@
 // The packages, and which may import which (arrows point at what is imported;
 // nothing imports upwards, and a test holds it):
 //
-//	cmd/shardkey, gormshardkey, examples
+//	cmd/shardkey, examples
 //	        │
 //	        ▼
 //	     driver ──────► rewrite      SQL text → plan; plan + arguments + keys → SQL
@@ -17,4 +17,9 @@
 // Data runs one way: SQL text and arguments → driver → rewrite (what must be
 // filled?) → rule (which column, which generator?) → generator → rewrite (new
 // text and arguments) → base driver → result with keys.
+//
+// A package that needs a store's client is a module of its own, so that only
+// those who import it require that client: keygen/redis, keygen/etcd and
+// keygen/zookeeper; so are the command, which links all of them, examples and
+// bench. go.work joins them for development.
 package shardkey

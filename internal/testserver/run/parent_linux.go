@@ -2,13 +2,12 @@ package main
 
 import (
 	"runtime"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // endWithParent has the kernel send SIGTERM when the process that started this
 // one, as "go run", dies without telling.
 func endWithParent() {
 	runtime.LockOSThread() // the setting is the thread's
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGTERM), 0, 0, 0)
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0)
 }

@@ -1,4 +1,4 @@
-// Package soak holds the test that worker-id leases keep keys unique when
+// Package chaos holds the test that worker-id leases keep keys unique when
 // processes and stores fail for real. It has no code but tests.
 //
 // Several processes (the test binary, started again) make keys at once through
@@ -13,9 +13,9 @@
 // Each store takes some seconds under go test. The same code runs for as long
 // as is wanted:
 //
-//	go test ./internal/soak -v -timeout 0 -duration 10m
-//	SHARDKEY_SOAK=10m go test ./internal/soak -v -timeout 0
+//	go test ./internal/chaos -v -timeout 0 -duration 10m
+//	SHARDKEY_SOAK=10m go test ./internal/chaos -v -timeout 0
 //
 // The duration is each store's; -stores=SQL,ETCD picks some, -seed repeats the
 // choice of faults (not their timing). It needs Linux.
-package soak
+package chaos

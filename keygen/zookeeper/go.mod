@@ -1,0 +1,16 @@
+module github.com/shardkey/shardkey/keygen/zookeeper
+
+go 1.26.0
+
+replace github.com/shardkey/shardkey => ../..
+
+require (
+	github.com/go-zookeeper/zk v1.0.4
+	github.com/shardkey/shardkey v0.0.0
+	golang.org/x/sync v0.24.0
+)
+
+require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
+)
