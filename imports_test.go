@@ -27,10 +27,11 @@ var mayImport = map[string][]string{
 	"":                    {},
 	"spi":                 {},
 	"keygen":              {"spi", "keygen"},
-	"rule":                {"spi"},
+	"rule":                {"spi", "internal/nearest"},
 	"rewrite":             {},
-	"driver":              {"rewrite", "rule", "spi", "keygen"},
+	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/nearest"},
 	"cmd":                 {"driver", "keygen", "rewrite", "rule", "spi"},
+	"internal/nearest":    {},
 	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
 	"internal/testserver": {"internal/testserver"},
 }

@@ -244,7 +244,7 @@ func (o options) host(dsn string) spi.Host {
 // generators.
 type ruleSet struct {
 	rule       *rule.Rule
-	generators *rule.Generators
+	generators *rule.Live
 	plans      *planCache
 
 	// refs counts the users, the connector being one while this is its
@@ -252,7 +252,7 @@ type ruleSet struct {
 	refs atomic.Int64
 }
 
-func newRuleSet(r *rule.Rule, generators *rule.Generators) *ruleSet {
+func newRuleSet(r *rule.Rule, generators *rule.Live) *ruleSet {
 	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache()}
 	s.refs.Store(1)
 	return s

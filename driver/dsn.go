@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -89,7 +90,7 @@ func knownParam(name string) error {
 			return nil
 		}
 	}
-	return &DSNError{Param: name, Nearest: nearest(name, params[:]),
+	return &DSNError{Param: name, Nearest: nearest.Word(name, params[:]),
 		Reason: "there is none of this name; known are " + strings.Join(params[:], ", ")}
 }
 

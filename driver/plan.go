@@ -122,7 +122,7 @@ func (p *planner) parse(ctx context.Context, f *fill) (*rewrite.Plan, error) {
 			f.kindless = t
 		}
 		key := newColumnsKey(schema, name, database)
-		return &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: !r.FillExplicit, Columns: p.columns[key], Rule: t}
+		return &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit, Columns: p.columns[key], Rule: t}
 	}
 	return rewrite.Parse(p.key.text, opts)
 }

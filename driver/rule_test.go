@@ -40,7 +40,7 @@ func (g *testGenerator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]
 
 func (g *testGenerator) Close() error { testGenerators[g.tag].Add(-1); return nil }
 
-func (g *testGenerator) Health() spi.Health { return spi.Health{Issued: g.next.Load(), WorkerID: -1} }
+func (g *testGenerator) Health() spi.Health { return spi.Health{Issued: g.next.Load()} }
 
 const testRuleYAML = `
 rules:

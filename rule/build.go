@@ -54,7 +54,7 @@ func (b *builder) makers(s spec) error {
 		}
 		key := strings.ToLower(a.name.text)
 		if other, dup := seen[key]; dup {
-			return b.errorAt(a.name, fmt.Sprintf("the worker-id assigner %q is there twice%s", a.name.text, other.place.also()))
+			return b.errorAt(a.name, fmt.Sprintf("worker-id assigner %q is defined twice%s", a.name.text, other.place.also()))
 		}
 		seen[key] = a.name
 		b.rule.assigners = append(b.rule.assigners, a)
@@ -69,7 +69,7 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 	key := strings.ToLower(g.name.text)
 	if other, dup := b.byName[key]; dup {
 		also := b.rule.generators[other].name.place.also()
-		return 0, b.errorAt(g.name, fmt.Sprintf("the key generator %q is there twice%s; names match without case", g.name.text, also))
+		return 0, b.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive", g.name.text, also))
 	}
 	b.rule.generators = append(b.rule.generators, g)
 	b.byName[key] = len(b.rule.generators) - 1
@@ -79,9 +79,9 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 func (b *builder) checkMaker(m makeSpec, types func() []string) error {
 	switch {
 	case strings.TrimSpace(m.name.text) == "":
-		return b.errorAt(m.name, "the name is empty")
+		return b.errorAt(m.name, "empty name")
 	case m.typ.text == "" && m.ready == nil:
-		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered are %s", m.name.text, strings.Join(types(), ", ")))
+		return b.errorAt(m.name, fmt.Sprintf("%q has no type; registered: %s", m.name.text, strings.Join(types(), ", ")))
 	}
 	return nil
 }
@@ -119,10 +119,10 @@ func (b *builder) checkDefault(sc scope) error {
 func (b *builder) addTable(sc scope, spec tableSpec) error {
 	key := strings.ToLower(spec.name.text)
 	if strings.TrimSpace(key) == "" {
-		return b.errorAt(spec.name, "the table's name is empty")
+		return b.errorAt(spec.name, "the table has no name")
 	}
 	if other, dup := b.logical[key]; dup {
-		return b.errorAt(spec.name, fmt.Sprintf("table %q is there already as %q%s; names match without case", spec.name.text, other.text, other.place.also()))
+		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive", spec.name.text, other.text, other.place.also()))
 	}
 	b.logical[key] = spec.name
 	t, err := b.keyColumn(sc, spec)
@@ -139,7 +139,7 @@ func (b *builder) addTable(sc scope, spec tableSpec) error {
 
 // keyColumn gives the table's column and generator, its own or the default's;
 // nil when it has none.
-func (b *builder) keyColumn(sc scope, spec tableSpec) (*table, error) {
+func (b *builder) keyColumn(sc scope, spec tableSpec) (*Table, error) {
 	own, def := spec.strategy, sc.def
 	if own == nil && (def == nil || def.column.text == "") {
 		return nil, nil
@@ -147,20 +147,27 @@ func (b *builder) keyColumn(sc scope, spec tableSpec) (*table, error) {
 	if own == nil {
 		own = def
 	}
-	t := &table{name: spec.name, column: own.column.text, fill: own.explicit == FillExplicit}
-	if t.column == "" && def != nil {
-		t.column = def.column.text
+	t := &Table{Logical: spec.name.text, Column: own.column.text, ExplicitKeys: own.explicit, Consecutive: own.consecutive}
+	if t.Column == "" && def != nil {
+		t.Column = def.column.text
 		if !own.explicitSet {
-			t.fill = def.explicit == FillExplicit
+			t.ExplicitKeys = def.explicit
+		}
+		if !own.consecutiveSet {
+			t.Consecutive = def.consecutive
 		}
 	}
-	if strings.TrimSpace(t.column) == "" {
+	if strings.TrimSpace(t.Column) == "" {
 		w := word{spec.name.text, own.place}
 		return nil, b.errorAt(w, fmt.Sprintf("the key of table %q has no column", spec.name.text))
 	}
-	var err error
-	t.generator, err = b.generator(sc, own)
-	return t, err
+	index, err := b.generator(sc, own)
+	if err != nil {
+		return nil, err
+	}
+	g := b.rule.generators[index]
+	t.GeneratorName, t.GeneratorType = g.name.text, strings.ToUpper(g.typ.text)
+	return t, nil
 }
 
 // keyed refuses a rule in which no table has a key.
@@ -231,9 +238,9 @@ func (b *builder) undefined(name word) error {
 	}
 	reason := fmt.Sprintf("key generator %q is not defined", name.text)
 	if len(defined) == 0 {
-		reason += "; there are no keyGenerators"
+		reason += "; the rule has no keyGenerators"
 	} else {
-		reason += "; defined are " + strings.Join(defined, ", ")
+		reason += "; defined: " + strings.Join(defined, ", ")
 	}
 	return b.errorAt(name, reason, defined...)
 }
@@ -241,7 +248,7 @@ func (b *builder) undefined(name word) error {
 // addNames makes a table known by its logical and its actual names. t is nil
 // for a table without key, whose data nodes are nobody's to check: what cannot
 // be understood of them is left out.
-func (b *builder) addNames(spec tableSpec, index int32, t *table) error {
+func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 	schemas := map[string]bool{}
 	claim := func(n node) error {
 		schemas[n.schema] = true
@@ -286,16 +293,16 @@ func (b *builder) claimLogical(spec tableSpec, index int32, claim func(node) err
 }
 
 // addActual counts an actual table, and keeps the first ones' names.
-func (t *table) addActual(n node) {
-	t.count++
-	if t.count > shownTables {
+func (t *Table) addActual(n node) {
+	t.ActualCount++
+	if t.ActualCount > shownTables {
 		return
 	}
 	name := n.table
 	if n.schema != "" {
 		name = n.schema + "." + name
 	}
-	t.actual = append(t.actual, name)
+	t.Actual = append(t.Actual, name)
 }
 
 // actualTables calls yield with the actual tables that the rule names.
@@ -339,5 +346,5 @@ func (b *builder) ownerName(o owner) string {
 	if o.table == none {
 		return "a table without key"
 	}
-	return fmt.Sprintf("table %q", b.rule.tables[o.table].name.text)
+	return fmt.Sprintf("table %q", b.rule.tables[o.table].Logical)
 }

@@ -48,6 +48,12 @@ type KeyConfig struct {
 	// statement gives. Its zero value is FillExplicit, or what the default says
 	// when Column is the default's too.
 	ExplicitKeys ExplicitKeys
+	// Consecutive says that the integer keys of one statement must be
+	// consecutive: a statement whose keys are not is refused before it is sent
+	// ("batchKeys: consecutive"), unless its caller asked for each row's key.
+	// Its zero value is any keys, or what the default says when Column is the
+	// default's too.
+	Consecutive bool
 }
 
 // ExplicitKeys says what becomes of a key that a statement gives as NULL, 0,
@@ -135,11 +141,13 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 		return nil, errorAt("rule", w, w.text+" is not FillExplicit or KeepExplicit")
 	}
 	return &strategySpec{
-		place:       at,
-		column:      word{k.Column, at.named("Column")},
-		generator:   word{k.Generator, at.named("Generator")},
-		explicit:    k.ExplicitKeys,
-		explicitSet: k.ExplicitKeys != FillExplicit,
+		place:          at,
+		column:         word{k.Column, at.named("Column")},
+		generator:      word{k.Generator, at.named("Generator")},
+		explicit:       k.ExplicitKeys,
+		explicitSet:    k.ExplicitKeys != FillExplicit,
+		consecutive:    k.Consecutive,
+		consecutiveSet: k.Consecutive,
 	}, nil
 }
 
@@ -219,10 +227,13 @@ type strategySpec struct {
 	column    word
 	generator word
 	explicit  ExplicitKeys
-	// explicitSet says that explicit is written; a strategy that has neither
-	// column nor explicitKeys takes both from the default.
-	explicitSet bool
-	inline      *makeSpec // 4.x: the generator that is written in the table
+	// consecutive is batchKeys. The …Set fields report whether a setting is
+	// written: a strategy without a column of its own takes those that are not
+	// from the default.
+	consecutive                 bool
+	explicitSet, consecutiveSet bool
+
+	inline *makeSpec // 4.x: the generator that is written in the table
 }
 
 // makeSpec is one generator or worker-id assigner.

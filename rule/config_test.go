@@ -28,7 +28,7 @@ func config() rule.Config {
 	}
 }
 
-func TestNew(t *testing.T) {
+func TestNew_equalsTheSameYAML(t *testing.T) {
 	r, err := rule.New(config())
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestNewErrors(t *testing.T) {
+func TestNew_errorsNameThePath(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*rule.Config)
@@ -57,18 +57,18 @@ func TestNewErrors(t *testing.T) {
 	}{
 		{"zero", func(c *rule.Config) { *c = rule.Config{} }, "shardkey: rule: no table has a key generator"},
 		{"no keys", func(c *rule.Config) { *c = rule.Config{Tables: []rule.TableConfig{{Name: "a"}}} }, `shardkey: rule: Tables[0] "a": no table has a key generator`},
-		{"no name", func(c *rule.Config) { c.Tables[1].Name = "" }, `shardkey: rule: Tables[1] "": the table's name is empty`},
-		{"same name", func(c *rule.Config) { c.Tables[1].Name = "T_ORDER" }, `shardkey: rule: Tables[1] "T_ORDER": table "T_ORDER" is there already as "t_order" (Tables[0] "t_order")`},
+		{"no name", func(c *rule.Config) { c.Tables[1].Name = "" }, `shardkey: rule: Tables[1] "": the table has no name`},
+		{"same name", func(c *rule.Config) { c.Tables[1].Name = "T_ORDER" }, `shardkey: rule: Tables[1] "T_ORDER": table "T_ORDER" is already defined as "t_order" (Tables[0] "t_order")`},
 		{"nodes", func(c *rule.Config) { c.Tables[0].ActualDataNodes = "ds.${a}" }, `shardkey: rule: Tables[0] "t_order".ActualDataNodes: the data nodes`},
 		{"overlap", func(c *rule.Config) { c.Tables[2].ActualDataNodes = "ds.t_order_0" }, `Tables[2] "t_log".ActualDataNodes: table "t_order" and table "t_log" both`},
-		{"generator", func(c *rule.Config) { c.Tables[0].Generator = "snow" }, `Tables[0] "t_order".Generator: key generator "snow" is not defined; defined are snowflake, uuid: did you mean "snowflake"?`},
+		{"generator", func(c *rule.Config) { c.Tables[0].Generator = "snow" }, `Tables[0] "t_order".Generator: key generator "snow" is not defined; defined: snowflake, uuid; did you mean "snowflake"?`},
 		{"default generator", func(c *rule.Config) { c.Default.Generator = "uid" }, `Default.Generator: key generator "uid" is not defined`},
 		{"column", func(c *rule.Config) { c.Default = rule.KeyConfig{}; c.Tables[0].Column = " " }, `the key of table "t_order" has no column`},
 		{"explicit keys", func(c *rule.Config) { c.Tables[0].ExplicitKeys = 7 }, `Tables[0] "t_order".ExplicitKeys: 7 is not`},
 		{"type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{Type: "UUDI"} }, `Generators["uuid"].Type: unknown key generator type "UUDI"`},
 		{"no type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{} }, `Generators["uuid"]: "uuid" has no type`},
-		{"empty name", func(c *rule.Config) { c.Generators[""] = rule.GeneratorConfig{Type: "UUID"} }, `the name is empty`},
-		{"same generator", func(c *rule.Config) { c.Generators["UUID"] = rule.GeneratorConfig{Type: "UUID"} }, `is there twice`},
+		{"empty name", func(c *rule.Config) { c.Generators[""] = rule.GeneratorConfig{Type: "UUID"} }, `empty name`},
+		{"same generator", func(c *rule.Config) { c.Generators["UUID"] = rule.GeneratorConfig{Type: "UUID"} }, `is defined twice`},
 		{"property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 4096) }, `Generators["uuid"].Props["worker-id"]: key generator "uuid": property "worker-id" is "4096"`},
 		{"unknown property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("workr-id", 4) }, `Generators["uuid"].Props["workr-id"]: key generator "uuid": unknown property "workr-id"`},
 		{"property's kind", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 1.5) }, `a property is a text, a []string, a boolean, an integer, a time.Duration or a time.Time, not a float64`},
@@ -93,8 +93,8 @@ func uuidWith(name string, value any) rule.GeneratorConfig {
 	return rule.GeneratorConfig{Type: "UUID", Props: map[string]any{name: value}}
 }
 
-// TestNewProps turns Go values into what the getters of spi.Props understand.
-func TestNewProps(t *testing.T) {
+// TestNew_acceptsGoValuesAsProperties turns Go values into what the getters of spi.Props understand.
+func TestNew_acceptsGoValuesAsProperties(t *testing.T) {
 	type text string
 	list := []string{"a", "b"}
 	at := time.Date(2020, 2, 3, 4, 5, 6, 7000000, time.UTC)
@@ -129,8 +129,8 @@ func check[T comparable](t *testing.T, name string, have, want T, err error) {
 	}
 }
 
-// TestReadyGenerator shares a generator made in Go and leaves it open.
-func TestReadyGenerator(t *testing.T) {
+// TestNew_leavesReadyGeneratorsOpen shares a generator made in Go and leaves it open.
+func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 	ready := &fake{typ: "READY"}
 	cfg := config()
 	cfg.Generators["uuid"] = rule.GeneratorConfig{Generator: ready}

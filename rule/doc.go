@@ -13,7 +13,7 @@
 //
 // [Load] reads a file, [Parse] a text, and [New] takes the same as a Go struct.
 // What they return is checked completely and describes only; [Rule.Open] makes
-// the live [Generators] of one connector, whose [Generators.Lookup] says what an
+// the live [Live] rule of one connector, whose [Live.Lookup] says what an
 // INSERT into a table needs.
 //
 // # ShardingSphere's files

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -52,7 +53,7 @@ func (e *Error) Error() string {
 	for i, word := range e.Nearest {
 		switch {
 		case i == 0:
-			b.WriteString(": did you mean ")
+			b.WriteString("; did you mean ")
 		case i == len(e.Nearest)-1:
 			b.WriteString(" or ")
 		default:
@@ -92,7 +93,7 @@ func (p place) named(name string) place {
 func errorAt(file string, w word, reason string, right ...string) *Error {
 	return &Error{
 		File: file, Line: w.place.line, Column: w.place.column, Path: w.place.path,
-		Word: w.text, Reason: reason, Nearest: nearest(w.text, right),
+		Word: w.text, Reason: reason, Nearest: nearest.Words(w.text, right),
 	}
 }
 
@@ -116,11 +117,14 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	return r.otherError(kind, m, err)
 }
 
+// plain is the text of an error without the prefix, which goes in front of the
+// whole.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
+
 // otherError points at the property that an error of a factory's own speaks of,
 // where it speaks of one.
 func (r *Rule) otherError(kind string, m makeSpec, err error) error {
-	text := strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
-	text = strings.TrimPrefix(text, "shardkey: ")
+	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
 	w, cause := m.name, err
 	for _, p := range m.props {
 		value, _ := p.value.(string)
@@ -139,7 +143,7 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 }
 
 func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
-	reason := fmt.Sprintf("unknown %s type %q; registered are %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
+	reason := fmt.Sprintf("unknown %s type %q; registered: %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
 	right := unknown.Known
 	if pkg := packageOf(unknown.Kind, m.typ.text); pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
@@ -182,7 +186,7 @@ func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error 
 	} else if slip, ok := m.slipOf(prop.Name); ok && !prop.Unknown {
 		w, right = slip, []string{prop.Name}
 	}
-	e := errorAt(r.file, w, subject+shown.Error(), right...)
+	e := errorAt(r.file, w, subject+plain(&shown), right...)
 	e.Err = &shown
 	return e
 }
@@ -200,7 +204,7 @@ func (m makeSpec) prop(name string) (propSpec, bool) {
 // slipOf finds the property that was likely meant to be the missing one.
 func (m makeSpec) slipOf(missing string) (word, bool) {
 	for _, p := range m.props {
-		if distance(fold(p.name.text), fold(missing)) <= 2 {
+		if nearest.Distance(p.name.text, missing) <= 2 {
 			return p.name, true
 		}
 	}

@@ -23,8 +23,8 @@ const gens = `  keyGenerators:
     snowflake: {type: SNOWFLAKE}
 `
 
-// TestErrors reads wrong rules and looks where and how the error points.
-func TestErrors(t *testing.T) {
+// TestParse_errorsPointAtTheWord reads wrong rules and looks where and how the error points.
+func TestParse_errorsPointAtTheWord(t *testing.T) {
 	for _, c := range []struct {
 		name, yaml string
 		at         string // "line:column"
@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		{name: "not YAML", yaml: "rules:\n- !SHARDING\n  tables: {", at: "3:1", text: "not YAML"},
 		{name: "tab", yaml: "rules:\n\t- a\n", at: "2:1", text: "not YAML"},
 		{name: "anchor", yaml: "a: 1\nb: *nothing\n", at: "2:1", text: "unknown anchor"},
-		{name: "no rules", yaml: "dataSources: {}\n", at: "1:1", text: "there is no sharding rule"},
+		{name: "no rules", yaml: "dataSources: {}\n", at: "1:1", text: "no sharding rule"},
 		{name: "other rules", yaml: "rules:\n- !ENCRYPT {}\n", at: "1:1", text: "line 2 has a rule !ENCRYPT"},
 		{name: "no tag", yaml: "rules:\n- tables: {}\n", at: "1:1", text: "the rule in line 2 has no tag"},
 		{name: "rule", yaml: "x: 1\nrule:\n- !SHARDING {}\n", at: "1:1", text: `line 2 has "rule", not "rules"`},
@@ -59,7 +59,7 @@ func TestErrors(t *testing.T) {
 		{name: "keyGenerateStragety", yaml: "rules:\n- !SHARDING\n  tables:\n    a:\n      keyGenerateStragety: {column: id}\n", at: "5:7", nearest: "keyGenerateStrategy"},
 		{name: "actualDataNode", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNode: ds.a}\n", at: "4:9", nearest: "actualDataNodes"},
 		{name: "4 in 5", yaml: "rules:\n- !SHARDING\n  tables:\n    a:\n      keyGenerator: {type: UUID, column: id}\n", at: "5:7", nearest: "keyGenerateStrategy", text: "keyGenerateStrategy"},
-		{name: "5 in 4", yaml: "shardingRule:\n  tables:\n    a:\n      keyGenerateStrategy: {column: id}\n", at: "4:7", nearest: "", text: "known are actualDataNodes, keyGenerator"},
+		{name: "5 in 4", yaml: "shardingRule:\n  tables:\n    a:\n      keyGenerateStrategy: {column: id}\n", at: "4:7", nearest: "", text: "known: actualDataNodes, keyGenerator"},
 		{name: "keyGeneratorColumnName", yaml: "shardingRule:\n  tables:\n    a:\n      keyGeneratorColumnName: id\n", at: "4:7", text: "unknown key"},
 		{name: "workerIds", yaml: head + "  workerIdAssigner: {}\n", at: "5:3", nearest: "workerIdAssigners"},
 
@@ -68,28 +68,29 @@ func TestErrors(t *testing.T) {
 		{name: "strategy list", yaml: "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: [id]}\n", at: "4:30", text: "a list where a map belongs"},
 		{name: "column map", yaml: "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {column: {a: b}}}\n", at: "4:39", text: "a map where a text belongs: column"},
 		{name: "no column", yaml: "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {keyGeneratorName: snowflake}}\n" + gens, at: "4:9", text: `the key of table "t" has no column`},
-		{name: "undefined", yaml: strings.Replace(head, "snowflake", "snowflak", 1) + gens, at: "4:67", word: "snowflak", nearest: "snowflake", text: `key generator "snowflak" is not defined; defined are snowflake: did you mean "snowflake"?`},
-		{name: "none defined", yaml: head, at: "4:67", text: "there are no keyGenerators"},
+		{name: "undefined", yaml: strings.Replace(head, "snowflake", "snowflak", 1) + gens, at: "4:67", word: "snowflak", nearest: "snowflake", text: `key generator "snowflak" is not defined; defined: snowflake; did you mean "snowflake"?`},
+		{name: "none defined", yaml: head, at: "4:67", text: "the rule has no keyGenerators"},
 		{name: "undefined default", yaml: head + "  defaultKeyGenerateStrategy: {column: id, keyGeneratorName: other}\n" + gens, at: "5:62", text: `"other" is not defined`},
 		{name: "explicitKeys", yaml: strings.Replace(head, "column: id", "column: id, explicitKeys: kept", 1) + gens, at: "4:63", word: "kept", nearest: "keep"},
-		{name: "twice", yaml: head + gens + "    SnowFlake: {type: UUID}\n", at: "7:5", text: "is there twice (line 6)"},
+		{name: "batchKeys", yaml: strings.Replace(head, "column: id", "column: id, batchKeys: consecutiv", 1) + gens, at: "4:60", word: "consecutiv", nearest: "consecutive", text: "want any or consecutive"},
+		{name: "twice", yaml: head + gens + "    SnowFlake: {type: UUID}\n", at: "7:5", text: "is defined twice (line 6)"},
 		{name: "generator list", yaml: head + "  keyGenerators: [a]\n", at: "5:18", text: "a list where a map belongs: keyGenerators"},
 		{name: "no type", yaml: head + "  keyGenerators: {snowflake: {}}\n", at: "5:19", text: `"snowflake" has no type`},
-		{name: "unknown type", yaml: head + "  keyGenerators: {snowflake: {type: SNOWFLAK}}\n", at: "5:37", word: "SNOWFLAK", nearest: "SNOWFLAKE", text: "registered are"},
+		{name: "unknown type", yaml: head + "  keyGenerators: {snowflake: {type: SNOWFLAK}}\n", at: "5:37", word: "SNOWFLAK", nearest: "SNOWFLAKE", text: "registered: "},
 		{name: "typo in type", yaml: head + "  keyGenerators: {snowflake: {tpye: SNOWFLAKE}}\n", at: "5:31", nearest: "type"},
 		{name: "REDIS", yaml: head + "  keyGenerators: {snowflake: {type: redis}}\n", at: "5:37", text: `import _ "github.com/shardkey/shardkey/keygen/redis"`},
 		{name: "LEAF_SNOWFLAKE", yaml: head + "  keyGenerators: {snowflake: {type: LEAF_SNOWFLAKE}}\n", at: "5:37", text: `import _ "github.com/shardkey/shardkey/keygen/zookeeper"`},
 		{name: "NANOID", yaml: head + "  keyGenerators: {snowflake: {type: NANOID}}\n", at: "5:37", text: `import _ "github.com/shardkey/shardkey/driver"`},
-		{name: "unused type", yaml: head + gens + "    other: {type: COSID}\n", at: "7:19", word: "COSID", text: "registered are"},
+		{name: "unused type", yaml: head + gens + "    other: {type: COSID}\n", at: "7:19", word: "COSID", text: "registered: "},
 		{name: "factory fails", yaml: head + "  keyGenerators: {snowflake: {type: BROKEN}}\n", at: "5:19", text: `5:19: key generator "snowflake": the moon is wrong`},
 		{name: "factory speaks of a property", yaml: head + "  keyGenerators:\n    snowflake:\n      type: BROKEN\n      props:\n        a: b\n        what: layout\n", at: "10:15", word: "layout", text: "the layout is wrong"},
-		{name: "factory gives nil", yaml: head + "  keyGenerators: {snowflake: {type: NOTHING}}\n", at: "5:19", text: "returned nothing"},
+		{name: "factory gives nil", yaml: head + "  keyGenerators: {snowflake: {type: NOTHING}}\n", at: "5:19", text: "returned nil"},
 
 		// Properties.
 		{name: "unknown property", yaml: head + "  keyGenerators:\n    snowflake:\n      type: SNOWFLAKE\n      props:\n        worker-id: 1\n        worker: 1\n", at: "10:9", word: "worker", nearest: "worker-id,worker-id-assigner", text: "unknown property"},
 		{name: "out of range", yaml: head + "  keyGenerators:\n    snowflake:\n      type: SNOWFLAKE\n      props:\n        worker.id: 1024\n", at: "9:20", word: "1024", text: `property "worker.id" is "1024": want an integer in 0..1023`},
 		{name: "no value", yaml: head + "  keyGenerators:\n    snowflake:\n      type: SNOWFLAKE\n      props:\n        worker-id:\n", at: "9:19", text: `property "worker-id": want an integer`},
-		{name: "property twice", yaml: head + "  keyGenerators:\n    snowflake:\n      type: SNOWFLAKE\n      props:\n        worker-id: 1\n        worker.id: 1\n", at: "10:9", text: `property "worker.id" is there as "worker-id" already (line 9)`},
+		{name: "property twice", yaml: head + "  keyGenerators:\n    snowflake:\n      type: SNOWFLAKE\n      props:\n        worker-id: 1\n        worker.id: 1\n", at: "10:9", text: `property "worker.id" is already given as "worker-id" (line 9)`},
 		{name: "property map", yaml: head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: {a: 1}}}}\n", at: "5:67", text: "a map where a text belongs"},
 		{name: "props list", yaml: head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: [1]}}\n", at: "5:55", text: "a list where a map belongs"},
 		{name: "environment", yaml: head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: \"${SHARDKEY_NOT_SET}\"}}}\n", at: "5:67", text: "the environment variable SHARDKEY_NOT_SET is not set"},
@@ -98,18 +99,18 @@ func TestErrors(t *testing.T) {
 
 		// Worker-id assigners.
 		{name: "undefined assigner", yaml: head + "  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: clustr}}\n  workerIdAssigners: {cluster: {type: FILE, props: {path: /tmp}}}\n", at: "6:62", word: "clustr", nearest: "cluster"},
-		{name: "no assigners", yaml: head + "  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: clustr}}\n", at: "6:62", text: "there are no workerIdAssigners"},
+		{name: "no assigners", yaml: head + "  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: clustr}}\n", at: "6:62", text: "the rule has no workerIdAssigners"},
 		{name: "assigner type", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FIEL}\n", at: "8:15", word: "FIEL", nearest: "FILE"},
 		{name: "assigner import", yaml: head + gens + "  workerIdAssigners:\n    a: {type: ETCD}\n", at: "8:15", text: "shardkey/keygen/etcd"},
 		{name: "assigner property", yaml: head + gens + "  workerIdAssigners:\n    a:\n      type: FILE\n      props:\n        path: /tmp\n        pth: /tmp\n", at: "12:9", word: "pth", nearest: "path"},
 		{name: "assigner property missing", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE}\n", at: "8:5", text: `property "path": want a directory`},
 		{name: "assigner property with a slip", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE, props: {pathh: /tmp}}\n", at: "8:29", word: "pathh", nearest: "path", text: `property "path": want a directory`},
-		{name: "assigner twice", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE, props: {path: x}}\n    A: {type: FILE, props: {path: x}}\n", at: "9:5", text: "is there twice (line 8)"},
-		{name: "assigner without type", yaml: head + gens + "  workerIdAssigners: {a: }\n", at: "7:23", text: `"a" has no type; registered are FILE`},
+		{name: "assigner twice", yaml: head + gens + "  workerIdAssigners:\n    a: {type: FILE, props: {path: x}}\n    A: {type: FILE, props: {path: x}}\n", at: "9:5", text: "is defined twice (line 8)"},
+		{name: "assigner without type", yaml: head + gens + "  workerIdAssigners: {a: }\n", at: "7:23", text: `"a" has no type; registered: FILE`},
 
 		// Tables.
-		{name: "same table", yaml: head + "    T_ORDER:\n" + gens, at: "5:5", word: "T_ORDER", text: `is there already as "t_order" (line 4)`},
-		{name: "same key", yaml: head + "    t_order:\n" + gens, at: "5:5", text: "is there twice"},
+		{name: "same table", yaml: head + "    T_ORDER:\n" + gens, at: "5:5", word: "T_ORDER", text: `is already defined as "t_order" (line 4)`},
+		{name: "same key", yaml: head + "    t_order:\n" + gens, at: "5:5", text: "duplicate key"},
 		{name: "overlap", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.x_${0..3}\"}\n    b: {actualDataNodes: \"ds.X_${3..5}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: `table "a" and table "b" both have the actual table "X_3"`},
 		{name: "overlap over data sources", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: ds_0.x}\n    b: {actualDataNodes: ds_1.x}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "data sources do not tell them apart"},
 		{name: "overlap with a logical name", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.b\"}\n    b: {actualDataNodes: \"ds.c\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "both have"},
@@ -121,11 +122,11 @@ func TestErrors(t *testing.T) {
 
 		// ShardingSphere 5.5.4.
 		{name: "logicTable", yaml: head + "  keyGenerateStrategies:\n    s: {logicTable: t_ordr, keyGenerateColumn: id}\n" + gens, at: "6:21", word: "t_ordr", nearest: "t_order"},
-		{name: "two columns", yaml: head + "  keyGenerateStrategies:\n    s: {logicTable: T_ORDER, keyGenerateColumn: id2}\n" + gens, at: "6:21", text: "has a key column already (line 4)"},
+		{name: "two columns", yaml: head + "  keyGenerateStrategies:\n    s: {logicTable: T_ORDER, keyGenerateColumn: id2}\n" + gens, at: "6:21", text: "already has a key column (line 4)"},
 		{name: "no logicTable", yaml: head + "  keyGenerateStrategies:\n    s: {keyGenerateColumn: id}\n" + gens, at: "6:5", text: "has no logicTable"},
 		{name: "no keyGenerateColumn", yaml: head + "  keyGenerateStrategies:\n    s: {logicTable: t_order}\n" + gens, at: "6:5", text: "has no keyGenerateColumn"},
 		{name: "keyGenerateType", yaml: head + "  keyGenerateStrategies:\n    s: {keyGenerateType: colum, logicTable: t_order}\n" + gens, at: "6:26", word: "colum", nearest: "column"},
-		{name: "strategies key", yaml: head + "  keyGenerateStrategies:\n    s: {column: id, logicTable: t_order}\n" + gens, at: "6:9", word: "column", text: "known are keyGenerateType"},
+		{name: "strategies key", yaml: head + "  keyGenerateStrategies:\n    s: {column: id, logicTable: t_order}\n" + gens, at: "6:9", word: "column", text: "known: keyGenerateType"},
 
 		// ShardingSphere 4.
 		{name: "4: key", yaml: "shardingRule:\n  tables:\n    a: {keyGenerator: {type: UUID, col: id}}\n", at: "3:36", word: "col", nearest: "column"},
@@ -172,8 +173,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestErrorCauses finds the causes in the chain.
-func TestErrorCauses(t *testing.T) {
+// TestError_wrapsItsCause finds the causes in the chain.
+func TestError_wrapsItsCause(t *testing.T) {
 	parse := func(yaml string) error {
 		_, err := rule.Parse("r", []byte(yaml))
 		return err
@@ -194,8 +195,8 @@ func TestErrorCauses(t *testing.T) {
 	}
 }
 
-// TestNoSecrets keeps what the environment held out of errors.
-func TestNoSecrets(t *testing.T) {
+// TestError_showsNoSecrets keeps what the environment held out of errors.
+func TestError_showsNoSecrets(t *testing.T) {
 	t.Setenv("SHARDKEY_SECRET", "tops3cret")
 	for _, props := range []string{
 		`what: "${SHARDKEY_SECRET}"`,

@@ -25,16 +25,16 @@ rules:
 	if err != nil {
 		log.Fatal(err)
 	}
-	g, err := r.Open(spi.Host{})
+	live, err := r.Open(spi.Host{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer g.Close()
+	defer live.Close()
 
-	t := g.Lookup("", "T_ORDER_3")
+	t := live.Lookup("", "T_ORDER_3")
 	keys, err := t.Generator.GenerateKeys(context.Background(), spi.Column{Table: t.Logical, Name: t.Column}, 2)
 	fmt.Println(t.Logical, t.Column, len(keys), err)
-	fmt.Println(g.Lookup("", "t_user"))
+	fmt.Println(live.Lookup("", "t_user"))
 	// Output:
 	// t_order order_id 2 <nil>
 	// <nil>
@@ -56,7 +56,7 @@ rules:
 		fmt.Println(e.Line, e.Column, e.Word, e.Nearest)
 	}
 	// Output:
-	// shardkey: conf/rule.yaml:5:73: key generator "snowflak" is not defined; defined are snowflake: did you mean "snowflake"?
+	// shardkey: conf/rule.yaml:5:73: key generator "snowflak" is not defined; defined: snowflake; did you mean "snowflake"?
 	// 5 73 snowflak [snowflake]
 }
 
@@ -88,7 +88,7 @@ func ExampleRule_Tables() {
 		log.Fatal(err)
 	}
 	for _, t := range r.Tables() {
-		fmt.Printf("%-14s%-10s%-11s%d actual\n", t.Logical, t.Column, t.Generator, t.ActualCount)
+		fmt.Printf("%-14s%-10s%-11s%d actual\n", t.Logical, t.Column, t.GeneratorName, t.ActualCount)
 	}
 	// Output:
 	// t_order       order_id  snowflake  2 actual

@@ -38,7 +38,7 @@ func (g *fake) Close() error {
 }
 
 func (g *fake) Describe() string   { return fmt.Sprintf("%s worker %d", g.typ, g.worker) }
-func (g *fake) Health() spi.Health { return spi.Health{Issued: g.next.Load(), WorkerID: g.worker} }
+func (g *fake) Health() spi.Health { return spi.Health{Issued: g.next.Load(), WorkerID: &g.worker} }
 
 type fakeAssigner struct {
 	fake

@@ -73,10 +73,10 @@ func checkYAML(t *testing.T, data []byte) {
 	}
 }
 
-// TestMutatedYAML is the fuzzer's check on texts that are nearly rules, which
+// TestParse_survivesMutatedFiles is the fuzzer's check on texts that are nearly rules, which
 // bytes at random seldom are: lines and words of whole rules dropped, doubled
 // and exchanged.
-func TestMutatedYAML(t *testing.T) {
+func TestParse_survivesMutatedFiles(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	files, err := filepath.Glob("testdata/*.yaml")

@@ -12,9 +12,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Generators are a rule's generators and worker-id assigners, live, for one
-// connector. Its methods may be called by many goroutines at once.
-type Generators struct {
+// Live is a rule at work in one connector: its generators and worker-id
+// assigners. Its methods may be called by many goroutines at once.
+type Live struct {
 	rule       *Rule
 	tables     []Table
 	generators []spi.KeyGenerator // as Rule.generators
@@ -32,55 +32,51 @@ type Generators struct {
 // Open makes the rule's generators for one connector. No server is asked: a
 // generator connects when its first key is wanted. The caller closes what it
 // gets.
-func (r *Rule) Open(host spi.Host) (*Generators, error) {
+func (r *Rule) Open(host spi.Host) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
-	g := &Generators{rule: r, assigners: newAssigners(r, host)}
-	host.WorkerIDAssigner = g.assigners.get
+	l := &Live{rule: r, assigners: newAssigners(r, host)}
 	for _, spec := range r.generators {
-		generator, err := r.newGenerator(spec, host)
+		generator, err := r.newGenerator(spec, host, l.assigners)
 		if err != nil {
-			_ = g.Close()
+			_ = l.Close()
 			return nil, err
 		}
-		g.generators = append(g.generators, generator)
+		l.generators = append(l.generators, generator)
 	}
-	for _, t := range r.tables {
-		g.tables = append(g.tables, Table{
-			Logical: t.name.text, Column: t.column, FillExplicit: t.fill,
-			GeneratorName: r.generators[t.generator].name.text,
-			Generator:     g.generators[t.generator],
-		})
+	l.tables = r.Tables()
+	for i := range l.tables {
+		l.tables[i].Generator = l.Generator(l.tables[i].GeneratorName)
 	}
-	g.share(databaseOf(host.DSN))
-	return g, nil
+	l.share(databaseOf(host.DSN))
+	return l, nil
 }
 
 // share settles what the names mean that more than one table has.
-func (g *Generators) share(database string) {
-	g.shared = map[string]*Table{}
-	for name := range g.rule.names.more {
-		owners := g.rule.names.all(name)
+func (l *Live) share(database string) {
+	l.shared = map[string]*Table{}
+	for name := range l.rule.names.more {
+		owners := l.rule.names.all(name)
 		if sameTable(owners) {
 			continue
 		}
-		if own, ok := g.rule.names.one(database, name); ok && database != "" {
-			g.shared[name] = g.table(own)
+		if own, ok := l.rule.names.one(database, name); ok && database != "" {
+			l.shared[name] = l.table(own)
 			continue
 		}
-		t := *g.table(slices.MaxFunc(owners, func(a, b owner) int { return int(a.table - b.table) }))
+		t := *l.table(slices.MaxFunc(owners, func(a, b owner) int { return int(a.table - b.table) }))
 		t.Generator = ambiguous(name)
-		g.shared[name] = &t
+		l.shared[name] = &t
 	}
 }
 
 // table gives an owner's table; nil for one without key.
-func (g *Generators) table(o owner) *Table {
+func (l *Live) table(o owner) *Table {
 	if o.table == none {
 		return nil
 	}
-	return &g.tables[o.table]
+	return &l.tables[o.table]
 }
 
 // Lookup finds the table that a statement names, by its logical name or that
@@ -92,17 +88,17 @@ func (g *Generators) table(o owner) *Table {
 // name, a statement without schema means the one in the connector's own
 // database; when that is none of them, the Table's generator refuses to make
 // keys.
-func (g *Generators) Lookup(schema, table string) *Table {
-	if schema == "" && len(g.shared) > 0 {
-		if t, ok := g.shared[strings.ToLower(table)]; ok {
+func (l *Live) Lookup(schema, table string) *Table {
+	if schema == "" && len(l.shared) > 0 {
+		if t, ok := l.shared[strings.ToLower(table)]; ok {
 			return t
 		}
 	}
-	o, ok := g.rule.names.one(schema, table)
+	o, ok := l.rule.names.one(schema, table)
 	if !ok {
 		return nil
 	}
-	return g.table(o)
+	return l.table(o)
 }
 
 func sameTable(owners []owner) bool {
@@ -126,44 +122,79 @@ func databaseOf(dsn string) string {
 	return database
 }
 
-// Generator gives the live generator of that name, without case; nil when the
-// rule has none.
-func (g *Generators) Generator(name string) spi.KeyGenerator {
-	for i, spec := range g.rule.generators {
+// Generator returns the live generator of that name, which is case-insensitive;
+// nil when the rule has none.
+func (l *Live) Generator(name string) spi.KeyGenerator {
+	for i, spec := range l.rule.generators {
 		if strings.EqualFold(spec.name.text, name) {
-			return g.generators[i]
+			return l.generators[i]
 		}
 	}
 	return nil
-}
-
-// Rule is what these generators were opened from.
-func (g *Generators) Rule() *Rule { return g.rule }
-
-// Tables lists the tables that have a key column, in the rule's order.
-func (g *Generators) Tables() []*Table {
-	tables := make([]*Table, len(g.tables))
-	for i := range g.tables {
-		tables[i] = &g.tables[i]
-	}
-	return tables
 }
 
 // Close closes the generators and then the worker-id assigners that they used,
 // and gives their errors together. Generators that were given ready-made
 // ([GeneratorConfig]) stay open. Closing again does nothing more and returns
 // the same.
-func (g *Generators) Close() error {
-	g.closing.Do(func() {
+func (l *Live) Close() error {
+	l.closing.Do(func() {
 		var errs []error
-		for i, generator := range g.generators {
-			if spec := g.rule.generators[i]; spec.ready == nil {
+		for i, generator := range l.generators {
+			if spec := l.rule.generators[i]; spec.ready == nil {
 				errs = append(errs, closeNamed("key generator", spec.name.text, generator))
 			}
 		}
-		g.closed = errors.Join(append(errs, g.assigners.close())...)
+		l.closed = errors.Join(append(errs, l.assigners.close())...)
 	})
-	return g.closed
+	return l.closed
+}
+
+// Health returns the health of each generator that reports one
+// ([spi.HealthReporter]), by name. Worker-id assigners that report one are there
+// as "workerIdAssigners.NAME".
+func (l *Live) Health() map[string]spi.Health {
+	health := map[string]spi.Health{}
+	for i, spec := range l.rule.generators {
+		if h, ok := l.generators[i].(spi.HealthReporter); ok {
+			health[spec.name.text] = h.Health()
+		}
+	}
+	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
+		if h, ok := a.(spi.HealthReporter); ok {
+			health["workerIdAssigners."+spec.name.text] = h.Health()
+		}
+	})
+	return health
+}
+
+// Describe describes the open rule for logs: one line for the rule, each
+// generator, each worker-id assigner in use and each table. It shows no
+// property's value except what generators say about themselves
+// ([spi.Describer]).
+func (l *Live) Describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rule %s", l.rule.file)
+	for i, spec := range l.rule.generators {
+		fmt.Fprintf(&b, "\n  key generator %s: %s", spec.name.text, describe(spec, l.generators[i]))
+	}
+	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
+		fmt.Fprintf(&b, "\n  worker-id assigner %s: %s", spec.name.text, describe(spec, a))
+	})
+	for _, t := range l.rule.tables {
+		b.WriteString("\n  " + t.String())
+	}
+	return b.String()
+}
+
+func describe(spec makeSpec, v any) string {
+	if d, ok := v.(spi.Describer); ok {
+		return d.Describe()
+	}
+	if spec.ready != nil {
+		return fmt.Sprintf("%T", v)
+	}
+	return strings.ToUpper(spec.typ.text)
 }
 
 func closeNamed(kind, name string, v any) error {
@@ -227,9 +258,9 @@ type undefinedAssigner struct {
 func (e *undefinedAssigner) Error() string {
 	s := fmt.Sprintf("worker-id assigner %q is not defined", e.name)
 	if len(e.defined) == 0 {
-		return s + "; there are no workerIdAssigners beside the keyGenerators"
+		return s + "; the rule has no workerIdAssigners"
 	}
-	return s + "; defined are " + strings.Join(e.defined, ", ")
+	return s + "; defined: " + strings.Join(e.defined, ", ")
 }
 
 func (a *assigners) undefined(name string) error {
@@ -315,14 +346,14 @@ func (r *Rule) check() error {
 	if err := a.close(); err != nil {
 		return err
 	}
-	g, err := r.Open(host)
+	l, err := r.Open(host)
 	if err != nil {
 		return err
 	}
-	return g.Close()
+	return l.Close()
 }
 
-func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error) {
+func (r *Rule) newGenerator(m makeSpec, host spi.Host, a *assigners) (spi.KeyGenerator, error) {
 	if m.ready != nil {
 		return m.ready, nil
 	}
@@ -330,10 +361,7 @@ func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error)
 	if err != nil {
 		return nil, err
 	}
-	generator, err := spi.NewKeyGenerator(m.typ.text, props)
-	if err == nil && generator == nil {
-		err = errors.New("its factory returned nothing")
-	}
+	generator, err := spi.NewKeyGenerator(m.typ.text, props.WithWorkerIDAssigners(a.get))
 	if err != nil {
 		return nil, r.makeError(generatorKind, m, err)
 	}
@@ -341,15 +369,11 @@ func (r *Rule) newGenerator(m makeSpec, host spi.Host) (spi.KeyGenerator, error)
 }
 
 func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, error) {
-	host.WorkerIDAssigner = nil // an assigner needs no assigner
 	props, err := r.props(m, host)
 	if err != nil {
 		return nil, err
 	}
 	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
-	if err == nil && assigner == nil {
-		err = errors.New("its factory returned nothing")
-	}
 	if err != nil {
 		return nil, r.makeError(assignerKind, m, err)
 	}
@@ -360,7 +384,7 @@ func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
 	values := make(map[string]any, len(m.props))
 	for i, p := range m.props {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
-			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is there as %q already%s", p.name.text, other.name.text, other.name.place.also()))
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text, other.name.text, other.name.place.also()))
 		}
 		values[p.name.text] = p.value
 	}

@@ -27,7 +27,7 @@ func Load(path string) (*Rule, error) {
 		if wd, wdErr := os.Getwd(); wdErr == nil && errors.Is(err, os.ErrNotExist) && !strings.HasPrefix(path, "/") {
 			reason += " (in " + wd + ")"
 		}
-		return nil, &Error{File: path, Reason: "the rule cannot be read: " + reason, Err: err}
+		return nil, &Error{File: path, Reason: "cannot read the rule: " + reason, Err: err}
 	}
 	return Parse(path, data)
 }
@@ -40,7 +40,7 @@ func readFile(path string) ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is longer than %d bytes", maxFile)
+		err = fmt.Errorf("longer than %d bytes", maxFile)
 	}
 	return data, err
 }

@@ -16,9 +16,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden loads whole files in each of the three forms and compares what
+// TestParse_golden loads whole files in each of the three forms and compares what
 // the rule understood with FILE.golden.
-func TestGolden(t *testing.T) {
+func TestParse_golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("have: %d files, %v\nwant: the three forms and more", len(files), err)
@@ -47,9 +47,9 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestFormsAgree finds the same tables and columns in one rule written in the
+// TestParse_formsAgree finds the same tables and columns in one rule written in the
 // three forms. (The names of the generators differ: version 4 has none.)
-func TestFormsAgree(t *testing.T) {
+func TestParse_formsAgree(t *testing.T) {
 	type key struct {
 		Logical, Column, Type string
 		Fill                  bool
@@ -62,7 +62,7 @@ func TestFormsAgree(t *testing.T) {
 		}
 		for _, i := range r.Tables() {
 			if i.Logical != skip {
-				keys = append(keys, key{i.Logical, i.Column, i.Type, i.FillExplicit, strings.Join(i.Actual, " ")})
+				keys = append(keys, key{i.Logical, i.Column, i.GeneratorType, i.ExplicitKeys == rule.FillExplicit, strings.Join(i.Actual, " ")})
 			}
 		}
 		return keys
@@ -78,7 +78,7 @@ func TestFormsAgree(t *testing.T) {
 	}
 }
 
-func TestLoadUnreadable(t *testing.T) {
+func TestLoad_unreadableFile(t *testing.T) {
 	dir := t.TempDir()
 	_, err := rule.Load(filepath.Join(dir, "none.yaml"))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -97,9 +97,9 @@ func TestLoadUnreadable(t *testing.T) {
 	}
 }
 
-// TestParseEncodings reads the same rule behind a byte order mark, with CRLF, in
+// TestParse_encodings reads the same rule behind a byte order mark, with CRLF, in
 // UTF-16, as JSON would be, and in the second document of a file.
-func TestParseEncodings(t *testing.T) {
+func TestParse_encodings(t *testing.T) {
 	const text = "rules:\n- !SHARDING\n  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}\n  keyGenerators: {g: {type: UUID}}\n"
 	utf16 := []byte{0xff, 0xfe}
 	for _, c := range []byte(text) {
@@ -124,9 +124,9 @@ func TestParseEncodings(t *testing.T) {
 	}
 }
 
-// TestSeveralRules shares generators across the sharding rules of a file, and
+// TestParse_severalRules shares generators across the sharding rules of a file, and
 // keeps each one's default to its own tables.
-func TestSeveralRules(t *testing.T) {
+func TestParse_severalRules(t *testing.T) {
 	r := mustParse(t, `
 rules:
 - !SHARDING
@@ -157,8 +157,8 @@ shardingRule:
 	}
 }
 
-// TestDefaults fills in what strategies leave out, as ShardingSphere does.
-func TestDefaults(t *testing.T) {
+// TestParse_defaults fills in what strategies leave out, as ShardingSphere does.
+func TestParse_defaults(t *testing.T) {
 	for _, c := range []struct{ name, yaml, want string }{
 		{"no generator, no default", `
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id}}}}]`,
@@ -175,6 +175,15 @@ rules: [!SHARDING {tables: {t: {keyGenerateStrategy: }}, defaultKeyGenerateStrat
 		{"explicit keys beside the column", `
 rules: [!SHARDING {tables: {own: {keyGenerateStrategy: {column: id}}, both: , set: {keyGenerateStrategy: {explicitKeys: fill}}, gen: {keyGenerateStrategy: {keyGeneratorName: u}}}, defaultKeyGenerateStrategy: {column: x, keyGeneratorName: u, explicitKeys: KEEP}, keyGenerators: {u: {type: UUID}}}]`,
 			"own.id from u, both.x from u kept, set.x from u, gen.x from u kept"},
+		{"keys of a batch", `
+rules: [!SHARDING {tables: {own: {keyGenerateStrategy: {column: id}}, both: , any: {keyGenerateStrategy: {batchKeys: ANY}}, gen: {keyGenerateStrategy: {keyGeneratorName: u}}}, defaultKeyGenerateStrategy: {column: x, keyGeneratorName: u, batchKeys: consecutive}, keyGenerators: {u: {type: UUID}}}]`,
+			"own.id from u, both.x from u consecutive, any.x from u, gen.x from u consecutive"},
+		{"5.5.4: keys of a batch", `
+rules: [!SHARDING {tables: {t: }, keyGenerateStrategies: {s: {logicTable: t, keyGenerateColumn: id, batchKeys: consecutive}}}]`,
+			"t.id from default SNOWFLAKE consecutive"},
+		{"4: keys of a batch", `
+shardingRule: {tables: {t: {keyGenerator: {column: id, batchKeys: consecutive}}}}`,
+			"t.id from default SNOWFLAKE consecutive"},
 		{"default without column", `
 rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id}}, v: }, defaultKeyGenerateStrategy: {keyGeneratorName: u}, keyGenerators: {u: {type: UUID}}}]`,
 			"t.id from u"},
@@ -191,9 +200,12 @@ shardingRule: {tables: {t: }, defaultKeyGenerator: {type: UUID, column: x}}`,
 		infos := mustParse(t, c.yaml).Tables()
 		var have []string
 		for _, i := range infos {
-			one := i.Logical + "." + i.Column + " from " + i.Generator
-			if !i.FillExplicit {
+			one := i.Logical + "." + i.Column + " from " + i.GeneratorName
+			if i.ExplicitKeys == rule.KeepExplicit {
 				one += " kept"
+			}
+			if i.Consecutive {
+				one += " consecutive"
 			}
 			have = append(have, one)
 		}
@@ -203,8 +215,8 @@ shardingRule: {tables: {t: }, defaultKeyGenerator: {type: UUID, column: x}}`,
 	}
 }
 
-// TestAliases follows anchors, aliases and merges as YAML has them.
-func TestAliases(t *testing.T) {
+// TestParse_aliasesAndMerges follows anchors, aliases and merges as YAML has them.
+func TestParse_aliasesAndMerges(t *testing.T) {
 	r := mustParse(t, `
 strategy: &id {column: id, keyGeneratorName: g}
 base: &base {keyGenerateStrategy: *id}
@@ -239,7 +251,7 @@ func mustParse(t testing.TB, yaml string) *rule.Rule {
 	return r
 }
 
-func mustOpen(t testing.TB, r *rule.Rule) *rule.Generators {
+func mustOpen(t testing.TB, r *rule.Rule) *rule.Live {
 	t.Helper()
 	g, err := r.Open(spi.Host{})
 	if err != nil {

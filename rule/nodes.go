@@ -25,7 +25,7 @@ func dataNodes(text string, yield func(node) error) error {
 		case "LITERAL":
 			literal = true
 		default:
-			return fmt.Errorf("the row expression <%s> is not known here: write the actual tables with ranges and lists", kind)
+			return fmt.Errorf("the row expression <%s> is not supported: write the actual tables with ranges and lists", kind)
 		}
 		text = rest
 	}
@@ -233,7 +233,7 @@ func numberRange(expr string) ([]string, error) {
 	a, errA := strconv.ParseInt(from, 10, 32)
 	b, errB := strconv.ParseInt(strings.TrimSpace(to), 10, 32)
 	if errors.Join(errA, errB) != nil || a < 0 || b < 0 {
-		return nil, fmt.Errorf("cannot expand the range ${%s}: its ends are two integers that are not negative, as ${0..15}", clip(expr))
+		return nil, fmt.Errorf("cannot expand the range ${%s}: its ends must be two non-negative integers, as ${0..15}", clip(expr))
 	}
 	step := int64(1)
 	if b < a {

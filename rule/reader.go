@@ -2,11 +2,14 @@ package rule
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/internal/nearest"
 )
 
 // reader turns YAML documents into a spec.
@@ -53,7 +56,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		}
 		w := word{k.Value, placeOf(key)}
 		if line, dup := lines[w.text]; dup {
-			return nil, rd.errorAt(w, fmt.Sprintf("%q is there twice in %s (line %d)", w.text, what, line))
+			return nil, rd.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
 		lines[w.text] = w.place.line
 		own = append(own, pair{w, value})
@@ -131,16 +134,16 @@ func (rd *reader) texts(n *yaml.Node, what string, known ...string) (map[string]
 }
 
 func (rd *reader) unknownKey(key word, what string, known []string) error {
-	return rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known are %s", key.text, what, strings.Join(known, ", ")), known...)
+	return rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")), known...)
 }
 
 // almost refuses a key that is left alone otherwise but looks like a known one
 // with a slip in it: left alone, it would leave keys unfilled.
 func (rd *reader) almost(key word, what string, known ...string) error {
-	folded := fold(key.text)
-	slip := strings.Contains(folded, "keygen") || strings.Contains(folded, "workerid")
+	letters := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key.text))
+	slip := strings.Contains(letters, "keygen") || strings.Contains(letters, "workerid")
 	for _, k := range known {
-		slip = slip || distance(folded, fold(k)) <= min(2, len(k)/4)
+		slip = slip || nearest.Distance(key.text, k) <= min(2, len(k)/4)
 	}
 	if !slip {
 		return nil
@@ -217,9 +220,7 @@ func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts map[string
 		return err
 	}
 	known := []string{"type", "props"}
-	for key := range texts {
-		known = append(known, key)
-	}
+	known = append(known, slices.Sorted(maps.Keys(texts))...)
 	for _, p := range pairs {
 		_, isText := texts[p.key.text]
 		switch {

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/internal/nearest"
 )
 
 // document reads one YAML document of a file.
@@ -22,7 +24,7 @@ func (rd *reader) document(root *yaml.Node) error {
 		case "shardingRule":
 			err = rd.rule4(p.value)
 		default:
-			if right := nearest(p.key.text, []string{"rules", "shardingRule"}); right != nil && rd.hint == "" {
+			if right := nearest.Words(p.key.text, []string{"rules", "shardingRule"}); right != nil && rd.hint == "" {
 				rd.hint = fmt.Sprintf("; line %d has %q, not %q", p.key.place.line, p.key.text, right[0])
 			}
 		}
@@ -35,7 +37,7 @@ func (rd *reader) document(root *yaml.Node) error {
 
 // noSharding is the error for a text without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
-	reason := "there is no sharding rule: write \"rules:\" and below it \"- !SHARDING\""
+	reason := "no sharding rule: write \"rules:\" and below it \"- !SHARDING\""
 	if empty {
 		reason = "the rule is empty: write \"rules:\" and below it \"- !SHARDING\""
 	}
@@ -61,7 +63,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 				return err
 			}
 		case !strings.HasPrefix(tag, "!!"):
-			if near := nearest(strings.TrimPrefix(tag, "!"), []string{"SHARDING"}); near != nil {
+			if near := nearest.Words(strings.TrimPrefix(tag, "!"), []string{"SHARDING"}); near != nil {
 				return rd.errorAt(word{tag, placeOf(item)}, fmt.Sprintf("unknown rule %q", tag), "!SHARDING")
 			}
 			rd.hint = fmt.Sprintf("; line %d has a rule %s", rule.Line, tag)
@@ -237,7 +239,10 @@ func (rd *reader) tables4(n *yaml.Node, sc *scope) error {
 // keyGenerator reads column and generator together. The generator gets a name
 // for health and descriptions; without a type the default's generator serves.
 func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
-	texts := map[string]word{"column": {}, "explicitKeys": {}}
+	texts := map[string]word{"column": {}}
+	for _, name := range settings {
+		texts[name] = word{}
+	}
 	m := makeSpec{name: word{name, key.place}}
 	what := fmt.Sprintf("%s of %q", key.text, name)
 	if key.text == name {
@@ -247,7 +252,7 @@ func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySp
 		return nil, err
 	}
 	st := &strategySpec{place: key.place, column: texts["column"]}
-	if err := rd.explicitKeys(texts, st); err != nil {
+	if err := rd.settings(texts, st); err != nil {
 		return nil, err
 	}
 	switch {
@@ -261,26 +266,43 @@ func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySp
 
 // strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
 func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
-	texts, err := rd.texts(n, key.text, "column", "keyGeneratorName", "explicitKeys")
+	texts, err := rd.texts(n, key.text, append([]string{"column", "keyGeneratorName"}, settings...)...)
 	if err != nil || len(texts) == 0 {
 		return nil, err
 	}
 	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
-	return st, rd.explicitKeys(texts, st)
+	return st, rd.settings(texts, st)
 }
 
-func (rd *reader) explicitKeys(texts map[string]word, st *strategySpec) error {
-	w := texts["explicitKeys"]
-	st.explicitSet = w.text != ""
-	switch {
-	case w.text == "" || strings.EqualFold(w.text, "fill"):
-		st.explicit = FillExplicit
-		return nil
-	case strings.EqualFold(w.text, "keep"):
-		st.explicit = KeepExplicit
-		return nil
+// settings are shardkey's own words beside the column of a strategy.
+var settings = []string{"explicitKeys", "batchKeys"}
+
+// settings reads shardkey's own words, which are choices between two.
+func (rd *reader) settings(texts map[string]word, st *strategySpec) (err error) {
+	var keep bool
+	if keep, st.explicitSet, err = rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
+		return err
 	}
-	return rd.errorAt(w, fmt.Sprintf("explicitKeys is %q: want fill or keep", w.text), "fill", "keep")
+	if keep {
+		st.explicit = KeepExplicit
+	}
+	st.consecutive, st.consecutiveSet, err = rd.choice(texts, "batchKeys", "any", "consecutive")
+	return err
+}
+
+// choice reports whether the text of that name is yes rather than no, and whether
+// it is there at all.
+func (rd *reader) choice(texts map[string]word, name, no, yes string) (chosen, set bool, err error) {
+	w := texts[name]
+	switch {
+	case w.text == "":
+		return false, false, nil
+	case strings.EqualFold(w.text, no):
+		return false, true, nil
+	case strings.EqualFold(w.text, yes):
+		return true, true, nil
+	}
+	return false, true, rd.errorAt(w, fmt.Sprintf("%s is %q: want %s or %s", name, w.text, no, yes), no, yes)
 }
 
 // strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
@@ -296,7 +318,7 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	}
 	for _, p := range pairs {
 		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
-		texts, err := rd.texts(p.value, what, "keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "explicitKeys")
+		texts, err := rd.texts(p.value, what, append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settings...)...)
 		if err == nil {
 			err = rd.columnStrategy(p.key, texts, tables)
 		}
@@ -309,7 +331,7 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 
 func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) error {
 	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
-	if err := rd.explicitKeys(texts, st); err != nil {
+	if err := rd.settings(texts, st); err != nil {
 		return err
 	}
 	switch kind := texts["keyGenerateType"]; {
@@ -330,7 +352,7 @@ func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[st
 		return rd.noTable(logic, tables)
 	}
 	if t.strategy != nil {
-		return rd.errorAt(logic, fmt.Sprintf("table %q has a key column already%s; one column of a table can be generated", t.name.text, t.strategy.place.also()))
+		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be generated", t.name.text, t.strategy.place.also()))
 	}
 	t.strategy = st
 	return nil

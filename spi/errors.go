@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 var (
@@ -33,11 +32,11 @@ var (
 	ErrLeaseLimit = errors.New("shardkey: worker-id lease is at its limit")
 
 	// ErrStore is in the chain of an error when the server that a generator or
-	// assigner depends on could not be asked, or holds what it should not.
+	// assigner depends on could not be reached, or holds what it should not.
 	ErrStore = errors.New("shardkey: key store")
 )
 
-// UnknownTypeError is the error for a generator or assigner type that nobody
+// UnknownTypeError is the error for a generator or assigner type that is not
 // registered.
 type UnknownTypeError struct {
 	Kind  string   // "key generator" or "worker-id assigner"
@@ -46,7 +45,7 @@ type UnknownTypeError struct {
 }
 
 func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("unknown %s type %q; registered are %s", e.Kind, e.Type, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("shardkey: unknown %s type %q; registered: %s", e.Kind, e.Type, strings.Join(e.Known, ", "))
 }
 
 // PropError is the error for a property that is missing, not understood, out
@@ -55,7 +54,8 @@ type PropError struct {
 	Name  string // the property as it was written
 	Value string // its value; empty for a secret or a missing property
 	Want  string // what would be right, as "an integer in 0..1023"
-	// Unknown says that no property has this name; Known are those there are.
+	// Unknown reports that the type has no property of this name; Known lists
+	// those it has.
 	Unknown bool
 	Known   []string
 }
@@ -63,57 +63,21 @@ type PropError struct {
 func (e *PropError) Error() string {
 	switch {
 	case e.Unknown:
-		return fmt.Sprintf("unknown property %q; known are %s", e.Name, strings.Join(e.Known, ", "))
+		return fmt.Sprintf("shardkey: unknown property %q; known: %s", e.Name, strings.Join(e.Known, ", "))
 	case e.Value == "":
-		return fmt.Sprintf("property %q: want %s", e.Name, e.Want)
+		return fmt.Sprintf("shardkey: property %q: want %s", e.Name, e.Want)
 	}
-	return fmt.Sprintf("property %q is %q: want %s", e.Name, e.Value, e.Want)
+	return fmt.Sprintf("shardkey: property %q is %q: want %s", e.Name, e.Value, e.Want)
 }
 
-// HealthReporter says how a live generator or lease is. Health is cheap and is
-// called by any goroutine.
-type HealthReporter interface {
-	Health() Health
+// factoryError is a factory's error with the type that it belongs to.
+type factoryError struct {
+	kind, typ string
+	err       error
 }
 
-// Health is a snapshot of a generator or lease. Figures that do not apply to
-// it are zero.
-type Health struct {
-	// Err says what is wrong now, before keys stop coming where that can be
-	// known (a lease that could not be renewed); nil while all is well.
-	Err error
-	// Warnings are standing risks, such as a worker id that nobody set.
-	Warnings []string
-
-	// Issued counts the keys handed out.
-	Issued int64
-	// Waits counts the calls that had to wait, and Waited their time together.
-	Waits  int64
-	Waited time.Duration
-	// Borrowed is how far the newest key's time is ahead of the clock.
-	Borrowed time.Duration
-	// ClockSteps counts the steps back of the clock that were seen.
-	ClockSteps int64
-
-	// WorkerID is the worker id in use, -1 while there is none (or it does
-	// not apply).
-	WorkerID int64
-	// LeaseLimit is the end of the reserved id-time interval; zero for a worker
-	// id without lease.
-	LeaseLimit time.Time
-	// LeaseRenewals and LeasesLost count what happened to leases.
-	LeaseRenewals int64
-	LeasesLost    int64
-
-	// SegmentLeft is how many keys are in memory, Fetches how often the store
-	// was asked and FetchTime the time of the last fetch.
-	SegmentLeft int64
-	Fetches     int64
-	FetchTime   time.Duration
-
-	// Errors counts errors by kind ("clock-back", "store", "lease-limit", …).
-	Errors map[string]int64
-	// LastError is the newest error and LastErrorTime when it came.
-	LastError     error
-	LastErrorTime time.Time
+func (e *factoryError) Error() string {
+	return fmt.Sprintf("shardkey: %s %s: %s", e.kind, e.typ, strings.TrimPrefix(e.err.Error(), "shardkey: "))
 }
+
+func (e *factoryError) Unwrap() error { return e.err }

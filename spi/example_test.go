@@ -64,6 +64,6 @@ func ExampleProps() {
 	}
 	// Output:
 	// <nil>
-	// key generator STEPS: property "step" is "20k": want an integer in 1..1000
-	// key generator STEPS: unknown property "steps"; known are step
+	// shardkey: key generator STEPS: property "step" is "20k": want an integer in 1..1000
+	// shardkey: key generator STEPS: unknown property "steps"; known: step
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Column is the place that keys are made for.
+// Column is the column that keys are made for.
 type Column struct {
-	// Table is the logical table's name as the sharding rule writes it.
+	// Table is the logical table's name as written in the sharding rule.
 	Table string
 	// Name is the name of the table's generate-key column.
 	Name string
@@ -15,31 +15,34 @@ type Column struct {
 
 // KeyGenerator makes the keys of a table's generate-key column.
 //
-// GenerateKeys returns n new keys, n ≥ 1, in the order of the rows that they
-// are for. The keys of one call come from one reservation; integer keys ascend,
-// and are contiguous where the generator's layout allows. A key is an int64,
-// uint64, string, []byte or whatever else database/sql takes as an argument;
-// nil is not a key. All keys of one generator and column have the same type.
+// GenerateKeys returns n new keys, n ≥ 1, one for each row, in row order. The keys
+// of one call come from one reservation; integer keys ascend, and are contiguous
+// where the generator's layout allows. A key is an int64, uint64, string, []byte
+// or any other type that database/sql accepts as an argument; nil is not a key.
+// All keys of one generator and column have the same type.
 //
 // A call that must wait returns soon after ctx ends, with ctx's error in its
 // chain. A generator that cannot make all n keys returns an error and no keys.
 //
-// GenerateKeys is called by many goroutines at once.
+// GenerateKeys is called by many goroutines at once. A rule opens a generator
+// for each connector, and each process has its own: keys must be unique among
+// all of them, and after a restart.
 type KeyGenerator interface {
 	GenerateKeys(ctx context.Context, column Column, n int) ([]any, error)
 }
 
 // Int64KeyGenerator is a [KeyGenerator] whose keys are int64. The driver then
-// calls GenerateInt64Keys, which spares it the boxing of each key.
+// calls GenerateInt64Keys, which does not allocate an interface value for each
+// key.
 //
-// GenerateInt64Keys fills the whole of keys, as GenerateKeys would with
-// n = len(keys). After an error the contents of keys mean nothing.
+// GenerateInt64Keys fills all of keys, as GenerateKeys would with n = len(keys).
+// After an error the contents of keys are undefined.
 type Int64KeyGenerator interface {
 	KeyGenerator
 	GenerateInt64Keys(ctx context.Context, column Column, keys []int64) error
 }
 
-// BoxedKeys makes the GenerateKeys of an [Int64KeyGenerator] out of its
+// BoxedKeys implements the GenerateKeys of an [Int64KeyGenerator] with its
 // GenerateInt64Keys.
 func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
 	ints := make([]int64, n)
@@ -53,9 +56,9 @@ func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) (
 	return keys, nil
 }
 
-// KeyParts is what an integer key was made of.
+// KeyParts are the parts of an integer key.
 type KeyParts struct {
-	// Time is the key's own time, to the tick of its layout.
+	// Time is the key's time, to the tick of its layout.
 	Time time.Time
 	// WorkerID is the worker (node, shard) that made the key.
 	WorkerID int64
@@ -68,20 +71,19 @@ type KeyParts struct {
 // KeyDecoder takes integer keys apart.
 //
 // DecodeKey returns an error for a key that the generator could not have made,
-// as a negative one.
+// such as a negative one.
 type KeyDecoder interface {
 	DecodeKey(key int64) (KeyParts, error)
 }
 
-// KeyRanger gives the smallest and the largest key that a time interval can
-// hold, both inclusive: from ≤ key's time < until. It serves
-// WHERE id BETWEEN ? AND ?.
+// KeyRanger returns the smallest and the largest key of a time interval, both
+// inclusive: from ≤ key's time < until. Use it in WHERE id BETWEEN ? AND ?.
 type KeyRanger interface {
 	KeyRange(from, until time.Time) (first, last int64, err error)
 }
 
-// Describer tells in one line what a live generator or assigner is: its type
-// and settings, its worker id, never a secret.
+// Describer describes a live generator or assigner in one line: its type and
+// settings, its worker id, never a secret.
 type Describer interface {
 	Describe() string
 }

@@ -10,18 +10,24 @@ import (
 	"time"
 )
 
-// Props are the properties of one generator or assigner, as its rule gives
-// them. Names match without case, and "worker-id" and "worker.id" are the same
-// name. The zero Props has no properties.
+// Props are the properties of one generator or assigner, as written in its rule.
+// Names are case-insensitive, and "worker-id" and "worker.id" are the same name.
+// The zero Props has no properties. Copies share what they have recorded; Props
+// is for one goroutine, that of the factory it is given to.
 //
 // Each getter takes the default that holds when the property is absent, and
 // returns a [*PropError] that names the property, its value and what is right.
-// A property that a factory has not asked for by any getter is unknown:
-// [NewKeyGenerator] refuses it.
+//
+// The getters record the names that they are asked for: these are the
+// properties that a type has. [NewKeyGenerator] refuses every other one when the
+// factory returns. So a factory calls the getters of all its properties each
+// time; one that it reads only in one branch is an unknown property in the
+// others, which is right only where it would have no effect there.
 type Props struct {
-	values map[string]prop
-	asked  map[string]string // normalised name → name as asked
-	host   Host
+	values    map[string]prop
+	asked     map[string]string // normalised name → name as asked
+	host      Host
+	assigners func(name string) (WorkerIDAssigner, error)
 }
 
 type prop struct {
@@ -30,30 +36,27 @@ type prop struct {
 	list  []string // nil for a scalar
 }
 
-// Host is what surrounds a generator: the connector that it makes keys for.
-// Its zero value serves: no connector, the system's clock, the default logger.
+// Host is the connector that a generator makes keys for. Its zero value is
+// ready to use: no connector, the system's clock, the default logger.
 type Host struct {
 	// DSN is the connector's own data source, in go-sql-driver/mysql's form,
 	// without the wrapper's parameters; empty when it is not known.
 	DSN string
-	// Clock is the time to live by; nil is SystemClock.
+	// Clock is the clock to use; nil means SystemClock.
 	Clock Clock
-	// Logger takes the few lines that are logged; nil is slog.Default().
+	// Logger receives the few lines that are logged; nil means slog.Default().
 	Logger *slog.Logger
-	// WorkerIDAssigner gives the rule's assigner of that name; nil when the
-	// rule has none. The assigner belongs to the rule, which closes it.
-	WorkerIDAssigner func(name string) (WorkerIDAssigner, error)
 }
 
 // NewProps makes Props of names and values. A value is a string, as YAML
-// scalars are, or a []string. Two names that are the same but for spelling are
-// an error.
+// scalars are, or a []string. Two spellings of one name, and values of other
+// types, are a [*PropError].
 func NewProps(values map[string]any, host Host) (Props, error) {
 	p := Props{values: map[string]prop{}, asked: map[string]string{}, host: host}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := propKey(name)
 		if other, dup := p.values[key]; dup {
-			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("it once; it is there as %q too", other.name)}
+			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("it only once; it is also given as %q", other.name)}
 		}
 		switch v := values[name].(type) {
 		case string:
@@ -61,7 +64,7 @@ func NewProps(values map[string]any, host Host) (Props, error) {
 		case []string:
 			p.values[key] = prop{name: name, value: strings.Join(v, ","), list: v}
 		default:
-			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("a text or a list of texts, not a %T", v)}
+			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("a string or a list of strings, not a %T", v)}
 		}
 	}
 	return p, nil
@@ -71,7 +74,7 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// Clock is the host's clock, the system's by default.
+// Clock returns the host's clock, by default [SystemClock].
 func (p Props) Clock() Clock {
 	if p.host.Clock == nil {
 		return SystemClock
@@ -79,7 +82,7 @@ func (p Props) Clock() Clock {
 	return p.host.Clock
 }
 
-// Logger is the host's logger, slog's default by default.
+// Logger returns the host's logger, by default slog.Default().
 func (p Props) Logger() *slog.Logger {
 	if p.host.Logger == nil {
 		return slog.Default()
@@ -87,29 +90,36 @@ func (p Props) Logger() *slog.Logger {
 	return p.host.Logger
 }
 
-// HostDSN is the connector's own data source, empty when not known.
+// HostDSN returns the connector's own data source; empty when it is not known.
 func (p Props) HostDSN() string { return p.host.DSN }
 
-// WorkerIDAssigner is the rule's assigner that the property names. It is nil
-// without the property.
+// WithWorkerIDAssigners returns p with the worker-id assigners of its rule:
+// find returns the one of a name. They belong to the rule, which closes them.
+func (p Props) WithWorkerIDAssigners(find func(name string) (WorkerIDAssigner, error)) Props {
+	p.assigners = find
+	return p
+}
+
+// WorkerIDAssigner returns the rule's worker-id assigner that the property
+// names; nil when the property is absent. Do not close it.
 func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 	v, ok := p.get(name)
 	if !ok {
 		return nil, nil
 	}
-	if p.host.WorkerIDAssigner == nil {
-		return nil, p.wrong(name, "the name of a worker-id assigner; the rule has no workerIdAssigners")
+	if p.assigners == nil {
+		return nil, p.Wrong(name, "the name of a worker-id assigner; the rule has no workerIdAssigners")
 	}
-	return p.host.WorkerIDAssigner(v)
+	return p.assigners(v)
 }
 
-// Has tells whether the property is given.
+// Has reports whether the property is given.
 func (p Props) Has(name string) bool {
 	_, ok := p.get(name)
 	return ok
 }
 
-// String returns a text.
+// String returns the value as it is written.
 func (p Props) String(name, def string) string {
 	if v, ok := p.get(name); ok {
 		return v
@@ -117,11 +127,12 @@ func (p Props) String(name, def string) string {
 	return def
 }
 
-// Secret returns a text that no error, log or description may show.
+// Secret returns a value that must not appear in errors, logs or descriptions;
+// it is empty when the property is absent.
 func (p Props) Secret(name string) string { return p.String(name, "") }
 
-// List returns the items of a list, or of a text with commas between them,
-// without the blanks around them. It is nil when the property is absent.
+// List returns the items of a list, or of a text separated by commas, without
+// surrounding spaces. It is nil when the property is absent.
 func (p Props) List(name string) []string {
 	v, ok := p.get(name)
 	if !ok {
@@ -146,7 +157,7 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	if err != nil || n < min || n > max {
-		return 0, p.wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
+		return 0, p.Wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
 	}
 	return n, nil
 }
@@ -163,11 +174,11 @@ func (p Props) Bool(name string, def bool) (bool, error) {
 	case "false":
 		return false, nil
 	}
-	return false, p.wrong(name, "true or false")
+	return false, p.Wrong(name, "true or false")
 }
 
-// Duration returns a time span in min..max, written as Go does ("10s",
-// "1h30m"). A bare number is refused: it has no unit.
+// Duration returns a duration in min..max, in Go's notation ("10s", "1h30m").
+// A number without a unit is refused.
 func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -175,13 +186,13 @@ func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < min || d > max {
-		return 0, p.wrong(name, fmt.Sprintf("a duration in %v..%v, as \"10s\"", min, max))
+		return 0, p.Wrong(name, fmt.Sprintf("a duration in %v..%v, as \"10s\"", min, max))
 	}
 	return d, nil
 }
 
-// Time returns a point in time, written in RFC 3339 ("2016-11-01T00:00:00Z")
-// or as a date ("2016-11-01"), which is midnight UTC.
+// Time returns a time, written in RFC 3339 ("2016-11-01T00:00:00Z") or as a date
+// ("2016-11-01"), which means midnight UTC.
 func (p Props) Time(name string, def time.Time) (time.Time, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -192,10 +203,10 @@ func (p Props) Time(name string, def time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, p.wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
+	return time.Time{}, p.Wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
 }
 
-// Enum returns one of the allowed words, which match without case.
+// Enum returns one of the allowed words, which are case-insensitive.
 func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -206,14 +217,12 @@ func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 			return a, nil
 		}
 	}
-	return "", p.wrong(name, "one of "+strings.Join(allowed, ", "))
+	return "", p.Wrong(name, "one of "+strings.Join(allowed, ", "))
 }
 
-// Wrong makes the error for a property whose value a factory refuses. It shows
-// the value; for a secret use [PropError] itself.
-func (p Props) Wrong(name, want string) error { return p.wrong(name, want) }
-
-func (p Props) wrong(name, want string) error {
+// Wrong returns the error for a property whose value a factory refuses: a
+// [*PropError] that shows the value. For a secret make the PropError yourself.
+func (p Props) Wrong(name, want string) error {
 	e := &PropError{Name: name, Want: want}
 	if given, ok := p.values[propKey(name)]; ok {
 		e.Name, e.Value = given.name, given.value
@@ -230,7 +239,7 @@ func (p Props) get(name string) (string, bool) {
 	return v.value, ok
 }
 
-// unknown is the error for the first property that nobody has asked for.
+// unknown returns the error for the first property that no getter was asked for.
 func (p Props) unknown() error {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if _, ok := p.asked[key]; !ok {

@@ -1,8 +1,10 @@
 package spi
 
 import (
-	"fmt"
+	"errors"
+	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -38,13 +40,13 @@ func RegisterWorkerIDAssigner(typ string, factory WorkerIDAssignerFactory) {
 // [*UnknownTypeError] for a type that is not registered, and a [*PropError]
 // for a property that is bad or that the type does not know.
 func NewKeyGenerator(typ string, props Props) (KeyGenerator, error) {
-	return make1(&keyGenerators, typ, props)
+	return construct(&keyGenerators, typ, props)
 }
 
 // NewWorkerIDAssigner makes an assigner of a registered type, with the errors
 // of [NewKeyGenerator].
 func NewWorkerIDAssigner(typ string, props Props) (WorkerIDAssigner, error) {
-	return make1(&workerIDAssigners, typ, props)
+	return construct(&workerIDAssigners, typ, props)
 }
 
 // KeyGeneratorTypes lists the registered types, in upper case, sorted.
@@ -93,22 +95,32 @@ func (r *registry[F]) lookup(typ string) (F, error) {
 	return factory, nil
 }
 
-// make1 makes one T of a registered type and then refuses properties that the
+// construct makes a T of a registered type and then refuses properties that the
 // factory did not ask for.
-func make1[T any](r *registry[func(Props) (T, error)], typ string, props Props) (T, error) {
+func construct[T any](r *registry[func(Props) (T, error)], typ string, props Props) (T, error) {
 	var zero T
 	factory, err := r.lookup(typ)
 	if err != nil {
 		return zero, err
 	}
 	made, err := factory(props)
-	if err == nil {
+	switch {
+	case err != nil:
+	case isNil(made):
+		err = errors.New("its factory returned nil")
+	default:
 		if err = props.unknown(); err == nil {
 			return made, nil
 		}
-		if c, ok := any(made).(interface{ Close() error }); ok {
+		if c, ok := any(made).(io.Closer); ok {
 			_ = c.Close()
 		}
 	}
-	return zero, fmt.Errorf("%s %s: %w", r.kind, strings.ToUpper(typ), err)
+	return zero, &factoryError{r.kind, strings.ToUpper(typ), err}
+}
+
+// isNil reports whether v is nil, or a nil pointer in an interface.
+func isNil(v any) bool {
+	rv := reflect.ValueOf(v)
+	return v == nil || rv.Kind() == reflect.Pointer && rv.IsNil()
 }

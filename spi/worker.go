@@ -8,47 +8,49 @@ import (
 // WorkerIDAssigner grants worker ids to generators.
 //
 // AcquireWorkerID leases a worker id in 0..maxWorkerID that nobody else can use
-// for the ids of the leased interval. It returns [ErrNoWorkerID] when none is
-// free, and the store's error when it cannot be asked.
+// for ids of the leased interval. The error is [ErrNoWorkerID] when none is free,
+// and the store's when the store cannot be reached.
 //
-// Closing an assigner (io.Closer) gives back all its leases and ends its
+// Closing an assigner (io.Closer) releases all its leases and stops its
 // background work. Methods are called by many goroutines at once.
 type WorkerIDAssigner interface {
 	AcquireWorkerID(ctx context.Context, maxWorkerID int64) (WorkerIDLease, error)
 }
 
 // WorkerIDLease is the right to make ids of one worker id for a time interval.
-// The interval is id time: the time written into ids, not that of any clock.
+// The interval is in id time: the time written into ids, not that of any clock.
+// All its times are milliseconds since the Unix epoch (time.UnixMilli): bare
+// integers, since generators compare them for each reservation of keys.
 type WorkerIDLease interface {
 	// WorkerID is the leased worker id. It never changes.
 	WorkerID() int64
 
-	// Floor is the first millisecond since the Unix epoch that an id of this
-	// lease may carry. It never changes.
+	// Floor is the first millisecond that an id of this lease may carry. It
+	// never changes.
 	Floor() int64
 
-	// Limit is the first millisecond since the Unix epoch that an id of this
-	// lease may not carry. It grows as the lease is renewed, and falls to 0,
-	// below every key, when the lease is lost or released;
-	// math.MaxInt64 means that the worker id is not leased but given (STATIC).
-	// It is cheap: generators read it for each reservation of keys.
+	// Limit is the first millisecond that an id of this lease may not carry. It
+	// grows as the lease is renewed, and falls to 0, below every id, when the
+	// lease is lost or released. math.MaxInt64 means that the worker id is not
+	// leased but fixed (STATIC). Limit is cheap: generators call it for each
+	// reservation of keys.
 	Limit() int64
 
-	// Renew reserves the interval further, so that an id of time until may be
-	// made: it returns nil once Limit is greater than until. It returns
-	// [ErrLeaseLost] when the worker id is another owner's (acquire another
-	// one then) and the store's error when it cannot be asked (the lease
-	// still stands, to its Limit). The lease renews itself in the background;
-	// generators call Renew when they have met the limit all the same.
+	// Renew extends the interval so that an id of time until may be made: it
+	// returns nil once Limit is greater than until. The error is [ErrLeaseLost]
+	// when the worker id has become another owner's (acquire another one then),
+	// and the store's when the store cannot be reached (the lease is still good
+	// up to its Limit). A lease renews itself in the background; generators
+	// call Renew when they have reached the limit all the same.
 	Renew(ctx context.Context, until int64) error
 
 	// Release gives the worker id back. No id of this lease may be made
-	// afterwards. lastUsed is the highest id time that was used, so that the
-	// next owner may begin right behind it; 0 when none was.
+	// afterwards. lastUsed is the latest id time that was used, so that the
+	// next owner may begin right after it; 0 when none was used.
 	Release(ctx context.Context, lastUsed int64) error
 }
 
-// Clock is the time that generators and leases live by. Tests give their own.
+// Clock is the clock of generators and leases. Tests pass their own.
 type Clock interface {
 	// Now is the wall clock's time. It may step back and forth.
 	Now() time.Time

@@ -56,7 +56,7 @@ func checkFile(p *program, file string) error {
 }
 
 // warnings are the standing risks of a rule's generators and assigners.
-func warnings(g *rule.Generators) (lines []string) {
+func warnings(g *rule.Live) (lines []string) {
 	health := g.Health()
 	for _, name := range slices.Sorted(maps.Keys(health)) {
 		for _, warning := range health[name].Warnings {

@@ -87,7 +87,7 @@ func (c *command) help() string {
 const offlineDSN = "app@tcp(the-applications-own:3306)/database"
 
 // openRule reads a rule and makes its generators, which ask no server yet.
-func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Generators, error) {
+func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	r, err := rule.Load(file)
 	if err != nil {
 		return nil, nil, err
@@ -99,8 +99,8 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Generators, erro
 // generatorNames are the generators that tables have, each once.
 func generatorNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {
-		if !slices.Contains(names, t.Generator) {
-			names = append(names, t.Generator)
+		if !slices.Contains(names, t.GeneratorName) {
+			names = append(names, t.GeneratorName)
 		}
 	}
 	return names
@@ -198,7 +198,7 @@ func (f *layoutFlags) fromRule(p *program) (keyBits, func(), error) {
 
 // generatorBits finds a generator by its name; without a name, the one that all
 // tables have.
-func generatorBits(r *rule.Rule, g *rule.Generators, name string) (keyBits, error) {
+func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	names := generatorNames(r)
 	if name == "" {
 		if len(names) > 1 {

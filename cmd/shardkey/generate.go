@@ -96,7 +96,7 @@ func generate(ctx context.Context, p *program, f *generateFlags, args []string) 
 }
 
 // lookup finds a table by a name, which may have a schema in front.
-func lookup(g *rule.Generators, name string) *rule.Table {
+func lookup(g *rule.Live, name string) *rule.Table {
 	if schema, table, ok := strings.Cut(name, "."); ok {
 		return g.Lookup(schema, table)
 	}

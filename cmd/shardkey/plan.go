@@ -77,7 +77,7 @@ func (p *program) statement(arg string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-func (f *planFlags) options(g *rule.Generators) rewrite.Options {
+func (f *planFlags) options(g *rule.Live) rewrite.Options {
 	var columns []string
 	if f.columns != "" {
 		for name := range strings.SplitSeq(f.columns, ",") {
@@ -92,7 +92,7 @@ func (f *planFlags) options(g *rule.Generators) rewrite.Options {
 			if t == nil {
 				return nil
 			}
-			return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: !t.FillExplicit, Columns: columns, Rule: t}
+			return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit, Columns: columns, Rule: t}
 		},
 	}
 }

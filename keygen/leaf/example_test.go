@@ -40,5 +40,5 @@ func ExampleParseJDBC() {
 	fmt.Println(err)
 	// Output:
 	// leaf-db:3306 leaf 3s tls=false <nil>
-	// property "leaf.jdbc.url": want one host: two servers would hand out the same numbers
+	// shardkey: property "leaf.jdbc.url": want one host: two servers would hand out the same numbers
 }

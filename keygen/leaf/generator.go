@@ -207,7 +207,6 @@ func (g *Generator) Health() spi.Health {
 		Issued:        f.issued + s.size - left,
 		Waits:         f.waits,
 		Waited:        f.waitTime,
-		WorkerID:      -1,
 		SegmentLeft:   left,
 		Fetches:       f.fetches,
 		FetchTime:     f.fetchTime,

@@ -146,7 +146,7 @@ func (g *Generator) Describe() string {
 
 // Health tells how many keys were made, and warns of few bits.
 func (g *Generator) Health() spi.Health {
-	h := spi.Health{WorkerID: -1, Issued: g.issued.Load()}
+	h := spi.Health{Issued: g.issued.Load()}
 	if g.Bits() < fewBits {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys have %d random bits only: raise size", g.Bits()))
 	}

@@ -100,7 +100,7 @@ func newGenerator(s *server, c Config) (*Generator, error) {
 	g.epoch = c.Epoch.UnixMilli()
 	// The braces are Redis Cluster's hash tag.
 	g.stateKey = fmt.Sprintf("%s:{keys:%d}", c.Namespace, c.ShardID)
-	g.health.WorkerID = c.ShardID
+	g.health.WorkerID = new(c.ShardID)
 	s.onConnect = g.connected
 	return g, nil
 }

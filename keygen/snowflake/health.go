@@ -65,7 +65,6 @@ func kind(err error) string {
 func (g *Generator) Health() spi.Health {
 	g.mu.Lock()
 	h := spi.Health{
-		WorkerID:   -1,
 		Waits:      g.stats.waits,
 		Waited:     time.Duration(g.stats.waited),
 		LastError:  g.stats.lastErr,
@@ -93,7 +92,7 @@ func (g *Generator) Health() spi.Health {
 }
 
 func (g *Generator) seatHealth(h *spi.Health, s *seat) {
-	h.WorkerID = s.id
+	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
 	now, ns := g.clock.Read()

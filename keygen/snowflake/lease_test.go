@@ -119,12 +119,12 @@ func TestLeaseBeginsAtTheFirstKey(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	g := mustNew(t, Config{Clock: clock, Assigner: store})
-	if h := g.Health(); store.acquired != 0 || h.WorkerID != -1 || len(h.Warnings) != 0 {
+	if h := g.Health(); store.acquired != 0 || h.WorkerID != nil || len(h.Warnings) != 0 {
 		t.Errorf("\nhave: %d acquired, %+v\nwant: nothing yet", store.acquired, h)
 	}
 	mustKeys(t, g, 5)
 	want := clock.Now().Add(store.interval)
-	if h := g.Health(); store.acquired != 1 || h.WorkerID != 0 || !h.LeaseLimit.Equal(want) {
+	if h := g.Health(); store.acquired != 1 || *h.WorkerID != 0 || !h.LeaseLimit.Equal(want) {
 		t.Errorf("\nhave: %+v\nwant: worker 0, limit %v", h, want)
 	}
 }
@@ -200,7 +200,7 @@ func TestLeaseLimit(t *testing.T) {
 
 		store.fail(nil)
 		next := mustKeys(t, g, 1)[0]
-		if h := g.Health(); next <= key || h.WorkerID != 0 || h.LeaseRenewals != 1 || h.Err != nil {
+		if h := g.Health(); next <= key || *h.WorkerID != 0 || h.LeaseRenewals != 1 || h.Err != nil {
 			t.Errorf("\nhave: %d, %+v\nwant: a later key of the same worker, renewed", next, h)
 		}
 		parts, _ := g.DecodeKey(next)
@@ -220,7 +220,7 @@ func TestLeaseLost(t *testing.T) {
 	mustKeys(t, g, 1) // its own interval is still its own
 	clock.step(store.interval)
 	after := mustKeys(t, g, 1)[0]
-	if h := g.Health(); h.WorkerID != 7 || h.LeasesLost != 1 || after <= before || h.Issued != 3 {
+	if h := g.Health(); *h.WorkerID != 7 || h.LeasesLost != 1 || after <= before || h.Issued != 3 {
 		t.Errorf("\nhave: %+v\nwant: worker 7, one lease lost, 3 issued", h)
 	}
 
@@ -489,7 +489,7 @@ func TestGivenWorkerIDSharesState(t *testing.T) {
 			}
 		}
 	}
-	if h := given.Health(); h.WorkerID != 3 || !h.LeaseLimit.IsZero() {
+	if h := given.Health(); *h.WorkerID != 3 || !h.LeaseLimit.IsZero() {
 		t.Errorf("\nhave: %+v\nwant: worker 3 without a limit", h)
 	}
 }

@@ -17,6 +17,11 @@ func registered(t *testing.T, typ string, host spi.Host, values map[string]any) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return registeredWith(t, typ, props)
+}
+
+func registeredWith(t *testing.T, typ string, props spi.Props) (*Generator, error) {
+	t.Helper()
 	g, err := spi.NewKeyGenerator(typ, props)
 	if err != nil {
 		if g != nil {
@@ -92,22 +97,28 @@ func TestBadProperties(t *testing.T) {
 }
 
 func TestAssignerProperty(t *testing.T) {
-	host := spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
-		if name != "cluster" {
-			return nil, errors.New("no such assigner")
+	withAssigner := func(values map[string]any) (*Generator, error) {
+		props, err := spi.NewProps(values, spi.Host{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return givenID(77), nil
-	}}
-	g, err := registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"})
+		return registeredWith(t, "SNOWFLAKE", props.WithWorkerIDAssigners(func(name string) (spi.WorkerIDAssigner, error) {
+			if name != "cluster" {
+				return nil, errors.New("no such assigner")
+			}
+			return givenID(77), nil
+		}))
+	}
+	g, err := withAssigner(map[string]any{"worker-id-assigner": "cluster"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustKeys(t, g, 1)
-	if have := g.Health().WorkerID; have != 77 {
+	if have := *g.Health().WorkerID; have != 77 {
 		t.Errorf("\nhave: worker %d\nwant: 77", have)
 	}
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
-		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
+		if _, err := withAssigner(props); err == nil {
 			t.Errorf("%v\nhave: no error\nwant: one", props)
 		}
 	}

@@ -289,7 +289,6 @@ func (g *Generator) Health() spi.Health {
 		Issued:        f.issued,
 		Waits:         f.waits,
 		Waited:        f.waited,
-		WorkerID:      -1,
 		SegmentLeft:   g.left.count,
 		Fetches:       f.fetches,
 		FetchTime:     f.fetchTime,

@@ -205,7 +205,7 @@ func (g *Generator) Describe() string {
 // Health tells how many keys were made, and for version 7 how far the newest
 // one is ahead of the clock.
 func (g *Generator) Health() spi.Health {
-	h := spi.Health{WorkerID: -1, Issued: g.issued.sum()}
+	h := spi.Health{Issued: g.issued.sum()}
 	last := g.last.Load()
 	if now, err := g.now(); err == nil && last > now {
 		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond

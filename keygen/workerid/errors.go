@@ -138,7 +138,7 @@ type stats struct {
 func (l *Lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := spi.Health{WorkerID: l.workerID, LeaseRenewals: l.renewals, Err: l.lastErr}
+	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: l.renewals, Err: l.lastErr}
 	if l.ended != nil {
 		h.Err = l.ended
 		return h
@@ -250,7 +250,7 @@ func (a *Assigner) held() []int64 {
 func (a *Assigner) Health() spi.Health {
 	a.mu.Lock()
 	h := spi.Health{
-		WorkerID: -1, Warnings: slices.Clone(a.warnings),
+		Warnings:      slices.Clone(a.warnings),
 		LeaseRenewals: a.stats.renewals, LeasesLost: a.stats.lost,
 		Errors: maps.Clone(a.stats.errors), LastError: a.stats.lastErr, LastErrorTime: a.stats.lastErrAt,
 		Err: a.stats.acquireBy,

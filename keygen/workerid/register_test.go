@@ -130,7 +130,7 @@ func TestStaticIsNotLeased(t *testing.T) {
 	if _, err := a.AcquireWorkerID(t.Context(), 6); !errors.As(err, &out) || !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: an OutOfRangeError", err)
 	}
-	if h := a.(spi.HealthReporter).Health(); h.WorkerID != 7 || len(h.Warnings) != 1 {
+	if h := a.(spi.HealthReporter).Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 {
 		t.Errorf("have: %+v\nwant: worker id 7 with a warning", h)
 	}
 }

@@ -54,13 +54,16 @@ func (g *given) Describe() string {
 
 // Health warns of what a worker id without a lease risks.
 func (g *given) Health() spi.Health {
-	id, err := g.find()
-	if err != nil {
-		id = -1
-	}
-	return spi.Health{WorkerID: id, Err: err, Warnings: []string{
+	h := spi.Health{Warnings: []string{
 		g.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
 	}}
+	id, err := g.find()
+	if err != nil {
+		h.Err = err
+		return h
+	}
+	h.WorkerID = &id
+	return h
 }
 
 // OutOfRangeError says that a given worker id is not one of the generator's.

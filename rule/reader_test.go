@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestExpandEnv(t *testing.T) {
+func TestExpandEnv_replacesVariables(t *testing.T) {
 	t.Setenv("SK_A", "alpha")
 	t.Setenv("SK_EMPTY", "")
 	t.Setenv("SK_NESTED", "${SK_A}")

@@ -1,13 +1,14 @@
-package rule
+// Package nearest finds the known word that somebody meant who wrote another.
+package nearest
 
 import (
 	"slices"
 	"strings"
 )
 
-// nearest gives up to three of the right words that somebody who wrote wrong
-// may have meant, the likeliest first.
-func nearest(wrong string, right []string) []string {
+// Words returns up to three of the right words that somebody who wrote wrong may
+// have meant, the likeliest first.
+func Words(wrong string, right []string) []string {
 	type candidate struct {
 		word     string
 		distance int
@@ -34,7 +35,21 @@ func nearest(wrong string, right []string) []string {
 	return words
 }
 
-// beginAlike tells words that part only near the end of the shorter one, as
+// Word returns the first of [Words]; empty when there is none.
+func Word(wrong string, right []string) string {
+	if words := Words(wrong, right); len(words) > 0 {
+		return words[0]
+	}
+	return ""
+}
+
+// Distance returns how many letters must be inserted, removed, changed or swapped
+// with their neighbour to make b of a. Case, blanks, "_", "-" and "." do not
+// count: they are what people get wrong first. Words of more than 64 bytes are
+// taken as 64 apart from any other.
+func Distance(a, b string) int { return distance(fold(a), fold(b)) }
+
+// beginAlike reports whether words part only near the end of the shorter one, as
 // "worker" and "worker-id" do.
 func beginAlike(a, b string) bool {
 	shorter := min(len(a), len(b))
@@ -45,17 +60,14 @@ func beginAlike(a, b string) bool {
 	return shorter >= 3 && same*4 >= shorter*3
 }
 
-// fold leaves out what people get wrong first: case, "_", "-" and ".".
-func fold(s string) string {
-	return strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(strings.ToLower(s))
-}
+var folding = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
+
+func fold(s string) string { return folding.Replace(strings.ToLower(s)) }
 
 // maxWord bounds the words that are compared: nobody means a known word by a
 // text of a kilobyte.
 const maxWord = 64
 
-// distance is how many letters must be put in, left out, changed or swapped
-// with their neighbour to make b of a.
 func distance(a, b string) int {
 	if len(a) > maxWord || len(b) > maxWord {
 		return maxWord

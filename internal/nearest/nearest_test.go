@@ -1,4 +1,4 @@
-package rule
+package nearest
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestDistance(t *testing.T) {
+func TestDistance_countsEdits(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
@@ -16,16 +16,16 @@ func TestDistance(t *testing.T) {
 		{"snowflake", "snowflak", 1}, {"snwoflake", "snowflake", 1}, {"uuid", "nanoid", 4},
 		{strings.Repeat("a", 65), strings.Repeat("a", 65), maxWord},
 	} {
-		if have := distance(c.a, c.b); have != c.want {
+		if have := Distance(c.a, c.b); have != c.want {
 			t.Errorf("%q, %q\nhave: %d\nwant: %d", c.a, c.b, have, c.want)
 		}
-		if there, back := distance(c.a, c.b), distance(c.b, c.a); there != back {
+		if there, back := Distance(c.a, c.b), Distance(c.b, c.a); there != back {
 			t.Errorf("%q, %q\nhave: %d one way, %d the other\nwant: the same", c.a, c.b, there, back)
 		}
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestWords_likeliestFirst(t *testing.T) {
 	right := []string{"worker-id", "worker-id-assigner", "epoch", "clock-back", "max-vibration-offset"}
 	for _, c := range []struct{ wrong, want string }{
 		{"worker_id", "worker-id"},
@@ -38,7 +38,7 @@ func TestNearest(t *testing.T) {
 		{"", ""},
 		{"--", ""},
 	} {
-		have := nearest(c.wrong, right)
+		have := Words(c.wrong, right)
 		if !slices.Equal(have, strings.Fields(c.want)) {
 			t.Errorf("%q\nhave: %v\nwant: %v", c.wrong, have, c.want)
 		}

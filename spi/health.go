@@ -1,0 +1,91 @@
+package spi
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// HealthReporter reports how a live generator, assigner or lease is doing.
+// Health is cheap and may be called by any goroutine.
+type HealthReporter interface {
+	Health() Health
+}
+
+// Health is a snapshot of a generator, assigner or lease. A reporter sets what
+// applies to it; zero fields say nothing and are left out of its JSON.
+type Health struct {
+	// Err is what is wrong now, before keys stop coming where that can be
+	// known (a lease that could not be renewed). It is nil while all is well.
+	Err error
+	// Warnings are standing risks, such as a worker id that nobody set.
+	Warnings []string
+
+	// Issued counts the keys handed out.
+	Issued int64
+	// Waits counts the calls that had to wait, and Waited is their total time.
+	Waits  int64
+	Waited time.Duration
+	// Borrowed is how far the newest key's time is ahead of the clock.
+	Borrowed time.Duration
+	// ClockSteps counts the backward steps of the clock that were seen.
+	ClockSteps int64
+
+	// WorkerID is the worker id in use; nil while there is none, and for
+	// generators that need none.
+	WorkerID *int64
+	// LeaseLimit is the end of the reserved id-time interval; zero for a worker
+	// id without a lease.
+	LeaseLimit time.Time
+	// LeaseRenewals counts renewals of leases, LeasesLost the leases lost.
+	LeaseRenewals int64
+	LeasesLost    int64
+
+	// SegmentLeft is the number of keys in memory, Fetches the number of
+	// requests to the store and FetchTime the duration of the last one.
+	SegmentLeft int64
+	Fetches     int64
+	FetchTime   time.Duration
+
+	// Errors counts errors by kind ("clock-back", "store", "lease-limit", …).
+	Errors map[string]int64
+	// LastError is the newest error and LastErrorTime the time it happened.
+	LastError     error
+	LastErrorTime time.Time
+}
+
+// MarshalJSON writes what is set: errors as their texts, durations in seconds,
+// times in RFC 3339.
+func (h Health) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Error           string           `json:"error,omitzero"`
+		Warnings        []string         `json:"warnings,omitempty"`
+		Issued          int64            `json:"issued,omitzero"`
+		Waits           int64            `json:"waits,omitzero"`
+		WaitedSeconds   float64          `json:"waitedSeconds,omitzero"`
+		BorrowedSeconds float64          `json:"borrowedSeconds,omitzero"`
+		ClockSteps      int64            `json:"clockSteps,omitzero"`
+		WorkerID        *int64           `json:"workerId,omitzero"`
+		LeaseLimit      time.Time        `json:"leaseLimit,omitzero"`
+		LeaseRenewals   int64            `json:"leaseRenewals,omitzero"`
+		LeasesLost      int64            `json:"leasesLost,omitzero"`
+		SegmentLeft     int64            `json:"segmentLeft,omitzero"`
+		Fetches         int64            `json:"fetches,omitzero"`
+		FetchSeconds    float64          `json:"fetchSeconds,omitzero"`
+		Errors          map[string]int64 `json:"errors,omitempty"`
+		LastError       string           `json:"lastError,omitzero"`
+		LastErrorTime   time.Time        `json:"lastErrorTime,omitzero"`
+	}{
+		textOf(h.Err), h.Warnings,
+		h.Issued, h.Waits, h.Waited.Seconds(), h.Borrowed.Seconds(), h.ClockSteps,
+		h.WorkerID, h.LeaseLimit, h.LeaseRenewals, h.LeasesLost,
+		h.SegmentLeft, h.Fetches, h.FetchTime.Seconds(),
+		h.Errors, textOf(h.LastError), h.LastErrorTime,
+	})
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,35 @@
+package spi_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+func TestHealth_jsonLeavesOutWhatIsNotSet(t *testing.T) {
+	at := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	for _, c := range []struct {
+		name   string
+		health spi.Health
+		want   string
+	}{
+		{"nothing", spi.Health{}, `{}`},
+		// A worker id of 0 is one; none is none.
+		{"worker 0", spi.Health{WorkerID: new(int64(0))}, `{"workerId":0}`},
+		{"errors have texts", spi.Health{
+			Err:       errors.New("shardkey: key store: refused"),
+			LastError: errors.New("shardkey: closed"), LastErrorTime: at,
+			Errors: map[string]int64{"store": 2},
+		}, `{"error":"shardkey: key store: refused","errors":{"store":2},"lastError":"shardkey: closed","lastErrorTime":"2026-02-03T04:05:06Z"}`},
+		{"durations are seconds", spi.Health{Waits: 2, Waited: 1500 * time.Millisecond, FetchTime: time.Millisecond, LeaseLimit: at},
+			`{"waits":2,"waitedSeconds":1.5,"leaseLimit":"2026-02-03T04:05:06Z","fetchSeconds":0.001}`},
+	} {
+		have, err := json.Marshal(map[string]spi.Health{"g": c.health})
+		if want := `{"g":` + c.want + `}`; err != nil || string(have) != want {
+			t.Errorf("%s\nhave: %s, %v\nwant: %s", c.name, have, err, want)
+		}
+	}
+}
