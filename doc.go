@@ -3,7 +3,7 @@
 // [github.com/shardkey/shardkey/driver] and open "shardkey".
 //
 // The packages, and which may import which (arrows point at what is imported;
-// nothing imports upwards, and a test holds it):
+// nothing imports upwards, and a test checks it):
 //
 //	cmd/shardkey, examples
 //	        │

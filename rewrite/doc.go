@@ -15,11 +15,10 @@
 // tests hold the lexer and the grammar against the parser of TiDB, statement by
 // statement and by fuzzing; the program itself does without it, since a full
 // SQL grammar knows too much (it refuses row aliases, RETURNING and what a
-// newer server adds), is 25 times slower on long texts and adds megabytes to a
-// binary. (go test -bench Parse ./rewrite: 0.9 against 25 ns a byte for 1,000
-// literal rows of 60 bytes, 0.9 against 3.7 µs for one row with placeholders; on
-// two cores of a Xeon, November 2026. Time is linear in the length, and planning
-// 16 MB of such rows and writing the keys into them allocates 1.5 times that.)
+// newer server adds), is many times slower on long texts and adds megabytes to a
+// binary (go test -bench Parse ./rewrite; the README has the figures). Time is
+// linear in the length, and planning 16 MB of literal rows and writing the keys
+// into them allocates 1.5 times that.
 //
 // Executable comments (/*!80000 … */) are read twice, as text and as a comment:
 // which of both the server does depends on its version, so a statement is

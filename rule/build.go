@@ -137,7 +137,7 @@ func (b *builder) addTable(sc scope, spec tableSpec) error {
 	return b.addNames(spec, int32(index), &b.rule.tables[index])
 }
 
-// keyColumn gives the table's column and generator, its own or the default's;
+// keyColumn returns the table's column and generator, its own or the default's;
 // nil when it has none.
 func (b *builder) keyColumn(sc scope, spec tableSpec) (*Table, error) {
 	own, def := spec.strategy, sc.def
@@ -191,7 +191,7 @@ func (b *builder) errorAt(w word, reason string, right ...string) *Error {
 	return errorAt(b.rule.file, w, reason, right...)
 }
 
-// also tells a second place in an error's words.
+// also returns a second place in the words of an error.
 func (p place) also() string {
 	switch {
 	case p.line > 0:
@@ -323,7 +323,7 @@ func (b *builder) expandError(spec tableSpec, cause error) error {
 	return b.errorAt(spec.nodesOrName(), reason)
 }
 
-// claim makes n a name of the table, and tells whether it is a new one. Two
+// claim makes n a name of the table, and reports whether it is a new one. Two
 // tables of which one has a key must not share a name.
 func (b *builder) claim(spec tableSpec, n node, index int32) (isNew bool, err error) {
 	other, clash, isNew := b.rule.names.add(n.schema, n.table, index)

@@ -70,7 +70,7 @@ const (
 
 // GeneratorConfig is one generator.
 type GeneratorConfig struct {
-	// Type is a registered type, as "SNOWFLAKE". Case does not matter.
+	// Type is a registered type, as "SNOWFLAKE". Types are case-insensitive.
 	Type string
 	// Props are its properties: texts, []string, booleans, integers,
 	// time.Duration and time.Time. ${NAME} is not expanded in them.
@@ -83,7 +83,7 @@ type GeneratorConfig struct {
 
 // WorkerIDAssignerConfig is one worker-id assigner.
 type WorkerIDAssignerConfig struct {
-	// Type is a registered type, as "SQL". Case does not matter.
+	// Type is a registered type, as "SQL". Types are case-insensitive.
 	Type string
 	// Props are its properties, as in [GeneratorConfig].
 	Props map[string]any

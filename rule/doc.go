@@ -53,7 +53,7 @@
 // The actual tables of an auto table are name_0 … name_n-1 when its algorithm
 // has a sharding-count.
 //
-// Names match without case. Of a data node dataSource.table, the data source is
+// Names are case-insensitive. Of a data node dataSource.table, the data source is
 // left out, since it is nothing that a statement can name: an INSERT INTO
 // app.t_order_3 is one into t_order whatever app is. A node
 // dataSource.schema.table has a schema: a statement that writes a schema must

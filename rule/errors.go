@@ -215,7 +215,7 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// wordOf gives text the place of a property, or of the whole when the property
+// wordOf returns text the place of a property, or of the whole when the property
 // is not there.
 func (m makeSpec) wordOf(prop, text string) word {
 	if p, ok := m.prop(prop); ok {

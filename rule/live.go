@@ -71,7 +71,7 @@ func (l *Live) share(database string) {
 	}
 }
 
-// table gives an owner's table; nil for one without key.
+// table returns an owner's table; nil for one without key.
 func (l *Live) table(o owner) *Table {
 	if o.table == none {
 		return nil
@@ -80,8 +80,8 @@ func (l *Live) table(o owner) *Table {
 }
 
 // Lookup finds the table that a statement names, by its logical name or that
-// of an actual table, without case. schema is the qualifier in front of the
-// name, empty when there is none. It gives nil for a table without rule.
+// of an actual table; names are case-insensitive. schema is the qualifier in front of the
+// name, empty when there is none. It returns nil for a table without a rule.
 //
 // A schema matters only for tables whose data nodes have one
 // (dataSource.schema.table): they match no other. Where such tables share a
@@ -110,7 +110,7 @@ func sameTable(owners []owner) bool {
 	return true
 }
 
-// databaseOf gives the default database of a data source name in
+// databaseOf returns the default database of a data source name in
 // go-sql-driver/mysql's form: what stands between the last slash and the
 // parameters.
 func databaseOf(dsn string) string {
@@ -134,7 +134,7 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 }
 
 // Close closes the generators and then the worker-id assigners that they used,
-// and gives their errors together. Generators that were given ready-made
+// and returns their errors together. Generators that were given ready-made
 // ([GeneratorConfig]) stay open. Closing again does nothing more and returns
 // the same.
 func (l *Live) Close() error {
@@ -223,7 +223,7 @@ func newAssigners(r *Rule, host spi.Host) *assigners {
 	return &assigners{rule: r, host: host, made: map[int]spi.WorkerIDAssigner{}}
 }
 
-// get gives the assigner of that name, the same each time.
+// get returns the assigner of that name, always the same one.
 func (a *assigners) get(name string) (spi.WorkerIDAssigner, error) {
 	for i, spec := range a.rule.assigners {
 		if strings.EqualFold(spec.name.text, name) {
@@ -295,7 +295,7 @@ func (a *assigners) each(do func(makeSpec, spi.WorkerIDAssigner)) {
 	}
 }
 
-// packageOf gives the package in which a type lives that shardkey brings along,
+// packageOf returns the package in which a type lives that shardkey brings along,
 // so that the error for a type that is not registered says what to import.
 func packageOf(kind, typ string) string {
 	switch typ = strings.ToUpper(typ); typ {

@@ -68,7 +68,7 @@ func Parse(name string, data []byte) (*Rule, error) {
 	return build(rd.spec)
 }
 
-// parseYAML gives the root node of each document that is not empty.
+// parseYAML returns the root node of each document that is not empty.
 func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 	defer func() {
 		// The text is anybody's; a slip in the YAML reader must not end the
@@ -98,7 +98,7 @@ var (
 	yamlAnchor = regexp.MustCompile(`unknown anchor '([^']*)'`)
 )
 
-// syntaxError gives the YAML reader's error its place.
+// syntaxError returns the YAML reader's error with its place.
 func syntaxError(name string, data []byte, err error) *Error {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0

@@ -24,9 +24,9 @@ type owner struct {
 // none is the table of an owner that has no key column.
 const none int32 = -1
 
-// add gives a name an owner and tells whether it is a new one. When the name has
-// another owner already that a statement could mean as well, it gives that one
-// and true for clash.
+// add gives a name an owner, and reports whether it is a new one. When the name
+// already has another owner that a statement could mean as well, it returns that
+// one and true for clash.
 func (n *names) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	o := owner{strings.ToLower(schema), table}
 	name = strings.ToLower(name)
@@ -51,7 +51,7 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 	return owner{}, false, !known
 }
 
-// one gives the owner of a name in a schema, or without one any owner.
+// one returns the owner of a name in a schema, or without one any owner.
 func (n *names) one(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	first, ok := n.first[name]
@@ -66,7 +66,7 @@ func (n *names) one(schema, name string) (owner, bool) {
 	return owner{}, false
 }
 
-// all gives every owner of a name in lower case.
+// all returns every owner of a name in lower case.
 func (n *names) all(name string) []owner {
 	return append([]owner{n.first[name]}, n.more[name]...)
 }

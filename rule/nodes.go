@@ -188,7 +188,7 @@ func closingBrace(s string) int {
 // t.toString().padLeft(2,'0')}.
 var collected = regexp.MustCompile(`^\((.*)\)\s*\.\s*collect\s*\{\s*(?:(\w+)\s*->)?\s*(\w+)(?:\s*\.\s*toString\(\)|\s*\+\s*(?:''|""))?\s*\.\s*padLeft\(\s*(\d{1,2})\s*,\s*['"]0['"]\s*\)\s*\}$`)
 
-// evaluate gives the values of what stands between ${ and }: a range, a list,
+// evaluate returns the values of what stands between ${ and }: a range, a list,
 // or one value. It knows no more of Groovy than that.
 func evaluate(expr string) ([]string, error) {
 	if m := collected.FindStringSubmatch(expr); m != nil && (m[2] == m[3] || m[2] == "" && m[3] == "it") {
@@ -223,7 +223,7 @@ func between(s, left, right string) (string, bool) {
 	return strings.TrimSpace(s[1 : len(s)-1]), true
 }
 
-// numberRange gives a..b, both ends included, downwards when a is the greater.
+// numberRange returns a..b, both ends included, downwards when a is the greater.
 // An end that is written with leading zeros pads all numbers to its width:
 // 00..15 is 00, 01, … 15.
 func numberRange(expr string) ([]string, error) {
@@ -282,7 +282,7 @@ func pad(s string, width int) string {
 	return strings.Repeat("0", max(0, width-len(s))) + s
 }
 
-// list gives the values of a list, without what encloses it.
+// list returns the values of a list, without what encloses it.
 func list(inner string) ([]string, error) {
 	var values []string
 	for _, item := range strings.Split(inner, ",") {
@@ -297,7 +297,7 @@ func list(inner string) ([]string, error) {
 
 var bare = regexp.MustCompile(`^\d+$`)
 
-// scalar gives a quoted text without its quotes, or a number as written.
+// scalar returns a quoted text without its quotes, or a number as written.
 func scalar(item string) (string, error) {
 	for _, quote := range []string{"'", `"`} {
 		if text, ok := between(item, quote, quote); ok && !strings.ContainsAny(text, `'"\$`) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// expand gives the data nodes of an expression as "schema.table" or "table".
+// expand returns the data nodes of an expression as "schema.table" or "table".
 func expand(text string) ([]string, error) {
 	var all []string
 	err := dataNodes(text, func(n node) error {

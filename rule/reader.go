@@ -28,7 +28,7 @@ type pair struct {
 	value *yaml.Node
 }
 
-// pairs gives the entries of a map in their order: its own, and those that "<<"
+// pairs returns the entries of a map in their order: its own, and those that "<<"
 // merges in. A null is an empty map; keys that are there twice are an error.
 func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	n = resolve(n)
@@ -70,7 +70,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	return own, nil
 }
 
-// merge gives the entries of what stands behind "<<": a map, or a list of maps
+// merge returns the entries of what follows "<<": a map, or a list of maps
 // of which the earlier wins.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
@@ -103,7 +103,7 @@ func find(pairs []pair, key string) (pair, bool) {
 	return pair{}, false
 }
 
-// text gives a scalar as it is written; a null has no text.
+// text returns a scalar as it is written; a null has no text.
 func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	s := resolve(n)
 	switch {
@@ -171,8 +171,8 @@ func isMerge(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-// isNull tells a null, with or without a tag of its own (an item "- !SHARDING"
-// with nothing behind it).
+// isNull reports a null, with or without a tag of its own (an item "- !SHARDING"
+// with nothing after it).
 func isNull(n *yaml.Node) bool {
 	if n = resolve(n); n.Kind != yaml.ScalarNode {
 		return n.Kind == 0
@@ -195,7 +195,7 @@ func kindOf(n *yaml.Node) string {
 
 func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
 
-// makers reads keyGenerators or workerIdAssigners behind those that other
+// makers reads keyGenerators or workerIdAssigners after those that other
 // sharding rules of the file have.
 func (rd *reader) makers(n *yaml.Node, what string, makers []makeSpec) ([]makeSpec, error) {
 	pairs, err := rd.pairs(n, what)
@@ -277,7 +277,7 @@ func (rd *reader) propValue(p *propSpec, n *yaml.Node) error {
 	return nil
 }
 
-// expanded gives a property's text with the environment put in, and notes in p
+// expanded returns a property's text with the environment put in, and notes in p
 // what was written instead.
 func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, error) {
 	w, err := rd.text(n, what)
@@ -335,7 +335,7 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 	}
 }
 
-// isEnvName tells a name such as DB_PASSWORD or, as Java systems have them,
+// isEnvName reports whether s is a name such as DB_PASSWORD or, as Java systems have them,
 // db.password.
 func isEnvName(s string) bool {
 	for i, c := range []byte(s) {

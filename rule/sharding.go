@@ -367,7 +367,7 @@ func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
 	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
 }
 
-// shardingCounts gives the sharding-count of each of the shardingAlgorithms
+// shardingCounts returns the sharding-count of each of the shardingAlgorithms
 // that has one. Algorithms are not about keys: what is odd in them is left
 // alone.
 func (rd *reader) shardingCounts(rule []pair) map[string]int {
@@ -384,7 +384,7 @@ func (rd *reader) shardingCounts(rule []pair) map[string]int {
 	return counts
 }
 
-// algorithmOf gives the name of the algorithm that spreads an auto table.
+// algorithmOf returns the name of the algorithm that spreads an auto table.
 func (rd *reader) algorithmOf(table []pair) string {
 	for _, strategy := range rd.below(table, "shardingStrategy") {
 		if name, ok := find(rd.entries(strategy.value), "shardingAlgorithmName"); ok {
@@ -394,7 +394,7 @@ func (rd *reader) algorithmOf(table []pair) string {
 	return ""
 }
 
-// below gives the entries of the map that stands under key; none when there is
+// below returns the entries of the map that stands under key; none when there is
 // no such map.
 func (rd *reader) below(pairs []pair, key string) []pair {
 	p, ok := find(pairs, key)

@@ -24,7 +24,7 @@ var (
 )
 
 // RegisterKeyGenerator makes a generator type known to sharding rules. Types
-// match without case. It panics when the type is empty or registered already,
+// are case-insensitive. It panics when the type is empty or already registered,
 // or the factory is nil, as sql.Register does.
 func RegisterKeyGenerator(typ string, factory KeyGeneratorFactory) {
 	keyGenerators.register(typ, factory, factory == nil)
