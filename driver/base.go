@@ -144,6 +144,18 @@ func (b *baseConn) checkNamedValue(nv *driver.NamedValue) error {
 	return b.checker.CheckNamedValue(nv)
 }
 
+// convertKey makes of a key what the base takes, as database/sql does with the
+// user's arguments.
+func (b *baseConn) convertKey(nv *driver.NamedValue) error {
+	if b.preparesAll {
+		return nil // the base's statement is asked later
+	}
+	if err := b.checkNamedValue(nv); err != driver.ErrSkip {
+		return err
+	}
+	return defaultCheck(nv)
+}
+
 // namedToValues drops the ordinals, for the deprecated doors.
 func namedToValues(named []driver.NamedValue) ([]driver.Value, error) {
 	values := make([]driver.Value, len(named))

@@ -94,6 +94,42 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
+// BenchmarkPlan executes texts whose plans are not cached, over a base that does
+// nothing: more texts in turn than the cache holds, and one that is too long for
+// it. What BenchmarkInsert takes for the same text is what is left without
+// planning.
+func BenchmarkPlan(b *testing.B) {
+	connector, err := NewConnector(idleConnector{}, benchRule(b), WithServer("mysql"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := connector.Connect(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	cold := make([]string, maxBoundPlans+1)
+	for i := range cold {
+		cold[i] = fmt.Sprintf("INSERT INTO t_order (user_id, amount) VALUES (?, ?) /* %d */", i)
+	}
+	long := "INSERT INTO t_order (user_id, amount) VALUES (1, 2)" + strings.Repeat(", (3, 'a row of some sixty bytes, quoted once and not a number')", 1000)
+	ctx := context.Background()
+	for _, of := range []struct {
+		name  string
+		texts []string
+		args  []driver.NamedValue
+	}{{"bound", cold, benchArgs}, {"long literal", []string{long}, nil}} {
+		b.Run(of.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := c.(driver.ExecerContext).ExecContext(ctx, of.texts[i%len(of.texts)], of.args); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkMariaDB inserts into MariaDB through shardkey, and through
 // go-sql-driver with the key given by the caller. The ratio of both is what the
 // wrapper costs: to a server that does not wait for the disk, and to one with

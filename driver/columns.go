@@ -60,13 +60,13 @@ func (c *columnCache) put(key columnsKey, columns []string) {
 // list means: all in order, generated ones included, invisible ones not.
 // Temporary tables are not in information_schema. The error for a table that is
 // not there is the server's own.
-func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, error) {
+func (s *session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	database := "DATABASE()"
 	if schema != "" {
 		database = sqlString(schema)
 	}
 	var columns []string
-	err := c.queryRows(ctx, "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+database+
+	err := s.queryRows(ctx, "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+database+
 		" AND TABLE_NAME = "+sqlString(name)+" ORDER BY ORDINAL_POSITION", func(row []driver.Value) {
 		if len(row) == 2 && !strings.Contains(text(row[1]), "INVISIBLE") {
 			columns = append(columns, text(row[0]))
@@ -76,7 +76,7 @@ func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, 
 		return nil, err
 	}
 	if err != nil || len(columns) == 0 {
-		columns, err = c.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
+		columns, err = s.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
 	}
 	var my *mysql.MySQLError
 	switch {
@@ -89,8 +89,8 @@ func (c *conn) readColumns(ctx context.Context, schema, name string) ([]string, 
 	return columns, err
 }
 
-func (c *conn) columnsOfResult(ctx context.Context, query string) ([]string, error) {
-	rows, err := c.base.queryOrPrepare(ctx, query, nil, 0)
+func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, error) {
+	rows, err := s.base.queryOrPrepare(ctx, query, nil, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -104,44 +104,43 @@ func sqlString(s string) string {
 }
 
 // staleError is an error of the server that the columns may explain with which
-// a text was planned. Doors that plan look at them again; see again.
+// a text was planned. Doors that plan look at them again; see conn.again.
 type staleError struct {
-	fill *fill
+	plan *plan
 	error
 }
 
 // failed marks an error of the server that says that columns are wrong.
-func (f *fill) failed(err error) error {
+func (p *plan) failed(err error) error {
 	const (
 		unknownColumn = 1054
 		columnCount   = 1136
 	)
 	var my *mysql.MySQLError
-	if len(f.columns) > 0 && errors.As(err, &my) && (my.Number == unknownColumn || my.Number == columnCount) {
-		return &staleError{f, err}
+	if len(p.columns) > 0 && errors.As(err, &my) && (my.Number == unknownColumn || my.Number == columnCount) {
+		return &staleError{p, err}
 	}
 	return err
 }
 
-// columnsChanged reads the columns of a plan's tables again, and tells whether
+// columnsChanged reads the columns of a plan's tables again, and reports whether
 // they are others now. The plan is forgotten then.
-func (c *conn) columnsChanged(ctx context.Context, f *fill) bool {
+func (s *session) columnsChanged(ctx context.Context, p *plan) bool {
 	changed := false
-	c.last = nil
-	for key, old := range f.columns {
+	for key, old := range p.columns {
 		schema := key.schema
 		if key.unqualified {
 			schema = ""
 		}
-		columns, err := c.readColumns(ctx, schema, key.name)
+		columns, err := s.readColumns(ctx, schema, key.name)
 		if err != nil {
 			return false
 		}
-		f.rules.plans.columns.put(key, columns)
+		p.rules.plans.columns.put(key, columns)
 		changed = changed || !slices.Equal(columns, old)
 	}
 	if changed {
-		f.rules.plans.remove(f.key)
+		p.rules.plans.remove(p.key)
 	}
 	return changed
 }
@@ -151,7 +150,7 @@ const maxKeysInQuestion = 1000
 
 // presentKeys asks, on the same connection, which keys are in the table. Nil is
 // no key.
-func (c *conn) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
+func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
 	present := map[string]bool{}
 	column := rewrite.QuoteIdentifier(in.Table.KeyColumn)
 	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
@@ -161,7 +160,7 @@ func (c *conn) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) 
 				query, _ = rewrite.AppendLiteral(append(query, ", "...), key)
 			}
 		}
-		err := c.queryRows(ctx, string(append(query, ')')), func(row []driver.Value) {
+		err := s.queryRows(ctx, string(append(query, ')')), func(row []driver.Value) {
 			present[text(row[0])] = true
 		})
 		if err != nil {

@@ -113,7 +113,7 @@ func TestRuleIsReplacedWhileInUse(t *testing.T) {
 	}
 }
 
-// TestReplanBetweenPlanAndUse: a fill whose rule was replaced in the meantime
+// TestReplanBetweenPlanAndUse: a plan whose rule was replaced in the meantime
 // does nothing, and says so to its caller.
 func TestReplanBetweenPlanAndUse(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
@@ -129,18 +129,18 @@ func TestReplanBetweenPlanAndUse(t *testing.T) {
 	defer opened.Close()
 	c := opened.(resetValidConn).conn
 	const query = "INSERT INTO a (x) VALUES (1)"
-	f, err := c.fillFor(t.Context(), query)
-	if err != nil || f == nil {
-		t.Fatalf("no fill: %v", err)
+	p, err := c.planFor(t.Context(), query)
+	if err != nil || p == nil {
+		t.Fatalf("no plan: %v", err)
 	}
 	if err := connector.(*Connector).SetRule(strictRule(t, "b")); err != nil {
 		t.Fatal(err)
 	}
 	before := len(base.calls)
-	if _, err := f.exec(t.Context(), c, nil); err != errReplan {
+	if _, err := run(t.Context(), p, &c.session, nil, nil, execCall); err != errReplan {
 		t.Errorf("exec\nhave: %v\nwant: errReplan", err)
 	}
-	if _, err := f.query(t.Context(), c, nil); err != errReplan {
+	if _, err := run(t.Context(), p, &c.session, nil, nil, queryCall); err != errReplan {
 		t.Errorf("query\nhave: %v\nwant: errReplan", err)
 	}
 	if len(base.calls) != before {

@@ -8,15 +8,15 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// conn is a connection of the base that fills the INSERTs that come by. One
-// goroutine at a time uses it, so nothing here is locked.
+// conn is a connection of the base that fills the INSERTs that come by: the
+// doors of database/sql. One goroutine at a time uses it, so nothing here is
+// locked.
 //
 // SessionResetter and Validator are not here: see advertise.
 type conn struct {
+	session
 	connector *Connector
-	base      baseConn
-	session   session
-	last      *fill // the plan used last: programs repeat themselves
+	last      *plan // the plan used last: programs repeat themselves
 	closed    bool
 	onClose   func() error
 }
@@ -34,7 +34,7 @@ var (
 )
 
 func newConn(c *Connector, base driver.Conn) *conn {
-	return &conn{connector: c, base: newBaseConn(base)}
+	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers}}
 }
 
 // Unwrap returns the base's connection.
@@ -45,14 +45,15 @@ func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	for {
-		f, err := c.fillOrPass(ctx, query)
+		p, err := c.planOrPass(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		if f == nil {
+		if p == nil {
 			return c.base.execContext(ctx, query, args)
 		}
-		if res, err := f.exec(ctx, c, c.convertLate(args)); !c.again(ctx, &err) {
+		res, err := run(ctx, p, &c.session, nil, c.convertLate(args), execCall)
+		if again, err := c.again(ctx, err); !again {
 			return res, err
 		}
 	}
@@ -60,29 +61,56 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	for {
-		f, err := c.fillOrPass(ctx, query)
+		p, err := c.planOrPass(ctx, query)
 		if err != nil {
 			return nil, err
 		}
-		if f == nil {
+		if p == nil {
 			return c.base.queryContext(ctx, query, args)
 		}
-		if rows, err := f.query(ctx, c, c.convertLate(args)); !c.again(ctx, &err) {
+		rows, err := run(ctx, p, &c.session, nil, c.convertLate(args), queryCall)
+		if again, err := c.again(ctx, err); !again {
 			return rows, err
 		}
 	}
 }
 
-// again tells whether a statement is to be planned anew: the rule was replaced,
-// or the server refused columns that have changed since they were read. While
-// the connection is open the current rule's generators are, so that this comes
-// to an end. Otherwise err is the error to return.
-func (c *conn) again(ctx context.Context, err *error) bool {
-	if stale, ok := (*err).(*staleError); ok {
-		*err = stale.error
-		return c.columnsChanged(ctx, stale.fill)
+// planOrPass returns the plan of a text that must be filled, nil for one that
+// passes through untouched, with the session ready for it.
+func (c *conn) planOrPass(ctx context.Context, query string) (*plan, error) {
+	keysOf(ctx).reset()
+	class := rewrite.Classify(query)
+	if class == rewrite.ClassMayInsert {
+		if p, err := c.planFor(ctx, query); p != nil || err != nil {
+			return p, err
+		}
 	}
-	return *err == errReplan && !c.closed
+	return nil, c.beforePass(ctx, query, class)
+}
+
+// planFor returns the plan of a text that may insert, nil for one that passes
+// through.
+func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
+	p, err := c.connector.rules.Load().plan(ctx, &c.session, c.last, query)
+	if c.last = p; len(query) > maxLiteralBytes {
+		c.last = nil // not worth keeping
+	}
+	if err != nil || !p.fills {
+		return nil, err
+	}
+	return p, nil
+}
+
+// again reports whether a statement that failed is to be planned again: the rule
+// was replaced, or the server refused columns that have changed since they were
+// read. While the connection is open the current rule's generators are, so that
+// this comes to an end. Otherwise the error is the one to return.
+func (c *conn) again(ctx context.Context, err error) (bool, error) {
+	if stale, ok := err.(*staleError); ok {
+		c.last = nil
+		return c.columnsChanged(ctx, stale.plan), stale.error
+	}
+	return err == errReplan && !c.closed, err
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -98,10 +126,11 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
-	if rewrite.Classify(query) == rewrite.ClassMayInsert || c.base.exec == nil {
+	class := rewrite.Classify(query)
+	if class == rewrite.ClassMayInsert || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {
+	if err := c.beforePass(ctx, query, class); err != nil {
 		return nil, err
 	}
 	return c.base.exec.Exec(query, args)
@@ -112,10 +141,11 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 // Deprecated: use QueryContext.
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
-	if rewrite.Classify(query) == rewrite.ClassMayInsert || c.base.query == nil {
+	class := rewrite.Classify(query)
+	if class == rewrite.ClassMayInsert || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.passed(ctx, query, rewrite.Classify(query)); err != nil {
+	if err := c.beforePass(ctx, query, class); err != nil {
 		return nil, err
 	}
 	return c.base.query.Query(query, args)

@@ -24,8 +24,7 @@ type Connector struct {
 	driver driver.Driver
 	host   spi.Host
 
-	serverKind string // what shardkeyServer says
-	server     atomic.Pointer[server]
+	servers serverCache
 
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
@@ -58,7 +57,8 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.C
 }
 
 func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
-	c := &Connector{base: base, driver: d, host: o.host(dsn), serverKind: o.server}
+	c := &Connector{base: base, driver: d, host: o.host(dsn)}
+	c.servers.kind, c.servers.dsn = o.server, dsn
 	if err := checkServer(o.server); err != nil {
 		return nil, err
 	}

@@ -8,75 +8,183 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// execution is one execution of a fill: its keys, what came of them, and the
-// result that tells. One allocation serves all of it.
-type execution struct {
-	fill *fill
-	conn *conn
-	out  *Keys // where the caller wants the keys, may be nil
-	user []driver.NamedValue
+// maxPlaceholders is what the server takes in one prepared statement: their
+// number is 16 bits wide in the protocol.
+const maxPlaceholders = 65535
 
-	inserts []insertKeys
-	first   [1]insertKeys // room for inserts, as nearly always there is one
-
-	text string
-	args []driver.NamedValue
-
-	outcome
-	settler settler
-	result  result
+// run executes a plan: it makes the keys, sends the statement by a call, and
+// settles what came of it. stmt is the prepared statement, nil when the text is
+// sent itself. It returns errReplan, before anything was generated or sent, when
+// the rule has been replaced, and driver.ErrSkip when the arguments are not as
+// many as a text's placeholders: database/sql then prepares the statement and
+// says so in its own words.
+func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, args []driver.NamedValue, by call[T]) (none T, err error) {
+	if !p.rules.acquire() {
+		return none, errReplan
+	}
+	defer p.rules.release()
+	on, err := p.begin(ctx, s, stmt, args)
+	if err != nil {
+		return none, err
+	}
+	res, err := by.send(on.sending(), ctx)
+	if err != nil {
+		return none, on.failed(ctx, err)
+	}
+	return by.settle(on, ctx, res)
 }
 
-// insertKeys are the keys of one insert of the text.
-type insertKeys struct {
+// running is a statement on its way: an execution with rows of values, an INSERT
+// … SELECT, or a text that is sent as it is.
+type running interface {
+	sending() *sending
+	// failed is called when the server refused it, and returns the error to see.
+	failed(ctx context.Context, err error) error
+	// settle finds out what came of it, and settleRows where it returns rows.
+	settle(ctx context.Context, base driver.Result) (driver.Result, error)
+	settleRows(ctx context.Context, base driver.Rows) (driver.Rows, error)
+}
+
+// call is a way to send a statement: for a result or for rows.
+type call[T any] struct {
+	send   func(*sending, context.Context) (T, error)
+	settle func(running, context.Context, T) (T, error)
+}
+
+var (
+	execCall  = call[driver.Result]{(*sending).exec, running.settle}
+	queryCall = call[driver.Rows]{(*sending).query, running.settleRows}
+)
+
+// sending is what is sent, and where: to a prepared statement, or as a text.
+type sending struct {
+	base  *baseConn
+	stmt  *baseStmt // nil: the text
+	text  string
+	args  []driver.NamedValue
+	added int // args that are ours
+}
+
+func (s *sending) exec(ctx context.Context) (driver.Result, error) {
+	if s.stmt != nil {
+		return s.stmt.execContext(ctx, s.args)
+	}
+	return s.base.execOrPrepare(ctx, s.text, s.args, s.added)
+}
+
+func (s *sending) query(ctx context.Context) (driver.Rows, error) {
+	if s.stmt != nil {
+		return s.stmt.queryContext(ctx, s.args)
+	}
+	return s.base.queryOrPrepare(ctx, s.text, s.args, s.added)
+}
+
+// asIs is a statement with nothing to fill after all.
+type asIs struct{ sent sending }
+
+func (a *asIs) sending() *sending                         { return &a.sent }
+func (a *asIs) failed(_ context.Context, err error) error { return err }
+func (a *asIs) settle(_ context.Context, base driver.Result) (driver.Result, error) {
+	return base, nil
+}
+func (a *asIs) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+	return base, nil
+}
+
+// begin makes ready what is to be sent.
+func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, args []driver.NamedValue) (running, error) {
+	sent := sending{base: &s.base, stmt: stmt, text: p.key.text, args: args}
+	if want := p.Params(); len(args) != want {
+		switch {
+		case stmt != nil:
+			return nil, argCountError(want, len(args))
+		case len(args) == 0 && p.Statements == 1:
+			// The server's own syntax error. Of several statements it would run
+			// those before the placeholder, and they are not filled.
+			return &asIs{sent}, nil
+		}
+		return nil, driver.ErrSkip
+	}
+	if in := p.source(); in != nil {
+		return p.beginSource(ctx, s, in, sent)
+	}
+	e := &execution{plan: p, session: s, out: keysOf(ctx), user: args, sent: sent}
+	return e, e.begin(ctx)
+}
+
+// execution is one execution of a plan with rows of values: its keys, what is
+// sent, and what came of it. One allocation serves all of it.
+type execution struct {
+	plan    *plan
+	session *session
+	out     *Keys // where the caller wants the keys, may be nil
+	user    []driver.NamedValue
+
+	inserts []insertion
+	first   [1]insertion // room for inserts, as nearly always there is one
+
+	sent   sending
+	result result
+}
+
+// insertion is one insert of the text, in one execution.
+type insertion struct {
 	in     *rewrite.Insert
+	table  *table
 	keys   rewrite.Keys // the generated ones, in the order of their rows
 	filled []bool       // SlotParam rows: whether a key was generated; nil without any
 	one    [1]int64
+	rows   rowStates
 }
 
-// newExecution generates the keys of an execution.
-func (f *fill) newExecution(ctx context.Context, c *conn, args []driver.NamedValue) (*execution, error) {
-	e := &execution{fill: f, conn: c, out: keysOf(ctx), user: args}
-	if e.inserts = e.first[:]; len(f.plan.Inserts) > 1 {
-		e.inserts = make([]insertKeys, len(f.plan.Inserts))
+func (e *execution) sending() *sending { return &e.sent }
+
+func (e *execution) failed(_ context.Context, err error) error { return e.plan.failed(err) }
+
+// begin generates the keys, makes the session ready and writes the text and
+// arguments to send.
+func (e *execution) begin(ctx context.Context) error {
+	if e.inserts = e.first[:]; len(e.plan.Inserts) > 1 {
+		e.inserts = make([]insertion, len(e.plan.Inserts))
 	}
-	for i := range f.plan.Inserts {
-		in := &f.plan.Inserts[i]
-		e.inserts[i].in = in
-		if in.Refused {
+	for i := range e.inserts {
+		k := &e.inserts[i]
+		k.in, k.table = &e.plan.Inserts[i], e.plan.tables[i]
+		if k.in.Refused {
 			continue
 		}
-		if err := e.generate(ctx, &e.inserts[i]); err != nil {
-			return nil, err
+		if err := e.generate(ctx, k); err != nil {
+			return err
 		}
 	}
-	return e, e.prepareSession(ctx)
+	if err := e.prepareSession(ctx); err != nil {
+		return err
+	}
+	return e.bind()
 }
 
-// prepareSession pays what is owed to LAST_INSERT_ID() when the text may read
-// it, makes the variable that a guarded statement needs, and forgets what
-// statements beside the insert may change, also when they fail.
+// prepareSession makes LAST_INSERT_ID() right when the text may read it, makes
+// the variable that a guarded statement needs, and forgets what statements beside
+// the insert may change, also when they fail.
 func (e *execution) prepareSession(ctx context.Context) error {
-	plan := e.fill.plan
+	plan := e.plan
 	if plan.Statements > 1 {
-		e.conn.session.forget(e.fill.key.text, rewrite.ClassSeveral)
+		e.session.forget(plan.key.text, rewrite.ClassSeveral)
 	}
 	if plan.Inserts[0].Guarded {
-		return e.conn.prepareSaved(ctx)
+		return e.session.prepareSaved(ctx)
 	}
-	if e.conn.session.owed != "" && (plan.Statements > 1 || plan.Inserts[0].MentionsLastID) {
-		return e.conn.payOwed(ctx)
+	if plan.Statements > 1 || plan.Inserts[0].MentionsLastID {
+		return e.session.syncLastID(ctx)
 	}
 	return nil
 }
 
-func (e *execution) generate(ctx context.Context, k *insertKeys) error {
-	t := k.in.Table.Rule.(*table)
+func (e *execution) generate(ctx context.Context, k *insertion) error {
 	n := k.in.Rows()
 	if !k.in.AllFilled() {
 		var err error
-		if n, err = e.decide(ctx, t, k); err != nil {
+		if n, err = e.decide(ctx, k); err != nil {
 			return err
 		}
 	}
@@ -84,13 +192,13 @@ func (e *execution) generate(ctx context.Context, k *insertKeys) error {
 		return nil
 	}
 	var err error
-	k.keys, err = t.generate(ctx, n, &k.one)
+	k.keys, err = k.table.generate(ctx, n, &k.one)
 	return err
 }
 
 // decide counts the rows that need a key, and for those whose key is bound
 // finds out whether it is missing.
-func (e *execution) decide(ctx context.Context, t *table, k *insertKeys) (n int, err error) {
+func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error) {
 	for i := range k.in.Rows() {
 		kind, param := k.in.Slot(i)
 		switch kind {
@@ -103,7 +211,7 @@ func (e *execution) decide(ctx context.Context, t *table, k *insertKeys) (n int,
 			if k.in.Table.KeepExplicit {
 				continue
 			}
-			if k.filled[i], err = e.conn.isMissing(ctx, t, e.user[param].Value); err != nil {
+			if k.filled[i], err = e.session.isMissing(ctx, k.table, e.user[param].Value); err != nil {
 				return 0, err
 			}
 			if k.filled[i] {
@@ -114,8 +222,8 @@ func (e *execution) decide(ctx context.Context, t *table, k *insertKeys) (n int,
 	return n, nil
 }
 
-// isGenerated tells whether row i's key was generated.
-func (k *insertKeys) isGenerated(i int) bool {
+// isGenerated reports whether row i's key was generated.
+func (k *insertion) isGenerated(i int) bool {
 	switch kind, _ := k.in.Slot(i); kind {
 	case rewrite.SlotFill:
 		return true
@@ -123,6 +231,27 @@ func (k *insertKeys) isGenerated(i int) bool {
 		return k.filled[i]
 	}
 	return false
+}
+
+// bind writes the text and arguments to send. A text without arguments takes the
+// keys as literals, as one message to the server. With arguments they are bound:
+// a literal would make each text a new one for the server's cache of prepared
+// statements. What is too much to bind is written.
+func (e *execution) bind() (err error) {
+	literal := e.sent.stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > maxPlaceholders) && e.haveLiterals()
+	if e.sent.args, err = e.bindArgs(!literal); err != nil {
+		return err
+	}
+	e.sent.added = len(e.sent.args) - len(e.user)
+	switch {
+	case e.sent.stmt != nil:
+		return e.sent.stmt.checkArgs(&e.session.base, e.sent.args, e.plan.added)
+	case literal:
+		e.sent.text = e.plan.LiteralText(e.fillKeys())
+	default:
+		e.sent.text = e.plan.BindText()
+	}
+	return nil
 }
 
 // GeneratorError is the error for keys that a generator could not make. The
@@ -214,9 +343,9 @@ func (t *table) learnKind(ctx context.Context) error {
 	return err
 }
 
-// isMissing tells whether a bound key asks for a generated one: nil does, 0
+// isMissing reports whether a bound key asks for a generated one: nil does, 0
 // does for integer keys (unless the session's sql_mode keeps it), "" for text.
-func (c *conn) isMissing(ctx context.Context, t *table, bound driver.Value) (bool, error) {
+func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value) (bool, error) {
 	if b, ok := bound.([]byte); bound == nil || ok && b == nil {
 		return true, nil
 	}
@@ -235,7 +364,7 @@ func (c *conn) isMissing(ctx context.Context, t *table, bound driver.Value) (boo
 	if !zero {
 		return false, nil
 	}
-	mode, err := c.sqlMode(ctx)
+	mode, err := s.sqlMode(ctx)
 	return mode&rewrite.NoAutoValueOnZero == 0, err
 }
 
@@ -305,10 +434,10 @@ func (e *execution) fillKeys() []rewrite.Keys {
 // bindArgs puts the keys among the user's arguments: in place of those that
 // were missing, and, when the text has placeholders for them, in between.
 func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
-	b := binder{conn: e.conn, user: e.user, out: e.user}
-	if placeholders || e.anyFilledParam() {
-		b.out = make([]driver.NamedValue, 0, len(e.user)+e.fill.added)
+	if !(placeholders && e.plan.added > 0) && !e.anyFilledParam() {
+		return e.user, nil
 	}
+	b := binder{base: &e.session.base, user: e.user, out: make([]driver.NamedValue, 0, len(e.user)+e.plan.added)}
 	for i := range e.inserts {
 		k := &e.inserts[i]
 		if k.in.Refused {
@@ -316,27 +445,21 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 		}
 		next := 0
 		for row := range k.in.Rows() {
+			if !k.isGenerated(row) {
+				continue
+			}
 			kind, param := k.in.Slot(row)
-			if kind == rewrite.SlotFill && placeholders {
+			if kind == rewrite.SlotParam || placeholders {
 				b.upTo(param)
 				if err := b.add(k.keys.At(next)); err != nil {
 					return nil, err
 				}
 			}
-			if kind == rewrite.SlotParam && k.filled[row] {
-				b.upTo(param)
-				b.taken++
-				if err := b.add(k.keys.At(next)); err != nil {
-					return nil, err
-				}
+			if kind == rewrite.SlotParam {
+				b.taken++ // the key is in its place
 			}
-			if k.isGenerated(row) {
-				next++
-			}
+			next++
 		}
-	}
-	if cap(b.out) > 0 && len(e.user) > 0 && &b.out[:1][0] == &e.user[0] {
-		return e.user, nil
 	}
 	b.upTo(len(e.user))
 	return b.out, nil
@@ -355,7 +478,7 @@ func (e *execution) anyFilledParam() bool {
 
 // binder assembles arguments.
 type binder struct {
-	conn  *conn
+	base  *baseConn
 	user  []driver.NamedValue
 	taken int // of the user's
 	out   []driver.NamedValue
@@ -374,20 +497,8 @@ func (b *binder) add(key any) error {
 	if _, ok := key.(int64); ok {
 		return nil
 	}
-	if err := b.conn.convertKey(&b.out[len(b.out)-1]); err != nil {
+	if err := b.base.convertKey(&b.out[len(b.out)-1]); err != nil {
 		return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
 	}
 	return nil
-}
-
-// convertKey makes of a key what the base takes, as database/sql does with the
-// user's arguments.
-func (c *conn) convertKey(nv *driver.NamedValue) error {
-	if c.base.preparesAll {
-		return nil // the base's statement is asked later
-	}
-	if err := c.base.checkNamedValue(nv); err != driver.ErrSkip {
-		return err
-	}
-	return defaultCheck(nv)
 }

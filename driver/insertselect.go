@@ -26,12 +26,13 @@ import (
 
 // sourceRun is one execution of an INSERT … SELECT.
 type sourceRun struct {
-	*conn
-	fill  *fill
+	*session
+	plan  *plan
 	in    *rewrite.Insert
 	table *table
 	args  []driver.NamedValue
 	out   *Keys
+	sent  sending
 
 	tables []string     // the temporary tables that there are
 	rows   int64        // rows that the query gave
@@ -42,63 +43,33 @@ type sourceRun struct {
 	offset string
 }
 
-// execSource executes an INSERT … SELECT.
-func (f *fill) execSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Result, error) {
+// beginSource runs the query of an INSERT … SELECT and brings the keys to the
+// server.
+func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, sent sending) (running, error) {
+	sent.stmt = nil // it was prepared for its check and count
 	if in.KeepsSource() {
-		if err := c.passed(ctx, f.key.text, rewrite.ClassMayInsert); err != nil {
-			return nil, err
-		}
-		return c.base.execOrPrepare(ctx, f.key.text, args, 0)
+		return &asIs{sent}, s.beforePass(ctx, sent.text, rewrite.ClassMayInsert)
 	}
-	r, err := f.startSource(ctx, c, in, args)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	base, err := c.base.execOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
-	if err != nil {
-		return nil, r.explain(err)
-	}
-	return r.settle(ctx, base)
-}
-
-// querySource is execSource for RETURNING. The temporary tables are dropped
-// when the rows are closed.
-func (f *fill) querySource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (driver.Rows, error) {
-	if in.KeepsSource() {
-		if err := c.passed(ctx, f.key.text, rewrite.ClassMayInsert); err != nil {
-			return nil, err
-		}
-		return c.base.queryOrPrepare(ctx, f.key.text, args, 0)
-	}
-	r, err := f.startSource(ctx, c, in, args)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := c.base.queryOrPrepare(ctx, in.Text(r.query()), r.tailArgs(), 0)
-	if err != nil {
-		_ = r.Close()
-		return nil, r.explain(err)
-	}
-	r.settleRows()
-	return &closingRows{Rows: rows, after: r}, nil
-}
-
-// startSource runs the query and brings the keys to the server.
-func (f *fill) startSource(ctx context.Context, c *conn, in *rewrite.Insert, args []driver.NamedValue) (*sourceRun, error) {
-	r := &sourceRun{conn: c, fill: f, in: in, table: in.Table.Rule.(*table), args: args, out: keysOf(ctx)}
+	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], args: sent.args, out: keysOf(ctx)}
 	if in.MentionsLastID {
-		if err := c.payOwed(ctx); err != nil {
+		if err := s.syncLastID(ctx); err != nil {
 			return nil, err
 		}
 	}
 	for _, step := range []func(context.Context) error{r.saveLastID, r.createRows, r.readQuery, r.makeKeys} {
 		if err := step(ctx); err != nil {
-			_ = r.Close()
-			return nil, r.explain(err)
+			return nil, r.failed(ctx, err)
 		}
 	}
+	r.sent = sending{base: &s.base, text: in.Text(r.query()), args: r.tailArgs()}
 	return r, nil
+}
+
+func (r *sourceRun) sending() *sending { return &r.sent }
+
+func (r *sourceRun) failed(ctx context.Context, err error) error {
+	defer r.Close()
+	return r.explain(err)
 }
 
 // saveLastID keeps LAST_INSERT_ID() over the numbering of the rows.
@@ -108,12 +79,12 @@ func (r *sourceRun) saveLastID(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.session.owed != "" {
+	if r.lastID.must != "" {
 		return nil
 	}
 	row, err := r.askRow(ctx, "SELECT LAST_INSERT_ID()")
 	if err == nil && len(row) == 1 {
-		r.session.owed = text(row[0])
+		r.lastID.must = text(row[0])
 	}
 	return err
 }

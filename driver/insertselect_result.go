@@ -11,9 +11,10 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// settle finds out what the statement came to, as settler does for rows of
-// values.
+// settle finds out what the statement came to, as execution.settle does for rows
+// of values.
 func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
+	defer r.Close()
 	affected, err := base.RowsAffected()
 	if err != nil {
 		return base, nil
@@ -31,7 +32,7 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 	}
 	id := r.report(present)
 	if existed {
-		r.session.metExisting()
+		r.lastID.metExisting()
 	}
 	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.KindInteger {
 		id = r.lastGiven(ctx)
@@ -45,15 +46,16 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 }
 
 // settleRows is settle for a statement that returns rows, of which nothing is
-// known but that it succeeded.
-func (r *sourceRun) settleRows() {
-	if r.keys.Len() == 0 || r.in.Ignore || r.in.OnDuplicate {
-		return
+// known but that it succeeded. The temporary tables are dropped when the rows
+// are closed.
+func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+	if r.keys.Len() > 0 && !r.in.Ignore && !r.in.OnDuplicate {
+		r.report(nil)
+		if r.out != nil && int64(r.keys.Len()) == r.rows {
+			r.out.values = r.boxed(nil)
+		}
 	}
-	r.report(nil)
-	if r.out != nil && int64(r.keys.Len()) == r.rows {
-		r.out.values = r.boxed(nil)
-	}
+	return &closingRows{Rows: base, after: r}, nil
 }
 
 // report tells the session the first generated key that was inserted, and
@@ -65,7 +67,7 @@ func (r *sourceRun) report(present map[string]bool) int64 {
 	for i := range r.keys.Len() {
 		if key := r.keys.At(i); present == nil || present[text(key)] {
 			id := toInt64(key)
-			r.session.owe(id)
+			r.lastID.set(id)
 			return id
 		}
 	}
@@ -200,7 +202,7 @@ func (r *sourceRun) explain(err error) error {
 		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of a filled INSERT … SELECT can use VALUES(column) and the target's columns, not the query's: %w",
 			ErrUnsupportedStatement, err)
 	}
-	return r.fill.failed(r.rename(err, my))
+	return r.plan.failed(r.rename(err, my))
 }
 
 func (r *sourceRun) privilegeError(err error) error {

@@ -3,8 +3,10 @@ package driver
 import (
 	"container/list"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // planCache keeps the plans made with one rule, by text. Texts with
@@ -16,6 +18,7 @@ type planCache struct {
 	literal lru
 	tables  sync.Map // *rule.Table → *table
 	columns columnCache
+	parses  atomic.Int64 // texts parsed so far
 }
 
 // Bounds of the cache, in plans and in bytes of text and plan together. A
@@ -42,25 +45,33 @@ type planKey struct {
 	mode rewrite.Mode
 }
 
-func (c *planCache) get(key planKey) *fill {
+func (c *planCache) table(r *rule.Table) *table {
+	if t, ok := c.tables.Load(r); ok {
+		return t.(*table)
+	}
+	t, _ := c.tables.LoadOrStore(r, newTable(r))
+	return t.(*table)
+}
+
+func (c *planCache) get(key planKey) *plan {
 	if len(key.text) > maxPlanBytes {
 		return nil
 	}
-	if f := c.bound.get(key); f != nil || len(key.text) > maxLiteralBytes {
-		return f
+	if p := c.bound.get(key); p != nil || len(key.text) > maxLiteralBytes {
+		return p
 	}
 	return c.literal.get(key)
 }
 
-func (c *planCache) put(key planKey, f *fill) {
-	size := len(key.text) + f.plan.Size()
+func (c *planCache) put(key planKey, p *plan) {
+	size := len(key.text) + p.Size()
 	if size > maxPlanBytes {
 		return
 	}
-	if f.plan.Params() > 0 {
-		c.bound.put(key, f, size)
+	if p.Params() > 0 {
+		c.bound.put(key, p, size)
 	} else if len(key.text) <= maxLiteralBytes {
-		c.literal.put(key, f, size)
+		c.literal.put(key, p, size)
 	}
 }
 
@@ -83,11 +94,11 @@ type lru struct {
 
 type lruEntry struct {
 	key  planKey
-	fill *fill
+	plan *plan
 	size int
 }
 
-func (l *lru) get(key planKey) *fill {
+func (l *lru) get(key planKey) *plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.entries[key]
@@ -95,17 +106,17 @@ func (l *lru) get(key planKey) *fill {
 		return nil
 	}
 	l.order.MoveToFront(e)
-	return e.Value.(*lruEntry).fill
+	return e.Value.(*lruEntry).plan
 }
 
-func (l *lru) put(key planKey, f *fill, size int) {
+func (l *lru) put(key planKey, p *plan, size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.entries == nil {
 		l.entries = map[planKey]*list.Element{}
 	}
 	l.drop(l.entries[key])
-	l.entries[key] = l.order.PushFront(&lruEntry{key, f, size})
+	l.entries[key] = l.order.PushFront(&lruEntry{key, p, size})
 	l.bytes += size
 	for len(l.entries) > l.maxPlans || l.bytes > l.maxBytes {
 		l.drop(l.order.Back())

@@ -50,60 +50,32 @@ func (r *result) AllRowsAffected() []int64 {
 	return []int64{n}
 }
 
-// outcome is which rows of an execution's inserts came to stand in the table.
-type outcome struct {
-	inserted []rowStates // one for each insert
-	one      [1]rowStates
+// said is what the server says of one insert.
+type said struct {
+	affected int64 // rows, or unknownCount
+	id       int64 // the insert id
 }
 
-// rowStates says of each row whether it was inserted; nil: all were.
-type rowStates struct {
-	states []rowState
-	// existing is the key of the only row that existed, where it is known.
-	existing any
-}
-
-type rowState uint8
-
-const (
-	rowInserted rowState = iota
-	rowNotInserted
-	rowUncertain
-)
-
-func (s *rowStates) of(i int) rowState {
-	if s.states == nil {
-		return rowInserted
-	}
-	return s.states[i]
-}
+// unknownCount stands for rows affected that the base did not tell.
+const unknownCount = math.MinInt64
 
 // settle finds out which rows were inserted and what the insert ids are.
 func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
-	r := &e.result
-	r.Result, r.execution = base, e
-	e.makeStates()
-	if len(e.inserts) == 1 && e.fill.plan.Statements == 1 {
+	e.result.Result, e.result.execution = base, e
+	if len(e.inserts) == 1 && e.plan.Statements == 1 {
 		affected, err := base.RowsAffected()
 		if err != nil {
 			affected = unknownCount
 		}
 		id, _ := base.LastInsertId()
-		e.settler = settler{execution: e, insertKeys: &e.inserts[0], states: &e.inserted[0], affected: affected, baseID: id, last: true}
-		r.id = e.settler.settle(ctx)
+		e.result.id = e.settleInsert(ctx, &e.inserts[0], said{affected, id})
 	} else {
 		e.settleEach(ctx, base)
 	}
 	if e.out != nil {
 		e.out.values = e.values()
 	}
-	return r, nil
-}
-
-func (e *execution) makeStates() {
-	if e.inserted = e.outcome.one[:]; len(e.inserts) > 1 {
-		e.inserted = make([]rowStates, len(e.inserts))
-	}
+	return &e.result, nil
 }
 
 // settleEach is settle for a text of several statements.
@@ -115,20 +87,15 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 			continue
 		}
 		at := min(k.in.Statement, len(ids)-1)
-		e.settler = settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: affected[at], baseID: ids[at],
-			last: k.in.Statement == e.fill.plan.Statements-1}
-		ids[at] = e.settler.settle(ctx)
+		ids[at] = e.settleInsert(ctx, k, said{affected[at], ids[at]})
 	}
 	e.result.id, e.result.ids = ids[len(ids)-1], ids
 }
 
-// unknownCount stands for rows affected that the base did not tell.
-const unknownCount = math.MinInt64
-
-// perStatement gives rows affected and insert ids of each statement of the
+// perStatement returns rows affected and insert ids of each statement of the
 // text. A base that tells only of the last one leaves the others unknown.
 func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
-	n := e.fill.plan.Statements
+	n := e.plan.Statements
 	if all, ok := base.(mysql.Result); ok && n > 1 {
 		affected, ids = all.AllRowsAffected(), all.AllLastInsertIds()
 		if len(affected) == n && len(ids) == n {
@@ -149,24 +116,21 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 
 // settleRows is settle for a text that returns rows: how many rows were
 // affected is not known, and the connection is busy until the rows are read.
-func (e *execution) settleRows() {
-	e.makeStates()
-	s := &e.settler
+func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
 	for i := range e.inserts {
 		k := &e.inserts[i]
 		if k.in.Refused {
 			continue
 		}
-		*s = settler{execution: e, insertKeys: k, states: &e.inserted[i], affected: unknownCount,
-			last: k.in.Statement == e.fill.plan.Statements-1}
 		if k.in.Ignore || k.in.OnDuplicate {
-			s.mark(func(int) rowState { return rowUncertain })
+			k.mark(rowUncertain)
 		}
-		s.tellSession()
+		e.keepLastID(k)
 	}
 	if e.out != nil {
 		e.out.values = e.values()
 	}
+	return base, nil
 }
 
 // values are the keys of all rows of all inserts.
@@ -183,9 +147,9 @@ func (e *execution) values() []any {
 		next := 0
 		for row := range k.in.Rows() {
 			key := e.keyOf(k, row, &next)
-			switch e.inserted[i].of(row) {
+			switch k.rows.of(row) {
 			case rowNotInserted:
-				key = e.inserted[i].existing
+				key = k.rows.existing
 			case rowUncertain:
 				key = nil
 			}
@@ -196,16 +160,16 @@ func (e *execution) values() []any {
 }
 
 // keyOf is the key that a row was given; nil when the server made it.
-func (e *execution) keyOf(k *insertKeys, row int, next *int) any {
+func (e *execution) keyOf(k *insertion, row int, next *int) any {
 	if k.isGenerated(row) {
 		*next++
 		return k.keys.At(*next - 1)
 	}
 	switch kind, param := k.in.Slot(row); kind {
 	case rewrite.SlotParam:
-		return boundKey(k.in.Table.Rule.(*table).kind(), e.user[param].Value)
+		return boundKey(k.table.kind(), e.user[param].Value)
 	case rewrite.SlotKept:
-		return e.fill.plan.Kept(k.in, row, e.fill.key.mode)
+		return e.plan.Kept(k.in, row, e.plan.key.mode)
 	}
 	return nil
 }
@@ -230,203 +194,244 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	return nil
 }
 
-// settler finds out what one insert came to: which of its rows stand in the
-// table, what its insert id is, and what LAST_INSERT_ID() must return.
-type settler struct {
-	*execution
-	*insertKeys
-	states   *rowStates
-	affected int64 // as the server reports it, or unknownCount
-	baseID   int64 // the server's insert id
-	last     bool  // it is the text's last statement
+// rowStates says of each row of an insert whether it was inserted; nil: all were.
+type rowStates struct {
+	states []rowState
+	// existing is the key of the only row that existed, where it is known.
+	existing any
 	// lastPresent: the last row's key was seen in the table, if not as its own.
 	lastPresent bool
 }
 
-// settle returns the insert id that an AUTO_INCREMENT column would report: the
-// first generated key that was inserted; else, when the statement inserted or
-// changed anything, the last row's key; else 0.
-func (s *settler) settle(ctx context.Context) int64 {
-	switch {
-	case s.in.OnDuplicate:
-		s.settleDuplicates(ctx)
-	case s.in.Ignore:
-		s.settleIgnored(ctx)
+type rowState uint8
+
+const (
+	rowInserted rowState = iota
+	rowNotInserted
+	rowUncertain
+)
+
+func (s *rowStates) of(i int) rowState {
+	if s.states == nil {
+		return rowInserted
 	}
-	generated, ok := s.tellSession()
-	if s.in.Guarded && s.baseID != 0 {
-		s.conn.session.metExisting()
-	}
-	if s.in.Replace && s.in.Rows() > 1 {
-		s.settleReplaced(ctx)
-	}
-	switch {
-	case s.in.Table.Rule.(*table).kind() == rewrite.KindText:
-		return 0
-	case ok:
-		return generated
-	case s.in.MentionsLastID && s.baseID != 0:
-		return s.baseID
-	case !s.changed():
-		return 0
-	}
-	return s.lastRowsKey()
+	return s.states[i]
 }
 
-// settleReplaced is for rows that a later row of the same REPLACE may have
-// replaced. Only an execution that wants the keys asks: AUTO_INCREMENT reports
-// the first key of a REPLACE in any case.
-func (s *settler) settleReplaced(ctx context.Context) {
-	switch {
-	case s.affected == int64(s.in.Rows()):
-	case s.out == nil:
-		s.mark(func(int) rowState { return rowUncertain })
-	default:
-		s.verify(ctx)
+// mark gives all rows one state.
+func (k *insertion) mark(state rowState) {
+	k.rows.states = make([]rowState, k.in.Rows())
+	for i := range k.rows.states {
+		k.rows.states[i] = state
 	}
 }
 
-// settleIgnored is for rows that IGNORE may have dropped.
-func (s *settler) settleIgnored(ctx context.Context) {
-	switch {
-	case s.affected == int64(s.in.Rows()):
-	case s.affected == 0:
-		s.mark(func(int) rowState { return rowNotInserted })
-	default:
-		s.verify(ctx)
-	}
-}
-
-// settleDuplicates is for ON DUPLICATE KEY UPDATE. A guarded statement tells by
-// its insert id whether any row existed.
-func (s *settler) settleDuplicates(ctx context.Context) {
-	rows := int64(s.in.Rows())
-	server := s.conn.connector.server.Load()
-	switch {
-	case s.in.Guarded && s.baseID == 0 && (!s.in.Ignore || s.affected == rows):
-	case s.in.Guarded && s.baseID != 0 && rows == 1, rows == 1 && (s.affected == 2 || s.affected == 0):
-		s.mark(func(int) rowState { return rowNotInserted })
-	case !s.in.Guarded && rows == 1 && s.affected == 1 && server != nil && !server.foundRows:
-	default:
-		s.verify(ctx)
-	}
-	if s.in.Guarded && s.baseID != 0 && s.count(rowNotInserted) == 1 && s.count(rowUncertain) == 0 {
-		s.states.existing = s.baseID
-	}
-}
-
-func (s *settler) count(state rowState) (n int) {
-	for i := range s.in.Rows() {
-		if s.states.of(i) == state {
+// count counts the rows of a state.
+func (k *insertion) count(state rowState) (n int) {
+	for i := range k.in.Rows() {
+		if k.rows.of(i) == state {
 			n++
 		}
 	}
 	return n
 }
 
-// changed tells whether the statement inserted or changed anything. With
-// clientFoundRows a row that existed and stayed as it is counts once as well.
-func (s *settler) changed() bool {
-	server := s.conn.connector.server.Load()
-	found := server == nil || server.foundRows
-	if !s.in.OnDuplicate || s.count(rowInserted) > 0 || !found && s.in.Rows() > 1 {
-		return s.affected != 0
+// settleInsert finds out what one insert came to, and returns the insert id that
+// an AUTO_INCREMENT column would report: the first generated key that was
+// inserted; else, when the statement inserted or changed anything, the last row's
+// key; else 0.
+func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
+	foundRows := e.session.mayFindRows()
+	verdict := judge(k.in, said, foundRows)
+	switch verdict {
+	case noneInserted:
+		k.mark(rowNotInserted)
+	case unclear:
+		e.verify(ctx, k, said)
 	}
-	return s.affected > int64(s.in.Rows())
+	existed := k.in.Guarded && said.id != 0
+	if existed && k.count(rowNotInserted) == 1 && k.count(rowUncertain) == 0 {
+		k.rows.existing = said.id
+	}
+	generated, ok := e.keepLastID(k)
+	if existed {
+		e.session.lastID.metExisting()
+	}
+	if verdict == laterReplaced {
+		e.settleReplaced(ctx, k, said)
+	}
+	switch {
+	case k.table.kind() == rewrite.KindText:
+		return 0
+	case ok:
+		return generated
+	case k.in.MentionsLastID && said.id != 0:
+		return said.id
+	case !k.changed(said, foundRows):
+		return 0
+	}
+	return e.lastRowsKey(k, said)
 }
 
-func (s *settler) mark(state func(i int) rowState) {
-	s.states.states = make([]rowState, s.in.Rows())
-	for i := range s.states.states {
-		s.states.states[i] = state(i)
+// verdict is what is known of an insert's rows from what the server says.
+type verdict uint8
+
+const (
+	allInserted verdict = iota
+	noneInserted
+	// laterReplaced: all were inserted, and a row of REPLACE may have replaced one
+	// before it.
+	laterReplaced
+	unclear
+)
+
+// judge says what is known of an insert's rows. foundRows says that a row that
+// exists and stays as it is may count as affected.
+func judge(in *rewrite.Insert, said said, foundRows bool) verdict {
+	rows := int64(in.Rows())
+	all, one := said.affected == rows, rows == 1
+	switch {
+	case in.OnDuplicate && in.Guarded:
+		switch existed := said.id != 0; {
+		case !existed && (all || !in.Ignore):
+			return allInserted
+		case existed && one:
+			return noneInserted
+		}
+	case in.OnDuplicate && one && all && !foundRows:
+		return allInserted
 	}
+	switch {
+	case in.OnDuplicate && one && (said.affected == 2 || said.affected == 0):
+		return noneInserted
+	case in.OnDuplicate:
+		return unclear
+	case in.Ignore && said.affected == 0:
+		return noneInserted
+	case in.Ignore && !all:
+		return unclear
+	case in.Replace && !one && !all:
+		return laterReplaced
+	}
+	return allInserted
+}
+
+// settleReplaced is for rows that a later row of the same REPLACE may have
+// replaced. Only an execution that wants the keys asks: AUTO_INCREMENT reports
+// the first key of a REPLACE in any case.
+func (e *execution) settleReplaced(ctx context.Context, k *insertion, said said) {
+	if e.out == nil {
+		k.mark(rowUncertain)
+	} else {
+		e.verify(ctx, k, said)
+	}
+}
+
+// changed reports whether the statement inserted or changed anything. With
+// clientFoundRows a row that existed and stayed as it is counts once as well.
+func (k *insertion) changed(said said, foundRows bool) bool {
+	rows := k.in.Rows()
+	if !k.in.OnDuplicate || k.count(rowInserted) > 0 || !foundRows && rows > 1 {
+		return said.affected != 0
+	}
+	return said.affected > int64(rows)
 }
 
 // verify asks the server which of the rows' keys are in the table. What cannot
 // be asked stays uncertain: the statement itself has succeeded.
-func (s *settler) verify(ctx context.Context) {
-	keys := make([]any, s.in.Rows())
+func (e *execution) verify(ctx context.Context, k *insertion, said said) {
+	keys := make([]any, k.in.Rows())
 	next := 0
 	for i := range keys {
-		keys[i] = s.keyOf(s.insertKeys, i, &next)
+		keys[i] = e.keyOf(k, i, &next)
 	}
-	present, err := s.conn.presentKeys(ctx, s.in, keys)
-	s.lastPresent = keys[len(keys)-1] != nil && present[text(keys[len(keys)-1])]
-	generated := 0
-	s.mark(func(i int) rowState {
+	k.mark(rowUncertain)
+	present, err := e.session.presentKeys(ctx, k.in, keys)
+	if err != nil {
+		return
+	}
+	last := keys[len(keys)-1]
+	k.rows.lastPresent = last != nil && present[text(last)]
+	generated := int64(0)
+	for i, key := range keys {
 		switch {
-		case err != nil, keys[i] == nil:
-			return rowUncertain
-		case !present[text(keys[i])]:
-			return rowNotInserted
-		case s.isGenerated(i):
-			generated++
+		case key == nil:
+		case !present[text(key)]:
+			k.rows.states[i] = rowNotInserted
+		default:
+			k.rows.states[i] = rowInserted
+			if k.isGenerated(i) {
+				generated++
+			}
 		}
-		return rowInserted
-	})
-	if s.in.Ignore && !s.in.OnDuplicate && err == nil {
-		s.settleGiven(s.affected - int64(generated))
+	}
+	if k.in.Ignore && !k.in.OnDuplicate {
+		k.settleGiven(said.affected - generated)
 	}
 }
 
 // settleGiven decides on the rows whose keys were given, of which so many were
 // inserted. A given key that is in the table may be another row's.
-func (s *settler) settleGiven(inserted int64) {
-	given := int64(s.in.Rows() - s.keys.Len())
+func (k *insertion) settleGiven(inserted int64) {
 	state := rowUncertain
-	switch {
-	case inserted == given:
+	switch inserted {
+	case int64(k.in.Rows() - k.keys.Len()):
 		state = rowInserted
-	case inserted == 0:
+	case 0:
 		state = rowNotInserted
 	}
-	for i := range s.states.states {
-		if !s.isGenerated(i) {
-			s.states.states[i] = state
+	for i := range k.rows.states {
+		if !k.isGenerated(i) {
+			k.rows.states[i] = state
 		}
 	}
 }
 
-// tellSession remembers what LAST_INSERT_ID() must return after the statement:
-// the first generated key that was inserted, if any, which is returned.
-func (s *settler) tellSession() (first int64, ok bool) {
-	if s.in.Table.Rule.(*table).kind() == rewrite.KindText {
+// keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
+// first generated key that was inserted, if any, which is returned.
+func (e *execution) keepLastID(k *insertion) (first int64, ok bool) {
+	if k.table.kind() == rewrite.KindText {
 		return 0, false
 	}
-	next := 0
-	for i := range s.in.Rows() {
-		if !s.isGenerated(i) {
-			continue
-		}
-		next++
-		if s.states.of(i) == rowInserted {
-			first, ok = toInt64(s.keys.At(next-1)), true
-			break
-		}
-	}
+	first, ok = k.firstInserted()
 	switch {
-	case s.in.InText:
-		s.conn.session.told(first)
-	case ok && s.last:
-		s.conn.session.owe(first)
+	case k.in.InText:
+		e.session.lastID.synced(first)
+	case ok && k.in.Statement == e.plan.Statements-1:
+		e.session.lastID.set(first)
 	}
 	return first, ok
 }
 
+// firstInserted is the first generated key that was inserted.
+func (k *insertion) firstInserted() (first int64, ok bool) {
+	next := 0
+	for i := range k.in.Rows() {
+		if !k.isGenerated(i) {
+			continue
+		}
+		next++
+		if k.rows.of(i) == rowInserted {
+			return toInt64(k.keys.At(next - 1)), true
+		}
+	}
+	return 0, false
+}
+
 // lastRowsKey is the key of the last row: the one that the statement gave, or
 // that of the row that was there. It is 0 when only the server knows.
-func (s *settler) lastRowsKey() int64 {
-	last := s.in.Rows() - 1
+func (e *execution) lastRowsKey(k *insertion, said said) int64 {
+	last := k.in.Rows() - 1
 	switch {
-	case s.in.Ignore && !s.in.OnDuplicate && s.lastPresent:
-	case s.states.of(last) != rowInserted:
-		return s.baseID
+	case k.in.Ignore && !k.in.OnDuplicate && k.rows.lastPresent:
+	case k.rows.of(last) != rowInserted:
+		return said.id
 	}
-	if s.isGenerated(last) {
+	if k.isGenerated(last) {
 		return 0 // the first generated key was reported
 	}
 	next := 0
-	return toInt64(s.keyOf(s.insertKeys, last, &next))
+	return toInt64(e.keyOf(k, last, &next))
 }
 
 func toInt64(key any) int64 {

@@ -6,72 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// session is what is known about the server's session of a connection. Each
-// fact is asked for when it is needed first, and forgotten when a statement may
-// have changed it. Most connections never ask. What is known holds as long as
-// the connection: the base's ResetSession does not reset the server's session,
-// whose sql_mode, for one, is what the last user left.
+// session asks the server of a connection, and keeps what is known about the
+// server's session. Each fact is asked for when it is needed first, and forgotten
+// when a statement may have changed it. Most connections never ask. What is known
+// holds as long as the connection: the base's ResetSession does not reset the
+// server's session, whose sql_mode, for one, is what the last user left.
 type session struct {
+	base    baseConn
+	servers *serverCache
+
 	mode      rewrite.Mode
 	modeKnown bool
 
 	database      string
 	databaseKnown bool
 
-	// owed is what LAST_INSERT_ID() must return in this session, as an SQL
-	// expression, where that is not what the server would say; empty when the
-	// server is right. It is paid before a statement that may read it.
-	owed string
-	// saved: rewrite.SavedID holds a value, and must be NULL again when the
-	// debt is paid.
-	saved bool
-	// prepared: rewrite.SavedID was set in this session.
-	prepared bool
+	lastID lastID
 }
 
-// owe remembers what LAST_INSERT_ID() must return from now on.
-func (s *session) owe(id int64) { s.owed = strconv.FormatInt(id, 10) }
-
-// told is owe for an id that the server knows already. While a saved value is
-// about, the debt stands, so that paying it clears that.
-func (s *session) told(id int64) {
-	s.owed = ""
-	if s.saved {
-		s.owe(id)
-	}
-}
-
-// metExisting is called after a guarded statement met an existing row.
-func (s *session) metExisting() {
-	s.saved = true
-	if s.owed == "" {
-		s.owed = rewrite.SavedID
-	}
-}
-
-// passed is called before every statement that passes through: it pays what is
-// owed to a statement that may read LAST_INSERT_ID(), and forgets what the
+// beforePass is called before every statement that passes through: it makes
+// LAST_INSERT_ID() right for a statement that may read it, and forgets what the
 // statement may change.
-func (c *conn) passed(ctx context.Context, query string, class rewrite.Class) error {
-	if class == rewrite.ClassPass && c.session.owed == "" {
-		return nil
-	}
+func (s *session) beforePass(ctx context.Context, query string, class rewrite.Class) error {
 	if class != rewrite.ClassPass {
-		c.session.forget(query, class)
+		s.forget(query, class)
 	}
-	if class == rewrite.ClassPass || class == rewrite.ClassSet || class == rewrite.ClassUse {
-		if !rewrite.MentionsLastInsertID(query) {
-			return nil
-		}
-	}
-	return c.payOwed(ctx)
+	return s.syncBefore(ctx, query, class)
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
@@ -83,68 +50,42 @@ func (s *session) forget(query string, class rewrite.Class) {
 	}
 }
 
-// prepareSaved makes the user variable that guarded statements use.
-func (c *conn) prepareSaved(ctx context.Context) error {
-	if c.session.prepared {
-		return nil
-	}
-	_, err := c.base.execOrPrepare(ctx, "SET "+rewrite.SavedID+" = NULL", nil, 0)
-	c.session.prepared = err == nil
-	return err
-}
-
-// payOwed makes the server's LAST_INSERT_ID() what it must be.
-func (c *conn) payOwed(ctx context.Context) error {
-	if c.session.owed == "" {
-		return nil
-	}
-	query := "SELECT LAST_INSERT_ID(" + c.session.owed + ")"
-	if c.session.saved {
-		query += ", " + rewrite.SavedID + " := NULL"
-	}
-	if _, err := c.queryRow(ctx, query); err != nil {
-		return err
-	}
-	c.session.owed, c.session.saved = "", false
-	return nil
-}
-
 // sqlMode asks the server for the session's sql_mode, once. A server that does
 // not know it has none that matters.
-func (c *conn) sqlMode(ctx context.Context) (rewrite.Mode, error) {
-	if !c.session.modeKnown {
-		row, err := c.askRow(ctx, "SELECT @@sql_mode")
+func (s *session) sqlMode(ctx context.Context) (rewrite.Mode, error) {
+	if !s.modeKnown {
+		row, err := s.askRow(ctx, "SELECT @@sql_mode")
 		if err != nil {
 			return 0, err
 		}
-		c.session.mode, c.session.modeKnown = 0, true
+		s.mode, s.modeKnown = 0, true
 		if len(row) == 1 {
-			c.session.mode = rewrite.ParseMode(text(row[0]))
+			s.mode = rewrite.ParseMode(text(row[0]))
 		}
 	}
-	return c.session.mode, nil
+	return s.mode, nil
 }
 
 // currentDatabase asks the server for the session's database, once.
-func (c *conn) currentDatabase(ctx context.Context) (string, error) {
-	if !c.session.databaseKnown {
-		row, err := c.askRow(ctx, "SELECT DATABASE()")
+func (s *session) currentDatabase(ctx context.Context) (string, error) {
+	if !s.databaseKnown {
+		row, err := s.askRow(ctx, "SELECT DATABASE()")
 		if err != nil {
 			return "", err
 		}
-		c.session.database, c.session.databaseKnown = "", true
+		s.database, s.databaseKnown = "", true
 		if len(row) == 1 {
-			c.session.database = text(row[0])
+			s.database = text(row[0])
 		}
 	}
-	return c.session.database, nil
+	return s.database, nil
 }
 
 // queryRow asks the server on this connection, which nothing else uses now, and
 // returns the first row, nil when there is none.
-func (c *conn) queryRow(ctx context.Context, query string) ([]driver.Value, error) {
+func (s *session) queryRow(ctx context.Context, query string) ([]driver.Value, error) {
 	var first []driver.Value
-	err := c.queryRows(ctx, query, func(row []driver.Value) {
+	err := s.queryRows(ctx, query, func(row []driver.Value) {
 		if first == nil {
 			first = append(first, row...)
 		}
@@ -153,8 +94,8 @@ func (c *conn) queryRow(ctx context.Context, query string) ([]driver.Value, erro
 }
 
 // queryRows calls each with every row, whose values are valid until it returns.
-func (c *conn) queryRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
-	rows, err := c.base.queryOrPrepare(ctx, query, nil, 0)
+func (s *session) queryRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
+	rows, err := s.base.queryOrPrepare(ctx, query, nil, 0)
 	if err != nil {
 		return err
 	}
@@ -182,8 +123,8 @@ func (c *conn) queryRows(ctx context.Context, query string, each func([]driver.V
 
 // askRow is queryRow for questions that a server may not understand: then the
 // row is nil. Errors are those after which the statement at hand would fail too.
-func (c *conn) askRow(ctx context.Context, query string) ([]driver.Value, error) {
-	row, err := c.queryRow(ctx, query)
+func (s *session) askRow(ctx context.Context, query string) ([]driver.Value, error) {
+	row, err := s.queryRow(ctx, query)
 	if err == nil || !isFatal(ctx, err) {
 		return row, nil
 	}
@@ -237,26 +178,39 @@ func checkServer(kind string) error {
 	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, other", kind)}
 }
 
-// serverOf returns what is known about the server, and asks it once per
-// connector unless the DSN tells.
-func (c *conn) serverOf(ctx context.Context) (*server, error) {
-	if s := c.connector.server.Load(); s != nil {
-		return s, nil
+// serverCache is what one connector knows about its server, asked once.
+type serverCache struct {
+	kind  string // what shardkeyServer says
+	dsn   string // of the base, where it is known
+	known atomic.Pointer[server]
+}
+
+// server returns what is known about the server, which is asked unless the DSN
+// tells.
+func (s *session) server(ctx context.Context) (*server, error) {
+	if known := s.servers.known.Load(); known != nil {
+		return known, nil
 	}
-	s := &server{foundRows: mayFindRows(c.connector.host.DSN)}
-	switch c.connector.serverKind {
+	known := &server{foundRows: mayFindRows(s.servers.dsn)}
+	switch s.servers.kind {
 	case serverMySQL, serverMariaDB:
-		s.lastInsertID = true
+		known.lastInsertID = true
 	case serverOther:
 	default:
-		row, err := c.askRow(ctx, "SELECT VERSION(), @@version_comment")
+		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment")
 		if err != nil {
 			return nil, err
 		}
-		s.lastInsertID = len(row) == 2 && echoesLastInsertID(text(row[0]), text(row[1]))
+		known.lastInsertID = len(row) == 2 && echoesLastInsertID(text(row[0]), text(row[1]))
 	}
-	c.connector.server.Store(s)
-	return s, nil
+	s.servers.known.Store(known)
+	return known, nil
+}
+
+// mayFindRows reports whether the connection may have clientFoundRows.
+func (s *session) mayFindRows() bool {
+	known := s.servers.known.Load()
+	return known == nil || known.foundRows
 }
 
 // echoesLastInsertID knows MariaDB by its version, and MySQL by the comments of

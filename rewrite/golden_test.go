@@ -39,6 +39,17 @@ func goldenTables(schema, name string) *Table {
 	return nil
 }
 
+// goldenOptions answer what goldenTables do not tell with an error that names
+// the question.
+func goldenOptions(mode Mode) Options {
+	return Options{
+		Mode:    mode,
+		Tables:  goldenTables,
+		Kind:    func(*Table) (Kind, error) { return 0, errors.New("asks for the kind of v's keys") },
+		Columns: func(in *Insert) ([]string, error) { return nil, errors.New("asks for the columns of " + in.Name) },
+	}
+}
+
 // goldenCase is one case of a golden file:
 //
 //	=== its name [ansi noescapes nozero quoted]
@@ -120,28 +131,23 @@ func TestGolden(t *testing.T) {
 // from 101 (as written for servers that report LAST_INSERT_ID(expr)), the slots;
 // or the error.
 func (c *goldenCase) see() string {
-	plan, err := Parse(c.text, Options{Mode: c.mode, Tables: goldenTables})
+	plan, err := Parse(c.text, goldenOptions(c.mode))
 	var failed *StatementError
-	if errors.As(err, &failed) {
+	switch {
+	case errors.As(err, &failed):
 		return fmt.Sprintf("--- error: %s\noffset %d, line %d, column %d", failed, failed.Offset, failed.Line, failed.Column)
+	case err != nil:
+		return "--- " + err.Error()
 	}
 	var b strings.Builder
 	show := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	switch {
-	case len(plan.Inserts) == 0:
+	if len(plan.Inserts) == 0 {
 		return "--- passes"
-	case plan.Missing != nil && plan.MissingColumns:
-		return "--- asks for the columns of " + plan.Missing.Name
-	case plan.Missing != nil:
-		return "--- asks for the kind of " + plan.Missing.Name + "'s keys"
 	}
 	if bind := plan.BindText(); bind != c.text {
 		show("--- bind\n%s", c.shown(bind))
 	}
-	inText, err := Parse(c.text, Options{Mode: c.mode, Tables: goldenTables, InText: true})
-	if err != nil {
-		return err.Error()
-	}
+	inText := plan.Reporting()
 	if literal := inText.LiteralText(goldenKeys(inText)); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -102,8 +103,8 @@ func (p *parser) body(in *Insert) error {
 
 // columns is what a statement says of the target's columns.
 type columns struct {
-	list    []string
-	listed  bool // the list has names
+	list    []string // those listed, or else the table's, once they are needed
+	listed  bool     // the list has names
 	closing int  // position of the list's closing bracket, 0 without a list
 	headEnd int  // end of the table's name and partitions
 }
@@ -189,14 +190,16 @@ func (p *parser) values(in *Insert, cols columns) error {
 		}
 	case empty:
 		p.listColumns(in, cols, []string{in.Table.KeyColumn})
-	case in.Table.Columns == nil:
-		return p.missing(in)
 	default:
-		rows.arity = len(in.Table.Columns)
-		if rows.key = in.keyIndex(in.Table.Columns); rows.key < 0 {
+		var err error
+		if cols.list, err = p.tableColumns(in); err != nil {
+			return err
+		}
+		rows.arity = len(cols.list)
+		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
 			// An invisible key column: the visible ones must be named beside it.
 			in.keyPrefix = ", "
-			p.listColumns(in, cols, append(in.Table.Columns[:rows.arity:rows.arity], in.Table.KeyColumn))
+			p.listColumns(in, cols, append(slices.Clip(cols.list), in.Table.KeyColumn))
 		} else {
 			in.headAt = -1
 		}
@@ -209,7 +212,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 		if cols.closing > 0 {
 			in.headAt = cols.closing
 		}
-		p.listColumns(in, cols, in.Table.Columns)
+		p.listColumns(in, cols, cols.list)
 	}
 	return p.tail(in)
 }
@@ -223,14 +226,18 @@ func (p *parser) listColumns(in *Insert, cols columns, names []string) {
 	}
 }
 
-// missing ends the reading: Table does not tell what the statement needs.
-func (p *parser) missing(in *Insert) error {
-	if p.plan.Missing == nil {
-		p.plan.Missing, p.plan.MissingColumns = in, true
+// tableColumns are the columns of the table, which the statement does not list.
+func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
+	switch {
+	case in.Table.Columns != nil:
+		columns = in.Table.Columns
+	case p.opts.Columns == nil:
+		return nil, p.fail(in.end, in, "the columns are not listed, and not known")
+	default:
+		columns, err = p.opts.Columns(in)
 	}
-	in.Refused = true
-	p.skipTo(false)
-	return nil
+	in.TableColumns = columns
+	return columns, err
 }
 
 // emptyRow tells whether the first row is ().
@@ -267,7 +274,9 @@ func (p *parser) assignments(in *Insert) error {
 		end = v.end
 		if isKey {
 			found = true
-			p.addKey(in, &v)
+			if err := p.addKey(in, &v); err != nil {
+				return err
+			}
 		}
 		if !p.isPunct(p.peek(), ',') {
 			break

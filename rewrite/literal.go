@@ -145,8 +145,7 @@ func (r *rowReader) keyValue() error {
 		r.in.Refused = true // no value between the commas
 		return nil
 	}
-	r.addKey(r.in, &v)
-	return nil
+	return r.addKey(r.in, &v)
 }
 
 // expression reads tokens up to a comma, closing bracket or semicolon outside
@@ -198,49 +197,50 @@ func (p *parser) add(v *value, t token, depth int) {
 }
 
 // addKey decides what becomes of a key that the text gives.
-func (p *parser) addKey(in *Insert, v *value) {
-	kind := p.keyKind(in, v)
+func (p *parser) addKey(in *Insert, v *value) error {
+	kind, err := p.keySlot(in, v)
 	in.slots.add(v.start, v.end, kind, v.params)
+	return err
 }
 
-func (p *parser) keyKind(in *Insert, v *value) SlotKind {
+func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	tokens := p.inner(v)
-	switch {
-	case len(tokens) == 1 && tokens[0].kind == tokenParam:
-		return SlotParam // for a bound 0 the execution asks the session itself
-	case p.isNull(tokens):
-		if in.Table.KeepExplicit {
-			return SlotUnknown
-		}
-		return SlotFill
+	if len(tokens) == 1 && tokens[0].kind == tokenParam {
+		return SlotParam, nil // for a bound 0 the execution asks the session itself
 	}
 	l, ok := p.literal(tokens)
-	switch {
-	case !ok:
-		return SlotUnknown
-	case in.Table.KeepExplicit:
-		return SlotKept
-	case l.isEmpty() && in.Table.Kind == KindText:
-		return SlotFill
-	case l.isEmpty() && in.Table.Kind == KindInteger:
-		return SlotUnknown // the server converts or refuses it
-	case l.isEmpty() || l.isZero() && in.Table.Kind == KindUnknown:
-		p.missing1(in)
-		return SlotUnknown
-	case l.isZero() && in.Table.Kind == KindInteger:
-		p.plan.Consulted |= NoAutoValueOnZero
-		if p.mode&NoAutoValueOnZero == 0 {
-			return SlotFill
-		}
+	switch null := p.isNull(tokens); {
+	case null && !in.Table.KeepExplicit:
+		return SlotFill, nil
+	case null, !ok:
+		return SlotUnknown, nil
+	case in.Table.KeepExplicit, !l.isEmpty() && !l.isZero():
+		return SlotKept, nil
 	}
-	return SlotKept
+	kind, err := p.keyKind(in)
+	switch {
+	case err != nil, kind == KindUnknown:
+		return SlotUnknown, err
+	case kind == KindText && l.isEmpty():
+		return SlotFill, nil
+	case kind == KindText:
+		return SlotKept, nil
+	case l.isEmpty():
+		return SlotUnknown, nil // the server converts or refuses it
+	}
+	p.plan.Consulted |= NoAutoValueOnZero
+	if p.mode&NoAutoValueOnZero != 0 {
+		return SlotKept, nil
+	}
+	return SlotFill, nil
 }
 
-// missing1 asks for the kind of the table's keys.
-func (p *parser) missing1(in *Insert) {
-	if p.plan.Missing == nil {
-		p.plan.Missing = in
+// keyKind is the kind of the table's keys.
+func (p *parser) keyKind(in *Insert) (Kind, error) {
+	if in.Table.Kind != KindUnknown || p.opts.Kind == nil {
+		return in.Table.Kind, nil
 	}
+	return p.opts.Kind(in.Table)
 }
 
 // inner gives the tokens of a value without brackets around them: (NULL) is

@@ -7,7 +7,8 @@ import (
 
 // Parse understands a text. It returns a plan without inserts for a text that
 // passes through, and a [*StatementError] for one that holds an INSERT or
-// REPLACE into a ruled table that it cannot fill.
+// REPLACE into a ruled table that it cannot fill. Other errors are those of the
+// options' functions.
 func Parse(text string, opts Options) (*Plan, error) {
 	p, err := parseReading(text, opts, true)
 	if err != nil {
@@ -49,7 +50,6 @@ func parseReading(text string, opts Options, execute bool) (*parser, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.decideInText()
 	return p, nil
 }
 

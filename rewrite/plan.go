@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -20,27 +21,32 @@ const (
 type Table struct {
 	// KeyColumn is the generate-key column.
 	KeyColumn string
-	// Kind of the table's keys.
+	// Kind of the table's keys. KindUnknown lets the reading ask [Options.Kind]
+	// when it needs to know.
 	Kind Kind
 	// KeepExplicit leaves given NULL, DEFAULT, 0 and '' alone: only an absent
 	// key column is filled.
 	KeepExplicit bool
-	// Columns are the table's columns in order, without invisible ones. Only
-	// statements without a column list need them; nil when not known.
+	// Columns are the table's columns in order, without invisible ones. Nil lets
+	// the reading of a statement without column list ask [Options.Columns].
 	Columns []string
-	// Rule is the caller's own; plans carry it along.
-	Rule any
 }
 
-// Options say how a text is read and written.
+// Options say how a text is read. What a [Table] does not tell is asked for in
+// the moment when the text turns out to need it; an error of the answer is the
+// error of [Parse].
 type Options struct {
 	Mode Mode
-	// InText: the server reports LAST_INSERT_ID(expr) in an INSERT's values
-	// as the statement's insert id. The first key is then written so.
-	InText bool
 	// Tables finds a ruled table by its name, schema empty when the name is
 	// not qualified; nil means that no rule covers it.
 	Tables func(schema, name string) *Table
+	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
+	// need. Nil: they are left to the server where Table does not tell.
+	Kind func(*Table) (Kind, error)
+	// Columns returns the columns of the table that an insert names, as
+	// [Table] has them. Nil: a statement that needs them is refused where Table
+	// does not tell.
+	Columns func(in *Insert) ([]string, error)
 }
 
 // Plan is a text understood: what is filled, and where. It is immutable and
@@ -54,10 +60,6 @@ type Plan struct {
 	// Consulted are the sql_mode bits on which this plan depends. A session
 	// that differs in one of them needs a plan of its own.
 	Consulted Mode
-	// Missing is the first insert that needs what Table did not tell: its
-	// Columns, or else its Kind. The plan cannot be used; parse again with it.
-	Missing        *Insert
-	MissingColumns bool
 
 	text   string
 	params int // placeholders in the text
@@ -76,13 +78,17 @@ type Insert struct {
 	Returning    bool
 	// Source is set for INSERT … SELECT, TABLE and WITH.
 	Source *Source
+	// TableColumns are the table's columns, for a statement that lists none and
+	// so depends on them.
+	TableColumns []string
 	// MentionsLastID: the statement itself reads LAST_INSERT_ID().
 	MentionsLastID bool
 	// Statement is the insert's place among the text's statements, from 0.
 	Statement int
-	// InText: the first generated key is written as LAST_INSERT_ID(key).
+	// InText: the first generated key is written as LAST_INSERT_ID(key); see
+	// [Plan.Reporting].
 	InText bool
-	// Guarded: where a row exists already, ON DUPLICATE KEY UPDATE reports its
+	// Guarded, by [Plan.Reporting] too: where a row exists already, ON DUPLICATE KEY UPDATE reports its
 	// key as the statement's insert id. LAST_INSERT_ID() then is that key; what
 	// it was is kept in [SavedID], for the caller to give back.
 	Guarded bool
@@ -197,31 +203,34 @@ func (p *Plan) Size() int {
 	return n
 }
 
-// decideInText chooses, for each insert, how the server comes to know the
-// key that LAST_INSERT_ID() shall return.
-func (p *parser) decideInText() {
-	if !p.opts.InText {
+// Reporting returns the same plan, written for a server that makes the argument
+// of LAST_INSERT_ID(expr) in an INSERT the statement's insert id, as MySQL and
+// MariaDB do: with the first generated key ([Insert.InText]), or the key of a row
+// that exists ([Insert.Guarded]), written so where that cannot lie.
+func (p *Plan) Reporting() *Plan {
+	r := &Plan{Inserts: slices.Clone(p.Inserts), Statements: p.Statements, Consulted: p.Consulted, text: p.text, params: p.params}
+	for i := range r.Inserts {
+		r.Inserts[i].report(p.Statements <= 1)
+	}
+	return r
+}
+
+// report chooses how the server comes to know the key that LAST_INSERT_ID()
+// shall return; alone says that the statement is the text's only one.
+func (in *Insert) report(alone bool) {
+	if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
 		return
 	}
-	for i := range p.plan.Inserts {
-		in := &p.plan.Inserts[i]
-		if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
-			continue
-		}
-		if in.Source != nil {
-			in.Guarded = in.OnDuplicate && !in.Returning
-			continue
-		}
-		alone := p.plan.Statements <= 1 && !in.Returning
-		if in.OnDuplicate && alone {
-			in.Guarded = true
-			continue
-		}
+	alone = alone && !in.Returning
+	switch {
+	case in.Source != nil:
+		in.Guarded = in.OnDuplicate && !in.Returning
+	case in.OnDuplicate && alone:
+		in.Guarded = true
+	case in.Ignore && alone:
 		// An ignored row would leave its key behind as LAST_INSERT_ID(). Where
 		// the value cannot be set afterwards, that is the lesser evil.
-		if (in.Ignore || in.OnDuplicate) && alone {
-			continue
-		}
+	default:
 		in.inTextSlot = in.firstFill()
 		in.InText = in.inTextSlot >= 0
 	}

@@ -7,8 +7,9 @@ import "strings"
 func (p *parser) source(in *Insert, cols columns, t token) error {
 	list := cols.list
 	if !cols.listed {
-		if list = in.Table.Columns; list == nil {
-			return p.missing(in)
+		var err error
+		if list, err = p.tableColumns(in); err != nil {
+			return err
 		}
 	}
 	head := p.text[in.start:cols.headEnd]

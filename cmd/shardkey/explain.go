@@ -10,7 +10,7 @@ import (
 )
 
 // explain tells what becomes of a text.
-func explain(w io.Writer, text string, plan *rewrite.Plan) {
+func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table) {
 	switch {
 	case rewrite.Classify(text) != rewrite.ClassMayInsert:
 		fmt.Fprintln(w, "passes as it is: it inserts nothing")
@@ -20,7 +20,8 @@ func explain(w io.Writer, text string, plan *rewrite.Plan) {
 		return
 	}
 	for i := range plan.Inserts {
-		explainInsert(w, plan, &plan.Inserts[i])
+		in := &plan.Inserts[i]
+		explainInsert(w, plan, in, tables[in.Table])
 	}
 	if plan.Inserts[0].Source != nil {
 		return
@@ -33,8 +34,7 @@ func explain(w io.Writer, text string, plan *rewrite.Plan) {
 	fmt.Fprintln(w, plan.BindText())
 }
 
-func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert) {
-	t := in.Table.Rule.(*rule.Table)
+func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.Table) {
 	verb := "INSERT"
 	if in.Replace {
 		verb = "REPLACE"

@@ -54,14 +54,18 @@ func plan(p *program, f *planFlags, args []string) error {
 		return err
 	}
 	defer g.Close() // nothing was used
-	understood, err := rewrite.Parse(text, f.options(g))
+	tables := map[*rewrite.Table]*rule.Table{}
+	understood, err := rewrite.Parse(text, f.options(g, tables))
 	switch {
+	case errors.Is(err, errNoColumns):
+		return err
 	case err != nil:
 		return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
-	case understood.Missing != nil:
-		return errors.New("the statement has no column list, so that the table's columns are needed: give them with -columns, as -columns id,user_id")
 	}
-	explain(p.out, text, understood)
+	if f.server != "other" {
+		understood = understood.Reporting()
+	}
+	explain(p.out, text, understood, tables)
 	return nil
 }
 
@@ -77,7 +81,11 @@ func (p *program) statement(arg string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-func (f *planFlags) options(g *rule.Live) rewrite.Options {
+var errNoColumns = errors.New("the statement has no column list, so that the table's columns are needed: give them with -columns, as -columns id,user_id")
+
+// options tell the parser what a program would know, and note in tables which
+// table of the rule is meant.
+func (f *planFlags) options(g *rule.Live, tables map[*rewrite.Table]*rule.Table) rewrite.Options {
 	var columns []string
 	if f.columns != "" {
 		for name := range strings.SplitSeq(f.columns, ",") {
@@ -85,14 +93,16 @@ func (f *planFlags) options(g *rule.Live) rewrite.Options {
 		}
 	}
 	return rewrite.Options{
-		Mode:   rewrite.ParseMode(f.sqlMode),
-		InText: f.server != "other",
+		Mode:    rewrite.ParseMode(f.sqlMode),
+		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errNoColumns },
 		Tables: func(schema, name string) *rewrite.Table {
 			t := g.Lookup(schema, name)
 			if t == nil {
 				return nil
 			}
-			return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit, Columns: columns, Rule: t}
+			parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit, Columns: columns}
+			tables[parsed] = t
+			return parsed
 		},
 	}
 }

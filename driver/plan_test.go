@@ -1,0 +1,48 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPlan_parsesOnce counts the texts that are parsed.
+func TestPlan_parsesOnce(t *testing.T) {
+	ours, _ := one(t)
+	c, err := ours.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var connector *Connector
+	if err := c.Raw(func(raw any) error { connector = ConnectorOf(raw); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
+	for _, of := range []struct {
+		name, query string
+		args        []any
+		want        int64
+	}{
+		{"bound", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 1},
+		{"bound, cached", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 0},
+		{"literal", "INSERT INTO ruled (a) VALUES (1)", nil, 1},
+		{"literal, cached", "INSERT INTO ruled (a) VALUES (1)", nil, 0},
+		{"too long for the cache", long, nil, 1},
+		{"too long for the cache, again", long, nil, 1},
+		{"columns not known yet", "INSERT INTO ruled VALUES (NULL, ?)", []any{1}, 1},
+		{"columns known", "INSERT INTO ruled VALUES (NULL, ?), (NULL, 2)", []any{1}, 1},
+		{"upsert", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 3", []any{1}, 1},
+		{"query", "INSERT INTO ruled (a) SELECT 1", nil, 1},
+		{"executable comment, which one Parse reads both ways", "INSERT INTO ruled (a) VALUES (/*!1*/)", nil, 1},
+		{"no rule", "INSERT INTO nowhere (a) VALUES (1)", nil, 1},
+		{"no rule, cached", "INSERT INTO nowhere (a) VALUES (1)", nil, 0},
+		{"no insert", "SELECT 1", nil, 0},
+	} {
+		plans := connector.rules.Load().plans
+		before := plans.parses.Load()
+		_, _ = c.ExecContext(t.Context(), of.query, of.args...)
+		if have := plans.parses.Load() - before; have != of.want {
+			t.Errorf("%s\nhave: %d parses\nwant: %d", of.name, have, of.want)
+		}
+	}
+}
