@@ -174,7 +174,7 @@ func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
 	return c.base.checkNamedValue(nv)
 }
 
-// convertLate converts the arguments of a fill that CheckNamedValue let
+// convertLate converts the arguments of a filled text that CheckNamedValue let
 // through. What the default conversion refuses is left to the base's statement.
 func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
 	if !c.base.preparesAll {

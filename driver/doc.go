@@ -118,3 +118,31 @@
 //		return driver.ConnectorOf(c).SetRule(newRule)
 //	})
 package driver
+
+// For readers of the code: the layers, each of which knows only those before it,
+//
+//	base     base.go, prepare.go    the base's connection, as database/sql treats one
+//	session  session.go, lastid.go, what is known of the server's session, and is
+//	         columns.go             asked on the connection
+//	plan     plan.go, plancache.go  a text, understood once for all connections
+//	execute  execute.go,            one execution: keys, text, arguments
+//	         insertselect.go
+//	result   result.go,             what came of it
+//	         insertselect_result.go
+//	doors    conn.go, stmt.go       what database/sql calls
+//
+// and the way of an INSERT whose plan is known, through twelve files:
+//
+//	conn.go              conn.ExecContext      what text is it? (rewrite/classify.go)
+//	plan.go              ruleSet.plan          its plan: the one used last, or from the cache
+//	execute.go           run, plan.begin       an execution
+//	connector.go         ruleSet.acquire       keeps the generators open
+//	execute.go           execution.generate    which rows need a key (rewrite/plan.go, rows.go),
+//	                     table.generate        and the keys
+//	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it
+//	execute.go           execution.bind        the text (rewrite/render.go) and its arguments
+//	prepare.go, base.go  baseConn              sent
+//	result.go            execution.settle      which rows stand, insert ids, Keys
+//
+// Its types: conn, ruleSet, plan, table, session, lastID, execution, insertion,
+// result, baseConn; rewrite.Plan and rewrite.Insert.

@@ -44,7 +44,7 @@ func (e *DSNError) Error() string {
 
 func (e *DSNError) Unwrap() error { return e.Err }
 
-// errReplan is what a fill returns, before it has sent or generated anything,
+// errReplan is what run returns, before it has sent or generated anything,
 // when the rule that it was planned with has been replaced: its caller plans
 // the statement anew. Only whoever uses a connection after its Close sees it.
 var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)

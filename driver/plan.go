@@ -165,7 +165,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if parsed, err = g.reporting(ctx, parsed); err != nil {
+	if err := g.report(ctx, parsed); err != nil {
 		return nil, err
 	}
 	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, tables: make([]*table, len(parsed.Inserts))}
@@ -244,10 +244,10 @@ func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 	return columns, nil
 }
 
-// reporting is the plan as it is written for this server. With integer keys an
-// upsert is to report an existing row's, so that their kind is needed before the
-// first key is made.
-func (g *reading) reporting(ctx context.Context, p *rewrite.Plan) (*rewrite.Plan, error) {
+// report lets the plan be written for this server. With integer keys an upsert
+// is to report an existing row's, so that their kind is needed before the first
+// key is made.
+func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 	wanted := false
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
@@ -255,18 +255,19 @@ func (g *reading) reporting(ctx context.Context, p *rewrite.Plan) (*rewrite.Plan
 		wanted = wanted || !in.Refused && (in.Table.Kind == rewrite.KindInteger || unknown)
 	}
 	if !wanted {
-		return p, nil
+		return nil
 	}
 	server, err := g.session.server(ctx)
 	if err != nil || !server.lastInsertID {
-		return p, err
+		return err
 	}
 	for i := range p.Inserts {
 		if in := &p.Inserts[i]; in.OnDuplicate && in.Table.Kind == rewrite.KindUnknown {
 			if _, err := g.learnKind(ctx, in.Table); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return p.Reporting(), nil
+	p.Report()
+	return nil
 }

@@ -43,7 +43,7 @@
 //
 // LAST_INSERT_ID(expr) makes the server report the first key as an
 // AUTO_INCREMENT column would (MySQL manual, "Information Functions"). It is
-// used where [Options.InText] says that the server does so, and where it cannot
+// used where [Plan.Report] is told that the server does so, and where it cannot
 // lie: not with IGNORE, where the row may be dropped. For ON DUPLICATE KEY
 // UPDATE see [Insert.Guarded].
 package rewrite

@@ -76,7 +76,7 @@ func FuzzRewrite(f *testing.F) {
 			return
 		}
 		if flags&fuzzInText != 0 {
-			plan = plan.Reporting()
+			plan.Report()
 		}
 		if len(plan.Inserts) == 0 {
 			if stmts, err := o.parse(text, opts.Mode); err == nil && comparable(text, opts.Mode) && len(inserts(stmts)) > 0 {

@@ -147,13 +147,13 @@ func (c *goldenCase) see() string {
 	if bind := plan.BindText(); bind != c.text {
 		show("--- bind\n%s", c.shown(bind))
 	}
-	inText := plan.Reporting()
-	if literal := inText.LiteralText(goldenKeys(inText)); literal != c.text {
+	plan.Report()
+	if literal := plan.LiteralText(goldenKeys(plan)); literal != c.text {
 		show("--- literal\n%s", c.shown(literal))
 	}
 	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), plan.Consulted.names())
-	for i := range inText.Inserts {
-		show("%s", inText.showInsert(&inText.Inserts[i], c.mode))
+	for i := range plan.Inserts {
+		show("%s", plan.showInsert(&plan.Inserts[i], c.mode))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

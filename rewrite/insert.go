@@ -17,18 +17,20 @@ func (p *parser) insert(verb token) (done bool, err error) {
 	if p.behindProgram {
 		return true, p.fail(verb.start, in, "an INSERT behind a stored program's definition is not filled; send them one by one")
 	}
-	p.plan.Inserts = append(p.plan.Inserts, Insert{})
-	err = p.body(in)
+	if err := p.body(in); err != nil {
+		return false, err
+	}
 	in.MentionsLastID = p.last
-	p.plan.Inserts[len(p.plan.Inserts)-1] = *in
-	return false, err
+	p.plan.add(in)
+	return false, nil
 }
 
 // target reads what stands between the verb and the column list. It returns
 // nil for a table without rule, and for what is no INSERT at all, as the
 // function INSERT(…).
 func (p *parser) target() *Insert {
-	in := &Insert{headAt: -1, aliasAt: -1, inTextSlot: -1}
+	in := &p.reading
+	*in = Insert{headAt: -1, aliasAt: -1, inTextSlot: -1}
 	t := p.next()
 	for p.modifier(t, in) {
 		t = p.next()
@@ -136,12 +138,22 @@ func (p *parser) name(t token) (n name, ok bool) {
 		}
 		n.end = t.end
 		n.parts++
-		if !p.isPunct(p.peek(), '.') {
+		if !p.dotFollows() {
 			return n, true
 		}
 		p.next()
 		t = p.next()
 	}
+}
+
+// dotFollows reports whether the next token is a dot. Mostly one byte tells.
+func (p *parser) dotFollows() bool {
+	if p.pos < len(p.text) {
+		if c := p.text[p.pos]; c != '.' && class[c]&(classBlank|classComment) == 0 {
+			return false
+		}
+	}
+	return p.isPunct(p.peek(), '.')
 }
 
 // names reads a list of names in brackets, the last part of each.
@@ -153,6 +165,7 @@ func (p *parser) names(open token) (list []string, closing int, ok bool) {
 	if p.isPunct(t, ')') {
 		return nil, t.start, true
 	}
+	list = make([]string, 0, 8)
 	for {
 		column, ok := p.name(t)
 		if !ok {

@@ -93,10 +93,11 @@ func (in *Insert) sameFilling(o *Insert) bool {
 // parser reads a text statement by statement.
 type parser struct {
 	lexer
-	opts   Options
-	plan   *Plan
-	params int  // placeholders so far
-	last   bool // the present statement read LAST_INSERT_ID()
+	opts    Options
+	plan    *Plan
+	reading Insert // the one that is being read
+	params  int    // placeholders so far
+	last    bool   // the present statement read LAST_INSERT_ID()
 	// mention is where INSERT or REPLACE is mentioned next, as far as that was
 	// looked for: −1 at first.
 	mention int

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"slices"
 	"sync"
 )
 
@@ -49,8 +48,8 @@ type Options struct {
 	Columns func(in *Insert) ([]string, error)
 }
 
-// Plan is a text understood: what is filled, and where. It is immutable and
-// may be used by many goroutines.
+// Plan is a text understood: what is filled, and where. Many goroutines may use
+// it.
 type Plan struct {
 	// Inserts are the INSERTs and REPLACEs into ruled tables, in the order of
 	// the text. When there are none the text passes through.
@@ -64,6 +63,7 @@ type Plan struct {
 	text   string
 	params int // placeholders in the text
 
+	first [1]Insert // room for Inserts, as nearly always there is one
 	bindOnce sync.Once
 	bind     string
 }
@@ -86,9 +86,9 @@ type Insert struct {
 	// Statement is the insert's place among the text's statements, from 0.
 	Statement int
 	// InText: the first generated key is written as LAST_INSERT_ID(key); see
-	// [Plan.Reporting].
+	// [Plan.Report].
 	InText bool
-	// Guarded, by [Plan.Reporting] too: where a row exists already, ON DUPLICATE KEY UPDATE reports its
+	// Guarded, by [Plan.Report] too: where a row exists already, ON DUPLICATE KEY UPDATE reports its
 	// key as the statement's insert id. LAST_INSERT_ID() then is that key; what
 	// it was is kept in [SavedID], for the caller to give back.
 	Guarded bool
@@ -203,16 +203,22 @@ func (p *Plan) Size() int {
 	return n
 }
 
-// Reporting returns the same plan, written for a server that makes the argument
-// of LAST_INSERT_ID(expr) in an INSERT the statement's insert id, as MySQL and
+// Report lets the plan be written for a server that makes the argument of
+// LAST_INSERT_ID(expr) in an INSERT the statement's insert id, as MySQL and
 // MariaDB do: with the first generated key ([Insert.InText]), or the key of a row
-// that exists ([Insert.Guarded]), written so where that cannot lie.
-func (p *Plan) Reporting() *Plan {
-	r := &Plan{Inserts: slices.Clone(p.Inserts), Statements: p.Statements, Consulted: p.Consulted, text: p.text, params: p.params}
-	for i := range r.Inserts {
-		r.Inserts[i].report(p.Statements <= 1)
+// that exists ([Insert.Guarded]), written so where that cannot lie. It is called
+// before the plan is used.
+func (p *Plan) Report() {
+	for i := range p.Inserts {
+		p.Inserts[i].report(p.Statements <= 1)
 	}
-	return r
+}
+
+func (p *Plan) add(in *Insert) {
+	if p.Inserts == nil {
+		p.Inserts = p.first[:0]
+	}
+	p.Inserts = append(p.Inserts, *in)
 }
 
 // report chooses how the server comes to know the key that LAST_INSERT_ID()

@@ -105,7 +105,8 @@ func rowsWord(n int) string {
 
 // TestPlanIsShared: many goroutines use one plan.
 func TestPlanIsShared(t *testing.T) {
-	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{}).Reporting()
+	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{})
+	p.Report()
 	want := "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(?), ?), (7, ?)"
 	var wg sync.WaitGroup
 	for range 8 {

@@ -63,7 +63,7 @@ func plan(p *program, f *planFlags, args []string) error {
 		return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
 	}
 	if f.server != "other" {
-		understood = understood.Reporting()
+		understood.Report()
 	}
 	explain(p.out, text, understood, tables)
 	return nil
