@@ -107,8 +107,8 @@ func (p *parser) body(in *Insert) error {
 type columns struct {
 	list    []string // those listed, or else the table's, once they are needed
 	listed  bool     // the list has names
-	closing int  // position of the list's closing bracket, 0 without a list
-	headEnd int  // end of the table's name and partitions
+	closing int      // position of the list's closing bracket, 0 without a list
+	headEnd int      // end of the table's name and partitions
 }
 
 // startsQuery tells whether t begins the query of an INSERT … SELECT.

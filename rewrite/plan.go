@@ -63,7 +63,7 @@ type Plan struct {
 	text   string
 	params int // placeholders in the text
 
-	first [1]Insert // room for Inserts, as nearly always there is one
+	first    [1]Insert // room for Inserts, as nearly always there is one
 	bindOnce sync.Once
 	bind     string
 }
