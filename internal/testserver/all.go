@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,27 +20,26 @@ type All struct {
 // They are quick rather than durable. After an error nothing runs.
 func StartAll() (*All, error) {
 	a := &All{env: []string{envRequire + "=1"}}
-	if err := a.template(); err != nil {
-		a.Close()
-		return nil, err
-	}
-	var wg sync.WaitGroup
 	shared := []struct {
 		env    string
 		recipe recipe
-	}{{envMariaDB, mariaDB}, {envRedis, redis}, {envZooKeeper, zooKeeper}, {envEtcd, etcd}}
-	errs := make([]error, len(shared))
+	}{{envRedis, redis}, {envZooKeeper, zooKeeper}, {envEtcd, etcd}}
+	errs := make([]error, len(shared)+len(products))
+	var wg sync.WaitGroup
 	for i, s := range shared {
-		if os.Getenv(s.env) == "" {
-			wg.Go(func() { errs[i] = a.start(s.env, s.recipe) })
-		}
+		wg.Go(func() { errs[i] = a.start(s.env, s.recipe, (*Server).Addr) })
+	}
+	for i, p := range products {
+		wg.Go(func() {
+			if errs[len(shared)+i] = a.makeTemplate(p); errs[len(shared)+i] == nil {
+				errs[len(shared)+i] = a.start(p.env, p.recipe(), (*Server).DSN)
+			}
+		})
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			a.Close()
-			return nil, err
-		}
+	if err := errors.Join(errs...); err != nil {
+		a.Close()
+		return nil, err
 	}
 	return a, nil
 }
@@ -58,40 +58,43 @@ func (a *All) Close() {
 	a.servers, a.remove = nil, nil
 }
 
-func (a *All) start(env string, r recipe) error {
+func (a *All) start(env string, r recipe, value func(*Server) string) error {
+	if os.Getenv(env) != "" {
+		return nil
+	}
 	s, err := startServer(nil, r, true, nil)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", r.name, err)
 	}
-	value := s.Addr()
-	if env == envMariaDB {
-		value = s.DSN()
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.servers = append(a.servers, s)
-	a.env = append(a.env, env+"="+value)
+	a.env = append(a.env, env+"="+value(s))
 	return nil
 }
 
-// template makes the data directory that every MariaDB of this run copies.
-func (a *All) template() error {
-	if os.Getenv(envTemplate) != "" {
+// makeTemplate makes the data directory that every server of a product copies
+// in this run.
+func (a *All) makeTemplate(p *product) error {
+	if os.Getenv(p.template) != "" {
 		return nil
 	}
 	dir, remove, err := makeDir("template")
 	if err != nil {
 		return err
 	}
-	a.remove = append(a.remove, remove)
 	data := filepath.Join(dir, "data")
-	err = installMariaDB(data)
-	switch {
-	case notInstalled(err) && os.Getenv(envMariaDB) != "":
+	err = p.makeData(data)
+	if usesOther(err) {
+		remove()
 		return nil // another machine's server is used
-	case err != nil:
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove = append(a.remove, remove)
+	if err != nil {
 		return err
 	}
-	a.env = append(a.env, envTemplate+"="+data)
-	return os.Setenv(envTemplate, data)
+	a.env = append(a.env, p.template+"="+data)
+	return os.Setenv(p.template, data)
 }

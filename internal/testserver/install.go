@@ -6,15 +6,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
-// missingError says that a server's program is not installed.
+// missingError says that a server's program is not there.
 type missingError struct {
-	program, debian, env string
+	program, remedy, env string
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%s is not installed: apt-get install %s, or set %s to a server for tests", e.program, e.debian, e.env)
+	return fmt.Sprintf("%s is not there: %s, or set %s to a server for tests", e.program, e.remedy, e.env)
 }
 
 func notInstalled(err error) bool {
@@ -22,8 +23,8 @@ func notInstalled(err error) bool {
 	return errors.As(err, &m)
 }
 
-// usesOther tells whether a program is not installed and the environment names
-// a server elsewhere in its place.
+// usesOther reports whether a program is not installed and the environment
+// names a server elsewhere in its place.
 func usesOther(err error) bool {
 	var m *missingError
 	return errors.As(err, &m) && os.Getenv(m.env) != ""
@@ -40,10 +41,93 @@ func program(name, debian, env string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &missingError{program: name, debian: debian, env: env}
+	return "", &missingError{program: name, remedy: "apt-get install " + debian, env: env}
 }
 
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode()&0o111 != 0
+}
+
+// installation is a SQL server's program and files: those that .ci/fetch-server
+// has put into the cache, or the system's own.
+type installation struct {
+	root    string   // its directory in the cache, "" for the system's own
+	command []string // what starts it
+}
+
+// installed finds the product: in the cache first, then on the system where
+// that has the same series.
+func (p *product) installed() (*installation, error) {
+	if in := cached(p); in != nil {
+		return in, nil
+	}
+	path, err := program(p.program, "", p.env)
+	if err == nil {
+		version, err := exec.Command(path, "--no-defaults", "--version").Output()
+		if err == nil && strings.Contains(string(version), "Ver "+p.series+".") {
+			return &installation{command: []string{path}}, nil
+		}
+	}
+	return nil, &missingError{program: string(p.kind) + " " + p.series, remedy: "make servers fetches it (Debian)", env: p.env}
+}
+
+// cached returns the product out of the cache, or nil. Its libraries are not
+// the system's, so that the loader among them starts it.
+func cached(p *product) *installation {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return nil
+	}
+	root := filepath.Join(cache, "shardkey", "servers", strings.ToLower(string(p.kind))+"-"+p.series)
+	path := filepath.Join(root, "usr/sbin", p.program)
+	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*"))
+	if len(loaders) == 0 { // Debian 12 keeps them outside of /usr
+		loaders, _ = filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*/ld-linux*.so.*"))
+	}
+	if len(loaders) == 0 || !executable(path) {
+		return nil
+	}
+	triplet := filepath.Base(filepath.Dir(loaders[0]))
+	var dirs []string
+	for _, dir := range []string{"lib", "usr/lib"} {
+		dirs = append(dirs, filepath.Join(root, dir, triplet), filepath.Join(root, dir, triplet, "mysql"))
+	}
+	dirs = append(dirs, filepath.Join(root, "usr/lib/mysql/private"))
+	return &installation{root: root, command: []string{loaders[0], "--library-path", strings.Join(dirs, ":"), path}}
+}
+
+// share is where the server's messages and system tables are.
+func (in *installation) share() string {
+	if dir := filepath.Join(in.root, "/usr/share/mariadb"); executable(dir) {
+		return dir
+	}
+	return filepath.Join(in.root, "/usr/share/mysql")
+}
+
+// args are the arguments that say where the installation is.
+func (in *installation) args() []string {
+	args := []string{"--no-defaults"}
+	if os.Getuid() == 0 {
+		args = append(args, "--user=root") // which it wants to hear before it runs as root
+	}
+	if in.root != "" {
+		args = append(args, "--basedir="+filepath.Join(in.root, "usr"), "--lc-messages-dir="+in.share(),
+			"--plugin-dir="+filepath.Join(in.root, "usr/lib/mysql/plugin"))
+	}
+	return args
+}
+
+func (in *installation) cmd(args ...string) *exec.Cmd {
+	return exec.Command(in.command[0], append(in.command[1:len(in.command):len(in.command)], args...)...)
+}
+
+// run runs the server until it ends, with what it reads.
+func (in *installation) run(input string, args ...string) error {
+	cmd := in.cmd(args...)
+	cmd.Stdin = strings.NewReader(input)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(in.command[len(in.command)-1]), err, out)
+	}
+	return nil
 }

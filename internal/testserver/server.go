@@ -46,7 +46,7 @@ type recipe struct {
 // Addr is the server's host:port; it stays the same over restarts.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// DSN is a MariaDB server's data source, without a database.
+// DSN is a SQL server's data source, without a database.
 func (s *Server) DSN() string { return "root@tcp(" + s.Addr() + ")/" }
 
 // Start starts a stopped server, with its data, on its port, and returns when it

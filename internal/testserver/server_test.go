@@ -14,8 +14,11 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 )
 
-func TestMariaDBKeepsDataOverKillAndStop(t *testing.T) {
-	s := StartMariaDB(t)
+func TestSQLServer_keepsDataOverKillAndStop(t *testing.T) {
+	if Each(t, TestSQLServer_keepsDataOverKillAndStop) {
+		return
+	}
+	s := StartSQL(t)
 	db := open(t, s.DSN())
 	mustExec(t, db, "CREATE DATABASE app")
 	mustExec(t, db, "CREATE TABLE app.t (id BIGINT PRIMARY KEY)")
@@ -37,8 +40,11 @@ func TestMariaDBKeepsDataOverKillAndStop(t *testing.T) {
 	}
 }
 
-func TestMariaDBSpeaksTLS(t *testing.T) {
-	s := StartMariaDB(t)
+func TestSQLServer_speaksTLS(t *testing.T) {
+	if Each(t, TestSQLServer_speaksTLS) {
+		return
+	}
+	s := StartSQL(t)
 	db := open(t, s.DSN()+"?tls=skip-verify")
 	var name, cipher string
 	if err := db.QueryRow("SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
@@ -46,8 +52,11 @@ func TestMariaDBSpeaksTLS(t *testing.T) {
 	}
 }
 
-func TestMariaDBTakesArguments(t *testing.T) {
-	s := StartMariaDB(t, "--auto-increment-increment=7")
+func TestSQLServer_takesArguments(t *testing.T) {
+	if Each(t, TestSQLServer_takesArguments) {
+		return
+	}
+	s := StartSQL(t, "--auto-increment-increment=7")
 	var got int
 	if err := open(t, s.DSN()).QueryRow("SELECT @@auto_increment_increment").Scan(&got); err != nil || got != 7 {
 		t.Errorf("have: %d, %v\nwant: 7", got, err)

@@ -13,21 +13,23 @@ import (
 
 // The environment that names the shared servers.
 const (
-	envMariaDB   = "SHARDKEY_TEST_MYSQL_DSN"
-	envRedis     = "SHARDKEY_TEST_REDIS_ADDR"
-	envZooKeeper = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
-	envEtcd      = "SHARDKEY_TEST_ETCD_ADDR"
+	envMySQL      = "SHARDKEY_TEST_MYSQL_DSN"
+	envMariaDB    = "SHARDKEY_TEST_MARIADB_DSN"
+	envMariaDB118 = "SHARDKEY_TEST_MARIADB118_DSN"
+	envRedis      = "SHARDKEY_TEST_REDIS_ADDR"
+	envZooKeeper  = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
+	envEtcd       = "SHARDKEY_TEST_ETCD_ADDR"
 
 	// envRequire turns skipped tests into failed ones.
 	envRequire = "SHARDKEY_TEST_REQUIRE"
-	// envTemplate names a fresh MariaDB data directory to copy, which is
-	// quicker than making one.
-	envTemplate = "SHARDKEY_TEST_MYSQL_TEMPLATE"
+	// envRecord names the file that the run's compatibility matrix is made of.
+	envRecord = "SHARDKEY_TEST_RECORD"
 )
 
-// MariaDB returns the shared server's DSN for go-sql-driver/mysql, without a
-// database: "root@tcp(127.0.0.1:3306)/". Its user may do everything.
-func MariaDB(t testing.TB) string { t.Helper(); return fromEnv(t, envMariaDB) }
+// SQL returns the DSN for go-sql-driver/mysql, without a database, of the shared
+// server that [Each] runs the test on: "root@tcp(127.0.0.1:3306)/". Its user may
+// do everything.
+func SQL(t testing.TB) string { t.Helper(); return fromEnv(t, productOf(t).env) }
 
 // Redis returns the shared server's host:port.
 func Redis(t testing.TB) string { t.Helper(); return fromEnv(t, envRedis) }
@@ -38,13 +40,14 @@ func ZooKeeper(t testing.TB) string { t.Helper(); return fromEnv(t, envZooKeeper
 // Etcd returns the shared server's host:port.
 func Etcd(t testing.TB) string { t.Helper(); return fromEnv(t, envEtcd) }
 
-// Database makes an empty database on the shared MariaDB and returns the DSN
-// that opens it. It is dropped when the test ends.
+// Database makes an empty database on the shared server that [Each] runs the
+// test on, MariaDB outside of it, and returns the DSN that opens it. It is
+// dropped when the test ends.
 func Database(t testing.TB) string {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(MariaDB(t))
+	cfg, err := mysql.ParseDSN(SQL(t))
 	if err != nil {
-		t.Fatalf("%s: %v", envMariaDB, err)
+		t.Fatalf("%s: %v", productOf(t).env, err)
 	}
 	name := "shardkey_test_" + strings.ToLower(rand.Text())
 	execute(t, cfg, "CREATE DATABASE "+name)

@@ -29,7 +29,7 @@ func zooKeeperCommand(s *Server) (*exec.Cmd, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(zooKeeperJar); err != nil {
-		return nil, &missingError{program: zooKeeperJar, debian: "zookeeper", env: envZooKeeper}
+		return nil, &missingError{program: zooKeeperJar, remedy: "apt-get install zookeeper", env: envZooKeeper}
 	}
 	files := map[string]string{"zoo.cfg": s.zooConfig(), "log4j.properties": log4jConfig}
 	for name, text := range files {

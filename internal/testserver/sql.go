@@ -1,0 +1,170 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// product is a SQL server that tests run on: a kind, and a series of versions.
+type product struct {
+	name     string // in subtests
+	kind     Kind
+	env      string // names the shared server's DSN
+	template string // the environment that names a data directory to copy
+	series   string // what its version begins with
+	program  string
+	make     func(in *installation, data string) error
+	args     func(in *installation) []string
+}
+
+// Kind is what SQL servers differ by: a syntax, functions, bugs.
+type Kind string
+
+// The kinds of SQL servers that tests run on.
+const (
+	KindMySQL   Kind = "MySQL"
+	KindMariaDB Kind = "MariaDB"
+)
+
+// products are the SQL servers of Each, in its order.
+var products = []*product{
+	{name: "mysql", kind: KindMySQL, env: envMySQL, template: "SHARDKEY_TEST_MYSQL_TEMPLATE", series: "9.7", program: "mysqld",
+		make: makeMySQL, args: mySQLArgs},
+	{name: "mariadb", kind: KindMariaDB, env: envMariaDB, template: "SHARDKEY_TEST_MARIADB_TEMPLATE", series: "10.11", program: "mariadbd",
+		make: makeMariaDB, args: mariaDBArgs},
+	{name: "mariadb-11.8", kind: KindMariaDB, env: envMariaDB118, template: "SHARDKEY_TEST_MARIADB118_TEMPLATE", series: "11.8", program: "mariadbd",
+		make: makeMariaDB, args: mariaDBArgs},
+}
+
+var (
+	mySQL   = products[0]
+	mariaDB = products[1]
+)
+
+// StartMySQL starts a MySQL server for one test. The arguments are added to
+// mysqld's. Its root has no password; TLS works, with a certificate that nobody
+// knows.
+func StartMySQL(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, mySQL.recipe(), args)
+}
+
+// StartMariaDB starts a MariaDB server for one test, as StartMySQL does.
+func StartMariaDB(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, mariaDB.recipe(), args)
+}
+
+// StartSQL starts a server of the kind that [Each] runs the test on, as
+// StartMySQL does.
+func StartSQL(t testing.TB, args ...string) *Server {
+	t.Helper()
+	return forTest(t, productOf(t).recipe(), args)
+}
+
+func (p *product) recipe() recipe {
+	return recipe{name: p.name, prepare: p.prepare, command: p.command, answers: sqlAnswers}
+}
+
+func (p *product) prepare(s *Server) error {
+	if _, err := Certify(s.dir); err != nil {
+		return err
+	}
+	if template := os.Getenv(p.template); template != "" {
+		return os.CopyFS(s.data(), os.DirFS(template))
+	}
+	return p.makeData(s.data())
+}
+
+// makeData makes a fresh data directory. It takes seconds.
+func (p *product) makeData(dir string) error {
+	in, err := p.installed()
+	if err != nil {
+		return err
+	}
+	return p.make(in, dir)
+}
+
+func (p *product) command(s *Server) (*exec.Cmd, error) {
+	installed, err := p.installed()
+	if err != nil {
+		return nil, err
+	}
+	in := func(name string) string { return filepath.Join(s.dir, name) }
+	args := append(p.args(installed),
+		"--datadir="+s.data(), "--socket="+in("sock"), "--pid-file="+in("pid"), "--tmpdir="+s.dir,
+		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--skip-name-resolve",
+		"--ssl-ca="+in("ca.pem"), "--ssl-cert="+in("cert.pem"), "--ssl-key="+in("key.pem"),
+		"--character-set-server=utf8mb4", "--max-connections=500", "--max-allowed-packet=64M",
+		"--local-infile=1", "--secure-file-priv=", "--performance-schema=0", "--innodb-buffer-pool-size=128M",
+	)
+	if s.fast {
+		args = append(args, "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin")
+	}
+	return installed.cmd(append(args, s.args...)...), nil
+}
+
+// makeMySQL makes a data directory by mysqld itself, whose root is one of
+// localhost by name: names are not resolved.
+func makeMySQL(in *installation, data string) error {
+	init := data + "-init.sql"
+	if err := os.WriteFile(init, []byte("RENAME USER root@localhost TO root@'%';\n"), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(init)
+	return in.run("", append(mySQLArgs(in), "--datadir="+data, "--initialize-insecure", "--init-file="+init)...)
+}
+
+func mySQLArgs(in *installation) []string {
+	return append(in.args(), "--mysqlx=0", "--innodb-redo-log-capacity=64M")
+}
+
+// makeMariaDB makes a data directory out of the statements that come with the
+// server, as its own script does, which knows only installed servers.
+func makeMariaDB(in *installation, data string) error {
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	var script strings.Builder
+	script.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n")
+	for _, name := range []string{"m*_system_tables.sql", "m*_performance_tables.sql", "m*_system_tables_data.sql", "maria_add_gis_sp_bootstrap.sql", "m*_sys_schema.sql"} {
+		files, _ := filepath.Glob(filepath.Join(in.share(), name))
+		if len(files) != 1 {
+			return fmt.Errorf("%d files %s in %s", len(files), name, in.share())
+		}
+		text, err := os.ReadFile(files[0])
+		if err != nil {
+			return err
+		}
+		script.Write(text)
+	}
+	return in.run(script.String(), append(mariaDBArgs(in), "--datadir="+data, "--tmpdir="+data, "--bootstrap")...)
+}
+
+func mariaDBArgs(in *installation) []string {
+	return append(in.args(), "--innodb-log-file-size=32M")
+}
+
+func sqlAnswers(ctx context.Context, s *Server) error {
+	cfg, err := mysql.ParseDSN(s.DSN())
+	if err != nil {
+		return err
+	}
+	cfg.Logger = &mysql.NopLogger{} // refused connections are expected here
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	return db.PingContext(ctx)
+}
