@@ -7,12 +7,17 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // TestDifferentialRandom runs generated statements on both sides. A failure is
 // run again with the seed that it prints: SHARDKEY_DIFFERENTIAL_SEED; more
 // statements than the default come with SHARDKEY_DIFFERENTIAL_STATEMENTS.
 func TestDifferentialRandom(t *testing.T) {
+	if testserver.Each(t, TestDifferentialRandom) {
+		return
+	}
 	seed := envInt(t, "SHARDKEY_DIFFERENTIAL_SEED", int64(rand.Uint64()>>1))
 	total := envInt(t, "SHARDKEY_DIFFERENTIAL_STATEMENTS", 3000)
 	t.Logf("seed %d, %d statements", seed, total)

@@ -139,6 +139,9 @@ type step struct {
 func q(text string, args ...any) step { return step{text, args} }
 
 func TestDifferential(t *testing.T) {
+	if testserver.Each(t, TestDifferential) {
+		return
+	}
 	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}
 	for params, cs := range casesWithParams {
 		groups[params] = cs

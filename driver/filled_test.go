@@ -51,6 +51,9 @@ var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
 func issued(c *Connector) int64 { return c.Health()["test"].Issued }
 
 func TestOneKeyARow(t *testing.T) {
+	if testserver.Each(t, TestOneKeyARow) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain, c := openFilled(t, params)
 		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1)
@@ -73,6 +76,9 @@ func TestOneKeyARow(t *testing.T) {
 }
 
 func TestFilledValuerIsAskedOnce(t *testing.T) {
+	if testserver.Each(t, TestFilledValuerIsAskedOnce) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, _, _ := openFilled(t, params)
 		asked := 0
@@ -111,6 +117,9 @@ func TestFilledCallsOfBase(t *testing.T) {
 }
 
 func TestFilledRowsCloseTheirStatement(t *testing.T) {
+	if testserver.Each(t, TestFilledRowsCloseTheirStatement) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
 		want := returning(t, plain, "INSERT INTO ruled VALUES (1000 + ?, ?) RETURNING id, a", 1, 7)
@@ -157,6 +166,9 @@ func prepared(t *testing.T, db *sql.DB) int64 {
 }
 
 func TestFilledStatementsAreClosed(t *testing.T) {
+	if testserver.Each(t, TestFilledStatementsAreClosed) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, _, _ := openFilled(t, params)
 		ours.SetMaxOpenConns(1)
@@ -178,6 +190,9 @@ func TestFilledStatementsAreClosed(t *testing.T) {
 }
 
 func TestFilledArgumentCount(t *testing.T) {
+	if testserver.Each(t, TestFilledArgumentCount) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
 		mustExec(t, plain, "CREATE TABLE plain (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
@@ -232,6 +247,9 @@ func (c badConn) PrepareContext(ctx context.Context, query string) (driver.Stmt,
 }
 
 func TestBadConnIsRetriedAndTheRowStandsOnce(t *testing.T) {
+	if testserver.Each(t, TestBadConnIsRetriedAndTheRowStandsOnce) {
+		return
+	}
 	_, plain, c := openFilled(t)
 	bad := &badConnector{Connector: c.Unwrap()}
 	db := sql.OpenDB(mustConnector(t, bad, taggedRule(t, "ruled", 0)))
@@ -252,6 +270,9 @@ func TestBadConnIsRetriedAndTheRowStandsOnce(t *testing.T) {
 }
 
 func TestFilledByOldDoors(t *testing.T) {
+	if testserver.Each(t, TestFilledByOldDoors) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
 		conn, err := ours.Conn(context.Background())
@@ -298,6 +319,9 @@ func TestFilledByOldDoors(t *testing.T) {
 }
 
 func TestFilledPreparedOnOtherConnections(t *testing.T) {
+	if testserver.Each(t, TestFilledPreparedOnOtherConnections) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
 	if err != nil {
@@ -326,6 +350,9 @@ func TestFilledPreparedOnOtherConnections(t *testing.T) {
 
 // A prepared statement follows the connector's rule, in both directions.
 func TestPreparedIsPlannedAnew(t *testing.T) {
+	if testserver.Each(t, TestPreparedIsPlannedAnew) {
+		return
+	}
 	ours, plain, c := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT DEFAULT -1, DROP PRIMARY KEY")
 	ours.SetMaxOpenConns(1)
@@ -358,6 +385,9 @@ func TestPreparedIsPlannedAnew(t *testing.T) {
 }
 
 func TestTooManyPlaceholders(t *testing.T) {
+	if testserver.Each(t, TestTooManyPlaceholders) {
+		return
+	}
 	if testing.Short() {
 		t.Skip("-short: it binds 65,535 arguments in every door")
 	}
@@ -389,7 +419,10 @@ func TestTooManyPlaceholders(t *testing.T) {
 // While the server is away the base's errors come through, and afterwards keys
 // are filled again, by direct and prepared statements.
 func TestServerGoneAndBack(t *testing.T) {
-	server := testserver.StartMariaDB(t)
+	if testserver.Each(t, TestServerGoneAndBack) {
+		return
+	}
+	server := testserver.StartSQL(t)
 	setup, err := sql.Open("mysql", server.DSN())
 	if err != nil {
 		t.Fatal(err)
@@ -426,6 +459,9 @@ func TestServerGoneAndBack(t *testing.T) {
 }
 
 func TestNoGoroutineIsLeft(t *testing.T) {
+	if testserver.Each(t, TestNoGoroutineIsLeft) {
+		return
+	}
 	_, _, c := openFilled(t)
 	before := runtime.NumGoroutine()
 	for range 3 {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -67,6 +68,9 @@ func column(t *testing.T, db *sql.DB, query string) string {
 }
 
 func TestTextKeysRowByRow(t *testing.T) {
+	if testserver.Each(t, TestTextKeysRowByRow) {
+		return
+	}
 	for _, params := range bothWays {
 		made := 0
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
@@ -119,6 +123,9 @@ func TestTextKeysRowByRow(t *testing.T) {
 
 // Whatever characters a key has, it arrives as it is, written or bound.
 func TestOddKeysArrive(t *testing.T) {
+	if testserver.Each(t, TestOddKeysArrive) {
+		return
+	}
 	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
 	for _, params := range []string{"", "interpolateParams=true", "sql_mode=%27NO_BACKSLASH_ESCAPES%27", "sql_mode=%27ANSI_QUOTES%27", "charset=utf8mb4", "charset=latin1&interpolateParams=false"} {
 		for _, way := range []string{"INSERT INTO ruled (n) VALUES (%d)", "INSERT INTO ruled (n) VALUES (?)", "INSERT INTO ruled (n) SELECT %d", "INSERT INTO ruled (n, k) VALUES (%d, NULL)", "INSERT INTO ruled (n, k) VALUES (?, NULL)"} {
@@ -145,6 +152,9 @@ func TestOddKeysArrive(t *testing.T) {
 }
 
 func TestBinaryKeys(t *testing.T) {
+	if testserver.Each(t, TestBinaryKeys) {
+		return
+	}
 	for _, params := range bothWays {
 		made := 0
 		binary := func(i int) any { return append([]byte{0, 0xff, '\'', '\\', 0x80, byte(i)}, make([]byte, 10)...) }
@@ -176,6 +186,9 @@ type namedKey int64
 
 // Integers of any type are integer keys.
 func TestIntegerKeysOfAnyType(t *testing.T) {
+	if testserver.Each(t, TestIntegerKeysOfAnyType) {
+		return
+	}
 	for _, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
 		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint64) - 1} {
 		for _, params := range bothWays {
@@ -217,6 +230,9 @@ func TestIntegerKeysOfAnyType(t *testing.T) {
 
 // A type of its own that knows how to be a value, as uuid.UUID does.
 func TestValuerKeys(t *testing.T) {
+	if testserver.Each(t, TestValuerKeys) {
+		return
+	}
 	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
 	for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1"} {
 		ours, plain := openScripted(t, scriptRule(t, listed(id), "ruled.id"))
@@ -230,6 +246,9 @@ func TestValuerKeys(t *testing.T) {
 
 // An unknown kind costs a key only where the statement gives 0 or ”.
 func TestNoKeyIsWasted(t *testing.T) {
+	if testserver.Each(t, TestNoKeyIsWasted) {
+		return
+	}
 	for query, want := range map[string]int{
 		"INSERT INTO ruled (a) VALUES (1)":                            1,
 		"INSERT INTO ruled (id, a) VALUES (NULL, 1), ('x', 2)":        1,
@@ -256,6 +275,9 @@ func TestNoKeyIsWasted(t *testing.T) {
 }
 
 func TestKeepExplicit(t *testing.T) {
+	if testserver.Each(t, TestKeepExplicit) {
+		return
+	}
 	for _, params := range bothWays {
 		made := 0
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(1000 + i) }), "ruled.id explicitKeys: keep"), params)
@@ -287,6 +309,9 @@ func TestKeepExplicit(t *testing.T) {
 
 // Each execution resets the keys, also one that fails or passes through.
 func TestKeysAreResetByEachExecution(t *testing.T) {
+	if testserver.Each(t, TestKeysAreResetByEachExecution) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
 		mustExec(t, plain, "CREATE TABLE other (a INT)")
@@ -325,6 +350,9 @@ func TestKeysAreResetByEachExecution(t *testing.T) {
 
 // The driver's own result has go-sql-driver's lists, as long as its own.
 func TestRawResultOfSeveralStatements(t *testing.T) {
+	if testserver.Each(t, TestRawResultOfSeveralStatements) {
+		return
+	}
 	ours, plain, _ := openFilled(t, "multiStatements=true")
 	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
 	mustExec(t, plain, "CREATE TABLE other (a INT)")
@@ -380,6 +408,9 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 
 // The first statement of all may be an upsert, prepared or not.
 func TestFirstStatementIsAnUpsert(t *testing.T) {
+	if testserver.Each(t, TestFirstStatementIsAnUpsert) {
+		return
+	}
 	for _, d := range doors[:4] {
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return 1000 + i }), "ruled.id"))
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")

@@ -68,6 +68,9 @@ func number(t *testing.T, db *sql.DB, query string) (n int64) {
 }
 
 func TestKilledIdleConnection(t *testing.T) {
+	if testserver.Each(t, TestKilledIdleConnection) {
+		return
+	}
 	ours, plain := openDB(t)
 	ours.SetMaxOpenConns(1)
 	mustExec(t, ours, "CREATE TABLE t (a INT)")
@@ -92,6 +95,9 @@ func waitGone(t *testing.T, db *sql.DB, id int64) {
 }
 
 func TestRolledBackByContextKeepsConnection(t *testing.T) {
+	if testserver.Each(t, TestRolledBackByContextKeepsConnection) {
+		return
+	}
 	ours, _ := openDB(t)
 	ours.SetMaxOpenConns(1)
 	first := number(t, ours, "SELECT CONNECTION_ID()")
@@ -115,7 +121,10 @@ func TestRolledBackByContextKeepsConnection(t *testing.T) {
 }
 
 func TestPingAfterServerStopped(t *testing.T) {
-	server := testserver.StartMariaDB(t)
+	if testserver.Each(t, TestPingAfterServerStopped) {
+		return
+	}
+	server := testserver.StartSQL(t)
 	ours, _ := openOn(t, server.DSN(), "timeout=5s")
 	if err := ours.Ping(); err != nil {
 		t.Fatal(err)
@@ -133,6 +142,9 @@ func TestPingAfterServerStopped(t *testing.T) {
 // What is prepared and not closed is the same through us: the statements that
 // the server refused to prepare.
 func TestPreparedStatementsAreClosed(t *testing.T) {
+	if testserver.Each(t, TestPreparedStatementsAreClosed) {
+		return
+	}
 	ours, plain := openDB(t)
 	mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
 	want := preparedAndNotClosed(t, plain)
@@ -166,6 +178,9 @@ func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
 }
 
 func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
+	if testserver.Each(t, TestCancelledPrepareLeavesNoStatement) {
+		return
+	}
 	ours, plain := openDB(t)
 	before := number(t, plain, "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
 	for range 10 {
@@ -186,6 +201,9 @@ func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
 // Each of the four doors returns when its context ends, not when the server is
 // done. The bound is far below the sleep, and far above what a return takes.
 func TestCancelReturnsAtOnce(t *testing.T) {
+	if testserver.Each(t, TestCancelReturnsAtOnce) {
+		return
+	}
 	ours, _ := openDB(t)
 	st, err := ours.Prepare("DO SLEEP(?)")
 	if err != nil {
@@ -226,6 +244,9 @@ func drain(rows *sql.Rows, err error) error {
 }
 
 func TestTransactionOptionsReachServer(t *testing.T) {
+	if testserver.Each(t, TestTransactionOptionsReachServer) {
+		return
+	}
 	ours, _ := openDB(t)
 	mustExec(t, ours, "CREATE TABLE t (a INT)")
 	tx, err := ours.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
@@ -259,6 +280,9 @@ func TestTransactionOptionsReachServer(t *testing.T) {
 }
 
 func TestBigUnsigned(t *testing.T) {
+	if testserver.Each(t, TestBigUnsigned) {
+		return
+	}
 	const big = uint64(1)<<63 + 5
 	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
 		ours, _ := openDB(t, params)
@@ -281,6 +305,9 @@ func TestBigUnsigned(t *testing.T) {
 
 // TestErrorsAreTheBases compares the texts of what goes wrong.
 func TestErrorsAreTheBases(t *testing.T) {
+	if testserver.Each(t, TestErrorsAreTheBases) {
+		return
+	}
 	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
 		ours, plain := openDB(t, params)
 		mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
@@ -306,6 +333,9 @@ func TestErrorsAreTheBases(t *testing.T) {
 }
 
 func TestRawConnection(t *testing.T) {
+	if testserver.Each(t, TestRawConnection) {
+		return
+	}
 	ours, _ := openDB(t)
 	mustExec(t, ours, "CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b INT)")
 	conn, err := ours.Conn(context.Background())
@@ -333,6 +363,9 @@ func TestRawConnection(t *testing.T) {
 }
 
 func TestColumnTypes(t *testing.T) {
+	if testserver.Each(t, TestColumnTypes) {
+		return
+	}
 	ours, plain := openDB(t, "multiStatements=true")
 	const query = "SELECT 1 a, 'x' b, CAST(2.5 AS DECIMAL(7,3)) c, NOW(6) d; SELECT 2"
 	describe := func(db *sql.DB) (all []string) {
@@ -359,6 +392,9 @@ func TestColumnTypes(t *testing.T) {
 }
 
 func TestPreparedOnOtherConnections(t *testing.T) {
+	if testserver.Each(t, TestPreparedOnOtherConnections) {
+		return
+	}
 	ours, _ := openDB(t)
 	mustExec(t, ours, "CREATE TABLE t (a INT)")
 	st, err := ours.Prepare("INSERT INTO t VALUES (?)")

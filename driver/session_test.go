@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // What filling needs to know of the session and of tables, while both change.
@@ -26,6 +28,9 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 
 // Columns are read once, and again when the server says that they are others.
 func TestColumnsChange(t *testing.T) {
+	if testserver.Each(t, TestColumnsChange) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain := one(t, params)
 		mustExec(t, plain, "CREATE TABLE src (x INT, y INT)")
@@ -55,6 +60,9 @@ func TestColumnsChange(t *testing.T) {
 
 // A prepared statement outlives changes of its table's columns.
 func TestColumnsChangeUnderStatement(t *testing.T) {
+	if testserver.Each(t, TestColumnsChangeUnderStatement) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS INT) AS x, 2 AS y")
 	values, err := ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)")
@@ -88,6 +96,9 @@ func TestColumnsChangeUnderStatement(t *testing.T) {
 
 // The current database decides which table a name means.
 func TestCurrentDatabaseChanges(t *testing.T) {
+	if testserver.Each(t, TestCurrentDatabaseChanges) {
+		return
+	}
 	ours, plain := one(t)
 	first := column(t, plain, "SELECT DATABASE()")
 	second := first + "_2"
@@ -116,6 +127,9 @@ func TestCurrentDatabaseChanges(t *testing.T) {
 
 // Without a current database, qualified names work.
 func TestNoCurrentDatabase(t *testing.T) {
+	if testserver.Each(t, TestNoCurrentDatabase) {
+		return
+	}
 	ours, plain := one(t)
 	database := column(t, plain, "SELECT DATABASE()")
 	mustExec(t, plain, "CREATE DATABASE "+database+"_3")
@@ -143,6 +157,9 @@ func TestNoCurrentDatabase(t *testing.T) {
 
 // Tables whose columns are not all what they seem.
 func TestOddTables(t *testing.T) {
+	if testserver.Each(t, TestOddTables) {
+		return
+	}
 	for _, table := range []struct{ ddl, values string }{
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY)", "1, NULL"},
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY, b INT INVISIBLE)", "1, DEFAULT"},
@@ -201,6 +218,9 @@ func TestOddTables(t *testing.T) {
 }
 
 func TestTemporaryTable(t *testing.T) {
+	if testserver.Each(t, TestTemporaryTable) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, plain, "DROP TABLE ruled")
 	mustExec(t, ours, "CREATE TEMPORARY TABLE ruled (a INT, id BIGINT NOT NULL)")
@@ -215,6 +235,9 @@ func TestTemporaryTable(t *testing.T) {
 // Whoever reads LAST_INSERT_ID() reads what AUTO_INCREMENT would have left,
 // whatever it was that the server could not be told at once.
 func TestLastInsertIDIsReadEverywhere(t *testing.T) {
+	if testserver.Each(t, TestLastInsertIDIsReadEverywhere) {
+		return
+	}
 	for _, params := range append(bothWays, "multiStatements=true") {
 		ours, plain := one(t, params)
 		mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
@@ -276,6 +299,9 @@ func TestLastInsertIDIsReadEverywhere(t *testing.T) {
 
 // What several statements change holds also when one of them fails.
 func TestFailingStatementsChangeTheSession(t *testing.T) {
+	if testserver.Each(t, TestFailingStatementsChangeTheSession) {
+		return
+	}
 	ours, plain := one(t, "multiStatements=true")
 	mustExec(t, ours, `INSERT INTO ruled (a) VALUES ("1")`) // the mode is known
 	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (900, 1)")
@@ -290,6 +316,9 @@ func TestFailingStatementsChangeTheSession(t *testing.T) {
 
 // sql_mode set on one connection of a pool is not another's.
 func TestModesOfTwoConnections(t *testing.T) {
+	if testserver.Each(t, TestModesOfTwoConnections) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20)")
 	var conns [2]*sql.Conn

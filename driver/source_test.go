@@ -31,6 +31,9 @@ const typesTable = `(
 	gs INT AS (n + 1) STORED, gv INT AS (n + 2) VIRTUAL)`
 
 func TestSourceKeepsEveryType(t *testing.T) {
+	if testserver.Each(t, TestSourceKeepsEveryType) {
+		return
+	}
 	const given = "b, t, i, m, f, d, da, ti, dt, ts, y, c, v, u, bi, vb, tx, bl, e, s, j, g, p, n, nd, inv"
 	rows := []string{
 		`b'101010101', -1, 7, 1234567890123.1234567, 0.1, 1e300, '2024-02-29', '-838:59:59.999', '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123', 2155,
@@ -80,6 +83,9 @@ func TestSourceKeepsEveryType(t *testing.T) {
 }
 
 func TestSourceOfManyRows(t *testing.T) {
+	if testserver.Each(t, TestSourceOfManyRows) {
+		return
+	}
 	const many = 100_000
 	ours, plain, c := openFilled(t)
 	mustExec(t, plain, "CREATE TABLE src AS SELECT seq AS a FROM seq_1_to_100000")
@@ -104,6 +110,9 @@ func TestSourceOfManyRows(t *testing.T) {
 }
 
 func TestSourceInTransactionThatIsRolledBack(t *testing.T) {
+	if testserver.Each(t, TestSourceInTransactionThatIsRolledBack) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
 	tx, err := ours.Begin()
@@ -143,6 +152,9 @@ func temporaryTables(t *testing.T, db *sql.DB) (left []string) {
 
 // Temporary tables are dropped, whatever becomes of the statement.
 func TestSourceLeavesNoTable(t *testing.T) {
+	if testserver.Each(t, TestSourceLeavesNoTable) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, _, _ := openFilled(t, params)
 		ours.SetMaxOpenConns(1)
@@ -182,6 +194,9 @@ func TestSourceLeavesNoTable(t *testing.T) {
 
 // A session whose last run could not drop its tables goes on.
 func TestSourceOverLeftTables(t *testing.T) {
+	if testserver.Each(t, TestSourceOverLeftTables) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	ours.SetMaxOpenConns(1)
 	for _, table := range []string{rowsTable, keysTable} {
@@ -196,6 +211,9 @@ func TestSourceOverLeftTables(t *testing.T) {
 }
 
 func TestSourceCancelled(t *testing.T) {
+	if testserver.Each(t, TestSourceCancelled) {
+		return
+	}
 	entered := make(chan struct{}, 1)
 	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
 		entered <- struct{}{}
@@ -218,6 +236,9 @@ func TestSourceCancelled(t *testing.T) {
 // A query that takes long is left when its context ends. The bound is far below
 // the sleep.
 func TestSourceCancelledInQuery(t *testing.T) {
+	if testserver.Each(t, TestSourceCancelledInQuery) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	for _, d := range doors {
 		if d.name == "Tx" {
@@ -239,6 +260,9 @@ func TestSourceCancelledInQuery(t *testing.T) {
 
 // Without the privilege, the error tells which one.
 func TestSourceWithoutPrivilege(t *testing.T) {
+	if testserver.Each(t, TestSourceWithoutPrivilege) {
+		return
+	}
 	cfg, err := mysql.ParseDSN(testserver.Database(t))
 	if err != nil {
 		t.Fatal(err)
