@@ -111,6 +111,9 @@ func TestTextKeysRowByRow(t *testing.T) {
 		ours.SetMaxOpenConns(1)
 		mustExec(t, ours, "DO LAST_INSERT_ID(9)")
 		for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1", "INSERT INTO ruled (a) SELECT 1 RETURNING id", "INSERT IGNORE INTO ruled (a) VALUES (1) RETURNING id"} {
+			if strings.Contains(query, "RETURNING") && !hasReturning(t) {
+				continue
+			}
 			if err := drain(ours.Query(query)); err != nil {
 				t.Error(err)
 			}
@@ -189,6 +192,7 @@ func TestIntegerKeysOfAnyType(t *testing.T) {
 	if testserver.Each(t, TestIntegerKeysOfAnyType) {
 		return
 	}
+	database := testserver.Database(t)
 	for _, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
 		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint64) - 1} {
 		for _, params := range bothWays {
@@ -207,9 +211,9 @@ func TestIntegerKeysOfAnyType(t *testing.T) {
 				if p, ok := key.(*int); ok {
 					*p = 52
 				}
-				ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"), params)
+				ours, plain := openScriptedOn(t, database+"?"+params, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"))
 				ours.SetMaxOpenConns(1)
-				mustExec(t, plain, "CREATE TABLE ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
+				mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
 				for _, query := range []string{"first", "second"} { // the kind is not known at first
 					var keys Keys
 					res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
@@ -223,6 +227,7 @@ func TestIntegerKeysOfAnyType(t *testing.T) {
 					}
 					mustExec(t, plain, "DELETE FROM ruled")
 				}
+				_, _ = ours.Close(), plain.Close()
 			}
 		}
 	}

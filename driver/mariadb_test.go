@@ -157,11 +157,7 @@ func TestPreparedStatementsAreClosed(t *testing.T) {
 func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
 	db.SetMaxOpenConns(1) // one session's count
-	count := func() int64 {
-		const query = "SELECT CAST(variable_value AS INT) FROM information_schema.session_status WHERE variable_name = "
-		return number(t, db, query+"'Com_stmt_prepare'") - number(t, db, query+"'Com_stmt_close'")
-	}
-	before := count()
+	before := prepared(t, db)
 	for i := range 20 {
 		mustExec(t, db, "INSERT INTO t VALUES (?)", i)
 		if _, err := db.Exec("INSERT INTO t VALUES (?)", i); err == nil {
@@ -174,7 +170,7 @@ func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
 			t.Error(err)
 		}
 	}
-	return count() - before
+	return prepared(t, db) - before
 }
 
 func TestCancelledPrepareLeavesNoStatement(t *testing.T) {

@@ -77,7 +77,12 @@ func listed(keys ...any) script {
 // openScripted opens a database of its own through a rule, and plainly.
 func openScripted(t *testing.T, r *rule.Rule, params ...string) (ours, plain *sql.DB) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(testserver.Database(t) + "?" + strings.Join(params, "&"))
+	return openScriptedOn(t, testserver.Database(t)+"?"+strings.Join(params, "&"), r)
+}
+
+func openScriptedOn(t *testing.T, dsn string, r *rule.Rule) (ours, plain *sql.DB) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,11 @@ func TestColumnsChange(t *testing.T) {
 		mustExec(t, plain, "ALTER TABLE ruled ADD b INT FIRST") // now (b, id, a)
 		mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
 		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?, ?)", 5, nil, 1)
-		mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) RETURNING id")
+		if hasReturning(t) {
+			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) RETURNING id")
+		} else {
+			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) /* again */")
+		}
 		mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y FROM src")
 
 		mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // (d, id, a, c)
@@ -64,7 +68,7 @@ func TestColumnsChangeUnderStatement(t *testing.T) {
 		return
 	}
 	ours, plain := one(t)
-	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS INT) AS x, 2 AS y")
+	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS SIGNED) AS x, 2 AS y")
 	values, err := ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)")
 	if err != nil {
 		t.Fatal(err)
@@ -253,6 +257,9 @@ func TestLastInsertIDIsReadEverywhere(t *testing.T) {
 			"REPLACE INTO ruled (u) VALUES (%d)",
 			"INSERT INTO ruled (a) VALUES (1) RETURNING id",
 		} {
+			if strings.Contains(insert, "RETURNING") && !hasReturning(t) {
+				continue
+			}
 			for k, read := range []string{
 				"INSERT INTO seen VALUES (LAST_INSERT_ID())",
 				"INSERT INTO seen SELECT @@last_insert_id",

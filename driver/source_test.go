@@ -36,7 +36,7 @@ func TestSourceKeepsEveryType(t *testing.T) {
 	}
 	const given = "b, t, i, m, f, d, da, ti, dt, ts, y, c, v, u, bi, vb, tx, bl, e, s, j, g, p, n, nd, inv"
 	rows := []string{
-		`b'101010101', -1, 7, 1234567890123.1234567, 0.1, 1e300, '2024-02-29', '-838:59:59.999', '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123', 2155,
+		`b'101010101', -1, 7, 1234567890123.1234567, 0.1, 1e300, '2024-02-29', '-838:59:58.999', '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123', 2155,
 		'ab ', 'Öl', '日本 ', X'00FF', X'0027', REPEAT('t', 700), X'000102', '1', 'a,c', '{"a": [1, "é"]}', ST_GeomFromText('LINESTRING(0 0,1 1)'), Point(1,2), 5, 'x', 9`,
 		`NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2020-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, '', NULL, NULL, NULL, 0, '', NULL`,
 	}
@@ -69,6 +69,12 @@ func TestSourceKeepsEveryType(t *testing.T) {
 		} {
 			_, want := plain.Exec(strings.ReplaceAll(query, "%s", "auto"))
 			_, have := ours.Exec(strings.ReplaceAll(query, "%s", "ruled"))
+			if strings.Contains(query, "'{'") && KnownDefects[testserver.Name(t)+"/wrong JSON from a query"] != "" {
+				if fmt.Sprint(have) == strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
+					t.Error(`"wrong JSON from a query" passes: take it out of KnownDefects`)
+				}
+				continue
+			}
 			if fmt.Sprint(have) != strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
 				t.Errorf("%s: %s\nhave: %v\nwant: %v", mode, query, have, want)
 			}
@@ -88,7 +94,9 @@ func TestSourceOfManyRows(t *testing.T) {
 	}
 	const many = 100_000
 	ours, plain, c := openFilled(t)
-	mustExec(t, plain, "CREATE TABLE src AS SELECT seq AS a FROM seq_1_to_100000")
+	mustExec(t, plain, "CREATE TABLE digit (n INT)")
+	mustExec(t, plain, "INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
+	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS a FROM digit a, digit b, digit c, digit d, digit e")
 	var before, after runtime.MemStats
 	for _, query := range []string{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", "INSERT INTO ruled (a, id) SELECT a, 0 FROM src ORDER BY a"} {
 		mustExec(t, plain, "TRUNCATE ruled")
@@ -185,7 +193,7 @@ func TestSourceLeavesNoTable(t *testing.T) {
 			}
 		}
 		// What the server refused to prepare was never closed.
-		refused := number(t, ours, "SELECT CAST(variable_value AS INT) FROM information_schema.session_status WHERE variable_name = 'Com_stmt_prepare'")
+		refused := number(t, ours, "SHOW STATUS LIKE 'Com_stmt_prepare'")
 		if have := prepared(t, ours) - before; have < 0 || have > refused/2 {
 			t.Errorf("%s: %d statements", params, have)
 		}

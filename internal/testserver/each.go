@@ -63,17 +63,22 @@ func productByName(test string) *product {
 	return nil
 }
 
-// Runs is the kind of the server that [Each] runs a test on.
-func Runs(t testing.TB) Kind { return productOf(t).kind }
+// Name is that of [Each]'s subtest, which says the server that a test runs on.
+func Name(t testing.TB) string { return productOf(t).name }
 
-// Needs skips a test, or a case of one, on servers of another kind than the one
-// that has what it needs: "RETURNING". The compatibility matrix lists it.
+// Needs skips a test on servers of another kind than the one that has what it
+// needs: "RETURNING". The compatibility matrix lists it.
 func Needs(t testing.TB, kind Kind, what string) {
 	t.Helper()
-	note("needs", string(kind), what, firstOf(t.Name()))
-	if p := productOf(t); p.kind != kind {
-		t.Skipf("it needs %s, which %s has and %s has not", what, kind, p.kind)
+	if !Has(t, kind, what) {
+		t.Skipf("it needs %s, which only %s has", what, kind)
 	}
+}
+
+// Has is Needs for one case of a test, which says by it whether the case runs.
+func Has(t testing.TB, kind Kind, what string) bool {
+	note("needs", string(kind), what, firstOf(t.Name()))
+	return productOf(t).kind == kind
 }
 
 // Suite notes for the compatibility matrix that somebody else's suite ran.
