@@ -101,6 +101,9 @@ func leafFetch(db *sql.DB, key string, step int64) (first, end int64, err error)
 
 // Two generators and two programs that do what Leaf does share a row.
 func TestSharedWithLeaf(t *testing.T) {
+	if testserver.Each(t, TestSharedWithLeaf) {
+		return
+	}
 	dsn, db := leafDatabase(t, 1, 50)
 	var keys ledger
 	var wg sync.WaitGroup
@@ -139,6 +142,9 @@ func TestSharedWithLeaf(t *testing.T) {
 
 // The interval's bounds are Leaf's: the first key of a new row is its max_id.
 func TestBoundsAreLeafs(t *testing.T) {
+	if testserver.Each(t, TestBoundsAreLeafs) {
+		return
+	}
 	dsn, db := leafDatabase(t, 1, 10)
 	g := newGen(t, Config{DSN: dsn, MaxStep: 10})
 	for want := int64(1); want <= 10; want++ {
@@ -156,7 +162,10 @@ func TestBoundsAreLeafs(t *testing.T) {
 
 // A fetch is one statement: counted by the server.
 func TestOneStatementAFetch(t *testing.T) {
-	server := testserver.StartMariaDB(t)
+	if testserver.Each(t, TestOneStatementAFetch) {
+		return
+	}
+	server := testserver.StartSQL(t)
 	mustExec(t, openDB(t, server.DSN()), "CREATE DATABASE leaf")
 	dsn := server.DSN() + "leaf"
 	db := openDB(t, dsn)
@@ -185,6 +194,9 @@ func questions(t *testing.T, db *sql.DB) (n int) {
 }
 
 func TestThousandGoroutinesOnMariaDB(t *testing.T) {
+	if testserver.Each(t, TestThousandGoroutinesOnMariaDB) {
+		return
+	}
 	dsn, _ := leafDatabase(t, 1, 100)
 	g := newGen(t, Config{DSN: dsn})
 	var keys ledger
@@ -242,6 +254,9 @@ func testWithoutEcho(t *testing.T, engine string) {
 // Rolling back, or never ending, a caller's transaction has nothing to do with
 // a fetch.
 func TestFetchIsNotInACallersTransaction(t *testing.T) {
+	if testserver.Each(t, TestFetchIsNotInACallersTransaction) {
+		return
+	}
 	dsn, db := leafDatabase(t, 1, 10)
 	g := newGen(t, Config{DSN: dsn + "?autocommit=0"})
 	var keys ledger
@@ -259,6 +274,9 @@ func TestFetchIsNotInACallersTransaction(t *testing.T) {
 }
 
 func TestCancelWhileTheRowIsLocked(t *testing.T) {
+	if testserver.Each(t, TestCancelWhileTheRowIsLocked) {
+		return
+	}
 	dsn, db := leafDatabase(t, 1, 10)
 	tx, err := db.Begin()
 	if err != nil {
@@ -286,7 +304,10 @@ func TestCancelWhileTheRowIsLocked(t *testing.T) {
 // The server stops: what is in the buffers serves, then a typed error; the
 // server is back: keys come again, above the old ones.
 func TestServerAwayAndBack(t *testing.T) {
-	server := testserver.StartMariaDB(t)
+	if testserver.Each(t, TestServerAwayAndBack) {
+		return
+	}
+	server := testserver.StartSQL(t)
 	db := openDB(t, server.DSN())
 	mustExec(t, db, "CREATE DATABASE leaf")
 	mustExec(t, db, "CREATE TABLE leaf."+strings.TrimPrefix(leafTable, "CREATE TABLE "))
@@ -321,6 +342,9 @@ func TestServerAwayAndBack(t *testing.T) {
 }
 
 func TestRights(t *testing.T) {
+	if testserver.Each(t, TestRights) {
+		return
+	}
 	dsn, db := leafDatabase(t, 1, 10)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {

@@ -7,12 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // Each of these rows gives an error of its kind, that says the way out, or
 // keys from 1.
 func TestRows(t *testing.T) {
+	if testserver.Each(t, TestRows) {
+		return
+	}
 	tests := []struct {
 		name  string
 		setup []string
@@ -55,6 +59,9 @@ func TestRows(t *testing.T) {
 // The fast statement, too, gives nothing below what was claimed, nothing past
 // the column, nothing for a row that has gone.
 func TestRowChangesWhileLive(t *testing.T) {
+	if testserver.Each(t, TestRowChangesWhileLive) {
+		return
+	}
 	tests := []struct {
 		name, change string
 		want         error

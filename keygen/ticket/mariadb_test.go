@@ -51,7 +51,7 @@ func ticketDatabase(t testing.TB) (dsn string, db *sql.DB) {
 // ticketServer starts a server of its own with those settings.
 func ticketServer(t testing.TB, increment, offset int) (*testserver.Server, string) {
 	t.Helper()
-	s := testserver.StartMariaDB(t, fmt.Sprint("--auto-increment-increment=", increment), fmt.Sprint("--auto-increment-offset=", offset))
+	s := testserver.StartSQL(t, fmt.Sprint("--auto-increment-increment=", increment), fmt.Sprint("--auto-increment-offset=", offset))
 	db := openDB(t, s.DSN())
 	mustExec(t, db, "CREATE DATABASE tickets")
 	mustExec(t, db, strings.Replace(flickrTable, "Tickets64", "tickets.Tickets64", 1))
@@ -106,6 +106,9 @@ func (l *ledger) add(t testing.TB, keys ...int64) {
 }
 
 func TestKeysAreTheTables(t *testing.T) {
+	if testserver.Each(t, TestKeysAreTheTables) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	for _, tt := range []struct {
@@ -128,6 +131,9 @@ func TestKeysAreTheTables(t *testing.T) {
 
 // A batch is one REPLACE; what is left of it serves from memory.
 func TestBatch(t *testing.T) {
+	if testserver.Each(t, TestBatch) {
+		return
+	}
 	dsn, _ := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}, Batch: 10})
 	var keys ledger
@@ -148,6 +154,9 @@ func TestBatch(t *testing.T) {
 // Many goroutines of several generators, and others who use the table as
 // Flickr does, never get the same number; the deadlocks are retried.
 func TestManyAtOnce(t *testing.T) {
+	if testserver.Each(t, TestManyAtOnce) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	var keys ledger
 	var wg sync.WaitGroup
@@ -188,6 +197,9 @@ func TestManyAtOnce(t *testing.T) {
 // Sixteen processes at once make InnoDB choose deadlocks' victims all the time;
 // no caller sees it.
 func TestDeadlocksAreRetried(t *testing.T) {
+	if testserver.Each(t, TestDeadlocksAreRetried) {
+		return
+	}
 	dsn, _ := ticketDatabase(t)
 	var keys ledger
 	var wg sync.WaitGroup
@@ -204,6 +216,9 @@ func TestDeadlocksAreRetried(t *testing.T) {
 
 // Calls that wait at the same time share statements.
 func TestWaitersShareAStatement(t *testing.T) {
+	if testserver.Each(t, TestWaitersShareAStatement) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)
@@ -242,6 +257,9 @@ func awaitQueue(g *Generator, n int) {
 
 // Each of these tables gives an error that says the way out.
 func TestTables(t *testing.T) {
+	if testserver.Each(t, TestTables) {
+		return
+	}
 	tests := []struct {
 		name, setup string
 		want        error
@@ -272,6 +290,9 @@ func TestTables(t *testing.T) {
 // A restored backup counts up again from below: never a number twice, and not
 // those above either, which others may have been given.
 func TestRestoredBackup(t *testing.T) {
+	if testserver.Each(t, TestRestoredBackup) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	mustKeys(t, g, 100)
@@ -287,6 +308,9 @@ func TestRestoredBackup(t *testing.T) {
 // MyISAM, as Flickr had it, has no transaction that would prove that a batch is
 // in one piece; the numbers are right all the same.
 func TestMyISAM(t *testing.T) {
+	if testserver.Each(t, TestMyISAM) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	mustExec(t, db, "ALTER TABLE Tickets64 ENGINE=MyISAM")
 	var keys ledger
@@ -309,6 +333,9 @@ func TestMyISAM(t *testing.T) {
 // A user who may not lock tables, as those of older ticket tables, gets the
 // same numbers by statements that take longer.
 func TestWithoutLockTables(t *testing.T) {
+	if testserver.Each(t, TestWithoutLockTables) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -350,6 +377,9 @@ func TestWithoutLockTables(t *testing.T) {
 
 // A killed idle connection is not an error.
 func TestIdleConnectionKilled(t *testing.T) {
+	if testserver.Each(t, TestIdleConnectionKilled) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)
@@ -363,6 +393,9 @@ func TestIdleConnectionKilled(t *testing.T) {
 }
 
 func TestCancelWhileTheRowIsLocked(t *testing.T) {
+	if testserver.Each(t, TestCancelWhileTheRowIsLocked) {
+		return
+	}
 	dsn, db := ticketDatabase(t)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)

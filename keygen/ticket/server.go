@@ -261,6 +261,7 @@ const (
 	errDBDenied          = 1044
 	errAccessDenied      = 1045
 	errNoDatabase        = 1046
+	errDuplicate         = 1062 // MySQL makes the last id again at the column's end
 	errTableDenied       = 1142
 	errNoSuchTable       = 1146
 	errNotSupported      = 1235
@@ -291,7 +292,7 @@ func (s *server) explain(err error) error {
 		e.Detail += "; check user and password"
 	case errReadOnly:
 		e.Detail += "; a ticket server must be writable"
-	case errOutOfRangeMariaDB, errOutOfRange, errNoAutoIncrement:
+	case errOutOfRangeMariaDB, errOutOfRange, errNoAutoIncrement, errDuplicate:
 		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
 	}
 	return e

@@ -5,11 +5,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // Two servers of offsets 1 and 2, one of them stopped in the middle, then back.
 func TestServerStopsInTheMiddle(t *testing.T) {
+	if testserver.Each(t, TestServerStopsInTheMiddle) {
+		return
+	}
 	a, dsnA := ticketServer(t, 2, 1)
 	_, dsnB := ticketServer(t, 2, 2)
 	clock := &stepClock{}
@@ -49,6 +53,9 @@ func TestServerStopsInTheMiddle(t *testing.T) {
 }
 
 func TestEverythingDown(t *testing.T) {
+	if testserver.Each(t, TestEverythingDown) {
+		return
+	}
 	a, dsn := ticketServer(t, 1, 1)
 	g := newGen(t, Config{DSNs: []string{dsn}})
 	first := mustKeys(t, g, 1)[0]
@@ -66,6 +73,9 @@ func TestEverythingDown(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
+	if testserver.Each(t, TestSettings) {
+		return
+	}
 	_, one := ticketServer(t, 2, 1)
 	_, alsoOne := ticketServer(t, 2, 1)
 	repaired, three := ticketServer(t, 2, 3)

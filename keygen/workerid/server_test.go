@@ -16,7 +16,10 @@ import (
 // A server that is killed, away, and started again: the lease stands to its
 // limit, says so, and goes on afterwards as if nothing had been.
 func TestSQLServerKilledAndBack(t *testing.T) {
-	server := testserver.StartMariaDB(t)
+	if testserver.Each(t, TestSQLServerKilledAndBack) {
+		return
+	}
+	server := testserver.StartSQL(t)
 	mustExec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
 	// An hour's lease: nothing here depends on how long the server takes.
@@ -53,6 +56,9 @@ func TestSQLServerKilledAndBack(t *testing.T) {
 }
 
 func TestWrongPasswordIsNotShown(t *testing.T) {
+	if testserver.Each(t, TestWrongPasswordIsNotShown) {
+		return
+	}
 	config, err := mysql.ParseDSN(testserver.Database(t))
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,9 @@ import (
 )
 
 func TestSQLStore(t *testing.T) {
+	if testserver.Each(t, TestSQLStore) {
+		return
+	}
 	for name, params := range map[string]string{
 		"plain":           "",
 		"clientFoundRows": "clientFoundRows=true",
@@ -65,6 +68,9 @@ func mustExec(t *testing.T, dsn, format string, args ...any) {
 
 // A user without the right to make the table is told the statement to run.
 func TestSQLStoreMayNotMakeTable(t *testing.T) {
+	if testserver.Each(t, TestSQLStoreMayNotMakeTable) {
+		return
+	}
 	dsn := testserver.Database(t)
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -97,6 +103,9 @@ func TestSQLStoreMayNotMakeTable(t *testing.T) {
 }
 
 func TestSQLStoreForeignTable(t *testing.T) {
+	if testserver.Each(t, TestSQLStoreForeignTable) {
+		return
+	}
 	dsn := testserver.Database(t)
 	mustExec(t, dsn, "CREATE TABLE shardkey_worker (id INT)")
 	s := mustSQL(t, dsn, "shardkey_worker")
@@ -108,6 +117,9 @@ func TestSQLStoreForeignTable(t *testing.T) {
 }
 
 func TestSQLStoreForeignRow(t *testing.T) {
+	if testserver.Each(t, TestSQLStoreForeignRow) {
+		return
+	}
 	dsn := testserver.Database(t)
 	s := mustSQL(t, dsn, "shardkey_worker")
 	defer s.Close()
@@ -125,6 +137,9 @@ func TestSQLStoreForeignRow(t *testing.T) {
 }
 
 func TestSQLStoreTableOfAnotherSchema(t *testing.T) {
+	if testserver.Each(t, TestSQLStoreTableOfAnotherSchema) {
+		return
+	}
 	dsn := testserver.Database(t)
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
