@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"database/sql"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,8 +23,8 @@ import (
 
 const base = "github.com/go-sql-driver/mysql"
 
-// What the suite of go-sql-driver 1.10.1 gives on MariaDB 10.11. A new version
-// of either may need other numbers; that nothing is lost through the wrapper is
+// What the suite of go-sql-driver 1.10.1 gives on each server. A new version of
+// either may need other numbers; that nothing is lost through the wrapper is
 // asserted apart.
 const (
 	wantPassed  = 166
@@ -43,7 +44,10 @@ var (
 )
 
 func TestBaseSuite(t *testing.T) {
-	server := testserver.StartMariaDB(t, "--performance-schema=1", "--max-connections=100", "--back-log=200")
+	if testserver.Each(t, TestBaseSuite) {
+		return
+	}
+	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200")
 	createDatabase(t, server.DSN())
 	binary := buildSuite(t)
 
@@ -64,6 +68,7 @@ func TestBaseSuite(t *testing.T) {
 	if !slices.Equal(ours.passed, want) {
 		t.Errorf("passed\nhave: %d %v\nwant: %d %v", len(ours.passed), ours.passed, len(want), want)
 	}
+	testserver.Suite(t, "go-sql-driver's own, through the wrapper", fmt.Sprintf("%d of %d", len(ours.passed), len(want)))
 	t.Logf("%d of %d tests pass through the wrapper, %d skip; left out: %v",
 		len(ours.passed), len(plain.passed), len(ours.skipped), leftOut)
 }
