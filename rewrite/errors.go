@@ -34,7 +34,9 @@ func (e *StatementError) Error() string {
 
 func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
 
-func newStatementError(text string, mode Mode, offset int, table, reason string) *StatementError {
+// NewStatementError says that what stands at an offset of a text, read in a
+// mode, keeps the statement from being filled.
+func NewStatementError(text string, mode Mode, offset int, table, reason string) *StatementError {
 	offset = min(offset, len(text))
 	before := text[:offset]
 	return &StatementError{

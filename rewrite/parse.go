@@ -32,7 +32,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 
 func parseReading(text string, opts Options, execute bool) (*parser, error) {
 	if len(text) > math.MaxUint32 {
-		return nil, newStatementError(text[:64], opts.Mode, 0, "", "the text is longer than 4 GiB")
+		return nil, NewStatementError(text[:64], opts.Mode, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{
 		lexer: lexer{text: text, mode: opts.Mode, execute: execute},
@@ -123,7 +123,7 @@ func (p *parser) fail(at int, in *Insert, reason string) error {
 	if in != nil {
 		table = QuoteTable(in.Schema, in.Name)
 	}
-	return newStatementError(p.text, p.opts.Mode, at, table, reason)
+	return NewStatementError(p.text, p.opts.Mode, at, table, reason)
 }
 
 // sourcesAlone refuses an INSERT … SELECT beside other statements: it takes

@@ -1,0 +1,72 @@
+package rewrite
+
+import "iter"
+
+// Splice is one change that a plan makes to its text: Before, then a key if
+// HasKey, then After stand in place of what stood from At to End.
+type Splice struct {
+	At, End       int // the same where something is only added
+	Before, After string
+	HasKey        bool
+}
+
+// Splices yields the changes that the plan makes, in the order of the text:
+// all that [Plan.BindText] and [Plan.LiteralText] differ in from the text.
+func (p *Plan) Splices() iter.Seq[Splice] {
+	return func(yield func(Splice) bool) {
+		for i := range p.Inserts {
+			if !p.Inserts[i].splices(yield) {
+				return
+			}
+		}
+	}
+}
+
+func (in *Insert) splices(yield func(Splice) bool) bool {
+	added := func(at int, text string) bool { return yield(Splice{At: at, End: at, Before: text}) }
+	fills := !in.Refused && in.Source == nil
+	if (in.Listed || fills && in.headAt >= 0) && in.headText != "" && !added(in.headAt, in.headText) {
+		return false
+	}
+	if !fills {
+		return true
+	}
+	for i := range in.Rows() {
+		if in.slots.kind(i) == Fill && !yield(in.keySplice(i)) {
+			return false
+		}
+	}
+	return (in.aliasAt < 0 || added(in.aliasAt, ", `shardkey_key`")) &&
+		(!in.Guarded || added(in.duplicateAt, ", "+in.guard()))
+}
+
+func (in *Insert) keySplice(row int) Splice {
+	s := Splice{At: int(in.slots.at[row]), End: in.slots.end(row), Before: in.keyPrefix, HasKey: true}
+	if in.InText && row == in.inTextSlot {
+		s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
+	}
+	return s
+}
+
+// Middle is the part of the text between the first n and the last n rows of an
+// insert, with the comma before it: without it the text is a statement of 2n
+// rows. It is empty when there are no more than that, and where the rows do not
+// end as they must. The options are those that the plan was made with.
+func (p *Plan) Middle(in *Insert, n int, opts Options) (from, to int) {
+	if in.Rows() <= 2*n || in.Refused {
+		return 0, 0
+	}
+	from, ok := p.rowEnd(in, n-1, opts)
+	to, ok2 := p.rowEnd(in, in.Rows()-n-1, opts)
+	if !ok || !ok2 || to < from {
+		return 0, 0
+	}
+	return from, to
+}
+
+// rowEnd is the position after the closing bracket of a row.
+func (p *Plan) rowEnd(in *Insert, row int, opts Options) (end int, ok bool) {
+	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, execute: true}, plan: &Plan{}}, in: in}
+	_, _, err := r.skipValues(false)
+	return r.pos + 1, err == nil
+}
