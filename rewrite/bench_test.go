@@ -100,27 +100,6 @@ func BenchmarkLiteralText(b *testing.B) {
 	}
 }
 
-// BenchmarkParseTiDB is the peer: the same texts through TiDB's parser.
-func BenchmarkParseTiDB(b *testing.B) {
-	for _, c := range []struct{ name, text string }{
-		{"one row", "INSERT INTO t (user_id, amount, note) VALUES (?, ?, ?)"},
-		{"1000 rows", rowsText(60 << 10)},
-		{"1 MB", rowsText(1 << 20)},
-		{"4 MB", rowsText(4 << 20)},
-	} {
-		o := newOracle()
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := o.parse(c.text, 0); err != nil {
-					b.Fatal(err)
-				}
-			}
-			perByte(b, c.text)
-		})
-	}
-}
-
 // BenchmarkWorstCases are texts that are made to be slow: time a byte must not
 // grow with the length.
 func BenchmarkWorstCases(b *testing.B) {

@@ -5,6 +5,7 @@ import "iter"
 // Splice is one change that a plan makes to its text: Before, then a key if
 // HasKey, then After stand in place of what stood from At to End.
 type Splice struct {
+	Insert        int // which of the plan's inserts, from 0
 	At, End       int // the same where something is only added
 	Before, After string
 	HasKey        bool
@@ -15,7 +16,11 @@ type Splice struct {
 func (p *Plan) Splices() iter.Seq[Splice] {
 	return func(yield func(Splice) bool) {
 		for i := range p.Inserts {
-			if !p.Inserts[i].splices(yield) {
+			numbered := func(s Splice) bool {
+				s.Insert = i
+				return yield(s)
+			}
+			if !p.Inserts[i].splices(numbered) {
 				return
 			}
 		}
@@ -32,7 +37,7 @@ func (in *Insert) splices(yield func(Splice) bool) bool {
 		return true
 	}
 	for i := range in.Rows() {
-		if in.slots.kind(i) == Fill && !yield(in.keySplice(i)) {
+		if in.slots.kind(i) == SlotFill && !yield(in.keySplice(i)) {
 			return false
 		}
 	}

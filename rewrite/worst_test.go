@@ -75,7 +75,7 @@ func TestWorstCases(t *testing.T) {
 			Classify(text)
 			plan, err := Parse(text, benchmarkOptions())
 			if err != nil {
-				checkStatementError(t, c.name, relocated(err))
+				CheckStatementError(t, c.name, relocated(err))
 				if len(err.Error()) > 1000 {
 					t.Errorf("the error is %d bytes long", len(err.Error()))
 				}

@@ -1,0 +1,104 @@
+package rewrite
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+// What the tests of package rewrite_test, which use the second reader, need of
+// the inside.
+
+// GoldenCase is one statement of testdata.
+type GoldenCase struct {
+	Title, Text string
+	Options     Options
+}
+
+// GoldenCases are the statements of testdata/*.golden.
+func GoldenCases(t testing.TB) (cases []GoldenCase) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		for _, c := range readGolden(t, file) {
+			cases = append(cases, GoldenCase{file + ": " + c.title, c.text, Options{Mode: c.mode, Tables: goldenTables}})
+		}
+	}
+	return cases
+}
+
+// CountPlaceholders counts the placeholders of a text as the lexer reads it.
+func CountPlaceholders(text string, mode Mode) int {
+	lx, n := lexer{text: text, mode: mode, execute: true}, 0
+	for {
+		switch t := lx.next(); t.kind {
+		case tokenEOF, tokenBad:
+			return n
+		case tokenParam:
+			n++
+		}
+	}
+}
+
+// SetSent makes a text the one that a plan sends, for tests that break plans.
+func (p *Plan) SetSent(text string) { p.bindOnce.Do(func() { p.bind = text }) }
+
+// SetParams makes a plan count other placeholders in the user's text.
+func (p *Plan) SetParams(n int) { p.params = n }
+
+// SetHead moves and replaces the addition to the column list.
+func (in *Insert) SetHead(at int, text string) { in.headAt, in.headText = at, text }
+
+// SetKeyPrefix replaces what stands before an added key.
+func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
+
+// SetSlot moves the key of a row, and what it replaces.
+func (in *Insert) SetSlot(row, at, end int) {
+	in.slots.at[row] = uint32(at)
+	if in.slots.ends != nil {
+		in.slots.ends[row] = uint32(end)
+	}
+}
+
+// SwapSlots gives two rows each other's kind of key and argument.
+func (in *Insert) SwapSlots(a, b int) {
+	if k := in.slots.kinds; k != nil {
+		k[a], k[b] = k[b], k[a]
+	}
+	if p := in.slots.before; p != nil {
+		p[a], p[b] = p[b], p[a]
+	}
+}
+
+// SetArgument makes another argument decide about the key of a row.
+func (in *Insert) SetArgument(row, param int) { in.slots.before[row] = uint32(param) }
+
+// DropRow forgets the last row.
+func (in *Insert) DropRow() {
+	n := len(in.slots.at) - 1
+	in.slots.at = in.slots.at[:n]
+	if in.slots.ends != nil {
+		in.slots.ends = in.slots.ends[:n]
+	}
+	if in.slots.kinds != nil {
+		in.slots.kinds = in.slots.kinds[:n]
+	}
+	if in.slots.before != nil {
+		in.slots.before = in.slots.before[:n]
+	}
+}
+
+// CheckStatementError holds that an error says what it must.
+func CheckStatementError(t *testing.T, text string, err error) {
+	t.Helper()
+	var failed *StatementError
+	switch {
+	case !errors.As(err, &failed), !errors.Is(err, ErrUnsupportedStatement):
+		t.Fatalf("%q\nhave: %#v\nwant: *StatementError", text, err)
+	case failed.Offset < 0, failed.Offset > len(text), failed.Line < 1, failed.Column < 1, failed.Near == "", failed.Reason == "":
+		t.Fatalf("%q\n%#v", text, failed)
+	}
+}

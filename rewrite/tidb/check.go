@@ -1,0 +1,184 @@
+package tidb
+
+import (
+	"errors"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// Outcome is what came of a check.
+type Outcome uint8
+
+const (
+	// OutcomeUnknown: TiDB's parser does not read the text, or not as the
+	// servers do.
+	OutcomeUnknown Outcome = iota
+	// OutcomeAgreed: both readers say the same.
+	OutcomeAgreed
+	// OutcomeDisagreed: they do not, as the error says.
+	OutcomeDisagreed
+)
+
+// Check holds a text's plan against TiDB's parser: what the plan says of the
+// text, and the text that will be sent, with placeholders for the keys when the
+// text has placeholders itself and with keys as literals otherwise. The options
+// are those that the plan was made with. The error is a [*DisagreementError],
+// and nil unless the outcome is [OutcomeDisagreed].
+//
+// Check may be called by many goroutines.
+func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) {
+	if p.Params() == 0 && p.Fills() > 0 {
+		return CheckKeys(text, opts, p, probes(p))
+	}
+	return CheckKeys(text, opts, p, nil)
+}
+
+// CheckKeys is [Check] for the text with these keys written into it; for the one
+// with placeholders when keys is nil.
+func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (Outcome, error) {
+	c := &check{text: text, opts: opts, plan: p, keys: keys}
+	err := c.run()
+	switch {
+	case errors.Is(err, ErrUnknown):
+		return OutcomeUnknown, nil
+	case err != nil:
+		return OutcomeDisagreed, err
+	}
+	return OutcomeAgreed, nil
+}
+
+// probes are keys to be seen again, for each insert of a plan.
+func probes(p *rewrite.Plan) []rewrite.Keys {
+	keys, next := make([]rewrite.Keys, len(p.Inserts)), int64(1_000_000_000_000_000_001)
+	for s := range p.Splices() {
+		if s.HasKey {
+			keys[s.Insert].Ints = append(keys[s.Insert].Ints, next)
+			next++
+		}
+	}
+	return keys
+}
+
+// check is one check under way.
+type check struct {
+	text string
+	opts rewrite.Options
+	plan *rewrite.Plan
+	keys []rewrite.Keys // those in the rewritten text; nil: placeholders
+
+	sample  sample
+	markers []int // where the sample's placeholders stand
+}
+
+func (c *check) run() error {
+	if len(c.plan.Inserts) > 0 {
+		if err := c.bytes(); err != nil {
+			return err
+		}
+	}
+	c.sample = c.newSample()
+	stmts, err := Parse(c.sample.text, c.opts)
+	if err != nil {
+		return err
+	}
+	trees, err := c.inserts(stmts)
+	if err != nil {
+		return err
+	}
+	if have, want := len(c.plan.Inserts), len(trees); have != want {
+		return c.disagree(c.place(trees, have), nil, fact{"the inserts into ruled tables", have, want})
+	}
+	if len(trees) == 0 {
+		return nil
+	}
+	if err := c.params(stmts); err != nil {
+		return err
+	}
+	for i := range trees {
+		if err := c.original(trees[i], i); err != nil {
+			return err
+		}
+	}
+	return c.rewritten(trees)
+}
+
+// place is where the first insert stands that the plan does not have.
+func (c *check) place(trees []tree, i int) int {
+	if i < len(trees) {
+		return trees[i].at
+	}
+	return 0
+}
+
+// tree is an INSERT or REPLACE into a ruled table, and its place in the text.
+type tree struct {
+	*ast.InsertStmt
+	schema, table string
+	at            int
+}
+
+// inserts are the statements that insert into ruled tables. Those that run
+// within another statement were not to be planned.
+func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
+	offsets := c.offsets(stmts)
+	for i, stmt := range stmts {
+		runs := Runs(stmt)
+		if runs == nil {
+			continue
+		}
+		t, err := newTree(runs, offsets[i])
+		if err != nil {
+			return nil, err
+		}
+		if c.opts.Tables == nil || c.opts.Tables(t.schema, t.table) == nil {
+			continue
+		}
+		if ast.StmtNode(runs) != stmt {
+			return nil, c.disagree(t.at, nil, fact{"what the statement runs", "no INSERT", "an INSERT"})
+		}
+		found = append(found, t)
+	}
+	return found, nil
+}
+
+// Runs is the INSERT or REPLACE that a statement is or, as EXPLAIN ANALYZE and
+// TRACE do, runs; nil for any other.
+func Runs(stmt ast.StmtNode) *ast.InsertStmt {
+	switch s := stmt.(type) {
+	case *ast.InsertStmt:
+		return s
+	case *ast.ExplainStmt:
+		if s.Analyze {
+			return Runs(s.Stmt)
+		}
+	case *ast.TraceStmt:
+		return Runs(s.Stmt)
+	}
+	return nil
+}
+
+func newTree(in *ast.InsertStmt, at int) (tree, error) {
+	source, ok := in.Table.TableRefs.Left.(*ast.TableSource)
+	if !ok {
+		return tree{}, ErrUnknown
+	}
+	name, ok := source.Source.(*ast.TableName)
+	if !ok {
+		return tree{}, ErrUnknown
+	}
+	plainRows(in)
+	return tree{in, name.Schema.O, name.Name.O, at}, nil
+}
+
+// plainRows makes rows of VALUES ROW(…), which is a query to TiDB.
+func plainRows(in *ast.InsertStmt) {
+	query, ok := in.Select.(*ast.SelectStmt)
+	if !ok || query.Kind != ast.SelectStmtKindValues || query.OrderBy != nil || query.Limit != nil {
+		return
+	}
+	in.Select = nil
+	for _, row := range query.Lists {
+		in.Lists = append(in.Lists, row.Values)
+	}
+}

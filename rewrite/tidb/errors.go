@@ -1,0 +1,40 @@
+package tidb
+
+import (
+	"fmt"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// DisagreementError says that the scanner and TiDB's parser read a statement
+// differently, and where. [rewrite.ErrUnsupportedStatement] and a
+// [*rewrite.StatementError] are in its chain.
+type DisagreementError struct {
+	What    string // what they disagree about
+	Scanner string // what package rewrite read
+	Parser  string // what TiDB's parser read
+	At      *rewrite.StatementError
+}
+
+func (e *DisagreementError) Error() string { return e.At.Error() }
+
+func (e *DisagreementError) Unwrap() error { return e.At }
+
+// fact is one thing that both readers say.
+type fact struct {
+	what            string
+	scanner, parser any
+}
+
+// disagree makes the error of a fact that differs at a position of the text.
+func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
+	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
+	table := ""
+	if in != nil {
+		table = rewrite.QuoteTable(in.Schema, in.Name)
+	}
+	reason := fmt.Sprintf("its two readers disagree about %s: %s to the scanner, %s to TiDB's parser; "+
+		"please report the statement, or turn the second reader off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)
+	e.At = rewrite.NewStatementError(c.text, c.opts.Mode, at, table, reason)
+	return e
+}

@@ -1,0 +1,195 @@
+package tidb
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/opcode"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// original holds what the plan says of insert i against its tree.
+func (c *check) original(t tree, i int) error {
+	in := &c.plan.Inserts[i]
+	key := ""
+	if table := c.opts.Tables(t.schema, t.table); table != nil {
+		key = table.KeyColumn
+	}
+	for _, f := range []fact{
+		{"the table", rewrite.QuoteTable(in.Schema, in.Name), rewrite.QuoteTable(t.schema, t.table)},
+		{"the key column", in.Table.KeyColumn, key},
+		{"REPLACE", in.Replace, t.IsReplace},
+		{"IGNORE", in.Ignore, t.IgnoreErr},
+		{"ON DUPLICATE KEY UPDATE", in.OnDuplicate, t.OnDuplicate != nil},
+		{"a query", in.Source != nil, t.Select != nil},
+		{"RETURNING", in.Returning, false},
+	} {
+		if f.scanner != f.parser {
+			return c.disagree(t.at, in, f)
+		}
+	}
+	if in.Source != nil {
+		return c.source(t, in)
+	}
+	return c.rows(t, in, i)
+}
+
+// rows holds the rows of insert i against its tree's.
+func (c *check) rows(t tree, in *rewrite.Insert, i int) error {
+	if have, want := c.sample.rows(i, in.Rows()), len(t.Lists); have != want && !in.Refused {
+		return c.disagree(t.at, in, fact{"the number of rows", have, want})
+	}
+	columns := columnsOf(t, in)
+	refused := slices.ContainsFunc(t.Lists, func(row []ast.ExprNode) bool { return len(row) != len(columns) })
+	if in.Refused != refused {
+		return c.disagree(t.at, in, fact{"the values of each row being as many as the columns", !in.Refused, !refused})
+	}
+	if refused {
+		return nil
+	}
+	key := keyIndex(columns, in)
+	for n, row := range t.Lists {
+		if err := c.slot(t, in, c.sample.row(i, n, in.Rows()), row, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slot holds what becomes of a row's key against the row.
+func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key int) error {
+	kind, param := in.Slot(n)
+	want, at := kinds(1<<rewrite.SlotFill), t.at
+	if key >= 0 {
+		want, at = c.kindsOf(row[key], in), c.sample.position(row[key].OriginTextPosition())
+	}
+	if want&(1<<kind) == 0 {
+		return c.disagree(at, in, fact{"the key of a row", kinds(1 << kind), want})
+	}
+	if kind != rewrite.SlotParam {
+		return nil
+	}
+	if index, ok := c.paramAt(unwrapped(row[key]).OriginTextPosition()); ok && index != param {
+		return c.disagree(at, in, fact{"which argument is the key", param + 1, index + 1})
+	}
+	return nil
+}
+
+// columnsOf are the columns that the rows of a tree are for.
+func columnsOf(t tree, in *rewrite.Insert) []string {
+	if len(t.Columns) == 0 && (t.Select != nil || len(t.Lists) > 0 && len(t.Lists[0]) > 0) {
+		return tableColumns(in)
+	}
+	return listed(t)
+}
+
+// listed are the columns that a statement names.
+func listed(t tree) []string {
+	columns := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		columns[i] = c.Name.O
+	}
+	return columns
+}
+
+func tableColumns(in *rewrite.Insert) []string { return in.Table.Columns }
+
+// keyIndex is the key column's place among columns, −1 when it is not there.
+func keyIndex(columns []string, in *rewrite.Insert) int {
+	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.KeyColumn) })
+}
+
+// kinds is a set of slot kinds, a bit each.
+type kinds uint8
+
+func (k kinds) String() string {
+	var names []string
+	for i, name := range []string{"one to be generated", "an argument", "one that is given", "an expression"} {
+		if k&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+const (
+	fill    = kinds(1 << rewrite.SlotFill)
+	kept    = kinds(1 << rewrite.SlotKept)
+	unknown = kinds(1 << rewrite.SlotUnknown)
+)
+
+// kindsOf is what may become of a key's value.
+func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
+	inner, keep := unwrapped(e), in.Table.KeepExplicit
+	switch v := inner.(type) {
+	case ast.ParamMarkerExpr:
+		return 1 << rewrite.SlotParam
+	case *ast.DefaultExpr:
+		if v.Name == nil && inner == e && !keep {
+			return fill
+		}
+	case ast.ValueExpr:
+		switch {
+		case v.GetValue() != nil:
+			return c.kindsOfConstant(v.GetValue(), in)
+		case !keep:
+			return fill
+		}
+	case *ast.UnaryOperationExpr:
+		operand, ok := v.V.(ast.ValueExpr)
+		switch {
+		case !ok || v.Op != opcode.Minus && v.Op != opcode.Plus:
+			return fill | kept | unknown
+		case isInteger(operand.GetValue()) && !isZero(operand.GetValue()):
+			return kept | unknown
+		}
+		return fill | kept | unknown
+	}
+	return unknown
+}
+
+// kindsOfConstant is what may become of a number or string. What the servers
+// make of other spellings of zero only the scanner knows.
+func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
+	isText := in.Table.Kind == rewrite.KindText
+	switch s, ok := v.(string); {
+	case in.Table.KeepExplicit:
+		return kept | unknown
+	case in.Table.Kind == rewrite.KindUnknown && (v == "" || isZero(v)):
+		return fill | kept | unknown
+	case ok && s == "" && isText:
+		return fill | unknown
+	case ok && isText, ok && s == "":
+		return kept | unknown
+	case isInteger(v) && isZero(v) && !isText:
+		if c.opts.Mode&rewrite.NoAutoValueOnZero == 0 {
+			return fill
+		}
+		return kept
+	case isInteger(v):
+		return kept
+	}
+	return fill | kept | unknown
+}
+
+func isInteger(v any) bool {
+	switch v.(type) {
+	case int64, uint64:
+		return true
+	}
+	return false
+}
+
+func isZero(v any) bool { return v == int64(0) || v == uint64(0) }
+
+// unwrapped is an expression without brackets around it.
+func unwrapped(e ast.ExprNode) ast.ExprNode {
+	for {
+		brackets, ok := e.(*ast.ParenthesesExpr)
+		if !ok {
+			return e
+		}
+		e = brackets.Expr
+	}
+}

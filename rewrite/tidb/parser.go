@@ -1,0 +1,83 @@
+package tidb
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/pingcap/tidb/pkg/parser"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// ErrUnknown is the error of [Parse] for a text that TiDB's parser does not
+// read, or not as the servers do.
+var ErrUnknown = errors.New("shardkey: unknown to TiDB's parser")
+
+// Parse reads a text with TiDB's parser, as the session of the options does. It
+// may be called by many goroutines.
+func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
+	if len(text) > longest || !comparable(text, opts.Mode) {
+		return nil, ErrUnknown
+	}
+	stmts, err := parse(text, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return stmts, nil
+}
+
+// Parsers are costly to make, and each is for one goroutine at a time.
+var parsers = sync.Pool{New: func() any {
+	setConstructors()
+	return parser.New()
+}}
+
+// longest is the length of text up to which the parser is asked. Trees are
+// walked by recursion: a longer text could be one expression that is too deep.
+const longest = 64 << 10
+
+func parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) {
+	p := parsers.Get().(*parser.Parser)
+	defer func() {
+		// A value driver may panic at odd literals; such a parser is not used again.
+		if r := recover(); r != nil {
+			stmts, err = nil, fmt.Errorf("the parser panicked: %v", r)
+			return
+		}
+		parsers.Put(p)
+	}()
+	p.SetSQLMode(sqlMode(opts.Mode))
+	stmts, _, err = p.ParseSQL(text)
+	return slices.Clone(stmts), err
+}
+
+func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
+	if mode&rewrite.ANSIQuotes != 0 {
+		m |= mysql.ModeANSIQuotes
+	}
+	if mode&rewrite.NoBackslashEscapes != 0 {
+		m |= mysql.ModeNoBackslashEscapes
+	}
+	return m
+}
+
+// comparable reports whether TiDB reads a text as MySQL and MariaDB do. It takes
+// "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
+// go on after a NUL byte, reads a control character after "--" otherwise, takes
+// the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of
+// bytes that are no UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where
+// there are none.
+func comparable(text string, mode rewrite.Mode) bool {
+	if mode&rewrite.ANSIQuotes != 0 && strings.Contains(text, `"`) && strings.Contains(text, `\`) {
+		return false
+	}
+	return utf8.ValidString(text) && !oddText.MatchString(text)
+}
+
+var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)

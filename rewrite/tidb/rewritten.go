@@ -1,0 +1,200 @@
+package tidb
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// rewritten holds the text that is sent against the original's trees: the same
+// statements, and the key at its place. That the bytes are the same but for the
+// key is known already.
+func (c *check) rewritten(trees []tree) error {
+	if len(c.sample.rewritten) > longest || !comparable(c.sample.rewritten, c.opts.Mode) {
+		return ErrUnknown
+	}
+	stmts, err := parse(c.sample.rewritten, c.opts)
+	if err != nil {
+		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the text that is sent", "a statement", "no statement"})
+	}
+	sent, err := c.inserts(stmts)
+	if err != nil {
+		return err
+	}
+	if len(sent) != len(trees) {
+		return c.disagree(trees[0].at, nil, fact{"the inserts of the text that is sent", len(trees), len(sent)})
+	}
+	ours := make(map[int]bool)
+	for i := range trees {
+		if err := c.sentInsert(trees[i], sent[i], &c.plan.Inserts[i], i, ours); err != nil {
+			return err
+		}
+	}
+	return c.order(stmts, trees[0], ours)
+}
+
+// sentInsert holds an insert that is sent against the original, and notes where
+// the placeholders of the keys are.
+func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, i int, ours map[int]bool) error {
+	if in.Refused || in.Source != nil {
+		return nil
+	}
+	columns, want := columnsOf(t, in), listed(t)
+	key := keyIndex(columns, in)
+	added := key < 0
+	if added {
+		want = append(slices.Clone(columns), in.Table.KeyColumn)
+		key = len(columns)
+	}
+	assigned := len(t.OnDuplicate)
+	if in.Guarded {
+		assigned++
+	}
+	for _, f := range []fact{
+		{"the columns that are sent", strings.Join(want, ", "), strings.Join(listed(sent), ", ")},
+		{"the number of rows that are sent", len(t.Lists), len(sent.Lists)},
+		{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(sent.OnDuplicate)},
+	} {
+		if f.scanner != f.parser {
+			return c.disagree(t.at, in, f)
+		}
+	}
+	if in.Guarded && !strings.EqualFold(sent.OnDuplicate[assigned-1].Column.Name.O, in.Table.KeyColumn) {
+		return c.disagree(t.at, in, fact{"the last assignment of ON DUPLICATE KEY UPDATE", in.Table.KeyColumn, sent.OnDuplicate[assigned-1].Column.Name.O})
+	}
+	for n, row := range sent.Lists {
+		values := len(t.Lists[n])
+		if added {
+			values++
+		}
+		if len(row) != values {
+			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row that is sent", values, len(row)})
+		}
+		if kind, _ := in.Slot(c.sample.row(i, n, in.Rows())); kind != rewrite.SlotFill {
+			continue
+		}
+		if !c.isKey(row[key], ours) {
+			return c.disagree(c.rowAt(t, n), in, fact{"the key of a row that is sent", "a generated one", "another value"})
+		}
+	}
+	return nil
+}
+
+func (c *check) rowAt(t tree, n int) int {
+	if len(t.Lists[n]) == 0 {
+		return t.at
+	}
+	return c.sample.position(t.Lists[n][0].OriginTextPosition())
+}
+
+// isKey reports whether an expression is a key of ours, perhaps within
+// LAST_INSERT_ID().
+func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
+	e = unwrapped(e)
+	if call, ok := e.(*ast.FuncCallExpr); ok && call.FnName.L == "last_insert_id" && len(call.Args) == 1 {
+		e = call.Args[0]
+	}
+	if marker, ok := e.(ast.ParamMarkerExpr); ok {
+		ours[marker.OriginTextPosition()] = true
+		return c.keys == nil
+	}
+	if minus, ok := e.(*ast.UnaryOperationExpr); ok {
+		e = minus.V
+	}
+	_, ok := e.(ast.ValueExpr)
+	return ok && c.keys != nil
+}
+
+// order holds what the plan says of the order of the user's placeholders and
+// ours against the text that is sent. A mistake there would swap arguments.
+func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error {
+	var markers []int
+	for _, s := range stmts {
+		markers = append(markers, markersOf(s)...)
+	}
+	slices.Sort(markers)
+	if have, want := len(c.markers)+len(ours), len(markers); have != want {
+		return c.disagree(first.at, nil, fact{"the number of placeholders that are sent", have, want})
+	}
+	if c.keys != nil || len(c.sample.cuts) > 1 {
+		return nil
+	}
+	user, before := 0, 0
+	for _, at := range markers {
+		if ours[at] {
+			before++
+			continue
+		}
+		index := c.paramIndex(user)
+		want := before
+		if index != user || c.afterCut(user) {
+			want += c.cutFills()
+		}
+		if have := c.plan.FillsBefore(index); have != want {
+			return c.disagree(c.sample.position(c.markers[user]), nil, fact{"the number of keys before a placeholder", have, want})
+		}
+		user++
+	}
+	return nil
+}
+
+// afterCut reports whether placeholder i of the sample comes after what it
+// leaves out.
+func (c *check) afterCut(i int) bool {
+	return len(c.sample.cuts) > 0 && c.markers[i] >= c.sample.cuts[0].from
+}
+
+// cutFills counts the generated keys that the sample leaves out.
+func (c *check) cutFills() (n int) {
+	for s := range c.plan.Splices() {
+		if cut := c.sample.cuts[0]; s.HasKey && s.At >= cut.from && s.At < cut.to {
+			n++
+		}
+	}
+	return n
+}
+
+// source holds an INSERT … SELECT against its tree, and the statement that
+// takes another query in its place.
+func (c *check) source(t tree, in *rewrite.Insert) error {
+	s, columns := in.Source, columnsOf(t, in)
+	tail := 0
+	for _, a := range t.OnDuplicate {
+		tail += len(markersOf(a))
+	}
+	facts := []fact{
+		{"the columns", strings.Join(s.Columns, ", "), strings.Join(columns, ", ")},
+		{"the key's column", s.KeyIndex, keyIndex(columns, in)},
+		{"the placeholders of the query", s.QueryParams, len(markersOf(t.Select))},
+		{"the placeholders after the query", s.TailParams, tail},
+	}
+	if s.KeyIndex < 0 {
+		columns = append(slices.Clone(columns), in.Table.KeyColumn)
+	}
+	text := in.Text(s.Query)
+	stmts, err := Parse(text, c.opts)
+	if err != nil || len(stmts) != 1 {
+		return c.disagree(t.at, in, fact{"the statement with its columns listed", "a statement", "no statement"})
+	}
+	again := Runs(stmts[0])
+	if again == nil || again.Select == nil {
+		return c.disagree(t.at, in, fact{"the statement with its columns listed", "INSERT … SELECT", "another statement"})
+	}
+	sent := tree{InsertStmt: again}
+	assigned := len(t.OnDuplicate)
+	if in.Guarded {
+		assigned++
+	}
+	facts = append(facts,
+		fact{"the columns that are sent", strings.Join(columns, ", "), strings.Join(listed(sent), ", ")},
+		fact{"the placeholders of the query that is sent", s.QueryParams, len(markersOf(again.Select))},
+		fact{"the assignments of ON DUPLICATE KEY UPDATE", assigned, len(again.OnDuplicate)})
+	for _, f := range facts {
+		if f.scanner != f.parser {
+			return c.disagree(t.at, in, f)
+		}
+	}
+	return nil
+}

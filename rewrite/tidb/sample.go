@@ -1,0 +1,186 @@
+package tidb
+
+import (
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// sampleRows is how many rows of an insert the grammar reads: half of them from
+// the beginning, half from the end.
+const sampleRows = 8
+
+// sample is a text, and what will be sent for it, without the rows in the
+// middle of long inserts.
+type sample struct {
+	text, rewritten string
+	cuts            []cut
+}
+
+// cut is what a sample leaves out of an insert.
+type cut struct {
+	insert   int
+	from, to int // in the text
+}
+
+func (c *check) newSample() sample {
+	var s sample
+	for i := range c.plan.Inserts {
+		from, to := c.plan.Middle(&c.plan.Inserts[i], sampleRows/2, c.opts)
+		if from < to && to <= len(c.text) {
+			s.cuts = append(s.cuts, cut{i, from, to})
+		}
+	}
+	if s.cuts == nil {
+		s.text, s.rewritten = c.text, c.sent()
+		return s
+	}
+	s.text = c.splice(s.cuts, func(func(rewrite.Splice) bool) {})
+	s.rewritten = c.splice(s.cuts, c.plan.Splices())
+	return s
+}
+
+// sent is the whole text that is sent.
+func (c *check) sent() string {
+	switch {
+	case len(c.plan.Inserts) == 0:
+		return c.text
+	case c.keys == nil:
+		return c.plan.BindText()
+	}
+	return c.plan.LiteralText(c.keys)
+}
+
+// splice is the text with splices, without cuts.
+func (c *check) splice(cuts []cut, splices func(func(rewrite.Splice) bool)) string {
+	var b strings.Builder
+	pos, key := 0, keyWriter{keys: c.keys}
+	copyTo := func(end int) {
+		for len(cuts) > 0 && cuts[0].to <= end {
+			b.WriteString(c.text[pos:cuts[0].from])
+			pos, cuts = cuts[0].to, cuts[1:]
+		}
+		b.WriteString(c.text[pos:end])
+		pos = end
+	}
+	for s := range splices {
+		written := key.next(s)
+		if len(cuts) > 0 && s.At >= cuts[0].from && s.At < cuts[0].to {
+			continue
+		}
+		copyTo(s.At)
+		b.WriteString(s.Before + written + s.After)
+		pos = s.End
+	}
+	copyTo(len(c.text))
+	return b.String()
+}
+
+// keyWriter writes the keys of splices, one after the other.
+type keyWriter struct {
+	keys   []rewrite.Keys // nil: placeholders
+	insert int
+	n      int
+}
+
+// next is the key of a splice as the text has it.
+func (w *keyWriter) next(s rewrite.Splice) string {
+	switch {
+	case !s.HasKey:
+		return ""
+	case w.keys == nil:
+		return "?"
+	}
+	if s.Insert != w.insert {
+		w.insert, w.n = s.Insert, 0
+	}
+	w.n++
+	literal, _ := rewrite.AppendLiteral(nil, w.keys[s.Insert].At(w.n-1))
+	return string(literal)
+}
+
+// position is the place in the text of an offset in the sample.
+func (s *sample) position(offset int) int {
+	for _, c := range s.cuts {
+		if offset >= c.from {
+			offset += c.to - c.from
+		}
+	}
+	return offset
+}
+
+// row is the row of insert i that is row n of the sample.
+func (s *sample) row(i, n, rows int) int {
+	for _, c := range s.cuts {
+		if c.insert == i && n >= sampleRows/2 {
+			return rows - sampleRows + n
+		}
+	}
+	return n
+}
+
+// rows is how many of an insert's rows the sample has.
+func (s *sample) rows(i, rows int) int {
+	for _, c := range s.cuts {
+		if c.insert == i {
+			return sampleRows
+		}
+	}
+	return rows
+}
+
+// offsets are the places of statements in the text.
+func (c *check) offsets(stmts []ast.StmtNode) []int {
+	offsets, pos := make([]int, len(stmts)), 0
+	for i, stmt := range stmts {
+		text := strings.TrimLeft(stmt.OriginalText(), " \t\n\v\f\r")
+		if found := strings.Index(c.sample.text[pos:], text); found >= 0 {
+			offsets[i] = c.sample.position(pos + found)
+			pos += found + len(text)
+		}
+	}
+	return offsets
+}
+
+// bytes holds the text that is sent against the plan's splices: it is the user's
+// text, byte for byte, and nothing is added or replaced but for them.
+func (c *check) bytes() error {
+	rest, pos := c.sent(), 0
+	key := keyWriter{keys: c.keys}
+	for s := range c.plan.Splices() {
+		in := &c.plan.Inserts[s.Insert]
+		if s.At < pos || s.End < s.At || s.End > len(c.text) {
+			return c.disagree(min(max(s.At, 0), len(c.text)), in, fact{"where the key goes", "out of order", "within the statement"})
+		}
+		if endsInComment(c.text[s.At:s.End]) {
+			return c.disagree(s.At, in, fact{"the value that the key replaces", "one with a comment", "one without"})
+		}
+		for _, part := range []string{c.text[pos:s.At], s.Before, key.next(s), s.After} {
+			after, ok := strings.CutPrefix(rest, part)
+			if !ok {
+				return c.disagree(pos, in, fact{"the text that is sent", "another text", "the statement and its keys"})
+			}
+			rest = after
+		}
+		pos = s.End
+	}
+	if rest != c.text[pos:] {
+		return c.disagree(pos, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
+	}
+	return nil
+}
+
+// endsInComment reports whether what a key replaces takes a comment or blank
+// before or after the value with it. What asks for a key, NULL, DEFAULT, ” and
+// zeros, has none of these bytes itself.
+func endsInComment(replaced string) bool {
+	if replaced == "" {
+		return false
+	}
+	if strings.TrimSpace(replaced) != replaced || strings.HasPrefix(replaced, "/*") || strings.HasSuffix(replaced, "*/") {
+		return true
+	}
+	last := replaced[strings.LastIndexByte(replaced, '\n')+1:]
+	return strings.Contains(last, "#") || strings.Contains(last, "-- ") || strings.HasPrefix(replaced, "#")
+}

@@ -1,0 +1,98 @@
+package tidb
+
+import (
+	"io"
+	"sync"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/format"
+)
+
+// setConstructors sets the constructors of TiDB's values that nobody has set.
+// An application's own are set by an init function, before it reads a text.
+var setConstructors = sync.OnceFunc(func() {
+	if ast.NewValueExpr == nil {
+		ast.NewValueExpr = newValue
+	}
+	if ast.NewParamMarkerExpr == nil {
+		ast.NewParamMarkerExpr = func(int) ast.ParamMarkerExpr { return new(paramMarker) }
+	}
+	if ast.NewDecimal == nil {
+		ast.NewDecimal = newLiteral
+	}
+	if ast.NewHexLiteral == nil {
+		ast.NewHexLiteral = newLiteral
+	}
+	if ast.NewBitLiteral == nil {
+		ast.NewBitLiteral = newLiteral
+	}
+})
+
+// literal is a decimal, hexadecimal or bit literal as it is written: nothing
+// here needs to know its value.
+type literal string
+
+func newLiteral(s string) (any, error) { return literal(s), nil }
+
+// ToString makes a literal one of TiDB's binary literals.
+func (l literal) ToString() string { return string(l) }
+
+// value is a constant in a tree.
+type value struct {
+	ast.TexprNode
+	v          any
+	projection int
+}
+
+var _ ast.ValueExpr = (*value)(nil)
+
+func newValue(v any, _, _ string) ast.ValueExpr {
+	if known, ok := v.(ast.ValueExpr); ok {
+		return known
+	}
+	return &value{v: v, projection: -1}
+}
+
+func (v *value) SetValue(val any)               { v.v = val }
+func (v *value) GetValue() any                  { return v.v }
+func (v *value) GetDatumString() string         { return v.GetString() }
+func (v *value) GetProjectionOffset() int       { return v.projection }
+func (v *value) SetProjectionOffset(offset int) { v.projection = offset }
+
+func (v *value) GetString() string {
+	s, _ := v.v.(string)
+	return s
+}
+
+// Restore and Format print a constant, for the few statements that TiDB prints
+// while it parses; nothing of ours reads it.
+func (v *value) Restore(ctx *format.RestoreCtx) error {
+	ctx.WriteString(v.GetString())
+	return nil
+}
+
+func (v *value) Format(w io.Writer) { _, _ = io.WriteString(w, v.GetString()) }
+
+func (v *value) Accept(visitor ast.Visitor) (ast.Node, bool) {
+	n, _ := visitor.Enter(v)
+	return visitor.Leave(n)
+}
+
+// paramMarker is a placeholder in a tree.
+type paramMarker struct{ value }
+
+var _ ast.ParamMarkerExpr = (*paramMarker)(nil)
+
+func (*paramMarker) SetOrder(int) {}
+
+func (*paramMarker) Restore(ctx *format.RestoreCtx) error {
+	ctx.WritePlain("?")
+	return nil
+}
+
+func (*paramMarker) Format(w io.Writer) { _, _ = io.WriteString(w, "?") }
+
+func (p *paramMarker) Accept(visitor ast.Visitor) (ast.Node, bool) {
+	n, _ := visitor.Enter(p)
+	return visitor.Leave(n)
+}
