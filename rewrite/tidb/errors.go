@@ -26,6 +26,16 @@ type fact struct {
 	scanner, parser any
 }
 
+// agree returns the error of the first fact that differs.
+func (c *check) agree(at int, in *rewrite.Insert, facts ...fact) error {
+	for _, f := range facts {
+		if f.scanner != f.parser {
+			return c.disagree(at, in, f)
+		}
+	}
+	return nil
+}
+
 // disagree makes the error of a fact that differs at a position of the text.
 func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
@@ -33,7 +43,7 @@ func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	if in != nil {
 		table = rewrite.QuoteTable(in.Schema, in.Name)
 	}
-	reason := fmt.Sprintf("its two readers disagree about %s: %s to the scanner, %s to TiDB's parser; "+
+	reason := fmt.Sprintf("its two readers disagree about %s: the scanner has %s, TiDB's parser %s; "+
 		"please report the statement, or turn the second reader off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)
 	e.At = rewrite.NewStatementError(c.text, c.opts.Mode, at, table, reason)
 	return e

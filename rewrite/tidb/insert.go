@@ -16,18 +16,16 @@ func (c *check) original(t tree, i int) error {
 	if table := c.opts.Tables(t.schema, t.table); table != nil {
 		key = table.KeyColumn
 	}
-	for _, f := range []fact{
-		{"the table", rewrite.QuoteTable(in.Schema, in.Name), rewrite.QuoteTable(t.schema, t.table)},
-		{"the key column", in.Table.KeyColumn, key},
-		{"REPLACE", in.Replace, t.IsReplace},
-		{"IGNORE", in.Ignore, t.IgnoreErr},
-		{"ON DUPLICATE KEY UPDATE", in.OnDuplicate, t.OnDuplicate != nil},
-		{"a query", in.Source != nil, t.Select != nil},
-		{"RETURNING", in.Returning, false},
-	} {
-		if f.scanner != f.parser {
-			return c.disagree(t.at, in, f)
-		}
+	err := c.agree(t.at, in,
+		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
+		fact{"the key column", in.Table.KeyColumn, key},
+		fact{"REPLACE", in.Replace, t.IsReplace},
+		fact{"IGNORE", in.Ignore, t.IgnoreErr},
+		fact{"ON DUPLICATE KEY UPDATE", in.OnDuplicate, t.OnDuplicate != nil},
+		fact{"a query", in.Source != nil, t.Select != nil},
+		fact{"RETURNING", in.Returning, false})
+	if err != nil {
+		return err
 	}
 	if in.Source != nil {
 		return c.source(t, in)

@@ -74,10 +74,32 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 // bytes that are no UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where
 // there are none.
 func comparable(text string, mode rewrite.Mode) bool {
-	if mode&rewrite.ANSIQuotes != 0 && strings.Contains(text, `"`) && strings.Contains(text, `\`) {
+	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return false
 	}
-	return utf8.ValidString(text) && !oddText.MatchString(text)
+	comments := strings.Contains(text, "--") || strings.Contains(text, "/*")
+	if !comments && !strings.ContainsAny(text, "\\\"`#") {
+		text = withoutStrings(text)
+	}
+	if mode&rewrite.ANSIQuotes != 0 && strings.IndexByte(text, '"') >= 0 && strings.IndexByte(text, '\\') >= 0 {
+		return false
+	}
+	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
 }
 
-var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|\x00|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
+var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
+
+// withoutStrings is a text without its strings, which begin and end with '.
+func withoutStrings(text string) string {
+	if strings.IndexByte(text, '\'') < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(text, "'") {
+		if i%2 == 0 {
+			b.WriteString(part)
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}

@@ -146,8 +146,35 @@ func (c *check) offsets(stmts []ast.StmtNode) []int {
 // bytes holds the text that is sent against the plan's splices: it is the user's
 // text, byte for byte, and nothing is added or replaced but for them.
 func (c *check) bytes() error {
+	if err := c.places(); err != nil {
+		return err
+	}
 	rest, pos := c.sent(), 0
 	key := keyWriter{keys: c.keys}
+	for s := range c.plan.Splices() {
+		for _, part := range [...]string{c.text[pos:s.At], s.Before, key.next(s), s.After} {
+			after, ok := strings.CutPrefix(rest, part)
+			if !ok {
+				return c.otherText(pos)
+			}
+			rest = after
+		}
+		pos = s.End
+	}
+	if rest != c.text[pos:] {
+		return c.otherText(pos)
+	}
+	return nil
+}
+
+func (c *check) otherText(at int) error {
+	return c.disagree(at, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
+}
+
+// places holds that the splices are in the order of the text and take nothing
+// with them but the value that a key replaces.
+func (c *check) places() error {
+	pos := 0
 	for s := range c.plan.Splices() {
 		in := &c.plan.Inserts[s.Insert]
 		if s.At < pos || s.End < s.At || s.End > len(c.text) {
@@ -156,17 +183,7 @@ func (c *check) bytes() error {
 		if endsInComment(c.text[s.At:s.End]) {
 			return c.disagree(s.At, in, fact{"the value that the key replaces", "one with a comment", "one without"})
 		}
-		for _, part := range []string{c.text[pos:s.At], s.Before, key.next(s), s.After} {
-			after, ok := strings.CutPrefix(rest, part)
-			if !ok {
-				return c.disagree(pos, in, fact{"the text that is sent", "another text", "the statement and its keys"})
-			}
-			rest = after
-		}
 		pos = s.End
-	}
-	if rest != c.text[pos:] {
-		return c.disagree(pos, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
 	}
 	return nil
 }

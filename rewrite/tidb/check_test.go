@@ -1,0 +1,157 @@
+package tidb_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
+)
+
+// options have a rule for table t with the columns id, a and s.
+func options(mode rewrite.Mode) rewrite.Options {
+	table := &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Columns: []string{"id", "a", "s"}}
+	return rewrite.Options{Mode: mode, Tables: func(_, name string) *rewrite.Table {
+		if name == "t" {
+			return table
+		}
+		return nil
+	}}
+}
+
+func parsed(t testing.TB, text string, opts rewrite.Options) *rewrite.Plan {
+	t.Helper()
+	p, err := rewrite.Parse(text, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// rowsText is an INSERT of n literal rows of about 60 bytes.
+func rowsText(n int) string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO t (a, s) VALUES ")
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "(%d, 'a row of some sixty bytes, it''s no. %08d')", i, i)
+	}
+	return b.String()
+}
+
+func TestCheck_outcomes(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		mode       rewrite.Mode
+		want       tidb.Outcome
+	}{
+		{"bound", "INSERT INTO t (a) VALUES (?)", 0, tidb.OutcomeAgreed},
+		{"literal", "INSERT INTO t (a) VALUES (1)", 0, tidb.OutcomeAgreed},
+		{"another table", "INSERT INTO free (a) VALUES (1)", 0, tidb.OutcomeAgreed},
+		{"no INSERT", "SELECT 1", 0, tidb.OutcomeAgreed},
+		{"ANSI_QUOTES", `INSERT INTO "t" ("a") VALUES (?)`, rewrite.ANSIQuotes, tidb.OutcomeAgreed},
+		{"NO_BACKSLASH_ESCAPES", `INSERT INTO t (a) VALUES ('\')`, rewrite.NoBackslashEscapes, tidb.OutcomeAgreed},
+		{"long", rowsText(10_000), 0, tidb.OutcomeAgreed},
+		{"VALUES ROW", "INSERT INTO t (a) VALUES ROW(?), ROW(2)", 0, tidb.OutcomeAgreed},
+		{"SET", "INSERT INTO t SET a = ?, id = NULL ON DUPLICATE KEY UPDATE a = 1", 0, tidb.OutcomeAgreed},
+		{"several statements", "INSERT INTO t (a) VALUES (1); SELECT 1; INSERT INTO t (a) VALUES (2)", 0, tidb.OutcomeAgreed},
+		{"a query", "INSERT INTO t (a) SELECT a FROM t WHERE a > ? LIMIT 5", 0, tidb.OutcomeAgreed},
+		{"row alias", "INSERT INTO t (a) VALUES (1) AS new ON DUPLICATE KEY UPDATE a = new.a", 0, tidb.OutcomeUnknown},
+		{"RETURNING", "INSERT INTO t (a) VALUES (1) RETURNING id", 0, tidb.OutcomeUnknown},
+		{"executable comment", "INSERT /*!80000 INTO */ t (a) VALUES (1)", 0, tidb.OutcomeUnknown},
+		{"no UTF-8", "INSERT INTO t (a) VALUES ('\xff')", 0, tidb.OutcomeUnknown},
+		{"too deep to be walked", "INSERT INTO t (a) VALUES (1" + strings.Repeat("+1", 1<<20) + ")", 0, tidb.OutcomeUnknown},
+		{"deep", "INSERT INTO t (a) VALUES (" + strings.Repeat("(", 30_000) + "1" + strings.Repeat(")", 30_000) + ")", 0, tidb.OutcomeAgreed},
+		{"many digits", "INSERT INTO t (id) VALUES (" + strings.Repeat("9", 1000) + "." + strings.Repeat("9", 1000) + ")", 0, tidb.OutcomeAgreed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			opts := options(c.mode)
+			have, err := tidb.Check(c.text, opts, parsed(t, c.text, opts))
+			if have != c.want || err != nil {
+				t.Errorf("have: %d, %v\nwant: %d", have, err, c.want)
+			}
+		})
+	}
+}
+
+// TestCheck_seesPassedInsert: an INSERT into a ruled table that was taken for
+// something else is refused.
+func TestCheck_seesPassedInsert(t *testing.T) {
+	nothing := parsed(t, "SELECT 1", options(0))
+	for _, text := range []string{
+		"INSERT INTO t (a) VALUES (1)", "SELECT 1; REPLACE t SELECT * FROM s", "TRACE INSERT INTO t (a) VALUES (1)",
+		"EXPLAIN ANALYZE INSERT INTO t (a) VALUES (1)",
+	} {
+		_, err := tidb.Check(text, options(0), nothing)
+		var e *tidb.DisagreementError
+		if !errors.As(err, &e) || !errors.Is(err, rewrite.ErrUnsupportedStatement) {
+			t.Errorf("%s\nhave: %v\nwant: *DisagreementError", text, err)
+		}
+	}
+}
+
+func TestCheck_concurrently(t *testing.T) {
+	opts, text := options(0), "INSERT INTO t (a) VALUES (?), (?)"
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if outcome, err := tidb.Check(text, opts, parsed(t, text, opts)); outcome != tidb.OutcomeAgreed {
+					t.Errorf("have: %d, %v\nwant: agreed", outcome, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// BenchmarkCheck is what the second reader adds to a text that is not in a cache
+// yet; Parse is what the scanner takes for it.
+func BenchmarkCheck(b *testing.B) {
+	for _, c := range []struct{ name, text string }{
+		{"one row", "INSERT INTO t (user_id, amount, note) VALUES (?, ?, ?)"},
+		{"upsert", "INSERT INTO t (id, a, s) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE a = VALUES(a), s = ?"},
+		{"500 rows with placeholders", "INSERT INTO t (a, s) VALUES " + strings.Repeat("(?, ?), ", 499) + "(?, ?)"},
+		{"1000 literal rows", rowsText(1000)},
+		{"another table", "INSERT INTO free (user_id, amount, note) VALUES (?, ?, ?)"},
+	} {
+		opts := options(0)
+		b.Run(c.name+"/Parse", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				parsed(b, c.text, opts)
+			}
+		})
+		b.Run(c.name+"/Check", func(b *testing.B) {
+			p := parsed(b, c.text, opts)
+			b.ReportAllocs()
+			for b.Loop() {
+				if outcome, err := tidb.Check(c.text, opts, p); outcome != tidb.OutcomeAgreed {
+					b.Fatal(outcome, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkParse is TiDB's parser alone, the peer of package rewrite's.
+func BenchmarkParse(b *testing.B) {
+	for _, c := range []struct{ name, text string }{
+		{"one row", "INSERT INTO t (user_id, amount, note) VALUES (?, ?, ?)"},
+		{"1000 rows", rowsText(1000)},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tidb.Parse(c.text, options(0)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,41 @@
+// Package show prints what an application's own TiDB parser makes.
+package show
+
+import (
+	"fmt"
+
+	"github.com/pingcap/tidb/pkg/parser"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
+)
+
+// Check prints what the second reader says of two statements, one of which was
+// planned as another.
+func Check() {
+	opts := rewrite.Options{Tables: func(_, name string) *rewrite.Table {
+		return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
+	}}
+	text := "INSERT INTO t (id, a) VALUES (0, x'41'), (NULL, 1.5), (?, b'1'), (18446744073709551615, 'x')"
+	plan, err := rewrite.Parse(text, opts)
+	if err != nil {
+		panic(err)
+	}
+	outcome, err := tidb.Check(text, opts, plan)
+	fmt.Println("right plan:", outcome == tidb.OutcomeAgreed, err)
+	plan.Inserts[0].Name = "u"
+	outcome, _ = tidb.Check(text, opts, plan)
+	fmt.Println("wrong plan:", outcome == tidb.OutcomeAgreed)
+}
+
+// Values prints the types of the values of the application's own parser.
+func Values() {
+	stmts, _, err := parser.New().ParseSQL("SELECT 1, 1.5, x'41', b'1', ?")
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range stmts[0].(*ast.SelectStmt).Fields.Fields {
+		v := f.Expr.(ast.ValueExpr)
+		fmt.Printf("%T of %T\n", v, v.GetValue())
+	}
+}
