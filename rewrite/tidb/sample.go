@@ -1,6 +1,7 @@
 package tidb
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -70,7 +71,9 @@ func (c *check) splice(cuts []cut, splices func(func(rewrite.Splice) bool)) stri
 			continue
 		}
 		copyTo(s.At)
-		b.WriteString(s.Before + written + s.After)
+		b.WriteString(s.Before)
+		b.Write(written)
+		b.WriteString(s.After)
 		pos = s.End
 	}
 	copyTo(len(c.text))
@@ -82,22 +85,28 @@ type keyWriter struct {
 	keys   []rewrite.Keys // nil: placeholders
 	insert int
 	n      int
+	buf    []byte
 }
 
-// next is the key of a splice as the text has it.
-func (w *keyWriter) next(s rewrite.Splice) string {
+// next is the key of a splice as the text has it, valid until the next call.
+func (w *keyWriter) next(s rewrite.Splice) []byte {
+	w.buf = w.buf[:0]
 	switch {
 	case !s.HasKey:
-		return ""
+		return nil
 	case w.keys == nil:
-		return "?"
+		return append(w.buf, '?')
 	}
 	if s.Insert != w.insert {
 		w.insert, w.n = s.Insert, 0
 	}
+	if keys := w.keys[s.Insert]; keys.Ints != nil {
+		w.buf = strconv.AppendInt(w.buf, keys.Ints[w.n], 10)
+	} else {
+		w.buf, _ = rewrite.AppendLiteral(w.buf, keys.Values[w.n])
+	}
 	w.n++
-	literal, _ := rewrite.AppendLiteral(nil, w.keys[s.Insert].At(w.n-1))
-	return string(literal)
+	return w.buf
 }
 
 // position is the place in the text of an offset in the sample.
@@ -149,22 +158,33 @@ func (c *check) bytes() error {
 	if err := c.places(); err != nil {
 		return err
 	}
-	rest, pos := c.sent(), 0
+	rest, pos := remainder{text: c.sent()}, 0
 	key := keyWriter{keys: c.keys}
 	for s := range c.plan.Splices() {
-		for _, part := range [...]string{c.text[pos:s.At], s.Before, key.next(s), s.After} {
-			after, ok := strings.CutPrefix(rest, part)
-			if !ok {
-				return c.otherText(pos)
-			}
-			rest = after
+		rest.take(c.text[pos:s.At])
+		rest.take(s.Before)
+		rest.take(string(key.next(s)))
+		rest.take(s.After)
+		if rest.differs {
+			return c.otherText(pos)
 		}
 		pos = s.End
 	}
-	if rest != c.text[pos:] {
+	if rest.text != c.text[pos:] {
 		return c.otherText(pos)
 	}
 	return nil
+}
+
+// remainder is what is left of a text after what it must begin with.
+type remainder struct {
+	text    string
+	differs bool
+}
+
+func (r *remainder) take(prefix string) {
+	after, ok := strings.CutPrefix(r.text, prefix)
+	r.text, r.differs = after, r.differs || !ok
 }
 
 func (c *check) otherText(at int) error {
