@@ -9,6 +9,8 @@
 //	        │
 //	        ▼
 //	     driver ──────► rewrite      SQL text → plan; plan + arguments + keys → SQL
+//	        │              ▲
+//	        ├──────► rewrite/tidb     the second reader: a full grammar must agree
 //	        │
 //	        ├────────► rule ─────┐   which column of which table, which generator
 //	        ▼                    ▼

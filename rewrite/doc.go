@@ -11,14 +11,15 @@
 // nanoseconds. What may insert is read by a lexer that agrees with the server
 // on where strings, names, comments and brackets end, in every sql_mode, and by
 // a small grammar of the forms that INSERT has. Rows of values are scanned, not
-// parsed into trees: of each row only the key's own value is looked at. The
-// tests hold the lexer and the grammar against the parser of TiDB, statement by
-// statement and by fuzzing; the program itself does without it, since a full
-// SQL grammar knows too much (it refuses row aliases, RETURNING and what a
-// newer server adds), is many times slower on long texts and adds megabytes to a
-// binary (go test -bench Parse ./rewrite; the README has the figures). Time is
-// linear in the length, and planning 16 MB of literal rows and writing the keys
-// into them allocates 1.5 times that.
+// parsed into trees: of each row only the key's own value is looked at. Time is
+// linear in the length, and planning 16 MB of literal rows and writing the keys into
+// them allocates 1.5 times that.
+//
+// Package tidb, below this one, is the second reader: it holds plans against the
+// parser of TiDB, in the driver for each text that is new and in the tests here
+// for golden files and fuzzing. It is no substitute, since that grammar refuses
+// row aliases, RETURNING and what a newer server adds, and is many times slower
+// on long texts (the README has the figures).
 //
 // Executable comments (/*!80000 … */) are read twice, as text and as a comment:
 // which of both the server does depends on its version, so a statement is
