@@ -29,12 +29,8 @@ var mayImport = map[string][]string{
 	"keygen":              {"spi", "keygen"},
 	"rule":                {"spi", "internal/nearest"},
 	"rewrite":             {},
-<<<<<<< HEAD
 	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/nearest"},
-=======
 	"rewrite/tidb":        {"rewrite"},
-	"driver":              {"rewrite", "rule", "spi", "keygen"},
->>>>>>> 7a6c954 (Draw the second reader into the picture of the packages)
 	"cmd":                 {"driver", "keygen", "rewrite", "rule", "spi"},
 	"internal/nearest":    {},
 	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
