@@ -24,7 +24,7 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 	}
 	for _, file := range files {
 		for _, c := range readGolden(t, file) {
-			cases = append(cases, GoldenCase{file + ": " + c.title, c.text, Options{Mode: c.mode, Tables: goldenTables}})
+			cases = append(cases, GoldenCase{file + ": " + c.title, c.text, goldenOptions(c.mode)})
 		}
 	}
 	return cases

@@ -88,7 +88,7 @@ var faults = []struct {
 	{"no ON DUPLICATE KEY UPDATE", faultAbsent, func(_ *rewrite.Plan, in *rewrite.Insert) { in.OnDuplicate = false }},
 	{"RETURNING", faultOne, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Returning = true }},
 	{"wrong columns of the table", faultNone, func(_ *rewrite.Plan, in *rewrite.Insert) {
-		in.Table = &rewrite.Table{KeyColumn: "id", Columns: []string{"a", "id", "s"}}
+		in.TableColumns = []string{"a", "id", "s"}
 	}},
 	{"wrong columns of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Columns = []string{"s"} }},
 	{"wrong key of a query", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.KeyIndex = 0 }},
@@ -113,6 +113,7 @@ func TestCheck_refusesFaults(t *testing.T) {
 			if plan, err = rewrite.Parse(f.text, opts); err != nil {
 				t.Fatal(err)
 			}
+			plan.Report()
 			f.plant(plan, &plan.Inserts[0])
 			outcome, err := tidb.Check(f.text, opts, plan)
 			var disagreement *tidb.DisagreementError

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
 	"github.com/shardkey/shardkey/rule"
 )
 
 // explain tells what becomes of a text.
-func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table) {
+func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) {
 	switch {
 	case rewrite.Classify(text) != rewrite.ClassMayInsert:
 		fmt.Fprintln(w, "passes as it is: it inserts nothing")
@@ -22,6 +23,11 @@ func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.T
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
 		explainInsert(w, plan, in, tables[in.Table])
+	}
+	if second == tidb.OutcomeUnknown {
+		fmt.Fprintln(w, "TiDB's parser, the second reader, does not know the statement")
+	} else {
+		fmt.Fprintln(w, "TiDB's parser, the second reader, agrees")
 	}
 	if plan.Inserts[0].Source != nil {
 		return

@@ -11,7 +11,7 @@ import (
 // commands lists the commands in the order of the overview.
 func commands() []*command {
 	return []*command{
-		decodeCommand(), rangeCommand(), checkCommand(), planCommand(), generateCommand(), helpCommand(), versionCommand(),
+		decodeCommand(), rangeCommand(), checkCommand(), planCommand(), lintCommand(), generateCommand(), helpCommand(), versionCommand(),
 	}
 }
 

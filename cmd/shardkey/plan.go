@@ -8,7 +8,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -55,18 +57,41 @@ func plan(p *program, f *planFlags, args []string) error {
 	}
 	defer g.Close() // nothing was used
 	tables := map[*rewrite.Table]*rule.Table{}
-	understood, err := rewrite.Parse(text, f.options(g, tables))
+	opts := f.options(g, tables)
+	understood, err := rewrite.Parse(text, opts)
 	switch {
 	case errors.Is(err, errNoColumns):
 		return err
 	case err != nil:
-		return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
+		return refused(err)
 	}
 	if f.server != "other" {
 		understood.Report()
 	}
-	explain(p.out, text, understood, tables)
-	return nil
+	second, err := tidb.Check(text, opts, understood)
+	if err != nil {
+		return refused(err)
+	}
+	explain(p.out, text, understood, tables, second)
+	if len(understood.Inserts) > 0 {
+		return nil
+	}
+	return remark(p.out, newLinter(g, opts.Mode).Statement(text))
+}
+
+func refused(err error) error {
+	return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
+}
+
+// remark says what lint says of a statement that passes.
+func remark(w io.Writer, found []lint.Finding) (err error) {
+	for _, f := range found {
+		fmt.Fprintf(w, "%s: %s: %s\n", f.Outcome, f.Table, f.Reason)
+		if f.IsProblem() {
+			err = errReported
+		}
+	}
+	return err
 }
 
 // statement is the text of an argument, or all of standard input.
@@ -97,14 +122,22 @@ func (f *planFlags) options(g *rule.Live, tables map[*rewrite.Table]*rule.Table)
 		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errNoColumns },
 		Tables: func(schema, name string) *rewrite.Table {
 			t := g.Lookup(schema, name)
-			if t == nil {
-				return nil
+			parsed := ruledTable(g, t)
+			if parsed != nil {
+				parsed.Columns = columns
+				tables[parsed] = t
 			}
-			parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit, Columns: columns}
-			tables[parsed] = t
 			return parsed
 		},
 	}
+}
+
+// ruledTable is a table of the rule as a statement is read for it; nil for nil.
+func ruledTable(g *rule.Live, t *rule.Table) *rewrite.Table {
+	if t == nil {
+		return nil
+	}
+	return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit}
 }
 
 // kindOf is the kind of a generator's keys. The types that this program knows

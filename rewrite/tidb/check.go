@@ -2,6 +2,7 @@ package tidb
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/rewrite"
@@ -38,7 +39,7 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) 
 // with placeholders when keys is nil.
 func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (Outcome, error) {
 	c := &check{text: text, opts: opts, plan: p, keys: keys}
-	err := c.run()
+	err := c.recovered()
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return OutcomeUnknown, nil
@@ -69,6 +70,16 @@ type check struct {
 
 	sample  sample
 	markers []int // where the sample's placeholders stand
+}
+
+// recovered is run, for which a plan that cannot be written is a wrong one.
+func (c *check) recovered() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = c.disagree(0, nil, fact{"the plan", fmt.Sprintf("one that cannot be written (%v)", r), "a statement"})
+		}
+	}()
+	return c.run()
 }
 
 func (c *check) run() error {

@@ -77,7 +77,7 @@ func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key 
 // columnsOf are the columns that the rows of a tree are for.
 func columnsOf(t tree, in *rewrite.Insert) []string {
 	if len(t.Columns) == 0 && (t.Select != nil || len(t.Lists) > 0 && len(t.Lists[0]) > 0) {
-		return tableColumns(in)
+		return in.TableColumns
 	}
 	return listed(t)
 }
@@ -90,8 +90,6 @@ func listed(t tree) []string {
 	}
 	return columns
 }
-
-func tableColumns(in *rewrite.Insert) []string { return in.Table.Columns }
 
 // keyIndex is the key column's place among columns, −1 when it is not there.
 func keyIndex(columns []string, in *rewrite.Insert) int {

@@ -1,0 +1,148 @@
+package lint
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// mask is a text of the same length without what is in strings and comments:
+// words and names stay where they are, and so do quotes. Executable comments
+// are text.
+func mask(text string, mode rewrite.Mode) string {
+	m := masker{text: text, out: []byte(text), mode: mode}
+	for m.pos < len(text) {
+		m.step()
+	}
+	return string(m.out)
+}
+
+type masker struct {
+	text string
+	out  []byte
+	pos  int
+	mode rewrite.Mode
+}
+
+func (m *masker) step() {
+	rest := m.text[m.pos:]
+	switch c := rest[0]; {
+	case c == '`', c == '"' && m.mode&rewrite.ANSIQuotes != 0:
+		m.pos += quotedLen(rest, false) // names stay
+	case c == '\'', c == '"':
+		n := quotedLen(rest, m.mode&rewrite.NoBackslashEscapes == 0)
+		m.blank(m.pos+1, m.pos+n-1)
+		m.pos += n
+	case c == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
+		m.skip(lineLen(rest))
+	case strings.HasPrefix(rest, "/*!"), strings.HasPrefix(rest, "/*M!"):
+		m.skip(len(executable.FindString(rest)))
+	case strings.HasPrefix(rest, "/*"):
+		end := strings.Index(rest[2:], "*/")
+		if end < 0 {
+			end = len(rest) - 4
+		}
+		m.skip(max(end, 0) + 4)
+	case strings.HasPrefix(rest, "*/"):
+		m.skip(2) // of an executable comment
+	default:
+		m.pos++
+	}
+}
+
+var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
+
+func (m *masker) skip(n int) {
+	end := min(m.pos+n, len(m.text))
+	m.blank(m.pos, end)
+	m.pos = end
+}
+
+func (m *masker) blank(from, to int) {
+	for i := from; i < min(to, len(m.out)); i++ {
+		if m.out[i] != '\n' {
+			m.out[i] = ' '
+		}
+	}
+}
+
+func lineLen(s string) int {
+	if end := strings.IndexByte(s, '\n'); end >= 0 {
+		return end
+	}
+	return len(s)
+}
+
+// quotedLen is the length of the string or name that s begins with.
+func quotedLen(s string, escapes bool) int {
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '\\' && escapes:
+			i++
+		case s[i] == s[0] && i+1 < len(s) && s[i+1] == s[0]:
+			i++
+		case s[i] == s[0]:
+			return i + 1
+		}
+	}
+	return len(s)
+}
+
+// target is a table that a masked text names at a position.
+type target struct {
+	at           int // of the statement's verb
+	end          int // after the name
+	schema, name string
+}
+
+// ident is a name with or without quotes; table is one or two of them.
+const (
+	ident = "(`(?:[^`]|``)+`|[\\w$\\x80-\\x{10ffff}]+)"
+	table = "(?:" + ident + `\s*\.\s*)?` + ident
+)
+
+var (
+	insertTarget = regexp.MustCompile(`(?i)\b(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\s+)*(?:INTO\s+)?` + table)
+	loadTarget   = regexp.MustCompile(`(?i)^\s*LOAD\s+(?:DATA|XML)\b[^;]*?\bINTO\s+TABLE\s+` + table)
+	createTarget = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?` + table)
+)
+
+// namesIn are the tables that a pattern finds.
+func namesIn(masked string, pattern *regexp.Regexp) (found []target) {
+	for _, m := range pattern.FindAllStringSubmatchIndex(masked, -1) {
+		t := target{at: m[0] + blanksOf(masked[m[0]:]), end: m[1], name: unquoted(masked[m[4]:m[5]])}
+		if m[2] >= 0 {
+			t.schema = unquoted(masked[m[2]:m[3]])
+		}
+		found = append(found, t)
+	}
+	return found
+}
+
+func blanksOf(s string) int { return len(s) - len(strings.TrimLeft(s, " \t\n\v\f\r")) }
+
+func unquoted(name string) string {
+	if strings.HasPrefix(name, "`") {
+		return strings.ReplaceAll(name[1:len(name)-1], "``", "`")
+	}
+	return name
+}
+
+// ruled are the targets that have a rule.
+func (l *Linter) ruled(targets []target) (found []target) {
+	for _, t := range targets {
+		if l.Tables(t.schema, t.name) != nil {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// only makes a finding of each ruled target.
+func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
+	for _, t := range l.ruled(targets) {
+		found = append(found, Finding{Outcome: o, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
+	}
+	return found
+}

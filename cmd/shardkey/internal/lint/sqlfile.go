@@ -1,0 +1,133 @@
+package lint
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// File looks at the statements of an SQL file.
+func (l *Linter) File(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	for _, s := range l.split(text) {
+		statement := sqlcArguments(text[s.start:s.end])
+		found := l.Statement(statement)
+		if s.copies {
+			found = copies(found)
+		}
+		l.add(name, text, s.start, found)
+	}
+	return nil
+}
+
+// Columns remembers the columns of the tables that an SQL file creates.
+func (l *Linter) Columns(name string) error {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	for _, s := range l.split(text) {
+		if statement := text[s.start:s.end]; createTarget.MatchString(mask(statement, l.Mode)) {
+			l.learn(statement)
+		}
+	}
+	return nil
+}
+
+// SQLFiles are the SQL files of a directory and those below it.
+func SQLFiles(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.EqualFold(filepath.Ext(path), ".sql") {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// span is one statement of a file, with the comments before it.
+type span struct {
+	start, end int
+	copies     bool // sqlc makes LOAD DATA of it
+}
+
+var (
+	delimiterLine = regexp.MustCompile(`(?i)^\s*DELIMITER[ \t]+(\S+)[^\n]*`)
+	copyFrom      = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
+	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
+)
+
+// split cuts a file into statements, as the mysql client does: by semicolons, or
+// by what a DELIMITER line says. The body of a stored program is kept together
+// without such a line too.
+func (l *Linter) split(text string) (spans []span) {
+	masked, pos, delimiter := mask(text, l.Mode), 0, ";"
+	for pos < len(text) {
+		if m := delimiterLine.FindStringSubmatch(masked[pos:]); m != nil {
+			pos, delimiter = pos+len(m[0]), m[1]
+			continue
+		}
+		end, next := statementEnd(masked, pos, delimiter)
+		if strings.TrimSpace(masked[pos:end]) != "" {
+			spans = append(spans, span{pos, end, copyFrom.MatchString(text[pos:end])})
+		}
+		pos = next
+	}
+	return spans
+}
+
+func statementEnd(masked string, pos int, delimiter string) (end, next int) {
+	for from := pos; ; {
+		i := strings.Index(masked[from:], delimiter)
+		if i < 0 {
+			return len(masked), len(masked)
+		}
+		end = from + i
+		if body := masked[pos:end]; delimiter != ";" || !program.MatchString(body) || openBlocks(body) <= 0 {
+			return end, end + len(delimiter)
+		}
+		from = end + len(delimiter)
+	}
+}
+
+// openBlocks counts the blocks of a stored program that have no END yet.
+func openBlocks(body string) (n int) {
+	for _, word := range blockWord.FindAllString(body, -1) {
+		switch fields := strings.Fields(strings.ToUpper(word)); {
+		case fields[0] != "END":
+			n++
+		case len(fields) == 1:
+			n--
+		}
+	}
+	return n
+}
+
+var sqlcArgument = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
+
+// sqlcArguments puts placeholders in the place of sqlc's named arguments.
+func sqlcArguments(text string) string {
+	return sqlcArgument.ReplaceAllStringFunc(text, func(arg string) string {
+		return "?" + strings.Repeat(" ", len(arg)-1)
+	})
+}
+
+// copies are the findings of a query that sqlc makes LOAD DATA LOCAL INFILE of.
+func copies(found []Finding) []Finding {
+	for i := range found {
+		switch f := &found[i]; {
+		case f.Outcome == Filled && strings.Contains(f.Reason, "a key is generated"):
+			f.Outcome, f.Reason = Refused, "sqlc's :copyfrom makes LOAD DATA of it, which does not give the key column, and no key is generated; name it among the columns, or use :exec"
+		case f.Outcome == Filled:
+			f.Outcome, f.Reason = Passed, "sqlc's :copyfrom makes LOAD DATA of it: the key is what the program gives, and none is generated"
+		}
+	}
+	return found
+}

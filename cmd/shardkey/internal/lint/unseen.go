@@ -1,0 +1,187 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
+)
+
+var (
+	program   = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
+	prepared  = regexp.MustCompile(`(?i)^\s*(?:PREPARE\s+` + ident + `\s+FROM|EXECUTE\s+IMMEDIATE)\s+['"]`)
+	explained = regexp.MustCompile(`(?i)^\s*(?:EXPLAIN|DESCRIBE|DESC)\b`)
+	selects   = regexp.MustCompile(`(?i)\b(?:SELECT|TABLE|VALUES|WITH)\b`)
+)
+
+// unseen are the rows that a text without an INSERT of its own stores.
+func (l *Linter) unseen(text, masked string) []Finding {
+	inserts := namesIn(masked, insertTarget)
+	switch {
+	case program.MatchString(masked):
+		kind := strings.ToLower(program.FindStringSubmatch(masked)[1])
+		return l.only(inserts, Unfilled, "the server runs what is in a "+kind+" itself, and no key is generated; give the key there, or insert from the program")
+	case prepared.MatchString(masked):
+		return l.prepared(text, masked)
+	case explained.MatchString(masked):
+		return l.only(inserts, Passed, "it is explained, not run")
+	case loadTarget.MatchString(masked):
+		return l.load(masked)
+	case createTarget.MatchString(masked):
+		return l.createSelect(masked)
+	}
+	return l.only(inserts, Unfilled, "it is not understood as an INSERT, and passes as it is; send the INSERT by itself")
+}
+
+// prepared looks at a text that the server prepares.
+func (l *Linter) prepared(text, masked string) (found []Finding) {
+	start := len(prepared.FindString(masked)) - 1
+	quoted := text[start : start+quotedLen(text[start:], l.Mode&rewrite.NoBackslashEscapes == 0)]
+	inner := mask(quoted[1:max(len(quoted)-1, 1)], l.Mode)
+	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, "the server prepares and runs this text itself, and no key is generated; send the INSERT by itself") {
+		f.offset += start + 1
+		found = append(found, f)
+	}
+	return found
+}
+
+var (
+	loadColumns = regexp.MustCompile(`(?is)\(([^()]*)\)\s*(?:SET\b.*)?$`)
+	loadSet     = regexp.MustCompile(`(?is)\bSET\b(.*)$`)
+)
+
+// load looks at LOAD DATA and LOAD XML: the file may give the key.
+func (l *Linter) load(masked string) (found []Finding) {
+	for _, t := range l.ruled(namesIn(masked, loadTarget)) {
+		key, rest := l.Tables(t.schema, t.name).KeyColumn, masked[t.end:]
+		if list := loadColumns.FindStringSubmatch(rest); list == nil || lists(list[1], key) || assigns(loadSet.FindString(rest), key) {
+			found = append(found, l.only([]target{t}, Passed, "the file gives the keys")...)
+			continue
+		}
+		found = append(found, l.only([]target{t}, Refused, "LOAD DATA does not give the key column "+key+", and no key is generated; name it among the columns, or INSERT the rows")...)
+	}
+	return found
+}
+
+// lists reports whether names in a list have a column among them.
+func lists(list, column string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(name string) bool {
+		return strings.EqualFold(unquoted(strings.TrimSpace(name)), column)
+	})
+}
+
+// assigns reports whether assignments set a column.
+func assigns(assignments, column string) bool {
+	return regexp.MustCompile("(?i)[\\s,.`]" + regexp.QuoteMeta(column) + "`?\\s*:?=").MatchString(assignments)
+}
+
+// createSelect looks at CREATE TABLE … SELECT.
+func (l *Linter) createSelect(masked string) (found []Finding) {
+	for _, t := range l.ruled(namesIn(masked, createTarget)) {
+		if selects.MatchString(masked[t.end:]) {
+			found = append(found, l.only([]target{t}, Unfilled, "CREATE TABLE … SELECT stores rows without generated keys; create the table, then INSERT … SELECT")...)
+		}
+	}
+	return found
+}
+
+// learn remembers the columns of a CREATE TABLE.
+func (l *Linter) learn(text string) {
+	stmts, err := tidb.Parse(text, l.options())
+	if err != nil {
+		return
+	}
+	for _, s := range stmts {
+		create, ok := s.(*ast.CreateTableStmt)
+		if !ok || create.Select != nil || len(create.Cols) == 0 {
+			continue
+		}
+		if l.columns == nil {
+			l.columns = make(map[string][]string)
+		}
+		columns := make([]string, len(create.Cols))
+		for i, c := range create.Cols {
+			columns[i] = c.Name.Name.O
+		}
+		l.columns[create.Table.Name.L] = columns
+	}
+}
+
+// updates are the statements that give a row another key.
+func (l *Linter) updates(text, masked string) (found []Finding) {
+	if !strings.Contains(strings.ToUpper(masked), "UPDATE") {
+		return nil
+	}
+	stmts, err := tidb.Parse(text, l.options())
+	if err != nil {
+		return nil
+	}
+	for _, s := range stmts {
+		switch u := s.(type) {
+		case *ast.UpdateStmt:
+			found = append(found, l.update(masked, "UPDATE", u.TableRefs, u.List)...)
+		case *ast.InsertStmt:
+			found = append(found, l.update(masked, "ON DUPLICATE KEY UPDATE", u.Table, u.OnDuplicate)...)
+		}
+	}
+	return found
+}
+
+// update looks at the assignments of one statement.
+func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*ast.Assignment) (found []Finding) {
+	var tables tableVisitor
+	refs.Accept(&tables)
+	for _, t := range tables.found {
+		key := l.Tables(t.schema, t.name)
+		if key == nil {
+			continue
+		}
+		for _, a := range list {
+			if !strings.EqualFold(a.Column.Name.O, key.KeyColumn) || a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias) || keeps(a, key.KeyColumn) {
+				continue
+			}
+			reason := verb + " gives a row another key than the one that was generated"
+			f := Finding{Outcome: Changed, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason}
+			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// keeps reports whether an assignment leaves a key as it is: id = id, or the
+// idiom id = LAST_INSERT_ID(id).
+func keeps(a *ast.Assignment, key string) bool {
+	e := a.Expr
+	if call, ok := e.(*ast.FuncCallExpr); ok && call.FnName.L == "last_insert_id" && len(call.Args) == 1 {
+		e = call.Args[0]
+	}
+	column, ok := e.(*ast.ColumnNameExpr)
+	return ok && strings.EqualFold(column.Name.Name.O, key)
+}
+
+// tableVisitor collects the tables of a FROM or UPDATE clause.
+type tableVisitor struct{ found []aliased }
+
+type aliased struct{ schema, name, alias string }
+
+func (v *tableVisitor) Enter(n ast.Node) (ast.Node, bool) {
+	switch n := n.(type) {
+	case *ast.SubqueryExpr:
+		return n, true
+	case *ast.TableSource:
+		if name, ok := n.Source.(*ast.TableName); ok {
+			alias := n.AsName.O
+			if alias == "" {
+				alias = name.Name.O
+			}
+			v.found = append(v.found, aliased{name.Schema.O, name.Name.O, alias})
+		}
+	}
+	return n, false
+}
+
+func (v *tableVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
+)
+
+type lintFlags struct {
+	rule, sqlMode         string
+	json, problems, tests bool
+}
+
+func lintCommand() *command {
+	return &command{
+		name: "lint", args: "FILE.sql|DIRECTORY|PACKAGE …", short: "say what becomes of the statements of a program",
+		long: "Says what becomes of each statement on a ruled table, before it runs: filled, passed,\n" +
+			"refused, unfilled (the server stores rows without a generated key: INSERTs in stored\n" +
+			"programs, PREPARE, CREATE TABLE … SELECT), changed (an UPDATE of a key) or unknown\n" +
+			"(put together when the program runs). It reads .sql files, also those of sqlc and with\n" +
+			"DELIMITER lines, all .sql files of a directory, and Go packages as the go command names\n" +
+			"them: the constants that reach Exec, Query, Prepare and the like of database/sql, sqlx\n" +
+			"and GORM. A statement that the two readers understand differently is refused. No server\n" +
+			"is asked; columns are those of the CREATE TABLE statements that are read.\n" +
+			"The exit status is 1 when a statement is refused, unfilled or changed.",
+		flags: func(fs *flag.FlagSet) action {
+			f := new(lintFlags)
+			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
+			fs.StringVar(&f.sqlMode, "sql-mode", "", "the sessions' sql_mode, as `words` with commas")
+			fs.BoolVar(&f.json, "json", false, "print a JSON object for each statement, one a line")
+			fs.BoolVar(&f.problems, "problems", false, "print only what is refused, unfilled or changed")
+			fs.BoolVar(&f.tests, "tests", false, "read the tests of Go packages as well")
+			return func(_ context.Context, p *program, args []string) error { return p.lint(f, args) }
+		},
+	}
+}
+
+func (p *program) lint(f *lintFlags, args []string) error {
+	switch {
+	case f.rule == "":
+		return usagef("give the rule file with -rule")
+	case len(args) == 0:
+		return usagef("give .sql files, directories or Go packages")
+	}
+	_, g, err := p.openRule(f.rule, offlineDSN)
+	if err != nil {
+		return err
+	}
+	defer g.Close() // nothing was used
+	l := newLinter(g, rewrite.ParseMode(f.sqlMode))
+	if err := lintAll(l, args, f.tests); err != nil {
+		return usagef("%v", err)
+	}
+	return p.printFindings(l.Findings(), f)
+}
+
+func newLinter(g *rule.Live, mode rewrite.Mode) *lint.Linter {
+	return &lint.Linter{Mode: mode, Tables: func(schema, name string) *rewrite.Table { return ruledTable(g, g.Lookup(schema, name)) }}
+}
+
+// lintAll looks at all that the arguments name: schemas first, for their columns.
+func lintAll(l *lint.Linter, args []string, tests bool) error {
+	var files, patterns []string
+	for _, arg := range args {
+		info, err := os.Stat(arg)
+		switch {
+		case strings.HasSuffix(arg, ".sql"):
+			files = append(files, arg)
+		case err == nil && info.IsDir():
+			found, err := lint.SQLFiles(arg)
+			if err != nil {
+				return err
+			}
+			files = append(files, found...)
+			if source, _ := filepath.Glob(filepath.Join(arg, "*.go")); len(source) > 0 {
+				patterns = append(patterns, asPattern(arg))
+			} else if len(found) == 0 {
+				return fmt.Errorf("%s has no .sql files and no Go package", arg)
+			}
+		default:
+			patterns = append(patterns, arg)
+		}
+	}
+	for _, file := range files {
+		if err := l.Columns(file); err != nil {
+			return err
+		}
+	}
+	for _, file := range files {
+		if err := l.File(file); err != nil {
+			return err
+		}
+	}
+	if len(patterns) == 0 {
+		return nil
+	}
+	return l.Packages(patterns, tests)
+}
+
+// asPattern is a directory as the go command takes it for a package's.
+func asPattern(dir string) string {
+	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
+		return dir
+	}
+	return "./" + dir
+}
+
+func (p *program) printFindings(found []lint.Finding, f *lintFlags) error {
+	problems, out := 0, json.NewEncoder(p.out)
+	out.SetEscapeHTML(false)
+	for _, finding := range found {
+		if finding.IsProblem() {
+			problems++
+		} else if f.problems {
+			continue
+		}
+		if !f.json {
+			fmt.Fprintln(p.out, finding)
+		} else if err := out.Encode(finding); err != nil {
+			return err
+		}
+	}
+	if problems > 0 {
+		return errReported
+	}
+	return nil
+}
