@@ -54,7 +54,28 @@ type KeyConfig struct {
 	// Its zero value is any keys, or what the default says when Column is the
 	// default's too.
 	Consecutive bool
+	// Unlisted says what becomes of an INSERT into a table that the rule does
+	// not list, but whose name looks like one of this table's. Its zero value
+	// leaves that to the connection.
+	Unlisted Unlisted
 }
+
+// Unlisted says what becomes of an INSERT into a table that no rule lists,
+// although its name looks like that of a ruled table's actual table: one that was
+// added later, and that nothing would fill.
+type Unlisted int
+
+const (
+	// UnlistedDefault leaves it to the connection, which refuses the INSERT
+	// unless it is told otherwise.
+	UnlistedDefault Unlisted = iota
+	// UnlistedRefuse refuses the INSERT ("unlisted: refuse").
+	UnlistedRefuse
+	// UnlistedWarn logs a warning and sends it unfilled ("unlisted: warn").
+	UnlistedWarn
+	// UnlistedPass sends it unfilled ("unlisted: pass").
+	UnlistedPass
+)
 
 // ExplicitKeys says what becomes of a key that a statement gives as NULL, 0,
 // DEFAULT or an empty text, which AUTO_INCREMENT would fill.
@@ -139,16 +160,25 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	case k.ExplicitKeys != FillExplicit && k.ExplicitKeys != KeepExplicit:
 		w := word{strconv.Itoa(int(k.ExplicitKeys)), at.named("ExplicitKeys")}
 		return nil, errorAt("rule", w, w.text+" is not FillExplicit or KeepExplicit")
+	case k.Unlisted < UnlistedDefault || k.Unlisted > UnlistedPass:
+		w := word{strconv.Itoa(int(k.Unlisted)), at.named("Unlisted")}
+		return nil, errorAt("rule", w, w.text+" is not UnlistedDefault, UnlistedRefuse, UnlistedWarn or UnlistedPass")
 	}
-	return &strategySpec{
-		place:          at,
-		column:         word{k.Column, at.named("Column")},
-		generator:      word{k.Generator, at.named("Generator")},
-		explicit:       k.ExplicitKeys,
-		explicitSet:    k.ExplicitKeys != FillExplicit,
-		consecutive:    k.Consecutive,
-		consecutiveSet: k.Consecutive,
-	}, nil
+	st := &strategySpec{
+		place:     at,
+		column:    word{k.Column, at.named("Column")},
+		generator: word{k.Generator, at.named("Generator")},
+	}
+	if k.ExplicitKeys != FillExplicit {
+		st.explicit = &k.ExplicitKeys
+	}
+	if k.Consecutive {
+		st.consecutive = &k.Consecutive
+	}
+	if k.Unlisted != UnlistedDefault {
+		st.unlisted = &k.Unlisted
+	}
+	return st, nil
 }
 
 func newMake(name string, at place, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
@@ -192,64 +222,4 @@ func propValue(v any) (any, bool) {
 		return rv.String(), true
 	}
 	return nil, false
-}
-
-// spec is a rule as somebody wrote it, in YAML of any form or in Go: words and
-// their places, nothing looked up yet.
-type spec struct {
-	file       string
-	scopes     []scope
-	generators []makeSpec
-	assigners  []makeSpec
-}
-
-// scope is one sharding rule. Its default strategy is for its own tables;
-// generators and assigners are named across the whole file.
-type scope struct {
-	place    place
-	tables   []tableSpec
-	def      *strategySpec
-	defMaker *makeSpec // 4.x: the defaultKeyGenerator itself
-}
-
-// tableSpec is one logical table.
-type tableSpec struct {
-	name      word
-	nodes     word // the actualDataNodes expression; no text when absent
-	autoCount int  // an auto table's number of actual tables, 0 when not known
-	strategy  *strategySpec
-}
-
-// strategySpec says which column of a table is filled by which generator. Texts
-// that are absent are empty.
-type strategySpec struct {
-	place     place
-	column    word
-	generator word
-	explicit  ExplicitKeys
-	// consecutive is batchKeys. The …Set fields report whether a setting is
-	// written: a strategy without a column of its own takes those that are not
-	// from the default.
-	consecutive                 bool
-	explicitSet, consecutiveSet bool
-
-	inline *makeSpec // 4.x: the generator that is written in the table
-}
-
-// makeSpec is one generator or worker-id assigner.
-type makeSpec struct {
-	name  word
-	typ   word
-	props []propSpec
-	ready spi.KeyGenerator // built in Go; nil when it is made from typ
-}
-
-// propSpec is one property. Its value is a string or a []string, with the
-// environment put in; written is what stands in the file when that differs.
-type propSpec struct {
-	name    word
-	place   place // of the value
-	value   any
-	written string
-	fromEnv bool
 }

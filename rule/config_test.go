@@ -57,7 +57,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 	}{
 		{"zero", func(c *rule.Config) { *c = rule.Config{} }, "shardkey: rule: no table has a key generator"},
 		{"no keys", func(c *rule.Config) { *c = rule.Config{Tables: []rule.TableConfig{{Name: "a"}}} }, `shardkey: rule: Tables[0] "a": no table has a key generator`},
-		{"no name", func(c *rule.Config) { c.Tables[1].Name = "" }, `shardkey: rule: Tables[1] "": the table has no name`},
+		{"no name", func(c *rule.Config) { c.Tables[1].Name = "" }, `shardkey: rule: Tables[1] "": table "": the name is empty`},
 		{"same name", func(c *rule.Config) { c.Tables[1].Name = "T_ORDER" }, `shardkey: rule: Tables[1] "T_ORDER": table "T_ORDER" is already defined as "t_order" (Tables[0] "t_order")`},
 		{"nodes", func(c *rule.Config) { c.Tables[0].ActualDataNodes = "ds.${a}" }, `shardkey: rule: Tables[0] "t_order".ActualDataNodes: the data nodes`},
 		{"overlap", func(c *rule.Config) { c.Tables[2].ActualDataNodes = "ds.t_order_0" }, `Tables[2] "t_log".ActualDataNodes: table "t_order" and table "t_log" both`},

@@ -58,9 +58,8 @@ func TestParse_errorsPointAtTheWord(t *testing.T) {
 		{name: "table", yaml: "rules:\n- !SHARDING\n  table: {}\n", at: "3:3", nearest: "tables"},
 		{name: "keyGenerateStragety", yaml: "rules:\n- !SHARDING\n  tables:\n    a:\n      keyGenerateStragety: {column: id}\n", at: "5:7", nearest: "keyGenerateStrategy"},
 		{name: "actualDataNode", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNode: ds.a}\n", at: "4:9", nearest: "actualDataNodes"},
-		{name: "4 in 5", yaml: "rules:\n- !SHARDING\n  tables:\n    a:\n      keyGenerator: {type: UUID, column: id}\n", at: "5:7", nearest: "keyGenerateStrategy", text: "keyGenerateStrategy"},
 		{name: "5 in 4", yaml: "shardingRule:\n  tables:\n    a:\n      keyGenerateStrategy: {column: id}\n", at: "4:7", nearest: "", text: "known: actualDataNodes, keyGenerator"},
-		{name: "keyGeneratorColumnName", yaml: "shardingRule:\n  tables:\n    a:\n      keyGeneratorColumnName: id\n", at: "4:7", text: "unknown key"},
+		{name: "keyGeneratorColumnName", yaml: "shardingRule:\n  tables:\n    a:\n      keyGeneratorColumnName: id\n", at: "4:7", text: "ShardingSphere 3's: write keyGenerator: {type: SNOWFLAKE, column: …}"},
 		{name: "workerIds", yaml: head + "  workerIdAssigner: {}\n", at: "5:3", nearest: "workerIdAssigners"},
 
 		// Within the key-generation part.
@@ -116,7 +115,7 @@ func TestParse_errorsPointAtTheWord(t *testing.T) {
 		{name: "overlap with a logical name", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.b\"}\n    b: {actualDataNodes: \"ds.c\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "both have"},
 		{name: "overlap without key", yaml: head + "    other: {actualDataNodes: ds.t_order}\n" + gens, at: "5:30", text: "both have"},
 		{name: "overlap in one schema", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: ds_0.app.x}\n    b: {actualDataNodes: ds_1.APP.x}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "both have"},
-		{name: "nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "cannot expand the range"},
+		{name: "nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "cannot expand ${0..}"},
 		{name: "too many nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..999999999}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "more than 1048576 data nodes"},
 		{name: "nodes map", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: {a: b}}\n", at: "4:26", text: "a map where a text belongs"},
 

@@ -101,6 +101,39 @@ func (l *Live) Lookup(schema, table string) *Table {
 	return l.table(o)
 }
 
+// UnlistedTableError is the error for an INSERT into a table that no rule lists
+// although its name looks like that of one of a ruled table's.
+type UnlistedTableError struct {
+	Table string // as the statement names it
+	Like  *Table // the ruled table
+}
+
+func (e *UnlistedTableError) Error() string {
+	known := e.Like.Logical
+	if len(e.Like.Actual) > 0 {
+		known = strings.Join(e.Like.Actual[:min(3, len(e.Like.Actual))], ", ")
+	}
+	if e.Like.ActualCount > 3 {
+		known += ", …"
+	}
+	return fmt.Sprintf("shardkey: table %q is not listed in the rule, but looks like one of table %q (%s): list it in actualDataNodes, there with ${*} if such tables come at run time, or write unlisted: pass if it is none",
+		e.Table, e.Like.Logical, known)
+}
+
+// Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] does
+// not find although its name looks like that of an actual table of a ruled one:
+// a ruled table's name followed by numbers or dates, or one that differs from an
+// actual table's in its numbers only. It returns nil for every other table. What
+// becomes of the INSERT is the Unlisted of the error's Like, and where that is
+// [UnlistedDefault] the connection's.
+func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
+	o, ok := l.rule.names.sibling(schema, table)
+	if !ok || o.table == none || l.Lookup(schema, table) != nil {
+		return nil
+	}
+	return &UnlistedTableError{Table: table, Like: l.table(o)}
+}
+
 func sameTable(owners []owner) bool {
 	for _, o := range owners {
 		if o.table != owners[0].table {
@@ -181,9 +214,7 @@ func (l *Live) Describe() string {
 	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
 		fmt.Fprintf(&b, "\n  worker-id assigner %s: %s", spec.name.text, describe(spec, a))
 	})
-	for _, t := range l.rule.tables {
-		b.WriteString("\n  " + t.String())
-	}
+	l.rule.describeTables(&b)
 	return b.String()
 }
 

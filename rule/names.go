@@ -11,8 +11,10 @@ import (
 // names finds a table by the names that statements have for it. Keys are in
 // lower case. The zero names has none.
 type names struct {
-	first map[string]owner   // the first owner of a name
-	more  map[string][]owner // further owners, which differ in their schema
+	first    map[string]owner   // the first owner of a name
+	more     map[string][]owner // further owners, which differ in their schema
+	patterns []pattern          // no two of different tables overlap
+	shapes   map[string]owner   // of actual tables' names: see Live.Unlisted
 }
 
 // owner is a table that a name stands for, in one schema or (schema "") in all.
@@ -40,7 +42,7 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 	}
 	known := false
 	for _, other := range append([]owner{first}, n.more[name]...) {
-		if other.table != table && (other.schema == "" || o.schema == "" || other.schema == o.schema) {
+		if other.table != table && other.schemaMeets(o) {
 			return other, true, false
 		}
 		known = known || other == o
@@ -55,20 +57,73 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 func (n *names) one(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	first, ok := n.first[name]
-	if !ok || schema == "" || first.in(schema) {
-		return first, ok
+	if ok && (schema == "" || first.in(schema)) {
+		return first, true
 	}
 	for _, o := range n.more[name] {
 		if o.in(schema) {
 			return o, true
 		}
 	}
+	for _, p := range n.patterns {
+		if (schema == "" || p.in(schema)) && p.match.MatchString(name) {
+			return p.owner, true
+		}
+	}
 	return owner{}, false
+}
+
+// sibling returns the table that an unlisted name seems to belong to: one whose
+// logical name is followed by numbers in it, or that has an actual table whose
+// name differs in its numbers only.
+func (n *names) sibling(schema, name string) (owner, bool) {
+	name = strings.ToLower(name)
+	if _, listed := n.first[name]; listed {
+		return owner{}, false // in another schema, or a table without key
+	}
+	for i := len(name) - 1; i > 0; i-- {
+		o, ok := n.first[name[:i]]
+		if ok && o.table != none && (schema == "" || o.in(schema)) && trailingNumber.MatchString(name[i:]) {
+			return o, true
+		}
+	}
+	o, ok := n.shapes[shapeOf(name)]
+	return o, ok && (schema == "" || o.in(schema))
+}
+
+// matched returns the first name in order that another table has and that the
+// pattern stands for as well.
+func (n *names) matched(p pattern) (other owner, name string, ok bool) {
+	for candidate := range n.first {
+		for _, o := range n.all(candidate) {
+			if o.table != p.table && p.schemaMeets(o) && (!ok || candidate < name) && p.match.MatchString(candidate) {
+				other, name, ok = o, candidate, true
+			}
+		}
+	}
+	return other, name, ok
+}
+
+// addShape takes down the shape of an actual table's name.
+func (n *names) addShape(schema, name string, table int32) {
+	shape := shapeOf(name)
+	if _, taken := n.shapes[shape]; taken || shape == "" {
+		return
+	}
+	if n.shapes == nil {
+		n.shapes = map[string]owner{}
+	}
+	n.shapes[shape] = owner{strings.ToLower(schema), table}
 }
 
 // all returns every owner of a name in lower case.
 func (n *names) all(name string) []owner {
 	return append([]owner{n.first[name]}, n.more[name]...)
+}
+
+// schemaMeets reports whether a statement without schema could mean either.
+func (o owner) schemaMeets(p owner) bool {
+	return o.schema == "" || p.schema == "" || o.schema == p.schema
 }
 
 func (o owner) in(schema string) bool {

@@ -76,6 +76,33 @@ func TestDataNodes_expand(t *testing.T) {
 		{"a.b.c.d", "!"},
 		{".", "!"},
 		{"<INTERVAL>P=t_;SP=yyyyMM", "!"},
+		{"<INTERVAL>P=t_;SP=yyyy-Q;DL=2023-1;DU=2023-4", "!"},
+		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIU=Decades", "!"},
+		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;DIA=0", "!"},
+		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;X=0", "!"},
+		{"<INTERVAL>P=ds.t_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204", "t_2023_1202 t_2023_1203 t_2023_1204"},
+		{"<INTERVAL>P=t_;SP=yyyyMM;DIA=2;DIU=MONTHS;DL=202311;DU=202403", "t_202311 t_202401 t_202403"},
+		// Closures, steps and letters.
+		{"ds.t_${(1..3).collect(i->i.toString().padLeft(2,'0'))}", "t_01 t_02 t_03"},
+		{"ds.t_${(1..3)*.toString()*.padLeft(2,'0')}", "t_01 t_02 t_03"},
+		{"ds.t_${(8..10).collect{ String.format('%02d', it) }}", "t_08 t_09 t_10"},
+		{"ds.t_${(0..9).step(4)}", "t_0 t_4 t_8"},
+		{"ds.t_${['a','b'].collect{ it + '_' + 'x' }}", "t_a_x t_b_x"},
+		{"ds.t_${(1..3).collect{ it * 2 - 1 }}", "t_1 t_3 t_5"},
+		{"ds.t_${'a'..'c'}", "t_a t_b t_c"},
+		{"ds.t_${(1..2).collect{}}", "!"},
+		{"ds.t_${(1..2).collect{it}.each{it}}", "!"},
+		{"ds.t_${[[1],[2]]}", "!"},
+		{"ds.t_${(0..3).step(0)}", "!"},
+		{"ds.t_${1 + 'a' * 2}", "!"},
+		{"ds.t_${((((((((((((((((((((((((1))))))))))))))))))))))))}", "!"},
+		// What is no name.
+		{"ds.t_order_*", "!"},
+		{"ds.t_[0-9]+", "!"},
+		{"ds.t_${0..1};ds.t_2", "!"},
+		{"ds_0.`t_order_1`", "!"},
+		{"ds.t_\u200b1", "!"},
+		{"ds.t_\x00*\x00", "!"},
 		{"ds.t_${0..99999999999999999999}", "!"},
 	} {
 		all, err := expand(c.text)
@@ -165,7 +192,10 @@ func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
 	var items []string
 	for range 1 + rnd.IntN(4) {
 		v := fmt.Sprintf("%c%d", 'a'+rnd.IntN(26), rnd.IntN(10))
-		values, items = append(values, v), append(items, "'"+v+"'")
+		items = append(items, "'"+v+"'")
+		if !slices.Contains(values, v) { // a list's values are taken once
+			values = append(values, v)
+		}
 	}
 	return open + "[" + strings.Join(items, ", ") + "]}", values
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/shardkey/shardkey/internal/nearest"
 )
 
 // reader turns YAML documents into a spec.
@@ -111,6 +109,8 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 		return word{}, rd.kindError(n, what, "a text")
 	case isNull(s):
 		return word{"", placeOf(n)}, nil
+	case s.ShortTag() == "!!binary":
+		return word{}, rd.errorAt(word{"!!binary", placeOf(n)}, what+" is !!binary: write it as a text")
 	}
 	return word{s.Value, placeOf(n)}, nil
 }
@@ -124,7 +124,7 @@ func (rd *reader) texts(n *yaml.Node, what string, known ...string) (map[string]
 	texts := map[string]word{}
 	for _, p := range pairs {
 		if !slices.Contains(known, p.key.text) {
-			return nil, rd.unknownKey(p.key, what, known)
+			return nil, rd.unknownKey(p.key, what, known, known)
 		}
 		if texts[p.key.text], err = rd.text(p.value, p.key.text); err != nil {
 			return nil, err
@@ -133,22 +133,14 @@ func (rd *reader) texts(n *yaml.Node, what string, known ...string) (map[string]
 	return texts, nil
 }
 
-func (rd *reader) unknownKey(key word, what string, known []string) error {
-	return rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")), known...)
-}
-
-// almost refuses a key that is left alone otherwise but looks like a known one
-// with a slip in it: left alone, it would leave keys unfilled.
-func (rd *reader) almost(key word, what string, known ...string) error {
-	letters := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(key.text))
-	slip := strings.Contains(letters, "keygen") || strings.Contains(letters, "workerid")
-	for _, k := range known {
-		slip = slip || nearest.Distance(key.text, k) <= min(2, len(k)/4)
+// unknownKey is the error for a key that is none of the known ones; right are
+// those that it may have been meant for.
+func (rd *reader) unknownKey(key word, what string, known, right []string) error {
+	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")), right...)
+	if len(e.Nearest) == 0 && len(right) == 1 {
+		e.Nearest = right
 	}
-	if !slip {
-		return nil
-	}
-	return rd.unknownKey(key, what, known)
+	return e
 }
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
@@ -231,7 +223,7 @@ func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts map[string
 		case isText:
 			texts[p.key.text], err = rd.text(p.value, p.key.text)
 		default:
-			err = rd.unknownKey(p.key, what, known)
+			err = rd.unknownKey(p.key, what, known, known)
 		}
 		if err != nil {
 			return err

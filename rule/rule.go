@@ -15,9 +15,12 @@ import (
 type Rule struct {
 	file       string
 	tables     []Table
+	keyless    []string // the logical tables without a key
+	sources    []string // the data sources of the ruled tables, sorted
 	generators []makeSpec
 	assigners  []makeSpec
 	names      names
+	warnings   []*Error
 }
 
 // Table is a logical table that has a key column.
@@ -38,10 +41,16 @@ type Table struct {
 	// Consecutive reports whether the integer keys of one statement must be
 	// consecutive, as LastInsertId's readers take them to be.
 	Consecutive bool
+	// Unlisted says what becomes of an INSERT into an unlisted table that looks
+	// like one of this table's.
+	Unlisted Unlisted
 	// Actual are the names of the first 16 actual tables, in the rule's order,
 	// and ActualCount is how many actual tables there are.
 	Actual      []string
 	ActualCount int
+	// Patterns are the actual tables that may come at run time, as they are
+	// written: t_order_${*}.
+	Patterns []string
 }
 
 // Name returns the file's name, or the name that [Parse] was given.
@@ -52,18 +61,35 @@ func (r *Rule) Tables() []Table {
 	tables := slices.Clone(r.tables)
 	for i := range tables {
 		tables[i].Actual = slices.Clone(tables[i].Actual)
+		tables[i].Patterns = slices.Clone(tables[i].Patterns)
 	}
 	return tables
 }
+
+// DataSources returns the names of the data sources in which the rule has tables
+// with a key, sorted. It is empty when no data node names one.
+func (r *Rule) DataSources() []string { return slices.Clone(r.sources) }
+
+// Warnings returns what is likely wrong with the rule although it can be used:
+// keys that are ignored, tables that cannot be listed, keys that would fill few
+// of the shards. They stand in the rule's order.
+func (r *Rule) Warnings() []*Error { return slices.Clone(r.warnings) }
 
 // String describes the rule, one line a table, without any property's value.
 func (r *Rule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", r.file)
+	r.describeTables(&b)
+	return b.String()
+}
+
+func (r *Rule) describeTables(b *strings.Builder) {
 	for _, t := range r.tables {
 		b.WriteString("\n  " + t.String())
 	}
-	return b.String()
+	for _, name := range r.keyless {
+		b.WriteString("\n  table " + name + ": no key (nothing fills it)")
+	}
 }
 
 // String describes the table in one line.
@@ -77,6 +103,12 @@ func (t Table) String() string {
 	}
 	if t.Consecutive {
 		s += ", keys of a batch consecutive"
+	}
+	if t.Unlisted != UnlistedDefault {
+		s += ", unlisted: " + unlistedWords[t.Unlisted-UnlistedRefuse]
+	}
+	for _, p := range t.Patterns {
+		s += ", actual tables like " + p
 	}
 	switch {
 	case t.ActualCount > 4:

@@ -1,9 +1,10 @@
 package rule
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -17,6 +18,11 @@ func (rd *reader) document(root *yaml.Node) error {
 	if err != nil {
 		return err
 	}
+	if spring := springRule(root); spring != nil {
+		return rd.spring(spring)
+	}
+	_, has5 := find(pairs, "rules")
+	_, has4 := find(pairs, "shardingRule")
 	for _, p := range pairs {
 		switch p.key.text {
 		case "rules":
@@ -24,6 +30,9 @@ func (rd *reader) document(root *yaml.Node) error {
 		case "shardingRule":
 			err = rd.rule4(p.value)
 		default:
+			if has5 || has4 {
+				rd.rootKey(p)
+			}
 			if right := nearest.Words(p.key.text, []string{"rules", "shardingRule"}); right != nil && rd.hint == "" {
 				rd.hint = fmt.Sprintf("; line %d has %q, not %q", p.key.place.line, p.key.text, right[0])
 			}
@@ -33,6 +42,15 @@ func (rd *reader) document(root *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// rootKey warns of a key that no ShardingSphere file has beside its rules. What
+// carries an anchor is there to be referred to.
+func (rd *reader) rootKey(p pair) {
+	_, known := fileObject[p.key.text]
+	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
+		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file: it is ignored", p.key.text), slices.Sorted(maps.Keys(fileObject))...)
+	}
 }
 
 // noSharding is the error for a text without a sharding rule.
@@ -86,27 +104,27 @@ func (rd *reader) sharding(n *yaml.Node) error {
 		return err
 	}
 	sc := scope{place: placeOf(n)}
-	counts := rd.shardingCounts(pairs)
 	for _, p := range pairs {
 		switch p.key.text {
 		case "tables":
-			err = rd.tables(p.value, &sc, nil)
+			err = rd.tables(p.value, &sc, tableObject, pairs)
 		case "autoTables":
-			err = rd.tables(p.value, &sc, counts)
+			err = rd.tables(p.value, &sc, autoTableObject, pairs)
 		case "defaultKeyGenerateStrategy":
 			sc.def, err = rd.strategy(p.value, p.key)
+		case "defaultKeyGenerator":
+			err = rd.defaultGenerator(p, &sc, "keyGeneratorName")
 		case "keyGenerators":
 			rd.spec.generators, err = rd.makers(p.value, p.key.text, rd.spec.generators)
 		case "workerIdAssigners":
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
-		case "keyGenerateStrategies":
-		default:
-			err = rd.almost(p.key, what, "tables", "autoTables", "defaultKeyGenerateStrategy",
-				"keyGenerateStrategies", "keyGenerators", "workerIdAssigners")
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if err := rd.others(pairs, what, ruleObject); err != nil {
+		return err
 	}
 	// The strategies name tables, which may stand below them.
 	if p, ok := find(pairs, "keyGenerateStrategies"); ok {
@@ -118,56 +136,113 @@ func (rd *reader) sharding(n *yaml.Node) error {
 	return nil
 }
 
-// tables reads tables or, with the counts of the algorithms, autoTables.
-func (rd *reader) tables(n *yaml.Node, sc *scope, counts map[string]int) error {
+// tables reads tables or autoTables, which differ in the keys that they have.
+func (rd *reader) tables(n *yaml.Node, sc *scope, o object, rule []pair) error {
 	pairs, err := rd.pairs(n, "the tables")
 	if err != nil {
 		return err
 	}
+	all := rd.algorithms(rule)
 	for _, p := range pairs {
+		if err := rd.indented(p, o); err != nil {
+			return err
+		}
 		entries, err := rd.pairs(p.value, fmt.Sprintf("table %q", p.key.text))
 		if err != nil {
 			return err
 		}
 		t := tableSpec{name: p.key}
-		if counts != nil {
-			t.autoCount = counts[rd.algorithmOf(entries)]
-		}
-		if err := rd.table(entries, &t); err != nil {
+		if err := rd.table(entries, &t, o); err != nil {
 			return err
+		}
+		if _, auto := o["actualDataSources"]; auto {
+			t.sharded = rd.shardings(entries, nil, all, "shardingStrategy")
+			rd.autoTable(entries, &t)
+		} else {
+			t.sharded = rd.shardings(entries, rule, all, "databaseStrategy", "tableStrategy")
 		}
 		sc.tables = append(sc.tables, t)
 	}
 	return nil
 }
 
-func (rd *reader) table(entries []pair, t *tableSpec) (err error) {
+func (rd *reader) table(entries []pair, t *tableSpec, o object) (err error) {
+	what := fmt.Sprintf("table %q", t.name.text)
 	for _, e := range entries {
+		if _, known := o[e.key.text]; !known {
+			continue
+		}
 		switch e.key.text {
 		case "actualDataNodes":
-			t.nodes, err = rd.nodesText(e.value)
+			t.nodes, err = rd.nodesText(e.value, e.key.text)
+		case "actualDataSources":
+			t.sources, err = rd.nodesText(e.value, e.key.text)
 		case "keyGenerateStrategy":
 			t.strategy, err = rd.strategy(e.value, e.key)
-		default:
-			err = rd.almost(e.key, fmt.Sprintf("table %q", t.name.text), "actualDataNodes", "keyGenerateStrategy")
+		case "keyGenerator":
+			_, is5 := o["keyGenerateStrategy"]
+			if !is5 {
+				t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text)
+			} else if t.strategy == nil {
+				t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text, "keyGeneratorName")
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return rd.others(entries, what, o)
 }
 
-// nodesText reads actualDataNodes; a list of items is taken as well as a text
-// with commas.
-func (rd *reader) nodesText(n *yaml.Node) (word, error) {
+// indented refuses a table that has the name of a table's key: that is one which
+// is indented too little.
+func (rd *reader) indented(p pair, o object) error {
+	if _, known := o[p.key.text]; !known || isNull(p.value) {
+		return nil
+	}
+	for _, e := range rd.entries(p.value) {
+		if _, known := o[e.key.text]; known || e.key.text == "actualDataNodes" {
+			return nil // a table that is really called so
+		}
+	}
+	return rd.errorAt(p.key, fmt.Sprintf("%q is indented as a table is: indent it further, below its table", p.key.text))
+}
+
+// autoTable computes how many actual tables an auto table has.
+func (rd *reader) autoTable(entries []pair, t *tableSpec) {
+	if t.nodes.text != "" {
+		return
+	}
+	err := errors.New("it has no shardingStrategy with a shardingAlgorithmName of the rule")
+	at := t.name
+	if len(t.sharded) > 0 {
+		t.autoCount, err = t.sharded[0].autoTables()
+		at = t.sharded[0].name
+	}
+	if err != nil {
+		rd.warn(at, fmt.Sprintf("the actual tables of auto table %q are not known: %v; only %q itself is filled (write actualDataNodes to list them)", t.name.text, err, t.name.text))
+	}
+}
+
+// defaultGenerator reads a defaultKeyGenerator.
+func (rd *reader) defaultGenerator(p pair, sc *scope, known ...string) (err error) {
+	sc.def, err = rd.keyGenerator(p.value, p.key, p.key.text, known...)
+	if sc.def != nil {
+		sc.defMaker, sc.def.inline = sc.def.inline, nil
+	}
+	return err
+}
+
+// nodesText reads actualDataNodes or actualDataSources; a list of items is taken
+// as well as a text with commas.
+func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
 	list := resolve(n)
 	if list.Kind != yaml.SequenceNode {
-		return rd.text(n, "actualDataNodes")
+		return rd.text(n, what)
 	}
 	var items []string
 	for _, item := range list.Content {
-		w, err := rd.text(item, "an item of actualDataNodes")
+		w, err := rd.text(item, "an item of "+what)
 		if err != nil {
 			return word{}, err
 		}
@@ -188,226 +263,19 @@ func (rd *reader) rule4(n *yaml.Node) error {
 	for _, p := range pairs {
 		switch p.key.text {
 		case "tables":
-			err = rd.tables4(p.value, &sc)
+			err = rd.tables(p.value, &sc, tableObject4, pairs)
 		case "defaultKeyGenerator":
-			sc.def, err = rd.keyGenerator(p.value, p.key, "defaultKeyGenerator")
-			if sc.def != nil {
-				sc.defMaker, sc.def.inline = sc.def.inline, nil
-			}
+			err = rd.defaultGenerator(p, &sc)
 		case "workerIdAssigners":
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
-		default:
-			err = rd.almost(p.key, what, "tables", "defaultKeyGenerator", "workerIdAssigners")
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if err := rd.others(pairs, what, ruleObject4); err != nil {
+		return err
 	}
 	rd.spec.scopes = append(rd.spec.scopes, sc)
 	return nil
-}
-
-func (rd *reader) tables4(n *yaml.Node, sc *scope) error {
-	pairs, err := rd.pairs(n, "the tables")
-	if err != nil {
-		return err
-	}
-	for _, p := range pairs {
-		entries, err := rd.pairs(p.value, fmt.Sprintf("table %q", p.key.text))
-		if err != nil {
-			return err
-		}
-		t := tableSpec{name: p.key}
-		for _, e := range entries {
-			switch e.key.text {
-			case "actualDataNodes":
-				t.nodes, err = rd.nodesText(e.value)
-			case "keyGenerator":
-				t.strategy, err = rd.keyGenerator(e.value, e.key, p.key.text)
-			default:
-				err = rd.almost(e.key, fmt.Sprintf("table %q", p.key.text), "actualDataNodes", "keyGenerator")
-			}
-			if err != nil {
-				return err
-			}
-		}
-		sc.tables = append(sc.tables, t)
-	}
-	return nil
-}
-
-// keyGenerator reads column and generator together. The generator gets a name
-// for health and descriptions; without a type the default's generator serves.
-func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
-	texts := map[string]word{"column": {}}
-	for _, name := range settings {
-		texts[name] = word{}
-	}
-	m := makeSpec{name: word{name, key.place}}
-	what := fmt.Sprintf("%s of %q", key.text, name)
-	if key.text == name {
-		what = name
-	}
-	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
-		return nil, err
-	}
-	st := &strategySpec{place: key.place, column: texts["column"]}
-	if err := rd.settings(texts, st); err != nil {
-		return nil, err
-	}
-	switch {
-	case m.typ.text != "":
-		st.inline = &m
-	case len(m.props) > 0:
-		return nil, rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
-	}
-	return st, nil
-}
-
-// strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
-func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
-	texts, err := rd.texts(n, key.text, append([]string{"column", "keyGeneratorName"}, settings...)...)
-	if err != nil || len(texts) == 0 {
-		return nil, err
-	}
-	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
-	return st, rd.settings(texts, st)
-}
-
-// settings are shardkey's own words beside the column of a strategy.
-var settings = []string{"explicitKeys", "batchKeys"}
-
-// settings reads shardkey's own words, which are choices between two.
-func (rd *reader) settings(texts map[string]word, st *strategySpec) (err error) {
-	var keep bool
-	if keep, st.explicitSet, err = rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
-		return err
-	}
-	if keep {
-		st.explicit = KeepExplicit
-	}
-	st.consecutive, st.consecutiveSet, err = rd.choice(texts, "batchKeys", "any", "consecutive")
-	return err
-}
-
-// choice reports whether the text of that name is yes rather than no, and whether
-// it is there at all.
-func (rd *reader) choice(texts map[string]word, name, no, yes string) (chosen, set bool, err error) {
-	w := texts[name]
-	switch {
-	case w.text == "":
-		return false, false, nil
-	case strings.EqualFold(w.text, no):
-		return false, true, nil
-	case strings.EqualFold(w.text, yes):
-		return true, true, nil
-	}
-	return false, true, rd.errorAt(w, fmt.Sprintf("%s is %q: want %s or %s", name, w.text, no, yes), no, yes)
-}
-
-// strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
-// tables that they name.
-func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
-	pairs, err := rd.pairs(n, "keyGenerateStrategies")
-	if err != nil {
-		return err
-	}
-	tables := map[string]*tableSpec{}
-	for i, t := range sc.tables {
-		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
-	}
-	for _, p := range pairs {
-		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
-		texts, err := rd.texts(p.value, what, append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settings...)...)
-		if err == nil {
-			err = rd.columnStrategy(p.key, texts, tables)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) error {
-	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
-	if err := rd.settings(texts, st); err != nil {
-		return err
-	}
-	switch kind := texts["keyGenerateType"]; {
-	case strings.EqualFold(kind.text, "sequence"):
-		return nil // for CREATE SEQUENCE, no column of any table
-	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
-		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
-	}
-	logic, ok := texts["logicTable"]
-	switch {
-	case !ok || logic.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
-	case st.column.text == "":
-		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
-	}
-	t, ok := tables[strings.ToLower(logic.text)]
-	if !ok {
-		return rd.noTable(logic, tables)
-	}
-	if t.strategy != nil {
-		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be generated", t.name.text, t.strategy.place.also()))
-	}
-	t.strategy = st
-	return nil
-}
-
-func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
-	var defined []string
-	for _, t := range tables {
-		defined = append(defined, t.name.text)
-	}
-	slices.Sort(defined)
-	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
-}
-
-// shardingCounts returns the sharding-count of each of the shardingAlgorithms
-// that has one. Algorithms are not about keys: what is odd in them is left
-// alone.
-func (rd *reader) shardingCounts(rule []pair) map[string]int {
-	counts := map[string]int{}
-	for _, algorithm := range rd.below(rule, "shardingAlgorithms") {
-		props := rd.below(rd.entries(algorithm.value), "props")
-		if count, ok := find(props, "sharding-count"); ok {
-			n, err := strconv.Atoi(resolve(count.value).Value)
-			if err == nil && n > 0 {
-				counts[algorithm.key.text] = n
-			}
-		}
-	}
-	return counts
-}
-
-// algorithmOf returns the name of the algorithm that spreads an auto table.
-func (rd *reader) algorithmOf(table []pair) string {
-	for _, strategy := range rd.below(table, "shardingStrategy") {
-		if name, ok := find(rd.entries(strategy.value), "shardingAlgorithmName"); ok {
-			return resolve(name.value).Value
-		}
-	}
-	return ""
-}
-
-// below returns the entries of the map that stands under key; none when there is
-// no such map.
-func (rd *reader) below(pairs []pair, key string) []pair {
-	p, ok := find(pairs, key)
-	if !ok {
-		return nil
-	}
-	return rd.entries(p.value)
-}
-
-func (rd *reader) entries(n *yaml.Node) []pair {
-	pairs, err := rd.pairs(n, "")
-	if err != nil {
-		return nil
-	}
-	return pairs
 }

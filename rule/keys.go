@@ -1,0 +1,173 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/internal/nearest"
+)
+
+// object is a map of ShardingSphere's, by its keys: what is under each of them,
+// or nil for what is not looked into. "*" stands for any name. These are the
+// closed lists of all versions together; what is not in them is a key that
+// somebody made up, or misspelt.
+type object map[string]object
+
+func keys(names ...string) object {
+	o := object{}
+	for _, name := range names {
+		o[name] = nil
+	}
+	return o
+}
+
+// with returns the object with other keys besides.
+func (o object) with(more object) object {
+	all := maps.Clone(o)
+	maps.Copy(all, more)
+	return all
+}
+
+var (
+	standard = keys("shardingColumn", "shardingAlgorithmName")
+	several  = keys("shardingColumns", "shardingAlgorithmName")
+	hint     = keys("shardingAlgorithmName")
+
+	strategyObject = object{"standard": standard, "complex": several, "hint": hint, "none": nil}
+	strategy4      = object{
+		"standard": keys("shardingColumn", "preciseAlgorithmClassName", "rangeAlgorithmClassName"),
+		"inline":   keys("shardingColumn", "algorithmExpression"),
+		"complex":  keys("shardingColumns", "algorithmClassName"),
+		"hint":     keys("algorithmClassName"),
+		"none":     nil,
+	}
+	audit      = keys("auditorNames", "allowHintDisable")
+	algorithms = object{"*": keys("type", "props")}
+
+	tableObject = object{
+		"databaseStrategy": strategyObject, "tableStrategy": strategyObject, "auditStrategy": audit,
+	}.with(keys("logicTable", "actualDataNodes", "keyGenerateStrategy", "keyGenerator"))
+	autoTableObject = object{
+		"shardingStrategy": strategyObject, "auditStrategy": audit,
+	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy", "keyGenerator"))
+	tableObject4 = object{
+		"databaseStrategy": strategy4, "tableStrategy": strategy4,
+	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex"))
+
+	ruleObject = object{
+		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
+		"defaultAuditStrategy": audit, "auditors": algorithms, "shardingAlgorithms": algorithms,
+		"shardingCache": {"routeCache": keys("softValues", "initialCapacity", "maximumSize"), "allowedMaxSqlLength": nil},
+	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling", "scalingName",
+		"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
+	ruleObject4 = object{
+		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
+	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
+		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
+
+	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority", "authentication",
+		"governance", "orchestration", "metrics", "configMap", "labels", "shardingRule", "masterSlaveRule", "masterSlaveRules",
+		"encryptRule", "shadowRule", "sqlParser", "transaction", "sqlTranslator", "sqlFederation", "logging", "traffic")
+)
+
+// ours are the words about keys, in all objects together. A key that looks like
+// one of them is an error: left alone, it would leave keys unfilled.
+var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
+	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"}
+
+// others takes the keys of an object that nobody reads: those of ShardingSphere's
+// are left alone, those that look like one about keys are an error, and the rest
+// is a warning.
+func (rd *reader) others(pairs []pair, what string, o object) error {
+	for _, p := range pairs {
+		inner, known := o[p.key.text]
+		if _, any := o["*"]; any && !known {
+			inner, known = o["*"], true
+		}
+		switch {
+		case known && len(inner) > 0:
+			if err := rd.others(rd.entries(p.value), fmt.Sprintf("%q of %s", p.key.text, what), inner); err != nil {
+				return err
+			}
+		case !known:
+			if err := rd.stranger(p, what, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stranger is a key that the object does not have.
+func (rd *reader) stranger(p pair, what string, o object) error {
+	mine := slices.DeleteFunc(slices.Clone(ours), func(k string) bool { _, ok := o[k]; return !ok })
+	if advice, ok := versions[p.key.text]; ok {
+		return rd.errorAt(p.key, fmt.Sprintf("%q in %s is %s", p.key.text, what, advice))
+	}
+	if right := rd.meant(p, mine); len(right) > 0 {
+		return rd.unknownKey(p.key, what, mine, right)
+	}
+	rd.warn(p.key, fmt.Sprintf("unknown key %q in %s: it is ignored", p.key.text, what), slices.Sorted(maps.Keys(o))...)
+	return nil
+}
+
+// versions says what to write for keys of ShardingSphere 3 and before.
+var versions = map[string]string{
+	"keyGeneratorColumnName":       "ShardingSphere 3's: write keyGenerator: {type: SNOWFLAKE, column: …}",
+	"keyGeneratorClassName":        "ShardingSphere 3's: write keyGenerator: {type: SNOWFLAKE, column: …}",
+	"keyGeneratorClass":            "ShardingSphere 2's: write keyGenerator: {type: SNOWFLAKE, column: …}",
+	"defaultKeyGeneratorClassName": "ShardingSphere 3's: write defaultKeyGenerator: {type: SNOWFLAKE}",
+	"defaultKeyGeneratorClass":     "ShardingSphere 2's: write defaultKeyGenerator: {type: SNOWFLAKE}",
+}
+
+// meant returns the words about keys that an unknown key was likely meant for, by
+// its spelling or by what is under it.
+func (rd *reader) meant(p pair, mine []string) []string {
+	letters := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(p.key.text))
+	has := func(part string) bool { return strings.Contains(letters, part) }
+	var right []string
+	for _, k := range mine {
+		if nearest.Distance(p.key.text, k) <= min(2, len(k)/4) {
+			right = append(right, k)
+		}
+	}
+	switch {
+	case len(right) > 0:
+		return right
+	case has("keygen") || has("workerid"):
+		return mine
+	case has("datanode") || has("actualtable") || rd.looksLikeNodes(p.value):
+		return slices.DeleteFunc(mine, func(k string) bool { return k != "actualDataNodes" })
+	case rd.looksLikeKey(p.value):
+		for _, k := range []string{"keyGenerateStrategy", "defaultKeyGenerateStrategy", "keyGenerator", "defaultKeyGenerator"} {
+			if slices.Contains(mine, k) {
+				return []string{k}
+			}
+		}
+	}
+	return nil
+}
+
+// looksLikeKey reports whether a map says where keys come from, whatever it is
+// called.
+func (rd *reader) looksLikeKey(n *yaml.Node) bool {
+	return slices.ContainsFunc(rd.entries(n), func(p pair) bool {
+		key := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(p.key.text))
+		return strings.Contains(key, "generator")
+	})
+}
+
+func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
+	text := resolve(n)
+	return text.Kind == yaml.ScalarNode && strings.Contains(text.Value, ".") &&
+		(strings.Contains(text.Value, "${") || strings.Contains(text.Value, "$->{"))
+}
+
+// warn takes down what is likely wrong with a rule that can be read all the same.
+func (rd *reader) warn(w word, reason string, right ...string) {
+	rd.spec.warnings = append(rd.spec.warnings, rd.errorAt(w, reason, right...))
+}

@@ -1,0 +1,232 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A pattern is a data node that stands for tables which may come at run time:
+// ${*} in it is any number, ${yyyyMM} and the like a date, written as the suffix
+// pattern of ShardingSphere's INTERVAL algorithm.
+type pattern struct {
+	owner
+	text  string // as it is written: t_order_${*}
+	atoms []atom
+	match *regexp.Regexp // of names in lower case
+}
+
+// wildMark encloses a wildcard in the text of a node; no other node has one.
+const wildMark = "\x00"
+
+// dateParts are the letters of a date in a pattern. They are read in this order.
+var dateParts = []struct{ letters, digits, layout string }{
+	{"yyyy", `\d{4}`, "2006"},
+	{"yy", `\d{2}`, "06"},
+	{"MM", `(?:0[1-9]|1[0-2])`, "01"},
+	{"dd", `(?:0[1-9]|[12]\d|3[01])`, "02"},
+	{"HH", `(?:[01]\d|2[0-3])`, "15"},
+	{"mm", `[0-5]\d`, "04"},
+	{"ss", `[0-5]\d`, "05"},
+	{"_", "_", "_"},
+	{"-", "-", "-"},
+}
+
+// isWildcard reports whether what stands between ${ and } is a wildcard: "*" or
+// the letters of a date.
+func isWildcard(expr string) bool {
+	if expr == "*" {
+		return true
+	}
+	_, _, ok := dateExpr(expr)
+	return ok && expr[0] != '_'
+}
+
+// dateExpr translates the letters of a date to a regular expression and to a
+// layout of package time.
+func dateExpr(letters string) (expr, layout string, ok bool) {
+next:
+	for rest := letters; rest != ""; {
+		for _, p := range dateParts {
+			if after, found := strings.CutPrefix(rest, p.letters); found {
+				expr, layout, rest = expr+p.digits, layout+p.layout, after
+				continue next
+			}
+		}
+		return "", "", false
+	}
+	return expr, layout, letters != ""
+}
+
+func wildcard(expr string) string { return wildMark + expr + wildMark }
+
+func isPattern(name string) bool { return strings.Contains(name, wildMark) }
+
+// shown returns a name with its wildcards as they were written.
+func shown(name string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(name, wildMark) {
+		if i%2 == 1 {
+			part = "${" + part + "}"
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// newPattern compiles the pattern of a node.
+func newPattern(n node, table int32) pattern {
+	p := pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
+	expr := "^"
+	for i, part := range strings.Split(n.table, wildMark) {
+		switch date, _, isDate := dateExpr(part); {
+		case i%2 == 0:
+			part = strings.ToLower(part)
+			expr += regexp.QuoteMeta(part)
+			p.literal(part)
+		case isDate:
+			expr += date
+			for _, c := range []byte(part) {
+				if isLetter(c) && c != '_' {
+					p.atoms = append(p.atoms, atom{digit: true})
+				} else {
+					p.literal(string(rune(c)))
+				}
+			}
+		default:
+			expr += `\d+`
+			p.atoms = append(p.atoms, atom{digit: true, more: true})
+		}
+	}
+	p.match = regexp.MustCompile(expr + "$")
+	return p
+}
+
+func (p *pattern) literal(text string) {
+	for i := range len(text) {
+		p.atoms = append(p.atoms, atom{char: text[i]})
+	}
+}
+
+// atom is one letter of a pattern: a given one or any digit, once or more often.
+type atom struct {
+	char  byte
+	digit bool
+	more  bool
+}
+
+func (a atom) meets(b atom) bool {
+	switch {
+	case a.digit && b.digit:
+		return true
+	case a.digit:
+		return isDigit(b.char)
+	case b.digit:
+		return isDigit(a.char)
+	}
+	return a.char == b.char
+}
+
+// overlaps reports whether some name could match both patterns.
+func (p pattern) overlaps(q pattern) bool {
+	seen := map[[2]int]bool{}
+	var from func(i, j int) bool
+	from = func(i, j int) bool {
+		if i == len(p.atoms) || j == len(q.atoms) {
+			return i == len(p.atoms) && j == len(q.atoms)
+		}
+		if seen[[2]int{i, j}] || !p.atoms[i].meets(q.atoms[j]) {
+			return false
+		}
+		seen[[2]int{i, j}] = true
+		// The letter has been read; each pattern goes on or, where it may, reads
+		// the next one with the same atom.
+		return from(i+1, j+1) ||
+			p.atoms[i].more && from(i, j+1) ||
+			q.atoms[j].more && from(i+1, j)
+	}
+	return p.schemaMeets(q.owner) && from(0, 0)
+}
+
+// trailingNumber is what follows a logical name in the names of its actual
+// tables: numbers and dates.
+var trailingNumber = regexp.MustCompile(`^(?:[_-]?\d+)+$`)
+
+// shapeOf returns a name in lower case with "#" for each number in it; empty when
+// there is none.
+func shapeOf(name string) string {
+	shape := make([]byte, 0, len(name))
+	found := false
+	for _, c := range []byte(strings.ToLower(name)) {
+		if isDigit(c) {
+			if c, found = '#', true; len(shape) > 0 && shape[len(shape)-1] == '#' {
+				continue
+			}
+		}
+		shape = append(shape, c)
+	}
+	if !found {
+		return ""
+	}
+	return string(shape)
+}
+
+// intervalNodes calls yield with the nodes of ShardingSphere's row expression
+// <INTERVAL>: P=t_order_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204
+// stands for t_order_2023_1202, …_1203 and …_1204.
+func intervalNodes(text string, yield func(node) error) error {
+	props := map[string]string{"DIA": "1", "DIU": "DAYS"}
+	for _, item := range strings.Split(text, ";") {
+		key, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok && item != "" || ok && !slices.Contains([]string{"P", "SP", "DIA", "DIU", "DL", "DU", "C"}, key) {
+			return fmt.Errorf("<INTERVAL>: %q is none of P=, SP=, DIA=, DIU=, DL=, DU= and C=", clip(item))
+		}
+		props[key] = value
+	}
+	_, layout, ok := dateExpr(props["SP"])
+	if !ok {
+		return fmt.Errorf("<INTERVAL>: the suffix pattern SP=%s is not made of yyyy, yy, MM, dd, HH, mm, ss, - and _", clip(props["SP"]))
+	}
+	lower, errLower := time.Parse(layout, props["DL"])
+	upper, errUpper := time.Parse(layout, props["DU"])
+	amount, errAmount := strconv.Atoi(props["DIA"])
+	next, known := intervalUnits[strings.ToUpper(props["DIU"])]
+	switch {
+	case errors.Join(errLower, errUpper) != nil:
+		return fmt.Errorf("<INTERVAL>: DL=%s and DU=%s must be dates as SP=%s says", clip(props["DL"]), clip(props["DU"]), props["SP"])
+	case errAmount != nil || amount < 1 || amount > 1_000_000:
+		return fmt.Errorf("<INTERVAL>: DIA=%s must be an integer in 1..1000000", clip(props["DIA"]))
+	case !known:
+		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of %s", clip(props["DIU"]), strings.Join(slices.Sorted(maps.Keys(intervalUnits)), ", "))
+	}
+	for i, at := 0, lower; !at.After(upper); i++ {
+		if i == maxNodes {
+			return errTooManyNodes
+		}
+		n, err := parseNode(props["P"] + at.Format(layout))
+		if err == nil {
+			err = yield(n)
+		}
+		if err != nil {
+			return err
+		}
+		at = next(lower, (i+1)*amount)
+	}
+	return nil
+}
+
+// intervalUnits are Java's ChronoUnits: the time n units after another.
+var intervalUnits = map[string]func(t time.Time, n int) time.Time{
+	"YEARS":   func(t time.Time, n int) time.Time { return t.AddDate(n, 0, 0) },
+	"MONTHS":  func(t time.Time, n int) time.Time { return t.AddDate(0, n, 0) },
+	"WEEKS":   func(t time.Time, n int) time.Time { return t.AddDate(0, 0, 7*n) },
+	"DAYS":    func(t time.Time, n int) time.Time { return t.AddDate(0, 0, n) },
+	"HOURS":   func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Hour) },
+	"MINUTES": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Minute) },
+	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
+}

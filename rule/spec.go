@@ -1,0 +1,64 @@
+package rule
+
+import "github.com/shardkey/shardkey/spi"
+
+// spec is a rule as somebody wrote it, in YAML of any form or in Go: words and
+// their places, nothing looked up yet.
+type spec struct {
+	file       string
+	scopes     []scope
+	generators []makeSpec
+	assigners  []makeSpec
+	sequences  []word // 5.5.4: strategies that are for no column
+	warnings   []*Error
+}
+
+// scope is one sharding rule. Its default strategy is for its own tables;
+// generators and assigners are named across the whole file.
+type scope struct {
+	place    place
+	tables   []tableSpec
+	def      *strategySpec
+	defMaker *makeSpec // 4.x: the defaultKeyGenerator itself
+}
+
+// tableSpec is one logical table.
+type tableSpec struct {
+	name      word
+	nodes     word  // the actualDataNodes expression; no text when absent
+	sources   word  // an auto table's actualDataSources
+	autoCount int64 // an auto table's number of actual tables, 0 when not known
+	strategy  *strategySpec
+	sharded   []sharding
+}
+
+// strategySpec says which column of a table is filled by which generator. Texts
+// that are absent are empty.
+type strategySpec struct {
+	place     place
+	column    word
+	generator word
+	// settings that are not written are those of the default, when the column
+	// is the default's too.
+	settings
+	none   bool      // written so: no key, whatever the default says
+	inline *makeSpec // 4.x: the generator that is written in the table
+}
+
+// makeSpec is one generator or worker-id assigner.
+type makeSpec struct {
+	name  word
+	typ   word
+	props []propSpec
+	ready spi.KeyGenerator // built in Go; nil when it is made from typ
+}
+
+// propSpec is one property. Its value is a string or a []string, with the
+// environment put in; written is what stands in the file when that differs.
+type propSpec struct {
+	name    word
+	place   place // of the value
+	value   any
+	written string
+	fromEnv bool
+}

@@ -1,0 +1,187 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// settings are shardkey's own words beside the column of a strategy, each nil
+// where it is not written.
+type settings struct {
+	explicit    *ExplicitKeys
+	consecutive *bool
+	unlisted    *Unlisted
+}
+
+// or returns the settings with those of the default where there are none.
+func (s settings) or(def settings) settings {
+	if s.explicit == nil {
+		s.explicit = def.explicit
+	}
+	if s.consecutive == nil {
+		s.consecutive = def.consecutive
+	}
+	if s.unlisted == nil {
+		s.unlisted = def.unlisted
+	}
+	return s
+}
+
+// valueOf returns what p points to; zero for nil.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+var unlistedWords = []string{"refuse", "warn", "pass"}
+
+// settingNames are the words that settings reads.
+var settingNames = []string{"explicitKeys", "batchKeys", "unlisted"}
+
+func (rd *reader) settings(texts map[string]word) (s settings, err error) {
+	if i, err := rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
+		return s, err
+	} else if i >= 0 {
+		s.explicit = new(ExplicitKeys(i))
+	}
+	if i, err := rd.choice(texts, "batchKeys", "any", "consecutive"); err != nil {
+		return s, err
+	} else if i >= 0 {
+		s.consecutive = new(i == 1)
+	}
+	i, err := rd.choice(texts, "unlisted", unlistedWords...)
+	if i >= 0 {
+		s.unlisted = new(UnlistedRefuse + Unlisted(i))
+	}
+	return s, err
+}
+
+// choice returns which of the words is written; -1 for none.
+func (rd *reader) choice(texts map[string]word, name string, words ...string) (int, error) {
+	w := texts[name]
+	if w.text == "" {
+		return -1, nil
+	}
+	if i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, w.text) }); i >= 0 {
+		return i, nil
+	}
+	last := len(words) - 1
+	return -1, rd.errorAt(w, fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last]), words...)
+}
+
+// strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
+func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
+	if pairs := rd.entries(n); len(pairs) == 1 && pairs[0].key.text == "none" {
+		return &strategySpec{place: key.place, none: true}, nil
+	}
+	texts, err := rd.texts(n, key.text, append([]string{"column", "keyGeneratorName"}, settingNames...)...)
+	if err != nil || len(texts) == 0 {
+		return nil, err
+	}
+	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
+	st.settings, err = rd.settings(texts)
+	return st, err
+}
+
+// keyGenerator reads column and generator together, as ShardingSphere 4 and the
+// alpha versions of 5 have them; the latter may name a generator instead of
+// writing it. The generator gets a name for health and descriptions; without a
+// type the default's generator is used.
+func (rd *reader) keyGenerator(n *yaml.Node, key word, name string, known ...string) (*strategySpec, error) {
+	texts, zero := map[string]word{}, word{}
+	for _, word := range slices.Concat([]string{"column"}, known, settingNames) {
+		texts[word] = zero
+	}
+	m := makeSpec{name: word{name, key.place}}
+	what := fmt.Sprintf("%s of %q", key.text, name)
+	if key.text == name {
+		what = name
+	}
+	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
+		return nil, err
+	}
+	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
+	var err error
+	if st.settings, err = rd.settings(texts); err != nil {
+		return nil, err
+	}
+	switch {
+	case m.typ.text != "" && st.generator.text != "":
+		return nil, rd.errorAt(st.generator, fmt.Sprintf("%s has a type and a keyGeneratorName: write one of them", what))
+	case m.typ.text != "":
+		st.inline = &m
+	case len(m.props) > 0:
+		return nil, rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
+	}
+	return st, nil
+}
+
+// strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
+// tables that they name.
+func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
+	pairs, err := rd.pairs(n, "keyGenerateStrategies")
+	if err != nil {
+		return err
+	}
+	tables := map[string]*tableSpec{}
+	for i, t := range sc.tables {
+		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
+	}
+	known := []string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}
+	for _, p := range pairs {
+		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
+		texts, err := rd.texts(p.value, what, append(known, settingNames...)...)
+		if err == nil {
+			err = rd.columnStrategy(p.key, texts, tables)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) (err error) {
+	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
+	if st.settings, err = rd.settings(texts); err != nil {
+		return err
+	}
+	switch kind := texts["keyGenerateType"]; {
+	case strings.EqualFold(kind.text, "sequence"):
+		// For CREATE SEQUENCE, no column of any table.
+		rd.spec.sequences = append(rd.spec.sequences, name)
+		return nil
+	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
+		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
+	}
+	logic, ok := texts["logicTable"]
+	switch {
+	case !ok || logic.text == "":
+		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
+	case st.column.text == "":
+		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
+	}
+	t, ok := tables[strings.ToLower(logic.text)]
+	if !ok {
+		return rd.noTable(logic, tables)
+	}
+	if t.strategy != nil {
+		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be generated", t.name.text, t.strategy.place.also()))
+	}
+	t.strategy = st
+	return nil
+}
+
+func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
+	var defined []string
+	for _, t := range tables {
+		defined = append(defined, t.name.text)
+	}
+	slices.Sort(defined)
+	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
+}

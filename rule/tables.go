@@ -1,0 +1,332 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tables takes each table with a key column. Tables without one are taken down
+// as well, as far as they can be understood: a name must not mean both.
+func (b *builder) tables(s spec) error {
+	for _, sc := range s.scopes {
+		if sc.defMaker != nil {
+			if _, err := b.addGenerator(*sc.defMaker); err != nil {
+				return err
+			}
+		}
+		if err := b.checkDefault(sc); err != nil {
+			return err
+		}
+		for _, t := range sc.tables {
+			if err := b.addTable(sc, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkDefault resolves the default strategy even where no table uses it.
+func (b *builder) checkDefault(sc scope) error {
+	if sc.def == nil || sc.def.generator.text == "" {
+		return nil
+	}
+	_, err := b.generator(sc, sc.def)
+	return err
+}
+
+func (b *builder) addTable(sc scope, spec tableSpec) error {
+	key := strings.ToLower(spec.name.text)
+	if reason := wrongIdentifier(spec.name.text); reason != "" {
+		return b.errorAt(spec.name, fmt.Sprintf("table %q: %s", spec.name.text, reason))
+	}
+	if other, dup := b.logical[key]; dup {
+		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive", spec.name.text, other.text, other.place.also()))
+	}
+	b.logical[key] = spec.name
+	t, err := b.keyColumn(sc, spec)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		b.rule.keyless = append(b.rule.keyless, spec.name.text)
+		return b.addNames(spec, none, nil)
+	}
+	b.rule.tables = append(b.rule.tables, *t)
+	index := len(b.rule.tables) - 1
+	b.skew(spec, t)
+	if err := b.autoSources(spec); err != nil {
+		return err
+	}
+	return b.addNames(spec, int32(index), &b.rule.tables[index])
+}
+
+// keyColumn returns the table's column and generator, its own or the default's;
+// nil when it has none.
+func (b *builder) keyColumn(sc scope, spec tableSpec) (*Table, error) {
+	own, def := spec.strategy, sc.def
+	if def == nil || def.none {
+		def = new(strategySpec)
+	}
+	switch {
+	case own != nil && own.none, own == nil && def.column.text == "":
+		return nil, nil
+	case own == nil:
+		own = def
+	}
+	column, set := own.column, own.settings
+	if column.text == "" {
+		column, set = def.column, set.or(def.settings)
+	}
+	if err := b.checkColumn(spec, own, column); err != nil {
+		return nil, err
+	}
+	index, err := b.generator(sc, own)
+	if err != nil {
+		return nil, err
+	}
+	g := b.rule.generators[index]
+	return &Table{
+		Logical: spec.name.text, Column: column.text,
+		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
+		ExplicitKeys: valueOf(set.explicit), Consecutive: valueOf(set.consecutive), Unlisted: valueOf(set.unlisted),
+	}, nil
+}
+
+func (b *builder) checkColumn(spec tableSpec, own *strategySpec, column word) error {
+	reason := wrongIdentifier(column.text)
+	switch {
+	case strings.TrimSpace(column.text) == "":
+		w := word{spec.name.text, own.place}
+		return b.errorAt(w, fmt.Sprintf("the key of table %q has no column", spec.name.text))
+	case reason == "" && strings.Contains(column.text, "."):
+		reason = "write the column without its table"
+	case reason == "":
+		return nil
+	}
+	return b.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
+}
+
+// wrongIdentifier returns what is wrong with the name of a logical table or a
+// column as a statement would write it, and the way out; empty when nothing is.
+func wrongIdentifier(name string) string {
+	const quotes = "`'\""
+	inner := strings.ReplaceAll(name, " ", "")
+	switch i := strings.IndexFunc(inner, isInvisible); {
+	case strings.TrimSpace(name) == "":
+		return "the name is empty"
+	case i >= 0:
+		return fmt.Sprintf("the name has the character %+q", []rune(inner[i:])[0])
+	case strings.TrimSpace(name) != name:
+		return "the name begins or ends with a blank"
+	case strings.Contains(quotes, name[:1]) || strings.Contains(quotes, name[len(name)-1:]) && name[:1] == name[len(name)-1:]:
+		return "write the name without quotes"
+	case strings.Contains(name, "${"):
+		return "${…} is expanded in actualDataNodes and in values of properties only"
+	case strings.ContainsAny(name, "*?[]{}();,"):
+		return "this is no name; actual tables are written in actualDataNodes"
+	}
+	return ""
+}
+
+// skew warns where the table is sharded by its key modulo n, and the generator
+// makes keys of few remainders when it makes them one at a time: each tick's
+// first key has a sequence of 0 up to max-vibration-offset, and the time and the
+// worker id of a key are multiples of large powers of 2. So what counts of n is
+// the power of 2 in it.
+func (b *builder) skew(spec tableSpec, t *Table) {
+	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
+		return
+	}
+	for _, s := range spec.sharded {
+		if !strings.EqualFold(s.column, t.Column) {
+			continue
+		}
+		n, at := s.modulus()
+		power := n & -n
+		offset := b.vibration(t.GeneratorName)
+		if n == 0 || power > 1<<12 || offset < 0 || offset >= power-1 {
+			continue
+		}
+		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q",
+			t.Logical, t.Column, n, offset, unused(offset, power), power-1, t.GeneratorName))
+	}
+}
+
+func unused(offset, power int64) string {
+	return fmt.Sprintf("%d of %d shards get few rows", power-1-offset, power)
+}
+
+// vibration returns the max-vibration-offset of a generator; -1 when it is not
+// known.
+func (b *builder) vibration(generator string) int64 {
+	m := b.rule.generators[b.byName[strings.ToLower(generator)]]
+	p, ok := m.prop("max-vibration-offset")
+	if !ok {
+		return 1
+	}
+	text, _ := p.value.(string)
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// warn takes down a warning of the builder's own.
+func (b *builder) warn(w word, reason string) {
+	b.rule.warnings = append(b.rule.warnings, b.errorAt(w, reason))
+}
+
+// addNames makes a table known by its logical and its actual names. t is nil
+// for a table without key, whose data nodes are nobody's to check: what cannot
+// be understood of them is left out.
+func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
+	schemas := map[string]bool{}
+	claim := func(n node) error {
+		schemas[n.schema] = true
+		if isPattern(n.table) {
+			b.addPattern(n, index, t)
+			return nil
+		}
+		isNew, err := b.claim(spec, n, index)
+		if isNew && t != nil {
+			t.addActual(n)
+			b.rule.names.addShape(n.schema, n.table, index)
+			b.sources[shown(n.source)] = true
+		}
+		return err
+	}
+	err := spec.actualTables(claim)
+	if clash := (*Error)(nil); errors.As(err, &clash) {
+		return clash
+	}
+	if err != nil && t != nil {
+		return b.expandError(spec, err)
+	}
+	if len(schemas) == 0 {
+		return b.claimLogical(spec, index, claim)
+	}
+	// The logical name stands in the schemas of its data nodes, and so in any
+	// when a node has none.
+	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
+		if _, err := b.claim(spec, node{schema: schema, table: spec.name.text}, index); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) addPattern(n node, index int32, t *Table) {
+	p := newPattern(n, index)
+	if t != nil {
+		b.sources[shown(n.source)] = true
+	}
+	for _, q := range b.rule.names.patterns {
+		if q.owner == p.owner && q.text == p.text {
+			return // in another data source
+		}
+	}
+	b.rule.names.patterns = append(b.rule.names.patterns, p)
+	if t != nil {
+		t.Patterns = append(t.Patterns, p.text)
+	}
+}
+
+// patterns refuses patterns that stand for another table's tables as well.
+func (b *builder) patterns(spec) error {
+	for _, p := range b.rule.names.patterns {
+		if p.table == none {
+			continue
+		}
+		for _, q := range b.rule.names.patterns {
+			if q.table != p.table && p.overlaps(q) {
+				return b.patternClash(p, q.owner, q.text)
+			}
+		}
+		if o, name, ok := b.rule.names.matched(p); ok {
+			return b.patternClash(p, o, name)
+		}
+	}
+	return nil
+}
+
+func (b *builder) patternClash(p pattern, other owner, name string) error {
+	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
+	return b.errorAt(w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text, b.ownerName(other), name))
+}
+
+// claimLogical makes the logical name the only actual table. One that is
+// written as schema.table is the table of that schema, too.
+func (b *builder) claimLogical(spec tableSpec, index int32, claim func(node) error) error {
+	if err := claim(node{table: spec.name.text}); err != nil {
+		return err
+	}
+	schema, table, ok := strings.Cut(spec.name.text, ".")
+	if !ok || schema == "" || table == "" {
+		return nil
+	}
+	_, err := b.claim(spec, node{schema: schema, table: table}, index)
+	return err
+}
+
+// addActual counts an actual table, and keeps the first ones' names.
+func (t *Table) addActual(n node) {
+	t.ActualCount++
+	if t.ActualCount > shownTables {
+		return
+	}
+	name := n.table
+	if n.schema != "" {
+		name = n.schema + "." + name
+	}
+	t.Actual = append(t.Actual, name)
+}
+
+// actualTables calls yield with the actual tables that the rule names.
+func (s tableSpec) actualTables(yield func(node) error) error {
+	if s.autoCount > maxNodes {
+		return errTooManyNodes
+	}
+	for i := range s.autoCount {
+		if err := yield(node{table: fmt.Sprintf("%s_%d", s.name.text, i)}); err != nil {
+			return err
+		}
+	}
+	return dataNodes(s.nodes.text, yield)
+}
+
+func (b *builder) expandError(spec tableSpec, cause error) error {
+	reason := fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, cause)
+	return b.errorAt(spec.nodesOrName(), reason)
+}
+
+// claim makes n a name of the table, and reports whether it is a new one. Two
+// tables of which one has a key must not share a name.
+func (b *builder) claim(spec tableSpec, n node, index int32) (isNew bool, err error) {
+	other, clash, isNew := b.rule.names.add(n.schema, n.table, index)
+	if !clash {
+		return isNew, nil
+	}
+	return false, b.errorAt(spec.nodesOrName(), fmt.Sprintf(
+		"%s and table %q both have the actual table %q: a statement that names it could mean either; data sources do not tell them apart, schemas do (dataSource.schema.table)",
+		b.ownerName(other), spec.name.text, n.table))
+}
+
+func (s tableSpec) nodesOrName() word {
+	if s.nodes.text != "" {
+		return s.nodes
+	}
+	return s.name
+}
+
+func (b *builder) ownerName(o owner) string {
+	if o.table == none {
+		return "a table without key"
+	}
+	return fmt.Sprintf("table %q", b.rule.tables[o.table].Logical)
+}
