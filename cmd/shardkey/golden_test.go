@@ -73,7 +73,7 @@ func split(t *testing.T, line string) (words []string) {
 func TestGolden(t *testing.T) {
 	t.Chdir("testdata")
 	files, err := filepath.Glob("*.golden")
-	if err != nil || len(files) != 6 {
+	if err != nil || len(files) != 7 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
 	for _, file := range files {
@@ -85,6 +85,18 @@ func TestGolden(t *testing.T) {
 			compare(t, file, session(t, string(want)), string(want))
 		})
 	}
+}
+
+// TestLint_goPackages lints the packages of a program that is a module of its own.
+func TestLint_goPackages(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Chdir(filepath.Join("testdata", "lint", "app"))
+	want, err := os.ReadFile("lint.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, "lint.golden", session(t, string(want)), string(want))
 }
 
 func compare(t *testing.T, file, have, want string) {

@@ -1,12 +1,13 @@
 // Command shardkey is for whoever runs a program that fills its keys with
 // shardkey: it takes keys apart, gives the keys of a time interval, checks
-// sharding rules, shows what becomes of a statement, and tries a rule's
-// generators with their stores.
+// sharding rules, shows what becomes of a statement or of those of a program, and
+// tries a rule's generators with their stores.
 //
 //	shardkey decode 1095292305367040001
 //	shardkey range 2026-01-01 2026-02-01
 //	shardkey check rule.yaml
 //	shardkey plan -rule rule.yaml 'INSERT INTO t_order (user_id) VALUES (?)'
+//	shardkey lint -rule rule.yaml ./... schema.sql
 //	shardkey generate -rule rule.yaml -table t_order -n 5
 //
 // Only generate asks a server, and only those that the rule's generator and its

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"go/types"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -196,7 +197,7 @@ func arguments(text string, fn *types.Func) string {
 			colon := strings.IndexByte(s, ':')
 			return s[:colon] + "?" + strings.Repeat(" ", len(s)-colon-1)
 		})
-	case strings.HasPrefix(pkg, "gorm.io/gorm"):
+	case path.Base(pkg) == "gorm":
 		return gormNamed.ReplaceAllStringFunc(text, func(s string) string {
 			at := strings.IndexByte(s, '@')
 			return s[:at] + "?" + strings.Repeat(" ", len(s)-at-1)

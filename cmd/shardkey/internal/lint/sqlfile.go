@@ -61,7 +61,7 @@ type span struct {
 var (
 	delimiterLine = regexp.MustCompile(`(?i)^\s*DELIMITER[ \t]+(\S+)[^\n]*`)
 	copyFrom      = regexp.MustCompile(`(?m)^\s*(?:--|#|/\*)\s*name:\s*\w+\s+:copyfrom\b`)
-	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
+	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:CASE|IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
 )
 
 // split cuts a file into statements, as the mysql client does: by semicolons, or
@@ -103,7 +103,7 @@ func openBlocks(body string) (n int) {
 		switch fields := strings.Fields(strings.ToUpper(word)); {
 		case fields[0] != "END":
 			n++
-		case len(fields) == 1:
+		case len(fields) == 1, fields[1] == "CASE":
 			n--
 		}
 	}

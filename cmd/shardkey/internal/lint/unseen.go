@@ -58,7 +58,7 @@ func (l *Linter) load(masked string) (found []Finding) {
 	for _, t := range l.ruled(namesIn(masked, loadTarget)) {
 		key, rest := l.Tables(t.schema, t.name).KeyColumn, masked[t.end:]
 		if list := loadColumns.FindStringSubmatch(rest); list == nil || lists(list[1], key) || assigns(loadSet.FindString(rest), key) {
-			found = append(found, l.only([]target{t}, Passed, "the file gives the keys")...)
+			found = append(found, l.only([]target{t}, Passed, "the statement gives the keys")...)
 			continue
 		}
 		found = append(found, l.only([]target{t}, Refused, "LOAD DATA does not give the key column "+key+", and no key is generated; name it among the columns, or INSERT the rows")...)

@@ -1,0 +1,17 @@
+DELIMITER //
+CREATE PROCEDURE p()
+BEGIN
+  IF 1 THEN
+    INSERT INTO t_order (user_id) VALUES (1);
+  END IF;
+  UPDATE t_order SET note = 'x';
+END//
+CREATE DEFINER = 'root'@'%' TRIGGER b AFTER INSERT ON t_user FOR EACH ROW
+  INSERT IGNORE INTO app.t_order (user_id) VALUES (NEW.id)//
+DELIMITER ;
+INSERT INTO t_order (user_id) VALUES (1);
+CREATE TRIGGER a AFTER INSERT ON t_user FOR EACH ROW BEGIN
+  INSERT INTO t_log (text) VALUES ('INSERT INTO t_order');
+  CASE NEW.id WHEN 1 THEN REPLACE INTO t_order (user_id) VALUES (NEW.id); END CASE;
+END;
+INSERT INTO t_order (user_id) VALUES (2);
