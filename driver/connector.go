@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -24,7 +25,8 @@ type Connector struct {
 	driver driver.Driver
 	host   spi.Host
 
-	servers serverCache
+	servers  serverCache
+	verifier verifier
 
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
@@ -59,7 +61,8 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.C
 func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
 	c := &Connector{base: base, driver: d, host: o.host(dsn)}
 	c.servers.kind, c.servers.dsn = o.server, dsn
-	if err := checkServer(o.server); err != nil {
+	c.verifier.set(o.verify)
+	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
 		return nil, err
 	}
 	if _, err := c.install(r); err != nil {
@@ -78,7 +81,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.rules.Swap(newRuleSet(r, generators)), nil
+	return c.rules.Swap(newRuleSet(r, generators, &c.verifier)), nil
 }
 
 // Connect opens a connection of the base and wraps it.
@@ -200,6 +203,7 @@ type options struct {
 	clock  spi.Clock
 	logger *slog.Logger
 	server string
+	verify Verify
 }
 
 // WithClock gives the generators another clock than the system's. It is for
@@ -246,14 +250,15 @@ type ruleSet struct {
 	rule       *rule.Rule
 	generators *rule.Live
 	plans      *planCache
+	verifier   *verifier
 
 	// refs counts the users, the connector being one while this is its
 	// current rule. At 0 the generators are closed, and it never rises again.
 	refs atomic.Int64
 }
 
-func newRuleSet(r *rule.Rule, generators *rule.Live) *ruleSet {
-	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache()}
+func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier) *ruleSet {
+	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v}
 	s.refs.Store(1)
 	return s
 }

@@ -61,7 +61,7 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, r, options{server: parsed.server}, parsed.base))
+	return asConnector(newConnector(base, d, r, options{server: parsed.server, verify: parsed.verify}, parsed.base))
 }
 
 // Wrap returns a driver for sql.Register that fills keys by the rule on

@@ -22,9 +22,12 @@ const paramRule = "shardkeyRule"
 // paramServer says what the server is, where asking it does not tell.
 const paramServer = "shardkeyServer"
 
+// paramVerify says which texts the second reader reads.
+const paramVerify = "shardkeyVerify"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramRule, paramServer}
+var params = [...]string{paramRule, paramServer, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -35,6 +38,7 @@ type dsn struct {
 	base   string // what go-sql-driver gets
 	rule   string // the value of shardkeyRule as it was written
 	server string // the value of shardkeyServer, empty by default
+	verify Verify // the value of shardkeyVerify, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -53,7 +57,7 @@ func parseDSN(text string) (dsn, error) {
 		}
 		given[name] = value
 	}
-	d := dsn{base: head, rule: given[paramRule], server: given[paramServer]}
+	d := dsn{base: head, rule: given[paramRule], server: given[paramServer], verify: Verify(given[paramVerify])}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -130,7 +130,11 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session, key planKey) (*plan, 
 	}
 	// What does not fit the columns may fit them tomorrow, and the kind of a
 	// table's keys shows with the first key: such texts are planned again.
-	if g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused()) {
+	current, held := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused()), r.plans.holds(key, p)
+	if err := r.verifier.verify(key.text, g.options(ctx, key.mode), p.Plan, held); err != nil {
+		return nil, err
+	}
+	if current && held {
 		r.plans.put(key, p)
 	}
 	return p, nil
@@ -156,12 +160,7 @@ type readTable struct {
 // read makes the plan of a text.
 func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
-	parsed, err := rewrite.Parse(key.text, rewrite.Options{
-		Mode:    key.mode,
-		Tables:  g.lookup,
-		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
-		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
-	})
+	parsed, err := rewrite.Parse(key.text, g.options(ctx, key.mode))
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +173,16 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		p.fills = p.fills || !p.Inserts[i].Refused || p.Inserts[i].Listed
 	}
 	return p, nil
+}
+
+// options are how a text is read.
+func (g *reading) options(ctx context.Context, mode rewrite.Mode) rewrite.Options {
+	return rewrite.Options{
+		Mode:    mode,
+		Tables:  g.lookup,
+		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
+		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
+	}
 }
 
 func (g *reading) lookup(schema, name string) *rewrite.Table {

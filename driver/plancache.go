@@ -63,14 +63,17 @@ func (c *planCache) get(key planKey) *plan {
 	return c.literal.get(key)
 }
 
+// holds reports whether the cache takes a plan.
+func (c *planCache) holds(key planKey, p *plan) bool {
+	return len(key.text)+p.Size() <= maxPlanBytes && (p.Params() > 0 || len(key.text) <= maxLiteralBytes)
+}
+
+// put keeps a plan that the cache holds.
 func (c *planCache) put(key planKey, p *plan) {
 	size := len(key.text) + p.Size()
-	if size > maxPlanBytes {
-		return
-	}
 	if p.Params() > 0 {
 		c.bound.put(key, p, size)
-	} else if len(key.text) <= maxLiteralBytes {
+	} else {
 		c.literal.put(key, p, size)
 	}
 }

@@ -1,0 +1,192 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
+)
+
+// verified opens a fake base with a rule for table ruled.
+func verified(t *testing.T, v Verify) (*sql.DB, *fakeBase, *Connector) {
+	t.Helper()
+	if secondReader == nil {
+		t.Skip("built without the second reader")
+	}
+	base := &fakeBase{kind: "direct"}
+	c, err := NewConnector(base, taggedRule(t, "ruled", 0), WithServer("other"), WithVerify(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, base, c.(*Connector)
+}
+
+// anotherText lets a text have the plan of another one.
+func anotherText(text string) func(rewrite.Options, *rewrite.Plan) *rewrite.Plan {
+	return func(opts rewrite.Options, _ *rewrite.Plan) *rewrite.Plan {
+		p, err := rewrite.Parse(text, opts)
+		if err != nil {
+			panic(err)
+		}
+		return p
+	}
+}
+
+// TestVerify_refusesFaults plants faults in plans, and sees that nothing of the
+// statement reaches the base.
+func TestVerify_refusesFaults(t *testing.T) {
+	const query = "INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?) /* c */"
+	for _, f := range []struct {
+		name  string
+		plant func(rewrite.Options, *rewrite.Plan) *rewrite.Plan
+	}{
+		{"wrong table", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Name = "other"; return p }},
+		{"wrong column", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan {
+			p.Inserts[0].Table = &rewrite.Table{KeyColumn: "a"}
+			return p
+		}},
+		{"no insert", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts = nil; return p }},
+		{"wrong number of values", func(_ rewrite.Options, p *rewrite.Plan) *rewrite.Plan { p.Inserts[0].Refused = true; return p }},
+		{"wrong place of the key", anotherText("INSERT INTO ruled (id, a) VALUES (?, NULL), (?, ?) /* c */")},
+		{"lost comment", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, ?)")},
+		{"swapped keys", anotherText("INSERT INTO ruled (a, id) VALUES (?, ?), (?, NULL) /* c */")},
+		{"a row too few", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL) /* c */")},
+		{"a key too many", anotherText("INSERT INTO ruled (a, id) VALUES (?, NULL), (?, NULL) /* c */")},
+	} {
+		t.Run(f.name, func(t *testing.T) {
+			db, base, c := verified(t, VerifyCached)
+			right := c.verifier.read
+			c.verifier.read = func(text string, opts rewrite.Options, p *rewrite.Plan) (bool, error) {
+				return right(text, opts, f.plant(opts, p))
+			}
+			_, execErr := db.Exec(query, 1, 2, 3)
+			_, queryErr := db.Query(query, 1, 2, 3)
+			st, stmtErr := db.Prepare(query)
+			if stmtErr == nil {
+				_, stmtErr = st.Exec(1, 2, 3)
+			}
+			for way, err := range map[string]error{"Exec": execErr, "Query": queryErr, "Prepare": stmtErr} {
+				var e *tidb.DisagreementError
+				var at *rewrite.StatementError
+				if !errors.Is(err, ErrUnsupportedStatement) || !errors.As(err, &e) || !errors.As(err, &at) {
+					t.Errorf("%s\nhave: %v\nwant: *tidb.DisagreementError", way, err)
+				}
+			}
+			if i := slices.IndexFunc(base.calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {
+				t.Errorf("the base saw: %s", base.calls[i])
+			}
+			if have := c.Verification(); have.Refused < 3 || have.Agreed+have.Unknown > 0 {
+				t.Errorf("have: %+v\nwant: all refused", have)
+			}
+		})
+	}
+}
+
+func TestVerify_countsTexts(t *testing.T) {
+	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
+	for _, of := range []struct {
+		mode Verify
+		want Verification
+	}{
+		{"", Verification{Agreed: 3, Unknown: 1}},
+		{VerifyCached, Verification{Agreed: 3, Unknown: 1}},
+		{VerifyAll, Verification{Agreed: 5, Unknown: 1}},
+		{VerifyOff, Verification{}},
+	} {
+		t.Run(string(of.mode), func(t *testing.T) {
+			db, _, c := verified(t, of.mode)
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (0)") // shows the kind of the keys
+			before := c.Verification().Agreed
+			for range 2 {
+				mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 1)
+				mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+				mustExec(t, db, "INSERT INTO free (a) VALUES (1)")
+				mustExec(t, db, "INSERT INTO ruled (a) VALUES (?) AS new", 1)
+				mustExec(t, db, "UPDATE ruled SET a = 1")
+				mustExec(t, db, long)
+			}
+			have := c.Verification()
+			if have.Agreed -= before; have != of.want {
+				t.Errorf("have: %+v\nwant: %+v", have, of.want)
+			}
+		})
+	}
+}
+
+func TestVerify_isSaidInDSN(t *testing.T) {
+	if err := RegisterRule(t.Name(), testRule(t)); err != nil {
+		t.Fatal(err)
+	}
+	defer DeregisterRule(t.Name())
+	dsn := "u:p@tcp(h:1)/app?shardkeyRule=" + t.Name()
+	for _, v := range []Verify{VerifyCached, VerifyAll, VerifyOff} {
+		if secondReader == nil && v != VerifyOff {
+			continue
+		}
+		c, err := Driver{}.OpenConnector(dsn + "&shardkeyVerify=" + string(v))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if have := c.(*Connector).verifier.mode; have != v {
+			t.Errorf("have: %q\nwant: %q", have, v)
+		}
+		_ = c.(*Connector).Close()
+	}
+	var e *DSNError
+	if _, err := (Driver{}).OpenConnector(dsn + "&shardkeyVerify=sometimes"); !errors.As(err, &e) || e.Param != paramVerify {
+		t.Errorf("have: %v\nwant: *DSNError for %s", err, paramVerify)
+	}
+}
+
+// TestVerify_isLeftOutByTag holds that the tag keeps TiDB's parser out of a
+// build, and that asking for it is an error then.
+func TestVerify_isLeftOutByTag(t *testing.T) {
+	deps, err := exec.Command("go", "list", "-deps", "-tags", "shardkey_noparser", ".").CombinedOutput()
+	if err != nil || strings.Contains(string(deps), "pingcap") {
+		t.Errorf("have: %v\n%s\nwant: no package of TiDB", err, deps)
+	}
+	saved := secondReader
+	defer func() { secondReader = saved }()
+	secondReader = nil
+	if _, err := NewConnector(&fakeBase{}, testRule(t), WithVerify(VerifyCached)); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
+		t.Errorf("have: %v\nwant: an error that names the tag", err)
+	}
+	c, err := NewConnector(&fakeBase{}, testRule(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.(*Connector).verifier.verify("x", rewrite.Options{}, nil, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVerify_knowsWhatServersTake sends the differential test's statements, of
+// which the second reader must refuse none.
+func TestVerify_agreesOnServer(t *testing.T) {
+	if testserver.Each(t, TestVerify_agreesOnServer) {
+		return
+	}
+	ours, _, c := openFilled(t, "multiStatements=true")
+	for _, query := range []string{
+		"INSERT INTO ruled VALUES (NULL, 1)", "INSERT INTO ruled (a) VALUES (1), (2)", "INSERT INTO ruled SET a = 3",
+		"REPLACE INTO ruled (a) SELECT a FROM ruled", "INSERT INTO ruled (a) VALUES (1); INSERT INTO ruled (a) VALUES (2)",
+		"SET sql_mode = 'ANSI_QUOTES'", `INSERT INTO "ruled" ("a") VALUES (4)`,
+	} {
+		if _, err := ours.ExecContext(context.Background(), query); err != nil {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if have := c.Verification(); have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
+		t.Errorf("have: %+v\nwant: 6 agreed, none refused", have)
+	}
+}
