@@ -1,4 +1,5 @@
-// Package basesuite runs go-sql-driver's own tests through shardkey.
+// Package basesuite runs tests of others through shardkey: go-sql-driver's own,
+// and the standard library's of database/sql.
 //
 // The tests of a driver are the best description of what its users rely on, and
 // those of go-sql-driver come with its module. They are in the driver's package
@@ -12,5 +13,11 @@
 // Both runs are of one test binary, against one private server. The test asserts
 // how many tests passed, since many skip in silence when they find no server,
 // and that through the wrapper exactly those of the first run passed, less the
-// few that are named here with the reason.
+// few that are named here with the reason. So it is done on each SQL server.
+//
+// The tests of database/sql are over a fake driver in memory, which answers each
+// interface of database/sql/driver in more ways than a real one. They come with
+// Go, and are copied and edited at a few places (stdEdits), so that they build
+// outside of the standard library and find their own connection in a wrapped
+// one.
 package basesuite

@@ -1,0 +1,5 @@
+//go:build race
+
+package basesuite
+
+const race = true
