@@ -80,7 +80,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) planOrPass(ctx context.Context, query string) (*plan, error) {
 	keysOf(ctx).reset()
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassMayInsert {
+	if class.MustParse() {
 		if p, err := c.planFor(ctx, query); p != nil || err != nil {
 			return p, err
 		}
@@ -127,7 +127,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassMayInsert || c.base.exec == nil {
+	if class.MustParse() || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
 	if err := c.beforePass(ctx, query, class); err != nil {
@@ -142,7 +142,7 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassMayInsert || c.base.query == nil {
+	if class.MustParse() || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
 	if err := c.beforePass(ctx, query, class); err != nil {

@@ -344,7 +344,8 @@ func (t *table) learnKind(ctx context.Context) error {
 }
 
 // isMissing reports whether a bound key asks for a generated one: nil does, 0
-// does for integer keys (unless the session's sql_mode keeps it), "" for text.
+// does for integer keys (unless the session's sql_mode keeps it), "" for text (and
+// where sql_mode takes it for nil).
 func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value) (bool, error) {
 	if b, ok := bound.([]byte); bound == nil || ok && b == nil {
 		return true, nil
@@ -361,11 +362,11 @@ func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value) (
 	if t.kind() == rewrite.KindText {
 		return empty, nil
 	}
-	if !zero {
-		return false, nil
-	}
 	mode, err := s.sqlMode(ctx)
-	return mode&rewrite.NoAutoValueOnZero == 0, err
+	if zero {
+		return mode&rewrite.NoAutoValueOnZero == 0, err
+	}
+	return mode&rewrite.EmptyStringIsNull != 0, err
 }
 
 func isEmpty(bound driver.Value) bool {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/rewrite"
@@ -67,25 +68,29 @@ func (t *table) column() spi.Column {
 func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string) (*plan, error) {
 	key := planKey{text: query}
 	if s.modeKnown {
-		key.mode = s.mode
+		key.mode, key.charset = s.mode, s.charset
 	}
 	p, err := r.planAs(ctx, s, last, key)
-	if s.modeKnown || err == nil && p.Consulted == 0 {
+	if s.modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
-	// The text reads otherwise in another sql_mode: ask which one holds.
-	mode, modeErr := s.sqlMode(ctx)
-	switch {
-	case modeErr != nil:
-		return nil, modeErr
-	case mode == key.mode, err == nil && mode&p.Consulted == 0:
+	// The text reads otherwise in another sql_mode or character set: ask which
+	// ones hold.
+	mode, charset, askErr := s.readingMode(ctx)
+	switch same := charset == key.charset; {
+	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
+		return nil, err // refused already, and that says more
+	case askErr != nil:
+		return nil, askErr
+	case same && mode == key.mode, err == nil && mode&p.Consulted == 0 && (same || !p.ConsultedCharset):
 		return p, err
 	}
-	key.mode = mode
+	key.mode, key.charset = mode, charset
 	return r.planAs(ctx, s, last, key)
 }
 
-// planAs returns the plan of a text as a session with a certain sql_mode reads it.
+// planAs returns the plan of a text as a session with a certain sql_mode and
+// character set reads it.
 func (r *ruleSet) planAs(ctx context.Context, s *session, last *plan, key planKey) (*plan, error) {
 	p := last
 	if p == nil || p.rules != r || p.key != key {
@@ -131,7 +136,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session, key planKey) (*plan, 
 	// What does not fit the columns may fit them tomorrow, and the kind of a
 	// table's keys shows with the first key: such texts are planned again.
 	current, held := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused()), r.plans.holds(key, p)
-	if err := r.verifier.verify(key.text, g.options(ctx, key.mode), p.Plan, held); err != nil {
+	if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan, held); err != nil {
 		return nil, err
 	}
 	if current && held {
@@ -160,7 +165,7 @@ type readTable struct {
 // read makes the plan of a text.
 func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
-	parsed, err := rewrite.Parse(key.text, g.options(ctx, key.mode))
+	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
 	if err != nil {
 		return nil, err
 	}
@@ -170,16 +175,21 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, tables: make([]*table, len(parsed.Inserts))}
 	for i := range p.Inserts {
 		p.tables[i] = g.tableOf(p.Inserts[i].Table)
-		p.fills = p.fills || !p.Inserts[i].Refused || p.Inserts[i].Listed
+		p.fills = true
 	}
 	return p, nil
 }
 
 // options are how a text is read.
-func (g *reading) options(ctx context.Context, mode rewrite.Mode) rewrite.Options {
+func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 	return rewrite.Options{
-		Mode:    mode,
+		Mode:    key.mode,
+		Charset: key.charset,
+		Dialect: func() (rewrite.Dialect, error) { return g.session.dialect(ctx) },
 		Tables:  g.lookup,
+
+		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
+
 		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
 		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
 	}

@@ -41,8 +41,9 @@ func newPlanCache() *planCache {
 
 // planKey is a text as a session reads it.
 type planKey struct {
-	text string
-	mode rewrite.Mode
+	text    string
+	mode    rewrite.Mode
+	charset rewrite.Charset
 }
 
 func (c *planCache) table(r *rule.Table) *table {

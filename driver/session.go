@@ -22,7 +22,10 @@ type session struct {
 	base    baseConn
 	servers *serverCache
 
+	// mode and charset are @@sql_mode and @@character_set_client, asked for in
+	// one question.
 	mode      rewrite.Mode
+	charset   rewrite.Charset
 	modeKnown bool
 
 	database      string
@@ -42,28 +45,42 @@ func (s *session) beforePass(ctx context.Context, query string, class rewrite.Cl
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
-	if class == rewrite.ClassCall || rewrite.MentionsSQLMode(query) {
+	changes := rewrite.Changes(query, class)
+	if changes&(rewrite.FactMode|rewrite.FactCharset) != 0 {
 		s.modeKnown = false
 	}
-	if class == rewrite.ClassUse || class == rewrite.ClassSeveral || class == rewrite.ClassMayInsert {
+	if changes&rewrite.FactDatabase != 0 {
 		s.databaseKnown = false
 	}
 }
 
-// sqlMode asks the server for the session's sql_mode, once. A server that does
-// not know it has none that matters.
-func (s *session) sqlMode(ctx context.Context) (rewrite.Mode, error) {
-	if !s.modeKnown {
-		row, err := s.askRow(ctx, "SELECT @@sql_mode")
-		if err != nil {
-			return 0, err
-		}
-		s.mode, s.modeKnown = 0, true
-		if len(row) == 1 {
-			s.mode = rewrite.ParseMode(text(row[0]))
-		}
+// readingMode asks the server how it reads the session's texts: sql_mode and
+// character set, once. A server that does not know them has none that matters.
+func (s *session) readingMode(ctx context.Context) (rewrite.Mode, rewrite.Charset, error) {
+	if s.modeKnown {
+		return s.mode, s.charset, nil
 	}
-	return s.mode, nil
+	// The limit stands above the session's own sql_select_limit.
+	row, err := s.queryRow(ctx, "SELECT @@sql_mode, @@character_set_client LIMIT 1")
+	switch {
+	case err != nil && isFatal(ctx, err):
+		return 0, 0, err
+	case err != nil:
+		s.mode, s.charset = 0, rewrite.CharsetUTF8
+	case len(row) != 2 || row[1] == nil || strings.Contains(text(row[0])+text(row[1]), "\x00"):
+		// character_set_results may be one that nobody here reads.
+		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q", ErrUnsupportedStatement, row)
+	default:
+		s.mode, s.charset = rewrite.ParseMode(text(row[0])), rewrite.ParseCharset(text(row[1]))
+	}
+	s.modeKnown = true
+	return s.mode, s.charset, nil
+}
+
+// sqlMode is the session's sql_mode.
+func (s *session) sqlMode(ctx context.Context) (rewrite.Mode, error) {
+	mode, _, err := s.readingMode(ctx)
+	return mode, err
 }
 
 // currentDatabase asks the server for the session's database, once.
@@ -156,6 +173,8 @@ type server struct {
 	// statement's insert id. MySQL and MariaDB do so; engines that speak their
 	// protocol may not, or may refuse an expression for a sharding column.
 	lastInsertID bool
+	// dialect is what some rare words of a text depend on.
+	dialect rewrite.Dialect
 	// foundRows: the connection may have clientFoundRows, so that ON DUPLICATE
 	// KEY UPDATE reports 1 for a row that existed and did not change.
 	foundRows bool
@@ -193,15 +212,19 @@ func (s *session) server(ctx context.Context) (*server, error) {
 	}
 	known := &server{foundRows: mayFindRows(s.servers.dsn)}
 	switch s.servers.kind {
-	case serverMySQL, serverMariaDB:
-		known.lastInsertID = true
+	case serverMySQL:
+		known.lastInsertID, known.dialect = true, rewrite.DialectMySQL
+	case serverMariaDB:
+		known.lastInsertID, known.dialect = true, rewrite.DialectMariaDB
 	case serverOther:
 	default:
 		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment")
 		if err != nil {
 			return nil, err
 		}
-		known.lastInsertID = len(row) == 2 && echoesLastInsertID(text(row[0]), text(row[1]))
+		if len(row) == 2 {
+			known.lastInsertID, known.dialect = echoesLastInsertID(text(row[0]), text(row[1])), dialectOf(text(row[0]))
+		}
 	}
 	s.servers.known.Store(known)
 	return known, nil
@@ -211,6 +234,22 @@ func (s *session) server(ctx context.Context) (*server, error) {
 func (s *session) mayFindRows() bool {
 	known := s.servers.known.Load()
 	return known == nil || known.foundRows
+}
+
+// dialect is what some rare words of a text depend on.
+func (s *session) dialect(ctx context.Context) (rewrite.Dialect, error) {
+	known, err := s.server(ctx)
+	if err != nil {
+		return rewrite.DialectUnknown, err
+	}
+	return known.dialect, nil
+}
+
+func dialectOf(version string) rewrite.Dialect {
+	if strings.Contains(version, "MariaDB") {
+		return rewrite.DialectMariaDB
+	}
+	return rewrite.DialectMySQL
 }
 
 // echoesLastInsertID knows MariaDB by its version, and MySQL by the comments of

@@ -52,7 +52,7 @@ var sentForms = []struct {
 	{"INSERT INTO t_order (order_id) VALUES (@x)", nil,
 		"INSERT INTO t_order (order_id) VALUES (@x)", nil, []any{nil}},
 	{"INSERT INTO t_order (user_id, order_id) VALUES (1, 2, 3)", nil,
-		"INSERT INTO t_order (user_id, order_id) VALUES (1, 2, 3)", nil, nil},
+		"INSERT INTO t_order (user_id, order_id) VALUES (~0 + 1, 1, 2, 3)", nil, nil},
 }
 
 func TestSentForms(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 		rules := s.conn.connector.rules.Load()
 		var p *plan
 		var err error
-		if s.class == rewrite.ClassMayInsert {
+		if s.class.MustParse() {
 			if p, err = s.conn.planFor(ctx, s.query); err != nil {
 				return err
 			}

@@ -4,84 +4,136 @@ import (
 	"strings"
 )
 
-// Class is what a text may be, judged by its first word alone.
+// Class is what a text may be, judged by its first word and whether INSERT,
+// REPLACE or LOAD stands anywhere.
 type Class uint8
 
 const (
-	// ClassPass: the text holds no INSERT or REPLACE that could be filled.
+	// ClassPass: the text holds nothing that could be filled, and changes
+	// nothing that is known of the session.
 	ClassPass Class = iota
 	// ClassMayInsert: the text must be parsed to know.
 	ClassMayInsert
-	// ClassSet: a SET statement without INSERT; it may change sql_mode.
+	// ClassLoad: LOAD DATA or LOAD XML; it must be parsed too.
+	ClassLoad
+	// ClassSet: a SET statement without INSERT.
 	ClassSet
 	// ClassUse: a USE statement; it changes the current database.
 	ClassUse
 	// ClassCall: CALL or EXECUTE; what runs is not in the text.
 	ClassCall
+	// ClassDDL: CREATE, ALTER, DROP, RENAME, TRUNCATE. Tables may have other
+	// columns afterwards.
+	ClassDDL
 	// ClassSeveral: more than one statement, or one in an executable comment; no
 	// INSERT.
 	ClassSeveral
 )
 
+// MustParse reports whether only [Parse] can tell what becomes of the text.
+func (c Class) MustParse() bool { return c == ClassMayInsert || c == ClassLoad }
+
 // Classify tells in a few nanoseconds, without allocating, whether a text
-// needs a look. It errs on the side of MayInsert. What it says [ClassPass] of, is
-// no INSERT or REPLACE for any sql_mode.
+// needs a look. It errs on the side of ClassMayInsert: what it says another
+// class of, is no INSERT or REPLACE for any sql_mode and character set. A text
+// whose first word it does not know may insert if it mentions that.
 func Classify(text string) Class {
 	start := skipLeading(text)
 	if start == len(text) {
 		return ClassPass
 	}
 	end := wordEnd(text, start)
-	class, mayHold := ClassPass, false
-	// By length first: nearly every text is done after one comparison.
-	switch word := text[start:end]; len(word) {
-	case 0:
-		// An executable comment, or a bracket: (SELECT …).
-		if c := text[start]; c == '/' || c == ';' {
+	if end == start {
+		switch text[start] {
+		case '/', ';': // an executable comment
 			return mayInsertIf(mentionsInsert(text[start:]), ClassSeveral)
+		case '(': // (SELECT …)
+		default:
+			return mayInsertIf(mentionsInsert(text[start:]), ClassPass)
 		}
-	case 2:
-		mayHold = fold(word, "IF")
-	case 3:
-		switch {
-		case fold(word, "SET"):
-			class, mayHold = ClassSet, true
-		case fold(word, "USE"):
-			class = ClassUse
-		case fold(word, "FOR"):
-			mayHold = true
-		}
-	case 4:
-		if fold(word, "CALL") {
-			class = ClassCall
-		}
-		mayHold = fold(word, "CASE") || fold(word, "LOOP") || fold(word, "DESC")
-	case 5:
-		mayHold = fold(word, "BEGIN") || fold(word, "WHILE")
-	case 6:
-		if fold(word, "INSERT") {
-			return ClassMayInsert
-		}
-		mayHold = fold(word, "REPEAT")
-	case 7:
-		switch {
-		case fold(word, "REPLACE"):
-			return ClassMayInsert
-		case fold(word, "EXECUTE"):
-			class = ClassCall
-		}
-		mayHold = fold(word, "ANALYZE") || fold(word, "DECLARE") || fold(word, "EXPLAIN")
-	case 8:
-		mayHold = fold(word, "DESCRIBE")
 	}
-	if mayHold && mentionsInsert(text[end:]) {
-		return ClassMayInsert
+	class, hold := verbClass(text[start:end])
+	if class.MustParse() || hold && mentionsInsert(text[start:]) {
+		if class != ClassLoad {
+			class = ClassMayInsert
+		}
+		return class
 	}
 	// A further statement behind a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
 		return mayInsertIf(mentionsInsert(text[end+semicolon:]), ClassSeveral)
 	}
 	return class
+}
+
+// verbClass is the class of a statement by its first word. Where hold is true
+// it may hold an INSERT: as ANALYZE, BEGIN and SET STATEMENT do, and whatever is
+// not known here.
+func verbClass(word string) (class Class, hold bool) {
+	// By length first: nearly every text is done after one comparison.
+	switch len(word) {
+	case 0:
+		return ClassPass, false
+	case 2:
+		return ClassPass, !fold(word, "DO") && !fold(word, "XA")
+	case 3:
+		switch {
+		case fold(word, "SET"):
+			return ClassSet, true
+		case fold(word, "USE"):
+			return ClassUse, false
+		}
+	case 4:
+		switch {
+		case fold(word, "SHOW"), fold(word, "KILL"), fold(word, "LOCK"), fold(word, "HELP"), fold(word, "STOP"):
+			return ClassPass, false
+		case fold(word, "CALL"):
+			return ClassCall, false
+		case fold(word, "LOAD"):
+			return ClassLoad, false
+		case fold(word, "DROP"):
+			return ClassDDL, false
+		}
+	case 5:
+		switch {
+		case fold(word, "START"), fold(word, "FLUSH"), fold(word, "GRANT"), fold(word, "TABLE"),
+			fold(word, "CHECK"), fold(word, "RESET"), fold(word, "PURGE"), fold(word, "CACHE"):
+			return ClassPass, false
+		case fold(word, "ALTER"):
+			return ClassDDL, false
+		}
+	case 6:
+		switch {
+		case fold(word, "SELECT"), fold(word, "UPDATE"), fold(word, "DELETE"), fold(word, "COMMIT"),
+			fold(word, "UNLOCK"), fold(word, "REVOKE"), fold(word, "VALUES"), fold(word, "SIGNAL"), fold(word, "REPAIR"), fold(word, "CHANGE"):
+			return ClassPass, false
+		case fold(word, "INSERT"):
+			return ClassMayInsert, true
+		case fold(word, "CREATE"), fold(word, "RENAME"):
+			return ClassDDL, false
+		}
+	case 7:
+		switch {
+		case fold(word, "REPLACE"):
+			return ClassMayInsert, true
+		case fold(word, "EXECUTE"):
+			return ClassCall, false
+		case fold(word, "PREPARE"), fold(word, "RELEASE"), fold(word, "HANDLER"):
+			return ClassPass, false
+		}
+	case 8:
+		switch {
+		case fold(word, "ROLLBACK"), fold(word, "OPTIMIZE"), fold(word, "CHECKSUM"):
+			return ClassPass, false
+		case fold(word, "TRUNCATE"):
+			return ClassDDL, false
+		}
+	case 9:
+		return ClassPass, !fold(word, "SAVEPOINT")
+	case 10:
+		return ClassPass, !fold(word, "DEALLOCATE")
+	}
+	return ClassPass, true
 }
 
 // skipLeading is where the text begins behind blanks and plain comments: tools
@@ -99,7 +151,7 @@ func skipLeading(text string) int {
 		}
 		lx := lexer{text: text, pos: pos}
 		skipped, ok := lx.skipComment()
-		if !ok || !skipped || lx.executable {
+		if !ok || !skipped || len(lx.openings) > 0 {
 			break
 		}
 		pos = lx.pos
@@ -120,18 +172,23 @@ func mayInsertIf(may bool, otherwise Class) Class {
 	return otherwise
 }
 
-// mentionsInsert tells whether INSERT or REPLACE stands anywhere in the text.
+// mentionsInsert tells whether INSERT, REPLACE or LOAD stands anywhere in the
+// text.
 func mentionsInsert(text string) bool {
 	return indexInsert(text) < len(text)
 }
 
-// indexInsert is where INSERT or REPLACE stands first, the text's length when
-// neither does.
+// indexInsert is where INSERT, REPLACE or LOAD stands first, the text's length
+// when none does.
 func indexInsert(text string) int {
-	for i := 0; i+len("INSERT") <= len(text); i++ {
+	for i := 0; i+len("LOAD") <= len(text); i++ {
 		switch text[i] | 0x20 {
+		case 'l':
+			if fold(text[i:i+len("LOAD")], "LOAD") {
+				return i
+			}
 		case 'i':
-			if fold(text[i:i+len("INSERT")], "INSERT") {
+			if i+len("INSERT") <= len(text) && fold(text[i:i+len("INSERT")], "INSERT") {
 				return i
 			}
 		case 'r':
@@ -151,6 +208,67 @@ func MentionsLastInsertID(text string) bool {
 
 // MentionsSQLMode tells whether the text names sql_mode.
 func MentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
+
+// Facts are what may be known of a session.
+type Facts uint8
+
+const (
+	// FactMode: sql_mode.
+	FactMode Facts = 1 << iota
+	// FactCharset: character_set_client.
+	FactCharset
+	// FactDatabase: the current database.
+	FactDatabase
+	// FactColumns: the columns of tables.
+	FactColumns
+)
+
+// Changes returns the facts that a text of a class may change, if it runs.
+func Changes(text string, class Class) Facts {
+	const all = FactMode | FactCharset | FactDatabase | FactColumns
+	switch class {
+	case ClassPass, ClassLoad:
+		return 0
+	case ClassUse:
+		return FactDatabase
+	case ClassDDL:
+		return FactDatabase | FactColumns
+	case ClassCall:
+		return all
+	case ClassSet:
+		return mentioned(text)
+	}
+	switch {
+	case isOneInsert(text):
+		return 0
+	case containsFold(text, "EXECUTE"), containsFold(text, "CALL"):
+		return all
+	}
+	return FactDatabase | FactColumns | mentioned(text)
+}
+
+// mentioned are the facts that SET may change in a text.
+func mentioned(text string) (f Facts) {
+	if MentionsSQLMode(text) {
+		f |= FactMode
+	}
+	if containsFold(text, "NAMES") || containsFold(text, "CHAR") { // CHARSET, CHARACTER SET, character_set_client
+		f |= FactCharset
+	}
+	return f
+}
+
+// isOneInsert tells whether the text is an INSERT or REPLACE without another
+// statement behind it, as most are.
+func isOneInsert(text string) bool {
+	start := skipLeading(text)
+	class, _ := verbClass(text[start:wordEnd(text, start)])
+	if class != ClassMayInsert {
+		return false
+	}
+	semicolon := strings.IndexByte(text[start:], ';')
+	return semicolon < 0 || isLast(text[start+semicolon:])
+}
 
 // containsFold looks for an upper-case ASCII word without regard to case.
 func containsFold(text, upper string) bool {
@@ -206,7 +324,16 @@ var class = func() (t [256]uint8) {
 	for _, c := range []byte("#-/*") {
 		t[c] |= classComment | classValue
 	}
-	for _, c := range []byte("'\"`(),;?@") {
+	for _, c := range []byte("'\"`[(),;?@") {
+		t[c] |= classValue
+	}
+	return t
+}()
+
+// wideClass is class for character sets in which bytes above 0x7F begin pairs.
+var wideClass = func() [256]uint8 {
+	t := class
+	for c := 0x80; c < len(t); c++ {
 		t[c] |= classValue
 	}
 	return t

@@ -34,26 +34,26 @@ func (e *StatementError) Error() string {
 
 func (e *StatementError) Unwrap() error { return ErrUnsupportedStatement }
 
-// NewStatementError says that what stands at an offset of a text, read in a
-// mode, keeps the statement from being filled.
-func NewStatementError(text string, mode Mode, offset int, table, reason string) *StatementError {
+// NewStatementError says that what stands at an offset of a text, read as
+// the options say, keeps the statement from being filled.
+func NewStatementError(text string, opts Options, offset int, table, reason string) *StatementError {
 	offset = min(offset, len(text))
 	before := text[:offset]
 	return &StatementError{
-		Table:  table,
+		Table:  strings.ToValidUTF8(table, "\uFFFD"),
 		Reason: reason,
 		Offset: offset,
 		Line:   1 + strings.Count(before, "\n"),
 		Column: offset - strings.LastIndexByte(before, '\n'),
-		Near:   excerpt(text[offset:], mode),
+		Near:   excerpt(text[offset:], &opts),
 	}
 }
 
 // excerpt is the first few tokens of a text without its literals: errors end
 // in logs, and literals are other people's data.
-func excerpt(text string, mode Mode) string {
+func excerpt(text string, opts *Options) string {
 	const tokens = 8
-	lx := lexer{text: text, mode: mode, execute: true}
+	lx := lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}
 	var b strings.Builder
 	for range tokens {
 		t := lx.next()
@@ -94,5 +94,5 @@ func quoteExcerpt(s string) string {
 	if s == "" {
 		return "the end of the text"
 	}
-	return "«" + s + "»"
+	return "«" + strings.ToValidUTF8(s, "\uFFFD") + "»"
 }

@@ -63,11 +63,11 @@ func TestExcerpt(t *testing.T) {
 		"x 'never ended":              "«x…»",
 		strings.Repeat("日", 65) + "x": "«" + strings.Repeat("日", 64) + "…»",
 	} {
-		if have := excerpt(text, 0); have != want {
+		if have := excerpt(text, &Options{}); have != want {
 			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
 		}
 	}
-	if have, want := excerpt(`"x" y`, ANSIQuotes), `«"x" y»`; have != want {
+	if have, want := excerpt(`"x" y`, &Options{Mode: ANSIQuotes}), `«"x" y»`; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
 }

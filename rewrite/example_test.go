@@ -30,10 +30,10 @@ func ExampleParse() {
 }
 
 func ExampleParse_refused() {
-	_, err := rewrite.Parse("INSERT INTO t_order (user_id) VALUES (1) UNION SELECT 'secret'", rewrite.Options{Tables: orders})
+	_, err := rewrite.Parse("INSERT INTO t_order (user_id) VALUES (1) WHERE note = 'secret'", rewrite.Options{Tables: orders})
 	fmt.Println(err)
 	// Output:
-	// shardkey: statement cannot be filled: table `t_order`: what follows the values is not understood, at line 1 column 42 near «UNION SELECT '…'»
+	// shardkey: statement cannot be filled: table `t_order`: what follows the values is not understood, at line 1 column 42 near «WHERE note = '…'»
 }
 
 func ExamplePlan_LiteralText() {

@@ -24,15 +24,15 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 	}
 	for _, file := range files {
 		for _, c := range readGolden(t, file) {
-			cases = append(cases, GoldenCase{file + ": " + c.title, c.text, goldenOptions(c.mode)})
+			cases = append(cases, GoldenCase{file + ": " + c.title, c.text, c.opts})
 		}
 	}
 	return cases
 }
 
 // CountPlaceholders counts the placeholders of a text as the lexer reads it.
-func CountPlaceholders(text string, mode Mode) int {
-	lx, n := lexer{text: text, mode: mode, execute: true}, 0
+func CountPlaceholders(text string, opts Options) int {
+	lx, n := lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}, 0
 	for {
 		switch t := lx.next(); t.kind {
 		case tokenEOF, tokenBad:

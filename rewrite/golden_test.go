@@ -52,7 +52,7 @@ func goldenOptions(mode Mode) Options {
 
 // goldenCase is one case of a golden file:
 //
-//	=== its name [ansi noescapes nozero quoted]
+//	=== its name [ansi noescapes nozero mssql emptynull gbk big5 sjis latin1 strange mysql mariadb beyond quoted]
 //	the text; a Go string when it is quoted
 //	--- what comes of it
 type goldenCase struct {
@@ -60,7 +60,7 @@ type goldenCase struct {
 	text   string
 	seen   string
 	quoted bool
-	mode   Mode
+	opts   Options
 }
 
 func readGolden(t testing.TB, file string) (cases []goldenCase) {
@@ -72,7 +72,7 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(string(data), "=== "), "\n=== ") {
 		title, body, _ := strings.Cut(strings.TrimSuffix(part, "\n"), "\n")
 		text, seen, _ := strings.Cut(body, "\n---")
-		c := goldenCase{title: title, text: text}
+		c := goldenCase{title: title, text: text, opts: goldenOptions(0)}
 		if seen != "" {
 			c.seen = "---" + strings.TrimSuffix(seen, "\n")
 		}
@@ -80,11 +80,23 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 		for flag := range strings.FieldsSeq(strings.TrimSuffix(flags, "]")) {
 			switch flag {
 			case "ansi":
-				c.mode |= ANSIQuotes
+				c.opts.Mode |= ANSIQuotes
 			case "noescapes":
-				c.mode |= NoBackslashEscapes
+				c.opts.Mode |= NoBackslashEscapes
 			case "nozero":
-				c.mode |= NoAutoValueOnZero
+				c.opts.Mode |= NoAutoValueOnZero
+			case "mssql":
+				c.opts.Mode |= MSSQL
+			case "emptynull":
+				c.opts.Mode |= EmptyStringIsNull
+			case "gbk", "big5", "sjis", "latin1", "strange":
+				c.opts.Charset = ParseCharset(flag)
+			case "mysql":
+				c.opts.Dialect = func() (Dialect, error) { return DialectMySQL, nil }
+			case "mariadb":
+				c.opts.Dialect = func() (Dialect, error) { return DialectMariaDB, nil }
+			case "beyond":
+				c.opts.NamesBeyondASCII = true
 			case "quoted":
 				c.quoted = true
 				if c.text, err = strconv.Unquote(text); err != nil {
@@ -131,7 +143,7 @@ func TestGolden(t *testing.T) {
 // from 101 (as written for servers that report LAST_INSERT_ID(expr)), the slots;
 // or the error.
 func (c *goldenCase) see() string {
-	plan, err := Parse(c.text, goldenOptions(c.mode))
+	plan, err := Parse(c.text, c.opts)
 	var failed *StatementError
 	switch {
 	case errors.As(err, &failed):
@@ -153,7 +165,7 @@ func (c *goldenCase) see() string {
 	}
 	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), plan.Consulted.names())
 	for i := range plan.Inserts {
-		show("%s", plan.showInsert(&plan.Inserts[i], c.mode))
+		show("%s", plan.showInsert(&plan.Inserts[i], c.opts.Mode))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -7,9 +7,9 @@ import (
 
 // insert reads an INSERT or REPLACE, whose first word is verb.
 func (p *parser) insert(verb token) (done bool, err error) {
-	in := p.target()
+	in, err := p.target(verb)
 	if in == nil {
-		return p.skipStatement(), nil
+		return err == nil && p.skipStatement(), err
 	}
 	in.start = verb.start
 	in.Replace = fold(p.word(verb), "REPLACE")
@@ -28,10 +28,11 @@ func (p *parser) insert(verb token) (done bool, err error) {
 // target reads what stands between the verb and the column list. It returns
 // nil for a table without rule, and for what is no INSERT at all, as the
 // function INSERT(…).
-func (p *parser) target() *Insert {
+func (p *parser) target(verb token) (*Insert, error) {
 	in := &p.reading
 	*in = Insert{headAt: -1, aliasAt: -1, inTextSlot: -1}
 	t := p.next()
+	p.noteHints(p.text[verb.end:t.start])
 	for p.modifier(t, in) {
 		t = p.next()
 	}
@@ -41,16 +42,47 @@ func (p *parser) target() *Insert {
 	name, ok := p.name(t)
 	if !ok || name.parts > 2 {
 		p.rewind(t)
-		return nil
+		return nil, nil
 	}
 	in.Schema, in.Name, in.end = name.qualifier, name.last, name.end
+	var err error
+	if in.Table, err = p.lookup(in, t.start); in.Table == nil {
+		return nil, err
+	}
+	return in, nil
+}
+
+// lookup finds the rule of the table that the text names at a place. A name
+// that the server may read otherwise is refused if that may be a ruled table.
+func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	if p.opts.Tables == nil {
-		return nil
+		return nil, nil
 	}
-	if in.Table = p.opts.Tables(in.Schema, in.Name); in.Table == nil {
-		return nil
+	utf8 := p.charset == CharsetUTF8
+	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
+		if !utf8 && !isASCII(t.KeyColumn) {
+			return nil, p.fail(at, in, "the key column has letters beyond ASCII; use a session in utf8mb4")
+		}
+		return t, nil
 	}
-	return in
+	if isASCII(in.Schema) && isASCII(in.Name) {
+		return nil, nil
+	}
+	if !utf8 && p.opts.NamesBeyondASCII {
+		return nil, p.fail(at, in, "a table's name with letters beyond ASCII is understood in UTF-8 only; use a session in utf8mb4")
+	}
+	schema, name := p.charset.validPrefix(in.Schema), p.charset.validPrefix(in.Name)
+	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
+		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "after the table's name there are bytes that are no letter in the session's character set")
+	}
+	return nil, nil
+}
+
+// noteHints sees sql_mode in the hints after a statement's verb.
+func (p *parser) noteHints(text string) {
+	if strings.Contains(text, "/*+") && MentionsSQLMode(text) {
+		p.modeSet = true
+	}
 }
 
 func (p *parser) modifier(t token, in *Insert) bool {
@@ -194,7 +226,8 @@ func (in *Insert) keyIndex(list []string) int {
 
 // values reads the rows of VALUES.
 func (p *parser) values(in *Insert, cols columns) error {
-	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list)}
+	verb, params := p.prev, p.params
+	rows := rowReader{parser: p, in: in, key: -1, arity: len(cols.list), listed: cols.listed, wrong: -1}
 	empty := p.emptyRow()
 	switch {
 	case cols.listed:
@@ -220,19 +253,31 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if err := rows.all(); err != nil {
 		return err
 	}
-	if in.Refused && !cols.listed && !empty {
-		in.Listed, in.headAt = true, -1
-		if cols.closing > 0 {
-			in.headAt = cols.closing
-		}
-		p.listColumns(in, cols, cols.list)
+	if p.continuesQuery(p.peek()) {
+		// VALUES (1), (2) LIMIT 1 is a query.
+		in.slots, in.Refused, in.headAt, in.headText, in.keyPrefix = slots{}, false, -1, "", ""
+		p.rewind(verb)
+		p.params = params
+		return p.source(in, cols, p.next())
+	}
+	if in.Refused {
+		rows.refuse()
 	}
 	return p.tail(in)
 }
 
+// continuesQuery reports whether t makes a query of the VALUES before it.
+func (p *parser) continuesQuery(t token) bool {
+	switch word := p.word(t); {
+	case fold(word, "ORDER"), fold(word, "LIMIT"), fold(word, "UNION"), fold(word, "EXCEPT"), fold(word, "INTERSECT"):
+		return true
+	}
+	return false
+}
+
 // listColumns makes the statement name its columns.
 func (p *parser) listColumns(in *Insert, cols columns, names []string) {
-	in.headText = strings.Join(quoteAll(names), ", ")
+	in.headText = p.quoteAll(names)
 	if in.headAt < 0 {
 		in.headAt = cols.headEnd
 		in.headText = " (" + in.headText + ")"
@@ -310,7 +355,7 @@ func (p *parser) endsAssignment(before, t token) bool {
 		return false
 	}
 	word := p.word(t)
-	return fold(word, "AS") || fold(word, "ON") || fold(word, "RETURNING") && !p.isNamePosition(before)
+	return fold(word, "AS") || fold(word, "ON") || p.isReturning(t, before)
 }
 
 // tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
@@ -385,7 +430,7 @@ func (p *parser) skipTo(returning bool, end ...*int) token {
 			depth--
 		case t.kind == tokenWord:
 			p.noteWord(t)
-			if returning && depth == 0 && fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && !p.isPunct(p.peek(), '=') {
+			if returning && depth == 0 && p.isReturning(t, before) && !p.isPunct(p.peek(), '=') {
 				return t
 			}
 		}
@@ -395,7 +440,18 @@ func (p *parser) skipTo(returning bool, end ...*int) token {
 	}
 }
 
-// isNamePosition: behind a dot, comma or operator a word is a name.
+// isReturning reports whether t, after the token before, begins the clause
+// RETURNING. For MySQL the word is a name like any other.
+func (p *parser) isReturning(t, before token) bool {
+	return fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && p.dialect() != DialectMySQL
+}
+
+// isNamePosition: after a dot, comma or operator a word is a name.
 func (p *parser) isNamePosition(before token) bool {
-	return before.kind == tokenPunct && !p.isPunct(before, ')') || fold(p.word(before), "UPDATE")
+	switch word := p.word(before); {
+	case fold(word, "UPDATE"), fold(word, "AS"), fold(word, "NOT"), fold(word, "AND"), fold(word, "OR"), fold(word, "XOR"),
+		fold(word, "DIV"), fold(word, "MOD"), fold(word, "LIKE"), fold(word, "IS"), fold(word, "IN"), fold(word, "SELECT"), fold(word, "FROM"):
+		return true
+	}
+	return before.kind == tokenPunct && !p.isPunct(before, ')')
 }

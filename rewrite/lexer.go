@@ -27,17 +27,19 @@ type token struct {
 }
 
 type lexer struct {
-	text string
-	pos  int
-	mode Mode
-	// execute: the contents of /*! … */ comments count as text.
-	execute bool
+	text    string
+	pos     int
+	mode    Mode
+	charset Charset
+	// engine decides which executable comments count as text.
+	engine engine
 	// inside: pos is within an executable comment.
 	inside bool
-	// nested: there was an executable comment within another.
-	nested bool
-	// executable: there was an executable comment.
-	executable bool
+	// openings are those of the executable comments so far, each once.
+	openings []opening
+	// unsure says why the servers may read the text otherwise; empty when they
+	// do not.
+	unsure string
 	// consulted are the modes that the reading depended on.
 	consulted Mode
 	prev      token
@@ -55,7 +57,7 @@ func (lx *lexer) scan() token {
 		return token{tokenBad, bad, len(lx.text)}
 	}
 	start := lx.pos
-	if start == len(lx.text) {
+	if lx.atEnd() {
 		return token{tokenEOF, start, start}
 	}
 	switch c := lx.text[start]; {
@@ -67,11 +69,35 @@ func (lx *lexer) scan() token {
 	case isDigit(c), c == '.' && lx.dotStartsNumber():
 		return lx.number()
 	case isWordByte(c):
-		lx.pos = wordEnd(lx.text, start)
+		lx.pos = lx.charset.wordEnd(lx.text, start)
 		return token{tokenWord, start, lx.pos}
+	case c == '[':
+		return lx.bracketed()
 	}
 	lx.pos++
 	return token{tokenPunct, start, lx.pos}
+}
+
+// atEnd reports whether the text ends here. The servers let it end in a NUL.
+func (lx *lexer) atEnd() bool {
+	rest := lx.text[lx.pos:]
+	return rest == "" || rest == "\x00"
+}
+
+// bracketed reads a name in square brackets, which MariaDB's mode MSSQL has.
+func (lx *lexer) bracketed() token {
+	start := lx.pos
+	lx.consulted |= MSSQL
+	if lx.mode&MSSQL == 0 {
+		lx.pos++
+		return token{tokenPunct, start, lx.pos}
+	}
+	end, ok := lx.skipQuoted(start, ']')
+	lx.pos = end
+	if !ok {
+		return token{tokenBad, start, end}
+	}
+	return token{tokenQuoted, start, end}
 }
 
 // peek returns the token after the present one without taking it.
@@ -85,8 +111,8 @@ func (lx *lexer) peek() token {
 // restore goes back to where the lexer was, and keeps what it has learnt.
 func (lx *lexer) restore(saved lexer) {
 	saved.consulted |= lx.consulted
-	saved.executable = saved.executable || lx.executable
-	saved.nested = saved.nested || lx.nested
+	saved.openings = lx.openings
+	saved.unsure = lx.unsure
 	*lx = saved
 }
 
@@ -103,13 +129,16 @@ func (lx *lexer) quoted(quote byte) token {
 	return token{tokenString, start, end}
 }
 
-// skipQuoted returns the position behind the string or identifier that begins
-// with quote at start, and whether it has an end.
+// skipQuoted returns the position after the string or identifier that begins at
+// start and ends with quote, and whether it has an end.
 func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
-	escapes := quote != '`'
+	escapes := quote == '\''
 	if quote == '"' {
 		lx.consulted |= ANSIQuotes
 		escapes = lx.mode&ANSIQuotes == 0
+	}
+	if lx.charset.isWide() {
+		return lx.skipQuotedWide(start, quote, escapes)
 	}
 	pos, end := start+1, -1 // end: the next quote at or behind pos
 	for {
@@ -141,12 +170,36 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	}
 }
 
+// skipQuotedWide is skipQuoted for character sets in which a quote or backslash
+// may be the second byte of a character.
+func (lx *lexer) skipQuotedWide(start int, quote byte, escapes bool) (int, bool) {
+	for pos := start + 1; pos < len(lx.text); {
+		switch c := lx.text[pos]; {
+		case c >= 0x80:
+			pos += lx.charset.charLen(lx.text, pos)
+			continue
+		case c == '\\' && escapes:
+			lx.consulted |= NoBackslashEscapes
+			if lx.mode&NoBackslashEscapes == 0 {
+				pos++ // the servers skip one byte, not one character
+			}
+		case c == quote:
+			if pos+1 == len(lx.text) || lx.text[pos+1] != quote {
+				return pos + 1, true
+			}
+			pos++ // doubled
+		}
+		pos++
+	}
+	return len(lx.text), false
+}
+
 // skipBlanks moves to the next byte that is neither blank nor comment. It
 // returns −1, or where a comment without end begins.
 func (lx *lexer) skipBlanks() (unterminated int) {
 	for lx.pos < len(lx.text) {
 		c := lx.text[lx.pos]
-		if isBlank(c) {
+		if isBlank(c) || c >= 0x80 && c == lx.charset.blank() {
 			lx.pos++
 			continue
 		}
@@ -168,101 +221,6 @@ func (lx *lexer) skipBlanks() (unterminated int) {
 	return -1
 }
 
-// skipComment moves past the comment that begins at pos, if one does. For an
-// executable comment that counts as text it moves past its opening, and later
-// past its end. Within an executable comment the servers execute another one,
-// and the first "*/" ends both.
-func (lx *lexer) skipComment() (skipped, ok bool) {
-	rest := lx.text[lx.pos:]
-	switch rest[0] {
-	case '#':
-		lx.skipLine()
-		return true, true
-	case '-':
-		if !strings.HasPrefix(rest, "--") || len(rest) > 2 && rest[2] > ' ' && rest[2] != 0x7f {
-			return false, true
-		}
-		lx.skipLine()
-		return true, true
-	case '*':
-		if !lx.inside || !strings.HasPrefix(rest, "*/") {
-			return false, true
-		}
-		lx.inside = false
-		lx.pos += 2
-		return true, true
-	case '/':
-		if !strings.HasPrefix(rest, "/*") {
-			return false, true
-		}
-	}
-	opening := executableOpening(rest)
-	if opening == 0 {
-		end := strings.Index(rest[2:], "*/")
-		if end < 0 {
-			return false, false
-		}
-		lx.pos += 2 + end + 2
-		return true, true
-	}
-	lx.executable = true
-	if lx.execute {
-		lx.nested = lx.nested || lx.inside
-		lx.inside = true
-		lx.pos += opening
-		return true, true
-	}
-	return true, lx.skipExecutable(rest[opening:], opening)
-}
-
-// skipExecutable moves past an executable comment, which may hold plain ones.
-func (lx *lexer) skipExecutable(body string, opening int) bool {
-	for i := 0; i+1 < len(body); i++ {
-		switch body[i : i+2] {
-		case "*/":
-			lx.pos += opening + i + 2
-			return true
-		case "/*":
-			end := strings.Index(body[i+2:], "*/")
-			if end < 0 {
-				return false
-			}
-			i += 2 + end + 1
-		}
-	}
-	return false
-}
-
-// executableOpening is the length of the "/*!80000" that s begins with, 0 for
-// an ordinary comment. MariaDB also has "/*M!".
-func executableOpening(s string) int {
-	n := 0
-	switch {
-	case strings.HasPrefix(s, "/*!"):
-		n = 3
-	case strings.HasPrefix(s, "/*M!"):
-		n = 4
-	default:
-		return 0
-	}
-	digits := 0
-	for n+digits < len(s) && digits < 6 && isDigit(s[n+digits]) {
-		digits++
-	}
-	if digits >= 5 {
-		n += digits
-	}
-	return n
-}
-
-func (lx *lexer) skipLine() {
-	if end := strings.IndexByte(lx.text[lx.pos:], '\n'); end >= 0 {
-		lx.pos += end + 1
-	} else {
-		lx.pos = len(lx.text)
-	}
-}
-
 // dotStartsNumber: ".5" is a number, but not in "t.5".
 func (lx *lexer) dotStartsNumber() bool {
 	afterName := (lx.prev.kind == tokenWord || lx.prev.kind == tokenQuoted) && lx.prev.end == lx.pos
@@ -274,11 +232,16 @@ func (lx *lexer) dotStartsNumber() bool {
 func (lx *lexer) number() token {
 	start := lx.pos
 	afterDot := lx.prev.kind == tokenPunct && lx.prev.end == start && lx.text[lx.prev.start] == '.'
-	if end := numberEnd(lx.text, start); end > 0 && !afterDot {
+	word := lx.charset.wordEnd(lx.text, start)
+	end := numberEnd(lx.text, start)
+	if end == 0 && lx.charset.blank() != 0 {
+		end = numberEnd(lx.text[:word], start) // a blank above 0x7F follows
+	}
+	if end > 0 && !afterDot {
 		lx.pos = end
 		return token{tokenNumber, start, end}
 	}
-	lx.pos = wordEnd(lx.text, start)
+	lx.pos = word
 	return token{tokenWord, start, lx.pos}
 }
 
@@ -345,6 +308,10 @@ const (
 	NoBackslashEscapes
 	// NoAutoValueOnZero: 0 is a key like any other, only NULL asks for one.
 	NoAutoValueOnZero
+	// MSSQL: [x] is an identifier (MariaDB).
+	MSSQL
+	// EmptyStringIsNull: '' is NULL (MariaDB).
+	EmptyStringIsNull
 )
 
 // ParseMode reads the value of @@sql_mode. Combination modes arrive spelled
@@ -359,6 +326,10 @@ func ParseMode(sqlMode string) Mode {
 			m |= NoBackslashEscapes
 		case "NO_AUTO_VALUE_ON_ZERO":
 			m |= NoAutoValueOnZero
+		case "MSSQL":
+			m |= MSSQL
+		case "EMPTY_STRING_IS_NULL":
+			m |= EmptyStringIsNull
 		}
 	}
 	return m

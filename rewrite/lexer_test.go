@@ -9,7 +9,7 @@ import (
 // lexed shows the tokens of a text: w(ord), q(uoted), s(tring), n(umber),
 // ?, punctuation as it is, and BAD.
 func lexed(text string, mode Mode, execute bool) string {
-	lx := lexer{text: text, mode: mode, execute: execute}
+	lx := lexer{text: text, mode: mode, engine: engine{all: execute, mariadb: true, version: -1}}
 	var out []string
 	for {
 		t := lx.next()
@@ -89,7 +89,7 @@ func TestLexerSkipsExecutableComments(t *testing.T) {
 
 // TestPeek: looking ahead changes nothing but what was learnt.
 func TestPeek(t *testing.T) {
-	lx := lexer{text: `a /*! "b\"" */ c`, execute: true}
+	lx := lexer{text: `a /*! "b\"" */ c`, engine: engine{all: true}}
 	lx.next()
 	saved := lx
 	if peeked := lx.peek(); lx.text[peeked.start:peeked.end] != `"b\""` {
@@ -98,8 +98,8 @@ func TestPeek(t *testing.T) {
 	if lx.pos != saved.pos || lx.inside || lx.prev != saved.prev {
 		t.Errorf("have: %+v\nwant: %+v", lx, saved)
 	}
-	if !lx.executable || lx.consulted != ANSIQuotes|NoBackslashEscapes {
-		t.Errorf("have: executable %v, consulted %b\nwant: what was learnt", lx.executable, lx.consulted)
+	if len(lx.openings) != 1 || lx.consulted != ANSIQuotes|NoBackslashEscapes {
+		t.Errorf("have: openings %v, consulted %b\nwant: what was learnt", lx.openings, lx.consulted)
 	}
 }
 

@@ -1,6 +1,8 @@
 package rewrite
 
 import (
+	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -11,18 +13,27 @@ type literal struct {
 	number bool
 }
 
-// literal reads a literal: a number with its sign, TRUE or FALSE, b'01', or
-// strings side by side, perhaps behind N or the name of a UTF-8 character set.
+// literal reads a literal: a number with its signs, TRUE or FALSE, b'01', x'41',
+// or strings side by side, perhaps after the name of a character set and before
+// a collation.
 func (p *parser) literal(tokens []token) (literal, bool) {
-	if len(tokens) == 0 {
+	negative, signs := false, 0
+	for signs < len(tokens) && (p.isPunct(tokens[signs], '-') || p.isPunct(tokens[signs], '+')) {
+		negative = negative != p.isPunct(tokens[signs], '-')
+		signs++
+	}
+	if tokens = tokens[signs:]; len(tokens) == 0 {
 		return literal{}, false
 	}
 	first := p.text[tokens[0].start:tokens[0].end]
 	switch {
-	case len(tokens) == 2 && (first == "-" || first == "+") && tokens[1].kind == tokenNumber:
-		return literal{strings.TrimPrefix(first, "+") + p.text[tokens[1].start:tokens[1].end], true}, true
 	case tokens[0].kind == tokenNumber:
+		if negative {
+			first = "-" + first
+		}
 		return literal{first, true}, len(tokens) == 1
+	case signs > 0:
+		return literal{}, false
 	case tokens[0].kind == tokenString:
 		return p.strings(tokens)
 	case tokens[0].kind != tokenWord:
@@ -34,14 +45,41 @@ func (p *parser) literal(tokens []token) (literal, bool) {
 	case fold(first, "B") && len(tokens) == 2:
 		digits, ok := p.strings(tokens[1:])
 		return literal{"0b" + digits.text, true}, ok
+	case fold(first, "X") && len(tokens) == 2:
+		return p.hexadecimal(tokens[1:])
 	case fold(first, "N"), fold(first, "_UTF8MB4"), fold(first, "_UTF8MB3"), fold(first, "_UTF8"):
 		return p.strings(tokens[1:])
+	case fold(first, "_UCS2"), fold(first, "_UTF16"), fold(first, "_UTF16LE"), fold(first, "_UTF32"):
+		return literal{}, false // two bytes or four are a character
+	case first[0] == '_':
+		l, ok := p.strings(tokens[1:])
+		return l, ok && isASCII(l.text)
+	}
+	return literal{}, false
+}
+
+// hexadecimal reads the string of x'41', which is a number to MySQL and a string
+// to MariaDB.
+func (p *parser) hexadecimal(tokens []token) (literal, bool) {
+	digits, ok := p.strings(tokens)
+	text, err := hex.DecodeString(digits.text)
+	if !ok || err != nil {
+		return literal{}, false
+	}
+	switch p.dialect() {
+	case DialectMySQL:
+		return literal{"0x" + digits.text, true}, true
+	case DialectMariaDB:
+		return literal{text: string(text)}, true
 	}
 	return literal{}, false
 }
 
 // strings reads string literals side by side, which are one: 'a' "b".
 func (p *parser) strings(tokens []token) (literal, bool) {
+	if n := len(tokens) - 2; n > 0 && fold(p.word(tokens[n]), "COLLATE") {
+		tokens = tokens[:n]
+	}
 	text := ""
 	for _, t := range tokens {
 		if t.kind != tokenString {
@@ -55,11 +93,11 @@ func (p *parser) strings(tokens []token) (literal, bool) {
 func (l literal) isEmpty() bool { return l.text == "" }
 
 // isZero tells whether a literal is 0 in an integer column, however it is
-// written; the servers round 0.4 and '0.4' to it.
+// written; the servers round 0.4 and '0.4' to it, and 0.5e0 too.
 func (l literal) isZero() bool {
 	s := l.text
-	if l.number && (strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0b")) {
-		return strings.Trim(s[2:], "0") == ""
+	if digits, base := l.radix(); base != 0 {
+		return strings.Trim(digits, "0") == ""
 	}
 	if !l.number {
 		s = strings.Trim(s, " \t\n\v\f\r")
@@ -68,8 +106,24 @@ func (l literal) isZero() bool {
 		return false // what ParseFloat knows besides: Inf, hexadecimal, 1_0
 	}
 	f, err := strconv.ParseFloat(s, 64)
-	return err == nil && f > -0.5 && f < 0.5
+	return err == nil && (f > -0.5 && f < 0.5 || l.isFloat() && f >= -0.5 && f <= 0.5)
 }
+
+// radix returns the digits of 0x… and 0b…, and 16 or 2; 0 for other literals.
+func (l literal) radix() (digits string, base int) {
+	digits = strings.TrimPrefix(l.text, "-")
+	switch {
+	case !l.number:
+	case strings.HasPrefix(digits, "0x"):
+		return digits[2:], 16
+	case strings.HasPrefix(digits, "0b"):
+		return digits[2:], 2
+	}
+	return l.text, 0
+}
+
+// isFloat tells numbers with an exponent, which the servers round to even.
+func (l literal) isFloat() bool { return l.number && strings.ContainsAny(l.text, "eE") }
 
 // IsZero tells whether a string is 0 in an integer column.
 func IsZero(s string) bool { return literal{text: s}.isZero() }
@@ -77,10 +131,28 @@ func IsZero(s string) bool { return literal{text: s}.isZero() }
 // integer is the key that a literal is in an integer column: int64, or uint64
 // where it must be; nil when only the server can tell.
 func (l literal) integer() any {
-	if hex, ok := strings.CutPrefix(l.text, "0x"); ok && l.number {
-		return parseInteger(hex, 16)
+	if digits, base := l.radix(); base != 0 {
+		if l.text[0] == '-' {
+			return nil
+		}
+		return parseInteger(digits, base)
 	}
-	return ParseInteger(strings.Trim(l.text, " \t\n\v\f\r"))
+	s := strings.Trim(l.text, " \t\n\v\f\r")
+	if n := ParseInteger(s); n != nil {
+		return n
+	}
+	if strings.Trim(s, "0123456789.eE+-") != "" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	const exact = 1 << 53 // integers up to it are exact as float64
+	switch {
+	case err != nil || f < -exact || f > exact:
+		return nil
+	case l.isFloat():
+		return int64(math.RoundToEven(f))
+	}
+	return int64(math.Round(f))
 }
 
 // string is the key that a literal is in a string column, nil when only the
@@ -98,7 +170,7 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	if in.slots.kind(i) != SlotKept {
 		return nil
 	}
-	r := &parser{lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, execute: true}, plan: &Plan{}}
+	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, charset: p.charset, engine: engine{all: true}}, plan: &Plan{}}
 	v := r.expression(false)
 	l, ok := r.literal(r.inner(&v))
 	switch {
@@ -206,7 +278,7 @@ func (p *parser) addKey(in *Insert, v *value) error {
 func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	tokens := p.inner(v)
 	if len(tokens) == 1 && tokens[0].kind == tokenParam {
-		return SlotParam, nil // for a bound 0 the execution asks the session itself
+		return SlotParam, p.modeKnown(in, v) // for a bound 0 the execution asks the session itself
 	}
 	l, ok := p.literal(tokens)
 	switch null := p.isNull(tokens); {
@@ -226,13 +298,26 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	case kind == KindText:
 		return SlotKept, nil
 	case l.isEmpty():
+		p.plan.Consulted |= EmptyStringIsNull
+		if p.mode&EmptyStringIsNull != 0 {
+			return SlotFill, nil
+		}
 		return SlotUnknown, nil // the server converts or refuses it
 	}
 	p.plan.Consulted |= NoAutoValueOnZero
 	if p.mode&NoAutoValueOnZero != 0 {
-		return SlotKept, nil
+		return SlotKept, p.modeKnown(in, v)
 	}
-	return SlotFill, nil
+	return SlotFill, p.modeKnown(in, v)
+}
+
+// modeKnown refuses a key that may be 0 in a statement that sets sql_mode for
+// itself: whether 0 asks for a key depends on that.
+func (p *parser) modeKnown(in *Insert, v *value) error {
+	if !p.modeSet || in.Table.KeepExplicit || in.Table.Kind == KindText {
+		return nil
+	}
+	return p.fail(v.start, in, "sql_mode is set for this statement alone, and decides whether 0 asks for a key; set it for the session, or leave the key out")
 }
 
 // keyKind is the kind of the table's keys.
@@ -246,18 +331,18 @@ func (p *parser) keyKind(in *Insert) (Kind, error) {
 // inner gives the tokens of a value without brackets around them: (NULL) is
 // NULL. (DEFAULT) is nothing: the servers refuse it.
 func (p *parser) inner(v *value) []token {
-	if v.complex || v.n == 0 || v.open > 0 && fold(p.word(v.tokens[0]), "DEFAULT") {
+	if v.complex || v.n == 0 || v.open > 0 && (fold(p.word(v.tokens[0]), "DEFAULT") || fold(p.word(v.tokens[0]), "IGNORE")) {
 		return nil
 	}
 	return v.tokens[:v.n]
 }
 
-// isNull: NULL, DEFAULT and the \N of MariaDB and of MySQL 5.7.
+// isNull: NULL, DEFAULT, IGNORE, which MariaDB takes for DEFAULT, and the \N of MariaDB and of MySQL 5.7.
 func (p *parser) isNull(tokens []token) bool {
 	switch len(tokens) {
 	case 1:
 		word := p.word(tokens[0])
-		return fold(word, "NULL") || fold(word, "DEFAULT")
+		return fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "IGNORE") && p.dialect() != DialectMySQL
 	case 2:
 		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
 	}

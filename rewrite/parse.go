@@ -3,6 +3,8 @@ package rewrite
 import (
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Parse understands a text. It returns a plan without inserts for a text that
@@ -10,40 +12,48 @@ import (
 // REPLACE into a ruled table that it cannot fill. Other errors are those of the
 // options' functions.
 func Parse(text string, opts Options) (*Plan, error) {
-	p, err := parseReading(text, opts, true)
+	p, err := parseReading(text, opts, engine{all: true})
 	if err != nil {
 		return nil, err
 	}
-	if !p.lexer.executable {
-		return p.plan, nil
+	// Whether an executable comment is text depends on the server and its
+	// version: all readings must come to the same.
+	if len(p.openings) > 0 {
+		for _, e := range engines(p.openings)[1:] {
+			other, err := parseReading(text, opts, e)
+			if err != nil {
+				return nil, err
+			}
+			p.plan.Consulted |= other.plan.Consulted
+			if err := p.reconcile(other); err != nil {
+				return nil, err
+			}
+		}
 	}
-	// Whether an executable comment is text depends on the server's version:
-	// both readings must come to the same.
-	skipped, err := parseReading(text, opts, false)
-	if err != nil {
-		return nil, err
-	}
-	p.plan.Consulted |= skipped.plan.Consulted
-	if err := p.reconcile(skipped); err != nil {
-		return nil, err
-	}
-	return p.plan, nil
+	return p.plan, p.sure()
 }
 
-func parseReading(text string, opts Options, execute bool) (*parser, error) {
+func parseReading(text string, opts Options, e engine) (*parser, error) {
 	if len(text) > math.MaxUint32 {
-		return nil, NewStatementError(text[:64], opts.Mode, 0, "", "the text is longer than 4 GiB")
+		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{
-		lexer: lexer{text: text, mode: opts.Mode, execute: execute},
+		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e},
 		opts:  opts,
-		plan:  &Plan{text: text},
+		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
 
 		mention: -1,
 	}
+	if opts.Charset == CharsetUnknown && !isASCII(text) {
+		p.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
+	}
 	err := p.script()
 	p.plan.Consulted |= p.lexer.consulted
-	p.plan.params = p.params
+	p.plan.params, p.plan.dialect = p.params, p.server
+	p.plan.ConsultedCharset = !isASCII(text[:p.readTo()])
+	if err == nil {
+		err = p.later
+	}
 	if err == nil {
 		err = p.sourcesAlone()
 	}
@@ -53,11 +63,52 @@ func parseReading(text string, opts Options, execute bool) (*parser, error) {
 	return p, nil
 }
 
+// readTo is how far the text decides what becomes of it.
+func (p *parser) readTo() int {
+	if len(p.plan.Inserts) == 0 && p.unread > 0 {
+		return p.unread
+	}
+	return len(p.text)
+}
+
+// sure refuses a text that the servers may read otherwise, when it inserts into
+// a ruled table, or may do so.
+func (p *parser) sure() error {
+	if p.unsure == "" {
+		return nil
+	}
+	if inserts := p.plan.Inserts; len(inserts) > 0 {
+		return p.fail(inserts[0].start, &inserts[0], p.unsure)
+	}
+	lx := lexer{text: p.text[indexInsert(p.text):], mode: p.mode, charset: p.charset, engine: engine{all: true}}
+	for t := lx.next(); t.kind != tokenEOF && t.kind != tokenBad; t = lx.next() {
+		if t.kind != tokenWord && t.kind != tokenQuoted {
+			continue
+		}
+		for _, name := range lx.namesIn(t) {
+			if p.opts.Tables != nil && p.opts.Tables("", name) != nil {
+				return p.fail(len(p.text)-len(lx.text)+t.start, &Insert{Name: name}, p.unsure)
+			}
+		}
+	}
+	return nil
+}
+
+// namesIn are the names that a token may be: whole, and cut where it is not
+// ASCII.
+func (lx *lexer) namesIn(t token) []string {
+	name := lx.text[t.start:t.end]
+	if t.kind == tokenQuoted {
+		name = unquoteIdentifier(name)
+	}
+	return append(strings.FieldsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }), name)
+}
+
 // reconcile refuses a text whose executable comments decide what is filled.
 func (p *parser) reconcile(skipped *parser) error {
 	a, b := p.plan.Inserts, skipped.plan.Inserts
-	if p.nested && len(a) > 0 {
-		return p.fail(a[0].start, &a[0], "executable comments stand in one another; write the statement without them")
+	if skipped.unsure != "" && p.unsure == "" {
+		p.unsure = skipped.unsure
 	}
 	if skipped.plan.Statements == 0 && len(a) > 0 && a[0].Source == nil {
 		return nil // the whole statement is in the comment: it runs or nothing does
@@ -101,6 +152,16 @@ type parser struct {
 	// mention is where INSERT or REPLACE is mentioned next, as far as that was
 	// looked for: −1 at first.
 	mention int
+	// later is the error of a text that is refused when it has been read.
+	later error
+	// unread is where a statement that passes begins that is the text's last, 0
+	// for none.
+	unread int
+	// modeSet: the statement at hand sets sql_mode for itself.
+	modeSet bool
+	// answered and server are the answer of Options.Dialect.
+	answered bool
+	server   Dialect
 	// behindProgram: a CREATE PROCEDURE or the like with BEGIN … END came before.
 	behindProgram bool
 }
@@ -123,7 +184,26 @@ func (p *parser) fail(at int, in *Insert, reason string) error {
 	if in != nil {
 		table = QuoteTable(in.Schema, in.Name)
 	}
-	return NewStatementError(p.text, p.opts.Mode, at, table, reason)
+	return NewStatementError(p.text, p.opts, at, table, reason)
+}
+
+// failLater refuses the text once it has been read.
+func (p *parser) failLater(err error) {
+	if p.later == nil {
+		p.later = err
+	}
+}
+
+// dialect asks what the server is.
+func (p *parser) dialect() Dialect {
+	if !p.answered && p.opts.Dialect != nil {
+		var err error
+		if p.server, err = p.opts.Dialect(); err != nil {
+			p.failLater(err)
+		}
+	}
+	p.answered = true
+	return p.server
 }
 
 // sourcesAlone refuses an INSERT … SELECT beside other statements: it takes

@@ -35,18 +35,39 @@ type Table struct {
 // the moment when the text turns out to need it; an error of the answer is the
 // error of [Parse].
 type Options struct {
-	Mode Mode
+	Mode    Mode
+	Charset Charset
 	// Tables finds a ruled table by its name, schema empty when the name is
 	// not qualified; nil means that no rule covers it.
 	Tables func(schema, name string) *Table
 	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
 	// need. Nil: they are left to the server where Table does not tell.
 	Kind func(*Table) (Kind, error)
+	// Dialect returns what the server is, which some rare words need. Nil: it is
+	// not known.
+	Dialect func() (Dialect, error)
+	// NamesBeyondASCII: some ruled table's name has letters beyond ASCII, which
+	// are read in UTF-8 only. In another Charset a name with such letters is
+	// refused.
+	NamesBeyondASCII bool
 	// Columns returns the columns of the table that an insert names, as
 	// [Table] has them. Nil: a statement that needs them is refused where Table
 	// does not tell.
 	Columns func(in *Insert) ([]string, error)
 }
+
+// Dialect is the kind of server that reads a text.
+type Dialect uint8
+
+const (
+	// DialectUnknown: a text is read as either server may read it.
+	DialectUnknown Dialect = iota
+	// DialectMySQL: RETURNING is a name, IGNORE no value; the same goes for the
+	// engines that speak MySQL's language.
+	DialectMySQL
+	// DialectMariaDB: RETURNING is reserved, and IGNORE stands for DEFAULT.
+	DialectMariaDB
+)
 
 // Plan is a text understood: what is filled, and where. Many goroutines may use
 // it.
@@ -59,9 +80,14 @@ type Plan struct {
 	// Consulted are the sql_mode bits on which this plan depends. A session
 	// that differs in one of them needs a plan of its own.
 	Consulted Mode
+	// ConsultedCharset: the plan depends on the session's character set.
+	ConsultedCharset bool
 
-	text   string
-	params int // placeholders in the text
+	text    string
+	mode    Mode
+	charset Charset
+	dialect Dialect // DialectUnknown too where it was not asked for
+	params  int     // placeholders in the text
 
 	first    [1]Insert // room for Inserts, as nearly always there is one
 	bindOnce sync.Once
@@ -92,12 +118,10 @@ type Insert struct {
 	// key as the statement's insert id. LAST_INSERT_ID() then is that key; what
 	// it was is kept in [SavedID], for the caller to give back.
 	Guarded bool
-	// Refused: the server will refuse the statement (a row has the wrong
-	// number of values). It passes through as it is, for the server's words.
+	// Refused: the server will refuse the statement (a row has the wrong number
+	// of values). It is sent for the server's words, in a form that no server
+	// takes, since it is not filled.
 	Refused bool
-	// Listed: a refused statement without column list gets the one that it was
-	// held against, so that the server refuses it whatever its columns are.
-	Listed bool
 
 	start, end  int
 	slots       slots
@@ -106,7 +130,9 @@ type Insert struct {
 	keyPrefix   string // what stands before a key that is added to a row
 	aliasAt     int    // where the row alias' column list takes one more, −1
 	duplicateAt int    // the end of ON DUPLICATE KEY UPDATE's assignments
-	inTextSlot  int    // the row whose key is written as LAST_INSERT_ID(key)
+	refuseAt    int    // where a refused statement takes refuseText
+	refuseText  string
+	inTextSlot  int // the row whose key is written as LAST_INSERT_ID(key)
 }
 
 // Source is the query of an INSERT … SELECT.
@@ -271,16 +297,31 @@ func (p *parser) noteWord(t token) {
 	}
 }
 
-// noteCall sees LAST_INSERT_ID before a bracket.
+// noteCall sees LAST_INSERT_ID before a bracket, or before the comments there.
 func (r *rowReader) noteCall(bracket int) {
-	end := bracket
-	for end > 0 && isBlank(r.text[end-1]) {
-		end--
+	end := r.blanksBefore(bracket)
+	if end == r.commentEnd && end > 0 {
+		end = r.commentStart
 	}
 	const name = "LAST_INSERT_ID"
-	if end > 0 && r.text[end-1] == '/' || end >= len(name) && fold(r.text[end-len(name):end], name) {
+	if end >= len(name) && fold(r.text[end-len(name):end], name) {
 		r.last = true
 	}
+}
+
+// noteComment remembers where a run of comments and blanks begins and ends.
+func (r *rowReader) noteComment(start, end int) {
+	if start = r.blanksBefore(start); start != r.commentEnd || start == 0 {
+		r.commentStart = start
+	}
+	r.commentEnd = r.blanksBefore(end)
+}
+
+func (r *rowReader) blanksBefore(pos int) int {
+	for pos > 0 && isBlank(r.text[pos-1]) {
+		pos--
+	}
+	return pos
 }
 
 // noteVariable sees @@last_insert_id and @@identity, with or without scope.

@@ -62,8 +62,8 @@ func TestFillsBefore(t *testing.T) {
 // ours, which shows in the text with literals: ours are not there.
 func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	literal := p.LiteralText(goldenKeys(p))
-	bind := lexer{text: p.BindText(), execute: true}
-	other := lexer{text: literal, execute: true}
+	bind := lexer{text: p.BindText(), engine: engine{all: true}}
+	other := lexer{text: literal, engine: engine{all: true}}
 	for {
 		b, l := bind.next(), other.next()
 		if b.kind == tokenEOF {

@@ -20,7 +20,7 @@ func QuoteTable(schema, name string) string {
 }
 
 func unquoteIdentifier(s string) string {
-	quote := s[:1]
+	quote := s[len(s)-1:]
 	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
 }
 

@@ -79,7 +79,7 @@ func FuzzAppendLiteral(f *testing.F) {
 			literal, _ := AppendLiteral([]byte("("), k)
 			literal = append(literal, ')')
 			for mode := range Mode(8) {
-				r := &parser{lexer: lexer{text: string(literal), mode: mode, execute: true}, plan: &Plan{}}
+				r := &parser{lexer: lexer{text: string(literal), mode: mode, engine: engine{all: true}}, plan: &Plan{}}
 				r.next()
 				v := r.expression(false)
 				if end := r.next(); !r.isPunct(end, ')') || end.end != len(literal) || r.consulted != 0 {

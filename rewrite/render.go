@@ -79,9 +79,9 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	w.out.Grow(size)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if in.Listed {
-			w.upTo(in.headAt)
-			w.add(in.headText)
+		if in.Refused {
+			w.upTo(in.refuseAt)
+			w.add(in.refuseText)
 		}
 		if in.Refused || in.Source != nil {
 			continue

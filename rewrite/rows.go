@@ -13,6 +13,14 @@ type rowReader struct {
 	in    *Insert
 	key   int // the key's place in each row, −1 when it is absent
 	arity int // the values that each row must have
+	// listed: the statement lists its columns.
+	listed bool
+	// wrong is where the first row of a wrong number of values begins, −1 for
+	// none, and values is that number.
+	wrong, values int
+	// commentStart and commentEnd are the last run of comments, without the
+	// blanks around it.
+	commentStart, commentEnd int
 }
 
 func (r *rowReader) all() error {
@@ -103,13 +111,39 @@ func (r *rowReader) row() error {
 	if n > 0 || !r.blank(start, closing) {
 		n++
 	}
-	if n != r.arity {
+	switch {
+	case n == r.arity:
+	case r.listed && r.key < 0 && containsFold(r.text[start:closing], "AGAINST"):
+		// MATCH a, b AGAINST (…) has a comma that is none. The row gets its key,
+		// and the server counts for itself.
+	default:
 		r.in.Refused = true
+	}
+	if r.in.Refused && r.wrong < 0 {
+		r.wrong, r.values = start, n
 	}
 	if r.key < 0 {
 		r.in.slots.add(closing, closing, SlotFill, r.params)
 	}
 	return nil
+}
+
+// tooMuch is a value that the servers refuse even under IGNORE (1690, BIGINT
+// UNSIGNED value is out of range).
+const tooMuch = "~0 + 1"
+
+// refuse makes sure that the server refuses the statement, whatever it counts:
+// the first wrong row gets values that are too much. With them its number of
+// values is still a wrong one, so that the error is the server's own for that.
+func (r *rowReader) refuse() {
+	more := tooMuch
+	if r.values+1 == r.arity {
+		more += ", " + tooMuch
+	}
+	if r.values > 0 {
+		more += ", "
+	}
+	r.in.refuseAt, r.in.refuseText = r.wrong, more
 }
 
 // blank tells whether nothing but blanks and comments stands in between.
@@ -132,9 +166,13 @@ func (r *rowReader) blank(start, end int) bool {
 // when one is enough, and counts the commas that it passed.
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	text, pos, depth := r.text, r.pos, 0
+	values := &class
+	if r.charset.isWide() {
+		values = &wideClass
+	}
 	for pos < len(text) {
 		c := text[pos]
-		if class[c]&classValue == 0 {
+		if values[c]&classValue == 0 {
 			pos++
 			continue
 		}
@@ -168,13 +206,25 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 			r.params++
 		case '@':
 			r.noteVariable(pos)
-		default: // a comment, perhaps
+		case '[':
+			r.pos = pos
+			if t := r.bracketed(); t.kind == tokenBad {
+				return 0, false, r.fail(pos, r.in, "a name has no end")
+			}
+			pos = r.pos
+			continue
+		default: // a comment, perhaps, or a letter
+			if c >= 0x80 {
+				pos += r.charset.charLen(text, pos)
+				continue
+			}
 			r.pos = pos
 			skipped, ok := r.skipComment()
 			if !ok {
 				return 0, false, r.fail(pos, r.in, "a comment has no end")
 			}
 			if skipped {
+				r.noteComment(pos, r.pos)
 				pos = r.pos
 				continue
 			}

@@ -24,35 +24,76 @@ func (p *parser) script() error {
 // statement reads one statement, up to its semicolon. It is done when nothing
 // behind it can be an insert.
 func (p *parser) statement(t token) (done bool, err error) {
-	p.last = false
+	p.last, p.modeSet = false, false
+	isSet := false // SET STATEMENT came before
+	for fold(p.word(t), "SET") && fold(p.word(p.peek()), "STATEMENT") {
+		if t, err = p.setStatement(t); err != nil || t.kind == tokenEOF {
+			return false, err
+		}
+		isSet = true
+	}
+	before := len(p.plan.Inserts)
+	done, err = p.dispatch(t)
+	if n := len(p.plan.Inserts); isSet && err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
+		in := &p.plan.Inserts[n-1]
+		err = p.fail(in.start, in, "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
+	}
+	return done, err
+}
+
+// dispatch reads the statement that begins with t.
+func (p *parser) dispatch(t token) (done bool, err error) {
 	switch word := p.word(t); {
 	case t.kind == tokenParam:
 		p.params++ // a syntax error, and counted all the same
 	case fold(word, "INSERT"), fold(word, "REPLACE"):
 		return p.insert(t)
+	case fold(word, "LOAD"):
+		return p.load(t)
 	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
 		// run the statement.
 		return false, p.wrapped("ANALYZE of an INSERT runs it; run the INSERT by itself")
-	case fold(word, "SET") && fold(p.word(p.peek()), "STATEMENT"):
-		return p.setStatement()
+	case isExplain(word):
 	case fold(word, "BEGIN") && p.beginsBlock(),
 		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
 		fold(word, "FOR"), fold(word, "DECLARE"):
 		// A compound statement of MariaDB goes on behind its semicolons.
-		return true, p.compound()
+		return true, p.compound("an INSERT within a compound statement is not filled; run it by itself")
 	case fold(word, "CREATE"), fold(word, "ALTER"):
 		if p.storedProgram() {
 			return false, p.skipProgram()
 		}
+	case fold(word, "WITH"):
+		return false, p.wrapped("WITH before an INSERT is not understood")
+	case !p.isKnown(t):
+		if word := p.text[t.start:t.end]; mentionsInsert(word) && p.charset.validPrefix(word) != word {
+			p.unsure = "beside INSERT there are bytes that are no letter in the session's character set"
+		}
+		return true, p.compound("the statement before the INSERT is not understood")
 	}
 	return p.skipStatement(), nil
+}
+
+// isKnown reports whether t begins a statement that runs no INSERT of its text.
+func (p *parser) isKnown(t token) bool {
+	switch t.kind {
+	case tokenWord:
+		_, hold := verbClass(p.text[t.start:t.end])
+		return !hold || fold(p.word(t), "SET") || fold(p.word(t), "BEGIN")
+	case tokenPunct:
+		return p.text[t.start] == '('
+	}
+	return false
 }
 
 // skipStatement moves behind the next semicolon, and says whether the rest of
 // the text cannot hold an insert: long texts are not read in vain.
 func (p *parser) skipStatement() (done bool) {
 	semicolon := strings.IndexByte(p.text[p.pos:], ';')
+	if semicolon < 0 {
+		p.unread = p.pos
+	}
 	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
 		// What is not read may be placeholders; nobody counts them.
 		p.plan.Statements++
@@ -107,42 +148,54 @@ func (p *parser) wrapped(reason string) error {
 		case u.kind == tokenParam:
 			p.params++
 		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
-			if in := p.target(); in != nil {
+			in, err := p.target(u)
+			if err != nil {
+				return err
+			}
+			if in != nil {
 				return p.fail(u.start, in, reason)
 			}
 		}
 	}
 }
 
-// compound refuses a compound statement that inserts into a ruled table
-// anywhere in the rest of the text.
-func (p *parser) compound() error {
-	for p.pos < len(p.text) {
-		if err := p.wrapped("an INSERT within a compound statement is not filled; run it by itself"); err != nil {
+// compound refuses an insert into a ruled table anywhere in the rest of the
+// text.
+func (p *parser) compound(reason string) error {
+	p.plan.Statements++
+	for !p.atEnd() {
+		if err := p.wrapped(reason); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// setStatement reads MariaDB's SET STATEMENT variable = value FOR statement.
-func (p *parser) setStatement() (done bool, err error) {
+// setStatement reads MariaDB's SET STATEMENT variable = value FOR, whose first
+// word is set, and returns the first token of the statement that follows.
+func (p *parser) setStatement(set token) (token, error) {
+	depth := 0
 	for {
 		switch u := p.next(); {
 		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
-			return false, nil
+			// It is not understood, and the server's syntax error unless it knows
+			// better.
+			saved := p.params
+			p.rewind(set)
+			err := p.wrapped("SET STATEMENT before the INSERT is not understood")
+			p.params = saved
+			return token{kind: tokenEOF, start: p.pos}, err
 		case u.kind == tokenParam:
 			p.params++
-		case fold(p.word(u), "FOR"):
-			if fold(p.word(p.peek()), "SET") {
-				return p.skipStatement(), nil // the server refuses it
+		case p.isPunct(u, '('):
+			depth++
+		case p.isPunct(u, ')'):
+			depth--
+		case depth == 0 && fold(p.word(u), "FOR"):
+			if MentionsSQLMode(p.text[set.start:u.start]) {
+				p.modeSet = true
 			}
-			before := len(p.plan.Inserts)
-			done, err = p.statement(p.next())
-			if n := len(p.plan.Inserts); err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
-				err = p.fail(p.plan.Inserts[n-1].start, &p.plan.Inserts[n-1], "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
-			}
-			return done, err
+			return p.next(), nil
 		}
 	}
 }

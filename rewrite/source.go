@@ -23,7 +23,7 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 		return err
 	}
 	in.Source = &Source{
-		columns:     strings.Join(quoteAll(list), ", "),
+		columns:     p.quoteAll(list),
 		Columns:     list,
 		KeyIndex:    in.keyIndex(list),
 		Head:        head,
@@ -44,11 +44,10 @@ func (p *parser) query() (next, end int) {
 	for {
 		before := p.prev
 		t := p.next()
-		word := p.word(t)
 		switch {
 		case t.kind == tokenEOF, t.kind == tokenBad, depth == 0 && p.isPunct(t, ';'),
 			depth == 0 && p.onDuplicate(t),
-			depth == 0 && fold(word, "RETURNING") && !p.isNamePosition(before):
+			depth == 0 && p.isReturning(t, before):
 			return t.start, end
 		case t.kind == tokenParam:
 			p.params++
@@ -84,10 +83,11 @@ func (in *Insert) KeepsSource() bool {
 	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit
 }
 
-func quoteAll(names []string) []string {
+// quoteAll is a list of names, quoted.
+func (p *parser) quoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = QuoteIdentifier(name)
+		quoted[i] = p.charset.quoteName(name)
 	}
-	return quoted
+	return strings.Join(quoted, ", ")
 }

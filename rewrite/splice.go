@@ -29,12 +29,13 @@ func (p *Plan) Splices() iter.Seq[Splice] {
 
 func (in *Insert) splices(yield func(Splice) bool) bool {
 	added := func(at int, text string) bool { return yield(Splice{At: at, End: at, Before: text}) }
-	fills := !in.Refused && in.Source == nil
-	if (in.Listed || fills && in.headAt >= 0) && in.headText != "" && !added(in.headAt, in.headText) {
-		return false
-	}
-	if !fills {
+	switch {
+	case in.Refused:
+		return added(in.refuseAt, in.refuseText)
+	case in.Source != nil:
 		return true
+	case in.headAt >= 0 && in.headText != "" && !added(in.headAt, in.headText):
+		return false
 	}
 	for i := range in.Rows() {
 		if in.slots.kind(i) == SlotFill && !yield(in.keySplice(i)) {
@@ -71,7 +72,7 @@ func (p *Plan) Middle(in *Insert, n int, opts Options) (from, to int) {
 
 // rowEnd is the position after the closing bracket of a row.
 func (p *Plan) rowEnd(in *Insert, row int, opts Options) (end int, ok bool) {
-	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, execute: true}, plan: &Plan{}}, in: in}
+	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}, plan: &Plan{}}, in: in}
 	_, _, err := r.skipValues(false)
 	return r.pos + 1, err == nil
 }

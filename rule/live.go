@@ -134,6 +134,10 @@ func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	return &UnlistedTableError{Table: table, Like: l.table(o)}
 }
 
+// NamesBeyondASCII reports whether the name of a table or its schema has letters
+// beyond ASCII: a statement's must then be read in the right character set.
+func (l *Live) NamesBeyondASCII() bool { return l.rule.names.beyondASCII }
+
 func sameTable(owners []owner) bool {
 	for _, o := range owners {
 		if o.table != owners[0].table {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/shardkey/shardkey/spi"
 )
@@ -15,6 +16,8 @@ type names struct {
 	more     map[string][]owner // further owners, which differ in their schema
 	patterns []pattern          // no two of different tables overlap
 	shapes   map[string]owner   // of actual tables' names: see Live.Unlisted
+	// beyondASCII: a name or schema has letters beyond ASCII.
+	beyondASCII bool
 }
 
 // owner is a table that a name stands for, in one schema or (schema "") in all.
@@ -31,6 +34,7 @@ const none int32 = -1
 // one and true for clash.
 func (n *names) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	o := owner{strings.ToLower(schema), table}
+	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
 	name = strings.ToLower(name)
 	first, taken := n.first[name]
 	if !taken {
@@ -51,6 +55,10 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 		n.more[name] = append(n.more[name], o)
 	}
 	return owner{}, false, !known
+}
+
+func isBeyondASCII(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 // one returns the owner of a name in a schema, or without one any owner.

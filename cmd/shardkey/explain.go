@@ -13,7 +13,7 @@ import (
 // explain tells what becomes of a text.
 func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) {
 	switch {
-	case rewrite.Classify(text) != rewrite.ClassMayInsert:
+	case !rewrite.Classify(text).MustParse():
 		fmt.Fprintln(w, "passes as it is: it inserts nothing")
 		return
 	case len(plan.Inserts) == 0:

@@ -45,6 +45,6 @@ func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	}
 	reason := fmt.Sprintf("its two readers disagree about %s: the scanner has %s, TiDB's parser %s; "+
 		"please report the statement, or turn the second reader off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)
-	e.At = rewrite.NewStatementError(c.text, c.opts.Mode, at, table, reason)
+	e.At = rewrite.NewStatementError(c.text, c.opts, at, table, reason)
 	return e
 }

@@ -132,6 +132,8 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 		case !keep:
 			return fill
 		}
+	case *ast.SetCollationExpr:
+		return fill | kept | unknown
 	case *ast.UnaryOperationExpr:
 		operand, ok := v.V.(ast.ValueExpr)
 		switch {
@@ -154,7 +156,7 @@ func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 		return kept | unknown
 	case in.Table.Kind == rewrite.KindUnknown && (v == "" || isZero(v)):
 		return fill | kept | unknown
-	case ok && s == "" && isText:
+	case ok && s == "" && (isText || c.opts.Mode&rewrite.EmptyStringIsNull != 0):
 		return fill | unknown
 	case ok && isText, ok && s == "":
 		return kept | unknown

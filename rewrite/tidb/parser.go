@@ -22,7 +22,7 @@ var ErrUnknown = errors.New("shardkey: unknown to TiDB's parser")
 // Parse reads a text with TiDB's parser, as the session of the options does. It
 // may be called by many goroutines.
 func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
-	if len(text) > longest || !comparable(text, opts.Mode) {
+	if len(text) > longest || !comparable(text, opts) {
 		return nil, ErrUnknown
 	}
 	stmts, err := parse(text, opts)
@@ -73,7 +73,12 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 // the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of
 // bytes that are no UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where
 // there are none.
-func comparable(text string, mode rewrite.Mode) bool {
+func comparable(text string, opts rewrite.Options) bool {
+	mode := opts.Mode
+	if opts.Charset != rewrite.CharsetUTF8 && strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) ||
+		mode&rewrite.MSSQL != 0 && strings.IndexByte(text, '[') >= 0 {
+		return false // they are for the scanner alone
+	}
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 // statements, and the key at its place. That the bytes are the same but for the
 // key is known already.
 func (c *check) rewritten(trees []tree) error {
-	if len(c.sample.rewritten) > longest || !c.plainSplices() && !comparable(c.sample.rewritten, c.opts.Mode) {
+	if len(c.sample.rewritten) > longest || !c.plainSplices() && !comparable(c.sample.rewritten, c.opts) {
 		return ErrUnknown
 	}
 	stmts, err := parse(c.sample.rewritten, c.opts)

@@ -1,0 +1,186 @@
+package rewrite
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Charset is the character set in which the server reads a session's texts
+// (@@character_set_client), as far as it decides where words and strings end.
+// The zero value is UTF-8.
+type Charset uint8
+
+const (
+	// CharsetUTF8: utf8mb4 and utf8mb3; also binary, where names are UTF-8.
+	CharsetUTF8 Charset = iota
+	// CharsetSingle: one byte a character, all of them above 0x7F letters or
+	// signs.
+	CharsetSingle
+	// CharsetNBSP: one byte a character, and 0xA0 is white space; latin1 is one.
+	CharsetNBSP
+	// CharsetDOS: one byte a character, and 0xFF is white space, as in cp852.
+	CharsetDOS
+	// CharsetEUC: several bytes a character, none of which means something by
+	// itself, as in ujis.
+	CharsetEUC
+	// CharsetBig5, CharsetGBK and CharsetSJIS: the second byte of a character
+	// may be a backslash or a backquote. GBK stands for gb18030 too, and SJIS
+	// for cp932.
+	CharsetBig5
+	CharsetGBK
+	CharsetSJIS
+	// CharsetUnknown: nothing is known of bytes above 0x7F. An INSERT into a
+	// ruled table is refused if its text has one.
+	CharsetUnknown
+)
+
+// ParseCharset reads the value of @@character_set_client.
+func ParseCharset(name string) Charset {
+	switch strings.ToLower(name) {
+	case "utf8mb4", "utf8mb3", "utf8", "binary":
+		return CharsetUTF8
+	case "gbk", "gb18030":
+		return CharsetGBK
+	case "big5":
+		return CharsetBig5
+	case "sjis", "cp932":
+		return CharsetSJIS
+	case "ujis", "eucjpms", "euckr", "gb2312":
+		return CharsetEUC
+	case "latin1", "latin2", "latin5", "latin7", "cp1250", "dec8", "greek", "hebrew", "geostd8", "armscii8":
+		return CharsetNBSP
+	case "cp852", "cp866", "keybcs2":
+		return CharsetDOS
+	case "ascii", "cp850", "cp1251", "cp1256", "cp1257", "hp8", "koi8r", "koi8u", "macce", "macroman", "swe7", "tis620":
+		return CharsetSingle
+	}
+	return CharsetUnknown
+}
+
+// isWide reports whether the second byte of a character may mean something by
+// itself.
+func (c Charset) isWide() bool { return c == CharsetBig5 || c == CharsetGBK || c == CharsetSJIS }
+
+// blank is the byte above 0x7F that is white space; 0 for none.
+func (c Charset) blank() byte {
+	switch c {
+	case CharsetNBSP:
+		return 0xa0
+	case CharsetDOS:
+		return 0xff
+	}
+	return 0
+}
+
+// charLen is the length of the character at pos, in a wide character set, as
+// the servers see it (their function my_ismbchar): a first byte without a
+// second one stands by itself.
+func (c Charset) charLen(text string, pos int) int {
+	if pos+1 >= len(text) || !c.isLead(text[pos]) || !c.isTrail(text[pos+1]) {
+		return 1
+	}
+	return 2
+}
+
+func (c Charset) isLead(b byte) bool {
+	switch c {
+	case CharsetBig5:
+		return b >= 0xa1 && b <= 0xf9
+	case CharsetGBK:
+		return b >= 0x81 && b <= 0xfe
+	}
+	return b >= 0x81 && b <= 0x9f || b >= 0xe0 && b <= 0xfc
+}
+
+func (c Charset) isTrail(b byte) bool {
+	switch {
+	case b >= 0x40 && b <= 0x7e:
+		return true
+	case c == CharsetBig5:
+		return b >= 0xa1 && b <= 0xfe
+	case c == CharsetGBK:
+		return b >= 0x80 && b <= 0xfe
+	}
+	return b >= 0x80 && b <= 0xfc
+}
+
+// wordEnd is where the word that begins at pos ends.
+func (c Charset) wordEnd(text string, pos int) int {
+	if c == CharsetUTF8 {
+		return wordEnd(text, pos)
+	}
+	for blank := c.blank(); pos < len(text); {
+		switch b := text[pos]; {
+		case b < utf8.RuneSelf:
+			if !isWordByte(b) {
+				return pos
+			}
+			pos++
+		case b == blank:
+			return pos
+		case c.isWide():
+			pos += c.charLen(text, pos)
+		default:
+			pos++
+		}
+	}
+	return pos
+}
+
+// validPrefix is a name up to the first byte that is no character. MySQL drops
+// such a byte from the end of a name.
+func (c Charset) validPrefix(name string) string {
+	if c == CharsetSingle || c == CharsetNBSP || c == CharsetDOS {
+		return name
+	}
+	for i := 0; i < len(name); {
+		n := 1
+		switch {
+		case name[i] < utf8.RuneSelf:
+		case c == CharsetUTF8:
+			if r, size := utf8.DecodeRuneInString(name[i:]); r != utf8.RuneError || size > 1 {
+				n = size
+			} else {
+				return name[:i]
+			}
+		case c.isWide() && c.charLen(name, i) == 2:
+			n = 2
+		default:
+			return name[:i]
+		}
+		i += n
+	}
+	return name
+}
+
+func isASCII(s string) bool {
+	for len(s) >= 8 { // eight bytes at a time: texts can be long
+		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// quoteName is [QuoteIdentifier] for a name in the text's character set.
+func (c Charset) quoteName(name string) string {
+	if !c.isWide() || strings.IndexByte(name, '`') < 0 {
+		return QuoteIdentifier(name)
+	}
+	quoted := []byte{'`'}
+	for i := 0; i < len(name); {
+		n := c.charLen(name, i)
+		if name[i] == '`' {
+			quoted = append(quoted, '`')
+		}
+		quoted = append(quoted, name[i:i+n]...)
+		i += n
+	}
+	return string(append(quoted, '`'))
+}

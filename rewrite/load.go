@@ -1,0 +1,84 @@
+package rewrite
+
+// load reads LOAD DATA and LOAD XML, whose first word is verb. A file's rows
+// are not filled: into a ruled table they must bring the key.
+func (p *parser) load(verb token) (done bool, err error) {
+	if word := p.word(p.peek()); !fold(word, "DATA") && !fold(word, "XML") {
+		return p.skipStatement(), nil
+	}
+	xml := fold(p.word(p.next()), "XML")
+	in, err := p.loadTarget()
+	if in == nil {
+		return false, err
+	}
+	const wayOut = "the rows of a file are not filled; name the key column and give it in the file, or load a table without rule and INSERT … SELECT from that"
+	given, listed, err := p.loadsKey(in)
+	switch {
+	case err != nil || given:
+		return false, err
+	case listed || xml:
+		return false, p.fail(verb.start, in, wayOut)
+	}
+	columns, err := p.tableColumns(in)
+	if err == nil && in.keyIndex(columns) < 0 {
+		err = p.fail(verb.start, in, wayOut)
+	}
+	return false, err
+}
+
+// loadTarget reads up to the table's name. It returns nil for a table without
+// rule.
+func (p *parser) loadTarget() (*Insert, error) {
+	for {
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+			return nil, nil
+		case !fold(p.word(t), "INTO") || !fold(p.word(p.peek()), "TABLE"):
+			continue
+		}
+		p.next()
+		if t = p.next(); p.isPunct(t, '.') {
+			t = p.next()
+		}
+		name, ok := p.name(t)
+		if !ok || name.parts > 2 {
+			return nil, nil
+		}
+		in := &Insert{Schema: name.qualifier, Name: name.last, end: name.end}
+		var err error
+		if in.Table, err = p.lookup(in, t.start); in.Table == nil {
+			return nil, err
+		}
+		return in, nil
+	}
+}
+
+// loadsKey reads the rest of the statement: whether it lists its columns, and
+// whether one that is listed, or one that SET assigns, is the key.
+func (p *parser) loadsKey(in *Insert) (given, listed bool, err error) {
+	partition, sets := false, false
+	for depth := 0; ; {
+		before := p.prev
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+			return given, listed, nil
+		case p.isPunct(t, '('):
+			partition = fold(p.word(before), "PARTITION")
+			depth++
+			listed = listed || !sets && !partition
+		case p.isPunct(t, ')'):
+			depth--
+		case fold(p.word(t), "SET") && depth == 0 && !fold(p.word(before), "CHARACTER"):
+			sets = true
+		case t.kind == tokenWord || t.kind == tokenQuoted:
+			begins := p.isPunct(before, ',') || p.isPunct(before, '(') || sets && fold(p.word(before), "SET")
+			if !begins || sets && depth > 0 || !sets && (depth == 0 || partition) {
+				continue
+			}
+			name, ok := p.name(t)
+			given = given || ok && in.keyIndex([]string{name.last}) == 0
+		}
+	}
+}
