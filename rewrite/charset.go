@@ -7,31 +7,31 @@ import (
 
 // Charset is the character set in which the server reads a session's texts
 // (@@character_set_client), as far as it decides where words and strings end.
-// The zero value is UTF-8.
+// The zero value is UTF-8; [ParseCharset] makes the others.
 type Charset uint8
 
 const (
 	// CharsetUTF8: utf8mb4 and utf8mb3; also binary, where names are UTF-8.
 	CharsetUTF8 Charset = iota
-	// CharsetSingle: one byte a character, all of them above 0x7F letters or
+	// charsetSingle: one byte a character, all of them above 0x7F letters or
 	// signs.
-	CharsetSingle
-	// CharsetNBSP: one byte a character, and 0xA0 is white space; latin1 is one.
-	CharsetNBSP
-	// CharsetDOS: one byte a character, and 0xFF is white space, as in cp852.
-	CharsetDOS
-	// CharsetEUC: several bytes a character, none of which means something by
+	charsetSingle
+	// charsetNBSP: one byte a character, and 0xA0 is white space; latin1 is one.
+	charsetNBSP
+	// charsetDOS: one byte a character, and 0xFF is white space, as in cp852.
+	charsetDOS
+	// charsetEUC: several bytes a character, none of which means something by
 	// itself, as in ujis.
-	CharsetEUC
-	// CharsetBig5, CharsetGBK and CharsetSJIS: the second byte of a character
+	charsetEUC
+	// charsetBig5, charsetGBK and charsetSJIS: the second byte of a character
 	// may be a backslash or a backquote. GBK stands for gb18030 too, and SJIS
 	// for cp932.
-	CharsetBig5
-	CharsetGBK
-	CharsetSJIS
-	// CharsetUnknown: nothing is known of bytes above 0x7F. An INSERT into a
+	charsetBig5
+	charsetGBK
+	charsetSJIS
+	// charsetUnknown: nothing is known of bytes above 0x7F. An INSERT into a
 	// ruled table is refused if its text has one.
-	CharsetUnknown
+	charsetUnknown
 )
 
 // ParseCharset reads the value of @@character_set_client.
@@ -40,33 +40,33 @@ func ParseCharset(name string) Charset {
 	case "utf8mb4", "utf8mb3", "utf8", "binary":
 		return CharsetUTF8
 	case "gbk", "gb18030":
-		return CharsetGBK
+		return charsetGBK
 	case "big5":
-		return CharsetBig5
+		return charsetBig5
 	case "sjis", "cp932":
-		return CharsetSJIS
+		return charsetSJIS
 	case "ujis", "eucjpms", "euckr", "gb2312":
-		return CharsetEUC
+		return charsetEUC
 	case "latin1", "latin2", "latin5", "latin7", "cp1250", "dec8", "greek", "hebrew", "geostd8", "armscii8":
-		return CharsetNBSP
+		return charsetNBSP
 	case "cp852", "cp866", "keybcs2":
-		return CharsetDOS
+		return charsetDOS
 	case "ascii", "cp850", "cp1251", "cp1256", "cp1257", "hp8", "koi8r", "koi8u", "macce", "macroman", "swe7", "tis620":
-		return CharsetSingle
+		return charsetSingle
 	}
-	return CharsetUnknown
+	return charsetUnknown
 }
 
 // isWide reports whether the second byte of a character may mean something by
 // itself.
-func (c Charset) isWide() bool { return c == CharsetBig5 || c == CharsetGBK || c == CharsetSJIS }
+func (c Charset) isWide() bool { return c == charsetBig5 || c == charsetGBK || c == charsetSJIS }
 
 // blank is the byte above 0x7F that is white space; 0 for none.
 func (c Charset) blank() byte {
 	switch c {
-	case CharsetNBSP:
+	case charsetNBSP:
 		return 0xa0
-	case CharsetDOS:
+	case charsetDOS:
 		return 0xff
 	}
 	return 0
@@ -84,9 +84,9 @@ func (c Charset) charLen(text string, pos int) int {
 
 func (c Charset) isLead(b byte) bool {
 	switch c {
-	case CharsetBig5:
+	case charsetBig5:
 		return b >= 0xa1 && b <= 0xf9
-	case CharsetGBK:
+	case charsetGBK:
 		return b >= 0x81 && b <= 0xfe
 	}
 	return b >= 0x81 && b <= 0x9f || b >= 0xe0 && b <= 0xfc
@@ -96,9 +96,9 @@ func (c Charset) isTrail(b byte) bool {
 	switch {
 	case b >= 0x40 && b <= 0x7e:
 		return true
-	case c == CharsetBig5:
+	case c == charsetBig5:
 		return b >= 0xa1 && b <= 0xfe
-	case c == CharsetGBK:
+	case c == charsetGBK:
 		return b >= 0x80 && b <= 0xfe
 	}
 	return b >= 0x80 && b <= 0xfc
@@ -130,7 +130,7 @@ func (c Charset) wordEnd(text string, pos int) int {
 // validPrefix is a name up to the first byte that is no character. MySQL drops
 // such a byte from the end of a name.
 func (c Charset) validPrefix(name string) string {
-	if c == CharsetSingle || c == CharsetNBSP || c == CharsetDOS {
+	if c == charsetSingle || c == charsetNBSP || c == charsetDOS {
 		return name
 	}
 	for i := 0; i < len(name); {

@@ -4,41 +4,59 @@ import "testing"
 
 func TestClassify(t *testing.T) {
 	for text, want := range map[string]Class{
-		"":                                    ClassPass,
-		"  \n":                                ClassPass,
-		"SELECT 1":                            ClassPass,
-		"select 'insert into t'":              ClassPass,
-		"(SELECT 1)":                          ClassPass,
-		"SELECT 1;":                           ClassPass,
-		"SELECT 1 ; \n":                       ClassPass,
-		"UPDATE t SET a = REPLACE(a, 'b', 1)": ClassPass,
-		"/* trace */ SELECT 1":                ClassPass,
-		"-- trace\n# more\nSELECT 1":          ClassPass,
-		"/* INSERT */":                        ClassPass,
-		"EXPLAIN SELECT 1":                    ClassPass,
-		"BEGIN":                               ClassPass,
-		"INSERTS":                             ClassMayInsert, // for all that this looks at
-		"INSERT INTO t (a) VALUES (1)":        ClassMayInsert,
-		" \n\tinsert into t (a) values (1)":   ClassMayInsert,
-		"/* trace */ INSERT t SET a = 1":      ClassMayInsert,
-		"-- x\nREPLACE t SET a = 1":           ClassMayInsert,
-		"/*!40000 INSERT t SET a = 1 */":      ClassMayInsert,
-		"SELECT 1; INSERT t SET a = 1":        ClassMayInsert,
-		";INSERT t SET a = 1":                 ClassMayInsert,
-		"ANALYZE INSERT t SET a = 1":          ClassMayInsert,
-		"EXPLAIN ANALYZE REPLACE t SET a = 1": ClassMayInsert,
-		"BEGIN NOT ATOMIC INSERT t SET a = 1": ClassMayInsert,
-		"SET STATEMENT a = 1 FOR INSERT t ()": ClassMayInsert,
-		"SET @a = REPLACE('a', 'b', 'c')":     ClassMayInsert,
-		"SET NAMES utf8mb4":                   ClassSet,
-		"/* trace */ set sql_mode = ''":       ClassSet,
-		"USE app":                             ClassUse,
-		"CALL p()":                            ClassCall,
-		"EXECUTE s USING @a":                  ClassCall,
-		"SELECT 1; SELECT 2":                  ClassSeveral,
-		"SET a = 1; SELECT ';'":               ClassSeveral,
-		"/*!40101 SET NAMES utf8 */":          ClassSeveral,
-		"SELECT ';'":                          ClassSeveral, // for all that this looks at
+		"":                                            ClassPass,
+		"  \n":                                        ClassPass,
+		"SELECT 1":                                    ClassPass,
+		"select 'insert into t'":                      ClassPass,
+		"(SELECT 1)":                                  ClassPass,
+		"SELECT 1;":                                   ClassPass,
+		"SELECT 1 ; \n":                               ClassPass,
+		"UPDATE t SET a = REPLACE(a, 'b', 1)":         ClassPass,
+		"/* trace */ SELECT 1":                        ClassPass,
+		"-- trace\n# more\nSELECT 1":                  ClassPass,
+		"/* INSERT */":                                ClassPass,
+		"EXPLAIN SELECT 1":                            ClassPass,
+		"BEGIN":                                       ClassPass,
+		"INSERTS":                                     ClassMayInsert, // for all that this looks at
+		"INSERT INTO t (a) VALUES (1)":                ClassMayInsert,
+		" \n\tinsert into t (a) values (1)":           ClassMayInsert,
+		"/* trace */ INSERT t SET a = 1":              ClassMayInsert,
+		"-- x\nREPLACE t SET a = 1":                   ClassMayInsert,
+		"/*!40000 INSERT t SET a = 1 */":              ClassMayInsert,
+		"SELECT 1; INSERT t SET a = 1":                ClassMayInsert,
+		";INSERT t SET a = 1":                         ClassMayInsert,
+		"ANALYZE INSERT t SET a = 1":                  ClassMayInsert,
+		"EXPLAIN ANALYZE REPLACE t SET a = 1":         ClassMayInsert,
+		"BEGIN NOT ATOMIC INSERT t SET a = 1":         ClassMayInsert,
+		"SET STATEMENT a = 1 FOR INSERT t ()":         ClassMayInsert,
+		"SET @a = REPLACE('a', 'b', 'c')":             ClassMayInsert,
+		"SET NAMES utf8mb4":                           ClassSet,
+		"/* trace */ set sql_mode = ''":               ClassSet,
+		"USE app":                                     ClassUse,
+		"CALL p()":                                    ClassCall,
+		"EXECUTE s USING @a":                          ClassCall,
+		"SELECT 1; SELECT 2":                          ClassSeveral,
+		"SET a = 1; SELECT ';'":                       ClassSeveral,
+		"/*!40101 SET NAMES utf8 */":                  ClassSeveral,
+		"SELECT ';'":                                  ClassSeveral, // for all that this looks at
+		"WITH x AS (SELECT 1) INSERT INTO t ":         ClassMayInsert,
+		"WITH x AS (SELECT 1) SELECT 1":               ClassPass,
+		"TRACE INSERT INTO t (a) VALUES (1)":          ClassMayInsert,
+		"<<x>> BEGIN REPLACE t (a) VALUES (1)":        ClassMayInsert,
+		"\xa0INSERT INTO t (a) VALUES (1)":            ClassMayInsert,
+		"INSERT\xa0INTO t (a) VALUES (1)":             ClassMayInsert,
+		"LOAD DATA INFILE 'x' INTO TABLE t":           ClassLoad,
+		"load xml infile 'x' into table t; SELECT 1":  ClassLoad,
+		"SELECT 1; LOAD DATA INFILE 'x' INTO TABLE t": ClassMayInsert,
+		"CREATE TABLE t (a INT)":                      ClassDDL,
+		"CREATE OR REPLACE TABLE t (a INT)":           ClassDDL,
+		"/* c */ alter table t ADD a INT":             ClassDDL,
+		"DROP TABLE t":                                ClassDDL,
+		"RENAME TABLE t TO u":                         ClassDDL,
+		"TRUNCATE t":                                  ClassDDL,
+		"GRANT INSERT ON t TO x":                      ClassPass,
+		"COMMIT":                                      ClassPass,
+		"DO REPLACE('a', 'b', 'c')":                   ClassPass,
 	} {
 		if have := Classify(text); have != want {
 			t.Errorf("%q\nhave: %d\nwant: %d", text, have, want)
@@ -67,6 +85,36 @@ func TestMentions(t *testing.T) {
 	} {
 		if have := [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}; have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	const all = FactMode | FactCharset | FactDatabase | FactColumns
+	for text, want := range map[string]Facts{
+		"SELECT 1":                               0,
+		"INSERT INTO t (s) VALUES ('sql_mode')":  0,
+		"INSERT INTO t (s) VALUES (1);":          0,
+		"INSERT INTO t (s) VALUES (1); SELECT 1": FactDatabase | FactColumns,
+		"USE app":                                FactDatabase,
+		"CALL p()":                               all,
+		"EXECUTE IMMEDIATE 'USE app'":            all,
+		"DO 1; EXECUTE p":                        all,
+		"DO 1; CALL p()":                         all,
+		"SET @a = 1":                             0,
+		"SET SESSION sql_mode = ''":              FactMode,
+		"SET NAMES latin1":                       FactCharset,
+		"SET CHARACTER SET latin1":               FactCharset,
+		"SET charset latin1":                     FactCharset,
+		"SET @@character_set_client = latin1, sql_mode = ''":            FactMode | FactCharset,
+		"DO 1; SET NAMES latin1":                                        FactCharset | FactDatabase | FactColumns,
+		"/*!40101 SET NAMES utf8 */":                                    FactCharset | FactDatabase | FactColumns,
+		"ALTER TABLE t ADD a INT":                                       FactDatabase | FactColumns,
+		"LOAD DATA INFILE 'x' INTO TABLE t":                             0,
+		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
+	} {
+		if have := Changes(text, Classify(text)); have != want {
+			t.Errorf("%s\nhave: %04b\nwant: %04b", text, have, want)
 		}
 	}
 }

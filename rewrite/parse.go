@@ -44,7 +44,7 @@ func parseReading(text string, opts Options, e engine) (*parser, error) {
 
 		mention: -1,
 	}
-	if opts.Charset == CharsetUnknown && !isASCII(text) {
+	if opts.Charset == charsetUnknown && !isASCII(text) {
 		p.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
 	}
 	err := p.script()

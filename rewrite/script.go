@@ -91,11 +91,9 @@ func (p *parser) isKnown(t token) bool {
 // the text cannot hold an insert: long texts are not read in vain.
 func (p *parser) skipStatement() (done bool) {
 	semicolon := strings.IndexByte(p.text[p.pos:], ';')
-	if semicolon < 0 {
-		p.unread = p.pos
-	}
 	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
 		// What is not read may be placeholders; nobody counts them.
+		p.unread = p.pos
 		p.plan.Statements++
 		return len(p.plan.Inserts) == 0 || p.countRest()
 	}

@@ -232,6 +232,7 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 		}
 	}
 	b.rule.names.patterns = append(b.rule.names.patterns, p)
+	b.rule.names.beyondASCII = b.rule.names.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
 	if t != nil {
 		t.Patterns = append(t.Patterns, p.text)
 	}
