@@ -14,8 +14,8 @@ import (
 
 // benchGenerator never asks a database for long: its segments are as large as
 // they may be.
-func benchGenerator(b *testing.B) *Generator {
-	g, s := newFake(b, maxStep, Config{MaxStep: maxStep})
+func benchGenerator(b *testing.B) *generator {
+	g, s := newFake(b, maxStep, config{MaxStep: maxStep})
 	mustReserve(b, g, 1)
 	s.set(func(s *fakeStore) { s.maxID = min(s.maxID, math.MaxInt64/2) })
 	return g
@@ -76,7 +76,7 @@ func inParallel(b *testing.B, n, times int, do func() error) {
 func BenchmarkFetch(b *testing.B) {
 	const conns, each = 16, 20 // fetches of each connection in a turn
 	dsn, _ := leafDatabase(b, 1, 1000)
-	c, err := Config{Key: "order", DSN: dsn}.withDefaults()
+	c, err := config{Key: "order", DSN: dsn}.withDefaults()
 	if err != nil {
 		b.Fatal(err)
 	}

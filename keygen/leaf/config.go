@@ -10,22 +10,26 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The defaults and bounds of [Config].
+// typeName is the generator's name in rules.
+const typeName = "LEAF_SEGMENT"
+
+// The defaults and bounds of [config].
 const (
-	DefaultMaxStep = 1_000_000 // Leaf's own
-	DefaultReserve = time.Minute
-	DefaultTimeout = 5 * time.Second
+	defaultMaxStep = 1_000_000 // Leaf's own
+	defaultReserve = time.Minute
+	defaultTimeout = 5 * time.Second
 
 	maxStep = 1 << 30
 	maxKey  = 128 // characters of biz_tag
 )
 
-// Config says which sequence a [Generator] hands out and how far ahead it
+// config says which sequence a [generator] hands out and how far ahead it
 // fetches. Key and one of JDBCURL and DSN must be given.
-type Config struct {
+type config struct {
 	// Key is the row's biz_tag: 1 to 128 characters, none of them a slash.
 	Key string
 	// JDBCURL is the database in JDBC's form, as Leaf's own configuration
@@ -39,7 +43,7 @@ type Config struct {
 
 	// MinStep and MaxStep bound the numbers that one fetch claims. The first
 	// fetch claims the row's own step. A zero MinStep is the row's step, a zero
-	// MaxStep DefaultMaxStep; the largest is 2^30.
+	// MaxStep defaultMaxStep; the largest is 2^30.
 	MinStep, MaxStep int64
 	// Reserve is how long the numbers in memory shall last, at the rate seen,
 	// when the next segment is fetched: the time that the database may be away
@@ -52,32 +56,26 @@ type Config struct {
 	Clock spi.Clock
 }
 
-// withDefaults checks the settings that need no database and fills the zeros.
-func (c Config) withDefaults() (Config, error) {
+// withDefaults fills the zeros and checks the key and what two properties say
+// together; newFromProps has checked each by itself.
+func (c config) withDefaults() (config, error) {
 	if err := checkKey(c.Key); err != nil {
 		return c, err
 	}
 	if c.MaxStep == 0 {
-		c.MaxStep = max(DefaultMaxStep, c.MinStep)
+		c.MaxStep = max(defaultMaxStep, c.MinStep)
 	}
 	if c.Reserve == 0 {
-		c.Reserve = DefaultReserve
+		c.Reserve = defaultReserve
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
 	}
-	switch {
-	case c.MinStep < 0 || c.MinStep > maxStep:
-		return c, &spi.PropError{Name: "min-step", Value: fmt.Sprint(c.MinStep), Want: fmt.Sprintf("an integer in 1..%d", maxStep)}
-	case c.MaxStep < 1 || c.MaxStep > maxStep || c.MaxStep < c.MinStep:
-		return c, &spi.PropError{Name: "max-step", Value: fmt.Sprint(c.MaxStep), Want: fmt.Sprintf("an integer in %d..%d", max(1, c.MinStep), maxStep)}
-	case c.Reserve < 0:
-		return c, &spi.PropError{Name: "reserve", Value: c.Reserve.String(), Want: "a duration of 0 or more"}
-	case c.Timeout < 0:
-		return c, &spi.PropError{Name: "timeout", Value: c.Timeout.String(), Want: "a duration above 0"}
+	if c.MaxStep < c.MinStep {
+		return c, &spi.PropError{Name: "max-step", Value: fmt.Sprint(c.MaxStep), Want: fmt.Sprintf("an integer in %d..%d", c.MinStep, maxStep)}
 	}
 	return c, nil
 }
@@ -99,7 +97,7 @@ func checkKey(key string) error {
 
 // mysqlConfig is the database's connection as the generator needs it. It is
 // nil when neither form of address is given.
-func (c Config) mysqlConfig() (*mysql.Config, error) {
+func (c config) mysqlConfig() (*mysql.Config, error) {
 	cfg, err := c.parseAddress()
 	if cfg == nil || err != nil {
 		return nil, err
@@ -110,57 +108,24 @@ func (c Config) mysqlConfig() (*mysql.Config, error) {
 	if c.Password != "" {
 		cfg.Passwd = c.Password
 	}
-	// What the driver would log it returns as well.
-	cfg.Logger = &mysql.NopLogger{}
-	setSession(cfg, "autocommit", "1")
-	setSession(cfg, "sql_mode", "'STRICT_ALL_TABLES'")
+	mysqldb.OwnSession(cfg)
 	return cfg, nil
 }
 
-func (c Config) parseAddress() (*mysql.Config, error) {
+func (c config) parseAddress() (*mysql.Config, error) {
 	switch {
 	case c.JDBCURL != "" && c.DSN != "":
 		return nil, &spi.PropError{Name: "dsn", Want: "it only without leaf.jdbc.url"}
 	case c.JDBCURL != "":
-		return ParseJDBC(c.JDBCURL)
+		return parseJDBC(c.JDBCURL)
 	case c.DSN == "":
 		return nil, nil
 	}
-	cfg, err := mysql.ParseDSN(c.DSN)
-	if err != nil {
-		return nil, badDSN(err)
-	}
-	return cfg, nil
+	return mysqldb.ParseDSN("dsn", c.DSN, "user:pass@tcp(127.0.0.1:3306)/leaf")
 }
-
-// badDSN passes on only those of the driver's errors that are fixed texts: the
-// others quote parts of the DSN, and a password may be among them.
-func badDSN(err error) error {
-	want := "a DSN in go-sql-driver's form, as user:pass@tcp(127.0.0.1:3306)/leaf"
-	if text := err.Error(); strings.HasPrefix(text, "invalid DSN: ") {
-		want += " (" + text + ")"
-	}
-	return &spi.PropError{Name: "dsn", Want: want}
-}
-
-// setSession fixes a session variable whatever the address says: with
-// autocommit off a claim would be rolled back after its numbers were handed
-// out, and without a strict mode a narrow max_id would be cut off silently.
-func setSession(cfg *mysql.Config, name, value string) {
-	params := map[string]string{name: value}
-	for k, v := range cfg.Params {
-		if !strings.EqualFold(k, name) {
-			params[k] = v
-		}
-	}
-	cfg.Params = params
-}
-
-// Type is the generator's name in rules.
-const Type = "LEAF_SEGMENT"
 
 func init() {
-	spi.RegisterKeyGenerator(Type, newFromProps)
+	spi.RegisterKeyGenerator(typeName, newFromProps)
 }
 
 // newFromProps makes a generator of a rule's properties. Without leaf.jdbc.url
@@ -168,7 +133,7 @@ func init() {
 // none is an error at the first key, because a rule is also checked without a
 // connector.
 func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
-	c := Config{
+	c := config{
 		Key:      p.String("leaf.key", ""),
 		JDBCURL:  p.Secret("leaf.jdbc.url"),
 		DSN:      p.Secret("dsn"),
@@ -186,16 +151,16 @@ func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
 	if c.MaxStep, err = p.Int("max-step", 0, 1, maxStep); err != nil {
 		return nil, err
 	}
-	if c.Reserve, err = p.Duration("reserve", DefaultReserve, 0, 24*time.Hour); err != nil {
+	if c.Reserve, err = p.Duration("reserve", defaultReserve, 0, 24*time.Hour); err != nil {
 		return nil, err
 	}
-	if c.Timeout, err = p.Duration("timeout", DefaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
+	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
 		return nil, err
 	}
 	return newGenerator(c)
 }
 
-// ParseJDBC reads a database's address in the form of MySQL's and MariaDB's
+// parseJDBC reads a database's address in the form of MySQL's and MariaDB's
 // JDBC drivers: jdbc:mysql://host:port/database?option=value&…
 //
 // Of the options those about TLS (useSSL, requireSSL,
@@ -206,7 +171,7 @@ func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
 //
 // The errors are [*spi.PropError] and do not show the address: it may hold a
 // password.
-func ParseJDBC(address string) (*mysql.Config, error) {
+func parseJDBC(address string) (*mysql.Config, error) {
 	rest, ok := cutScheme(address)
 	if !ok {
 		return nil, badJDBC("one address of the form jdbc:mysql://host:3306/database")

@@ -8,7 +8,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func make1(t *testing.T, values map[string]any, host spi.Host) (spi.KeyGenerator, error) {
+func construct(t *testing.T, values map[string]any, host spi.Host) (spi.KeyGenerator, error) {
 	t.Helper()
 	p, err := spi.NewProps(values, host)
 	if err != nil {
@@ -45,9 +45,9 @@ func TestProperties(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g, err := make1(t, tt.values, spi.Host{})
+			g, err := construct(t, tt.values, spi.Host{})
 			if g != nil {
-				defer g.(*Generator).Close()
+				defer g.(*generator).Close()
 			}
 			var bad *spi.PropError
 			errors.As(err, &bad)
@@ -64,11 +64,11 @@ func TestProperties(t *testing.T) {
 // Without an address of its own the generator asks the connector's database,
 // with the connector's rights, but always with autocommit and a strict mode.
 func TestConnectorsOwnDatabase(t *testing.T) {
-	g, err := make1(t, map[string]any{"leaf.key": "order"}, spi.Host{DSN: "app:pw@tcp(db:3306)/app?autocommit=0&AUTOCOMMIT=0&sql_mode=%27%27&time_zone=%27UTC%27"})
+	g, err := construct(t, map[string]any{"leaf.key": "order"}, spi.Host{DSN: "app:pw@tcp(db:3306)/app?autocommit=0&AUTOCOMMIT=0&sql_mode=%27%27&time_zone=%27UTC%27"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := g.(*Generator).config.mysqlConfig()
+	cfg, err := g.(*generator).config.mysqlConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,17 +83,14 @@ func TestConnectorsOwnDatabase(t *testing.T) {
 // A rule is checked before there is a connector, so that only the first key
 // can tell that no database is known.
 func TestNoDatabaseKnown(t *testing.T) {
-	g, err := make1(t, map[string]any{"leaf.key": "order"}, spi.Host{})
+	g, err := construct(t, map[string]any{"leaf.key": "order"}, spi.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.(*Generator).Close()
+	defer g.(*generator).Close()
 	_, err = g.GenerateKeys(t.Context(), column, 1)
 	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "leaf.jdbc.url") {
 		t.Errorf("\nhave: %v\nwant: spi.ErrStore that names leaf.jdbc.url", err)
-	}
-	if _, err := New(Config{Key: "order"}); err == nil {
-		t.Error("New without an address\nhave: nil\nwant: an error")
 	}
 }
 
@@ -112,7 +109,7 @@ func TestParseJDBC(t *testing.T) {
 		{"jdbc:mysql://db", "db:3306", "", "", "preferred"},
 	}
 	for _, tt := range tests {
-		cfg, err := ParseJDBC(tt.url)
+		cfg, err := parseJDBC(tt.url)
 		if err != nil {
 			t.Errorf("%s: %v", tt.url, err)
 			continue
@@ -124,7 +121,7 @@ func TestParseJDBC(t *testing.T) {
 }
 
 func TestParseJDBCTimeouts(t *testing.T) {
-	cfg, err := ParseJDBC("jdbc:mysql://db/leaf?connectTimeout=1500&sockettimeout=30000")
+	cfg, err := parseJDBC("jdbc:mysql://db/leaf?connectTimeout=1500&sockettimeout=30000")
 	if err != nil || cfg.Timeout.Milliseconds() != 1500 || cfg.ReadTimeout.Seconds() != 30 || cfg.WriteTimeout.Seconds() != 30 {
 		t.Errorf("\nhave: %v %+v\nwant: 1.5s and 30s", err, cfg)
 	}
@@ -137,7 +134,7 @@ func TestParseJDBCRefuses(t *testing.T) {
 		"jdbc:mysql://u:geheim@db:port/leaf", "jdbc:mysql://db/leaf?connectTimeout=geheim", "jdbc:mysql://db/leaf?sslMode=geheim",
 		"jdbc:mysql://db/leaf?password=%zzgeheim",
 	} {
-		_, err := ParseJDBC(url)
+		_, err := parseJDBC(url)
 		var bad *spi.PropError
 		if !errors.As(err, &bad) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s\nhave: %v\nwant: a *spi.PropError without the text", url, err)

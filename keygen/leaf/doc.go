@@ -39,9 +39,9 @@
 // # Two buffers and a step that adapts
 //
 // While one segment is handed out the next is fetched in the background, when
-// what is left would last less than [Config.Reserve] at the rate seen. A
+// what is left would last less than the property reserve at the rate seen. A
 // segment that lasts under 15 minutes doubles the size of later ones, one that
-// lasts over 30 halves it, within [Config.MinStep] and [Config.MaxStep]. When
+// lasts over 30 halves it, within min-step and max-step. When
 // both buffers are empty, callers share one fetch and wake together, or leave
 // when their context ends. More numbers in one call than a segment holds are
 // claimed by one statement of their own, so that they are contiguous.

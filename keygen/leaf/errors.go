@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -23,45 +24,17 @@ var (
 	ErrBadRow = errors.New("shardkey: bad row in leaf_alloc")
 )
 
-// Error says that the database gave no segment. Its chain holds [spi.ErrStore],
-// one of the package's Err values where one fits, and the database's own error.
-type Error struct {
-	Key    string // the biz_tag
-	Detail string // what is wrong, and the way out where there is one
-	Kind   error  // one of the package's Err values, or nil
-	Cause  error  // the database's error, or nil
+// storeError is the error of a claim for the row of key.
+func storeError(key, detail string, kind, cause error) *stats.StoreError {
+	return &stats.StoreError{Store: typeName + " " + strconv.Quote(key), Detail: detail, Kind: kind, Cause: cause}
 }
 
-func (e *Error) Error() string {
-	text := "shardkey: LEAF_SEGMENT " + strconv.Quote(e.Key) + ": " + e.Detail
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
-	}
-	return text
-}
-
-// Unwrap makes [spi.ErrStore], the kind and the cause known to errors.Is.
-func (e *Error) Unwrap() []error {
-	chain := []error{spi.ErrStore}
-	for _, err := range []error{e.Kind, e.Cause} {
-		if err != nil {
-			chain = append(chain, err)
-		}
-	}
-	return chain
-}
-
-// kind is the word under which health counts an error.
-func kind(err error) string {
-	switch {
-	case errors.Is(err, ErrUnknownKey):
-		return "unknown-key"
-	case errors.Is(err, ErrExhausted):
-		return "exhausted"
-	case errors.Is(err, ErrMovedBack):
-		return "moved-back"
-	case errors.Is(err, ErrBadRow):
-		return "bad-row"
-	}
-	return "store"
+// kindOf is the word under which health counts an error.
+func kindOf(err error) string {
+	return stats.KindOf(err,
+		stats.Kind{Err: ErrUnknownKey, Name: "unknown-key"},
+		stats.Kind{Err: ErrExhausted, Name: "exhausted"},
+		stats.Kind{Err: ErrMovedBack, Name: "moved-back"},
+		stats.Kind{Err: ErrBadRow, Name: "bad-row"},
+		stats.Kind{Err: spi.ErrStore, Name: "store"})
 }

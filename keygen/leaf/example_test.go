@@ -2,8 +2,9 @@ package leaf_test
 
 import (
 	"fmt"
+	"io"
 
-	"github.com/shardkey/shardkey/keygen/leaf"
+	_ "github.com/shardkey/shardkey/keygen/leaf"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -26,19 +27,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer g.(*leaf.Generator).Close()
+	defer g.(io.Closer).Close()
 	fmt.Println(g.(spi.Describer).Describe())
 	// Output: LEAF_SEGMENT "order", leaf_alloc at tcp(leaf-db:3306)/leaf, step not read yet
-}
-
-// What JDBC's address becomes in Go.
-func ExampleParseJDBC() {
-	cfg, err := leaf.ParseJDBC("jdbc:mysql://leaf-db/leaf?useSSL=false&socketTimeout=3000&serverTimezone=GMT%2B8")
-	fmt.Println(cfg.Addr, cfg.DBName, cfg.ReadTimeout, "tls="+cfg.TLSConfig, err)
-
-	_, err = leaf.ParseJDBC("jdbc:mysql://db-1,db-2/leaf")
-	fmt.Println(err)
-	// Output:
-	// leaf-db:3306 leaf 3s tls=false <nil>
-	// shardkey: property "leaf.jdbc.url": want one host: two servers would hand out the same numbers
 }

@@ -36,7 +36,7 @@ func (s *fakeStore) claim(ctx context.Context, n, least int64) (int64, error) {
 	delay := s.delay
 	s.mu.Unlock()
 	if err := spi.SystemClock.Sleep(ctx, delay); err != nil {
-		return 0, &Error{Detail: "fake", Cause: err}
+		return 0, storeError("order", "fake", nil, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *fakeStore) claim(ctx context.Context, n, least int64) (int64, error) {
 	case s.fail != nil:
 		return 0, s.fail
 	case s.maxID < least:
-		return 0, &Error{Kind: ErrMovedBack, Detail: "fake"}
+		return 0, storeError("order", "fake", ErrMovedBack, nil)
 	case s.maxID > math.MaxInt64-n:
-		return 0, &Error{Kind: ErrExhausted, Detail: "fake"}
+		return 0, storeError("order", "fake", ErrExhausted, nil)
 	}
 	first := s.maxID
 	s.maxID += n
@@ -73,10 +73,10 @@ func (s *fakeStore) sizes() []int64 {
 	return append([]int64(nil), s.claims...)
 }
 
-var errAway = &Error{Key: "order", Detail: "fake", Cause: errors.New("connection refused")}
+var errAway = storeError("order", "fake", nil, errors.New("connection refused"))
 
 // newFake makes a generator over a row of max_id 1 and the step.
-func newFake(t testing.TB, step int64, c Config) (*Generator, *fakeStore) {
+func newFake(t testing.TB, step int64, c config) (*generator, *fakeStore) {
 	t.Helper()
 	c.Key, c.DSN = "order", "unused"
 	c, err := c.withDefaults()
@@ -89,9 +89,9 @@ func newFake(t testing.TB, step int64, c Config) (*Generator, *fakeStore) {
 	return g, s
 }
 
-func mustReserve(t testing.TB, g *Generator, n int64) int64 {
+func mustReserve(t testing.TB, g *generator, n int64) int64 {
 	t.Helper()
-	first, err := g.Reserve(t.Context(), n)
+	first, err := g.reserve(t.Context(), n)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// flight is one fetch of a segment. Those that wait for it share its outcome.
-type flight struct {
+// fetch is one fetch of a segment. Those that wait for it share its outcome.
+type fetch struct {
 	done   chan struct{} // closed when it has landed
 	err    error         // read after done
 	cancel context.CancelFunc
@@ -19,42 +19,42 @@ type flight struct {
 // operator may change it; reading it each time would be a statement more.
 const baseAge = 10 * time.Minute
 
-// startFlight starts a fetch unless one is under way. It belongs to the
+// startFetch starts a fetch unless one is under way. It belongs to the
 // generator, not to the call that started it: that one's context may end while
 // others wait.
-func (g *Generator) startFlight() {
-	if g.flight != nil {
+func (g *generator) startFetch() {
+	if g.fetching != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), g.config.Timeout)
-	g.flight = &flight{done: make(chan struct{}), cancel: cancel}
-	go g.fly(ctx, g.flight)
+	g.fetching = &fetch{done: make(chan struct{}), cancel: cancel}
+	go g.runFetch(ctx, g.fetching)
 }
 
-func (g *Generator) fly(ctx context.Context, f *flight) {
+func (g *generator) runFetch(ctx context.Context, f *fetch) {
 	began := g.config.Clock.Now()
-	s, err := g.fetch(ctx)
+	s, err := g.claimSegment(ctx)
 	took := g.config.Clock.Now().Sub(began)
 	f.cancel()
 
 	g.mu.Lock()
-	g.flight = nil
+	g.fetching = nil
 	f.err = err
 	g.note(took, err)
 	switch {
 	case err != nil:
 		g.postpone()
 	case !g.closed:
-		g.pace.fetched(took)
+		g.rate.fetched(took)
 		g.next = s
 	}
 	g.mu.Unlock()
 	close(f.done)
 }
 
-// fetch claims a segment: of the step's size, or as large as those that wait
+// claimSegment claims a segment: of the step's size, or as large as those that wait
 // want together.
-func (g *Generator) fetch(ctx context.Context) (*segment, error) {
+func (g *generator) claimSegment(ctx context.Context) (*segment, error) {
 	if err := g.readBase(ctx); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (g *Generator) fetch(ctx context.Context) (*segment, error) {
 }
 
 // readBase reads the row's step when it is not known or old.
-func (g *Generator) readBase(ctx context.Context) error {
+func (g *generator) readBase(ctx context.Context) error {
 	g.mu.Lock()
 	now := g.config.Clock.Now()
 	fresh := g.base > 0 && now.Sub(g.baseAt) < baseAge
@@ -97,7 +97,7 @@ func (g *Generator) readBase(ctx context.Context) error {
 }
 
 // claimed notes the end of an interval: later ones must not begin below it.
-func (g *Generator) claimed(end int64) {
+func (g *generator) claimed(end int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.least = max(g.least, end)
@@ -105,7 +105,7 @@ func (g *Generator) claimed(end int64) {
 
 // postpone puts the next attempt off, after a fetch ahead of use failed, by an
 // eighth of what is left. Calls that find the buffers empty try at once.
-func (g *Generator) postpone() {
+func (g *generator) postpone() {
 	s := g.current.Load()
 	if left := s.left(); left > 0 {
 		s.check.Store(s.size - left + left/8 + 1)
@@ -117,7 +117,7 @@ func (g *Generator) postpone() {
 const patience = 4
 
 // reserveSlow serves a call that the current segment could not serve.
-func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
+func (g *generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 	if n > maxKeys {
 		return 0, badCount(n)
 	}
@@ -149,9 +149,9 @@ func (g *Generator) reserveSlow(ctx context.Context, n int64) (int64, error) {
 }
 
 // turn decides what a call for n numbers does next: take from the segment
-// returned, wait for the flight returned, or, when both are nil, claim numbers
+// returned, wait for the fetch returned, or, when both are nil, claim numbers
 // for itself alone. joined says whether the call counts as waiting.
-func (g *Generator) turn(n int64, tries int, joined *bool) (*segment, *flight, error) {
+func (g *generator) turn(n int64, tries int, joined *bool) (*segment, *fetch, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.current.Load()
@@ -163,36 +163,36 @@ func (g *Generator) turn(n int64, tries int, joined *bool) (*segment, *flight, e
 	case g.step > 0 && n > g.step, n > 1 && tries >= patience:
 		return nil, nil, nil
 	case g.next == nil:
-		g.startFlight()
+		g.startFetch()
 		if !*joined {
 			*joined = true
 			g.waiting += n
 		}
-		return nil, g.flight, nil
+		return nil, g.fetching, nil
 	case n > g.next.size:
 		return nil, nil, nil
 	}
 	return g.promote(), nil, nil
 }
 
-func (g *Generator) errClosed() error {
+func (g *generator) errClosed() error {
 	return fmt.Errorf("shardkey: LEAF_SEGMENT %q: %w", g.config.Key, spi.ErrClosed)
 }
 
 // promote makes the second buffer the current one.
-func (g *Generator) promote() *segment {
+func (g *generator) promote() *segment {
 	old, s, now := g.current.Load(), g.next, g.config.Clock.Now()
 	handedOut := old.retire()
-	g.figures.issued += handedOut
+	g.figures.Issued += handedOut
 	if old.size > 0 {
 		took := now.Sub(old.since)
-		g.pace.rate = perNano(handedOut, took)
+		g.rate.last = perNano(handedOut, took)
 		low, high := g.bounds()
 		g.step = adaptStep(g.step, took, low, high)
 	}
 	g.next = nil
 	s.since = now
-	g.pace.begin(now)
+	g.rate.begin(now)
 	s.check.Store(g.firstCheck(s))
 	g.current.Store(s)
 	return s
@@ -201,16 +201,16 @@ func (g *Generator) promote() *segment {
 // firstCheck is where a new segment is looked at first. A segment that would
 // be used up within the reserve at the last one's rate is looked at by its
 // first key, one without a last one after a tenth.
-func (g *Generator) firstCheck(s *segment) int64 {
-	if g.pace.rate == 0 {
+func (g *generator) firstCheck(s *segment) int64 {
+	if g.rate.last == 0 {
 		return s.size / 10
 	}
-	lead := g.pace.lead(g.pace.rate, g.config.Reserve, s.size)
+	lead := g.rate.lead(g.rate.last, g.config.Reserve, s.size)
 	return (s.size - lead) / 2
 }
 
 // bounds are those of the step.
-func (g *Generator) bounds() (low, high int64) {
+func (g *generator) bounds() (low, high int64) {
 	low, high = g.config.MinStep, g.config.MaxStep
 	if low == 0 {
 		low = min(max(g.base, 1), high)
@@ -220,20 +220,20 @@ func (g *Generator) bounds() (low, high int64) {
 
 // look starts the fetch of the next segment when it is due, else says when to
 // look again. Only one of several keys at once does it; the others go on.
-func (g *Generator) look(s *segment) {
+func (g *generator) prefetch(s *segment) {
 	if !g.mu.TryLock() {
 		return
 	}
 	defer g.mu.Unlock()
-	if g.closed || g.current.Load() != s || g.next != nil || g.flight != nil {
+	if g.closed || g.current.Load() != s || g.next != nil || g.fetching != nil {
 		s.check.Store(noCheck)
 		return
 	}
 	offset := s.size - s.left()
-	rate := g.pace.look(s.since, g.config.Clock.Now(), offset)
-	lead := g.pace.lead(rate, g.config.Reserve, s.size)
+	rate := g.rate.observe(s.since, g.config.Clock.Now(), offset)
+	lead := g.rate.lead(rate, g.config.Reserve, s.size)
 	if s.size-offset <= lead {
-		g.startFlight()
+		g.startFetch()
 		s.check.Store(noCheck)
 		return
 	}
@@ -241,7 +241,7 @@ func (g *Generator) look(s *segment) {
 }
 
 // wait waits for the fetch to land, or for ctx to end.
-func (g *Generator) wait(ctx context.Context, f *flight) error {
+func (g *generator) wait(ctx context.Context, f *fetch) error {
 	began := g.config.Clock.Now()
 	var err error
 	select {
@@ -252,7 +252,7 @@ func (g *Generator) wait(ctx context.Context, f *flight) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.waited(g.config.Clock.Now().Sub(began))
+	g.figures.Wait(g.config.Clock.Now().Sub(began))
 	if g.closed {
 		return g.errClosed()
 	}
@@ -260,7 +260,7 @@ func (g *Generator) wait(ctx context.Context, f *flight) error {
 }
 
 // leave is the end of a call that waited.
-func (g *Generator) leave(n int64) {
+func (g *generator) leave(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting -= n
@@ -268,7 +268,7 @@ func (g *Generator) leave(n int64) {
 
 // claimAlone claims n numbers for one call: more than a segment holds, all of
 // them following each other.
-func (g *Generator) claimAlone(ctx context.Context, n int64) (int64, error) {
+func (g *generator) claimAlone(ctx context.Context, n int64) (int64, error) {
 	g.mu.Lock()
 	least := g.least
 	g.mu.Unlock()
@@ -280,7 +280,7 @@ func (g *Generator) claimAlone(ctx context.Context, n int64) (int64, error) {
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.waited(took)
+	g.figures.Wait(took)
 	if ctx.Err() != nil && err != nil {
 		return 0, fmt.Errorf("shardkey: LEAF_SEGMENT %q: claiming %d numbers: %w", g.config.Key, n, ctx.Err())
 	}
@@ -292,6 +292,6 @@ func (g *Generator) claimAlone(ctx context.Context, n int64) (int64, error) {
 		return 0, err
 	}
 	g.least = max(g.least, first+n)
-	g.figures.issued += n
+	g.figures.Issued += n
 	return first, nil
 }

@@ -3,18 +3,18 @@ package leaf
 import (
 	"context"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
 var (
-	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.HealthReporter    = (*Generator)(nil)
-	_ spi.Describer         = (*Generator)(nil)
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
 	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
 	// time or worker in it.
 )
@@ -26,39 +26,32 @@ const poolSize = 2
 // maxKeys is the largest number of keys of one call.
 const maxKeys = 1 << 24
 
-// Generator hands out the numbers of one row of leaf_alloc. Its methods are
+// generator hands out the numbers of one row of leaf_alloc. Its methods are
 // called by many goroutines at once. Close it when it is no longer needed.
-type Generator struct {
+type generator struct {
 	// current is the segment in use, never nil. Reading it is all that a key
 	// from memory needs besides its one addition.
 	current atomic.Pointer[segment]
 
-	config Config
+	config config
 	store  store
 
-	mu      sync.Mutex
-	next    *segment // the second buffer, nil while it is empty
-	flight  *flight  // the fetch under way, nil when there is none
-	waiting int64    // numbers that waiting calls want together
-	least   int64    // the end of the highest interval claimed
-	step    int64    // numbers of the next fetch; 0 until the row was read
-	base    int64    // the row's own step
-	baseAt  time.Time
-	pace    pace
-	closed  bool
-	figures figures
+	mu       sync.Mutex
+	next     *segment // the second buffer, nil while it is empty
+	fetching *fetch   // the fetch under way, nil when there is none
+	waiting  int64    // numbers that waiting calls want together
+	least    int64    // the end of the highest interval claimed
+	step     int64    // numbers of the next fetch; 0 until the row was read
+	base     int64    // the row's own step
+	baseAt   time.Time
+	rate     rate
+	closed   bool
+	figures  stats.Figures // Issued without the current segment's
 }
 
-// New makes a generator. It checks the settings and does not connect: the
-// first key does. The error is a [*spi.PropError].
-func New(c Config) (*Generator, error) {
-	if c.JDBCURL == "" && c.DSN == "" {
-		return nil, &spi.PropError{Name: "leaf.jdbc.url", Want: "the database's address; or give a DSN"}
-	}
-	return newGenerator(c)
-}
-
-func newGenerator(c Config) (*Generator, error) {
+// newGenerator makes a generator. It checks the settings and does not connect:
+// the first key does. The error is a [*spi.PropError].
+func newGenerator(c config) (*generator, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -70,8 +63,8 @@ func newGenerator(c Config) (*Generator, error) {
 	return newWithStore(c, store), nil
 }
 
-func newWithStore(c Config, store store) *Generator {
-	g := &Generator{config: c, store: store, least: noLeast}
+func newWithStore(c config, store store) *generator {
+	g := &generator{config: c, store: store, least: noLeast}
 	g.current.Store(emptySegment())
 	return g
 }
@@ -83,7 +76,7 @@ func emptySegment() *segment {
 }
 
 // GenerateKeys returns n numbers, as int64.
-func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	if n < 1 || n > maxKeys {
 		return nil, badCount(int64(n))
 	}
@@ -91,7 +84,7 @@ func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 }
 
 // GenerateInt64Keys fills keys with numbers that follow each other.
-func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -100,13 +93,13 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 		s := g.current.Load()
 		if offset, ok := s.take(1); ok {
 			if offset >= s.check.Load() {
-				g.look(s)
+				g.prefetch(s)
 			}
 			keys[0] = s.first + offset
 			return nil
 		}
 	}
-	first, err := g.Reserve(ctx, int64(len(keys)))
+	first, err := g.reserve(ctx, int64(len(keys)))
 	if err != nil {
 		return err
 	}
@@ -116,14 +109,14 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 	return nil
 }
 
-// Reserve returns the first of n numbers that follow each other and are the
+// reserve returns the first of n numbers that follow each other and are the
 // caller's, 1 ≤ n ≤ 2^24.
 //
-// The error is an [*Error] when the database gave no segment, has
-// [spi.ErrClosed] in its chain after Close, and ctx's error when that ended a
-// wait; the wait ends at once then. Numbers in memory are given without a look
+// The error has [spi.ErrStore] in its chain when the database gave no segment,
+// [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
+// ends at once then. Numbers in memory are given without a look
 // at ctx.
-func (g *Generator) Reserve(ctx context.Context, n int64) (first int64, err error) {
+func (g *generator) reserve(ctx context.Context, n int64) (first int64, err error) {
 	if n < 1 {
 		return 0, badCount(n)
 	}
@@ -133,7 +126,7 @@ func (g *Generator) Reserve(ctx context.Context, n int64) (first int64, err erro
 		return g.reserveSlow(ctx, n)
 	}
 	if offset+n > s.check.Load() {
-		g.look(s)
+		g.prefetch(s)
 	}
 	return s.first + offset, nil
 }
@@ -144,12 +137,12 @@ func badCount(n int64) error {
 
 // Close ends the background fetch and gives back the connections. Calls that
 // wait return [spi.ErrClosed]. It is idempotent.
-func (g *Generator) Close() error {
+func (g *generator) Close() error {
 	g.mu.Lock()
 	g.closed = true
-	g.figures.issued += g.current.Swap(emptySegment()).retire()
+	g.figures.Issued += g.current.Swap(emptySegment()).retire()
 	g.next = nil
-	f := g.flight
+	f := g.fetching
 	g.mu.Unlock()
 	if f != nil {
 		f.cancel()
@@ -158,62 +151,27 @@ func (g *Generator) Close() error {
 	return g.store.close()
 }
 
-// figures are what [Generator.Health] tells. The generator's mutex guards them.
-type figures struct {
-	issued    int64 // without the current segment's
-	waits     int64
-	waitTime  time.Duration
-	fetches   int64
-	fetchTime time.Duration
-	errors    map[string]int64
-	failing   error // nil since the last fetch that succeeded
-	last      error
-	lastAt    time.Time
-}
-
-func (f *figures) waited(d time.Duration) {
-	f.waits++
-	f.waitTime += d
-}
-
 // note records the outcome of a fetch, unless Close cut it off.
-func (g *Generator) note(took time.Duration, err error) {
+func (g *generator) note(took time.Duration, err error) {
 	if g.closed {
 		return
 	}
-	f := &g.figures
-	f.fetches++
-	f.fetchTime = took
-	f.failing = err
-	if err == nil {
-		return
+	g.figures.Fetch(took)
+	g.figures.Err = err
+	if err != nil {
+		g.figures.Error(kindOf(err), err, g.config.Clock.Now())
 	}
-	f.last, f.lastAt = err, g.config.Clock.Now()
-	if f.errors == nil {
-		f.errors = map[string]int64{}
-	}
-	f.errors[kind(err)]++
 }
 
-// Health tells how the generator is. Err is set as soon as a fetch has failed,
-// while the buffers still serve, and until one succeeds.
-func (g *Generator) Health() spi.Health {
+// Health reports the generator's figures. Err is set as soon as a fetch has
+// failed, while the buffers still serve, and until one succeeds.
+func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f, s := &g.figures, g.current.Load()
-	left := s.left()
-	h := spi.Health{
-		Err:           f.failing,
-		Issued:        f.issued + s.size - left,
-		Waits:         f.waits,
-		Waited:        f.waitTime,
-		SegmentLeft:   left,
-		Fetches:       f.fetches,
-		FetchTime:     f.fetchTime,
-		Errors:        maps.Clone(f.errors),
-		LastError:     f.last,
-		LastErrorTime: f.lastAt,
-	}
+	s := g.current.Load()
+	h := g.figures.Snapshot()
+	h.SegmentLeft = s.left()
+	h.Issued += s.size - h.SegmentLeft
 	if g.next != nil {
 		h.SegmentLeft += g.next.size
 	}
@@ -223,8 +181,8 @@ func (g *Generator) Health() spi.Health {
 	return h
 }
 
-// Describe tells key, place and step in one line.
-func (g *Generator) Describe() string {
+// Describe returns key, place and step in one line.
+func (g *generator) Describe() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	low, high := g.bounds()
@@ -236,5 +194,5 @@ func (g *Generator) Describe() string {
 	if g.step > 0 {
 		step = fmt.Sprintf("%d in %d..%d", g.step, low, high)
 	}
-	return fmt.Sprintf("%s %q, leaf_alloc at %s, step %s", Type, g.config.Key, at, step)
+	return fmt.Sprintf("%s %q, leaf_alloc at %s, step %s", typeName, g.config.Key, at, step)
 }

@@ -46,7 +46,7 @@ func (l *ledger) len() int {
 }
 
 func TestThousandGoroutinesStepHundred(t *testing.T) {
-	g, s := newFake(t, 100, Config{})
+	g, s := newFake(t, 100, config{})
 	s.set(func(s *fakeStore) { s.delay = 2 * time.Millisecond })
 	var keys ledger
 	var wg sync.WaitGroup
@@ -75,7 +75,7 @@ func TestThousandGoroutinesStepHundred(t *testing.T) {
 // what they want together.
 func TestWaitersShareOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 10, Config{})
+		g, s := newFake(t, 10, config{})
 		s.set(func(s *fakeStore) { s.delay = time.Second })
 		var keys ledger
 		begin := time.Now()
@@ -91,7 +91,7 @@ func TestWaitersShareOneFetch(t *testing.T) {
 }
 
 func TestKeysOfOneCallFollowEachOther(t *testing.T) {
-	g, s := newFake(t, 100, Config{MaxStep: 100})
+	g, s := newFake(t, 100, config{MaxStep: 100})
 	for _, n := range []int{1, 3, 100, 99, 2, 101, 5000, 1, 70, 70} {
 		keys := make([]int64, n)
 		before := len(s.sizes())
@@ -113,7 +113,7 @@ func TestKeysOfOneCallFollowEachOther(t *testing.T) {
 // wants a whole segment's.
 func TestLargeCallAmongManySmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{MaxStep: 100})
+		g, s := newFake(t, 100, config{MaxStep: 100})
 		s.set(func(s *fakeStore) { s.delay = time.Millisecond })
 		mustReserve(t, g, 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -121,7 +121,7 @@ func TestLargeCallAmongManySmallOnes(t *testing.T) {
 		for range 500 {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					_, _ = g.Reserve(ctx, 1)
+					_, _ = g.reserve(ctx, 1)
 				}
 			})
 		}
@@ -138,7 +138,7 @@ func TestLargeCallAmongManySmallOnes(t *testing.T) {
 // A call that is larger than a segment leaves the buffers to the others.
 func TestLargeCallLeavesTheBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := newFake(t, 100, Config{})
+		g, _ := newFake(t, 100, config{})
 		first := mustReserve(t, g, 1)
 		mustReserve(t, g, 1000)
 		if second := mustReserve(t, g, 1); second != first+1 {
@@ -149,12 +149,12 @@ func TestLargeCallLeavesTheBuffers(t *testing.T) {
 
 func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{})
+		g, s := newFake(t, 100, config{})
 		s.set(func(s *fakeStore) { s.delay = 3 * time.Second })
 		for _, n := range []int64{1, 100_000} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			begin := time.Now()
-			_, err := g.Reserve(ctx, n)
+			_, err := g.reserve(ctx, n)
 			cancel()
 			if took := time.Since(begin); took != time.Second || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, spi.ErrStore) {
 				t.Errorf("%d keys\nhave: %v after %v\nwant: the context's error after 1s", n, err, took)
@@ -170,7 +170,7 @@ func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 
 func TestDatabaseAwayAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{})
+		g, s := newFake(t, 100, config{})
 		for range 50 {
 			mustReserve(t, g, 1)
 		}
@@ -181,7 +181,7 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 			mustReserve(t, g, 1)
 		}
 		synctest.Wait()
-		_, err := g.Reserve(t.Context(), 1)
+		_, err := g.reserve(t.Context(), 1)
 		if !errors.Is(err, spi.ErrStore) || !errors.Is(err, errAway) {
 			t.Errorf("\nhave: %v\nwant: spi.ErrStore and its cause", err)
 		}
@@ -201,7 +201,7 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 // again, but not with each key.
 func TestFetchAheadIsRetriedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 10_000, Config{})
+		g, s := newFake(t, 10_000, config{})
 		mustReserve(t, g, 1)
 		s.set(func(s *fakeStore) { s.fail = errAway })
 		for range 9000 {
@@ -228,7 +228,7 @@ func TestFetchAheadIsRetriedSeldom(t *testing.T) {
 
 func TestMovedBackGivesNoKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{})
+		g, s := newFake(t, 100, config{})
 		var keys ledger
 		for range 30 {
 			keys.add(t, "before", mustReserve(t, g, 1))
@@ -238,14 +238,14 @@ func TestMovedBackGivesNoKeys(t *testing.T) {
 		var err error
 		for err == nil {
 			var k int64
-			if k, err = g.Reserve(t.Context(), 1); err == nil {
+			if k, err = g.reserve(t.Context(), 1); err == nil {
 				keys.add(t, "from the buffers", k)
 			}
 		}
 		if !errors.Is(err, ErrMovedBack) || !errors.Is(err, spi.ErrStore) {
 			t.Errorf("\nhave: %v\nwant: ErrMovedBack", err)
 		}
-		if _, err := g.Reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
+		if _, err := g.reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
 			t.Errorf("a large call\nhave: %v\nwant: ErrMovedBack", err)
 		}
 		s.set(func(s *fakeStore) { s.maxID = 10_000 })
@@ -254,13 +254,13 @@ func TestMovedBackGivesNoKeys(t *testing.T) {
 }
 
 func TestExhausted(t *testing.T) {
-	g, s := newFake(t, 100, Config{})
+	g, s := newFake(t, 100, config{})
 	s.set(func(s *fakeStore) { s.maxID = math.MaxInt64 - 250 })
 	var keys ledger
 	var err error
 	for err == nil {
 		var k int64
-		if k, err = g.Reserve(t.Context(), 1); err == nil {
+		if k, err = g.reserve(t.Context(), 1); err == nil {
 			keys.add(t, "the last ones", k)
 		}
 	}
@@ -274,11 +274,11 @@ func TestExhausted(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{Timeout: time.Hour})
+		g, s := newFake(t, 100, config{Timeout: time.Hour})
 		s.set(func(s *fakeStore) { s.delay = time.Hour })
 		waited := make(chan error)
 		go func() {
-			_, err := g.Reserve(context.Background(), 1)
+			_, err := g.reserve(context.Background(), 1)
 			waited <- err
 		}()
 		synctest.Wait()
@@ -299,7 +299,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("\nhave: Close took %v\nwant: no wait for the fetch", took)
 		}
 		for _, n := range []int64{1, 1000} {
-			if _, err := g.Reserve(t.Context(), n); !errors.Is(err, spi.ErrClosed) {
+			if _, err := g.reserve(t.Context(), n); !errors.Is(err, spi.ErrClosed) {
 				t.Errorf("a later call\nhave: %v\nwant: spi.ErrClosed", err)
 			}
 		}
@@ -310,12 +310,12 @@ func TestClose(t *testing.T) {
 }
 
 func TestCountsOutOfRange(t *testing.T) {
-	g, _ := newFake(t, 100, Config{})
+	g, _ := newFake(t, 100, config{})
 	for _, n := range []int{-1, 0, maxKeys + 1, math.MaxInt64} {
 		if keys, err := g.GenerateKeys(t.Context(), column, n); err == nil || keys != nil {
 			t.Errorf("%d keys\nhave: %v\nwant: an error", n, keys)
 		}
-		if _, err := g.Reserve(t.Context(), int64(n)); err == nil {
+		if _, err := g.reserve(t.Context(), int64(n)); err == nil {
 			t.Errorf("reserving %d\nhave: nil\nwant: an error", n)
 		}
 	}
@@ -325,7 +325,7 @@ func TestCountsOutOfRange(t *testing.T) {
 }
 
 func TestGenerateKeysBoxes(t *testing.T) {
-	g, _ := newFake(t, 100, Config{})
+	g, _ := newFake(t, 100, config{})
 	keys, err := g.GenerateKeys(t.Context(), column, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +336,7 @@ func TestGenerateKeysBoxes(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	g, err := New(Config{Key: "order", DSN: "user:geheim@tcp(db:3306)/leaf?timeout=1s"})
+	g, err := newGenerator(config{Key: "order", DSN: "user:geheim@tcp(db:3306)/leaf?timeout=1s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestDescribe(t *testing.T) {
 	if have := g.Describe(); have != want || strings.Contains(have, "geheim") {
 		t.Errorf("\nhave: %s\nwant: %s", have, want)
 	}
-	f, _ := newFake(t, 100, Config{MinStep: 50})
+	f, _ := newFake(t, 100, config{MinStep: 50})
 	mustReserve(t, f, 1)
 	want = `LEAF_SEGMENT "order", leaf_alloc at no database, step 100 in 50..1000000`
 	if have := f.Describe(); have != want {

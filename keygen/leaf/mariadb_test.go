@@ -46,7 +46,7 @@ func leafDatabase(t testing.TB, maxID, step int64) (dsn string, db *sql.DB) {
 	return dsn, db
 }
 
-func newGen(t testing.TB, c Config) *Generator {
+func newGen(t testing.TB, c config) *generator {
 	t.Helper()
 	if c.Key == "" {
 		c.Key = "order"
@@ -54,7 +54,7 @@ func newGen(t testing.TB, c Config) *Generator {
 	if c.Timeout == 0 {
 		c.Timeout = time.Minute // a busy machine is not what is tested
 	}
-	g, err := New(c)
+	g, err := newGenerator(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestSharedWithLeaf(t *testing.T) {
 	var keys ledger
 	var wg sync.WaitGroup
 	for i := range 2 {
-		g := newGen(t, Config{DSN: dsn, MaxStep: 400})
+		g := newGen(t, config{DSN: dsn, MaxStep: 400})
 		for range 4 {
 			wg.Go(func() {
 				for j := range 1000 {
@@ -146,7 +146,7 @@ func TestBoundsAreLeafs(t *testing.T) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)
-	g := newGen(t, Config{DSN: dsn, MaxStep: 10})
+	g := newGen(t, config{DSN: dsn, MaxStep: 10})
 	for want := int64(1); want <= 10; want++ {
 		if have := mustReserve(t, g, 1); have != want {
 			t.Fatalf("\nhave: %d\nwant: %d", have, want)
@@ -171,7 +171,7 @@ func TestOneStatementAFetch(t *testing.T) {
 	db := openDB(t, dsn)
 	mustExec(t, db, leafTable)
 	mustExec(t, db, "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)")
-	g := newGen(t, Config{DSN: dsn, MaxStep: 10})
+	g := newGen(t, config{DSN: dsn, MaxStep: 10})
 	mustReserve(t, g, 1)
 	mustReserve(t, g, 100)
 	before := questions(t, db)
@@ -198,7 +198,7 @@ func TestThousandGoroutinesOnMariaDB(t *testing.T) {
 		return
 	}
 	dsn, _ := leafDatabase(t, 1, 100)
-	g := newGen(t, Config{DSN: dsn})
+	g := newGen(t, config{DSN: dsn})
 	var keys ledger
 	var wg sync.WaitGroup
 	for range 1000 {
@@ -226,7 +226,7 @@ func TestServerThatDoesNotEcho(t *testing.T) {
 func testWithoutEcho(t *testing.T, engine string) {
 	dsn, db := leafDatabase(t, 1, 10)
 	mustExec(t, db, "ALTER TABLE leaf_alloc ENGINE="+engine)
-	g := newGen(t, Config{DSN: dsn})
+	g := newGen(t, config{DSN: dsn})
 	store := g.store.(*sqlStore)
 	store.echo.Store(echoNo)
 	var keys ledger
@@ -258,7 +258,7 @@ func TestFetchIsNotInACallersTransaction(t *testing.T) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)
-	g := newGen(t, Config{DSN: dsn + "?autocommit=0"})
+	g := newGen(t, config{DSN: dsn + "?autocommit=0"})
 	var keys ledger
 	for range 5 {
 		tx, err := db.Begin()
@@ -289,11 +289,11 @@ func TestCancelWhileTheRowIsLocked(t *testing.T) {
 	if _, err := tx.Exec("SELECT * FROM leaf_alloc FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	g := newGen(t, Config{DSN: dsn})
+	g := newGen(t, config{DSN: dsn})
 	for _, n := range []int64{1, 5000} {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, err := g.Reserve(ctx, n); !errors.Is(err, context.Canceled) {
+		if _, err := g.reserve(ctx, n); !errors.Is(err, context.Canceled) {
 			t.Errorf("%d keys\nhave: %v\nwant: context.Canceled", n, err)
 		}
 	}
@@ -312,7 +312,7 @@ func TestServerAwayAndBack(t *testing.T) {
 	mustExec(t, db, "CREATE DATABASE leaf")
 	mustExec(t, db, "CREATE TABLE leaf."+strings.TrimPrefix(leafTable, "CREATE TABLE "))
 	mustExec(t, db, "INSERT INTO leaf.leaf_alloc (biz_tag, step) VALUES ('order', 1000)")
-	g := newGen(t, Config{JDBCURL: "jdbc:mysql://" + server.Addr() + "/leaf?useSSL=false&serverTimezone=UTC", User: "root"})
+	g := newGen(t, config{JDBCURL: "jdbc:mysql://" + server.Addr() + "/leaf?useSSL=false&serverTimezone=UTC", User: "root"})
 	var keys ledger
 	for range 200 {
 		keys.add(t, "before", mustReserve(t, g, 1))
@@ -323,7 +323,7 @@ func TestServerAwayAndBack(t *testing.T) {
 		served := 0
 		for err == nil {
 			var k int64
-			if k, err = g.Reserve(t.Context(), 1); err == nil {
+			if k, err = g.reserve(t.Context(), 1); err == nil {
 				keys.add(t, "from memory", k)
 				served++
 			}
@@ -355,8 +355,8 @@ func TestRights(t *testing.T) {
 	t.Cleanup(func() { mustExec(t, db, "DROP USER "+user+"@'127.0.0.1'") })
 	mustExec(t, db, "GRANT SELECT ON leaf_alloc TO "+user+"@'127.0.0.1'")
 	for password, says := range map[string]string{"falsch-geheim": "leaf.jdbc.password", "geheim": "GRANT SELECT, UPDATE"} {
-		g := newGen(t, Config{DSN: dsn, User: user, Password: password})
-		_, err := g.Reserve(t.Context(), 1)
+		g := newGen(t, config{DSN: dsn, User: user, Password: password})
+		_, err := g.reserve(t.Context(), 1)
 		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("\nhave: %v\nwant: spi.ErrStore that says %q", err, says)
 		}
@@ -366,6 +366,6 @@ func TestRights(t *testing.T) {
 		}
 	}
 	mustExec(t, db, "GRANT UPDATE ON leaf_alloc TO "+user+"@'127.0.0.1'")
-	g := newGen(t, Config{DSN: dsn, User: user, Password: "geheim"})
+	g := newGen(t, config{DSN: dsn, User: user, Password: "geheim"})
 	mustReserve(t, g, 1)
 }

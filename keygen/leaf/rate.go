@@ -1,8 +1,6 @@
 package leaf
 
-import (
-	"time"
-)
+import "time"
 
 // A segment shall last between shortest and longest: long enough for the
 // database to be asked seldom, short enough for a restart to lose little.
@@ -25,30 +23,30 @@ func adaptStep(step int64, took time.Duration, low, high int64) int64 {
 
 func clamp(v, low, high int64) int64 { return max(low, min(v, high)) }
 
-// pace is the rate at which numbers were asked for lately, and how long a
+// rate is how fast numbers were asked for lately, and how long a
 // fetch takes. The mutex of its generator guards it.
-type pace struct {
-	rate     float64       // numbers a nanosecond in the last segment; 0 while unknown
-	fetch    time.Duration // of late, the slower ones weighing more
-	lookedAt time.Time     // of the present segment's last look
-	lookedOn int64         // the offset then
+type rate struct {
+	last         float64       // numbers a nanosecond in the last segment; 0 while unknown
+	fetch        time.Duration // how long one took of late, the slower ones weighing more
+	lookedAt     time.Time     // of the present segment's last look
+	lookedOffset int64         // the offset then
 }
 
 // fetched notes the time of a fetch. It follows slower fetches at once and
 // faster ones slowly.
-func (p *pace) fetched(took time.Duration) {
-	p.fetch = max(took, p.fetch-(p.fetch-took)/8)
+func (r *rate) fetched(took time.Duration) {
+	r.fetch = max(took, r.fetch-(r.fetch-took)/8)
 }
 
 // begin is called when a segment becomes the current one.
-func (p *pace) begin(now time.Time) { p.lookedAt, p.lookedOn = now, 0 }
+func (r *rate) begin(now time.Time) { r.lookedAt, r.lookedOffset = now, 0 }
 
-// look notes that the segment stands at offset and returns the rate seen: that
+// observe notes that the segment stands at offset and returns the rate seen: that
 // since the last look or that since the segment began, whichever is higher.
-func (p *pace) look(since, now time.Time, offset int64) float64 {
-	rate := max(perNano(offset, now.Sub(since)), perNano(offset-p.lookedOn, now.Sub(p.lookedAt)))
-	p.lookedAt, p.lookedOn = now, offset
-	return rate
+func (r *rate) observe(since, now time.Time, offset int64) float64 {
+	seen := max(perNano(offset, now.Sub(since)), perNano(offset-r.lookedOffset, now.Sub(r.lookedAt)))
+	r.lookedAt, r.lookedOffset = now, offset
+	return seen
 }
 
 func perNano(n int64, d time.Duration) float64 {
@@ -57,8 +55,8 @@ func perNano(n int64, d time.Duration) float64 {
 
 // lead is how many numbers must be left when the next segment is fetched: what
 // the reserve and a fetch that takes eight times as long as lately use up.
-func (p *pace) lead(rate float64, reserve time.Duration, size int64) int64 {
-	ahead := rate * float64(max(reserve, 8*p.fetch))
+func (r *rate) lead(rate float64, reserve time.Duration, size int64) int64 {
+	ahead := rate * float64(max(reserve, 8*r.fetch))
 	if ahead >= float64(size) {
 		return size
 	}

@@ -41,8 +41,8 @@ func TestRows(t *testing.T) {
 			for _, query := range tt.setup {
 				mustExec(t, db, query)
 			}
-			g := newGen(t, Config{DSN: dsn + "?sql_mode=''"})
-			first, err := g.Reserve(t.Context(), 1)
+			g := newGen(t, config{DSN: dsn + "?sql_mode=''"})
+			first, err := g.reserve(t.Context(), 1)
 			if tt.want == nil {
 				if err != nil || first != tt.first {
 					t.Fatalf("\nhave: %d %v\nwant: %d", first, err, tt.first)
@@ -75,7 +75,7 @@ func TestRowChangesWhileLive(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dsn, db := leafDatabase(t, 30_000, 10)
-			g := newGen(t, Config{DSN: dsn, MaxStep: 10})
+			g := newGen(t, config{DSN: dsn, MaxStep: 10})
 			mustReserve(t, g, 1)
 			mustReserve(t, g, 100)
 			if g.store.(*sqlStore).echo.Load() != echoYes {
@@ -83,7 +83,7 @@ func TestRowChangesWhileLive(t *testing.T) {
 			}
 			mustExec(t, db, tt.change)
 			for range 2 {
-				if first, err := g.Reserve(t.Context(), 5000); !errors.Is(err, tt.want) {
+				if first, err := g.reserve(t.Context(), 5000); !errors.Is(err, tt.want) {
 					t.Errorf("\nhave: %d %v\nwant: %v", first, err, tt.want)
 				}
 			}

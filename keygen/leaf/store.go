@@ -6,14 +6,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -80,7 +80,7 @@ func (s *sqlStore) baseStep(ctx context.Context) (int64, error) {
 		}
 		step, err := s.onlyRow(steps)
 		if err == nil && step < 1 {
-			err = &Error{Key: s.key, Kind: ErrBadRow, Detail: fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", step)}
+			err = storeError(s.key, fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", step), ErrBadRow, nil)
 		}
 		return step, err
 	})
@@ -146,8 +146,8 @@ func (s *sqlStore) claimSwap(ctx context.Context, db *sql.DB, n, least int64) (i
 	}
 	switch {
 	case maxID < least:
-		return 0, &Error{Key: s.key, Kind: ErrMovedBack, Detail: fmt.Sprintf(
-			"max_id is %d, but numbers below %d were claimed before; find out who else has claimed numbers since, and set max_id above all of them", maxID, least)}
+		return 0, storeError(s.key, fmt.Sprintf(
+			"max_id is %d, but numbers below %d were claimed before; find out who else has claimed numbers since, and set max_id above all of them", maxID, least), ErrMovedBack, nil)
 	case maxID > math.MaxInt64-n:
 		return 0, s.exhausted(nil)
 	}
@@ -173,8 +173,8 @@ func (s *sqlStore) claimSwap(ctx context.Context, db *sql.DB, n, least int64) (i
 func (s *sqlStore) onlyRow(values []int64) (int64, error) {
 	switch len(values) {
 	case 0:
-		return 0, &Error{Key: s.key, Kind: ErrUnknownKey, Detail: fmt.Sprintf(
-			"leaf_alloc at %s has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", s.addr, s.key)}
+		return 0, storeError(s.key, fmt.Sprintf(
+			"leaf_alloc at %s has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", s.addr, s.key), ErrUnknownKey, nil)
 	case 1:
 		return values[0], nil
 	}
@@ -182,15 +182,15 @@ func (s *sqlStore) onlyRow(values []int64) (int64, error) {
 }
 
 func (s *sqlStore) notUnique() error {
-	return &Error{Key: s.key, Kind: ErrBadRow, Detail: "leaf_alloc has several rows for it; make biz_tag the primary key"}
+	return storeError(s.key, "leaf_alloc has several rows for it; make biz_tag the primary key", ErrBadRow, nil)
 }
 
 func (s *sqlStore) exhausted(cause error) error {
-	return &Error{Key: s.key, Kind: ErrExhausted, Cause: cause, Detail: "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly"}
+	return storeError(s.key, "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly", ErrExhausted, cause)
 }
 
 // newSQLStore makes the store without connecting. conns is the pool's size.
-func newSQLStore(c Config, conns int) (*sqlStore, error) {
+func newSQLStore(c config, conns int) (*sqlStore, error) {
 	cfg, err := c.mysqlConfig()
 	if err != nil {
 		return nil, err
@@ -199,11 +199,9 @@ func newSQLStore(c Config, conns int) (*sqlStore, error) {
 	if cfg == nil {
 		return s, nil
 	}
-	if s.connector, err = mysql.NewConnector(cfg); err != nil {
-		return nil, badDSN(err)
-	}
-	s.addr = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
-	return s, nil
+	s.addr = mysqldb.Name(cfg)
+	s.connector, err = mysqldb.NewConnector("dsn", cfg)
+	return s, err
 }
 
 // open starts the pool at the first use: until then there is no goroutine.
@@ -214,7 +212,7 @@ func (s *sqlStore) open() (*sql.DB, error) {
 	case s.closed:
 		return nil, spi.ErrClosed
 	case s.connector == nil:
-		return nil, &Error{Key: s.key, Detail: "no database is known; give leaf.jdbc.url or dsn"}
+		return nil, storeError(s.key, "no database is known; give leaf.jdbc.url or dsn", nil, nil)
 	case s.db == nil:
 		s.db = sql.OpenDB(s.connector)
 		s.db.SetMaxOpenConns(s.conns)
@@ -263,18 +261,6 @@ func (s *sqlStore) close() error {
 	return s.db.Close()
 }
 
-// Numbers of MySQL's and MariaDB's errors that have a way out of their own.
-const (
-	errDBAccessDenied   = 1044
-	errAccessDenied     = 1045
-	errNoDatabase       = 1046
-	errTableDenied      = 1142
-	errNoSuchTable      = 1146
-	errOutOfRangeColumn = 1264
-	errReadOnly         = 1290
-	errOutOfRange       = 1690
-)
-
 const ddl = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, " +
 	"description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
 	"PRIMARY KEY (biz_tag)) ENGINE=InnoDB"
@@ -282,30 +268,27 @@ const ddl = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', 
 // explain puts the database's error into words. Errors that are explained
 // already, and the context's own, are left as they are.
 func (s *sqlStore) explain(ctx context.Context, err error) error {
-	var known *Error
+	var known *stats.StoreError
 	if errors.As(err, &known) || errors.Is(err, spi.ErrClosed) {
 		return err
 	}
-	e := &Error{Key: s.key, Cause: err, Detail: "no segment from " + s.addr}
-	var server *mysql.MySQLError
-	if !errors.As(err, &server) {
+	e := storeError(s.key, "no segment from "+s.addr, nil, err)
+	switch mysqldb.Number(err) {
+	case 0: // not the server's
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
-		return e
-	}
-	switch server.Number {
-	case errNoSuchTable:
-		e.Detail += "; make the table with " + ddl
-	case errNoDatabase:
-		e.Detail += "; name the database in leaf.jdbc.url or dsn"
-	case errTableDenied:
-		e.Detail += "; GRANT SELECT, UPDATE ON leaf_alloc"
-	case errAccessDenied, errDBAccessDenied:
-		e.Detail += "; check leaf.jdbc.username and leaf.jdbc.password"
-	case errReadOnly:
-		e.Detail += "; the address must be that of the primary"
-	case errOutOfRange, errOutOfRangeColumn:
+	case mysqldb.ErrNoSuchTable:
+		e.Advice = "make the table with " + ddl
+	case mysqldb.ErrNoDatabase:
+		e.Advice = "name the database in leaf.jdbc.url or dsn"
+	case mysqldb.ErrTableDenied:
+		e.Advice = "GRANT SELECT, UPDATE ON leaf_alloc"
+	case mysqldb.ErrAccessDenied, mysqldb.ErrDBAccessDenied:
+		e.Advice = "check leaf.jdbc.username and leaf.jdbc.password"
+	case mysqldb.ErrReadOnly:
+		e.Advice = "the address must be that of the primary"
+	case mysqldb.ErrOutOfRange, mysqldb.ErrOutOfRangeColumn:
 		return s.exhausted(err)
 	}
 	return e
@@ -323,23 +306,14 @@ func retry(ctx context.Context, s *sqlStore, do func() (int64, error)) (int64, e
 		if err == nil {
 			return v, nil
 		}
-		if i == attempts || !passing(err) || s.clock.Sleep(ctx, rand.N(time.Duration(i)*10*time.Millisecond)) != nil {
+		if i == attempts || !isTransient(err) || s.clock.Sleep(ctx, rand.N(time.Duration(i)*10*time.Millisecond)) != nil {
 			return 0, s.explain(ctx, err)
 		}
 	}
 }
 
-func passing(err error) bool {
-	var server *mysql.MySQLError
-	if errors.As(err, &server) {
-		return server.Number == 1213 || server.Number == 1205
-	}
-	for _, e := range []error{errRaced, mysql.ErrInvalidConn, driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+func isTransient(err error) bool {
+	return errors.Is(err, errRaced) || mysqldb.IsDeadlock(err) || mysqldb.IsBroken(err)
 }
 
 type queryer interface {

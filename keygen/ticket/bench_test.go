@@ -11,7 +11,7 @@ func BenchmarkFetch(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			dsn, _ := ticketDatabase(b)
-			g := newGen(b, Config{DSNs: []string{dsn}})
+			g := newGen(b, config{DSNs: []string{dsn}})
 			keys := make([]int64, n)
 			for b.Loop() {
 				if err := g.GenerateInt64Keys(b.Context(), column, keys); err != nil {

@@ -4,24 +4,27 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The defaults and bounds of [Config].
+// typeName is the generator's name in rules.
+const typeName = "TICKET"
+
+// The defaults and bounds of [config].
 const (
-	DefaultTable   = "Tickets64" // Flickr's
-	DefaultTimeout = 2 * time.Second
+	defaultTable   = "Tickets64" // Flickr's
+	defaultTimeout = 2 * time.Second
 
 	maxIncrement = 65535 // MySQL's
 	maxKeys      = 1 << 24
 )
 
-// Config says which ticket servers a [Generator] asks. DSNs must be given.
-type Config struct {
+// config says which ticket servers a [generator] asks. DSNs must be given.
+type config struct {
 	// DSNs are the ticket servers, each in go-sql-driver's form:
 	// user:pass@tcp(host:3306)/tickets.
 	DSNs []string
@@ -45,9 +48,9 @@ type Config struct {
 	Clock spi.Clock
 }
 
-func (c Config) withDefaults() (Config, error) {
+func (c config) withDefaults() (config, error) {
 	if c.Table == "" {
-		c.Table = DefaultTable
+		c.Table = defaultTable
 	}
 	if c.Increment == 0 {
 		c.Increment = max(1, int64(len(c.DSNs)))
@@ -56,7 +59,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Batch = 1
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = defaultTimeout
 	}
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
@@ -64,22 +67,18 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.check()
 }
 
-func (c Config) check() error {
+func (c config) check() error {
 	servers := int64(len(c.DSNs))
-	switch {
-	case c.Increment < max(1, servers) || c.Increment > maxIncrement:
+	if c.Increment < max(1, servers) {
 		return bad("increment", c.Increment, fmt.Sprintf("an integer in %d..%d: the servers' auto_increment_increment, at least their number", max(1, servers), maxIncrement))
-	case c.Batch < 1 || c.Batch > maxKeys:
-		return bad("batch", c.Batch, fmt.Sprintf("an integer in 1..%d", maxKeys))
-	case c.Timeout < 0:
-		return bad("timeout", c.Timeout, "a duration above 0")
-	case strings.ContainsAny(c.Table, "`\x00") || strings.Contains("."+c.Table+".", "..") || strings.Count(c.Table, ".") > 1:
-		return bad("table", c.Table, "a table, or schema.table, without backquotes")
+	}
+	if _, ok := mysqldb.QuoteTable(c.Table); !ok {
+		return bad("table", c.Table, "a table, or schema.table")
 	}
 	return c.checkOffsets()
 }
 
-func (c Config) checkOffsets() error {
+func (c config) checkOffsets() error {
 	if len(c.Offsets) == 0 {
 		return nil
 	}
@@ -100,63 +99,29 @@ func bad(name string, value any, want string) error {
 	return &spi.PropError{Name: name, Value: fmt.Sprint(value), Want: want}
 }
 
-// quotedTable is the table as SQL text.
-func (c Config) quotedTable() string {
-	return "`" + strings.ReplaceAll(c.Table, ".", "`.`") + "`"
-}
-
 // parseDSN is a server's connection as the generator needs it.
 func parseDSN(dsn string) (*mysql.Config, error) {
 	if dsn == "" {
 		// The driver would take it for root at 127.0.0.1.
 		return nil, &spi.PropError{Name: "dsns", Want: "no empty item"}
 	}
-	cfg, err := mysql.ParseDSN(dsn)
+	cfg, err := mysqldb.ParseDSN("dsns", dsn, "user:pass@tcp(127.0.0.1:3306)/tickets")
 	if err != nil {
-		return nil, badDSN(err)
+		return nil, err
 	}
 	cfg.MultiStatements = true // of our own fixed text only
-	// What the driver would log it returns as well.
-	cfg.Logger = &mysql.NopLogger{}
-	setSession(cfg, "autocommit", "1")
-	setSession(cfg, "sql_mode", "'STRICT_ALL_TABLES'")
 	return cfg, nil
 }
 
-// badDSN passes on only those of the driver's errors that are fixed texts: the
-// others quote parts of the DSN, and a password may be among them.
-func badDSN(err error) error {
-	want := "DSNs in go-sql-driver's form, as user:pass@tcp(127.0.0.1:3306)/tickets"
-	if text := err.Error(); strings.HasPrefix(text, "invalid DSN: ") {
-		want += " (" + text + ")"
-	}
-	return &spi.PropError{Name: "dsns", Want: want}
-}
-
-// setSession fixes a session variable whatever the DSN says: with autocommit
-// off a REPLACE would keep its row locked, and be undone.
-func setSession(cfg *mysql.Config, name, value string) {
-	params := map[string]string{name: value}
-	for k, v := range cfg.Params {
-		if !strings.EqualFold(k, name) {
-			params[k] = v
-		}
-	}
-	cfg.Params = params
-}
-
-// Type is the generator's name in rules.
-const Type = "TICKET"
-
 func init() {
-	spi.RegisterKeyGenerator(Type, newFromProps)
+	spi.RegisterKeyGenerator(typeName, newFromProps)
 }
 
 // newFromProps makes a generator of a rule's properties. Without dsns the table
 // is looked for in the connector's own database; that it has none is an error
 // at the first key, because a rule is also checked without a connector.
 func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
-	c := Config{DSNs: p.List("dsns"), Table: p.String("table", DefaultTable), Clock: p.Clock()}
+	c := config{DSNs: p.List("dsns"), Table: p.String("table", defaultTable), Clock: p.Clock()}
 	if c.DSNs == nil && p.HostDSN() != "" {
 		c.DSNs = []string{p.HostDSN()}
 	}
@@ -167,7 +132,7 @@ func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
 	if c.Batch, err = p.Int("batch", 1, 1, maxKeys); err != nil {
 		return nil, err
 	}
-	if c.Timeout, err = p.Duration("timeout", DefaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
+	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
 		return nil, err
 	}
 	for _, item := range p.List("offsets") {

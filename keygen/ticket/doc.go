@@ -48,7 +48,7 @@
 //
 //  1. A server's AUTO_INCREMENT gives each number once, whoever asks.
 //  2. Both settings are read at the start of each connection. An increment
-//     other than [Config.Increment], an offset beyond it or one that another
+//     other than the property increment, an offset beyond it or one that another
 //     server has too is [ErrSettings], and no keys, whichever server is asked.
 //  3. Each number is checked: above the server's last one ([ErrRepeated]
 //     otherwise, as after a restored backup), ≡ the offset modulo the

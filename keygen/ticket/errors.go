@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -20,33 +21,9 @@ var (
 	ErrExhausted = errors.New("shardkey: ticket table is exhausted")
 )
 
-// Error says that a ticket server gave no number. Its chain holds
-// [spi.ErrStore], one of the package's Err values where one fits, and the
-// server's own error.
-type Error struct {
-	Server string // network, address and database; no user, no password
-	Detail string // what is wrong, and the way out where there is one
-	Kind   error  // one of the package's Err values, or nil
-	Cause  error  // the server's error, or nil
-}
-
-func (e *Error) Error() string {
-	text := "shardkey: TICKET: " + e.Server + ": " + e.Detail
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
-	}
-	return text
-}
-
-// Unwrap makes [spi.ErrStore], the kind and the cause known to errors.Is.
-func (e *Error) Unwrap() []error {
-	chain := []error{spi.ErrStore}
-	for _, err := range []error{e.Kind, e.Cause} {
-		if err != nil {
-			chain = append(chain, err)
-		}
-	}
-	return chain
+// storeError is the error of a server, named by network, address and database.
+func storeError(server, detail string, kind, cause error) *stats.StoreError {
+	return &stats.StoreError{Store: typeName + " at " + server, Detail: detail, Kind: kind, Cause: cause}
 }
 
 // serverErrors is the error of a fetch that no server served.
@@ -62,15 +39,11 @@ func (e serverErrors) Error() string {
 
 func (e serverErrors) Unwrap() []error { return e }
 
-// kind is the word under which health counts an error.
-func kind(err error) string {
-	switch {
-	case errors.Is(err, ErrSettings):
-		return "settings"
-	case errors.Is(err, ErrRepeated):
-		return "repeated"
-	case errors.Is(err, ErrExhausted):
-		return "exhausted"
-	}
-	return "store"
+// kindOf is the word under which health counts an error.
+func kindOf(err error) string {
+	return stats.KindOf(err,
+		stats.Kind{Err: ErrSettings, Name: "settings"},
+		stats.Kind{Err: ErrRepeated, Name: "repeated"},
+		stats.Kind{Err: ErrExhausted, Name: "exhausted"},
+		stats.Kind{Err: spi.ErrStore, Name: "store"})
 }

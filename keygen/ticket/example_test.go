@@ -2,8 +2,9 @@ package ticket_test
 
 import (
 	"fmt"
+	"io"
 
-	"github.com/shardkey/shardkey/keygen/ticket"
+	_ "github.com/shardkey/shardkey/keygen/ticket"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -23,7 +24,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer g.(*ticket.Generator).Close()
+	defer g.(io.Closer).Close()
 	fmt.Println(g.(spi.Describer).Describe())
 	// Output: TICKET Tickets64 at tcp(ticket-1:3306)/tickets, tcp(ticket-2:3306)/tickets, increment 2, batch 1
 }

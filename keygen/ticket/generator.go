@@ -3,27 +3,27 @@ package ticket
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
 var (
-	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.HealthReporter    = (*Generator)(nil)
-	_ spi.Describer         = (*Generator)(nil)
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
 	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
 	// time or worker in it.
 )
 
-// Generator hands out numbers of ticket servers. Its methods are called by many
+// generator hands out numbers of ticket servers. Its methods are called by many
 // goroutines at once. Close it when it is no longer needed.
-type Generator struct {
-	config Config
+type generator struct {
+	config config
 
 	mu      sync.Mutex
 	left    block      // fetched and not yet used
@@ -31,21 +31,14 @@ type Generator struct {
 	stop    context.CancelFunc
 	done    chan struct{} // closed when the fetching goroutine ends; nil while there is none
 	closed  bool
-	figures figures
+	figures stats.Figures // Err is that of the last fetch
 
 	pool *pool // used by the fetching goroutine alone; Close waits for that
 }
 
-// New makes a generator. It checks the settings and does not connect: the first
-// key does. The error is a [*spi.PropError].
-func New(c Config) (*Generator, error) {
-	if len(c.DSNs) == 0 {
-		return nil, &spi.PropError{Name: "dsns", Want: "the ticket servers"}
-	}
-	return newGenerator(c)
-}
-
-func newGenerator(c Config) (*Generator, error) {
+// newGenerator makes a generator. It checks the settings and does not connect:
+// the first key does. The error is a [*spi.PropError].
+func newGenerator(c config) (*generator, error) {
 	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
@@ -61,14 +54,14 @@ func newGenerator(c Config) (*Generator, error) {
 	return newWithMembers(c, members), nil
 }
 
-func newWithMembers(c Config, members []*member) *Generator {
-	g := &Generator{config: c}
+func newWithMembers(c config, members []*member) *generator {
+	g := &generator{config: c}
 	g.pool = &pool{members: members, timeout: c.Timeout, offsets: c.Offsets, clock: c.Clock, observe: g.observe}
 	return g
 }
 
 // GenerateKeys returns n numbers, as int64.
-func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	if n < 1 || n > maxKeys {
 		return nil, badCount(n)
 	}
@@ -76,12 +69,12 @@ func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 }
 
 // GenerateInt64Keys fills keys with ascending numbers, a step of
-// [Config.Increment] apart. At most 2^24 are given at once.
+// the property increment apart. At most 2^24 are given at once.
 //
 // The error has [spi.ErrStore] in its chain when no server gave a number,
 // [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
 // ends at once then.
-func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	switch n := len(keys); {
 	case n == 0:
 		return nil
@@ -104,7 +97,7 @@ func badCount(n int) error {
 
 // Close ends the fetch under way and gives back the connections. Calls that
 // wait return [spi.ErrClosed]. It is idempotent.
-func (g *Generator) Close() error {
+func (g *generator) Close() error {
 	g.mu.Lock()
 	already := g.closed
 	g.closed = true
@@ -136,7 +129,7 @@ type request struct {
 }
 
 // take gets n numbers from memory or waits for them.
-func (g *Generator) take(ctx context.Context, n int64) (block, error) {
+func (g *generator) take(ctx context.Context, n int64) (block, error) {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
@@ -144,7 +137,7 @@ func (g *Generator) take(ctx context.Context, n int64) (block, error) {
 	}
 	if len(g.queue) == 0 && n <= g.left.count {
 		defer g.mu.Unlock()
-		g.figures.issued += n
+		g.figures.Issued += n
 		return g.left.cut(n), nil
 	}
 	r := &request{n: n, done: make(chan struct{})}
@@ -156,7 +149,7 @@ func (g *Generator) take(ctx context.Context, n int64) (block, error) {
 
 func errClosed() error { return fmt.Errorf("shardkey: TICKET: %w", spi.ErrClosed) }
 
-func (g *Generator) wait(ctx context.Context, r *request) (block, error) {
+func (g *generator) wait(ctx context.Context, r *request) (block, error) {
 	began := g.config.Clock.Now()
 	var err error
 	select {
@@ -167,19 +160,18 @@ func (g *Generator) wait(ctx context.Context, r *request) (block, error) {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.waits++
-	g.figures.waited += g.config.Clock.Now().Sub(began)
+	g.figures.Wait(g.config.Clock.Now().Sub(began))
 	if err != nil {
 		g.queue = slices.DeleteFunc(g.queue, func(q *request) bool { return q == r })
 		return block{}, err
 	}
-	g.figures.issued += r.n
+	g.figures.Issued += r.n
 	return r.block, nil
 }
 
 // startFetching starts the goroutine that serves the queue until it is empty.
 // It belongs to the generator, not to the call that started it.
-func (g *Generator) startFetching() {
+func (g *generator) startFetching() {
 	if g.done != nil {
 		return
 	}
@@ -188,7 +180,7 @@ func (g *Generator) startFetching() {
 	go g.serve(ctx, g.done)
 }
 
-func (g *Generator) serve(ctx context.Context, done chan struct{}) {
+func (g *generator) serve(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	for {
 		requests, n := g.nextRequests()
@@ -203,7 +195,7 @@ func (g *Generator) serve(ctx context.Context, done chan struct{}) {
 
 // nextRequests takes off the queue what one statement can serve, and says how
 // many numbers to ask for. When there is nothing the goroutine ends.
-func (g *Generator) nextRequests() (requests []*request, n int64) {
+func (g *generator) nextRequests() (requests []*request, n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	taken := 0
@@ -223,15 +215,14 @@ func (g *Generator) nextRequests() (requests []*request, n int64) {
 	return requests, max(n, g.config.Batch)
 }
 
-func (g *Generator) deliver(requests []*request, b block, err error, took time.Duration) {
+func (g *generator) deliver(requests []*request, b block, err error, took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.fetches++
-	g.figures.fetchTime = took
+	g.figures.Fetch(took)
 	if g.closed {
 		err = errClosed()
 	} else {
-		g.figures.failing = err
+		g.figures.Err = err
 	}
 	for _, r := range requests {
 		if r.err = err; err == nil {
@@ -244,21 +235,8 @@ func (g *Generator) deliver(requests []*request, b block, err error, took time.D
 	}
 }
 
-// figures are what [Generator.Health] tells. The generator's mutex guards them.
-type figures struct {
-	issued    int64
-	waits     int64
-	waited    time.Duration
-	fetches   int64
-	fetchTime time.Duration
-	errors    map[string]int64
-	failing   error // of the last fetch
-	last      error
-	lastAt    time.Time
-}
-
 // observe notes how a server fared. The pool calls it without the mutex.
-func (g *Generator) observe(m *member, err error) {
+func (g *generator) observe(m *member, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -270,40 +248,26 @@ func (g *Generator) observe(m *member, err error) {
 	}
 	now := g.config.Clock.Now()
 	m.down(now, err)
-	f := &g.figures
-	f.last, f.lastAt = err, now
-	if f.errors == nil {
-		f.errors = map[string]int64{}
-	}
-	f.errors[kind(err)]++
+	g.figures.Error(kindOf(err), err, now)
 }
 
-// Health tells how the generator is. Err is set while one of the servers is
-// passed over, though others serve.
-func (g *Generator) Health() spi.Health {
+// Health reports the generator's figures. Err is set while one of the servers
+// is passed over, though others serve.
+func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	f := &g.figures
-	return spi.Health{
-		Err:           g.trouble(),
-		Issued:        f.issued,
-		Waits:         f.waits,
-		Waited:        f.waited,
-		SegmentLeft:   g.left.count,
-		Fetches:       f.fetches,
-		FetchTime:     f.fetchTime,
-		Errors:        maps.Clone(f.errors),
-		LastError:     f.last,
-		LastErrorTime: f.lastAt,
-	}
+	h := g.figures.Snapshot()
+	h.Err = g.trouble()
+	h.SegmentLeft = g.left.count
+	return h
 }
 
-func (g *Generator) trouble() error {
+func (g *generator) trouble() error {
 	if g.closed {
 		return errClosed()
 	}
-	if g.figures.failing != nil {
-		return g.figures.failing
+	if g.figures.Err != nil {
+		return g.figures.Err
 	}
 	var failed serverErrors
 	for _, m := range g.pool.members {
@@ -320,8 +284,8 @@ func (g *Generator) trouble() error {
 	return failed
 }
 
-// Describe tells table, servers, increment and batch in one line.
-func (g *Generator) Describe() string {
+// Describe returns table, servers, increment and batch in one line.
+func (g *generator) Describe() string {
 	var names []string
 	for _, m := range g.pool.members {
 		names = append(names, m.server.name)
@@ -330,5 +294,5 @@ func (g *Generator) Describe() string {
 	if at == "" {
 		at = "no server"
 	}
-	return fmt.Sprintf("%s %s at %s, increment %d, batch %d", Type, g.config.Table, at, g.config.Increment, g.config.Batch)
+	return fmt.Sprintf("%s %s at %s, increment %d, batch %d", typeName, g.config.Table, at, g.config.Increment, g.config.Batch)
 }

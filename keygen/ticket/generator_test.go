@@ -42,7 +42,7 @@ func (s *fakeServer) connect(context.Context) error { return nil }
 func (s *fakeServer) explain(err error) error       { return err }
 func (s *fakeServer) close() error                  { s.closed++; return nil }
 
-func newFake(t *testing.T, c Config, servers int) (*Generator, []*fakeServer) {
+func newFake(t *testing.T, c config, servers int) (*generator, []*fakeServer) {
 	t.Helper()
 	for i := range servers {
 		c.DSNs = append(c.DSNs, fmt.Sprint(i))
@@ -64,7 +64,7 @@ func newFake(t *testing.T, c Config, servers int) (*Generator, []*fakeServer) {
 }
 
 func TestServersAreAskedInTurn(t *testing.T) {
-	g, _ := newFake(t, Config{}, 3)
+	g, _ := newFake(t, config{}, 3)
 	for _, want := range []int64{1, 2, 3, 4, 5, 6} {
 		if have := mustKeys(t, g, 1)[0]; have != want {
 			t.Errorf("\nhave: %d\nwant: %d", have, want)
@@ -79,7 +79,7 @@ func TestServersAreAskedInTurn(t *testing.T) {
 // nothing in between.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, servers := newFake(t, Config{}, 2)
+		g, servers := newFake(t, config{}, 2)
 		servers[0].fail = errors.New("down")
 		begin := time.Now()
 		var tried []time.Duration
@@ -106,7 +106,7 @@ func TestPausesGrow(t *testing.T) {
 
 func TestSlowServerIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, servers := newFake(t, Config{Timeout: time.Second}, 2)
+		g, servers := newFake(t, config{Timeout: time.Second}, 2)
 		servers[0].delay = time.Hour
 		begin := time.Now()
 		for range 10 {
@@ -120,7 +120,7 @@ func TestSlowServerIsPassedOver(t *testing.T) {
 
 func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, servers := newFake(t, Config{Timeout: time.Hour}, 1)
+		g, servers := newFake(t, config{Timeout: time.Hour}, 1)
 		servers[0].delay = time.Minute
 		for range 2 { // the one that is served, and one in the queue
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -140,8 +140,8 @@ func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 }
 
 func TestAllServersFail(t *testing.T) {
-	g, servers := newFake(t, Config{}, 2)
-	errA, errB := errors.New("A is down"), errors.New("B is down")
+	g, servers := newFake(t, config{}, 2)
+	errA, errB := storeError("A", "down", nil, nil), storeError("B", "down", nil, nil)
 	servers[0].fail, servers[1].fail = errA, errB
 	for range 3 {
 		err := g.GenerateInt64Keys(t.Context(), column, make([]int64, 1))
@@ -156,7 +156,7 @@ func TestAllServersFail(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, servers := newFake(t, Config{Timeout: time.Hour}, 1)
+		g, servers := newFake(t, config{Timeout: time.Hour}, 1)
 		servers[0].delay = time.Hour
 		var wg sync.WaitGroup
 		for range 3 {
@@ -184,7 +184,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestCountsOutOfRange(t *testing.T) {
-	g, _ := newFake(t, Config{}, 1)
+	g, _ := newFake(t, config{}, 1)
 	for _, n := range []int{-1, 0, maxKeys + 1} {
 		if keys, err := g.GenerateKeys(t.Context(), column, n); err == nil || keys != nil {
 			t.Errorf("%d keys\nhave: %v\nwant: an error", n, keys)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -58,12 +59,12 @@ func ticketServer(t testing.TB, increment, offset int) (*testserver.Server, stri
 	return s, s.DSN() + "tickets"
 }
 
-func newGen(t testing.TB, c Config) *Generator {
+func newGen(t testing.TB, c config) *generator {
 	t.Helper()
 	if c.Timeout == 0 {
 		c.Timeout = time.Minute // a busy machine is not what is tested
 	}
-	g, err := New(c)
+	g, err := newGenerator(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func newGen(t testing.TB, c Config) *Generator {
 	return g
 }
 
-func mustKeys(t testing.TB, g *Generator, n int) []int64 {
+func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
 	keys := make([]int64, n)
 	if err := g.GenerateInt64Keys(t.Context(), column, keys); err != nil {
@@ -110,7 +111,7 @@ func TestKeysAreTheTables(t *testing.T) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	for _, tt := range []struct {
 		n     int
 		first int64
@@ -135,7 +136,7 @@ func TestBatch(t *testing.T) {
 		return
 	}
 	dsn, _ := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}, Batch: 10})
+	g := newGen(t, config{DSNs: []string{dsn}, Batch: 10})
 	var keys ledger
 	for range 30 {
 		keys.add(t, mustKeys(t, g, 1)...)
@@ -161,7 +162,7 @@ func TestManyAtOnce(t *testing.T) {
 	var keys ledger
 	var wg sync.WaitGroup
 	for i := range 4 {
-		g := newGen(t, Config{DSNs: []string{dsn}, Batch: int64(1 + i*i)})
+		g := newGen(t, config{DSNs: []string{dsn}, Batch: int64(1 + i*i)})
 		for range 8 {
 			wg.Go(func() {
 				for j := range 50 {
@@ -179,7 +180,7 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 100 {
 				res, err := db.Exec("REPLACE INTO Tickets64 (stub) VALUES ('a')")
-				if deadlock(err) {
+				if mysqldb.IsDeadlock(err) {
 					continue
 				}
 				if err != nil {
@@ -204,7 +205,7 @@ func TestDeadlocksAreRetried(t *testing.T) {
 	var keys ledger
 	var wg sync.WaitGroup
 	for range 16 {
-		g := newGen(t, Config{DSNs: []string{dsn}})
+		g := newGen(t, config{DSNs: []string{dsn}})
 		wg.Go(func() {
 			for range 60 {
 				keys.add(t, mustKeys(t, g, 1)...)
@@ -220,7 +221,7 @@ func TestWaitersShareAStatement(t *testing.T) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)
 	tx, err := db.Begin()
 	if err != nil {
@@ -247,7 +248,7 @@ func TestWaitersShareAStatement(t *testing.T) {
 }
 
 // awaitQueue waits until a fetch is under way and n calls wait behind it.
-func awaitQueue(g *Generator, n int) {
+func awaitQueue(g *generator, n int) {
 	for there := false; !there; runtime.Gosched() {
 		g.mu.Lock()
 		there = g.done != nil && len(g.queue) == n
@@ -277,7 +278,7 @@ func TestTables(t *testing.T) {
 			dsn, db := ticketDatabase(t)
 			mustExec(t, db, tt.setup)
 			for _, n := range []int{1, 5} {
-				g := newGen(t, Config{DSNs: []string{dsn + "?sql_mode=''&autocommit=0"}})
+				g := newGen(t, config{DSNs: []string{dsn + "?sql_mode=''&autocommit=0"}})
 				keys, err := g.GenerateKeys(t.Context(), column, n)
 				if !errors.Is(err, tt.want) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("\nhave: %v %v\nwant: %v that says %q", keys, err, tt.want, tt.says)
@@ -294,7 +295,7 @@ func TestRestoredBackup(t *testing.T) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	mustKeys(t, g, 100)
 	mustExec(t, db, "DROP TABLE Tickets64")
 	mustExec(t, db, flickrTable)
@@ -316,7 +317,7 @@ func TestMyISAM(t *testing.T) {
 	var keys ledger
 	var wg sync.WaitGroup
 	for range 2 {
-		g := newGen(t, Config{DSNs: []string{dsn}})
+		g := newGen(t, config{DSNs: []string{dsn}})
 		wg.Go(func() {
 			for range 50 {
 				own := mustKeys(t, g, 3)
@@ -345,7 +346,7 @@ func TestWithoutLockTables(t *testing.T) {
 	account := cfg.User + "@'127.0.0.1'"
 	mustExec(t, db, "CREATE USER "+account+" IDENTIFIED BY 'geheim'")
 	t.Cleanup(func() { mustExec(t, db, "DROP USER "+account) })
-	g := newGen(t, Config{DSNs: []string{cfg.FormatDSN()}})
+	g := newGen(t, config{DSNs: []string{cfg.FormatDSN()}})
 	_, err = g.GenerateKeys(t.Context(), column, 1)
 	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "GRANT") || strings.Contains(err.Error(), "geheim") {
 		t.Errorf("without any right\nhave: %v\nwant: spi.ErrStore that says what to grant", err)
@@ -353,7 +354,7 @@ func TestWithoutLockTables(t *testing.T) {
 	mustExec(t, db, "GRANT SELECT, INSERT, DELETE ON Tickets64 TO "+account)
 	var keys ledger
 	var wg sync.WaitGroup
-	for _, g := range []*Generator{g, newGen(t, Config{DSNs: []string{dsn}})} { // one with, one without
+	for _, g := range []*generator{g, newGen(t, config{DSNs: []string{dsn}})} { // one with, one without
 		for range 4 {
 			wg.Go(func() {
 				for range 25 {
@@ -381,7 +382,7 @@ func TestIdleConnectionKilled(t *testing.T) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)
 	var id int64
 	if err := g.pool.members[0].server.conn.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id); err != nil {
@@ -397,7 +398,7 @@ func TestCancelWhileTheRowIsLocked(t *testing.T) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	mustKeys(t, g, 1)
 	tx, err := db.Begin()
 	if err != nil {

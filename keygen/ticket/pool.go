@@ -57,7 +57,7 @@ type pool struct {
 // turn it is: other processes may be getting the same numbers from that one.
 func (p *pool) fetch(ctx context.Context, n int64) (block, error) {
 	if len(p.members) == 0 {
-		return block{}, &Error{Server: "no server", Detail: "no database is known; give dsns"}
+		return block{}, storeError("no server", "no database is known; give dsns", nil, nil)
 	}
 	if err := p.checkAll(ctx); err != nil {
 		return block{}, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
 // replace gets n numbers, again and again as long as other processes'
@@ -18,7 +18,7 @@ func (s *server) replace(ctx context.Context, n int64) (block, error) {
 	const attempts = 50
 	for i := 1; ; i++ {
 		b, err := s.replaceOnce(ctx, n)
-		if i == attempts || !deadlock(err) && !errors.Is(err, errScattered) {
+		if i == attempts || !mysqldb.IsDeadlock(err) && !errors.Is(err, errScattered) {
 			return b, err
 		}
 		if err := s.clock.Sleep(ctx, rand.N(time.Duration(min(i, 10))*time.Millisecond)); err != nil {
@@ -61,17 +61,20 @@ func (s *server) replaceBlock(ctx context.Context, n int64) (block, error) {
 		return block{}, err
 	}
 	if last != first+uint64((n-1)*s.increment) {
-		return block{}, &Error{Server: s.name, Detail: fmt.Sprintf(
-			"AUTO_INCREMENT of %s does not follow an id that is set: it gave %d, then %d; set batch to 1, and keep to one row a statement", s.table, first, last)}
+		return block{}, storeError(s.name, fmt.Sprintf(
+			"AUTO_INCREMENT of %s does not follow an id that is set: it gave %d, then %d; set batch to 1, and keep to one row a statement", s.table, first, last), nil, nil)
 	}
 	return block{int64(first), n, s.increment}, nil
 }
 
-// lockRefused says that the user may not lock tables. LOCK TABLES is the first
+// lockRefused reports whether the user may not lock tables. LOCK TABLES is the first
 // of the block's statements, so that nothing has been done yet.
 func lockRefused(err error) bool {
-	var server *mysql.MySQLError
-	return errors.As(err, &server) && (server.Number == errDBDenied || server.Number == errTableDenied || server.Number == errNotSupported)
+	switch mysqldb.Number(err) {
+	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
+		return true
+	}
+	return false
 }
 
 // maxRows bounds a REPLACE of many rows: its time grows with their square.
@@ -88,7 +91,7 @@ var errScattered = errors.New("the rows of one REPLACE have other ids in between
 // before the proof, which then fails although the numbers are good.
 func (s *server) replaceRows(ctx context.Context, n int64) (block, error) {
 	if n > maxRows {
-		return block{}, &Error{Server: s.name, Detail: fmt.Sprintf("%d numbers at once need LOCK TABLES, which is refused; GRANT LOCK TABLES, or ask for at most %d", n, maxRows)}
+		return block{}, storeError(s.name, fmt.Sprintf("%d numbers at once need LOCK TABLES, which is refused; GRANT LOCK TABLES, or ask for at most %d", n, maxRows), nil, nil)
 	}
 	tx, err := s.conn.BeginTx(ctx, nil)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -49,18 +49,19 @@ type server struct {
 }
 
 // newServer makes a server without connecting.
-func newServer(c Config, dsn string) (*server, error) {
+func newServer(c config, dsn string) (*server, error) {
 	cfg, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
-	connector, err := mysql.NewConnector(cfg)
+	connector, err := mysqldb.NewConnector("dsns", cfg)
 	if err != nil {
-		return nil, badDSN(err)
+		return nil, err
 	}
+	table, _ := mysqldb.QuoteTable(c.Table) // checked by withDefaults
 	return &server{
-		name:      fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName),
-		connector: connector, clock: c.Clock, table: c.quotedTable(), increment: c.Increment,
+		name:      mysqldb.Name(cfg),
+		connector: connector, clock: c.Clock, table: table, increment: c.Increment,
 	}, nil
 }
 
@@ -72,7 +73,7 @@ func (s *server) fetch(ctx context.Context, n int64) (block, error) {
 	}
 	idle := s.conn != nil
 	b, err := s.fetchOnce(ctx, n)
-	if err != nil && s.conn == nil && idle && broken(err) {
+	if err != nil && s.conn == nil && idle && mysqldb.IsBroken(err) {
 		b, err = s.fetchOnce(ctx, n)
 	}
 	if err != nil {
@@ -102,7 +103,7 @@ func insertID(res sql.Result, err error) (int64, error) {
 
 // accept checks numbers before they become keys.
 func (s *server) accept(b block) error {
-	e := &Error{Server: s.name}
+	e := storeError(s.name, "", nil, nil)
 	last := b.first + (b.count-1)*b.stride
 	switch {
 	case b.first == 0:
@@ -125,22 +126,6 @@ func (s *server) accept(b block) error {
 
 // noEnd is the end of a 64-bit column: keys are int64.
 const noEnd = math.MaxInt64
-
-func deadlock(err error) bool {
-	var server *mysql.MySQLError
-	return errors.As(err, &server) && (server.Number == 1213 || server.Number == 1205)
-}
-
-// broken says that the connection was lost, rather than that the server
-// answered with an error.
-func broken(err error) bool {
-	for _, e := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, sql.ErrConnDone} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
 
 // connect opens the connection and checks the settings that it has; a
 // connection keeps them whatever becomes of the server's.
@@ -198,7 +183,7 @@ func (s *server) readSettings(ctx context.Context) error {
 }
 
 func (s *server) settings(format string, args ...any) error {
-	return &Error{Server: s.name, Kind: ErrSettings, Detail: fmt.Sprintf(format, args...)}
+	return storeError(s.name, fmt.Sprintf(format, args...), ErrSettings, nil)
 }
 
 // readColumns finds the AUTO_INCREMENT column and its type's end.
@@ -216,14 +201,14 @@ func (s *server) readColumns(ctx context.Context) error {
 			return err
 		}
 		if strings.Contains(strings.ToLower(extra), "auto_increment") {
-			s.column, s.end = "`"+strings.ReplaceAll(field, "`", "``")+"`", columnEnd(typ)
+			s.column, s.end = mysqldb.QuoteName(field), columnEnd(typ)
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return err
 	}
 	if s.column == "" {
-		return &Error{Server: s.name, Detail: "the table has no AUTO_INCREMENT column; make it with " + s.ddl()}
+		return storeError(s.name, "the table has no AUTO_INCREMENT column; make it with "+s.ddl(), nil, nil)
 	}
 	return nil
 }
@@ -255,44 +240,25 @@ func (s *server) close() error {
 	return s.db.Close()
 }
 
-// Numbers of MySQL's and MariaDB's errors that have a way out of their own.
-const (
-	errOutOfRangeMariaDB = 167
-	errDBDenied          = 1044
-	errAccessDenied      = 1045
-	errNoDatabase        = 1046
-	errDuplicate         = 1062 // MySQL makes the last id again at the column's end
-	errTableDenied       = 1142
-	errNoSuchTable       = 1146
-	errNotSupported      = 1235
-	errOutOfRange        = 1264
-	errReadOnly          = 1290
-	errNoAutoIncrement   = 1467
-)
-
 // explain puts the server's error into words.
 func (s *server) explain(err error) error {
-	var known *Error
+	var known *stats.StoreError
 	if errors.As(err, &known) {
 		return err
 	}
-	e := &Error{Server: s.name, Cause: err, Detail: "no number"}
-	var server *mysql.MySQLError
-	if !errors.As(err, &server) {
-		return e
-	}
-	switch server.Number {
-	case errNoSuchTable:
-		e.Detail += "; make the table with " + s.ddl()
-	case errNoDatabase:
-		e.Detail += "; name the database in the DSN"
-	case errDBDenied, errTableDenied:
-		e.Detail += "; GRANT SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + s.table
-	case errAccessDenied:
-		e.Detail += "; check user and password"
-	case errReadOnly:
-		e.Detail += "; a ticket server must be writable"
-	case errOutOfRangeMariaDB, errOutOfRange, errNoAutoIncrement, errDuplicate:
+	e := storeError(s.name, "no number", nil, err)
+	switch mysqldb.Number(err) {
+	case mysqldb.ErrNoSuchTable:
+		e.Advice = "make the table with " + s.ddl()
+	case mysqldb.ErrNoDatabase:
+		e.Advice = "name the database in the DSN"
+	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied:
+		e.Advice = "GRANT SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + s.table
+	case mysqldb.ErrAccessDenied:
+		e.Advice = "check user and password"
+	case mysqldb.ErrReadOnly:
+		e.Advice = "a ticket server must be writable"
+	case mysqldb.ErrOutOfRangeMariaDB, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrNoAutoIncrement:
 		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
 	}
 	return e

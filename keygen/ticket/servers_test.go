@@ -17,7 +17,7 @@ func TestServerStopsInTheMiddle(t *testing.T) {
 	a, dsnA := ticketServer(t, 2, 1)
 	_, dsnB := ticketServer(t, 2, 2)
 	clock := &stepClock{}
-	g := newGen(t, Config{DSNs: []string{dsnA, dsnB}, Clock: clock})
+	g := newGen(t, config{DSNs: []string{dsnA, dsnB}, Clock: clock})
 	var keys ledger
 	take := func(n int) (odd, even int) {
 		for i := range n {
@@ -57,7 +57,7 @@ func TestEverythingDown(t *testing.T) {
 		return
 	}
 	a, dsn := ticketServer(t, 1, 1)
-	g := newGen(t, Config{DSNs: []string{dsn}})
+	g := newGen(t, config{DSNs: []string{dsn}})
 	first := mustKeys(t, g, 1)[0]
 	a.Stop()
 	for range 3 {
@@ -81,16 +81,16 @@ func TestSettings(t *testing.T) {
 	repaired, three := ticketServer(t, 2, 3)
 	tests := []struct {
 		name   string
-		config Config
+		config config
 		says   string
 	}{
-		{"same offset", Config{DSNs: []string{one, alsoOne}}, "give each server its own"},
-		{"same server twice", Config{DSNs: []string{one, one}}, "give each server its own"},
-		{"increment of the server is larger", Config{DSNs: []string{one}}, "auto_increment_increment is 2, not 1"},
-		{"increment of the server is smaller", Config{DSNs: []string{one}, Increment: 4}, "auto_increment_increment is 2, not 4"},
-		{"offset beyond the increment", Config{DSNs: []string{three}, Increment: 2}, "auto_increment_offset 3 is above"},
-		{"another offset", Config{DSNs: []string{one}, Increment: 2, Offsets: []int64{2}}, "auto_increment_offset is 1, not 2"},
-		{"the second is wrong", Config{DSNs: []string{one, three}}, "auto_increment_offset 3 is above"},
+		{"same offset", config{DSNs: []string{one, alsoOne}}, "give each server its own"},
+		{"same server twice", config{DSNs: []string{one, one}}, "give each server its own"},
+		{"increment of the server is larger", config{DSNs: []string{one}}, "auto_increment_increment is 2, not 1"},
+		{"increment of the server is smaller", config{DSNs: []string{one}, Increment: 4}, "auto_increment_increment is 2, not 4"},
+		{"offset beyond the increment", config{DSNs: []string{three}, Increment: 2}, "auto_increment_offset 3 is above"},
+		{"another offset", config{DSNs: []string{one}, Increment: 2, Offsets: []int64{2}}, "auto_increment_offset is 1, not 2"},
+		{"the second is wrong", config{DSNs: []string{one, three}}, "auto_increment_offset 3 is above"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSettings(t *testing.T) {
 	t.Run("changed while live", func(t *testing.T) {
 		_, a := ticketServer(t, 2, 1)
 		changed, b := ticketServer(t, 2, 2)
-		g := newGen(t, Config{DSNs: []string{a, b}})
+		g := newGen(t, config{DSNs: []string{a, b}})
 		mustKeys(t, g, 1)
 		mustKeys(t, g, 1)
 		changed.Stop()
@@ -126,7 +126,7 @@ func TestSettings(t *testing.T) {
 	})
 	t.Run("first of two repaired while live", func(t *testing.T) {
 		a, first := ticketServer(t, 2, 1)
-		g := newGen(t, Config{DSNs: []string{first, one}})
+		g := newGen(t, config{DSNs: []string{first, one}})
 		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
 			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
 		}
@@ -135,7 +135,7 @@ func TestSettings(t *testing.T) {
 		mustKeys(t, g, 1)
 	})
 	t.Run("second repaired while live", func(t *testing.T) {
-		g := newGen(t, Config{DSNs: []string{one, three}})
+		g := newGen(t, config{DSNs: []string{one, three}})
 		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
 			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
 		}

@@ -49,7 +49,7 @@ func TestLead(t *testing.T) {
 		{"faster than the segment", perSecond(1e9), 0, time.Minute, 10_000},
 	}
 	for _, tt := range tests {
-		p := pace{fetch: tt.fetch}
+		p := rate{fetch: tt.fetch}
 		if have := p.lead(tt.rate, tt.reserve, 10_000); have != tt.want {
 			t.Errorf("%s\nhave: %d\nwant: %d", tt.name, have, tt.want)
 		}
@@ -57,7 +57,7 @@ func TestLead(t *testing.T) {
 }
 
 // consume takes n numbers at an even rate over the time.
-func consume(t *testing.T, g *Generator, n int64, over time.Duration) {
+func consume(t *testing.T, g *generator, n int64, over time.Duration) {
 	t.Helper()
 	for range n {
 		mustReserve(t, g, 1)
@@ -69,7 +69,7 @@ func consume(t *testing.T, g *Generator, n int64, over time.Duration) {
 // rate falls they shrink until they last 30, down to the row's step.
 func TestStepFollowsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 100, Config{})
+		g, s := newFake(t, 100, config{})
 		consume(t, g, 10_000, 10_000*time.Second) // 900 to 1800 last 15 to 30 minutes
 		sizes := s.sizes()
 		if last := sizes[len(sizes)-1]; last < 900 || last > 1800 {
@@ -90,7 +90,7 @@ func TestStepFollowsTheRate(t *testing.T) {
 
 func TestStepStaysInBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 1000, Config{MinStep: 50, MaxStep: 300})
+		g, s := newFake(t, 1000, config{MinStep: 50, MaxStep: 300})
 		consume(t, g, 3000, time.Minute)
 		consume(t, g, 3000, 1000*time.Hour)
 		sizes := s.sizes()
@@ -116,7 +116,7 @@ func TestFetchIsAsEarlyAsTheRateAsks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g, s := newFake(t, 1000, Config{})
+				g, s := newFake(t, 1000, config{})
 				s.set(func(s *fakeStore) { s.delay = 10 * time.Millisecond })
 				var used int64
 				for len(s.sizes()) < 2 && used < 1000 {
@@ -136,7 +136,7 @@ func TestFetchIsAsEarlyAsTheRateAsks(t *testing.T) {
 // rate, whatever the database's delay.
 func TestNobodyWaitsAtASteadyRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 1000, Config{})
+		g, s := newFake(t, 1000, config{})
 		s.set(func(s *fakeStore) { s.delay = 2 * time.Second })
 		consume(t, g, 20_000, 20_000*100*time.Millisecond)
 		if h := g.Health(); h.Waits != 1 {
@@ -149,7 +149,7 @@ func TestNobodyWaitsAtASteadyRate(t *testing.T) {
 // fetch is one statement.
 func TestRowIsReadSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, s := newFake(t, 10, Config{MaxStep: 10})
+		g, s := newFake(t, 10, config{MaxStep: 10})
 		consume(t, g, 5000, 5*time.Minute)
 		if s.reads != 1 || len(s.sizes()) < 500 {
 			t.Errorf("\nhave: %d reads, %d claims\nwant: 1, 500 or more", s.reads, len(s.sizes()))

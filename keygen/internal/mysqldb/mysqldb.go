@@ -1,0 +1,134 @@
+// Package mysqldb is what the generators and assigners that keep their state in
+// MySQL share: addresses, the session that they need, and the server's errors.
+package mysqldb
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// ParseDSN reads a DSN in go-sql-driver's form and sets the session that our
+// statements need. The error is a [*spi.PropError] for the property prop, whose
+// example is a right value. It passes on only those of the driver's words that
+// are fixed texts: the others quote parts of the DSN, and a password may be
+// among them.
+func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		want := "a DSN in go-sql-driver's form, as " + example
+		if text := err.Error(); strings.HasPrefix(text, "invalid DSN: ") {
+			want += " (" + text + ")"
+		}
+		return nil, &spi.PropError{Name: prop, Want: want}
+	}
+	OwnSession(cfg)
+	return cfg, nil
+}
+
+// OwnSession fixes what an address may set otherwise. With autocommit off a
+// claim would be rolled back after its numbers were handed out, and a lease
+// never committed; without a strict mode a column that is too narrow would be
+// cut off silently. What the driver would log, it returns as well.
+func OwnSession(cfg *mysql.Config) {
+	params := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"}
+	for name, value := range cfg.Params {
+		if _, ours := params[strings.ToLower(name)]; !ours {
+			params[name] = value
+		}
+	}
+	cfg.Params = params
+	cfg.MultiStatements = false
+	cfg.Logger = &mysql.NopLogger{}
+}
+
+// NewConnector makes the connector of a configuration. The error is a
+// [*spi.PropError] for the property prop.
+func NewConnector(prop string, cfg *mysql.Config) (driver.Connector, error) {
+	c, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, &spi.PropError{Name: prop, Want: "an address that go-sql-driver can use"}
+	}
+	return c, nil
+}
+
+// Name is a database's network, address and name, without user and password.
+func Name(cfg *mysql.Config) string {
+	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+}
+
+// QuoteTable quotes "table" or "schema.table" for a statement. It is false when
+// text is neither.
+func QuoteTable(text string) (quoted string, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) > 2 {
+		return "", false
+	}
+	for i, part := range parts {
+		// 64 characters is the server's limit:
+		// https://dev.mysql.com/doc/refman/en/identifier-length.html
+		if part == "" || len([]rune(part)) > 64 || strings.Contains(part, "\x00") {
+			return "", false
+		}
+		parts[i] = QuoteName(part)
+	}
+	return strings.Join(parts, "."), true
+}
+
+// QuoteName quotes one identifier.
+func QuoteName(name string) string {
+	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}
+
+// Numbers of the servers' errors that have a way out of their own:
+// https://dev.mysql.com/doc/mysql-errors/en/server-error-reference.html
+const (
+	ErrOutOfRangeMariaDB = 167
+	ErrDBAccessDenied    = 1044
+	ErrAccessDenied      = 1045
+	ErrNoDatabase        = 1046
+	ErrUnknownColumn     = 1054
+	ErrDuplicateKey      = 1062
+	ErrTableDenied       = 1142
+	ErrNoSuchTable       = 1146
+	ErrLockTimeout       = 1205
+	ErrDeadlock          = 1213
+	ErrNotSupported      = 1235
+	ErrOutOfRangeColumn  = 1264
+	ErrReadOnly          = 1290
+	ErrNoAutoIncrement   = 1467
+	ErrOutOfRange        = 1690
+)
+
+// Number returns the number of the server's error in err's chain, 0 for none.
+func Number(err error) uint16 {
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		return server.Number
+	}
+	return 0
+}
+
+// IsDeadlock reports whether the server has given a statement up for another
+// one's sake; it may succeed when it is repeated.
+func IsDeadlock(err error) bool {
+	n := Number(err)
+	return n == ErrDeadlock || n == ErrLockTimeout
+}
+
+// IsBroken reports whether the connection was lost, so that the outcome is not
+// known, rather than that the server answered with an error.
+func IsBroken(err error) bool {
+	for _, e := range []error{driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, io.ErrUnexpectedEOF, sql.ErrConnDone} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

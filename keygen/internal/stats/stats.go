@@ -1,0 +1,112 @@
+// Package stats keeps the figures that generators and assigners report in their
+// health, names the kinds of errors there, and holds the error of a store.
+package stats
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Figures are what a generator counts, in the form in which Health reports it.
+// The owner's mutex guards them. The zero value is ready for use.
+type Figures struct{ spi.Health }
+
+// Wait counts a call that had to wait for d.
+func (f *Figures) Wait(d time.Duration) {
+	f.Waits++
+	f.Waited += d
+}
+
+// Fetch counts a question to the store that was answered, or failed, after took.
+func (f *Figures) Fetch(took time.Duration) {
+	f.Fetches++
+	f.FetchTime = took
+}
+
+// Error counts an error of a kind, which came at a time.
+func (f *Figures) Error(kind string, err error, at time.Time) {
+	if f.Errors == nil {
+		f.Errors = map[string]int64{}
+	}
+	f.Errors[kind]++
+	f.LastError, f.LastErrorTime = err, at
+}
+
+// Snapshot returns a copy that shares nothing with f.
+func (f *Figures) Snapshot() spi.Health {
+	h := f.Health
+	h.Errors = maps.Clone(h.Errors)
+	return h
+}
+
+// Kind is an error and the word for it in [spi.Health.Errors].
+type Kind struct {
+	Err  error
+	Name string
+}
+
+// common are the kinds of errors that any generator may return, the more
+// particular ones first.
+var common = []Kind{
+	{spi.ErrClosed, "closed"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "deadline"},
+	{spi.ErrClockBack, "clock-back"},
+	{spi.ErrTimeOverflow, "time-overflow"},
+	{spi.ErrLeaseLost, "lease-lost"},
+	{spi.ErrLeaseLimit, "lease-limit"},
+	{spi.ErrNoWorkerID, "no-worker-id"},
+	{spi.ErrStore, "store"},
+}
+
+// KindOf returns the name of the first kind in own, and then in those that all
+// generators share, that is in err's chain; "other" if there is none.
+func KindOf(err error, own ...Kind) string {
+	for _, kinds := range [][]Kind{own, common} {
+		for _, k := range kinds {
+			if errors.Is(err, k.Err) {
+				return k.Name
+			}
+		}
+	}
+	return "other"
+}
+
+// StoreError says that a store could not be used. Its chain holds
+// [spi.ErrStore], Kind and Cause.
+type StoreError struct {
+	Store  string // type and place, as "REDIS at 127.0.0.1:6379"; no user, no password
+	Detail string // what is wrong; may be empty
+	Kind   error  // the package's Err value that fits, or nil
+	Cause  error  // the store's own error, or nil
+	Advice string // the way out; may be empty
+}
+
+func (e *StoreError) Error() string {
+	text := "shardkey: " + e.Store
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	if e.Advice != "" {
+		text += "; " + e.Advice
+	}
+	return text
+}
+
+// Unwrap returns the chain for errors.Is and errors.As.
+func (e *StoreError) Unwrap() []error {
+	chain := []error{spi.ErrStore}
+	for _, err := range []error{e.Kind, e.Cause} {
+		if err != nil {
+			chain = append(chain, err)
+		}
+	}
+	return chain
+}
