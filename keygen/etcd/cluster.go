@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -18,29 +17,19 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// Cluster says where an etcd cluster is and how to log in there.
-type Cluster struct {
-	// Endpoints are the members, as host:port or http(s)://host:port.
-	Endpoints []string
-	// Username and Password are empty where none are needed.
-	Username, Password string
-	// TLS encrypts the connections; nil is plain text, unless an endpoint
-	// begins with https.
-	TLS *tls.Config
-	// Timeout bounds each call of the cluster; 0 is 3 s.
-	Timeout time.Duration
-}
 
 const defaultTimeout = 3 * time.Second
 
 // cluster is an etcd cluster that is connected to at the first call.
 type cluster struct {
-	Cluster
-	loadTLS func() (*tls.Config, error) // for the files named by properties
+	endpoints          []string // host:port or http(s)://host:port
+	username, password string   // may be empty
+	timeout            time.Duration
+	tls                tlsprops.Settings
 
 	mu     sync.Mutex
 	client *clientv3.Client
@@ -56,34 +45,22 @@ type making struct {
 	err    error
 }
 
-func clusterFromProps(p spi.Props) (*cluster, error) {
-	c := &cluster{Cluster: Cluster{Endpoints: p.List("endpoints"), Username: p.String("username", ""), Password: p.Secret("password")}}
-	if err := checkEndpoints(c.Endpoints); err != nil {
+// newCluster reads endpoints, username, password, timeout and the TLS
+// properties.
+func newCluster(p spi.Props) (*cluster, error) {
+	c := &cluster{endpoints: p.List("endpoints"), username: p.String("username", ""), password: p.Secret("password")}
+	if err := checkEndpoints(c.endpoints); err != nil {
 		return nil, p.Wrong("endpoints", err.Error())
 	}
-	if c.Password != "" && c.Username == "" {
+	if c.password != "" && c.username == "" {
 		return nil, &spi.PropError{Name: "username", Want: "a name, as there is a password"}
 	}
 	var err error
-	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
+	if c.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	files, err := tlsprops.FromProps(p)
-	if err != nil {
-		return nil, err
-	}
-	c.loadTLS = files.Config
-	return c, nil
-}
-
-func newCluster(c Cluster) (*cluster, error) {
-	if err := checkEndpoints(c.Endpoints); err != nil {
-		return nil, &spi.PropError{Name: "endpoints", Value: strings.Join(c.Endpoints, ","), Want: err.Error()}
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = defaultTimeout
-	}
-	return &cluster{Cluster: c, loadTLS: func() (*tls.Config, error) { return c.TLS, nil }}, nil
+	c.tls, err = tlsprops.FromProps(p)
+	return c, err
 }
 
 func checkEndpoints(endpoints []string) error {
@@ -104,7 +81,7 @@ func checkEndpoints(endpoints []string) error {
 }
 
 // name is the members' addresses, for messages.
-func (c *cluster) name() string { return strings.Join(c.Endpoints, ",") }
+func (c *cluster) name() string { return strings.Join(c.endpoints, ",") }
 
 // call runs one call of the cluster within the timeout.
 func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clientv3.Client) (T, error)) (T, error) {
@@ -112,7 +89,7 @@ func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clien
 	if err := ctx.Err(); err != nil {
 		return zero, c.wrap(ctx, err)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, c.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	client, err := c.open(callCtx)
 	if err != nil {
@@ -174,19 +151,19 @@ func (c *cluster) make() *making {
 }
 
 func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
-	tlsConfig, err := c.loadTLS()
+	tlsConfig, err := c.tls.Config()
 	if err != nil {
 		return nil, err
 	}
 	return clientv3.New(clientv3.Config{
-		Context: ctx, Endpoints: c.Endpoints, Username: c.Username, Password: c.Password, TLS: tlsConfig,
-		DialTimeout: c.Timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.Timeout,
+		Context: ctx, Endpoints: c.endpoints, Username: c.username, Password: c.password, TLS: tlsConfig,
+		DialTimeout: c.timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.timeout,
 		Logger: zap.NewNop(), // what fails is in the error of the call
 		// A cluster that was away for long is found again in a second or two;
 		// gRPC by itself would look each two minutes only.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: c.Timeout,
+			MinConnectTimeout: c.timeout,
 		})},
 	})
 }
@@ -210,35 +187,19 @@ func (c *cluster) Close() error {
 	return nil
 }
 
-// clusterError is a failure of the cluster, with what to do about it.
-type clusterError struct {
-	cluster, advice string
-	cause           error
-}
-
-func (e *clusterError) Error() string {
-	msg := fmt.Sprintf("shardkey: ETCD at %s: %v", e.cluster, e.cause)
-	if e.advice != "" {
-		msg += "; " + e.advice
-	}
-	return msg
-}
-
-func (e *clusterError) Unwrap() []error { return []error{spi.ErrStore, e.cause} }
-
 // wrap makes the error of a call: the context's own when that has ended.
 func (c *cluster) wrap(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, spi.ErrClosed):
 		return spi.ErrClosed
 	case ctx.Err() != nil:
-		return &clusterError{cluster: c.name(), cause: ctx.Err()}
+		return c.storeError(ctx.Err())
 	case status.Code(err) == codes.Canceled: // the client was closed under the call
 		return spi.ErrClosed
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
-		err = fmt.Errorf("no answer within %v", c.Timeout)
+		err = fmt.Errorf("no answer within %v", c.timeout)
 	}
-	e := &clusterError{cluster: c.name(), cause: err}
+	e := c.storeError(err)
 	for _, a := range []struct{ word, advice string }{
 		{"authentication failed", "set the properties username and password"},
 		{"user name is empty", "set the properties username and password"},
@@ -247,9 +208,13 @@ func (c *cluster) wrap(ctx context.Context, err error) error {
 		{"no answer", "see that a majority of the members runs and can be reached"},
 	} {
 		if strings.Contains(err.Error(), a.word) {
-			e.advice = a.advice
+			e.Advice = a.advice
 			break
 		}
 	}
 	return e
+}
+
+func (c *cluster) storeError(cause error) *stats.StoreError {
+	return &stats.StoreError{Store: "ETCD at " + c.name(), Cause: cause}
 }

@@ -13,19 +13,19 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ETCD", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		cluster, err := clusterFromProps(p)
+		cluster, err := newCluster(p)
 		if err != nil {
 			return nil, err
 		}
-		prefix := p.String("prefix", DefaultPrefix)
+		prefix := p.String("prefix", defaultPrefix)
 		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return makeStore(cluster, prefix, namespace), nil
+			return newStore(cluster, prefix, namespace), nil
 		})
 	})
 }
 
-// DefaultPrefix begins the keys of the records.
-const DefaultPrefix = "/shardkey/"
+// defaultPrefix begins the keys of the records.
+const defaultPrefix = "/shardkey/"
 
 // store keeps each record under a key of its own.
 type store struct {
@@ -35,20 +35,8 @@ type store struct {
 
 var _ workerid.Store = (*store)(nil)
 
-// NewStore keeps worker-id records in etcd, under the keys
-// <prefix><namespace>/<worker id>. An empty prefix is [DefaultPrefix].
-func NewStore(c Cluster, prefix, namespace string) (workerid.Store, error) {
-	cluster, err := newCluster(c)
-	if err != nil {
-		return nil, err
-	}
-	return makeStore(cluster, prefix, namespace), nil
-}
-
-func makeStore(c *cluster, prefix, namespace string) *store {
-	if prefix == "" {
-		prefix = DefaultPrefix
-	}
+// newStore keeps worker-id records under the keys <prefix><namespace>/<worker id>.
+func newStore(c *cluster, prefix, namespace string) *store {
 	return &store{cluster: c, prefix: prefix + namespace + "/"}
 }
 

@@ -24,12 +24,13 @@ func namespace(t testing.TB) string {
 	return fmt.Sprintf("test-%s-%d", t.Name(), time.Now().UnixNano())
 }
 
-func openStore(t testing.TB, c Cluster, namespace string) workerid.Store {
+func openStore(t testing.TB, values map[string]any, namespace string) workerid.Store {
 	t.Helper()
-	s, err := NewStore(c, "", namespace)
+	c, err := newCluster(props(t, values))
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newStore(c, defaultPrefix, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -57,15 +58,15 @@ func TestStore(t *testing.T) {
 	addr := testserver.Etcd(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		ns := namespace(t)
-		return func() workerid.Store { return openStore(t, Cluster{Endpoints: []string{addr}}, ns) }
+		return func() workerid.Store { return openStore(t, map[string]any{"endpoints": addr}, ns) }
 	})
 }
 
 func TestForeignRecord(t *testing.T) {
 	addr, ns := testserver.Etcd(t), namespace(t)
-	s, c := openStore(t, Cluster{Endpoints: []string{"http://" + addr}}, ns), client(t, addr)
+	s, c := openStore(t, map[string]any{"endpoints": "http://" + addr}, ns), client(t, addr)
 	for _, name := range []string{"3", "03", "x", "4/5"} {
-		if _, err := c.Put(t.Context(), DefaultPrefix+ns+"/"+name, "not ours"); err != nil {
+		if _, err := c.Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -84,7 +85,7 @@ func TestForeignRecord(t *testing.T) {
 
 func TestServerAwayPausedAndBack(t *testing.T) {
 	server := testserver.StartEtcd(t)
-	s := openStore(t, Cluster{Endpoints: []string{server.Addr()}, Timeout: time.Second}, "orders")
+	s := openStore(t, map[string]any{"endpoints": server.Addr(), "timeout": "1s"}, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -150,7 +151,7 @@ func TestPassword(t *testing.T) {
 		"no rights":      {"guest", "s3cret", "needs to read and write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStore(t, Cluster{Endpoints: []string{server.Addr()}, Username: x.user, Password: x.password}, "orders")
+			s := openStore(t, map[string]any{"endpoints": server.Addr(), "username": x.user, "password": x.password}, "orders")
 			_, err := s.List(ctx)
 			switch {
 			case x.want == "" && err != nil:
@@ -179,9 +180,6 @@ func TestBadProperties(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError with %q", c.name, c.value, err, c.want)
 		}
-	}
-	if _, err := NewStore(Cluster{}, "", "x"); err == nil {
-		t.Error("NewStore without endpoints\nhave: no error\nwant: one")
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/redis"
+	_ "github.com/shardkey/shardkey/keygen/redis"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -26,16 +26,17 @@ func Example() {
 }
 
 // KeyRange finds the rows of a day by their keys.
-func ExampleGenerator_KeyRange() {
-	g, err := redis.New(redis.Config{Server: redis.Server{Addr: "127.0.0.1:6379"}})
+func Example_keyRange() {
+	props, _ := spi.NewProps(map[string]any{"addr": "127.0.0.1:6379"}, spi.Host{})
+	g, err := spi.NewKeyGenerator("REDIS", props)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	day := time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
-	first, last, _ := g.KeyRange(day, day.AddDate(0, 0, 1))
+	first, last, _ := g.(spi.KeyRanger).KeyRange(day, day.AddDate(0, 0, 1))
 	fmt.Printf("WHERE order_id BETWEEN %d AND %d\n", first, last)
-	parts, _ := g.DecodeKey(last)
+	parts, _ := g.(spi.KeyDecoder).DecodeKey(last)
 	fmt.Println(parts.Time.Format(time.RFC3339Nano), "shard", parts.WorkerID, "sequence", parts.Sequence)
 	// Output:
 	// WHERE order_id BETWEEN 1234655458099200000 AND 1235017845964799999

@@ -3,12 +3,13 @@ package redis
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
+	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -17,90 +18,58 @@ import (
 const maxBatch = 1 << 16
 
 var (
-	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.KeyDecoder        = (*Generator)(nil)
-	_ spi.KeyRanger         = (*Generator)(nil)
-	_ spi.Describer         = (*Generator)(nil)
-	_ spi.HealthReporter    = (*Generator)(nil)
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.KeyDecoder        = (*generator)(nil)
+	_ spi.KeyRanger         = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
 )
 
 func init() {
-	spi.RegisterKeyGenerator("REDIS", func(p spi.Props) (spi.KeyGenerator, error) { return fromProps(p) })
+	spi.RegisterKeyGenerator("REDIS", func(p spi.Props) (spi.KeyGenerator, error) {
+		g, err := newGenerator(p)
+		if err != nil {
+			return nil, err // not g: a nil *generator in an interface is not nil
+		}
+		return g, nil
+	})
 }
 
-// Config says what a [Generator] is.
-type Config struct {
-	Server
-	// ShardID is 0..4095. Servers that know nothing of each other need
-	// different ones.
-	ShardID int64
-	// Namespace begins the name of the Redis key; empty is "shardkey".
-	Namespace string
-	// Epoch is where keys' time begins; zero is 2016-11-01T00:00:00Z.
-	Epoch time.Time
-	// Clock is the local time to live by; nil is the system's.
-	Clock spi.Clock
-}
-
-// Generator is the key generator REDIS. Its methods may be called by many
+// generator is the key generator REDIS. Its methods may be called by many
 // goroutines at once.
-type Generator struct {
+type generator struct {
 	server   *server
 	shard    int64
 	stateKey string
-	epoch    int64 // milliseconds since 1970
+	epoch    time.Time
 	clock    spi.Clock
 
-	mu     sync.Mutex
-	memory memory
-	health spi.Health
+	mu      sync.Mutex
+	memory  memory
+	figures stats.Figures
 }
 
-// New makes a generator. It connects to the server at the first key.
-func New(c Config) (*Generator, error) {
-	s, err := newServer(c.Server)
-	if err != nil {
-		return nil, fmt.Errorf("shardkey: REDIS: %w", err)
-	}
-	return newGenerator(s, c)
-}
-
-func fromProps(p spi.Props) (*Generator, error) {
-	s, err := serverFromProps(p)
+// newGenerator makes a generator of a rule's properties. It connects to the
+// server at the first key.
+func newGenerator(p spi.Props) (*generator, error) {
+	s, err := newServer(p)
 	if err != nil {
 		return nil, err
 	}
-	c := Config{Namespace: p.String("namespace", ""), Clock: p.Clock()}
-	if c.ShardID, err = p.Int("shard-id", 0, 0, maxShard); err != nil {
+	g := &generator{server: s, clock: p.Clock()}
+	if g.shard, err = p.Int("shard-id", 0, 0, layout.MaxWorkerID()); err != nil {
 		return nil, err
 	}
-	if c.Epoch, err = p.Time("epoch", defaultEpoch); err != nil {
+	if g.epoch, err = p.Time("epoch", snowflake.DefaultEpoch); err != nil {
 		return nil, err
 	}
-	return newGenerator(s, c)
-}
-
-func newGenerator(s *server, c Config) (*Generator, error) {
-	g := &Generator{server: s, shard: c.ShardID, clock: c.Clock}
-	if g.clock == nil {
-		g.clock = spi.SystemClock
-	}
-	if c.Epoch.IsZero() {
-		c.Epoch = defaultEpoch
-	}
-	if c.Namespace == "" {
-		c.Namespace = "shardkey"
-	}
-	if c.ShardID < 0 || c.ShardID > maxShard {
-		return nil, &spi.PropError{Name: "shard-id", Value: strconv.FormatInt(c.ShardID, 10), Want: fmt.Sprintf("an integer in 0..%d", maxShard)}
-	}
-	if err := checkEpoch(c.Epoch, g.clock.Now()); err != nil {
+	if err := checkEpoch(g.epoch, g.clock.Now()); err != nil {
 		return nil, err
 	}
-	g.epoch = c.Epoch.UnixMilli()
-	// The braces are Redis Cluster's hash tag.
-	g.stateKey = fmt.Sprintf("%s:{keys:%d}", c.Namespace, c.ShardID)
-	g.health.WorkerID = new(c.ShardID)
+	// The braces are Redis Cluster's hash tag:
+	// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
+	g.stateKey = fmt.Sprintf("%s:{keys:%d}", p.String("namespace", "shardkey"), g.shard)
+	g.figures.WorkerID = g.shard
 	s.onConnect = g.connected
 	return g, nil
 }
@@ -108,22 +77,22 @@ func newGenerator(s *server, c Config) (*Generator, error) {
 // checkEpoch wants keys for ten years to come.
 func checkEpoch(epoch, now time.Time) error {
 	wrong := func(want string) error {
-		return &spi.PropError{Name: "epoch", Value: epoch.UTC().Format(time.RFC3339), Want: want}
+		return &spi.PropError{Name: "epoch", Value: formatTime(epoch), Want: want}
 	}
-	last := time.UnixMilli(epoch.UnixMilli() + 1<<timeBits)
+	last := epoch.Add(1 << layout.TimeBits * time.Millisecond)
 	switch {
 	case epoch.Before(time.UnixMilli(0)):
 		return wrong("a time after 1970")
 	case epoch.After(now):
-		return wrong("a time in the past; it is " + now.UTC().Format(time.RFC3339))
+		return wrong("a time in the past; it is " + formatTime(now))
 	case last.Before(now.AddDate(10, 0, 0)):
-		return wrong("a later time: its 41 bits of milliseconds end at " + last.UTC().Format(time.RFC3339))
+		return wrong("a later time: its 41 bits of milliseconds end at " + formatTime(last))
 	}
 	return nil
 }
 
 // GenerateKeys makes n keys as int64.
-func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, g, column, n)
 }
 
@@ -132,7 +101,7 @@ func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 //
 // An error that is not the context's has [spi.ErrStore], [spi.ErrTimeOverflow]
 // or [spi.ErrClosed] in its chain.
-func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	for rest := keys; len(rest) > 0; {
 		batch := rest[:min(len(rest), maxBatch)]
 		if err := g.fill(ctx, batch); err != nil {
@@ -145,7 +114,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 }
 
 // fill makes the keys of one reservation.
-func (g *Generator) fill(ctx context.Context, keys []int64) error {
+func (g *generator) fill(ctx context.Context, keys []int64) error {
 	first, err := g.reserve(ctx, len(keys))
 	if err != nil {
 		return err
@@ -160,7 +129,7 @@ func (g *Generator) fill(ctx context.Context, keys []int64) error {
 }
 
 // reserve asks the server until it gives n places.
-func (g *Generator) reserve(ctx context.Context, n int) (position, error) {
+func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 	for {
 		r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {
 			return g.ask(ctx, c, n, "")
@@ -182,7 +151,7 @@ func (g *Generator) reserve(ctx context.Context, n int) (position, error) {
 }
 
 // ask runs the script once and remembers what it says.
-func (g *Generator) ask(ctx context.Context, c goredis.Scripter, n int, run string) (reply, error) {
+func (g *generator) ask(ctx context.Context, c goredis.Scripter, n int, run string) (reply, error) {
 	start := g.clock.Now()
 	req := g.request(start, n, run)
 	r, err := req.send(ctx, c)
@@ -194,7 +163,7 @@ func (g *Generator) ask(ctx context.Context, c goredis.Scripter, n int, run stri
 
 // connected is called with each new connection, before its first command: the
 // server may be another process than the last.
-func (g *Generator) connected(ctx context.Context, c *goredis.Conn) error {
+func (g *generator) connected(ctx context.Context, c *goredis.Conn) error {
 	run, err := runID(ctx, c, g.clock.Now())
 	if err != nil {
 		return err
@@ -206,27 +175,93 @@ func (g *Generator) connected(ctx context.Context, c *goredis.Conn) error {
 	return err
 }
 
-func (g *Generator) pause(ctx context.Context, d time.Duration) error {
+func (g *generator) pause(ctx context.Context, d time.Duration) error {
 	start := g.clock.Now()
 	err := g.clock.Sleep(ctx, d)
 	g.waited(g.clock.Now().Sub(start))
 	return err
 }
 
-// refusal makes the error of a reply without keys.
-func (g *Generator) refusal(r reply) error {
+// refusal returns the error of a reply without keys.
+func (g *generator) refusal(r reply) error {
 	if r.kind == "clock" {
-		return fmt.Errorf("shardkey: REDIS: the clock of %s says %s, this machine's %s: set the wrong one right: %w", g.server.name(),
-			time.UnixMilli(r.now).UTC().Format(time.RFC3339), g.clock.Now().UTC().Format(time.RFC3339), spi.ErrStore)
+		return storeError(g.server.addr, fmt.Errorf("its clock says %s, this machine's %s: set the wrong one right",
+			formatTime(time.UnixMilli(r.now)), formatTime(g.clock.Now())))
 	}
-	return &ForeignStateError{Server: g.server.name(), Key: g.stateKey, Field: r.field, Value: r.value}
+	return g.foreignState(r.field, r.value)
 }
 
 // Close ends the connections. It may be called again.
-func (g *Generator) Close() error { return g.server.Close() }
+func (g *generator) Close() error { return g.server.Close() }
 
-// Describe says server, shard and epoch.
-func (g *Generator) Describe() string {
-	return fmt.Sprintf("REDIS shard %d at %s, db %d, state %s, layout %s, epoch %s", g.shard, g.server.name(), g.server.DB,
-		g.stateKey, layoutName, time.UnixMilli(g.epoch).UTC().Format(time.RFC3339))
+// Describe returns server, shard and epoch.
+func (g *generator) Describe() string {
+	return fmt.Sprintf("REDIS shard %d at %s, db %d, state %s, layout %s, epoch %s", g.shard, g.server.addr, g.server.db,
+		g.stateKey, layout, formatTime(g.epoch))
 }
+
+func (g *generator) issued(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Issued += int64(n)
+}
+
+func (g *generator) waited(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Wait(d)
+}
+
+// failed counts an error. Cancelled calls do not set Health.Err.
+func (g *generator) failed(err error) {
+	kind := stats.KindOf(err)
+	now := g.clock.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Error(kind, err, now)
+	if kind != "canceled" && kind != "deadline" && kind != "closed" {
+		g.figures.Err = err
+	}
+}
+
+// Health is a snapshot. Err is the last call's error; Borrowed is how far the
+// newest key's time is ahead of the server's clock.
+func (g *generator) Health() spi.Health {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.figures.Snapshot()
+}
+
+// layout is the split of a key's bits: milliseconds, shard, sequence.
+var layout = snowflake.Layout{TimeBits: 41, WorkerBits: 12, SequenceBits: 10}
+
+// A position is a place on a shard's time line: milliseconds since 1970 and a
+// sequence of 10 bits.
+type position int64
+
+func (p position) ms() int64 { return int64(p) >> layout.SequenceBits }
+
+// key puts the shard between a position's milliseconds and its sequence.
+func (g *generator) key(p position) (int64, error) {
+	ms := p.ms() - g.epoch.UnixMilli()
+	if ms < 0 || ms >= 1<<layout.TimeBits {
+		return 0, fmt.Errorf("shardkey: REDIS: server %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch: %w", g.server.addr,
+			formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(g.epoch.Add((1<<layout.TimeBits-1)*time.Millisecond)), spi.ErrTimeOverflow)
+	}
+	sequence := int64(p) & layout.MaxSequence()
+	return (ms<<layout.WorkerBits|g.shard)<<layout.SequenceBits | sequence, nil
+}
+
+// DecodeKey takes a key of this generator's epoch apart; the shard is the
+// worker.
+func (g *generator) DecodeKey(key int64) (spi.KeyParts, error) {
+	return snowflake.Decode(layout, g.epoch, key)
+}
+
+// KeyRange returns the smallest and the largest key, of any shard, whose time
+// is in from ≤ time < until, to the millisecond.
+func (g *generator) KeyRange(from, until time.Time) (first, last int64, err error) {
+	return snowflake.KeyRange(layout, g.epoch, from, until)
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

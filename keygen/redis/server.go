@@ -17,31 +17,17 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Server says where a Redis server is and how to log in there.
-type Server struct {
-	// Addr is host:port; several with commas between them are the nodes of
-	// a Redis Cluster. It must be given.
-	Addr string
-	// Username is empty for the default user.
-	Username string
-	// Password is empty where none is needed.
-	Password string
-	// DB is the number of the database; 0 in a cluster.
-	DB int
-	// TLS encrypts the connection; nil is plain text.
-	TLS *tls.Config
-	// Timeout bounds each call of the server; 0 is 3 s.
-	Timeout time.Duration
-}
-
 const defaultTimeout = 3 * time.Second
 
 // server is a Redis server that is connected to at the first call.
 type server struct {
-	Server
-	loadTLS   func() (*tls.Config, error) // for the files named by properties
-	onConnect func(context.Context, *goredis.Conn) error
-	noRetry   bool // a call may not be sent twice
+	addr               string // host:port; several with commas are the nodes of a cluster
+	username, password string // may be empty
+	db                 int    // 0 in a cluster
+	timeout            time.Duration
+	tls                tlsprops.Settings
+	onConnect          func(context.Context, *goredis.Conn) error
+	noRetry            bool // a call may not be sent twice
 
 	mu     sync.Mutex
 	client goredis.UniversalClient
@@ -49,41 +35,26 @@ type server struct {
 	calls  sync.WaitGroup
 }
 
-// serverFromProps reads addr, username, password, db, timeout and the TLS
+// newServer reads addr, username, password, db, timeout and the TLS
 // properties.
-func serverFromProps(p spi.Props) (*server, error) {
-	s := &server{Server: Server{Addr: p.String("addr", ""), Username: p.String("username", ""), Password: p.Secret("password")}}
-	if err := checkAddr(s.Addr); err != nil {
+func newServer(p spi.Props) (*server, error) {
+	s := &server{addr: p.String("addr", ""), username: p.String("username", ""), password: p.Secret("password")}
+	if err := checkAddr(s.addr); err != nil {
 		return nil, p.Wrong("addr", err.Error())
 	}
 	db, err := p.Int("db", 0, 0, 1<<16)
 	if err != nil {
 		return nil, err
 	}
-	s.DB = int(db)
-	if s.DB != 0 && strings.Contains(s.Addr, ",") {
+	s.db = int(db)
+	if s.db != 0 && strings.Contains(s.addr, ",") {
 		return nil, p.Wrong("db", "0: a cluster has no other database")
 	}
-	if s.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
+	if s.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	files, err := tlsprops.FromProps(p)
-	if err != nil {
-		return nil, err
-	}
-	s.loadTLS = files.Config
-	return s, nil
-}
-
-// newServer is for the Go API.
-func newServer(c Server) (*server, error) {
-	if err := checkAddr(c.Addr); err != nil {
-		return nil, &spi.PropError{Name: "addr", Value: c.Addr, Want: err.Error()}
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = defaultTimeout
-	}
-	return &server{Server: c, loadTLS: func() (*tls.Config, error) { return c.TLS, nil }}, nil
+	s.tls, err = tlsprops.FromProps(p)
+	return s, err
 }
 
 func checkAddr(addr string) error {
@@ -95,16 +66,13 @@ func checkAddr(addr string) error {
 	return nil
 }
 
-// name is the server's address, for messages.
-func (s *server) name() string { return s.Addr }
-
 // do runs one call of the server: within the timeout, and no longer than ctx,
 // although the client itself looks at a context only between its steps. A call
 // that ctx gave up goes on by itself to the timeout, or to Close.
 func do[T any](ctx context.Context, s *server, call func(context.Context, goredis.UniversalClient) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {
-		return zero, wrapError(s.name(), err)
+		return zero, wrapError(s.addr, err)
 	}
 	client, err := s.begin()
 	if err != nil {
@@ -115,7 +83,7 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 		err   error
 	}
 	answers := make(chan answer, 1)
-	callCtx, cancel := context.WithTimeout(ctx, s.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, s.timeout)
 	go func() {
 		defer s.calls.Done()
 		defer cancel()
@@ -132,7 +100,7 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 		default:
 		}
 	}
-	return a.value, wrapError(s.name(), s.ended(ctx, callCtx, a.err))
+	return a.value, wrapError(s.addr, s.ended(ctx, callCtx, a.err))
 }
 
 // ended makes the error of a call that a context has ended. The connection has
@@ -150,7 +118,7 @@ func (s *server) ended(ctx, callCtx context.Context, err error) error {
 	case callers.Equal(ours):
 		return context.DeadlineExceeded
 	}
-	return fmt.Errorf("no answer within %v", s.Timeout)
+	return fmt.Errorf("no answer within %v", s.timeout)
 }
 
 // begin counts a call, and makes the client at the first.
@@ -161,9 +129,9 @@ func (s *server) begin() (goredis.UniversalClient, error) {
 		return nil, spi.ErrClosed
 	}
 	if s.client == nil {
-		tlsConfig, err := s.loadTLS()
+		tlsConfig, err := s.tls.Config()
 		if err != nil {
-			return nil, wrapError(s.name(), err)
+			return nil, wrapError(s.addr, err)
 		}
 		s.client = goredis.NewUniversalClient(s.options(tlsConfig))
 	}
@@ -173,7 +141,7 @@ func (s *server) begin() (goredis.UniversalClient, error) {
 
 func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 	var addrs []string
-	for item := range strings.SplitSeq(s.Addr, ",") {
+	for item := range strings.SplitSeq(s.addr, ",") {
 		addrs = append(addrs, strings.TrimSpace(item))
 	}
 	retries := 1 // for connections that broke while they were idle
@@ -181,10 +149,10 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 		retries = -1
 	}
 	return &goredis.UniversalOptions{
-		Addrs: addrs, Username: s.Username, Password: s.Password, DB: s.DB, TLSConfig: tlsConfig,
+		Addrs: addrs, Username: s.username, Password: s.password, DB: s.db, TLSConfig: tlsConfig,
 		OnConnect:   s.onConnect,
-		Dialer:      dialer(tlsConfig, s.Timeout),
-		DialTimeout: s.Timeout, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout,
+		Dialer:      dialer(tlsConfig, s.timeout),
+		DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,
 		ContextTimeoutEnabled: true,
 		// A server that is away is an error at once: the caller knows best
 		// whether to try again.
@@ -195,9 +163,8 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 	}
 }
 
-// Close waits for the calls that are under way, be it that nobody waits for
-// them any more, and ends the connections. It takes as long as the timeout when
-// the server does not answer.
+// Close waits for in-flight calls, including abandoned ones, and ends the
+// connections. It takes as long as the timeout when the server does not answer.
 func (s *server) Close() error {
 	s.mu.Lock()
 	client := s.client
@@ -207,7 +174,7 @@ func (s *server) Close() error {
 	if client == nil {
 		return nil
 	}
-	return wrapError(s.name(), client.Close())
+	return wrapError(s.addr, client.Close())
 }
 
 // dialer makes the client's connections. A failure becomes a connection that

@@ -31,3 +31,17 @@ func props(t testing.TB, values map[string]any) spi.Props {
 func unique(t testing.TB) string {
 	return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), time.Now().UnixNano())
 }
+
+// newOffline makes a generator that is never connected, in the time of a clock.
+func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
+	t.Helper()
+	p, err := spi.NewProps(values, spi.Host{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := newGenerator(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}

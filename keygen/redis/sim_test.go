@@ -31,8 +31,8 @@ type world struct {
 	now    int64 // true time, in milliseconds since 1970
 	offset int64 // the server's clock less that
 	run    int   // the server's process
-	gens   []*Generator
-	met    map[*Generator]int  // the process that a generator is connected to
+	gens   []*generator
+	met    map[*generator]int  // the process that a generator is connected to
 	before []map[string]string // past states, the newest last
 	top    position            // the highest that was given out: all that comes is above it
 	repeat error
@@ -58,7 +58,7 @@ func (s scripter) EvalSha(ctx context.Context, _ string, keys []string, args ...
 func newWorld(t *testing.T, addr, source string, seed uint64) *world {
 	source = strings.Replace(source, "redis.call('TIME')", "{math.floor(ARGV[7] / 1000), (ARGV[7] % 1000) * 1000}", 1)
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), redis: client(t, addr), key: unique(t), source: source,
-		now: 1_790_000_000_000, run: 1, met: map[*Generator]int{}}
+		now: 1_790_000_000_000, run: 1, met: map[*generator]int{}}
 	for range 3 {
 		w.newGenerator()
 	}
@@ -67,16 +67,13 @@ func newWorld(t *testing.T, addr, source string, seed uint64) *world {
 }
 
 func (w *world) newGenerator() {
-	g, err := New(Config{Server: Server{Addr: "sim:1"}, Clock: w})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	g := newOffline(w.t, w, map[string]any{"addr": "sim:1"})
 	g.stateKey = w.key
 	w.gens = append(w.gens, g)
 }
 
 // ask is one question of one generator, as ask does it over a connection.
-func (w *world) ask(g *Generator, n int) {
+func (w *world) ask(g *generator, n int) {
 	ctx := w.t.Context()
 	if w.met[g] != w.run {
 		if _, err := g.ask(ctx, scripter{w: w}, 0, fmt.Sprint(w.run)); err != nil {
@@ -121,7 +118,7 @@ func (w *world) step() {
 		w.askAll()
 	case 4: // an old state comes back under a server that runs on
 		w.restore(w.before[w.rng.IntN(len(w.before))])
-		w.ask(slices.MaxFunc(w.gens, func(a, b *Generator) int { return cmp.Compare(a.memory.floor, b.memory.floor) }), 1)
+		w.ask(slices.MaxFunc(w.gens, func(a, b *generator) int { return cmp.Compare(a.memory.floor, b.memory.floor) }), 1)
 		w.askAll()
 	case 5: // a process comes, another goes
 		w.newGenerator()

@@ -18,12 +18,12 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("REDIS", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		server, err := serverFromProps(p)
+		server, err := newServer(p)
 		if err != nil {
 			return nil, err
 		}
 		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return makeStore(server, namespace, p.Logger()), nil
+			return newStore(server, namespace, p.Logger()), nil
 		})
 	})
 }
@@ -41,28 +41,17 @@ var (
 	_ workerid.Clocked = (*store)(nil)
 )
 
-// NewStore keeps worker-id records in Redis, in the hash namespace:{workers}.
-// The server must keep what it has confirmed: appendonly yes and appendfsync
-// always. Where it can be seen that it does not, one warning is logged.
-func NewStore(c Server, namespace string, logger *slog.Logger) (workerid.Store, error) {
-	server, err := newServer(c)
-	if err != nil {
-		return nil, err
-	}
-	return makeStore(server, namespace, logger), nil
-}
-
-func makeStore(server *server, namespace string, logger *slog.Logger) *store {
-	if logger == nil {
-		logger = slog.Default()
-	}
+// newStore keeps worker-id records in the hash namespace:{workers}. The server
+// must keep what it has confirmed: appendonly yes and appendfsync always. Where
+// it can be seen that it does not, one warning is logged.
+func newStore(server *server, namespace string, logger *slog.Logger) *store {
 	// A repeated compare-and-set would say false of what it has done itself.
 	server.noRetry = true
 	return &store{server: server, key: namespace + ":{workers}", logger: logger}
 }
 
 func (s *store) Describe() string {
-	return fmt.Sprintf("REDIS %s db %d %s", s.server.name(), s.server.DB, s.key)
+	return fmt.Sprintf("REDIS %s db %d %s", s.server.addr, s.server.db, s.key)
 }
 
 func (s *store) Close() error { return s.server.Close() }
@@ -150,6 +139,6 @@ func (s *store) checkDurability(ctx context.Context) {
 	}
 	if settings["appendonly"] != "yes" || settings["appendfsync"] != "always" {
 		s.logger.Warn("shardkey: worker-id leases are kept in a Redis that can forget them: a restart of the server can let keys repeat; set appendonly yes and appendfsync always",
-			"server", s.server.name(), "appendonly", settings["appendonly"], "appendfsync", settings["appendfsync"])
+			"server", s.server.addr, "appendonly", settings["appendonly"], "appendfsync", settings["appendfsync"])
 	}
 }

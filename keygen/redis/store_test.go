@@ -15,14 +15,18 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var silent = slog.New(slog.DiscardHandler)
-
 func openStore(t testing.TB, addr, namespace string) workerid.Store {
 	t.Helper()
-	s, err := NewStore(Server{Addr: addr}, namespace, silent)
+	return openStoreLogging(t, addr, namespace, slog.New(slog.DiscardHandler))
+}
+
+func openStoreLogging(t testing.TB, addr, namespace string, logger *slog.Logger) workerid.Store {
+	t.Helper()
+	server, err := newServer(props(t, map[string]any{"addr": addr}))
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newStore(server, namespace, logger)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -106,11 +110,7 @@ func TestStoreWarnsOfForgetfulServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
-			s, err := NewStore(Server{Addr: start(t, c.args...).Addr()}, "shardkey", slog.New(slog.NewTextHandler(&log, nil)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openStoreLogging(t, start(t, c.args...).Addr(), "shardkey", slog.New(slog.NewTextHandler(&log, nil)))
 			for range 2 {
 				if _, err := s.List(t.Context()); err != nil {
 					t.Fatal(err)

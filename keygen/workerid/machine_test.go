@@ -3,6 +3,8 @@ package workerid
 import (
 	"net"
 	"testing"
+
+	"github.com/shardkey/shardkey/keygen/internal/machine"
 )
 
 func TestIPWorkerID(t *testing.T) {
@@ -25,7 +27,7 @@ func TestIPWorkerID(t *testing.T) {
 			}
 			addrs = append(addrs, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
-		have, err := ipWorkerID(addrs)
+		have, err := ipWorkerID(machine.FirstIPv4(addrs))
 		if err != nil {
 			have = -1
 		}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/shardkey/shardkey/keygen/internal/machine"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -93,28 +94,21 @@ func (u unlimited) Release(context.Context, int64) error { return nil }
 // did.
 const ipBits = 10
 
-// ipWorkerID is the last 10 bits of the machine's first IPv4 address that
-// others can reach. Two machines of one network whose addresses differ only
-// further up have the same.
-func ipWorkerID(addrs []net.Addr) (int64, error) {
-	for _, a := range addrs {
-		ipnet, ok := a.(*net.IPNet)
-		if !ok {
-			continue
-		}
-		if ip := ipnet.IP.To4(); ip != nil && ip.IsGlobalUnicast() {
-			return (int64(ip[2])<<8 | int64(ip[3])) & (1<<ipBits - 1), nil
-		}
+// ipWorkerID is the last 10 bits of an IPv4 address. Two machines of one network
+// whose addresses differ only further up have the same.
+func ipWorkerID(ip net.IP) (int64, error) {
+	if ip == nil {
+		return 0, errors.New("this machine has no IPv4 address but loopback's; use STATIC or an assigner that leases")
 	}
-	return 0, errors.New("this machine has no IPv4 address but loopback's; use STATIC or an assigner that leases")
+	return (int64(ip[2])<<8 | int64(ip[3])) & (1<<ipBits - 1), nil
 }
 
 func machineIP() (int64, error) {
-	addrs, err := net.InterfaceAddrs()
+	ip, err := machine.IPv4()
 	if err != nil {
 		return 0, err
 	}
-	return ipWorkerID(addrs)
+	return ipWorkerID(ip)
 }
 
 var ordinal = regexp.MustCompile(`-([0-9]{1,9})(\.|$)`)

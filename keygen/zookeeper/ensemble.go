@@ -12,21 +12,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Ensemble says where a ZooKeeper ensemble is and how to log in there.
-type Ensemble struct {
-	// Servers are the members, host or host:port (2181); the last one may be
-	// followed by a path below which all nodes are, as "h1:2181,h2:2181/app".
-	Servers []string
-	// SessionTimeout is asked of the ensemble; 0 is 10 s. A member that is
-	// silent for two thirds of it is given up for another one.
-	SessionTimeout time.Duration
-	// Timeout bounds each call of the ensemble; 0 is 3 s.
-	Timeout time.Duration
-	// Username and Password are sent with the digest scheme; nodes that are
-	// made then are this user's alone. Empty: nodes are everybody's.
-	Username, Password string
-}
-
 const (
 	defaultSessionTimeout = 10 * time.Second
 	defaultTimeout        = 3 * time.Second
@@ -34,9 +19,13 @@ const (
 
 // ensemble is an ensemble that is connected to at the first call.
 type ensemble struct {
-	Ensemble
-	servers []string // host:port
-	chroot  string   // "" or "/app"
+	servers            []string // host:port
+	chroot             string   // "" or "/app"
+	username, password string   // sent with the digest scheme; may be empty
+	// sessionTimeout is asked of the ensemble. A member that is silent for two
+	// thirds of it is given up for another one.
+	sessionTimeout time.Duration
+	timeout        time.Duration // bounds each call
 
 	mu      sync.Mutex
 	conn    *zk.Conn
@@ -51,38 +40,34 @@ type ensemble struct {
 	loggedIn bool
 }
 
-// ensembleFromProps reads the servers' property of that name and those that all
+// newEnsemble reads the property that names the servers, and those that all
 // have.
-func ensembleFromProps(p spi.Props, servers string) (*ensemble, error) {
-	c := Ensemble{Servers: p.List(servers), Username: p.String("username", ""), Password: p.Secret("password")}
+func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
+	e := &ensemble{username: p.String("username", ""), password: p.Secret("password"), changed: make(chan struct{})}
 	var err error
-	if c.SessionTimeout, err = p.Duration("session-timeout", defaultSessionTimeout, 100*time.Millisecond, time.Hour); err != nil {
+	if e.sessionTimeout, err = p.Duration("session-timeout", defaultSessionTimeout, 100*time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
+	if e.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	if (c.Username == "") != (c.Password == "") {
+	if (e.username == "") != (e.password == "") {
 		return nil, &spi.PropError{Name: "username", Want: "both username and password, or neither"}
 	}
-	e, err := newEnsemble(c)
-	if err != nil {
+	if e.servers, e.chroot, err = parseServers(strings.Join(p.List(servers), ",")); err != nil {
 		return nil, p.Wrong(servers, err.Error())
 	}
 	return e, nil
 }
 
-func newEnsemble(c Ensemble) (*ensemble, error) {
-	if c.SessionTimeout <= 0 {
-		c.SessionTimeout = defaultSessionTimeout
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = defaultTimeout
-	}
-	e := &ensemble{Ensemble: c, changed: make(chan struct{})}
-	list, chroot, found := strings.Cut(strings.Join(c.Servers, ","), "/")
-	if found && strings.Trim(chroot, "/") != "" {
-		e.chroot = "/" + strings.Trim(chroot, "/")
+// parseServers takes a connection string apart, as "h1:2181,h2/app": host or
+// host:port (2181), and after the last one a path below which all nodes are. See
+// "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
+// https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions
+func parseServers(text string) (servers []string, chroot string, err error) {
+	list, path, found := strings.Cut(text, "/")
+	if found && strings.Trim(path, "/") != "" {
+		chroot = "/" + strings.Trim(path, "/")
 	}
 	for server := range strings.SplitSeq(list, ",") {
 		host, port, err := net.SplitHostPort(server)
@@ -90,19 +75,19 @@ func newEnsemble(c Ensemble) (*ensemble, error) {
 			host, port = server, "2181"
 		}
 		if host == "" || port == "" || strings.ContainsAny(host, ": ") {
-			return nil, errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
+			return nil, "", errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
 		}
-		e.servers = append(e.servers, net.JoinHostPort(host, port))
+		servers = append(servers, net.JoinHostPort(host, port))
 	}
-	return e, nil
+	return servers, chroot, nil
 }
 
 // name is the members' addresses, for messages.
 func (e *ensemble) name() string { return strings.Join(e.servers, ",") + e.chroot }
 
-// acl is whose the nodes are that are made.
+// acl is the ACL of new nodes: the user's own, or open without credentials.
 func (e *ensemble) acl() []zk.ACL {
-	if e.Username != "" {
+	if e.username != "" {
 		return zk.AuthACL(zk.PermAll)
 	}
 	return zk.WorldACL(zk.PermAll)
@@ -116,7 +101,7 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 	if err := ctx.Err(); err != nil {
 		return zero, e.wrap(err)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, e.Timeout)
+	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	conn, err := e.await(callCtx)
 	if err != nil {
@@ -186,7 +171,7 @@ func (e *ensemble) connect() error {
 	if e.conn != nil {
 		return nil
 	}
-	conn, _, err := zk.Connect(e.servers, e.SessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
+	conn, _, err := zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
 		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
 	if err != nil {
 		return err
@@ -198,7 +183,7 @@ func (e *ensemble) connect() error {
 // logIn sends the credentials, once; the client repeats them by itself with
 // each new connection.
 func (e *ensemble) logIn(conn *zk.Conn) error {
-	if e.Username == "" {
+	if e.username == "" {
 		return nil
 	}
 	e.login.Lock()
@@ -206,7 +191,7 @@ func (e *ensemble) logIn(conn *zk.Conn) error {
 	if e.loggedIn {
 		return nil
 	}
-	err := conn.AddAuth("digest", []byte(e.Username+":"+e.Password))
+	err := conn.AddAuth("digest", []byte(e.username+":"+e.password))
 	e.loggedIn = err == nil
 	return err
 }

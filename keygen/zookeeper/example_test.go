@@ -1,11 +1,11 @@
 package zookeeper_test
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/zookeeper"
+	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -26,24 +26,16 @@ func Example() {
 }
 
 // Leaf's own keys are taken apart as ours are.
-func ExampleLeaf_DecodeKey() {
-	leaf, err := zookeeper.NewLeaf(zookeeper.LeafConfig{
-		Ensemble: zookeeper.Ensemble{Servers: []string{"10.0.0.1:2181"}},
-		Name:     "orders", IP: "10.0.0.7", Port: 8080,
-	})
+func Example_decodeKey() {
+	props, _ := spi.NewProps(map[string]any{"leaf.zk.list": "10.0.0.1:2181", "leaf.key": "orders"}, spi.Host{})
+	generator, err := spi.NewKeyGenerator("LEAF_SNOWFLAKE", props)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer leaf.Close()
-	parts, _ := leaf.DecodeKey(1514764800000<<22 - 1288834974657<<22 | 17<<12 | 42)
+	defer generator.(io.Closer).Close()
+	parts, _ := generator.(spi.KeyDecoder).DecodeKey(1514764800000<<22 - 1288834974657<<22 | 17<<12 | 42)
 	fmt.Println(parts.Time.Format(time.RFC3339), "worker", parts.WorkerID, "sequence", parts.Sequence)
-
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // nobody is at 10.0.0.1
-	_, err = leaf.Next(ctx)
-	fmt.Println(err != nil)
 	// Output:
 	// 2018-01-01T00:00:00Z worker 17 sequence 42
-	// true
 }

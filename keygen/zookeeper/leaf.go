@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/machine"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -20,16 +22,17 @@ import (
 
 func init() {
 	spi.RegisterKeyGenerator("LEAF_SNOWFLAKE", func(p spi.Props) (spi.KeyGenerator, error) {
-		g, err := leafFromProps(p)
+		g, err := newLeaf(p, leafGrace)
 		if err != nil {
-			return nil, err // not g: a nil *Leaf in an interface is not nil
+			return nil, err // not g: a nil *leaf in an interface is not nil
 		}
 		return g, nil
 	})
 }
 
-// LeafEpoch is where the time of Leaf's keys begins, Twitter's first epoch.
-var LeafEpoch = time.UnixMilli(1288834974657).UTC()
+// leafEpoch is where the time of Leaf's keys begins, Twitter's first epoch: twepoch
+// in SnowflakeIDGenImpl.java of https://github.com/Meituan-Dianping/Leaf.
+var leafEpoch = time.UnixMilli(1288834974657).UTC()
 
 // defaultPort is what Leaf's documentation shows.
 const defaultPort = 8080
@@ -38,94 +41,79 @@ const defaultPort = 8080
 // as Leaf does by chance.
 const leafOffset = 99
 
-// LeafConfig says what a [Leaf] is.
-type LeafConfig struct {
-	Ensemble
-	// Name is Leaf's leaf.name: the node below /snowflake.
-	Name string
-	// IP and Port are the address that the worker id belongs to. They are names
-	// only: nothing listens there. An empty IP is this machine's first; a zero
-	// Port is 8080. Processes of one machine need ports of their own.
-	IP   string
-	Port int
-	// Epoch is zero for LeafEpoch. It is the twepoch of a Leaf that was built
-	// with another one.
-	Epoch time.Time
-	// Lease is what keygen/workerid says; its Namespace has no meaning here.
-	Lease workerid.Config
-
-	grace time.Duration // leafGrace; tests have less time
-}
-
-// Leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator whose worker
+// leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator whose worker
 // id is leased from the node that Leaf keeps for an address. Leafs of the same
 // ensemble, name and address in one process share one worker id.
-type Leaf struct {
+type leaf struct {
 	*snowflake.Generator
 	shared *sharedLeaf
 	closed atomic.Bool
 }
 
 var (
-	_ spi.Int64KeyGenerator = (*Leaf)(nil)
-	_ spi.KeyDecoder        = (*Leaf)(nil)
-	_ spi.KeyRanger         = (*Leaf)(nil)
-	_ spi.Describer         = (*Leaf)(nil)
-	_ spi.HealthReporter    = (*Leaf)(nil)
+	_ spi.Int64KeyGenerator = (*leaf)(nil)
+	_ spi.KeyDecoder        = (*leaf)(nil)
+	_ spi.KeyRanger         = (*leaf)(nil)
+	_ spi.Describer         = (*leaf)(nil)
+	_ spi.HealthReporter    = (*leaf)(nil)
 )
 
-// NewLeaf makes a generator. It asks the ensemble at the first key.
-func NewLeaf(c LeafConfig) (*Leaf, error) {
-	e, err := newEnsemble(c.Ensemble)
-	if err != nil {
-		return nil, &spi.PropError{Name: "leaf.zk.list", Value: strings.Join(c.Servers, ","), Want: err.Error()}
-	}
-	if err := checkName(c.Name); err != nil {
-		return nil, &spi.PropError{Name: "leaf.key", Value: c.Name, Want: err.Error()}
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		return nil, &spi.PropError{Name: "port", Value: strconv.Itoa(c.Port), Want: "an integer in 1..65535"}
-	}
-	return openLeaf(e, c)
-}
-
-func leafFromProps(p spi.Props) (*Leaf, error) {
-	e, err := ensembleFromProps(p, "leaf.zk.list")
+// newLeaf makes a generator of a rule's properties. It asks the ensemble at the
+// first key. grace is leafGrace; tests have less time.
+func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
+	store, err := newLeafStore(p, grace)
 	if err != nil {
 		return nil, err
 	}
-	c := LeafConfig{Name: p.String("leaf.key", "")}
-	if err := checkName(c.Name); err != nil {
-		return nil, p.Wrong("leaf.key", err.Error())
+	epoch, err := p.Time("epoch", leafEpoch)
+	if err != nil {
+		return nil, err
 	}
-	if c.IP = p.String("ip", ""); p.Has("ip") && net.ParseIP(c.IP) == nil {
+	if p.Has("namespace") {
+		return nil, p.Wrong("namespace", "no namespace: leaf.key is that")
+	}
+	assigner, err := workerid.FromProps(p, func(string) (workerid.Store, error) { return store, nil })
+	if err != nil {
+		return nil, err
+	}
+	return joinLeaf(p, store, assigner, epoch)
+}
+
+// newLeafStore reads where the node is, and whose.
+func newLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
+	e, err := newEnsemble(p, "leaf.zk.list")
+	if err != nil {
+		return nil, err
+	}
+	name, ip := p.String("leaf.key", ""), p.String("ip", "")
+	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return nil, p.Wrong("leaf.key", "what Leaf has as leaf.name: one part of a ZooKeeper path, without '/'")
+	}
+	if p.Has("ip") && net.ParseIP(ip) == nil {
 		return nil, p.Wrong("ip", "an IP address, as 10.0.0.7")
+	}
+	if ip == "" {
+		ip = machineIP()
 	}
 	port, err := p.Int("port", defaultPort, 1, 65535)
 	if err != nil {
 		return nil, err
 	}
-	c.Port = int(port)
-	if c.Epoch, err = p.Time("epoch", LeafEpoch); err != nil {
-		return nil, err
-	}
-	if c.Lease, err = leaseFromProps(p); err != nil {
-		return nil, err
-	}
-	return openLeaf(e, c)
+	return &leafStore{ensemble: e, name: name, report: leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace: grace}, nil
 }
 
-// leaseFromProps reads lease and renew; namespace is not a property here.
-func leaseFromProps(p spi.Props) (workerid.Config, error) {
-	if p.Has("namespace") {
-		return workerid.Config{}, p.Wrong("namespace", "no namespace: leaf.key is that")
+// machineIP is this machine's address as Leaf takes it; 127.0.0.1 when there is
+// none that others can reach.
+func machineIP() string {
+	if ip, err := machine.IPv4(); err == nil && ip != nil {
+		return ip.String()
 	}
-	return workerid.ConfigFromProps(p)
+	return "127.0.0.1"
 }
 
 // GenerateInt64Keys fills keys, which ascend and are contiguous within a
 // millisecond.
-func (l *Leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []int64) error {
+func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []int64) error {
 	if l.closed.Load() {
 		return spi.ErrClosed
 	}
@@ -133,26 +121,18 @@ func (l *Leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []
 }
 
 // GenerateKeys makes n keys as int64.
-func (l *Leaf) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+func (l *leaf) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, l, column, n)
 }
 
-// Next makes one key.
-func (l *Leaf) Next(ctx context.Context) (int64, error) {
-	if l.closed.Load() {
-		return 0, spi.ErrClosed
-	}
-	return l.Generator.Next(ctx)
-}
-
-// Describe says address, worker id and epoch.
-func (l *Leaf) Describe() string {
+// Describe returns address, worker id and epoch.
+func (l *leaf) Describe() string {
 	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.Describe(), strings.TrimPrefix(l.Generator.Describe(), "SNOWFLAKE "))
 }
 
 // Close gives the worker id back when no other generator of this process uses
 // it. It may be called again.
-func (l *Leaf) Close() error {
+func (l *leaf) Close() error {
 	l.closed.Store(true)
 	return l.shared.close(l)
 }
@@ -245,64 +225,45 @@ type leafKey struct {
 type sharedLeaf struct {
 	key       leafKey
 	store     *leafStore
-	assigner  *workerid.Assigner
+	assigner  spi.WorkerIDAssigner
 	generator *snowflake.Generator
-	users     map[*Leaf]struct{}
+	users     map[*leaf]struct{}
 }
 
-// openLeaf finds or makes the generator of an address. Those with a clock of
-// their own are for tests, and stay apart.
-func openLeaf(e *ensemble, c LeafConfig) (*Leaf, error) {
-	if c.IP == "" {
-		c.IP = machineIP()
-	}
-	if c.Port == 0 {
-		c.Port = defaultPort
-	}
-	if c.Epoch.IsZero() {
-		c.Epoch = LeafEpoch
-	}
-	if c.grace == 0 {
-		c.grace = leafGrace
-	}
-	store := &leafStore{ensemble: e, name: c.Name, report: leafReport{IP: c.IP, Port: strconv.Itoa(c.Port)}, grace: c.grace}
-	key := leafKey{e.name(), c.Name, store.address(), c.Epoch.UnixMilli()}
-	share := c.Lease.Clock == nil || c.Lease.Clock == spi.SystemClock
+// joinLeaf makes the generator of an address, or joins the one that there is;
+// then the assigner is not needed, which has not asked the ensemble yet. Those
+// with a clock of their own are for tests, and stay apart.
+func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoch time.Time) (*leaf, error) {
+	key := leafKey{store.ensemble.name(), store.name, store.address(), epoch.UnixMilli()}
+	share := p.Clock() == spi.SystemClock
 
 	leafs.Lock()
 	defer leafs.Unlock()
 	s := leafs.byKey[key]
-	if s == nil || !share {
-		var err error
-		if s, err = newSharedLeaf(key, store, c); err != nil {
+	if s != nil && share {
+		if err := closeAll(assigner); err != nil {
 			return nil, err
 		}
+	} else {
+		generator, err := snowflake.New(snowflake.Config{
+			Layout: snowflake.Classic, Epoch: epoch, Assigner: assigner, MaxVibrationOffset: leafOffset,
+			Clock: p.Clock(), Logger: p.Logger(),
+		})
+		if err != nil {
+			return nil, errors.Join(err, closeAll(assigner))
+		}
+		s = &sharedLeaf{key: key, store: store, assigner: assigner, generator: generator, users: map[*leaf]struct{}{}}
 		if share {
 			leafs.byKey[key] = s
 		}
 	}
-	l := &Leaf{Generator: s.generator, shared: s}
+	l := &leaf{Generator: s.generator, shared: s}
 	s.users[l] = struct{}{}
 	return l, nil
 }
 
-func newSharedLeaf(key leafKey, store *leafStore, c LeafConfig) (*sharedLeaf, error) {
-	assigner, err := workerid.NewAssigner(store, c.Lease)
-	if err != nil {
-		return nil, err
-	}
-	generator, err := snowflake.New(snowflake.Config{
-		Layout: snowflake.Classic, Epoch: c.Epoch, Assigner: assigner, MaxVibrationOffset: leafOffset,
-		Clock: c.Lease.Clock, Logger: c.Lease.Logger,
-	})
-	if err != nil {
-		return nil, errors.Join(err, assigner.Close())
-	}
-	return &sharedLeaf{key: key, store: store, assigner: assigner, generator: generator, users: map[*Leaf]struct{}{}}, nil
-}
-
 // close ends the generator with its last user.
-func (s *sharedLeaf) close(l *Leaf) error {
+func (s *sharedLeaf) close(l *leaf) error {
 	leafs.Lock()
 	_, used := s.users[l]
 	delete(s.users, l)
@@ -314,5 +275,15 @@ func (s *sharedLeaf) close(l *Leaf) error {
 	if !last {
 		return nil
 	}
-	return errors.Join(s.generator.Close(), s.assigner.Close())
+	return closeAll(s.generator, s.assigner)
+}
+
+func closeAll(all ...any) error {
+	var errs []error
+	for _, one := range all {
+		if c, ok := one.(io.Closer); ok {
+			errs = append(errs, c.Close())
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -27,17 +27,20 @@ func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
 }
 
-func leafConfig(t testing.TB, name string, port int) LeafConfig {
+func leafProps(t testing.TB, name string, port int) map[string]any {
 	t.Helper()
-	return LeafConfig{Ensemble: Ensemble{Servers: []string{testserver.ZooKeeper(t)}}, Name: name, IP: "10.1.2.3", Port: port}
+	return map[string]any{"leaf.zk.list": testserver.ZooKeeper(t), "leaf.key": name, "ip": "10.1.2.3", "port": fmt.Sprint(port)}
 }
 
 // openAs opens a generator that shares nothing with others, as one of another
 // process would.
-func openAs(t testing.TB, c LeafConfig, clock time.Duration) *Leaf {
+func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *leaf {
 	t.Helper()
-	c.Lease.Clock = shifted{clock}
-	l, err := NewLeaf(c)
+	p, err := spi.NewProps(values, spi.Host{Clock: shifted{clock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLeaf(p, grace)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +48,7 @@ func openAs(t testing.TB, c LeafConfig, clock time.Duration) *Leaf {
 	return l
 }
 
-func mustKeys(t testing.TB, l *Leaf, n int) []int64 {
+func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	t.Helper()
 	keys := make([]int64, n)
 	if err := l.GenerateInt64Keys(t.Context(), spi.Column{}, keys); err != nil {
@@ -54,7 +57,7 @@ func mustKeys(t testing.TB, l *Leaf, n int) []int64 {
 	return keys
 }
 
-func worker(t testing.TB, l *Leaf, key int64) int64 {
+func worker(t testing.TB, l *leaf, key int64) int64 {
 	t.Helper()
 	parts, err := l.DecodeKey(key)
 	if err != nil {
@@ -103,7 +106,7 @@ func TestLeafFirstStartersDiffer(t *testing.T) {
 	workers := map[int64]bool{}
 	var wg sync.WaitGroup
 	for i := range 8 {
-		l := openAs(t, leafConfig(t, name, 8001+i), 0)
+		l := openAs(t, leafProps(t, name, 8001+i), 0, leafGrace)
 		wg.Go(func() {
 			for range 10 {
 				more := make([]int64, 500)
@@ -136,9 +139,8 @@ func TestLeafNodesAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	config := leafConfig(t, name, 8082)
-	config.grace = time.Nanosecond
-	l := openAs(t, config, 0)
+	values := leafProps(t, name, 8082)
+	l := openAs(t, values, 0, time.Nanosecond)
 	key := mustKeys(t, l, 1)[0]
 	parts, err := l.DecodeKey(key)
 	if err != nil || parts.WorkerID != 2 || time.Since(parts.Time).Abs() > time.Minute {
@@ -169,7 +171,7 @@ func TestLeafServerStillRuns(t *testing.T) {
 	for clock, what := range map[time.Duration]string{0: "in time", -time.Hour: "with its clock an hour back"} {
 		mustCreate(t, c, path, "")
 		leafWrites(t, c, path, time.Now().Add(clock))
-		l := openAs(t, leafConfig(t, name, 8080), 0)
+		l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 		err := l.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
 		if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "a Leaf server at 10.1.2.3:8080") {
 			t.Errorf("%s\nhave: %v\nwant: spi.ErrNoWorkerID, held by a Leaf server", what, err)
@@ -185,7 +187,7 @@ func TestLeafServerStillRuns(t *testing.T) {
 // stop.
 func TestLeafServerStartedBesideUs(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
-	l := openAs(t, leafConfig(t, name, 8080), 0)
+	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
 	leafWrites(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000000000", time.Now())
 	store := l.shared.store
@@ -201,20 +203,20 @@ func TestLeafServerStartedBesideUs(t *testing.T) {
 
 func TestLeafRestarts(t *testing.T) {
 	name := unique(t)
-	config := leafConfig(t, name, 8080)
-	first := openAs(t, config, 0)
+	values := leafProps(t, name, 8080)
+	first := openAs(t, values, 0, leafGrace)
 	keys := mustKeys(t, first, 5000)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := openAs(t, config, 0)
+	second := openAs(t, values, 0, leafGrace)
 	keys = append(keys, mustKeys(t, second, 5000)...) // crashes: no Close
-	third := openAs(t, config, 0)
+	third := openAs(t, values, 0, leafGrace)
 	err := third.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
 	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "pid") {
 		t.Errorf("right after a crash\nhave: %v\nwant: spi.ErrNoWorkerID with the holder", err)
 	}
-	fourth := openAs(t, config, 11*time.Second)
+	fourth := openAs(t, values, 11*time.Second, leafGrace)
 	keys = append(keys, mustKeys(t, fourth, 5000)...)
 	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
 		t.Errorf("worker id after restarts\nhave: %d\nwant: 0", w)
@@ -229,7 +231,7 @@ func TestLeafRestarts(t *testing.T) {
 	if err := fourth.Close(); err != nil {
 		t.Fatal(err)
 	}
-	fifth := openAs(t, config, -time.Hour)
+	fifth := openAs(t, values, -time.Hour, leafGrace)
 	more := make([]int64, 100)
 	if err := fifth.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
 		keys = append(keys, more...)
@@ -242,14 +244,14 @@ func TestLeafRestarts(t *testing.T) {
 func TestLeafSharedInOneProcess(t *testing.T) {
 	p := props(t, map[string]any{"leaf.key": unique(t), "leaf.zk.list": testserver.ZooKeeper(t), "port": "9090", "lease": "5s"})
 	var keys []int64
-	var gens []*Leaf
+	var gens []*leaf
 	for range 3 {
 		g, err := spi.NewKeyGenerator("leaf_snowflake", p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		gens = append(gens, g.(*Leaf))
-		keys = append(keys, mustKeys(t, g.(*Leaf), 3000)...)
+		gens = append(gens, g.(*leaf))
+		keys = append(keys, mustKeys(t, g.(*leaf), 3000)...)
 	}
 	for i, g := range gens {
 		for range 2 {
@@ -269,17 +271,17 @@ func TestLeafSharedInOneProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.(*Leaf).Close()
+	defer g.(*leaf).Close()
 	if text := g.(spi.Describer).Describe(); !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
 		t.Errorf("Describe\nhave: %s\nwant: type and address", text)
 	}
-	mustKeys(t, g.(*Leaf), 1) // given back, so free at once
+	mustKeys(t, g.(*leaf), 1) // given back, so free at once
 }
 
 func TestLeafNumbersRunOut(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	mustCreate(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000001024", `{"ip":"10.1.2.3","port":"8080","timestamp":1}`)
-	err := openAs(t, leafConfig(t, name, 8080), 0).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+	err := openAs(t, leafProps(t, name, 8080), 0, leafGrace).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
 	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "1024") {
 		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID with the number", err)
 	}
@@ -289,7 +291,7 @@ func TestLeafForeignNode(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000005"
 	mustCreate(t, c, path, "not Leaf's")
-	err := openAs(t, leafConfig(t, name, 8080), 0).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+	err := openAs(t, leafProps(t, name, 8080), 0, leafGrace).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
 	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "not Leaf's") {
 		t.Errorf("have: %v\nwant: an error that shows the value", err)
 	}

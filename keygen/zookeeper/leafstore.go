@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -174,24 +173,4 @@ func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 func (s *leafStore) quiet(ctx context.Context, n node) (bool, error) {
 	now, err := s.Now(ctx)
 	return err == nil && now.Sub(time.UnixMilli(n.stat.Mtime)) >= s.grace, err
-}
-
-// machineIP is the first IPv4 address of this machine that others can reach,
-// as Leaf takes it; 127.0.0.1 when there is none.
-func machineIP() string {
-	addrs, _ := net.InterfaceAddrs()
-	for _, a := range addrs {
-		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
-			return n.IP.String()
-		}
-	}
-	return "127.0.0.1"
-}
-
-// checkName wants one part of a node's path.
-func checkName(name string) error {
-	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-		return errors.New("what Leaf has as leaf.name: one part of a ZooKeeper path, without '/'")
-	}
-	return nil
 }

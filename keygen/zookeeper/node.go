@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 	"golang.org/x/sync/errgroup"
 )
@@ -122,22 +123,6 @@ func swapped[T any](_ T, err error) (bool, error) {
 	return err == nil, err
 }
 
-// ensembleError is a failure of the ensemble, with what to do about it.
-type ensembleError struct {
-	ensemble, advice string
-	cause            error
-}
-
-func (e *ensembleError) Error() string {
-	msg := fmt.Sprintf("shardkey: ZOOKEEPER at %s: %v", e.ensemble, e.cause)
-	if e.advice != "" {
-		msg += "; " + e.advice
-	}
-	return msg
-}
-
-func (e *ensembleError) Unwrap() []error { return []error{spi.ErrStore, e.cause} }
-
 // ended makes the error of a call that a context has ended: the caller's own,
 // or our timeout.
 func ended(ctx context.Context, e *ensemble, err error) error {
@@ -145,7 +130,7 @@ func ended(ctx context.Context, e *ensemble, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %v", e.Timeout)
+		return fmt.Errorf("no answer within %v", e.timeout)
 	}
 	return err
 }
@@ -161,13 +146,13 @@ func (e *ensemble) wrap(err error) error {
 	case errors.Is(err, zk.ErrConnectionClosed) && e.isClosed():
 		return spi.ErrClosed
 	}
-	w := &ensembleError{ensemble: e.name(), cause: err}
+	w := &stats.StoreError{Store: "ZOOKEEPER at " + e.name(), Cause: err}
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
-		w.advice = "set the properties username and password of a user that may read, create and write there"
+		w.Advice = "set the properties username and password of a user that may read, create and write there"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 	default:
-		w.advice = "see that a majority of the members runs and can be reached"
+		w.Advice = "see that a majority of the members runs and can be reached"
 	}
 	return w
 }

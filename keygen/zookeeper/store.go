@@ -17,22 +17,22 @@ import (
 
 func init() {
 	spi.RegisterWorkerIDAssigner("ZOOKEEPER", func(p spi.Props) (spi.WorkerIDAssigner, error) {
-		e, err := ensembleFromProps(p, "servers")
+		e, err := newEnsemble(p, "servers")
 		if err != nil {
 			return nil, err
 		}
-		path := p.String("path", DefaultPath)
+		path := p.String("path", defaultPath)
 		if err := checkPath(path); err != nil {
 			return nil, p.Wrong("path", err.Error())
 		}
 		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return &store{ensemble: e, path: path + "/" + namespace}, nil
+			return newStore(e, path, namespace), nil
 		})
 	})
 }
 
-// DefaultPath is the node below which the records are.
-const DefaultPath = "/shardkey"
+// defaultPath is the node below which the records are.
+const defaultPath = "/shardkey"
 
 // store keeps each record in a node of its own.
 type store struct {
@@ -45,20 +45,9 @@ var (
 	_ workerid.Clocked = (*store)(nil)
 )
 
-// NewStore keeps worker-id records in ZooKeeper, in the nodes
-// <path>/<namespace>/<worker id>. An empty path is [DefaultPath].
-func NewStore(c Ensemble, path, namespace string) (workerid.Store, error) {
-	e, err := newEnsemble(c)
-	if err != nil {
-		return nil, &spi.PropError{Name: "servers", Value: strings.Join(c.Servers, ","), Want: err.Error()}
-	}
-	if path == "" {
-		path = DefaultPath
-	}
-	if err := checkPath(path); err != nil {
-		return nil, &spi.PropError{Name: "path", Value: path, Want: err.Error()}
-	}
-	return &store{ensemble: e, path: path + "/" + namespace}, nil
+// newStore keeps worker-id records in the nodes <path>/<namespace>/<worker id>.
+func newStore(e *ensemble, path, namespace string) *store {
+	return &store{ensemble: e, path: path + "/" + namespace}
 }
 
 // checkPath wants a path of ZooKeeper's that is not the root.

@@ -23,12 +23,13 @@ func unique(t testing.TB) string {
 	return fmt.Sprintf("t%d-%s", time.Now().UnixNano(), strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 }
 
-func openStore(t testing.TB, c Ensemble, path, namespace string) workerid.Store {
+func openStore(t testing.TB, values map[string]any, path, namespace string) workerid.Store {
 	t.Helper()
-	s, err := NewStore(c, path, namespace)
+	e, err := newEnsemble(props(t, values), "servers")
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := newStore(e, path, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -69,13 +70,13 @@ func TestStore(t *testing.T) {
 	addr := testserver.ZooKeeper(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		ns := unique(t)
-		return func() workerid.Store { return openStore(t, Ensemble{Servers: []string{addr}}, "/a/b", ns) }
+		return func() workerid.Store { return openStore(t, map[string]any{"servers": addr}, "/a/b", ns) }
 	})
 }
 
 func TestStoreBelowAPath(t *testing.T) {
 	addr, root := testserver.ZooKeeper(t), unique(t)
-	s := openStore(t, Ensemble{Servers: []string{addr + "/" + root}}, "", "orders")
+	s := openStore(t, map[string]any{"servers": addr + "/" + root}, defaultPath, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 7, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -90,7 +91,7 @@ func TestStoreBelowAPath(t *testing.T) {
 }
 
 func TestStoreNow(t *testing.T) {
-	s := openStore(t, Ensemble{Servers: []string{testserver.ZooKeeper(t)}}, "", unique(t))
+	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, unique(t))
 	now, err := s.(workerid.Clocked).Now(t.Context())
 	if err != nil || time.Since(now).Abs() > time.Minute {
 		t.Errorf("have: %v, %v\nwant: now", now, err)
@@ -99,9 +100,9 @@ func TestStoreNow(t *testing.T) {
 
 func TestForeignRecord(t *testing.T) {
 	addr, ns := testserver.ZooKeeper(t), unique(t)
-	s, c := openStore(t, Ensemble{Servers: []string{addr}}, "", ns), client(t, addr)
+	s, c := openStore(t, map[string]any{"servers": addr}, defaultPath, ns), client(t, addr)
 	for _, name := range []string{"3", "03", "x"} {
-		mustCreate(t, c, DefaultPath+"/"+ns+"/"+name, "not ours")
+		mustCreate(t, c, defaultPath+"/"+ns+"/"+name, "not ours")
 	}
 	var foreign *workerid.ForeignRecordError
 	if _, err := s.Get(t.Context(), 3); !errors.As(err, &foreign) || foreign.WorkerID != 3 {
@@ -118,7 +119,7 @@ func TestForeignRecord(t *testing.T) {
 
 func TestServerAwayPausedAndBack(t *testing.T) {
 	server := testserver.StartZooKeeper(t)
-	s := openStore(t, Ensemble{Servers: []string{server.Addr()}, Timeout: time.Second, SessionTimeout: 2 * time.Second}, "", "orders")
+	s := openStore(t, map[string]any{"servers": server.Addr(), "timeout": "1s", "session-timeout": "2s"}, defaultPath, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -157,7 +158,7 @@ func TestServerAwayPausedAndBack(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	s := openStore(t, Ensemble{Servers: []string{"127.0.0.1:1", "127.0.0.1:2"}}, "", "orders")
+	s := openStore(t, map[string]any{"servers": "127.0.0.1:1,127.0.0.1:2"}, defaultPath, "orders")
 	for range 2 {
 		_, err := s.Get(t.Context(), 1)
 		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "refused") {
@@ -169,7 +170,7 @@ func TestNobodyListens(t *testing.T) {
 func TestPassword(t *testing.T) {
 	addr, ns := testserver.ZooKeeper(t), unique(t)
 	in := func(user, password string) workerid.Store {
-		return openStore(t, Ensemble{Servers: []string{addr}, Username: user, Password: password}, "/"+ns, "orders")
+		return openStore(t, map[string]any{"servers": addr, "username": user, "password": password}, "/"+ns, "orders")
 	}
 	if ok, err := in("app", "s3cret").CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
