@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -132,7 +133,7 @@ func TestAssigner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.(*workerid.Assigner).Close()
+		defer a.(io.Closer).Close()
 		lease, err := a.AcquireWorkerID(t.Context(), 1023)
 		if err != nil {
 			t.Fatal(err)

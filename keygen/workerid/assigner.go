@@ -1,33 +1,30 @@
 package workerid
 
 import (
-	"cmp"
 	"context"
-	cryptorand "crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
 var (
-	_ spi.WorkerIDAssigner = (*Assigner)(nil)
-	_ spi.Describer        = (*Assigner)(nil)
-	_ spi.HealthReporter   = (*Assigner)(nil)
+	_ spi.WorkerIDAssigner = (*assigner)(nil)
+	_ spi.Describer        = (*assigner)(nil)
+	_ spi.HealthReporter   = (*assigner)(nil)
 )
 
-// Assigner leases worker ids from a [Store]. Each lease renews itself in a
+// assigner leases worker ids from a [Store]. Each lease renews itself in a
 // goroutine of its own until it is released, lost, or the assigner is closed.
 // Its methods may be called by many goroutines at once.
-type Assigner struct {
+type assigner struct {
 	store  Store
-	config Config
+	config config
 	rules  rules
 	holder string
 	intN   func(n int) int // a random number; the simulation's is seeded
@@ -37,28 +34,22 @@ type Assigner struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	leases   map[*Lease]struct{}
-	stats    stats
-	warnings []string // of the last look at the store
+	mu     sync.Mutex
+	closed bool
+	leases map[*lease]struct{}
+	// figures has in Err why the last acquisition failed, and in Warnings what
+	// the last look at the store found odd.
+	figures stats.Figures
 }
 
-// NewAssigner makes an assigner of a store that was made for config's
-// namespace. It does no input or output. The store is the assigner's: Close
-// closes it. The error is a [*spi.PropError].
-func NewAssigner(store Store, config Config) (*Assigner, error) {
-	config, err := config.withDefaults()
-	if err != nil {
-		return nil, err
-	}
+// newAssigner makes an assigner of a store that was made for c's namespace. It
+// does no input or output. The store is the assigner's: Close closes it.
+func newAssigner(store Store, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
-	return &Assigner{
-		store: store, config: config, rules: theRules, holder: holderName(), intN: rand.IntN,
-		background: background, stop: stop,
-		leases: map[*Lease]struct{}{},
-		stats:  stats{errors: map[string]int64{}},
-	}, nil
+	return &assigner{
+		store: store, config: c.withDefaults(), rules: theRules, holder: holderName(), intN: rand.IntN,
+		background: background, stop: stop, leases: map[*lease]struct{}{},
+	}
 }
 
 // holderName tells people who holds a worker id: host and process, no secrets.
@@ -74,8 +65,8 @@ func holderName() string {
 }
 
 // AcquireWorkerID leases a free worker id in 0..maxWorkerID. The error is a
-// [*NoWorkerIDError], a [*StoreError], a [*ClockError] or spi.ErrClosed.
-func (a *Assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+// [*NoWorkerIDError], or has [spi.ErrStore] or [spi.ErrClosed] in its chain.
+func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	lease, err := a.acquire(ctx, maxWorkerID)
 	if err != nil {
 		a.failed(err)
@@ -84,7 +75,7 @@ func (a *Assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 	return lease, nil
 }
 
-func (a *Assigner) acquire(ctx context.Context, maxWorkerID int64) (*Lease, error) {
+func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (*lease, error) {
 	if a.background.Err() != nil {
 		return nil, fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
 	}
@@ -101,15 +92,14 @@ func (a *Assigner) acquire(ctx context.Context, maxWorkerID int64) (*Lease, erro
 
 // start lets a taken lease renew itself, unless the assigner was closed while
 // it was taken.
-func (a *Assigner) start(l *Lease) error {
+func (a *assigner) start(l *lease) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		return fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
 	}
 	a.leases[l] = struct{}{}
-	a.stats.acquired++
-	a.stats.acquireBy = nil
+	a.figures.Err = nil
 	if !a.manual {
 		ctx, stop := context.WithCancel(a.background)
 		l.stop = stop
@@ -121,14 +111,14 @@ func (a *Assigner) start(l *Lease) error {
 // Close gives all leases back and ends the background work and the store's
 // connections. It waits for the store as long as one operation may take, no
 // longer. It is idempotent.
-func (a *Assigner) Close() error {
+func (a *assigner) Close() error {
 	a.mu.Lock()
 	if a.closed {
 		a.mu.Unlock()
 		return nil
 	}
 	a.closed = true
-	var held []*Lease
+	var held []*lease
 	for l := range a.leases {
 		held = append(held, l)
 	}
@@ -146,7 +136,7 @@ func (a *Assigner) Close() error {
 }
 
 // forget drops a lease that has ended.
-func (a *Assigner) forget(l *Lease) {
+func (a *assigner) forget(l *lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.leases, l)
@@ -154,7 +144,7 @@ func (a *Assigner) forget(l *Lease) {
 
 // Describe names the store, the namespace, the intervals and the worker ids
 // held.
-func (a *Assigner) Describe() string {
+func (a *assigner) Describe() string {
 	ids := "none held"
 	if held := a.held(); len(held) > 0 {
 		ids = fmt.Sprintf("holds %v", held)
@@ -165,288 +155,17 @@ func (a *Assigner) Describe() string {
 
 // opTimeout bounds one operation of the store, for a store may accept and never
 // answer.
-func (a *Assigner) opTimeout() time.Duration {
+func (a *assigner) opTimeout() time.Duration {
 	return max(a.config.Renew, 2*time.Second)
 }
 
 // now is the clock's time in milliseconds since the Unix epoch.
-func (a *Assigner) now() int64 { return a.config.Clock.Now().UnixMilli() }
+func (a *assigner) now() int64 { return a.config.Clock.Now().UnixMilli() }
 
 // storeError names the store and what was asked of it in an error of the store.
-func (a *Assigner) storeError(op string, err error) error {
+func (a *assigner) storeError(op string, err error) error {
 	if err == nil || errors.Is(err, spi.ErrStore) {
 		return err
 	}
-	return &StoreError{Store: a.store.Describe(), Op: op, Err: err}
-}
-
-// preference orders what a new owner may take, the best first. Taking again
-// what was used before keeps the records few and the worker ids steady; a
-// record that has only just run out may be a live one, seen by a clock that is
-// a little ahead.
-type preference int
-
-const (
-	givenBack  preference = iota // and its start has come
-	longFree                     // reserved_until is more than a lease ago
-	neverUsed                    // no record
-	justFree                     // reserved_until is not long ago
-	startAhead                   // given back, but it starts ahead of this clock
-	notFree
-)
-
-// candidates are the worker ids in 0..maxWorkerID that look free, the best
-// first. What does not, but stands out, becomes a warning in Health.
-func (a *Assigner) candidates(ctx context.Context, entries []Entry, maxWorkerID int64) ([]Entry, error) {
-	known := map[int64]Entry{}
-	for _, e := range entries {
-		known[e.WorkerID] = e
-	}
-	ids, err := a.allowed(ctx, known, maxWorkerID)
-	if err != nil {
-		return nil, err
-	}
-	now := a.now()
-	var free []Entry
-	var warnings []string
-	for _, id := range ids {
-		e := known[id]
-		e.WorkerID = id
-		if warning := oddity(e, now); warning != "" {
-			warnings = append(warnings, warning)
-			continue
-		}
-		if a.prefer(e.Record, now) != notFree {
-			free = append(free, e)
-		}
-	}
-	a.warn(warnings)
-	slices.SortStableFunc(free, func(x, y Entry) int {
-		px, py := a.prefer(x.Record, now), a.prefer(y.Record, now)
-		switch {
-		case px != py:
-			return cmp.Compare(px, py)
-		case px == startAhead:
-			return cmp.Compare(x.Record.start(), y.Record.start())
-		}
-		return cmp.Compare(y.Record.start(), x.Record.start()) // the latest first
-	})
-	return free, nil
-}
-
-// freshOffered bounds the worker ids without a record that are looked at: a
-// layout may have billions.
-const freshOffered = 256
-
-// allowed are the worker ids to choose from: all with a record and the first
-// ones without, or what the store chooses.
-func (a *Assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
-	if c, ok := a.store.(Chooser); ok {
-		ids, err := c.WorkerIDs(ctx, maxWorkerID)
-		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id < 0 || id > maxWorkerID })
-		return ids, a.storeError("choose a worker id", err)
-	}
-	var ids []int64
-	for id := range known {
-		if id >= 0 && id <= maxWorkerID {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	for id, fresh := int64(0), 0; id <= maxWorkerID && fresh < freshOffered; id++ {
-		if _, ok := known[id]; !ok {
-			ids = append(ids, id)
-			fresh++
-		}
-	}
-	return ids, nil
-}
-
-func (a *Assigner) prefer(r Record, now int64) preference {
-	switch {
-	case !a.rules.free(r, now):
-		return notFree
-	case r.IsZero():
-		return neverUsed
-	case r.FreeFrom > now:
-		return startAhead
-	case r.FreeFrom > 0:
-		return givenBack
-	case r.ReservedUntil+a.config.Lease.Milliseconds() <= now:
-		return longFree
-	}
-	return justFree
-}
-
-// oddity says what is wrong with a record that nobody should take: it is not
-// understood, or a wrong clock has written it and ids would carry its time.
-func oddity(e Entry, now int64) string {
-	switch {
-	case e.Err != nil:
-		return e.Err.Error()
-	case e.Record.start()-now > horizon.Milliseconds():
-		return fmt.Sprintf("worker id %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
-			e.WorkerID, e.Record, time.Duration(horizon))
-	}
-	return ""
-}
-
-// spreadOver is among how many of the best ones a random one comes next.
-const spreadOver = 16
-
-// spread puts a random one of the first few candidates to the front.
-func (a *Assigner) spread(ids []Entry) []Entry {
-	if n := min(len(ids), spreadOver); n > 1 {
-		i := a.intN(n)
-		ids[0], ids[i] = ids[i], ids[0]
-	}
-	return ids
-}
-
-// looks is how often the store is looked at when others take every worker id
-// that looked free.
-const looks = 3
-
-// take leases a worker id. It is false when there is none.
-func (a *Assigner) take(ctx context.Context, l *Lease, maxWorkerID int64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*a.opTimeout())
-	defer cancel()
-	for range looks {
-		entries, err := a.list(ctx)
-		if err != nil {
-			return false, err
-		}
-		ids, err := a.candidates(ctx, entries, maxWorkerID)
-		if err != nil || len(ids) == 0 {
-			return false, err
-		}
-		if taken, err := a.takeOne(ctx, l, ids); taken || err != nil {
-			return taken, err
-		}
-	}
-	return false, nil
-}
-
-// takeOne leases the first of the candidates that can be had, in their order.
-func (a *Assigner) takeOne(ctx context.Context, l *Lease, ids []Entry) (bool, error) {
-	for len(ids) > 0 {
-		c := ids[0]
-		taken, err := a.takeOver(ctx, l, c)
-		if taken || err != nil {
-			return taken, err
-		}
-		// Somebody else took it. When many start at once, all go on to the same
-		// next one; a random jump within the best ones spreads them.
-		ids = a.spread(ids[1:])
-	}
-	return false, nil
-}
-
-func (a *Assigner) list(ctx context.Context) ([]Entry, error) {
-	entries, err := a.store.List(ctx)
-	if err != nil {
-		return nil, a.storeError("list worker ids", err)
-	}
-	if err := a.checkClock(ctx, newest(entries)); err != nil {
-		return nil, err
-	}
-	return entries, nil
-}
-
-// takeOver tries to put l's first record on top of c's. It is false when
-// another owner was faster.
-func (a *Assigner) takeOver(ctx context.Context, l *Lease, c Entry) (bool, error) {
-	now := a.now()
-	floor := a.rules.floor(c.Record, now)
-	next := Record{
-		Owner:         newToken(),
-		ReservedUntil: a.rules.raise(c.Record, max(now, floor)+a.config.Lease.Milliseconds()),
-		Holder:        a.holder,
-		Since:         now,
-	}
-	swapped, err := a.store.CompareAndSet(ctx, c.WorkerID, c.Record, next)
-	if err == nil && !swapped {
-		return false, nil
-	}
-	if !a.rules.confirmed(swapped, err) {
-		// The outcome is not known. If the record is there after all, it is
-		// ours; if not, but it still comes, nobody makes ids of it and it runs
-		// out.
-		found, again := a.store.Get(ctx, c.WorkerID)
-		if again != nil || found.Owner != next.Owner {
-			return false, a.storeError("take a worker id", err)
-		}
-	}
-	l.begin(c.WorkerID, floor, next)
-	return true, nil
-}
-
-// newToken is an owner's token: 128 random bits, so that nobody writes the same
-// record twice.
-func newToken() string {
-	var b [16]byte
-	_, _ = cryptorand.Read(b[:]) // never fails: the runtime ends the program instead
-	return hex.EncodeToString(b[:])
-}
-
-// earliest is before any clock that is not plainly unset.
-var earliest = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// checkClock refuses to write by a clock that is decades off. Ids would stay
-// unique, but the worker id would be of no use until that time has come.
-func (a *Assigner) checkClock(ctx context.Context, newest int64) error {
-	now := a.config.Clock.Now()
-	if now.Before(earliest) {
-		return &ClockError{Clock: now, Other: earliest, What: "it is later than"}
-	}
-	ahead := now.Sub(time.UnixMilli(newest))
-	if newest > 0 && ahead <= horizon {
-		return nil
-	}
-	if c, ok := a.store.(Clocked); ok {
-		other, err := c.Now(ctx)
-		if err != nil {
-			return a.storeError("ask for the time", err)
-		}
-		if !other.IsZero() && now.Sub(other) > horizon {
-			return &ClockError{Clock: now, Other: other, What: "the store's says"}
-		}
-		return nil
-	}
-	if newest > 0 && ahead > longestPause {
-		return &ClockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is of"}
-	}
-	return nil
-}
-
-// newest is the latest time that any of the records speaks of.
-func newest(entries []Entry) int64 {
-	latest := int64(0)
-	for _, e := range entries {
-		latest = max(latest, e.Record.ReservedUntil)
-	}
-	return latest
-}
-
-// noWorkerID makes the error for a store that has none free.
-func (a *Assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
-	e := &NoWorkerIDError{Store: a.store.Describe(), MaxWorkerID: maxWorkerID}
-	entries, err := a.store.List(ctx)
-	if err != nil {
-		return errors.Join(e, a.storeError("list worker ids", err))
-	}
-	soonest := int64(0)
-	for _, t := range entries {
-		if t.WorkerID > maxWorkerID {
-			continue
-		}
-		e.Taken = append(e.Taken, t)
-		if t.Err == nil && (soonest == 0 || t.Record.ReservedUntil < soonest) {
-			soonest = t.Record.ReservedUntil
-		}
-	}
-	if soonest > 0 {
-		e.Soonest = time.UnixMilli(soonest)
-	}
-	return e
+	return &stats.StoreError{Store: a.store.Describe(), Detail: op, Cause: err}
 }

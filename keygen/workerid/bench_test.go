@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 )
 
 // BenchmarkLimit is what a lease costs each key.

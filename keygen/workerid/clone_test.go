@@ -41,10 +41,7 @@ func (s *oneRecord) Close() error     { return nil }
 // worker id, and the other one finds out and is told at its next renewal.
 func TestCloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	a, err := NewAssigner(store, Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	original, err := a.acquire(t.Context(), 0)
 	if err != nil {
@@ -74,10 +71,7 @@ func TestCloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a, err := NewAssigner(store, Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	l, err := a.acquire(t.Context(), 0)
 	if err != nil {

@@ -3,14 +3,16 @@ package workerid_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/workerid"
+	_ "github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Two processes of one machine share a directory and have different worker ids.
-// A worker id that is given back is had again, from behind its last id.
+// A worker id that is given back is had again, from after its last id.
 func Example() {
 	dir, err := os.MkdirTemp("", "workers")
 	if err != nil {
@@ -20,14 +22,15 @@ func Example() {
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
 
-	var processes [2]*workerid.Assigner
+	var processes [2]spi.WorkerIDAssigner
 	for i := range processes {
-		processes[i], err = workerid.NewAssigner(workerid.NewFileStore(dir, "orders"), workerid.Config{Namespace: "orders"})
+		props, _ := spi.NewProps(map[string]any{"path": dir, "namespace": "orders"}, spi.Host{})
+		processes[i], err = spi.NewWorkerIDAssigner("FILE", props)
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		defer processes[i].Close()
+		defer processes[i].(io.Closer).Close()
 	}
 	first, err := processes[0].AcquireWorkerID(ctx, 1023)
 	if err != nil {
@@ -52,9 +55,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("worker id", again.WorkerID(), "begins", again.Floor()-lastUsed, "ms behind the last id")
+	fmt.Println("worker id", again.WorkerID(), "begins", again.Floor()-lastUsed, "ms after the last id")
 	// Output:
 	// worker ids 0 1
 	// reserved for 10s
-	// worker id 0 begins 1 ms behind the last id
+	// worker id 0 begins 1 ms after the last id
 }

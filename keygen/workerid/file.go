@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // fileStore keeps each worker id's record in a file of its own:
@@ -26,10 +28,10 @@ type fileStore struct {
 	closed atomic.Bool
 }
 
-// NewFileStore keeps records in a directory of a local file system, which is
+// newFileStore keeps records in a directory of a local file system, which is
 // made when absent. Many processes of one machine may share it; machines may
 // not, neither by a network file system nor by copying it.
-func NewFileStore(path, namespace string) Store {
+func newFileStore(path, namespace string) Store {
 	return &fileStore{path: path, dir: filepath.Join(path, namespace)}
 }
 
@@ -211,7 +213,7 @@ func (s *fileStore) lock(ctx context.Context, workerID int64) (unlock func(), er
 		if !errors.Is(err, errLocked) {
 			return nil, err
 		}
-		if err := pause(ctx, lockPoll); err != nil {
+		if err := spi.SystemClock.Sleep(ctx, lockPoll); err != nil {
 			return nil, err
 		}
 	}
@@ -239,15 +241,4 @@ func tryLock(name string) (*os.File, error) {
 		return nil, errLocked // look again, at the new one
 	}
 	return f, nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	_ spi.WorkerIDLease  = (*Lease)(nil)
-	_ spi.HealthReporter = (*Lease)(nil)
+	_ spi.WorkerIDLease  = (*lease)(nil)
+	_ spi.HealthReporter = (*lease)(nil)
 )
 
 // noLimit is the limit of a lease that has ended: below every id time.
@@ -23,10 +23,10 @@ const noLimit = 0
 // lastUsedUnknown makes Release treat all that was reserved as used.
 const lastUsedUnknown = -1
 
-// Lease is a worker id that is held by time interval: see the package comment.
+// lease is a worker id that is held by time interval: see the package comment.
 // It implements [spi.WorkerIDLease].
-type Lease struct {
-	assigner *Assigner
+type lease struct {
+	assigner *assigner
 	workerID int64
 	floor    int64
 	limit    atomic.Int64
@@ -46,33 +46,34 @@ type Lease struct {
 	lastErr  error // of the last attempt to renew; nil after a good one
 }
 
-func newLease(a *Assigner) *Lease {
-	return &Lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}}
+func newLease(a *assigner) *lease {
+	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}}
 }
 
 // begin makes it the lease of a worker id, by a record that stands in the
 // store.
-func (l *Lease) begin(workerID, floor int64, confirmed Record) {
+func (l *lease) begin(workerID, floor int64, confirmed Record) {
 	l.workerID, l.floor, l.confirmed = workerID, floor, confirmed
 	l.limit.Store(confirmed.ReservedUntil)
 }
 
 // WorkerID is the leased worker id.
-func (l *Lease) WorkerID() int64 { return l.workerID }
+func (l *lease) WorkerID() int64 { return l.workerID }
 
 // Floor is the first id time of this lease, in milliseconds since the Unix
 // epoch.
-func (l *Lease) Floor() int64 { return l.floor }
+func (l *lease) Floor() int64 { return l.floor }
 
 // Limit is the first id time that is not this lease's. It falls to 0, below
 // every id, when the lease is lost or given back.
-func (l *Lease) Limit() int64 { return l.limit.Load() }
+func (l *lease) Limit() int64 { return l.limit.Load() }
 
 // Renew reserves the interval further, so that ids of time until may be made.
-// The error is a [*LeaseLostError], a [*StoreError], a [*ClockError] when until
-// is more than a day ahead of the clock, or spi.ErrClosed after Release. Callers
-// that come together share one question to the store, and its error.
-func (l *Lease) Renew(ctx context.Context, until int64) error {
+// The error has [spi.ErrLeaseLost] or [spi.ErrStore] in its chain, the latter
+// also when until is more than a day ahead of the clock, or [spi.ErrClosed] after
+// Release. Callers that come together share one question to the store, and its
+// error.
+func (l *lease) Renew(ctx context.Context, until int64) error {
 	if l.Limit() > until {
 		return nil
 	}
@@ -93,7 +94,7 @@ func (l *Lease) Renew(ctx context.Context, until int64) error {
 // Release gives the worker id back. lastUsed is the highest id time that was
 // used, 0 for none. It is idempotent. After an error the worker id is free all
 // the same, once the reservation has run out.
-func (l *Lease) Release(ctx context.Context, lastUsed int64) error {
+func (l *lease) Release(ctx context.Context, lastUsed int64) error {
 	if !l.end(fmt.Errorf("worker id %d was given back: %w", l.workerID, spi.ErrClosed)) {
 		return nil
 	}
@@ -106,7 +107,7 @@ func (l *Lease) Release(ctx context.Context, lastUsed int64) error {
 }
 
 // end takes the limit away for good; it is false when it was done before.
-func (l *Lease) end(why error) bool {
+func (l *lease) end(why error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended != nil {
@@ -119,7 +120,7 @@ func (l *Lease) end(why error) bool {
 }
 
 // grow raises the limit to what is known to stand in the store.
-func (l *Lease) grow(until int64) {
+func (l *lease) grow(until int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended == nil {
@@ -127,20 +128,20 @@ func (l *Lease) grow(until int64) {
 	}
 }
 
-func (l *Lease) endedBy() error {
+func (l *lease) endedBy() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ended
 }
 
-func (l *Lease) finishedTries() int64 {
+func (l *lease) finishedTries() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.tries
 }
 
 // failedSince is the error of the newest attempt, if one has ended since.
-func (l *Lease) failedSince(seen int64) error {
+func (l *lease) failedSince(seen int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended != nil {
@@ -152,7 +153,7 @@ func (l *Lease) failedSince(seen int64) error {
 	return nil
 }
 
-func (l *Lease) lock(ctx context.Context) error {
+func (l *lease) lock(ctx context.Context) error {
 	select {
 	case l.busy <- struct{}{}:
 		return nil
@@ -166,7 +167,7 @@ func (l *Lease) lock(ctx context.Context) error {
 	}
 }
 
-func (l *Lease) unlock() { <-l.busy }
+func (l *lease) unlock() { <-l.busy }
 
 // maxAttempts bounds the tokens kept of writes whose outcome is not known.
 // Beyond it the last token is written again.
@@ -178,7 +179,7 @@ const busyRetries = 3
 
 // renewForever moves the reservation on until the lease ends or ctx does. After
 // a failure it comes back sooner.
-func (l *Lease) renewForever(ctx context.Context) {
+func (l *lease) renewForever(ctx context.Context) {
 	every := l.assigner.config.Renew
 	for wait := every; ; {
 		if l.assigner.config.Clock.Sleep(ctx, wait) != nil {
@@ -197,7 +198,7 @@ func (l *Lease) renewForever(ctx context.Context) {
 // keep is one round of renewal: it reserves one lease ahead of now or, when the
 // clock went back and that is reserved already, looks whether the record still
 // stands.
-func (l *Lease) keep(ctx context.Context) error {
+func (l *lease) keep(ctx context.Context) error {
 	if err := l.lock(ctx); err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (l *Lease) keep(ctx context.Context) error {
 
 // renew tries once to reserve a lease beyond until and beyond now, and keeps
 // the figures. The caller holds busy.
-func (l *Lease) renew(ctx context.Context, until int64) error {
+func (l *lease) renew(ctx context.Context, until int64) error {
 	if err := l.endedBy(); err != nil {
 		return err
 	}
@@ -215,7 +216,7 @@ func (l *Lease) renew(ctx context.Context, until int64) error {
 	defer cancel()
 	err := l.reserve(bounded, until)
 	callerEnded := ctx.Err() != nil
-	var lost *LeaseLostError
+	var lost *leaseLostError
 	if errors.As(err, &lost) && l.end(err) {
 		l.assigner.lost(l, err)
 	}
@@ -223,7 +224,7 @@ func (l *Lease) renew(ctx context.Context, until int64) error {
 	return err
 }
 
-func (l *Lease) reserve(ctx context.Context, until int64) error {
+func (l *lease) reserve(ctx context.Context, until int64) error {
 	if err := l.checkClocks(ctx, until); err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (l *Lease) reserve(ctx context.Context, until int64) error {
 }
 
 // next is the record that reserves up to want.
-func (l *Lease) next(want int64) Record {
+func (l *lease) next(want int64) Record {
 	r := l.confirmed
 	r.Owner = newToken()
 	if len(l.attempts) >= maxAttempts {
@@ -265,7 +266,7 @@ func (l *Lease) next(want int64) Record {
 
 // write puts next on top of the confirmed record. The limit follows only when
 // it certainly stands there.
-func (l *Lease) write(ctx context.Context, next Record) (done bool, err error) {
+func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 	if !slices.Contains(l.attempts, next.Owner) {
 		l.attempts = append(l.attempts, next.Owner)
 	}
@@ -279,13 +280,13 @@ func (l *Lease) write(ctx context.Context, next Record) (done bool, err error) {
 
 // reread finds out what stands in the store: the record that was confirmed
 // last, one of the attempts (which is confirmed by that), or another owner's.
-func (l *Lease) reread(ctx context.Context) error {
+func (l *lease) reread(ctx context.Context) error {
 	found, err := l.assigner.store.Get(ctx, l.workerID)
 	if err != nil {
 		return l.readError("read the lease", err)
 	}
 	if !l.assigner.rules.mine(found, l.confirmed, l.attempts) {
-		return &LeaseLostError{WorkerID: l.workerID, Found: found}
+		return &leaseLostError{WorkerID: l.workerID, Found: found}
 	}
 	if !found.Same(l.confirmed) {
 		l.confirm(found)
@@ -293,14 +294,14 @@ func (l *Lease) reread(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lease) confirm(r Record) {
+func (l *lease) confirm(r Record) {
 	l.confirmed, l.attempts = r, nil
 	l.grow(r.ReservedUntil)
 }
 
 // giveBack tells the store that the worker id is free from behind lastUsed on.
 // The lease has no limit any more. The caller holds busy.
-func (l *Lease) giveBack(ctx context.Context, lastUsed int64) error {
+func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
 	defer cancel()
 	for range busyRetries {
@@ -309,7 +310,7 @@ func (l *Lease) giveBack(ctx context.Context, lastUsed int64) error {
 		if done, err := l.write(ctx, next); done || err != nil {
 			return err
 		}
-		var lost *LeaseLostError
+		var lost *leaseLostError
 		if err := l.reread(ctx); errors.As(err, &lost) {
 			return nil // it is another's already
 		} else if err != nil {
@@ -320,23 +321,23 @@ func (l *Lease) giveBack(ctx context.Context, lastUsed int64) error {
 }
 
 // checkClocks refuses times that only a wrong clock can have made.
-func (l *Lease) checkClocks(ctx context.Context, until int64) error {
+func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
 	if asked := time.UnixMilli(until); asked.Sub(now) > horizon {
-		return &ClockError{Clock: now, Other: asked, What: "ids are asked for of"}
+		return &clockError{Clock: now, Other: asked, What: "ids are asked for of"}
 	}
 	return l.assigner.checkClock(ctx, l.confirmed.ReservedUntil)
 }
 
 // readError makes a foreign record a lost lease: it cannot be renewed.
-func (l *Lease) readError(op string, err error) error {
+func (l *lease) readError(op string, err error) error {
 	var foreign *ForeignRecordError
 	if errors.As(err, &foreign) {
-		return &LeaseLostError{WorkerID: l.workerID, Err: err}
+		return &leaseLostError{WorkerID: l.workerID, Err: err}
 	}
 	return l.storeError(op, err)
 }
 
-func (l *Lease) storeError(op string, err error) error {
+func (l *lease) storeError(op string, err error) error {
 	return l.assigner.storeError(fmt.Sprintf("%s (worker id %d)", op, l.workerID), err)
 }

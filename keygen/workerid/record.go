@@ -84,7 +84,7 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 	}
 	r := Record{t.Owner, t.ReservedUntil, t.FreeFrom, t.Holder, t.Since}
 	if err == nil {
-		err = r.Check()
+		err = r.check()
 	}
 	if err != nil {
 		return Record{}, &ForeignRecordError{WorkerID: workerID, Value: text, Err: err}
@@ -92,9 +92,9 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 	return r, nil
 }
 
-// Check tells why a stored record cannot be one that this package wrote. Stores
-// that keep fields apart call it on what they read.
-func (r Record) Check() error {
+// check returns why a stored record cannot be one that this package wrote. Stores that
+// keep fields apart call it on what they read.
+func (r Record) check() error {
 	switch {
 	case r.Owner == "":
 		return fmt.Errorf("the owner's token is empty")

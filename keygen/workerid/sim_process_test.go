@@ -19,11 +19,11 @@ type process struct {
 	cutOff   bool
 	paused   bool
 	busy     bool // in a call to the store
-	assigner *Assigner
+	assigner *assigner
 	real     *snowflake.Generator // see sim_snowflake_test.go
-	lease    *Lease
+	lease    *lease
 	last     int64 // the last id's time
-	former   []*Lease
+	former   []*lease
 }
 
 // Now is the process's own idea of the time.
@@ -43,12 +43,9 @@ func (p *process) start() {
 	p.started, p.rate, p.frozen, p.offset = p.world.time, 1, 0, 0
 	p.lease, p.former = nil, nil
 	p.setClock()
-	a, err := NewAssigner(&lossyStore{p}, Config{
+	a := newAssigner(&lossyStore{p}, config{
 		Lease: 100 * time.Millisecond, Renew: 30 * time.Millisecond, Clock: p, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		panic(err)
-	}
 	a.rules, a.manual, a.intN = p.world.rules, true, p.world.rng.IntN
 	p.assigner = a
 	if p.world.real {
@@ -171,7 +168,7 @@ func (p *process) renew(t int64) bool {
 	p.busy = true
 	defer func() { p.busy = false }()
 	err := p.lease.Renew(context.Background(), t)
-	var lost *LeaseLostError
+	var lost *leaseLostError
 	if errors.As(err, &lost) {
 		p.world.figures.lost++
 		p.former = append(p.former, p.lease)

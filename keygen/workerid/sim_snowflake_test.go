@@ -25,7 +25,7 @@ func (p *process) startReal() {
 
 // realLease is the lease that the generator holds, for the renewals that are
 // made by hand.
-func (p *process) realLease() *Lease {
+func (p *process) realLease() *lease {
 	for l := range p.assigner.leases {
 		return l // there is one at most
 	}

@@ -25,7 +25,7 @@ type world struct {
 	depth   int
 	real    bool // processes have SNOWFLAKE generators, not the simulation's
 
-	made    map[id]*Lease
+	made    map[id]*lease
 	keys    map[int64]bool // of real generators
 	repeat  error          // the first repeated id
 	figures figures
@@ -67,7 +67,7 @@ func makeWorld(seed uint64, r rules, b bugs, real bool) *world {
 	w := &world{
 		real: real, keys: map[int64]bool{},
 		rng: rand.New(rand.NewPCG(seed, 1)), bugs: b, rules: r,
-		time: 1_790_000_000_000, records: map[int64]Record{}, made: map[id]*Lease{},
+		time: 1_790_000_000_000, records: map[int64]Record{}, made: map[id]*lease{},
 	}
 	w.maxID = int64(w.rng.IntN(5))
 	for range 2 + w.rng.IntN(4) {
@@ -118,7 +118,7 @@ func (w *world) meanwhile() {
 	}
 }
 
-func (w *world) make(l *Lease, t int64) {
+func (w *world) make(l *lease, t int64) {
 	key := id{l.workerID, t}
 	if other, ok := w.made[key]; ok && w.repeat == nil {
 		w.repeat = fmt.Errorf("worker %d, time %d was made by leases of [%d,…) and [%d,…)", key.worker, t, other.floor, l.floor)

@@ -5,11 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -28,24 +27,27 @@ type sqlStore struct {
 // renewed at the very moment.
 const maxConns = 4
 
-// NewSQLStore keeps records in a table of the database that dsn names, in
+// newSQLStore keeps records in a table of the database that dsn names, in
 // go-sql-driver/mysql's form. The table may be qualified by a schema; it is made
 // when it is missing. The store has a small connection pool of its own, so that
 // its writes are never part of the application's transactions. The error is a
 // [*spi.PropError].
-func NewSQLStore(dsn, table, namespace string) (Store, error) {
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, errDSN // the driver's words may quote parts of a password
-	}
-	quoted, err := quoteTable(table, config.DBName)
+func newSQLStore(dsn, table, namespace string) (Store, error) {
+	config, err := mysqldb.ParseDSN("dsn", dsn, "user:pass@tcp(127.0.0.1:3306)/app")
 	if err != nil {
 		return nil, err
 	}
-	ownSession(config)
-	connector, err := mysql.NewConnector(config)
+	config.RejectReadOnly = true // after a failover, look for the new primary
+	quoted, ok := mysqldb.QuoteTable(table)
+	switch {
+	case !ok:
+		return nil, &spi.PropError{Name: "table", Value: table, Want: "a table's name, with or without its schema"}
+	case config.DBName == "" && !strings.Contains(table, "."):
+		return nil, &spi.PropError{Name: "table", Value: table, Want: "schema." + table + ", as the DSN names no database"}
+	}
+	connector, err := mysqldb.NewConnector("dsn", config)
 	if err != nil {
-		return nil, errDSN
+		return nil, err
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxConns)
@@ -54,41 +56,6 @@ func NewSQLStore(dsn, table, namespace string) (Store, error) {
 		db: db, namespace: namespace, table: quoted,
 		where: fmt.Sprintf("SQL %s/%s table %s", config.Addr, config.DBName, table),
 	}, nil
-}
-
-var errDSN = &spi.PropError{Name: "dsn", Want: "a DSN of go-sql-driver/mysql, as user:pass@tcp(127.0.0.1:3306)/app"}
-
-// ownSession takes from the application's settings what would harm here.
-func ownSession(c *mysql.Config) {
-	params := maps.Clone(c.Params)
-	maps.DeleteFunc(params, func(name, _ string) bool { return strings.EqualFold(name, "autocommit") })
-	if params == nil {
-		params = map[string]string{}
-	}
-	params["autocommit"] = "1" // a lease that is never committed is none
-	c.Params = params
-	c.RejectReadOnly = true // after a failover, look for the new primary
-	c.MultiStatements = false
-	c.Logger = &mysql.NopLogger{} // what it would print is in our errors and health
-}
-
-// quoteTable quotes "table" or "schema.table".
-func quoteTable(table, database string) (string, error) {
-	parts := strings.Split(table, ".")
-	wrong := &spi.PropError{Name: "table", Value: table, Want: "a table's name, with or without its schema"}
-	if len(parts) > 2 || strings.Contains(table, "\x00") {
-		return "", wrong
-	}
-	for i, p := range parts {
-		if p == "" || len(p) > 64 {
-			return "", wrong
-		}
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	if len(parts) == 1 && database == "" {
-		return "", &spi.PropError{Name: "table", Value: table, Want: "schema." + table + ", as the DSN names no database"}
-	}
-	return strings.Join(parts, "."), nil
 }
 
 func (s *sqlStore) Describe() string { return s.where }
@@ -154,7 +121,7 @@ func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next
 func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, error) {
 	_, err := s.db.ExecContext(ctx, "INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
 		s.namespace, workerID, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since)
-	if isError(err, errDuplicateKey) {
+	if mysqldb.Number(err) == mysqldb.ErrDuplicateKey {
 		return false, nil
 	}
 	return err == nil, err
@@ -185,8 +152,8 @@ func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(ms.Int64), nil
 }
 
-// DefaultTable is the table of SQL worker ids.
-const DefaultTable = "shardkey_worker"
+// defaultTable is the table of SQL worker ids.
+const defaultTable = "shardkey_worker"
 
 // columns of a record, in the order of recordRow.fields.
 const columns = "owner, reserved_until, free_from, holder, since"
@@ -219,28 +186,16 @@ func (e *TableError) Error() string {
 
 func (e *TableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
-// Error numbers of the server.
-const (
-	errDuplicateKey  = 1062
-	errUnknownColumn = 1054
-	errNoSuchTable   = 1146
-)
-
-func isError(err error, number uint16) bool {
-	var e *mysql.MySQLError
-	return errors.As(err, &e) && e.Number == number
-}
-
 // withTable runs op, and once more after making the table if it was missing.
 func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	err := op()
-	if isError(err, errNoSuchTable) {
+	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
 		if _, err := s.db.ExecContext(ctx, TableDDL(s.table)); err != nil {
 			return s.tableError(err)
 		}
 		err = op()
 	}
-	if isError(err, errUnknownColumn) {
+	if mysqldb.Number(err) == mysqldb.ErrUnknownColumn {
 		return s.tableError(err)
 	}
 	return err
@@ -249,14 +204,13 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 // tableError shows the DDL for what the server has refused; a connection that
 // broke is not the table's fault.
 func (s *sqlStore) tableError(err error) error {
-	var refused *mysql.MySQLError
-	if !errors.As(err, &refused) {
+	if mysqldb.Number(err) == 0 {
 		return err
 	}
 	return &TableError{Table: s.table, DDL: TableDDL(s.table), Err: err}
 }
 
-// recordRow is a row as it may be: a hand may have put NULL anywhere.
+// recordRow is a row; columns may be NULL if the row was edited by hand.
 type recordRow struct {
 	owner, holder                  sql.NullString
 	reservedUntil, freeFrom, since sql.NullInt64
@@ -271,7 +225,7 @@ func (r *recordRow) record(workerID int64) (Record, error) {
 		Owner: r.owner.String, ReservedUntil: r.reservedUntil.Int64, FreeFrom: r.freeFrom.Int64,
 		Holder: r.holder.String, Since: r.since.Int64,
 	}
-	if err := record.Check(); err != nil {
+	if err := record.check(); err != nil {
 		return Record{}, &ForeignRecordError{WorkerID: workerID, Value: fmt.Sprintf("%+v", record), Err: err}
 	}
 	return record, nil

@@ -49,7 +49,7 @@ type Entry struct {
 }
 
 // Clocked is a [Store] with a clock of its own. An assigner then refuses to
-// write times that only a wrong clock can have made (see [ClockError]).
+// write times that only a wrong clock can have made (see [clockError]).
 // Uniqueness does not depend on it.
 type Clocked interface {
 	Now(ctx context.Context) (time.Time, error)

@@ -14,49 +14,53 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// given hands out one worker id that is not leased: nothing keeps others from
+// unleased hands out one worker id that is not leased: nothing keeps others from
 // using it as well. It serves STATIC, IP and HOSTNAME.
-type given struct {
+type unleased struct {
 	kind string
 	// find reads the worker id off the configuration or the machine.
 	find func() (int64, error)
 }
 
 var (
-	_ spi.WorkerIDAssigner = (*given)(nil)
-	_ spi.Describer        = (*given)(nil)
-	_ spi.HealthReporter   = (*given)(nil)
+	_ spi.WorkerIDAssigner = (*unleased)(nil)
+	_ spi.Describer        = (*unleased)(nil)
+	_ spi.HealthReporter   = (*unleased)(nil)
 )
 
 // AcquireWorkerID returns the worker id, or an error that is
-// spi.ErrNoWorkerID: an [*OutOfRangeError] when the generator's layout has no
-// such one.
-func (g *given) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
+// spi.ErrNoWorkerID, as when the generator's layout has no such one.
+func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	id, err := g.find()
+	id, err := u.find()
 	if err != nil {
-		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, g.kind, err)
+		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, u.kind, err)
 	}
 	if id < 0 || id > maxWorkerID {
-		return nil, &OutOfRangeError{Assigner: g.kind, WorkerID: id, MaxWorkerID: maxWorkerID}
+		return nil, fmt.Errorf("%w: %s is %d, but the generator's layout has 0..%d: use another layout, or an assigner that leases (FILE, SQL, …)",
+			spi.ErrNoWorkerID, u.kind, id, maxWorkerID)
 	}
 	return unlimited(id), nil
 }
 
-func (g *given) Describe() string {
-	id, err := g.find()
+func (u *unleased) Describe() string {
+	id, err := u.find()
 	if err != nil {
-		return g.kind
+		return u.kind
 	}
-	return fmt.Sprintf("%s worker-id=%d", g.kind, id)
+	return fmt.Sprintf("%s worker-id=%d", u.kind, id)
 }
 
 // Health warns of what a worker id without a lease risks.
-func (g *given) Health() spi.Health {
-	h := spi.Health{Warnings: []string{
-		g.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
+func (u *unleased) Health() spi.Health {
+	id, err := u.find()
+	if err != nil {
+		id = -1
+	}
+	return spi.Health{WorkerID: id, Err: err, Warnings: []string{
+		u.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
 	}}
 	id, err := g.find()
 	if err != nil {
@@ -66,20 +70,6 @@ func (g *given) Health() spi.Health {
 	h.WorkerID = &id
 	return h
 }
-
-// OutOfRangeError says that a given worker id is not one of the generator's.
-type OutOfRangeError struct {
-	Assigner    string
-	WorkerID    int64
-	MaxWorkerID int64
-}
-
-func (e *OutOfRangeError) Error() string {
-	return fmt.Sprintf("%v: %s gives %d, but the generator's layout has 0..%d: use another layout, or an assigner that leases (FILE, SQL, …)",
-		spi.ErrNoWorkerID, e.Assigner, e.WorkerID, e.MaxWorkerID)
-}
-
-func (e *OutOfRangeError) Unwrap() error { return spi.ErrNoWorkerID }
 
 // unlimited is a worker id without an interval.
 type unlimited int64

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -195,7 +196,7 @@ func TestAssigner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.(*workerid.Assigner).Close()
+		defer a.(io.Closer).Close()
 		lease, err := a.AcquireWorkerID(t.Context(), 1023)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -39,7 +40,7 @@ func (f *Figures) Error(kind string, err error, at time.Time) {
 // Snapshot returns a copy that shares nothing with f.
 func (f *Figures) Snapshot() spi.Health {
 	h := f.Health
-	h.Errors = maps.Clone(h.Errors)
+	h.Errors, h.Warnings = maps.Clone(h.Errors), slices.Clone(h.Warnings)
 	return h
 }
 

@@ -3,8 +3,8 @@ package workeridtest_test
 import (
 	"testing"
 
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 )
 
 func TestMemory(t *testing.T) {

@@ -1,0 +1,143 @@
+package workerid
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/stats"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Health says how the lease is: Err is set as soon as a renewal fails, which is
+// long before its limit.
+func (l *lease) Health() spi.Health {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := spi.Health{WorkerID: l.workerID, LeaseRenewals: l.renewals, Err: l.lastErr}
+	if l.ended != nil {
+		h.Err = l.ended
+		return h
+	}
+	limit := l.limit.Load()
+	h.LeaseLimit = time.UnixMilli(limit)
+	if h.Err == nil && limit <= l.assigner.now() {
+		h.Err = fmt.Errorf("%w: worker id %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
+	}
+	return h
+}
+
+// tried counts an attempt to renew, and logs when renewals begin to fail. One
+// that its caller's context ended says nothing about the store.
+func (l *lease) tried(err error, callerEnded bool) {
+	if err != nil && callerEnded {
+		return
+	}
+	l.mu.Lock()
+	first := err != nil && l.lastErr == nil && l.ended == nil
+	l.tries++
+	l.lastErr = err
+	if err == nil {
+		l.renewals++
+	}
+	l.mu.Unlock()
+	a := l.assigner
+	if err != nil {
+		a.count(err)
+	} else {
+		a.mu.Lock()
+		a.figures.LeaseRenewals++
+		a.mu.Unlock()
+	}
+	if first {
+		a.config.Logger.Warn("shardkey: worker-id lease could not be renewed; keys go on to its limit",
+			"worker_id", l.workerID, "limit", formatTime(l.Limit()), "error", err)
+	}
+}
+
+// lost counts and logs a lease that is another owner's now.
+func (a *assigner) lost(l *lease, err error) {
+	a.forget(l)
+	a.mu.Lock()
+	a.figures.LeasesLost++
+	a.mu.Unlock()
+	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key", "worker_id", l.workerID, "error", err)
+}
+
+// failed counts an acquisition that failed.
+func (a *assigner) failed(err error) {
+	a.count(err)
+	a.mu.Lock()
+	a.figures.Err = err
+	a.mu.Unlock()
+}
+
+func (a *assigner) count(err error) {
+	now := a.config.Clock.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.figures.Error(kindOf(err), err, now)
+}
+
+// kindOf is the word under which health counts an error.
+func kindOf(err error) string {
+	kind := stats.KindOf(err, stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"}, stats.Kind{Err: spi.ErrNoWorkerID, Name: "no-worker-id"},
+		stats.Kind{Err: spi.ErrStore, Name: "store"})
+	if kind != "store" {
+		return kind
+	}
+	var clock *clockError
+	var foreign *ForeignRecordError
+	switch {
+	case errors.As(err, &clock):
+		return "clock"
+	case errors.As(err, &foreign):
+		return "foreign-record"
+	}
+	return kind
+}
+
+// warn keeps what the last look at the store found odd, a few of them.
+func (a *assigner) warn(warnings []string) {
+	const shown = 5
+	if n := len(warnings); n > shown {
+		warnings = append(warnings[:shown:shown], fmt.Sprintf("and %d more worker ids like these", n-shown))
+	}
+	a.mu.Lock()
+	a.figures.Warnings = warnings
+	a.mu.Unlock()
+}
+
+// held are the worker ids held, in order.
+func (a *assigner) held() []int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ids := []int64{}
+	for l := range a.leases {
+		ids = append(ids, l.workerID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Health sums up the assigner's leases: Err is the trouble of the one whose
+// limit comes first, or why no worker id could be had.
+func (a *assigner) Health() spi.Health {
+	a.mu.Lock()
+	h := a.figures.Snapshot()
+	h.WorkerID = -1
+	leases := slices.Collect(maps.Keys(a.leases))
+	a.mu.Unlock()
+	for _, l := range leases {
+		one := l.Health()
+		if h.LeaseLimit.IsZero() || one.LeaseLimit.Before(h.LeaseLimit) {
+			h.WorkerID, h.LeaseLimit = one.WorkerID, one.LeaseLimit
+		}
+		if h.Err == nil {
+			h.Err = one.Err
+		}
+	}
+	return h
+}
