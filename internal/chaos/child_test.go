@@ -52,7 +52,7 @@ func child(text string) error {
 	if err != nil {
 		return err
 	}
-	generator, err := snowflake.New(snowflake.Config{Layout: layout, Assigner: assigner, Clock: clock, ClockBack: snowflake.Borrow})
+	generator, err := snowflake.New(snowflake.Config{Layout: layout, Assigner: assigner, Clock: clock, ClockBack: snowflake.ClockBackBorrow})
 	if err != nil {
 		return err
 	}

@@ -22,21 +22,21 @@ func TestClockBack(t *testing.T) {
 		ahead  time.Duration // key's time against the clock's
 		fails  bool
 	}{
-		{policy: Wait, step: 10 * ms, slept: 10 * ms},
-		{policy: Wait, step: 11 * ms, fails: true},
-		{policy: Wait, step: 1 * ms, slept: 1 * ms},
-		{policy: Wait, tol: -1, step: 1 * ms, fails: true},
-		{policy: Wait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
-		{policy: Wait, step: 24 * time.Hour, fails: true},
-		{policy: Fail, step: 1 * ms, fails: true},
-		{policy: Borrow, step: 1 * ms, ahead: 1 * ms},
-		{policy: Borrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
-		{policy: Wait, ring: 200, step: 150 * ms},
-		{policy: Fail, ring: 200, step: 199 * ms},
-		{policy: Wait, ring: 200, step: 205 * ms, slept: 6 * ms},
-		{policy: Wait, ring: 200, step: 210 * ms, fails: true},
-		{policy: Fail, ring: 200, step: 200 * ms, fails: true},
-		{policy: Borrow, ring: 200, step: time.Hour, ahead: time.Hour},
+		{policy: ClockBackWait, step: 10 * ms, slept: 10 * ms},
+		{policy: ClockBackWait, step: 11 * ms, fails: true},
+		{policy: ClockBackWait, step: 1 * ms, slept: 1 * ms},
+		{policy: ClockBackWait, tol: -1, step: 1 * ms, fails: true},
+		{policy: ClockBackWait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
+		{policy: ClockBackWait, step: 24 * time.Hour, fails: true},
+		{policy: ClockBackFail, step: 1 * ms, fails: true},
+		{policy: ClockBackBorrow, step: 1 * ms, ahead: 1 * ms},
+		{policy: ClockBackBorrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
+		{policy: ClockBackWait, ring: 200, step: 150 * ms},
+		{policy: ClockBackFail, ring: 200, step: 199 * ms},
+		{policy: ClockBackWait, ring: 200, step: 205 * ms, slept: 6 * ms},
+		{policy: ClockBackWait, ring: 200, step: 210 * ms, fails: true},
+		{policy: ClockBackFail, ring: 200, step: 200 * ms, fails: true},
+		{policy: ClockBackBorrow, ring: 200, step: time.Hour, ahead: time.Hour},
 	} {
 		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
 			clock := newHandClock()
@@ -120,7 +120,7 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 // faster, and the lead melts away when the demand is below it.
 func TestBorrowKeepsTheClocksPace(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Borrow})
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Second)
 	start := clock.Now()
@@ -151,7 +151,7 @@ func TestBorrowKeepsTheClocksPace(t *testing.T) {
 
 func TestHealthWarnsOfKeysAhead(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Borrow})
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Hour)
 	mustKeys(t, g, 1)
@@ -164,7 +164,7 @@ func TestHealthWarnsOfKeysAhead(t *testing.T) {
 // finds a newer word than its reading. That is no step of the clock.
 func TestLateReadingIsNoStep(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: Fail})
+	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackFail})
 	mustKeys(t, g, 1)
 	now, ns := g.clock.Read()
 	clock.step(ms)
@@ -173,12 +173,12 @@ func TestLateReadingIsNoStep(t *testing.T) {
 	w := &waiter{rest: make([]int64, 1), signal: make(chan struct{}, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.line.push(w)
+	g.queue.push(w)
 	g.waiting.Add(1)
-	if o, err := g.serveAt(now, ns); err != nil || o != (outcome{}) || g.line.first != nil {
+	if o, err := g.serveAt(now, ns); err != nil || o != (outcome{}) || g.queue.first != nil {
 		t.Errorf("\nhave: %+v, %v\nwant: served", o, err)
 	}
-	if g.seat.Load().state.steps.Load() != 0 {
+	if g.slot.Load().state.steps.Load() != 0 {
 		t.Errorf("\nhave: a step of the clock behind %d\nwant: none", before)
 	}
 }

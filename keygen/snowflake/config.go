@@ -18,25 +18,25 @@ var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
 type ClockBack int
 
 const (
-	// Wait waits when the clock is behind by Tolerance at most, and is an
+	// ClockBackWait waits when the clock is behind by Tolerance at most, and is an
 	// error otherwise.
-	Wait ClockBack = iota
-	// Borrow goes on from the newest key's time, at the clock's pace: keys
+	ClockBackWait ClockBack = iota
+	// ClockBackBorrow goes on from the newest key's time, at the clock's pace: keys
 	// stay ahead of the clock by the size of the step, until a lull in the
 	// demand or a step forward lets the clock catch up.
-	Borrow
-	// Fail is an error at once.
-	Fail
+	ClockBackBorrow
+	// ClockBackFail is an error at once.
+	ClockBackFail
 )
 
 // String is the policy as it is written in a rule.
 func (c ClockBack) String() string {
 	switch c {
-	case Wait:
+	case ClockBackWait:
 		return "wait"
-	case Borrow:
+	case ClockBackBorrow:
 		return "borrow"
-	case Fail:
+	case ClockBackFail:
 		return "error"
 	}
 	return fmt.Sprintf("ClockBack(%d)", int(c))
@@ -66,9 +66,9 @@ type Config struct {
 	// ShardingSphere; −1 means none, so that each tick begins with 0. The
 	// highest is Layout.MaxSequence().
 	MaxVibrationOffset int
-	// ClockBack is what to do when the clock steps back; zero is [Wait].
+	// ClockBack is what to do when the clock steps back; zero is [ClockBackWait].
 	ClockBack ClockBack
-	// Tolerance is how far behind [Wait] waits, 0..24 h; zero means 10 ms,
+	// Tolerance is how far behind [ClockBackWait] waits, 0..24 h; zero means 10 ms,
 	// negative none.
 	Tolerance time.Duration
 	// RingSize is the number of past ticks whose state is kept, 1..65536, so
@@ -126,8 +126,8 @@ func (c Config) check() error {
 		return err
 	}
 	switch {
-	case c.ClockBack < Wait || c.ClockBack > Fail:
-		return fmt.Errorf("shardkey: %v is not a clock-back policy: use Wait, Borrow or Fail", c.ClockBack)
+	case c.ClockBack < ClockBackWait || c.ClockBack > ClockBackFail:
+		return fmt.Errorf("shardkey: %v is not a clock-back policy: use ClockBackWait, ClockBackBorrow or ClockBackFail", c.ClockBack)
 	case c.Tolerance > maxTolerance:
 		return fmt.Errorf("shardkey: tolerance %v of a clock that steps back is above %v", c.Tolerance, maxTolerance)
 	case c.RingSize > maxRingSize:
@@ -254,11 +254,11 @@ func readBack(p spi.Props, cfg *Config) error {
 	if cfg.Tolerance = time.Duration(ms) * time.Millisecond; ms == 0 {
 		cfg.Tolerance = -1
 	}
-	word, err := p.Enum("clock-back", Wait.String(), Wait.String(), Borrow.String(), Fail.String())
+	word, err := p.Enum("clock-back", ClockBackWait.String(), ClockBackWait.String(), ClockBackBorrow.String(), ClockBackFail.String())
 	if err != nil {
 		return err
 	}
-	for _, policy := range []ClockBack{Wait, Borrow, Fail} {
+	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 		if policy.String() == word {
 			cfg.ClockBack = policy
 		}

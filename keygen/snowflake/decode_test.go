@@ -87,8 +87,7 @@ func TestKeyRange(t *testing.T) {
 		{from: time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC), until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), empty: true},
 	} {
 		first, last, err := KeyRange(Layout{}, time.Time{}, tt.from, tt.until)
-		var empty *RangeError
-		if errors.As(err, &empty) != tt.empty || first != tt.first || last != tt.last {
+		if (err != nil) != tt.empty || first != tt.first || last != tt.last {
 			t.Errorf("%v until %v\nhave: %d..%d %v\nwant: %d..%d", tt.from, tt.until, first, last, err, tt.first, tt.last)
 		}
 	}

@@ -39,7 +39,7 @@
 // # Why no key comes twice
 //
 // The state of a worker is one 64-bit word, the first unused pair of time and
-// sequence, and the word only rises: see state.go for the argument. The clock
+// sequence, and the word only rises: see the type state for the argument. The clock
 // chooses where keys go, never whether they are new, so that no step of the
 // clock can repeat one. Generators of one process with the same layout, epoch,
 // worker id and clock share the word, which outlives them. Across processes
@@ -51,7 +51,7 @@
 // # Waiting
 //
 // A tick holds as many keys as its sequence: 4,096 a millisecond. Callers
-// beyond that stand in line for the next tick, in order, and leave as soon as
+// beyond that wait for the next tick, in order, and leave as soon as
 // their context ends. One of them sleeps on a timer for all. A sleeping
 // goroutine wakes late, so while the layout is saturated the ticks that passed
 // meanwhile are used up first; keys then lag behind the clock, by 40 ms at

@@ -57,17 +57,4 @@ func (e *LeaseError) Error() string {
 
 func (e *LeaseError) Unwrap() []error { return []error{spi.ErrLeaseLimit, e.Err} }
 
-// SharedError says that another live generator of this process uses the same
-// layout, epoch and worker id with a ring of another size, so that the two
-// cannot share their state.
-type SharedError struct {
-	WorkerID       int64
-	RingSize, Used int
-}
-
-func (e *SharedError) Error() string {
-	return fmt.Sprintf("shardkey: worker id %d is used in this process by a generator with ring size %d, and this one has %d: "+
-		"give them different worker ids or the same ring size", e.WorkerID, e.Used, e.RingSize)
-}
-
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

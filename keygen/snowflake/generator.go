@@ -31,16 +31,16 @@ type Generator struct {
 
 	maxVibration int64
 
-	seat    atomic.Pointer[seat] // nil before the first key and after Close
-	waiting atomic.Int32         // callers in line
+	slot    atomic.Pointer[slot] // nil before the first key and after Close
+	waiting atomic.Int32         // callers in the queue
 
 	vibration atomic.Int64 // the offset that the next fresh tick begins with
 
 	mu     sync.Mutex // never held while anybody waits
-	line   line
+	queue  waitQueue
 	closed bool
 
-	stats stats
+	figures figures
 }
 
 // catchUpTime is how far keys may lag behind the clock while the layout is
@@ -77,19 +77,19 @@ func New(cfg Config) (*Generator, error) {
 
 // Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
-	if s := g.seat.Load(); s != nil && g.waiting.Load() == 0 {
+	if s := g.slot.Load(); s != nil && g.waiting.Load() == 0 {
 		if start, _, v := g.take(s, request{now: g.clock.Now(), n: 1}); v == taken {
 			return g.key(s, start), nil
 		} else if v == full {
-			return g.nextInLine(ctx, true)
+			return g.nextQueued(ctx, true)
 		}
 	}
-	return g.nextInLine(ctx, false)
+	return g.nextQueued(ctx, false)
 }
 
-func (g *Generator) nextInLine(ctx context.Context, waited bool) (int64, error) {
+func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) {
 	var keys [1]int64
-	err := g.queue(ctx, keys[:], waited)
+	err := g.enqueue(ctx, keys[:], waited)
 	return keys[0], err
 }
 
@@ -100,14 +100,14 @@ func (g *Generator) nextInLine(ctx context.Context, waited bool) (int64, error) 
 //
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
-// errors are [*ClockBackError], [*TimeError], [*LeaseError], [*SharedError],
-// the assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
+// errors are [*ClockBackError], [*TimeError], [*LeaseError], the
+// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
 func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
 	}
 	waited := false
-	if s := g.seat.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
+	if s := g.slot.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
 		start, _, v := g.take(s, request{now: g.clock.Now(), n: uint64(len(keys))})
 		if v == taken {
 			g.fill(s, keys, start)
@@ -115,7 +115,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 		}
 		waited = v == full
 	}
-	return g.queue(ctx, keys, waited)
+	return g.enqueue(ctx, keys, waited)
 }
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.
@@ -124,12 +124,12 @@ func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 }
 
 // key puts the worker between a position's tick and sequence.
-func (g *Generator) key(s *seat, pos uint64) int64 {
+func (g *Generator) key(s *slot, pos uint64) int64 {
 	return int64(pos>>g.seqBits<<(g.seqBits+g.cfg.Layout.WorkerBits)|pos&g.seqMask) | s.worker
 }
 
 // fill writes the keys of positions of one tick.
-func (g *Generator) fill(s *seat, keys []int64, start uint64) {
+func (g *Generator) fill(s *slot, keys []int64, start uint64) {
 	first := g.key(s, start)
 	for i := range keys {
 		keys[i] = first + int64(i)
@@ -146,7 +146,7 @@ func (g *Generator) Close() error {
 		return nil
 	}
 	g.closed = true
-	s := g.seat.Swap(nil)
+	s := g.slot.Swap(nil)
 	g.failAll(spi.ErrClosed)
 	g.mu.Unlock()
 	if s == nil {
@@ -274,7 +274,7 @@ const (
 	taken   verdict = iota
 	full            // the tick's sequence is used up: wait for tick need
 	behind          // the clock is behind tick need, which was used
-	atLimit         // tick need is not below the seat's limit
+	atLimit         // tick need is not below the slot's limit
 	ended           // the state was closed
 )
 
@@ -292,7 +292,7 @@ type request struct {
 
 // take reserves r.n positions in one tick. start is the first of them; need is
 // the tick that the verdict speaks of.
-func (g *Generator) take(s *seat, r request) (start uint64, need int64, v verdict) {
+func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
 	switch {
 	case r.now < 0:
 		return 0, 0, behind
@@ -337,7 +337,7 @@ func (g *Generator) take(s *seat, r request) (start uint64, need int64, v verdic
 
 // takeRing is take for a ring: the tick's own word decides, so that a tick
 // that lies behind the newest one goes on where it stopped.
-func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v verdict) {
+func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
 	st := s.state
 	high, ahead := st.high.Load(), st.ahead.Load()
 	tick := r.now
@@ -355,8 +355,8 @@ func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v ve
 		}
 	}
 	for next := false; ; {
-		slot := &st.ring[tick%int64(len(st.ring))]
-		w := slot.Load()
+		word := &st.ring[tick%int64(len(st.ring))]
+		w := word.Load()
 		if w&closedBit != 0 {
 			return 0, r.now, ended
 		}
@@ -381,7 +381,7 @@ func (g *Generator) takeRing(s *seat, r request) (start uint64, need int64, v ve
 		if start+r.n > s.limit.Load() {
 			return 0, tick, atLimit
 		}
-		if slot.CompareAndSwap(w, start+r.n) {
+		if word.CompareAndSwap(w, start+r.n) {
 			if fresh || tick != high {
 				st.skipped.Add(start - w)
 				g.movedRing(st, r, tick, high, fresh && !next)
@@ -455,33 +455,33 @@ func (g *Generator) lags(st *state, tick, now int64) bool {
 
 // steppedBack decides what happens while the clock is behind tick need: how
 // long to wait (zero: try again), or an error. mu is held.
-func (g *Generator) steppedBack(s *seat, need, now, ns int64) (time.Duration, error) {
+func (g *Generator) steppedBack(s *slot, need, now, ns int64) (time.Duration, error) {
 	g.countStep(s, need)
 	gap := time.Duration(need*g.clock.Length() - ns)
 	switch {
-	case g.cfg.ClockBack == Borrow:
+	case g.cfg.ClockBack == ClockBackBorrow:
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
 		return 0, nil
-	case g.cfg.ClockBack == Wait && gap <= g.cfg.Tolerance:
+	case g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance:
 		return gap, nil
 	}
 	e := &ClockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
-	if g.cfg.ClockBack == Wait {
+	if g.cfg.ClockBack == ClockBackWait {
 		e.Tolerance = g.cfg.Tolerance
 	}
 	return 0, e
 }
 
 // countStep counts a step of the clock once, however many callers meet it.
-func (g *Generator) countStep(s *seat, need int64) {
+func (g *Generator) countStep(s *slot, need int64) {
 	if len(s.state.ring) != 0 {
 		if s.state.stepped.CompareAndSwap(false, true) {
 			s.state.steps.Add(1)
 		}
 		return
 	}
-	if !g.stats.stepping || g.stats.stepNeed != need {
-		g.stats.stepping, g.stats.stepNeed = true, need
+	if !g.figures.stepping || g.figures.stepNeed != need {
+		g.figures.stepping, g.figures.stepNeed = true, need
 		s.state.steps.Add(1)
 	}
 }

@@ -1,82 +1,38 @@
 package snowflake
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// stats are what Health tells and the state does not know. All but lost belong
+// figures are what Health tells and the state does not know. All but lost belong
 // to the generator's mu.
-type stats struct {
-	waits, waited int64
+type figures struct {
+	stats.Figures      // Issued and ClockSteps of slots that were given up
 	stepping      bool // the clock is behind tick stepNeed, and that is counted
 	stepNeed      int64
-	kinds         map[string]int64
-	lastErr       error
-	lastErrTime   time.Time
-	issued, steps int64 // of seats that were given up
-	lost          atomic.Int64
+	lost          atomic.Int64 // leases
 }
 
-func (s *stats) failed(err error, clock spi.Clock) {
-	if s.kinds == nil {
-		s.kinds = map[string]int64{}
-	}
-	s.kinds[kind(err)]++
-	s.lastErr, s.lastErrTime = err, clock.Now()
-}
-
-// retire keeps the figures of a seat that is given up. mu is held.
-func (g *Generator) retire(s *seat) {
+// retire keeps the figures of a slot that is given up. mu is held.
+func (g *Generator) retire(s *slot) {
 	if s != nil {
-		g.stats.issued += s.state.issued()
-		g.stats.steps += s.state.steps.Load()
+		g.figures.Issued += s.state.issued()
+		g.figures.ClockSteps += s.state.steps.Load()
 	}
 }
 
-func kind(err error) string {
-	for _, k := range []struct {
-		err  error
-		name string
-	}{
-		{spi.ErrClosed, "closed"},
-		{context.Canceled, "canceled"},
-		{context.DeadlineExceeded, "deadline"},
-		{spi.ErrClockBack, "clock-back"},
-		{spi.ErrTimeOverflow, "time-overflow"},
-		{spi.ErrLeaseLimit, "lease-limit"},
-		{spi.ErrNoWorkerID, "no-worker-id"},
-		{spi.ErrStore, "store"},
-	} {
-		if errors.Is(err, k.err) {
-			return k.name
-		}
-	}
-	return "other"
-}
-
-// Health tells what the generator did and how it is. Issued and ClockSteps are
+// Health reports what the generator did and how it is. Issued and ClockSteps are
 // those of all generators that share the worker id in this process.
 func (g *Generator) Health() spi.Health {
 	g.mu.Lock()
-	h := spi.Health{
-		Waits:      g.stats.waits,
-		Waited:     time.Duration(g.stats.waited),
-		LastError:  g.stats.lastErr,
-		LeasesLost: g.stats.lost.Load(),
-		Errors:     make(map[string]int64, len(g.stats.kinds)),
-		Issued:     g.stats.issued,
-		ClockSteps: g.stats.steps,
-	}
-	for k, n := range g.stats.kinds {
-		h.Errors[k] = n
-	}
-	h.LastErrorTime = g.stats.lastErrTime
+	h := g.figures.Snapshot()
+	h.LeasesLost = g.figures.lost.Load()
 	closed := g.closed
 	g.mu.Unlock()
 	if closed {
@@ -85,14 +41,14 @@ func (g *Generator) Health() spi.Health {
 	if g.cfg.Assigner == nil && !g.cfg.WorkerIDSet {
 		h.Warnings = append(h.Warnings, unsetWorker)
 	}
-	if s := g.seat.Load(); s != nil {
-		g.seatHealth(&h, s)
+	if s := g.slot.Load(); s != nil {
+		g.slotHealth(&h, s)
 	}
 	return h
 }
 
-func (g *Generator) seatHealth(h *spi.Health, s *seat) {
-	h.WorkerID = new(s.id)
+func (g *Generator) slotHealth(h *spi.Health, s *slot) {
+	h.WorkerID = s.id
 	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
 	now, ns := g.clock.Read()
@@ -123,11 +79,11 @@ func (g *Generator) seatHealth(h *spi.Health, s *seat) {
 
 var errLeaseOver = errors.New("it has not been renewed yet")
 
-// Describe tells the type, the split, the worker id and the policies in a line.
+// Describe returns the type, the split, the worker id and the policies in a line.
 func (g *Generator) Describe() string {
 	c := g.cfg
 	worker := "worker none yet"
-	if s := g.seat.Load(); s != nil {
+	if s := g.slot.Load(); s != nil {
 		worker = fmt.Sprintf("worker %d", s.id)
 	} else if c.Assigner == nil {
 		worker = fmt.Sprintf("worker %d", c.WorkerID)
@@ -145,7 +101,7 @@ func (g *Generator) Describe() string {
 		ring = fmt.Sprintf(", ring of %d", c.RingSize)
 	}
 	back := c.ClockBack.String()
-	if c.ClockBack == Wait {
+	if c.ClockBack == ClockBackWait {
 		back += " " + c.Tolerance.String()
 	}
 	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",

@@ -169,7 +169,8 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 	}
 	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
 	if begin >= end {
-		return 0, 0, &RangeError{From: from, Until: until, Layout: l, Epoch: epoch}
+		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: give an interval of %v or more, after the epoch",
+			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits
 	return begin << shift, (end-1)<<shift | (1<<shift - 1), nil
@@ -202,18 +203,6 @@ func ticksSince(l Layout, epoch, t time.Time) (ticks int64, whole bool) {
 	}
 	quotient, rest := bits.Div64(hi, lo, uint64(l.Tick))
 	return int64(quotient), rest == 0
-}
-
-// RangeError says that no key can have a time of an interval.
-type RangeError struct {
-	From, Until time.Time
-	Layout      Layout
-	Epoch       time.Time
-}
-
-func (e *RangeError) Error() string {
-	return fmt.Sprintf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: give an interval of %v or more, behind the epoch",
-		e.Layout, stamp(e.Epoch), stamp(e.From), stamp(e.Until), e.Layout.Tick)
 }
 
 func known(l Layout, epoch time.Time) (Layout, time.Time, error) {

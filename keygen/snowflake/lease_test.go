@@ -133,7 +133,7 @@ func TestLeaseBeginsAtTheFirstKey(t *testing.T) {
 // behind it at once, at the clock's pace.
 func TestLeaseFloor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		for _, policy := range []ClockBack{Wait, Borrow, Fail} {
+		for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 			clock := newHandClock()
 			store := newFakeStore(clock)
 			store.reserved[0] = clock.Now().Add(10 * time.Second).UnixMilli()
@@ -157,14 +157,14 @@ func TestLeaseFloor(t *testing.T) {
 
 // A floor far ahead is not a crash but a wrong clock: the policy decides.
 func TestLeaseFloorFarAhead(t *testing.T) {
-	for _, policy := range []ClockBack{Wait, Borrow, Fail} {
+	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
 		floor := clock.Now().Add(time.Hour)
 		store.reserved[0] = floor.UnixMilli()
 		g := mustNew(t, Config{Clock: clock, Assigner: store, ClockBack: policy})
 		key, err := g.Next(context.Background())
-		if policy != Borrow {
+		if policy != ClockBackBorrow {
 			if !errors.Is(err, spi.ErrClockBack) {
 				t.Errorf("%v\nhave: %v\nwant: ErrClockBack", policy, err)
 			}
@@ -278,7 +278,7 @@ func TestReleaseEndsTheState(t *testing.T) {
 		clock := newHandClock()
 		g := mustNew(t, Config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
 		mustKeys(t, g, 1)
-		late := g.seat.Load()
+		late := g.slot.Load()
 		if err := g.Close(); err != nil {
 			t.Fatal(err)
 		}

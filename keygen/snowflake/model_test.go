@@ -130,7 +130,7 @@ func runModel(t *testing.T, rnd *rand.Rand, cfg Config) error {
 func takeModel(g *Generator, n int, seen map[int64]bool) error {
 	keys := make([]int64, n)
 	err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys)
-	if errors.Is(err, spi.ErrClockBack) && g.cfg.ClockBack != Borrow {
+	if errors.Is(err, spi.ErrClockBack) && g.cfg.ClockBack != ClockBackBorrow {
 		return nil
 	}
 	if err != nil {

@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Callers that cannot be served at once stand in line, in the order in which
-// they came. The first in line waits for the clock, or asks for the worker id,
+// Callers that cannot be served at once wait in a queue, in the order in which
+// they came. The first waits for the clock, or asks for the worker id,
 // on behalf of all; the others sleep on a channel. Whoever finds keys serves
-// the line in order, so that nobody starves when the layout is saturated, and
+// the queue in order, so that nobody starves when the layout is saturated, and
 // a thousand callers cost one timer.
 
-// waiter is a caller in line. Its fields belong to the generator's mu; its
+// waiter is a caller in the queue. Its fields belong to the generator's mu; its
 // keys are the server's until done.
 type waiter struct {
 	next, prev *waiter
@@ -25,60 +26,60 @@ type waiter struct {
 	after      uint64  // position of its newest key
 	done       bool
 	err        error
-	signal     chan struct{} // done, or first in line
-	cancel     func()        // interrupts the first in line's wait
+	signal     chan struct{} // done, or first in the queue
+	cancel     func()        // interrupts the first waiter's wait
 	since      int64         // clock reading when the wait began
 	slept      bool
 }
 
-type line struct{ first, last *waiter }
+type waitQueue struct{ first, last *waiter }
 
-func (l *line) push(w *waiter) {
-	if w.prev = l.last; l.last == nil {
-		l.first = w
+func (q *waitQueue) push(w *waiter) {
+	if w.prev = q.last; q.last == nil {
+		q.first = w
 	} else {
-		l.last.next = w
+		q.last.next = w
 	}
-	l.last = w
+	q.last = w
 }
 
-func (l *line) remove(w *waiter) {
+func (q *waitQueue) remove(w *waiter) {
 	if w.prev == nil {
-		l.first = w.next
+		q.first = w.next
 	} else {
 		w.prev.next = w.next
 	}
 	if w.next == nil {
-		l.last = w.prev
+		q.last = w.prev
 	} else {
 		w.next.prev = w.prev
 	}
 }
 
-// rotate puts the first in line behind the others: one that takes many ticks
-// lets those in between that take one.
-func (l *line) rotate() {
-	if w := l.first; w != l.last {
-		l.remove(w)
+// rotate puts the first waiter after the others, so that one that takes many ticks
+// lets those through that take one.
+func (q *waitQueue) rotate() {
+	if w := q.first; w != q.last {
+		q.remove(w)
 		w.next, w.prev = nil, nil
-		l.push(w)
-		wake(l.first)
+		q.push(w)
+		wake(q.first)
 	}
 }
 
-// queue fills keys in line.
-func (g *Generator) queue(ctx context.Context, keys []int64, waited bool) error {
+// enqueue fills keys in the order of the queue.
+func (g *Generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
 	w := &waiter{rest: keys, waited: waited, signal: make(chan struct{}, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.line.push(w)
+	g.queue.push(w)
 	g.waiting.Add(1)
 	for {
 		todo := g.serve()
 		if w.done {
 			return w.err
 		}
-		first := g.line.first == w
+		first := g.queue.first == w
 		g.mu.Unlock()
 		err := g.await(ctx, w, first, todo)
 		g.mu.Lock()
@@ -92,13 +93,13 @@ func (g *Generator) queue(ctx context.Context, keys []int64, waited bool) error 
 	}
 }
 
-// todo is what the first in line has to do before it can be served.
+// todo is what the first waiter has to do before it can be served.
 type todo struct {
 	nap time.Duration
 	act func(context.Context) error // asks the lease's store
 }
 
-// await does what the first in line has to do, or waits to be it. mu is free.
+// await does what the first waiter has to do, or waits to be the first. mu is free.
 func (g *Generator) await(ctx context.Context, w *waiter, first bool, t todo) error {
 	if err := ctx.Err(); err != nil {
 		return g.ended(err)
@@ -150,35 +151,35 @@ func (g *Generator) ended(err error) error {
 func (g *Generator) begin(w *waiter, ns int64) {
 	if !w.slept {
 		w.slept, w.since = true, ns
-		g.stats.waits++
+		g.figures.Waits++
 	}
 }
 
-// finish takes the first in line out of it, served or failed.
+// finish takes the first waiter out of the queue, served or failed.
 func (g *Generator) finish(w *waiter, err error, ns int64) {
 	if w.slept {
-		g.stats.waited += max(0, ns-w.since)
+		g.figures.Waited += time.Duration(max(0, ns-w.since))
 	}
 	w.done, w.err = true, err
 	g.out(w)
 }
 
-// leave takes w out of line because of err. mu is held.
+// leave takes w out of the queue because of err. mu is held.
 func (g *Generator) leave(w *waiter, err error) {
 	w.done, w.err = true, err
-	g.stats.failed(err, g.cfg.Clock)
+	g.figures.Error(stats.KindOf(err), err, g.cfg.Clock.Now())
 	g.out(w)
 }
 
 func (g *Generator) out(w *waiter) {
-	g.line.remove(w)
+	g.queue.remove(w)
 	g.waiting.Add(-1)
 	if w.cancel != nil {
 		w.cancel()
 	}
 	wake(w)
-	if g.line.first != nil {
-		wake(g.line.first)
+	if g.queue.first != nil {
+		wake(g.queue.first)
 	}
 }
 
@@ -189,17 +190,17 @@ func wake(w *waiter) {
 	}
 }
 
-// failAll gives everybody in line the same error. mu is held.
+// failAll fails every waiter with the same error. mu is held.
 func (g *Generator) failAll(err error) {
-	for g.line.first != nil {
-		g.leave(g.line.first, err)
+	for g.queue.first != nil {
+		g.leave(g.queue.first, err)
 	}
 }
 
-// serve gives keys to the line, in order, until it is empty or its first must
+// serve gives keys to the waiters, in order, until the queue is empty or its first must
 // wait. mu is held.
 func (g *Generator) serve() todo {
-	for g.line.first != nil {
+	for g.queue.first != nil {
 		if g.closed {
 			g.failAll(spi.ErrClosed)
 			break
@@ -216,41 +217,41 @@ func (g *Generator) serve() todo {
 }
 
 // outcome says why serveAt stopped: time must pass (nap), or the lease's store
-// must be asked. The zero outcome: the line is empty.
+// must be asked. The zero outcome: the queue is empty.
 type outcome struct {
 	nap  time.Duration
 	ask  bool
 	tick int64 // that the lease must reach
 }
 
-// serveAt serves the line with one reading of the clock, and another one
+// serveAt serves the queue with one reading of the clock, and another one
 // whenever a reservation is newer than that.
 func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 	if now < 0 {
 		return outcome{}, g.timeError(ns)
 	}
-	s := g.seat.Load()
+	s := g.slot.Load()
 	if s == nil && g.cfg.Assigner == nil {
 		var err error
-		if s, err = g.sit(now); err != nil {
+		if s, err = g.takeSlot(now); err != nil {
 			return outcome{}, err
 		}
 	}
 	if s == nil {
 		return outcome{ask: true}, nil
 	}
-	for w := g.line.first; w != nil; w = g.line.first {
+	for w := g.queue.first; w != nil; w = g.queue.first {
 		n := min(uint64(len(w.rest)), g.seqMask+1)
 		start, need, v := g.take(s, request{now: now, n: n, waited: w.waited, after: w.after})
 		switch v {
 		case taken:
 			g.fill(s, w.rest[:n], start)
-			g.stats.stepping = false
+			g.figures.stepping = false
 			w.after = start + n - 1
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
 			} else {
-				g.line.rotate()
+				g.queue.rotate()
 			}
 		case full:
 			w.waited = true
@@ -288,8 +289,8 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 	return outcome{}, nil
 }
 
-// crowdNap is how much longer than to the next tick the first in line sleeps:
-// waking a crowd each millisecond costs more than the keys do. The ticks that
+// crowdNap is extra sleep beyond the next tick when many callers wait: waking a
+// crowd each millisecond costs more than the keys do. The ticks that
 // pass meanwhile are made up for, so it is nothing where they would not be.
 func (g *Generator) crowdNap() time.Duration {
 	if g.catchUp == 0 {
@@ -298,13 +299,13 @@ func (g *Generator) crowdNap() time.Duration {
 	return min(time.Duration(g.waiting.Load()/64)*time.Millisecond, catchUpTime/8)
 }
 
-// todo turns an outcome into the work of the first in line.
+// todo turns an outcome into the work of the first waiter.
 func (g *Generator) todo(o outcome, now, ns int64) todo {
 	if !o.ask {
 		return todo{nap: max(o.nap, time.Nanosecond)}
 	}
-	s := g.seat.Load()
-	g.begin(g.line.first, ns)
+	s := g.slot.Load()
+	g.begin(g.queue.first, ns)
 	return todo{act: func(ctx context.Context) error {
 		next, err := g.ask(ctx, s, o.tick, now)
 		if err != nil {
@@ -314,33 +315,33 @@ func (g *Generator) todo(o outcome, now, ns int64) todo {
 	}}
 }
 
-// ask takes a first seat, or has s reach tick.
-func (g *Generator) ask(ctx context.Context, s *seat, tick, now int64) (*seat, error) {
+// ask takes a first slot, or has s reach tick.
+func (g *Generator) ask(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
 	if s == nil {
-		return g.leasedSeat(ctx, now, 0)
+		return g.leasedSlot(ctx, now, 0)
 	}
 	return g.renew(ctx, s, tick, now)
 }
 
-// change makes next the seat in place of s, unless that is not the seat any
+// change makes next the slot in place of s, unless that is not the slot any
 // more: the generator has been closed meanwhile.
-func (g *Generator) change(s, next *seat) error {
+func (g *Generator) change(s, next *slot) error {
 	if next == s {
 		return nil
 	}
 	g.mu.Lock()
-	ours := !g.closed && g.seat.Load() == s
+	ours := !g.closed && g.slot.Load() == s
 	if ours {
 		g.retire(s)
-		g.seat.Store(next)
+		g.slot.Store(next)
 	}
 	g.mu.Unlock()
 	if ours {
 		return nil
 	}
 	err := g.release(next)
-	if g.seat.Load() != nil {
-		return nil // try the other seat
+	if g.slot.Load() != nil {
+		return nil // try the other slot
 	}
 	return errors.Join(spi.ErrClosed, err)
 }

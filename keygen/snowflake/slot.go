@@ -14,14 +14,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// seat is the right to make the keys of one worker id: the state that they
+// slot is the right to make the keys of one worker id: the state that they
 // come from and the position that they must stay below.
 //
-// A leased seat has a state of its own, which begins at the lease's floor.
+// A leased slot has a state of its own, which begins at the lease's floor.
 // limit follows the lease's: it is read again only when it is met. An older
 // limit was the lease's own once, and what a lease has reserved stays its own
 // even when it is lost, so that it errs on the safe side.
-type seat struct {
+type slot struct {
 	state  *state
 	worker int64  // shifted to its place in a key
 	from   uint64 // where the state began
@@ -29,31 +29,31 @@ type seat struct {
 
 	id    int64
 	lease spi.WorkerIDLease // nil for a worker id that was given
-	leave func()            // gives a shared state back; nil for a leased seat
+	leave func()            // gives a shared state back; nil for a leased slot
 }
 
-// givenSeat is the seat of a worker id without limit.
-func (g *Generator) givenSeat(id int64, from uint64) (*seat, error) {
+// unleasedSlot is the slot of a worker id without limit.
+func (g *Generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
 		return nil, err
 	}
-	s := &seat{state: st, id: id, worker: id << g.seqBits, leave: leave}
+	s := &slot{state: st, id: id, worker: id << g.seqBits, leave: leave}
 	s.limit.Store(g.end)
 	return s, nil
 }
 
-// sit takes the worker id of the configuration. now is the clock's tick: the
+// takeSlot takes the worker id of the configuration. now is the clock's tick: the
 // ring must not go back to ticks before this process's own.
-func (g *Generator) sit(now int64) (*seat, error) {
-	s, err := g.givenSeat(g.cfg.WorkerID, uint64(now)<<g.seqBits)
+func (g *Generator) takeSlot(now int64) (*slot, error) {
+	s, err := g.unleasedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
 	if err != nil {
 		return nil, err
 	}
 	if !g.cfg.WorkerIDSet {
 		g.cfg.Logger.Warn(unsetWorker, "type", g.typ(), "layout", g.cfg.Layout.String())
 	}
-	g.seat.Store(s)
+	g.slot.Store(s)
 	return s, nil
 }
 
@@ -61,8 +61,8 @@ func (g *Generator) sit(now int64) (*seat, error) {
 const unsetWorker = "shardkey: no worker id is set, 0 is used: a second process without one makes the same keys; " +
 	"set worker-id, or worker-id-assigner"
 
-// leasedSeat asks the assigner. now is the clock's tick; no key is below from.
-func (g *Generator) leasedSeat(ctx context.Context, now int64, from uint64) (*seat, error) {
+// leasedSlot asks the assigner. now is the clock's tick; no key is below from.
+func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
@@ -74,13 +74,13 @@ func (g *Generator) leasedSeat(ctx context.Context, now int64, from uint64) (*se
 	}
 	from = max(from, uint64(g.ceilTick(lease.Floor()))<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
-		s, err := g.givenSeat(id, max(from, uint64(now)<<g.seqBits))
+		s, err := g.unleasedSlot(id, max(from, uint64(now)<<g.seqBits))
 		if err == nil {
 			s.lease = lease
 		}
 		return s, err
 	}
-	s := &seat{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease}
+	s := &slot{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease}
 	g.extend(s)
 	// The lease's interval is this generator's alone, so that keys may begin
 	// ahead of the clock: after a crash the floor is where the crashed process
@@ -96,7 +96,7 @@ func (g *Generator) leasedSeat(ctx context.Context, now int64, from uint64) (*se
 const floorAhead = time.Minute
 
 // extend takes over the lease's limit as it is now, and tells whether it grew.
-func (g *Generator) extend(s *seat) bool {
+func (g *Generator) extend(s *slot) bool {
 	if s.lease == nil {
 		return false
 	}
@@ -118,7 +118,7 @@ func (g *Generator) extend(s *seat) bool {
 
 // renew reserves the interval up to the end of tick, or takes another worker
 // id when this one is lost.
-func (g *Generator) renew(ctx context.Context, s *seat, tick, now int64) (*seat, error) {
+func (g *Generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
 	err := s.lease.Renew(ctx, g.lastMilli(tick))
 	if err == nil {
 		g.extend(s)
@@ -128,8 +128,8 @@ func (g *Generator) renew(ctx context.Context, s *seat, tick, now int64) (*seat,
 		err = errors.New("the lease was renewed, but not as far as was asked for")
 	}
 	if errors.Is(err, spi.ErrLeaseLost) {
-		g.stats.lost.Add(1)
-		next, acquireErr := g.leasedSeat(ctx, now, s.state.top())
+		g.figures.lost.Add(1)
+		next, acquireErr := g.leasedSlot(ctx, now, s.state.top())
 		if acquireErr == nil {
 			return next, nil
 		}
@@ -138,9 +138,9 @@ func (g *Generator) renew(ctx context.Context, s *seat, tick, now int64) (*seat,
 	return s, &LeaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
 }
 
-// release ends a seat. A leased worker id is given back with the highest time
+// release ends a slot. A leased worker id is given back with the highest time
 // that it was used for.
-func (g *Generator) release(s *seat) error {
+func (g *Generator) release(s *slot) error {
 	var lastUsed int64
 	if s.leave != nil {
 		s.leave()
@@ -213,7 +213,8 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		shared.states[id] = entry
 	case entry.state.ringSize() == ringSize:
 	case entry.users > 0:
-		return nil, nil, &SharedError{WorkerID: id.worker, RingSize: ringSize, Used: entry.state.ringSize()}
+		return nil, nil, fmt.Errorf("shardkey: worker id %d is used in this process by a generator with ring size %d, and this one has %d, so that they cannot share their state: "+
+			"give them different worker ids or the same ring size", id.worker, entry.state.ringSize(), ringSize)
 	default:
 		// Everything below the old state's top counts as used. Ending it stops
 		// a caller that still holds it.

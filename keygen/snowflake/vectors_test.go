@@ -75,7 +75,7 @@ func TestVectors(t *testing.T) {
 				clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
 				g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration})
 				if tt.full {
-					s, err := g.sit(0)
+					s, err := g.takeSlot(0)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -89,8 +89,8 @@ func TestCancelledWaitersLeaveTheLine(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if have := g.waiting.Load(); have != 0 || g.line != (line{}) {
-			t.Errorf("\nhave: %d in line\nwant: none", have)
+		if have := g.waiting.Load(); have != 0 || g.queue != (waitQueue{}) {
+			t.Errorf("\nhave: %d in the queue\nwant: none", have)
 		}
 		mustKeys(t, g, 1)
 		if have := g.Health().Errors["deadline"]; have != 10 {

@@ -27,7 +27,7 @@ func BenchmarkUUID(b *testing.B) {
 }
 
 func BenchmarkGenerateKeys(b *testing.B) {
-	for _, format := range []Format{Hex, Canonical, Binary} {
+	for _, format := range []Format{FormatHex, FormatCanonical, FormatBinary} {
 		for _, n := range []int{1, 100} {
 			b.Run(fmt.Sprintf("%s/%d", format, n), func(b *testing.B) {
 				g := mustNew(b, Config{Format: format})

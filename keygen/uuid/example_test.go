@@ -33,7 +33,7 @@ func Example() {
 }
 
 func ExampleNew() {
-	generator, err := uuid.New(uuid.Config{Format: uuid.Binary})
+	generator, err := uuid.New(uuid.Config{Format: uuid.FormatBinary})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -26,22 +26,22 @@ var (
 type Format int
 
 const (
-	// Hex is 32 lower-case hex digits, a string.
-	Hex Format = iota
-	// Canonical is the same in groups of 8-4-4-4-12 with dashes, a string.
-	Canonical
-	// Binary is the 16 bytes themselves, a []byte.
-	Binary
+	// FormatHex is 32 lower-case hex digits, a string.
+	FormatHex Format = iota
+	// FormatCanonical is the same in groups of 8-4-4-4-12 with dashes, a string.
+	FormatCanonical
+	// FormatBinary is the 16 bytes themselves, a []byte.
+	FormatBinary
 )
 
 // String is the format as it is written in a rule.
 func (f Format) String() string {
 	switch f {
-	case Hex:
+	case FormatHex:
 		return "hex"
-	case Canonical:
+	case FormatCanonical:
 		return "canonical"
-	case Binary:
+	case FormatBinary:
 		return "binary"
 	}
 	return fmt.Sprintf("Format(%d)", int(f))
@@ -52,7 +52,7 @@ func (f Format) String() string {
 type Config struct {
 	// Version is 4 (random) or 7 (time-ordered); zero means 4.
 	Version int
-	// Format is the form of the keys; zero means [Hex].
+	// Format is the form of the keys; zero means [FormatHex].
 	Format Format
 	// Clock is version 7's time; nil is the system's.
 	Clock spi.Clock
@@ -70,8 +70,6 @@ type Generator struct {
 	_    [64]byte      // last has a cache line of its own; each UUID writes it
 	last atomic.Uint64 // version 7: the newest time, in 1/4096 ms since 1970
 	_    [56]byte
-
-	issued counter
 }
 
 // New makes a generator. It refuses versions other than 4 and 7.
@@ -85,8 +83,8 @@ func New(cfg Config) (*Generator, error) {
 	switch {
 	case cfg.Version != 4 && cfg.Version != 7:
 		return nil, fmt.Errorf("shardkey: UUID version %d is not made here: use 4 (random) or 7 (time-ordered)", cfg.Version)
-	case cfg.Format < Hex || cfg.Format > Binary:
-		return nil, fmt.Errorf("shardkey: UUID %v is not known: use Hex, Canonical or Binary", cfg.Format)
+	case cfg.Format < FormatHex || cfg.Format > FormatBinary:
+		return nil, fmt.Errorf("shardkey: UUID %v is not known: use FormatHex, FormatCanonical or FormatBinary", cfg.Format)
 	}
 	g := &Generator{cfg: cfg}
 	g.clock.Init(cfg.Clock, time.Unix(0, 0), time.Millisecond, math.MaxInt64)
@@ -115,7 +113,7 @@ func (g *Generator) UUID() (uuid.UUID, error) {
 const chunk = 64
 
 // GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
-// [Binary]. Those of version 7 ascend.
+// [FormatBinary]. Those of version 7 ascend.
 func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	if n == 1 {
 		u, err := g.UUID()
@@ -180,15 +178,14 @@ func (g *Generator) stamp(made []byte) error {
 		}
 		u[8] = u[8]&0x3f | 0x80
 	}
-	g.issued.add(&made[0], n)
 	return nil
 }
 
 func (g *Generator) format(u *uuid.UUID) any {
 	switch g.cfg.Format {
-	case Canonical:
+	case FormatCanonical:
 		return u.String()
-	case Binary:
+	case FormatBinary:
 		b := *u
 		return b[:]
 	}
@@ -202,10 +199,10 @@ func (g *Generator) Describe() string {
 	return fmt.Sprintf("UUID version %d, format %s", g.cfg.Version, g.cfg.Format)
 }
 
-// Health tells how many keys were made, and for version 7 how far the newest
-// one is ahead of the clock.
+// Health reports for version 7 how far the newest key is ahead of the clock. Keys
+// are not counted: goroutines would meet at the counter, and nowhere else.
 func (g *Generator) Health() spi.Health {
-	h := spi.Health{Issued: g.issued.sum()}
+	h := spi.Health{WorkerID: -1}
 	last := g.last.Load()
 	if now, err := g.now(); err == nil && last > now {
 		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
@@ -219,12 +216,12 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		format, err := p.Enum("format", Hex.String(), Hex.String(), Canonical.String(), Binary.String())
+		format, err := p.Enum("format", FormatHex.String(), FormatHex.String(), FormatCanonical.String(), FormatBinary.String())
 		if err != nil {
 			return nil, err
 		}
 		cfg := Config{Version: int(version[0] - '0'), Clock: p.Clock()}
-		for _, f := range []Format{Hex, Canonical, Binary} {
+		for _, f := range []Format{FormatHex, FormatCanonical, FormatBinary} {
 			if f.String() == format {
 				cfg.Format = f
 			}

@@ -56,11 +56,11 @@ func TestBytes(t *testing.T) {
 		rand    string
 		want    []any
 	}{
-		{4, Hex, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
-		{4, Canonical, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
-		{4, Binary, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
-		{7, Canonical, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
-		{7, Hex, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
+		{4, FormatHex, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
+		{4, FormatCanonical, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
+		{4, FormatBinary, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
+		{7, FormatCanonical, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
+		{7, FormatHex, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
 	} {
 		t.Run(fmt.Sprint(tt.version, tt.format), func(t *testing.T) {
 			g := mustNew(t, Config{Version: tt.version, Format: tt.format, Clock: &clock{someTime}, Rand: strings.NewReader(tt.rand)})
@@ -116,19 +116,19 @@ func TestNewRefuses(t *testing.T) {
 
 func TestVersion7NeverFallsBehind(t *testing.T) {
 	c := &clock{someTime}
-	g := mustNew(t, Config{Version: 7, Format: Binary, Clock: c})
+	g := mustNew(t, Config{Version: 7, Format: FormatBinary, Clock: c})
 	var last []byte
 	for i, step := range []time.Duration{0, time.Nanosecond, time.Millisecond, -time.Hour, 0, -24 * time.Hour, 2 * 24 * time.Hour, -time.Millisecond} {
 		c.now = c.now.Add(step)
 		for _, key := range mustKeys(t, g, 5000) {
 			if bytes.Compare(key.([]byte), last) <= 0 {
-				t.Fatalf("step %d\nhave: %x behind %x\nwant: ascending keys", i, key, last)
+				t.Fatalf("step %d\nhave: %x after %x\nwant: ascending keys", i, key, last)
 			}
 			last = key.([]byte)
 		}
 	}
-	if have := g.Health(); have.Issued != 8*5000 || have.Borrowed <= 0 {
-		t.Errorf("\nhave: %+v\nwant: 40000 issued, some time borrowed", have)
+	if have := g.Health(); have.Borrowed <= 0 {
+		t.Errorf("\nhave: %+v\nwant: some time borrowed", have)
 	}
 }
 
@@ -180,8 +180,8 @@ func TestUnique(t *testing.T) {
 		wg.Wait()
 		all := slices.Concat(made...)
 		slices.Sort(all)
-		if n := len(all); len(slices.Compact(all)) != n || g.Health().Issued != int64(n) {
-			t.Errorf("version %d\nhave: a key twice, or %d issued\nwant: %d different keys", version, g.Health().Issued, n)
+		if n := len(all); len(slices.Compact(all)) != n {
+			t.Errorf("version %d\nhave: a key twice\nwant: %d different keys", version, n)
 		}
 		if version == 7 {
 			for _, keys := range made {
@@ -194,7 +194,7 @@ func TestUnique(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
-	have := mustNew(t, Config{Version: 7, Format: Binary}).Describe()
+	have := mustNew(t, Config{Version: 7, Format: FormatBinary}).Describe()
 	if want := "UUID version 7, format binary"; have != want {
 		t.Errorf("\nhave: %s\nwant: %s", have, want)
 	}

@@ -14,7 +14,7 @@ func (p *process) startReal() {
 	rng := p.world.rng
 	g, err := snowflake.New(snowflake.Config{
 		Assigner: &seenAssigner{p}, Clock: p, Tolerance: -1,
-		ClockBack: []snowflake.ClockBack{snowflake.Borrow, snowflake.Fail}[rng.IntN(2)],
+		ClockBack: []snowflake.ClockBack{snowflake.ClockBackBorrow, snowflake.ClockBackFail}[rng.IntN(2)],
 		RingSize:  []int{1, 50}[rng.IntN(2)],
 	})
 	if err != nil {
