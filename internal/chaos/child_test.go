@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -16,23 +17,25 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // childEnv holds a child's orders; the test binary with it is a child.
-const childEnv = "SHARDKEY_SOAK_CHILD"
+const childEnv = "SHARDKEY_CHAOS_CHILD"
 
 // orders are what a child is told at its start.
 type orders struct {
-	Type  string         // of the assigner
-	Props map[string]any // of the assigner
-	Clock time.Duration  // how far its clock is off
-	Pause time.Duration  // between two batches, on average
+	Generator part
+	Assigner  part          // the generator's; its Type is empty for none
+	Clock     time.Duration // how far its clock is off
+	Pause     time.Duration // between two batches, on average
 }
 
-// layout has few worker ids, so that they change hands all the time.
-var layout = snowflake.Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18}
+// part is a generator or an assigner as a rule names it.
+type part struct {
+	Type  string
+	Props map[string]any
+}
 
 // child makes keys until its standard input says quit, or ends. It writes each
 // key to standard output, eight bytes big-endian, a whole batch at once, and a
@@ -44,23 +47,33 @@ func child(text string) error {
 	}
 	clock := new(wrongClock)
 	clock.off.Store(int64(o.Clock))
-	props, err := spi.NewProps(o.Props, spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
+	var all []any // to be closed
+	if o.Assigner.Type != "" {
+		props, err := spi.NewProps(o.Assigner.Props, host)
+		if err != nil {
+			return err
+		}
+		assigner, err := spi.NewWorkerIDAssigner(o.Assigner.Type, props)
+		if err != nil {
+			return err
+		}
+		host.WorkerIDAssigner = func(string) (spi.WorkerIDAssigner, error) { return assigner, nil }
+		all = append(all, assigner)
+	}
+	props, err := spi.NewProps(o.Generator.Props, host)
 	if err != nil {
 		return err
 	}
-	assigner, err := spi.NewWorkerIDAssigner(o.Type, props)
-	if err != nil {
-		return err
-	}
-	generator, err := snowflake.New(snowflake.Config{Layout: layout, Assigner: assigner, Clock: clock, ClockBack: snowflake.ClockBackBorrow})
+	generator, err := spi.NewKeyGenerator(o.Generator.Type, props)
 	if err != nil {
 		return err
 	}
 	ctx, quit := context.WithCancel(context.Background())
 	go obey(clock, quit)
-	makeKeys(ctx, generator, o.Pause)
-	for _, c := range []any{generator, assigner} {
-		if err := c.(interface{ Close() error }).Close(); err != nil {
+	makeKeys(ctx, generator.(spi.Int64KeyGenerator), o.Pause)
+	for _, c := range append([]any{generator}, all...) {
+		if err := c.(io.Closer).Close(); err != nil {
 			report(err)
 		}
 	}
@@ -80,7 +93,7 @@ func obey(clock *wrongClock, quit context.CancelFunc) {
 	}
 }
 
-func makeKeys(ctx context.Context, g *snowflake.Generator, pause time.Duration) {
+func makeKeys(ctx context.Context, g spi.Int64KeyGenerator, pause time.Duration) {
 	buffer := make([]byte, 0, 8*50) // written at once: below what a pipe takes as one
 	for ctx.Err() == nil {
 		keys := make([]int64, 1+rand.IntN(50))

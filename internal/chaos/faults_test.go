@@ -14,7 +14,7 @@ import (
 // agent does bad things to some of the processes, one fault at a time, while
 // another agent does so to the others.
 type agent struct {
-	soak    *soak
+	run     *run
 	rng     *rand.Rand
 	slots   []*slot
 	faults  map[string]int
@@ -22,14 +22,14 @@ type agent struct {
 	stuck   error
 }
 
-func newAgent(k *soak, seed uint64, slots []*slot) *agent {
+func newAgent(r *run, seed uint64, slots []*slot) *agent {
 	return &agent{
-		soak: k, rng: rand.New(rand.NewPCG(seed, 1)), slots: slots,
+		run: r, rng: rand.New(rand.NewPCG(seed, 1)), slots: slots,
 		faults: map[string]int{}, slowest: map[string]time.Duration{},
 	}
 }
 
-func (a *agent) run(d time.Duration) {
+func (a *agent) work(d time.Duration) {
 	a.recover("start", a.slots...)
 	for end := time.Now().Add(d); time.Now().Before(end) && a.stuck == nil; {
 		a.fault(a.slots[a.rng.IntN(len(a.slots))])
@@ -44,28 +44,32 @@ func (a *agent) run(d time.Duration) {
 // fault does something bad to a process, makes it good again, and waits for the
 // process's next key.
 func (a *agent) fault(s *slot) {
-	switch n := a.rng.IntN(20); {
+	faults := 20
+	if !a.run.clocks {
+		faults = 14 // the last ones are of clocks
+	}
+	switch n := a.rng.IntN(faults); {
 	case n < 3:
 		a.restart(s, "killed", s.kill, 0)
-	case n < 4:
-		a.restart(s, "killed, clock back", s.kill, -time.Hour)
 	case n < 5:
-		a.restart(s, "killed, clock ahead", s.kill, time.Hour)
+		a.restart(s, "closed", s.quit, 0)
 	case n < 7:
+		a.stop(s)
+	case n < 8:
+		a.cut(a.slots...)
+	case n < 10:
+		a.takeStoreAway()
+	case n < 14:
+		a.cut(s)
+	case n < 15:
+		a.restart(s, "killed, clock back", s.kill, -time.Hour)
+	case n < 16:
+		a.restart(s, "killed, clock ahead", s.kill, time.Hour)
+	case n < 18:
 		// To this clock all leases have run out: it takes a live holder's.
 		a.restart(s, "usurper", s.kill, 2*lease+rand.N(lease))
-	case n < 9:
-		a.restart(s, "closed", s.quit, 0)
-	case n < 11:
-		a.stop(s)
-	case n < 13:
-		a.step(s)
-	case n < 14:
-		a.cut(a.slots...)
-	case n < 16:
-		a.takeStoreAway()
 	default:
-		a.cut(s)
+		a.step(s)
 	}
 }
 
@@ -76,9 +80,9 @@ func (a *agent) restart(s *slot, name string, end func(), clockOff time.Duration
 		name, end = "closed", s.quit
 	}
 	a.faults[name]++
-	a.soak.whole.RLock()
+	a.run.whole.RLock()
 	end()
-	a.soak.whole.RUnlock()
+	a.run.whole.RUnlock()
 	if err := s.start(clockOff); err != nil {
 		a.stuck = err
 		return
@@ -121,9 +125,9 @@ func (a *agent) cut(slots ...*slot) {
 // takeStoreAway takes it from all processes, for a part of the lease or well
 // beyond it. The other agent's processes recover in its own time.
 func (a *agent) takeStoreAway() {
-	a.soak.whole.Lock()
-	defer a.soak.whole.Unlock()
-	server := a.soak.server
+	a.run.whole.Lock()
+	defer a.run.whole.Unlock()
+	server := a.run.server
 	switch {
 	case server == nil:
 		a.lockFiles()
@@ -143,7 +147,7 @@ func (a *agent) takeStoreAway() {
 // lockFiles is what takes the store away that has no server: a process that
 // stands still with all its locks.
 func (a *agent) lockFiles() {
-	names, err := filepath.Glob(filepath.Join(a.soak.where, "*", "*.lock"))
+	names, err := filepath.Glob(filepath.Join(a.run.where, "*", "*.lock"))
 	var locked []*os.File
 	for _, name := range names {
 		f, openErr := os.Open(name)

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	duration = flag.Duration("duration", fromEnv(), "how long each store is soaked")
-	only     = flag.String("stores", "", "the stores to soak, with commas; all by default")
+	duration = flag.Duration("duration", fromEnv(), "how long each subject has faults")
+	only     = flag.String("subjects", "", "the subjects to try, with commas; all by default")
 	seed     = flag.Uint64("seed", 0, "the choice of faults; 0: a new one")
 )
 
@@ -43,11 +43,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSoak runs every store in turn.
-func TestSoak(t *testing.T) {
-	for _, s := range stores {
-		if *only == "" || slices.Contains(strings.Split(*only, ","), s.typ) {
-			t.Run(s.typ, func(t *testing.T) { newSoak(t, s).run() })
+// TestChaos tries every subject in turn.
+func TestChaos(t *testing.T) {
+	for _, s := range subjects {
+		if *only == "" || slices.Contains(strings.Split(*only, ","), s.name) {
+			t.Run(s.name, func(t *testing.T) { newRun(t, s).try() })
 		}
 	}
 }
@@ -62,11 +62,11 @@ const (
 	recovery = time.Minute
 )
 
-// soak is one store's run.
-type soak struct {
+// run is the trial of one subject.
+type run struct {
+	subject
 	t      *testing.T
-	typ    string
-	server *testserver.Server // nil for FILE
+	server *testserver.Server // nil for one without
 	where  string             // its address, or FILE's directory
 	slots  []*slot
 	agents []*agent
@@ -75,62 +75,62 @@ type soak struct {
 	whole sync.RWMutex
 }
 
-func newSoak(t *testing.T, s store) *soak {
+func newRun(t *testing.T, s subject) *run {
 	start := *seed
 	if start == 0 {
 		start = rand.Uint64()
 	}
-	k := &soak{t: t, typ: s.typ, where: t.TempDir()}
+	r := &run{subject: s, t: t, where: t.TempDir()}
 	if s.server != nil {
-		k.server = s.server(t)
-		k.where = k.server.Addr()
+		r.server = s.server(t)
+		r.where = r.server.Addr()
 	}
 	t.Logf("seed %d", start)
-	for range processes {
+	for i := range processes {
 		one := &slot{errors: map[string]int{}}
-		where := k.where
-		if k.server != nil {
+		where := r.where
+		if r.server != nil {
 			one.proxy = startProxy(t, where)
 			where = one.proxy.addr()
 		}
-		one.orders = s.orders(where)
+		one.orders = s.orders(where, i)
 		one.orders.Pause = max(2*time.Millisecond, time.Duration(float64(*duration)/keysInAll*25*processes))
-		k.slots = append(k.slots, one)
+		r.slots = append(r.slots, one)
 	}
-	k.agents = []*agent{newAgent(k, start, k.slots[:processes/2]), newAgent(k, start+1, k.slots[processes/2:])}
-	return k
+	r.agents = []*agent{newAgent(r, start, r.slots[:processes/2]), newAgent(r, start+1, r.slots[processes/2:])}
+	return r
 }
 
-func (k *soak) run() {
-	for _, s := range k.slots {
+func (r *run) try() {
+	for _, s := range r.slots {
 		if err := s.start(0); err != nil {
-			k.t.Fatal(err)
+			r.t.Fatal(err)
 		}
-		k.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
+		r.t.Cleanup(func() { _ = s.cmd.Process.Kill() })
 	}
 	var running sync.WaitGroup
-	for _, a := range k.agents {
-		running.Go(func() { a.run(*duration) })
+	for _, a := range r.agents {
+		running.Go(func() { a.work(*duration) })
 	}
 	running.Wait()
-	for _, s := range k.slots {
+	for _, s := range r.slots {
 		s.quit()
 	}
-	k.check()
+	r.check()
 }
 
 // check looks for a key that came twice, and for errors that nobody documented.
-func (k *soak) check() {
+func (r *run) check() {
 	var all []int64
 	errors := map[string]int{}
-	for _, s := range k.slots {
+	for _, s := range r.slots {
 		all = append(all, s.keys...)
 		s.keys = nil
 		for kind, n := range s.errors {
 			errors[kind] += n
 		}
 		for _, strange := range s.strange {
-			k.t.Errorf("not documented: %s", strange)
+			r.t.Errorf("not documented: %s", strange)
 		}
 	}
 	slices.Sort(all)
@@ -138,36 +138,33 @@ func (k *soak) check() {
 	for i := 1; i < len(all); i++ {
 		if all[i] == all[i-1] {
 			if duplicates++; duplicates <= 5 {
-				k.t.Errorf("key %d twice: %v", all[i], parts(all[i]))
+				r.t.Errorf("key %d twice: %s", all[i], r.parts(all[i]))
 			}
 		}
 	}
 	faults, n, slowest := map[string]int{}, 0, map[string]time.Duration{}
-	for _, a := range k.agents {
+	for _, a := range r.agents {
 		for name, times := range a.faults {
 			faults[name] += times
 			n += times
 			slowest[name] = max(slowest[name], a.slowest[name])
 		}
 		if a.stuck != nil {
-			k.t.Error(a.stuck)
+			r.t.Error(a.stuck)
 		}
 	}
-	k.t.Logf("%s: keys=%d processes=%d faults=%d %s errors=%s duplicates=%d",
-		k.typ, len(all), processes, n, counts(faults), counts(errors), duplicates)
-	k.t.Logf("%s: slowest time to the next key after a fault: %s", k.typ, counts(slowest))
+	r.t.Logf("%s: keys=%d processes=%d faults=%d %s errors=%s duplicates=%d",
+		r.name, len(all), processes, n, counts(faults), counts(errors), duplicates)
+	r.t.Logf("%s: slowest time to the next key after a fault: %s", r.name, counts(slowest))
 }
 
-func parts(key int64) any {
-	g, err := snowflake.New(snowflake.Config{Layout: layout, WorkerIDSet: true})
+// parts shows worker and sequence of a key, whatever its epoch.
+func (r *run) parts(key int64) string {
+	p, err := snowflake.Decode(r.layout, snowflake.DefaultEpoch, key)
 	if err != nil {
-		return err
+		return err.Error()
 	}
-	p, err := g.DecodeKey(key)
-	if err != nil {
-		return err
-	}
-	return fmt.Sprintf("worker %d, time %v, sequence %d", p.WorkerID, p.Time.UTC(), p.Sequence)
+	return fmt.Sprintf("worker %d, sequence %d", p.WorkerID, p.Sequence)
 }
 
 func counts[V any](m map[string]V) string {

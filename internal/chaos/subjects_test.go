@@ -1,0 +1,103 @@
+//go:build linux
+
+package chaos
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	_ "github.com/shardkey/shardkey/keygen/etcd"
+	_ "github.com/shardkey/shardkey/keygen/redis"
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/workerid"
+	_ "github.com/shardkey/shardkey/keygen/zookeeper"
+)
+
+// subject is what is under test: a generator, alone or with one of the lease
+// assigners.
+type subject struct {
+	name   string
+	server func(testing.TB) *testserver.Server // nil for one without
+	// orders say what a process makes keys with that reaches its server at an
+	// address, or shares a directory with the others.
+	orders func(where string, process int) orders
+	layout snowflake.Layout // of its keys
+	// clocks says that its processes' clocks are to be wrong, too. Not those of
+	// LEAF_SNOWFLAKE: after a process that was an hour ahead its address has no
+	// worker id for an hour. Nor those of REDIS, for which its own clock is a
+	// stopwatch.
+	clocks bool
+}
+
+// lease and renew are short, so that seconds hold many of them.
+const (
+	lease = time.Second
+	renew = 300 * time.Millisecond
+)
+
+// fewWorkers has so few worker ids that they change hands all the time.
+var fewWorkers = snowflake.Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18}
+
+var subjects = []subject{
+	leased("FILE", nil, "path", "%s"),
+	leased("SQL", startMariaDB, "dsn", "root@tcp(%s)/chaos"),
+	leased("REDIS", func(t testing.TB) *testserver.Server { return testserver.StartRedis(t) }, "addr", "%s"),
+	leased("ETCD", func(t testing.TB) *testserver.Server { return testserver.StartEtcd(t) }, "endpoints", "%s"),
+	leased("ZOOKEEPER", func(t testing.TB) *testserver.Server { return testserver.StartZooKeeper(t) }, "servers", "%s"),
+	{
+		name:   "REDIS_KEYS",
+		layout: snowflake.Layout{TimeBits: 41, WorkerBits: 12, SequenceBits: 10},
+		// The server keeps nothing over its restarts: keys must not need it to.
+		server: func(t testing.TB) *testserver.Server { return testserver.StartRedis(t, "--appendonly", "no") },
+		orders: func(addr string, _ int) orders {
+			return orders{Generator: part{"REDIS", map[string]any{"addr": addr, "timeout": "300ms"}}}
+		},
+	},
+	{
+		name:   "LEAF_SNOWFLAKE",
+		layout: snowflake.Classic,
+		server: func(t testing.TB) *testserver.Server { return testserver.StartZooKeeper(t) },
+		orders: func(addr string, process int) orders {
+			return orders{Generator: part{"LEAF_SNOWFLAKE", map[string]any{
+				"leaf.key": "orders", "leaf.zk.list": addr, "ip": "10.1.2.3", "port": fmt.Sprint(8080 + process),
+				"lease": lease.String(), "renew": renew.String(), "session-timeout": "2s", "timeout": "1s",
+			}}}
+		},
+	},
+}
+
+// leased is SNOWFLAKE with worker ids of an assigner whose property says where
+// its store is.
+func leased(assigner string, server func(testing.TB) *testserver.Server, property, format string) subject {
+	return subject{
+		name: assigner, server: server, layout: fewWorkers, clocks: true,
+		orders: func(where string, _ int) orders {
+			return orders{
+				Generator: part{"SNOWFLAKE", map[string]any{
+					"layout": fewWorkers.String(), "clock-back": snowflake.ClockBackBorrow.String(), "worker-id-assigner": "leases",
+				}},
+				Assigner: part{assigner, map[string]any{
+					property: fmt.Sprintf(format, where), "namespace": fmt.Sprintf("chaos-%d", os.Getpid()),
+					"lease": lease.String(), "renew": renew.String(),
+				}},
+			}
+		},
+	}
+}
+
+func startMariaDB(t testing.TB) *testserver.Server {
+	server := testserver.StartMariaDB(t)
+	db, err := sql.Open("mysql", server.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE DATABASE chaos"); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
