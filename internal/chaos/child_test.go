@@ -48,22 +48,22 @@ func child(text string) error {
 	clock := new(wrongClock)
 	clock.off.Store(int64(o.Clock))
 	host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
-	var all []any // to be closed
-	if o.Assigner.Type != "" {
-		props, err := spi.NewProps(o.Assigner.Props, host)
-		if err != nil {
-			return err
-		}
-		assigner, err := spi.NewWorkerIDAssigner(o.Assigner.Type, props)
-		if err != nil {
-			return err
-		}
-		host.WorkerIDAssigner = func(string) (spi.WorkerIDAssigner, error) { return assigner, nil }
-		all = append(all, assigner)
-	}
 	props, err := spi.NewProps(o.Generator.Props, host)
 	if err != nil {
 		return err
+	}
+	var all []any // to be closed
+	if o.Assigner.Type != "" {
+		itsProps, err := spi.NewProps(o.Assigner.Props, host)
+		if err != nil {
+			return err
+		}
+		assigner, err := spi.NewWorkerIDAssigner(o.Assigner.Type, itsProps)
+		if err != nil {
+			return err
+		}
+		props = props.WithWorkerIDAssigners(func(string) (spi.WorkerIDAssigner, error) { return assigner, nil })
+		all = append(all, assigner)
 	}
 	generator, err := spi.NewKeyGenerator(o.Generator.Type, props)
 	if err != nil {

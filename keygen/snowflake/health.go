@@ -48,7 +48,7 @@ func (g *Generator) Health() spi.Health {
 }
 
 func (g *Generator) slotHealth(h *spi.Health, s *slot) {
-	h.WorkerID = s.id
+	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
 	now, ns := g.clock.Read()

@@ -258,7 +258,7 @@ func (s *server) explain(err error) error {
 		e.Advice = "check user and password"
 	case mysqldb.ErrReadOnly:
 		e.Advice = "a ticket server must be writable"
-	case mysqldb.ErrOutOfRangeMariaDB, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrNoAutoIncrement:
+	case mysqldb.ErrOutOfRangeMariaDB, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // MySQL makes the last id again at the column's end
 		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
 	}
 	return e

@@ -202,7 +202,7 @@ func (g *Generator) Describe() string {
 // Health reports for version 7 how far the newest key is ahead of the clock. Keys
 // are not counted: goroutines would meet at the counter, and nowhere else.
 func (g *Generator) Health() spi.Health {
-	h := spi.Health{WorkerID: -1}
+	var h spi.Health
 	last := g.last.Load()
 	if now, err := g.now(); err == nil && last > now {
 		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond

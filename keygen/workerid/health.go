@@ -16,7 +16,7 @@ import (
 func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := spi.Health{WorkerID: l.workerID, LeaseRenewals: l.renewals, Err: l.lastErr}
+	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: l.renewals, Err: l.lastErr}
 	if l.ended != nil {
 		h.Err = l.ended
 		return h
@@ -127,7 +127,6 @@ func (a *assigner) held() []int64 {
 func (a *assigner) Health() spi.Health {
 	a.mu.Lock()
 	h := a.figures.Snapshot()
-	h.WorkerID = -1
 	leases := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()
 	for _, l := range leases {

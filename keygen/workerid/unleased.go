@@ -55,14 +55,10 @@ func (u *unleased) Describe() string {
 
 // Health warns of what a worker id without a lease risks.
 func (u *unleased) Health() spi.Health {
-	id, err := u.find()
-	if err != nil {
-		id = -1
-	}
-	return spi.Health{WorkerID: id, Err: err, Warnings: []string{
+	h := spi.Health{Warnings: []string{
 		u.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
 	}}
-	id, err := g.find()
+	id, err := u.find()
 	if err != nil {
 		h.Err = err
 		return h
