@@ -37,7 +37,7 @@ type cluster struct {
 	closed bool
 }
 
-// making is a client that somebody makes and several may wait for.
+// making is a client that is being made; several callers may wait for it.
 type making struct {
 	done   chan struct{} // closed when client and err are set
 	cancel context.CancelFunc
@@ -103,7 +103,7 @@ func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clien
 }
 
 // open returns the client, which the first call makes. With a password that is
-// a call of the cluster already, so nobody waits for it longer than its context
+// a call of the cluster already, so no caller waits for it longer than its context
 // lasts.
 func (c *cluster) open(ctx context.Context) (*clientv3.Client, error) {
 	c.mu.Lock()

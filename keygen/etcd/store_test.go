@@ -55,7 +55,7 @@ func props(t testing.TB, values map[string]any) spi.Props {
 	return p
 }
 
-func TestStore(t *testing.T) {
+func TestStore_conforms(t *testing.T) {
 	addr := testserver.Etcd(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		ns := namespace(t)
@@ -63,7 +63,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestForeignRecord(t *testing.T) {
+func TestStore_foreignRecord(t *testing.T) {
 	addr, ns := testserver.Etcd(t), namespace(t)
 	s, c := openStore(t, map[string]any{"endpoints": "http://" + addr}, ns), client(t, addr)
 	for _, name := range []string{"3", "03", "x", "4/5"} {
@@ -84,7 +84,7 @@ func TestForeignRecord(t *testing.T) {
 	}
 }
 
-func TestServerAwayPausedAndBack(t *testing.T) {
+func TestStore_serverAwayPausedAndBack(t *testing.T) {
 	server := testserver.StartEtcd(t)
 	s := openStore(t, map[string]any{"endpoints": server.Addr(), "timeout": "1s"}, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
@@ -129,7 +129,7 @@ func getSoon(t *testing.T, s workerid.Store, id int64) workerid.Record {
 	}
 }
 
-func TestPassword(t *testing.T) {
+func TestStore_password(t *testing.T) {
 	server := testserver.StartEtcd(t)
 	c, ctx := client(t, server.Addr()), t.Context()
 	for _, user := range []string{"root", "app", "guest"} {
@@ -164,7 +164,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-func TestBadProperties(t *testing.T) {
+func TestProperties_refused(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"endpoints", "", "addresses"},
 		{"endpoints", "localhost", "addresses"},
@@ -184,7 +184,7 @@ func TestBadProperties(t *testing.T) {
 	}
 }
 
-func TestAssigner(t *testing.T) {
+func TestAssigner_leasesDiffer(t *testing.T) {
 	ns := namespace(t)
 	ns = ns[len(ns)-20:]
 	values := map[string]any{"endpoints": testserver.Etcd(t), "namespace": ns}

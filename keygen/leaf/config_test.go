@@ -17,7 +17,7 @@ func construct(t *testing.T, values map[string]any, host spi.Host) (spi.KeyGener
 	return spi.NewKeyGenerator("leaf_segment", p)
 }
 
-func TestProperties(t *testing.T) {
+func TestProperties_checked(t *testing.T) {
 	const dsn, url = "u:p@tcp(db:3306)/leaf", "jdbc:mysql://db:3306/leaf"
 	tests := []struct {
 		name   string
@@ -63,7 +63,7 @@ func TestProperties(t *testing.T) {
 
 // Without an address of its own the generator asks the connector's database,
 // with the connector's rights, but always with autocommit and a strict mode.
-func TestConnectorsOwnDatabase(t *testing.T) {
+func TestProperties_connectorsDatabase(t *testing.T) {
 	g, err := construct(t, map[string]any{"leaf.key": "order"}, spi.Host{DSN: "app:pw@tcp(db:3306)/app?autocommit=0&AUTOCOMMIT=0&sql_mode=%27%27&time_zone=%27UTC%27"})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestConnectorsOwnDatabase(t *testing.T) {
 
 // A rule is checked before there is a connector, so that only the first key
 // can tell that no database is known.
-func TestNoDatabaseKnown(t *testing.T) {
+func TestProperties_noDatabase(t *testing.T) {
 	g, err := construct(t, map[string]any{"leaf.key": "order"}, spi.Host{})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNoDatabaseKnown(t *testing.T) {
 	}
 }
 
-func TestParseJDBC(t *testing.T) {
+func TestParseJDBC_addresses(t *testing.T) {
 	tests := []struct{ url, addr, db, user, tls string }{
 		{"jdbc:mysql://db:3307/leaf", "db:3307", "leaf", "", "preferred"},
 		{"jdbc:mysql://127.0.0.1:3306/leaf?serverTimezone=UTC&useSSL=false&characterEncoding=utf8", "127.0.0.1:3306", "leaf", "", "false"},
@@ -120,14 +120,14 @@ func TestParseJDBC(t *testing.T) {
 	}
 }
 
-func TestParseJDBCTimeouts(t *testing.T) {
+func TestParseJDBC_timeouts(t *testing.T) {
 	cfg, err := parseJDBC("jdbc:mysql://db/leaf?connectTimeout=1500&sockettimeout=30000")
 	if err != nil || cfg.Timeout.Milliseconds() != 1500 || cfg.ReadTimeout.Seconds() != 30 || cfg.WriteTimeout.Seconds() != 30 {
 		t.Errorf("\nhave: %v %+v\nwant: 1.5s and 30s", err, cfg)
 	}
 }
 
-func TestParseJDBCRefuses(t *testing.T) {
+func TestParseJDBC_refuses(t *testing.T) {
 	for _, url := range []string{
 		"", "jdbc:mysql://", "jdbc:mysql:///leaf", "jdbc:postgresql://db/geheim", "jdbc:mysql:loadbalance://a,b/geheim",
 		"jdbc:mysql://a:3306,b:3306/leaf?password=geheim", "jdbc:mysql://a,b/geheim", "jdbc:mysql://address=(host=a)/geheim",

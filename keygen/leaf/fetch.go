@@ -19,9 +19,9 @@ type fetch struct {
 // operator may change it; reading it each time would be a statement more.
 const baseAge = 10 * time.Minute
 
-// startFetch starts a fetch unless one is under way. It belongs to the
-// generator, not to the call that started it: that one's context may end while
-// others wait.
+// startFetch starts a fetch unless one is in flight. It belongs to the
+// generator, not to the call that started it, whose context may end while others
+// wait.
 func (g *generator) startFetch() {
 	if g.fetching != nil {
 		return
@@ -159,7 +159,7 @@ func (g *generator) turn(n int64, tries int, joined *bool) (*segment, *fetch, er
 	case g.closed:
 		return nil, nil, g.errClosed()
 	case n <= s.left():
-		return s, nil, nil // somebody else has brought the next one
+		return s, nil, nil // another call has fetched the next one
 	case g.step > 0 && n > g.step, n > 1 && tries >= patience:
 		return nil, nil, nil
 	case g.next == nil:
@@ -259,7 +259,7 @@ func (g *generator) wait(ctx context.Context, f *fetch) error {
 	return err
 }
 
-// leave is the end of a call that waited.
+// leave ends the wait of a call for n numbers.
 func (g *generator) leave(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -114,8 +114,8 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 //
 // The error has [spi.ErrStore] in its chain when the database gave no segment,
 // [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
-// ends at once then. Numbers in memory are given without a look
-// at ctx.
+// ends at once then. Numbers in memory are returned whether ctx has
+// ended or not.
 func (g *generator) reserve(ctx context.Context, n int64) (first int64, err error) {
 	if n < 1 {
 		return 0, badCount(n)
@@ -135,7 +135,7 @@ func badCount(n int64) error {
 	return fmt.Errorf("shardkey: LEAF_SEGMENT: %d keys asked for; ask for 1 to %d", n, maxKeys)
 }
 
-// Close ends the background fetch and gives back the connections. Calls that
+// Close ends the background fetch and closes the connections. Calls that
 // wait return [spi.ErrClosed]. It is idempotent.
 func (g *generator) Close() error {
 	g.mu.Lock()

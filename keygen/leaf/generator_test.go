@@ -45,7 +45,7 @@ func (l *ledger) len() int {
 	return len(l.seen)
 }
 
-func TestThousandGoroutinesStepHundred(t *testing.T) {
+func TestGenerator_manyGoroutinesSmallStep(t *testing.T) {
 	g, s := newFake(t, 100, config{})
 	s.set(func(s *fakeStore) { s.delay = 2 * time.Millisecond })
 	var keys ledger
@@ -73,7 +73,7 @@ func TestThousandGoroutinesStepHundred(t *testing.T) {
 
 // Callers that find both buffers empty share one fetch, which is as large as
 // what they want together.
-func TestWaitersShareOneFetch(t *testing.T) {
+func TestGenerator_waitersShareOneFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 10, config{})
 		s.set(func(s *fakeStore) { s.delay = time.Second })
@@ -90,7 +90,7 @@ func TestWaitersShareOneFetch(t *testing.T) {
 	})
 }
 
-func TestKeysOfOneCallFollowEachOther(t *testing.T) {
+func TestGenerator_keysOfOneCallAreContiguous(t *testing.T) {
 	g, s := newFake(t, 100, config{MaxStep: 100})
 	for _, n := range []int{1, 3, 100, 99, 2, 101, 5000, 1, 70, 70} {
 		keys := make([]int64, n)
@@ -111,7 +111,7 @@ func TestKeysOfOneCallFollowEachOther(t *testing.T) {
 
 // Callers of one number, more than any segment serves, do not starve one that
 // wants a whole segment's.
-func TestLargeCallAmongManySmallOnes(t *testing.T) {
+func TestGenerator_largeCallAmongSmallOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{MaxStep: 100})
 		s.set(func(s *fakeStore) { s.delay = time.Millisecond })
@@ -136,7 +136,7 @@ func TestLargeCallAmongManySmallOnes(t *testing.T) {
 }
 
 // A call that is larger than a segment leaves the buffers to the others.
-func TestLargeCallLeavesTheBuffers(t *testing.T) {
+func TestGenerator_largeCallLeavesTheBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _ := newFake(t, 100, config{})
 		first := mustReserve(t, g, 1)
@@ -147,7 +147,7 @@ func TestLargeCallLeavesTheBuffers(t *testing.T) {
 	})
 }
 
-func TestCancelledWaitReturnsAtOnce(t *testing.T) {
+func TestGenerator_canceledWaitReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{})
 		s.set(func(s *fakeStore) { s.delay = 3 * time.Second })
@@ -168,7 +168,7 @@ func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestDatabaseAwayAndBack(t *testing.T) {
+func TestGenerator_databaseAwayAndBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{})
 		for range 50 {
@@ -199,7 +199,7 @@ func TestDatabaseAwayAndBack(t *testing.T) {
 
 // Health is bad before keys stop coming, and a fetch ahead that failed is done
 // again, but not with each key.
-func TestFetchAheadIsRetriedSeldom(t *testing.T) {
+func TestGenerator_fetchAheadIsRetriedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 10_000, config{})
 		mustReserve(t, g, 1)
@@ -226,7 +226,7 @@ func TestFetchAheadIsRetriedSeldom(t *testing.T) {
 	})
 }
 
-func TestMovedBackGivesNoKeys(t *testing.T) {
+func TestGenerator_movedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{})
 		var keys ledger
@@ -253,7 +253,7 @@ func TestMovedBackGivesNoKeys(t *testing.T) {
 	})
 }
 
-func TestExhausted(t *testing.T) {
+func TestGenerator_exhausted(t *testing.T) {
 	g, s := newFake(t, 100, config{})
 	s.set(func(s *fakeStore) { s.maxID = math.MaxInt64 - 250 })
 	var keys ledger
@@ -272,7 +272,7 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestGenerator_close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{Timeout: time.Hour})
 		s.set(func(s *fakeStore) { s.delay = time.Hour })
@@ -309,7 +309,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-func TestCountsOutOfRange(t *testing.T) {
+func TestGenerator_countOutOfRange(t *testing.T) {
 	g, _ := newFake(t, 100, config{})
 	for _, n := range []int{-1, 0, maxKeys + 1, math.MaxInt64} {
 		if keys, err := g.GenerateKeys(t.Context(), column, n); err == nil || keys != nil {
@@ -324,7 +324,7 @@ func TestCountsOutOfRange(t *testing.T) {
 	}
 }
 
-func TestGenerateKeysBoxes(t *testing.T) {
+func TestGenerator_boxedKeys(t *testing.T) {
 	g, _ := newFake(t, 100, config{})
 	keys, err := g.GenerateKeys(t.Context(), column, 3)
 	if err != nil {
@@ -335,7 +335,7 @@ func TestGenerateKeysBoxes(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestGenerator_describe(t *testing.T) {
 	g, err := newGenerator(config{Key: "order", DSN: "user:geheim@tcp(db:3306)/leaf?timeout=1s"})
 	if err != nil {
 		t.Fatal(err)

@@ -100,8 +100,8 @@ func leafFetch(db *sql.DB, key string, step int64) (first, end int64, err error)
 }
 
 // Two generators and two programs that do what Leaf does share a row.
-func TestSharedWithLeaf(t *testing.T) {
-	if testserver.Each(t, TestSharedWithLeaf) {
+func TestSQLStore_sharedWithLeaf(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_sharedWithLeaf) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 50)
@@ -141,8 +141,8 @@ func TestSharedWithLeaf(t *testing.T) {
 }
 
 // The interval's bounds are Leaf's: the first key of a new row is its max_id.
-func TestBoundsAreLeafs(t *testing.T) {
-	if testserver.Each(t, TestBoundsAreLeafs) {
+func TestSQLStore_boundsAreLeafs(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_boundsAreLeafs) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)
@@ -161,8 +161,8 @@ func TestBoundsAreLeafs(t *testing.T) {
 }
 
 // A fetch is one statement: counted by the server.
-func TestOneStatementAFetch(t *testing.T) {
-	if testserver.Each(t, TestOneStatementAFetch) {
+func TestSQLStore_oneStatementAFetch(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_oneStatementAFetch) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -193,8 +193,8 @@ func questions(t *testing.T, db *sql.DB) (n int) {
 	return n
 }
 
-func TestThousandGoroutinesOnMariaDB(t *testing.T) {
-	if testserver.Each(t, TestThousandGoroutinesOnMariaDB) {
+func TestSQLStore_manyGoroutines(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_manyGoroutines) {
 		return
 	}
 	dsn, _ := leafDatabase(t, 1, 100)
@@ -217,7 +217,7 @@ func TestThousandGoroutinesOnMariaDB(t *testing.T) {
 // A server whose OK packet carries no LAST_INSERT_ID gets Leaf's transaction.
 // MariaDB does echo; told otherwise, the generator works as well, even on an
 // engine that locks no rows.
-func TestServerThatDoesNotEcho(t *testing.T) {
+func TestSQLStore_serverThatDoesNotEcho(t *testing.T) {
 	for _, engine := range []string{"InnoDB", "MyISAM"} {
 		t.Run(engine, func(t *testing.T) { testWithoutEcho(t, engine) })
 	}
@@ -253,8 +253,8 @@ func testWithoutEcho(t *testing.T, engine string) {
 
 // Rolling back, or never ending, a caller's transaction has nothing to do with
 // a fetch.
-func TestFetchIsNotInACallersTransaction(t *testing.T) {
-	if testserver.Each(t, TestFetchIsNotInACallersTransaction) {
+func TestSQLStore_fetchIsNotInACallersTransaction(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_fetchIsNotInACallersTransaction) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)
@@ -273,8 +273,8 @@ func TestFetchIsNotInACallersTransaction(t *testing.T) {
 	}
 }
 
-func TestCancelWhileTheRowIsLocked(t *testing.T) {
-	if testserver.Each(t, TestCancelWhileTheRowIsLocked) {
+func TestSQLStore_cancelWhileTheRowIsLocked(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_cancelWhileTheRowIsLocked) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)
@@ -303,8 +303,8 @@ func TestCancelWhileTheRowIsLocked(t *testing.T) {
 
 // The server stops: what is in the buffers serves, then a typed error; the
 // server is back: keys come again, above the old ones.
-func TestServerAwayAndBack(t *testing.T) {
-	if testserver.Each(t, TestServerAwayAndBack) {
+func TestSQLStore_serverAwayAndBack(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_serverAwayAndBack) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -341,8 +341,8 @@ func TestServerAwayAndBack(t *testing.T) {
 	}
 }
 
-func TestRights(t *testing.T) {
-	if testserver.Each(t, TestRights) {
+func TestSQLStore_privileges(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_privileges) {
 		return
 	}
 	dsn, db := leafDatabase(t, 1, 10)

@@ -9,7 +9,7 @@ const (
 	longest  = 30 * time.Minute
 )
 
-// adaptStep gives the size of later segments when one of the present size
+// adaptStep returns the size of later segments when one of the present size
 // lasted as long as took.
 func adaptStep(step int64, took time.Duration, low, high int64) int64 {
 	switch {
@@ -64,7 +64,7 @@ func (r *rate) lead(rate float64, reserve time.Duration, size int64) int64 {
 }
 
 // nextCheck is the offset of the next look: half way to where the fetch would
-// be due at the present rate, because the rate may rise meanwhile.
+// be due at the present rate, because the rate may rise in between.
 func nextCheck(offset, lead, size int64) int64 {
 	return offset + max(1, (size-lead-offset)/2)
 }

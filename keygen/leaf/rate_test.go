@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAdaptStep(t *testing.T) {
+func TestAdaptStep_followsDuration(t *testing.T) {
 	tests := []struct {
 		step      int64
 		took      time.Duration
@@ -33,7 +33,7 @@ func TestAdaptStep(t *testing.T) {
 	}
 }
 
-func TestLead(t *testing.T) {
+func TestRate_lead(t *testing.T) {
 	perSecond := func(n float64) float64 { return n / float64(time.Second) }
 	tests := []struct {
 		name    string
@@ -67,7 +67,7 @@ func consume(t *testing.T, g *generator, n int64, over time.Duration) {
 
 // At a steady rate the segments grow until they last 15 minutes, and when the
 // rate falls they shrink until they last 30, down to the row's step.
-func TestStepFollowsTheRate(t *testing.T) {
+func TestRate_stepFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{})
 		consume(t, g, 10_000, 10_000*time.Second) // 900 to 1800 last 15 to 30 minutes
@@ -88,7 +88,7 @@ func TestStepFollowsTheRate(t *testing.T) {
 	})
 }
 
-func TestStepStaysInBounds(t *testing.T) {
+func TestRate_stepStaysInBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 1000, config{MinStep: 50, MaxStep: 300})
 		consume(t, g, 3000, time.Minute)
@@ -102,7 +102,7 @@ func TestStepStaysInBounds(t *testing.T) {
 
 // The next segment is fetched when the rest lasts for the reserve, neither at
 // a fixed share nor only at the end.
-func TestFetchIsAsEarlyAsTheRateAsks(t *testing.T) {
+func TestRate_fetchIsEarlyEnough(t *testing.T) {
 	tests := []struct {
 		name      string
 		every     time.Duration // between two numbers
@@ -134,7 +134,7 @@ func TestFetchIsAsEarlyAsTheRateAsks(t *testing.T) {
 
 // With the reserve's time of numbers fetched ahead, no call waits at a steady
 // rate, whatever the database's delay.
-func TestNobodyWaitsAtASteadyRate(t *testing.T) {
+func TestRate_steadyCallersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 1000, config{})
 		s.set(func(s *fakeStore) { s.delay = 2 * time.Second })
@@ -147,7 +147,7 @@ func TestNobodyWaitsAtASteadyRate(t *testing.T) {
 
 // The row's step is read at the start and then at most every ten minutes: a
 // fetch is one statement.
-func TestRowIsReadSeldom(t *testing.T) {
+func TestRate_rowIsReadSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 10, config{MaxStep: 10})
 		consume(t, g, 5000, 5*time.Minute)

@@ -13,8 +13,8 @@ import (
 
 // Each of these rows gives an error of its kind, that says the way out, or
 // keys from 1.
-func TestRows(t *testing.T) {
-	if testserver.Each(t, TestRows) {
+func TestSQLStore_rows(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_rows) {
 		return
 	}
 	tests := []struct {
@@ -58,8 +58,8 @@ func TestRows(t *testing.T) {
 
 // The fast statement, too, gives nothing below what was claimed, nothing past
 // the column, nothing for a row that has gone.
-func TestRowChangesWhileLive(t *testing.T) {
-	if testserver.Each(t, TestRowChangesWhileLive) {
+func TestSQLStore_rowChangesWhileLive(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_rowChangesWhileLive) {
 		return
 	}
 	tests := []struct {

@@ -29,8 +29,8 @@ const cacheLine = 128
 const noCheck = math.MaxInt64
 
 // take hands out n offsets that follow each other, if so many are left. One is
-// taken by an addition, which never fails for another's sake; several by a
-// compare-and-swap, so that too large a wish does not waste what is left.
+// taken by an addition, which never has to be repeated; several by a
+// compare-and-swap, so that too large a request does not waste what is left.
 func (s *segment) take(n int64) (offset int64, ok bool) {
 	if n == 1 {
 		offset = s.used.Add(1) - 1
@@ -47,13 +47,13 @@ func (s *segment) take(n int64) (offset int64, ok bool) {
 	}
 }
 
-// left is how many numbers the segment has still.
+// left is how many numbers the segment still has.
 func (s *segment) left() int64 {
 	return s.size - min(s.used.Load(), s.size)
 }
 
-// retire ends the segment and tells how many numbers it handed out: from here
-// on nobody, not even one that still holds the segment, takes another.
+// retire ends the segment and returns how many numbers it handed out. After it
+// no caller, not even one that still holds the segment, takes another.
 func (s *segment) retire() (handedOut int64) {
 	return min(s.used.Swap(s.size), s.size)
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSegmentTake(t *testing.T) {
+func TestSegment_take(t *testing.T) {
 	tests := []struct {
 		name string
 		used int64
@@ -35,7 +35,7 @@ func TestSegmentTake(t *testing.T) {
 }
 
 // A wish that is too large leaves what is left to smaller ones.
-func TestSegmentTakeWastesNothing(t *testing.T) {
+func TestSegment_takeWastesNothing(t *testing.T) {
 	s := &segment{size: 10}
 	s.take(6)
 	if _, ok := s.take(5); ok {
@@ -50,7 +50,7 @@ func TestSegmentTakeWastesNothing(t *testing.T) {
 }
 
 // What retire counts is what was given, while others go on taking.
-func TestSegmentRetire(t *testing.T) {
+func TestSegment_retire(t *testing.T) {
 	const goroutines, size = 16, 10_000
 	s := &segment{size: size}
 	var wg sync.WaitGroup

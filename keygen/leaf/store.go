@@ -26,7 +26,7 @@ type store interface {
 	// claim raises max_id by n, provided that it is at or above least, and
 	// returns the first of the n numbers, which is above 0.
 	claim(ctx context.Context, n, least int64) (first int64, err error)
-	// close gives back the connections.
+	// close closes the connections.
 	close() error
 }
 
@@ -294,11 +294,11 @@ func (s *sqlStore) explain(ctx context.Context, err error) error {
 	return e
 }
 
-// errRaced says that another one changed the row between read and write.
-var errRaced = errors.New("shardkey: leaf_alloc's row changed meanwhile")
+// errRaced says that another client changed the row between read and write.
+var errRaced = errors.New("shardkey: leaf_alloc's row was changed by another client")
 
-// retry does a claim again after errors that are over soon: deadlocks, a
-// connection that broke. Doing an UPDATE twice only leaves a gap.
+// retry repeats a claim after transient errors: deadlocks, a connection that
+// broke. Doing an UPDATE twice only leaves a gap.
 func retry(ctx context.Context, s *sqlStore, do func() (int64, error)) (int64, error) {
 	const attempts = 5
 	for i := 1; ; i++ {

@@ -1,5 +1,5 @@
-// Package nanoid makes the keys of type NANOID: short random texts that can
-// stand in a URL.
+// Package nanoid generates the keys of type NANOID: short random texts that need
+// no escaping in a URL, as those of https://github.com/ai/nanoid.
 //
 //	keyGenerators:
 //	  short: {type: NANOID}                                         # V1StGXR8_Z5jdHi6B-myT
@@ -7,9 +7,9 @@
 //
 // The default is 21 characters of 64, which is 126 bits: as many as a random
 // UUID has. Every character is equally likely, whatever the alphabet's length:
-// random bytes that would favour some are thrown away.
+// random bytes that would favour some are discarded.
 //
-// The keys are only as different as they are long. Health warns when size and
-// alphabet give under 100 bits; [Generator.Bits] tells how many they give. With
+// Short keys collide sooner. Health warns when size and alphabet have under 100
+// bits; [Generator.Bits] is their number. With
 // b bits, the chance that any two of n keys are equal is about n²/2^(b+1).
 package nanoid

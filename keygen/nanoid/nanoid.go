@@ -52,7 +52,7 @@ type Generator struct {
 }
 
 // New makes a generator. It refuses a size or an alphabet out of range, and
-// an alphabet with a character that is there twice, is not printable or is
+// an alphabet with a character that is repeated, is not printable or is
 // not UTF-8.
 func New(cfg Config) (*Generator, error) {
 	if cfg.Size == 0 {
@@ -85,7 +85,7 @@ func parseAlphabet(text string) ([]rune, error) {
 	}
 	alphabet := []rune(text)
 	if len(alphabet) < 2 || len(alphabet) > 256 {
-		return nil, fmt.Errorf("shardkey: NANOID alphabet has %d characters: give it 2..256", len(alphabet))
+		return nil, fmt.Errorf("shardkey: NANOID alphabet has %d characters: want 2..256", len(alphabet))
 	}
 	seen := make(map[rune]bool, len(alphabet))
 	for _, r := range alphabet {
@@ -139,12 +139,12 @@ func (g *Generator) Bits() int {
 	return int(float64(g.size) * math.Log2(float64(len(g.alphabet))))
 }
 
-// Describe tells size, alphabet and bits.
+// Describe returns size, alphabet and bits.
 func (g *Generator) Describe() string {
 	return fmt.Sprintf("NANOID of %d characters out of %d, %d bits", g.size, len(g.alphabet), g.Bits())
 }
 
-// Health tells how many keys were made, and warns of few bits.
+// Health reports how many keys were made, and warns of few bits.
 func (g *Generator) Health() spi.Health {
 	h := spi.Health{Issued: g.issued.Load()}
 	if g.Bits() < fewBits {

@@ -36,7 +36,7 @@ func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []string {
 	return texts
 }
 
-func TestLetters(t *testing.T) {
+func TestGenerator_characters(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		rand string
@@ -56,7 +56,7 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-func TestUnbiased(t *testing.T) {
+func TestGenerator_unbiased(t *testing.T) {
 	const alphabet, draws = "0123456789", 200_000
 	g := mustNew(t, Config{Alphabet: alphabet, Size: 200})
 	count := map[rune]int{}
@@ -73,7 +73,7 @@ func TestUnbiased(t *testing.T) {
 	}
 }
 
-func TestRegistered(t *testing.T) {
+func TestProperties_checked(t *testing.T) {
 	for _, tt := range []struct {
 		props map[string]any
 		size  int
@@ -112,7 +112,7 @@ func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
 	return spi.NewKeyGenerator("Nanoid", props)
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_refuses(t *testing.T) {
 	var many []rune
 	for r := 'Ā'; len(many) < 257; r++ {
 		many = append(many, r)
@@ -125,14 +125,14 @@ func TestNewRefuses(t *testing.T) {
 	mustNew(t, Config{Alphabet: string(many[:256])})
 }
 
-func TestRandFails(t *testing.T) {
+func TestGenerator_randomnessFails(t *testing.T) {
 	g := mustNew(t, Config{Rand: iotest.ErrReader(io.ErrClosedPipe)})
 	if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 2); !errors.Is(err, io.ErrClosedPipe) || keys != nil {
 		t.Errorf("\nhave: %v, %v\nwant: ErrClosedPipe", keys, err)
 	}
 }
 
-func TestUnique(t *testing.T) {
+func TestGenerator_unique(t *testing.T) {
 	g := mustNew(t, Config{})
 	var seen sync.Map
 	var wg sync.WaitGroup
@@ -151,7 +151,7 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-func TestHealthWarnsOfFewBits(t *testing.T) {
+func TestHealth_warnsOfFewBits(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		bits int

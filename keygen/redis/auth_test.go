@@ -23,7 +23,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestPassword(t *testing.T) {
+func TestServer_password(t *testing.T) {
 	s := start(t)
 	c := client(t, s.Addr())
 	setUser(t, c, "app", "on", ">pa55", "~shardkey-test-*", "+eval", "+evalsha", "+time", "+type", "+hmget", "+hset")
@@ -74,7 +74,7 @@ func errText(err error) string {
 }
 
 // An assigner's user needs what docs/redis.md says, and no more.
-func TestAssignersRights(t *testing.T) {
+func TestServer_privilegesOfTheAssigner(t *testing.T) {
 	s := start(t)
 	setUser(t, client(t, s.Addr()), "app", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall")
 	a, err := spi.NewWorkerIDAssigner("REDIS", props(t, map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}))
@@ -87,7 +87,7 @@ func TestAssignersRights(t *testing.T) {
 	}
 }
 
-func TestUserWithoutRights(t *testing.T) {
+func TestServer_userWithoutPrivileges(t *testing.T) {
 	s := start(t)
 	setUser(t, client(t, s.Addr()), "app", "on", ">pa55", "~elsewhere:*", "+@all")
 	g := open(t, s.Addr(), "username", "app", "password", "pa55")
@@ -97,7 +97,7 @@ func TestUserWithoutRights(t *testing.T) {
 	}
 }
 
-func TestTLS(t *testing.T) {
+func TestServer_tls(t *testing.T) {
 	ca, cert, key := certificates(t)
 	s := start(t, "--port", "0", "--tls-port", "{port}", "--tls-cert-file", cert, "--tls-key-file", key,
 		"--tls-ca-cert-file", ca, "--tls-auth-clients", "optional")

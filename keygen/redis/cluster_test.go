@@ -8,7 +8,7 @@ import (
 )
 
 // A cluster of one node takes the same way through the client as one of many.
-func TestCluster(t *testing.T) {
+func TestServer_cluster(t *testing.T) {
 	s := start(t, "--cluster-enabled", "yes")
 	c := client(t, s.Addr())
 	if err := c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {

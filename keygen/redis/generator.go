@@ -128,7 +128,7 @@ func (g *generator) fill(ctx context.Context, keys []int64) error {
 	return nil
 }
 
-// reserve asks the server until it gives n places.
+// reserve calls the server until it has reserved n places.
 func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 	for {
 		r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {

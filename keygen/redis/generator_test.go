@@ -47,7 +47,7 @@ func client(t testing.TB, addr string) *goredis.Client {
 	return c
 }
 
-func TestKeysAscendAndDecode(t *testing.T) {
+func TestGenerator_keysAscendAndDecode(t *testing.T) {
 	g := open(t, testserver.Redis(t), "shard-id", 4095)
 	last := int64(0)
 	for _, n := range []int{1, 2, 1000, 1024, 1025, 5000, 65536, 65537, 1} {
@@ -68,7 +68,7 @@ func TestKeysAscendAndDecode(t *testing.T) {
 	}
 }
 
-func TestKeysOfManyGeneratorsAreApart(t *testing.T) {
+func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
 	addr := testserver.Redis(t)
 	generators := []*generator{open(t, addr), open(t, addr), open(t, addr)}
 	var mu sync.Mutex
@@ -103,7 +103,7 @@ func wantApart(t testing.TB, keys []int64) {
 	}
 }
 
-func TestOneCallIsOneCommand(t *testing.T) {
+func TestGenerator_oneCallIsOneCommand(t *testing.T) {
 	s := start(t)
 	g := open(t, s.Addr())
 	mustKeys(t, g, 1)
@@ -119,7 +119,7 @@ func TestOneCallIsOneCommand(t *testing.T) {
 }
 
 // The layout gives 1024 keys a millisecond: more must wait for their time.
-func TestPaceIsTheLayouts(t *testing.T) {
+func TestGenerator_rateIsTheLayouts(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 1)
 	begin := time.Now()
@@ -136,7 +136,7 @@ func TestPaceIsTheLayouts(t *testing.T) {
 	}
 }
 
-func TestCancelledWhileItWaits(t *testing.T) {
+func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	clock := &sleeper{asleep: make(chan struct{}, 1)}
@@ -164,7 +164,7 @@ func (s *sleeper) Sleep(ctx context.Context, _ time.Duration) error {
 	return ctx.Err()
 }
 
-func TestServerPausedKilledAndBack(t *testing.T) {
+func TestGenerator_serverPausedKilledAndBack(t *testing.T) {
 	s := start(t)
 	g := open(t, s.Addr(), "timeout", "5s")
 	all := mustKeys(t, g, 100)
@@ -201,7 +201,7 @@ func TestServerPausedKilledAndBack(t *testing.T) {
 }
 
 // Without any persistence each restart loses the state; so does FLUSHALL.
-func TestStateLostWithTheClockRight(t *testing.T) {
+func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 	s := start(t, "--appendonly", "no")
 	g, idle := open(t, s.Addr()), open(t, s.Addr())
 	all := mustKeys(t, idle, 10)
@@ -224,7 +224,7 @@ func TestStateLostWithTheClockRight(t *testing.T) {
 
 // To a generator whose server was ahead, a server with the right time is one
 // whose clock went back.
-func TestStateLostAndTheClockBack(t *testing.T) {
+func TestGenerator_stateLostAndTheClockBack(t *testing.T) {
 	s := start(t)
 	g := open(t, s.Addr())
 	before := mustKeys(t, g, 1)[0]
@@ -255,7 +255,7 @@ func TestStateLostAndTheClockBack(t *testing.T) {
 }
 
 // A state that is ahead of the clock is what a step back of the clock leaves.
-func TestClockBack(t *testing.T) {
+func TestGenerator_clockBack(t *testing.T) {
 	addr := testserver.Redis(t)
 	g := open(t, addr)
 	before := mustKeys(t, g, 1)[0]
@@ -276,7 +276,7 @@ func TestClockBack(t *testing.T) {
 	}
 }
 
-func TestForeignState(t *testing.T) {
+func TestGenerator_foreignState(t *testing.T) {
 	addr := testserver.Redis(t)
 	c := client(t, addr)
 	for name, spoil := range map[string]func(key string) error{
@@ -305,7 +305,7 @@ func TestForeignState(t *testing.T) {
 	}
 }
 
-func TestClockDecadesOff(t *testing.T) {
+func TestGenerator_clockDecadesOff(t *testing.T) {
 	addr := testserver.Redis(t)
 	for _, years := range []int{-30, 30} {
 		g := open(t, addr, "shard-id", 30+years)
@@ -324,7 +324,7 @@ func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
 }
 
-func TestClose(t *testing.T) {
+func TestGenerator_close(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 1)
 	for range 2 {
@@ -337,7 +337,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-func TestBoxedKeys(t *testing.T) {
+func TestGenerator_boxedKeys(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	keys, err := g.GenerateKeys(t.Context(), spi.Column{Table: "t_order", Name: "id"}, 3)
 	if err != nil || len(keys) != 3 {

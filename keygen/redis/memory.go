@@ -6,7 +6,7 @@ import (
 )
 
 // memory is what a generator knows of its shard's time line, for when the
-// server does not know it any more.
+// server has lost it.
 type memory struct {
 	floor  position  // the last position it had from there
 	server int64     // the server's clock, in milliseconds since 1970, and

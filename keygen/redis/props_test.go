@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestBadProperties(t *testing.T) {
+func TestProperties_refused(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"addr", "", "host:port"},
 		{"addr", "localhost", "host:port"},
@@ -38,7 +38,7 @@ func TestBadProperties(t *testing.T) {
 	}
 }
 
-func TestDecodeAndRange(t *testing.T) {
+func TestGenerator_decodeAndRange(t *testing.T) {
 	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1", "shard-id": "5"})
 	at := time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
 	key, err := g.key(position(at.UnixMilli()<<10 | 1023))
@@ -69,7 +69,7 @@ func TestDecodeAndRange(t *testing.T) {
 	}
 }
 
-func TestTimeOutsideTheLayout(t *testing.T) {
+func TestGenerator_timeOutsideTheLayout(t *testing.T) {
 	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1"})
 	for _, at := range []time.Time{snowflake.DefaultEpoch.Add(-time.Millisecond), snowflake.DefaultEpoch.AddDate(70, 0, 0)} {
 		if key, err := g.key(position(at.UnixMilli() << 10)); !errors.Is(err, spi.ErrTimeOverflow) {

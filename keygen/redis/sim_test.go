@@ -161,7 +161,7 @@ func run(t *testing.T, addr, source string, seed uint64, steps int) error {
 	return nil
 }
 
-func TestSimulation(t *testing.T) {
+func TestSimulation_findsNoRepeat(t *testing.T) {
 	addr := testserver.Redis(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -174,7 +174,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // The simulation is worth what it finds when a safeguard is taken out.
-func TestSimulationFindsWhatIsTakenOut(t *testing.T) {
+func TestSimulation_findsSeededBugs(t *testing.T) {
 	addr := testserver.Redis(t)
 	for safeguard, change := range map[string][]string{
 		"never back":             {"math.max(known + 1, time * 1024)", "time * 1024"},

@@ -32,7 +32,7 @@ func openStoreLogging(t testing.TB, addr, namespace string, logger *slog.Logger)
 	return s
 }
 
-func TestStore(t *testing.T) {
+func TestStore_conforms(t *testing.T) {
 	addr := testserver.Redis(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		ns := unique(t)
@@ -40,7 +40,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestStoreForeignRecords(t *testing.T) {
+func TestStore_foreignRecords(t *testing.T) {
 	addr := testserver.Redis(t)
 	ns := unique(t)
 	c, s := client(t, addr), openStore(t, addr, ns)
@@ -73,7 +73,7 @@ func TestStoreForeignRecords(t *testing.T) {
 	}
 }
 
-func TestStoreServerAway(t *testing.T) {
+func TestStore_serverAway(t *testing.T) {
 	server := start(t)
 	s := openStore(t, server.Addr(), "shardkey")
 	r := workerid.Record{Owner: "a", ReservedUntil: 1}
@@ -100,7 +100,7 @@ func TestStoreServerAway(t *testing.T) {
 	}
 }
 
-func TestStoreWarnsOfForgetfulServer(t *testing.T) {
+func TestStore_warnsOfForgetfulServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		want bool
@@ -124,7 +124,7 @@ func TestStoreWarnsOfForgetfulServer(t *testing.T) {
 	}
 }
 
-func TestAssigner(t *testing.T) {
+func TestAssigner_leasesDiffer(t *testing.T) {
 	addr := testserver.Redis(t)
 	values := map[string]any{"addr": addr, "namespace": "test-assigner", "lease": "5s", "renew": "1s"}
 	var ids []int64

@@ -12,7 +12,7 @@ import (
 
 const ms = time.Millisecond
 
-func TestClockBack(t *testing.T) {
+func TestClockBack_policies(t *testing.T) {
 	for _, tt := range []struct {
 		policy ClockBack
 		tol    time.Duration
@@ -91,7 +91,7 @@ func wantClockBack(t *testing.T, g *Generator, err error, step time.Duration) {
 }
 
 // The clock steps back again while a caller waits for it.
-func TestWaitLooksUntilTheClockHasPassed(t *testing.T) {
+func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
 	clock := &limpingClock{handClock: newHandClock(), limp: 5}
 	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true})
 	before := mustKeys(t, g, 1)[0]
@@ -118,7 +118,7 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 
 // While keys are ahead of the clock they go on at the clock's pace, not
 // faster, and the lead melts away when the demand is below it.
-func TestBorrowKeepsTheClocksPace(t *testing.T) {
+func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
 	mustKeys(t, g, 1)
@@ -149,7 +149,7 @@ func TestBorrowKeepsTheClocksPace(t *testing.T) {
 	}
 }
 
-func TestHealthWarnsOfKeysAhead(t *testing.T) {
+func TestHealth_warnsOfKeysAhead(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
 	mustKeys(t, g, 1)
@@ -162,7 +162,7 @@ func TestHealthWarnsOfKeysAhead(t *testing.T) {
 
 // A goroutine that was held up between reading the clock and loading the word
 // finds a newer word than its reading. That is no step of the clock.
-func TestLateReadingIsNoStep(t *testing.T) {
+func TestClockBack_lateReadingIsNoStep(t *testing.T) {
 	clock := newHandClock()
 	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackFail})
 	mustKeys(t, g, 1)

@@ -78,7 +78,7 @@ type Config struct {
 	// Clock is the time; nil is the system's. Generators with the same Layout,
 	// Epoch, worker id and Clock share one state within a process.
 	Clock spi.Clock
-	// Logger takes the one warning of a worker id that nobody set; nil is
+	// Logger takes the one warning of a worker id that was not set; nil is
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -137,7 +137,7 @@ func (c Config) check() error {
 }
 
 // checkTime checks the epoch, against now where the clock is the system's: a
-// clock that was given is not read before the first key.
+// [Config.Clock] is not read before the first key.
 func (c Config) checkTime() error {
 	if err := checkEpoch(c.Epoch); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (c Config) checkTime() error {
 	case c.Epoch.After(now):
 		return fmt.Errorf("shardkey: epoch %s is in the future (it is %s): %w", stamp(c.Epoch), stamp(now), spi.ErrTimeOverflow)
 	case last.Before(now.AddDate(leastYears, 0, 0)):
-		return fmt.Errorf("shardkey: layout %s with epoch %s ends at %s, in under %d years: give time more bits, a longer tick or a later epoch: %w",
+		return fmt.Errorf("shardkey: layout %s with epoch %s ends at %s, in under %d years: use more bits of time, a longer tick or a later epoch: %w",
 			c.Layout, stamp(c.Epoch), stamp(last), leastYears, spi.ErrTimeOverflow)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestDecode(t *testing.T) {
+func TestDecode_parts(t *testing.T) {
 	at := DefaultEpoch.Add(12345 * ms)
 	for _, tt := range []struct {
 		layout Layout
@@ -49,7 +49,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestComposeRefuses(t *testing.T) {
+func TestCompose_refuses(t *testing.T) {
 	for _, tt := range []struct {
 		at          time.Time
 		worker, seq int64
@@ -68,7 +68,7 @@ func TestComposeRefuses(t *testing.T) {
 	}
 }
 
-func TestKeyRange(t *testing.T) {
+func TestKeyRange_bounds(t *testing.T) {
 	at := func(ms float64) time.Time { return DefaultEpoch.Add(time.Duration(ms * 1e6)) }
 	const all = 1<<22 - 1
 	for _, tt := range []struct {
@@ -94,7 +94,7 @@ func TestKeyRange(t *testing.T) {
 }
 
 // A key is in the range of an interval exactly when its time is.
-func TestKeyRangeHoldsItsKeys(t *testing.T) {
+func TestKeyRange_holdsItsKeys(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 4))
 	for range 10_000 {
 		l := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 5, SequenceBits: 9, Tick: 300 * time.Microsecond}}[rnd.IntN(3)]

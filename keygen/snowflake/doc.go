@@ -1,15 +1,18 @@
-// Package snowflake makes the keys of types SNOWFLAKE and SNOWFLAKE_RING:
+// Package snowflake generates the keys of types SNOWFLAKE and SNOWFLAKE_RING:
 // positive 63-bit integers of time, worker and sequence, which ascend, need no
-// server, and tell when and by whom they were made.
+// server, and show when and by which worker they were made.
 //
 //	 63   62                                22 21        12 11          0
 //	+---+------------------------------------+------------+-------------+
 //	| 0 |  milliseconds since the epoch (41) | worker (10)| sequence(12)|
 //	+---+------------------------------------+------------+-------------+
 //
-// That is [Classic], the split of ShardingSphere's SNOWFLAKE, whose keys these
-// are one for one. Any other split works ([Layout]); [JS53] stays below 2^53
-// for JavaScript.
+// That is [Classic], the split of Twitter's Snowflake
+// (https://github.com/twitter-archive/snowflake/tree/snowflake-2010) and of
+// ShardingSphere's SNOWFLAKE (class SnowflakeKeyGenerateAlgorithm,
+// https://shardingsphere.apache.org/document/current/en/user-manual/common-config/builtin-algorithm/keygen/),
+// whose keys these are one for one. Any other split works ([Layout]); [JS53] stays
+// below 2^53 for JavaScript.
 //
 //	keyGenerators:
 //	  snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
@@ -26,37 +29,37 @@
 //   - layout, tick: another split, as 39-16-8 with tick 10ms, or js53.
 //   - epoch: the time that is zero, 2016-11-01T00:00:00Z. It must not change
 //     in the life of a table.
-//   - max-vibration-offset: sequences of fresh ticks begin at 0, 1, … up to it
+//   - max-vibration-offset: sequences of new ticks begin at 0, 1, … up to it
 //     in turn (1). At a few keys a second every key is the first of its
 //     millisecond, so that key mod n takes offset+1 values only: set it to at
 //     least the number of shards minus 1 when shards are chosen by key mod n.
 //   - clock-back: what to do when the clock steps back. wait (until it has
 //     caught up, for max-tolerate-time-difference-milliseconds, 10, at most,
-//     else an error), borrow (go on from the last time), error.
+//     else an error), borrow (continue from the last time), error.
 //   - ring-size: SNOWFLAKE_RING keeps the state of so many past ticks (200),
-//     and goes on in them at once when the clock steps back among them.
+//     and continues in them immediately when the clock steps back among them.
 //
 // # Why no key comes twice
 //
 // The state of a worker is one 64-bit word, the first unused pair of time and
 // sequence, and the word only rises: see the type state for the argument. The clock
-// chooses where keys go, never whether they are new, so that no step of the
+// chooses where keys are, never whether they are new, so that no step of the
 // clock can repeat one. Generators of one process with the same layout, epoch,
 // worker id and clock share the word, which outlives them. Across processes
 // and restarts uniqueness is the worker id's: with a leased one, keys stay
-// within a time interval that no other holder has; with a fixed worker-id it
-// is for the operator to see that no two processes have it at once, and that
-// the clock is not behind the keys of the process before.
+// within a time interval that no other holder has; with a fixed worker-id the
+// operator must ensure that no two processes have it at the same time, and that
+// the clock is past the keys of the process before.
 //
 // # Waiting
 //
 // A tick holds as many keys as its sequence: 4,096 a millisecond. Callers
 // beyond that wait for the next tick, in order, and leave as soon as
 // their context ends. One of them sleeps on a timer for all. A sleeping
-// goroutine wakes late, so while the layout is saturated the ticks that passed
-// meanwhile are used up first; keys then lag behind the clock, by 40 ms at
-// most. That is so with the system's clock only: with a clock of one's own
-// every key is ShardingSphere's.
+// goroutine wakes late, so while the layout is saturated the ticks that have
+// passed are used up first; keys then lag behind the clock, by 40 ms at most.
+// With a [Config.Clock] other than the system's they do not: every key is then
+// ShardingSphere's.
 //
 // A call for more keys than a tick holds takes whole ticks, one after the
 // other. Keys of one call are contiguous within a tick, and all of them when

@@ -35,7 +35,7 @@ type TimeError struct {
 
 func (e *TimeError) Error() string {
 	return fmt.Sprintf("shardkey: time %s does not fit layout %s, which holds %s to %s; "+
-		"check the clock and the epoch, or give time more bits",
+		"check the clock and the epoch, or use more bits of time",
 		stamp(e.Time), e.Layout, stamp(e.Epoch), stamp(e.Last))
 }
 

@@ -26,7 +26,7 @@ type Generator struct {
 	seqBits  int
 	seqMask  uint64
 	lastTick int64  // of the time field
-	end      uint64 // first position behind the time field
+	end      uint64 // first position after the time field
 	catchUp  int64  // ticks that keys may lag behind the clock when saturated
 
 	maxVibration int64
@@ -136,7 +136,7 @@ func (g *Generator) fill(s *slot, keys []int64, start uint64) {
 	}
 }
 
-// Close gives the worker id back and fails the callers that wait. Keys of a
+// Close releases the worker id and fails the callers that wait. Keys of a
 // leased worker id end with it. It waits 3 s at most for the lease's store,
 // whose error it returns. Further calls do nothing.
 func (g *Generator) Close() error {
@@ -172,7 +172,7 @@ func (g *Generator) typ() string {
 // The state of a worker is one word: the first position that was never handed
 // out. A reservation of n keys reads the clock, loads the word, computes where
 // its n positions begin (at or above the word), and swaps the word for the
-// position behind them; when the swap fails it looks again. Since every swap
+// position after them; when the swap fails it tries again. Since every swap
 // raises the word and every reservation lies between the old value and the
 // new one, no position is handed out twice, whatever the clock said.
 //
@@ -187,7 +187,7 @@ type state struct {
 	_    [56]byte
 
 	ring []atomic.Uint64 // instead of word, when not empty
-	// skipped counts the positions that were passed over, modulo 2^64: what
+	// skipped counts the positions that were skipped, modulo 2^64: what
 	// the words rose by, less these, is the number of keys. A jump to another
 	// tick is rare, a key is not.
 	skipped atomic.Uint64
@@ -291,7 +291,7 @@ type request struct {
 }
 
 // take reserves r.n positions in one tick. start is the first of them; need is
-// the tick that the verdict speaks of.
+// the tick that the verdict is about.
 func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
 	switch {
 	case r.now < 0:
@@ -336,7 +336,7 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 }
 
 // takeRing is take for a ring: the tick's own word decides, so that a tick
-// that lies behind the newest one goes on where it stopped.
+// that is before the newest one continues where it stopped.
 func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
 	st := s.state
 	high, ahead := st.high.Load(), st.ahead.Load()
@@ -395,7 +395,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 }
 
 // offset is the sequence that a fresh tick begins with: the vibration's next
-// offset, or less when the keys would not fit behind it.
+// offset, or less when the keys would not fit after it.
 func (g *Generator) offset(r request) uint64 {
 	if r.waited {
 		return 0
@@ -446,9 +446,9 @@ func (g *Generator) crossed(st *state, now int64) {
 	}
 }
 
-// lags tells whether keys go on in tick, which the clock has left, rather than
+// lags reports whether keys continue in tick, which the clock has left, rather than
 // jump to the clock's tick. They do while the layout is saturated: a sleeping
-// goroutine wakes late, and the ticks that passed meanwhile would be lost.
+// goroutine wakes late, and the ticks that have passed would be lost.
 func (g *Generator) lags(st *state, tick, now int64) bool {
 	return g.catchUp > 0 && now-tick <= g.catchUp && now <= st.busy.Load()
 }

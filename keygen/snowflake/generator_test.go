@@ -11,7 +11,7 @@ import (
 )
 
 // Keys that are made one every 3 ms are spread over the shards of key mod n.
-func TestSkew(t *testing.T) {
+func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 	const draws = 64 * 200
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
@@ -37,7 +37,7 @@ func TestSkew(t *testing.T) {
 
 // The time field is never wrapped round: its end is an error, and so is a time
 // before the epoch.
-func TestTimeOverflow(t *testing.T) {
+func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond}} {
 			clock := newHandClock()
@@ -66,7 +66,7 @@ func TestTimeOverflow(t *testing.T) {
 	}
 }
 
-func TestNoKeysIsNoKey(t *testing.T) {
+func TestGenerator_noKeys(t *testing.T) {
 	g := mustNew(t, Config{Clock: newHandClock(), WorkerID: 1})
 	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, nil); err != nil {
 		t.Errorf("\nhave: %v\nwant: nil", err)
@@ -76,7 +76,7 @@ func TestNoKeysIsNoKey(t *testing.T) {
 	}
 }
 
-func TestNoAllocations(t *testing.T) {
+func TestGenerator_noAllocations(t *testing.T) {
 	for _, cfg := range []Config{{Layout: wide, WorkerIDSet: true}, {Layout: wide, Assigner: newFakeStore(spi.SystemClock)}, {Layout: wide, WorkerIDSet: true, RingSize: 200, Epoch: DefaultEpoch.Add(ms)}} {
 		g := mustNew(t, cfg)
 		keys := make([]int64, 100)
@@ -90,7 +90,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-func TestErrorsTellTheWayOut(t *testing.T) {
+func TestErrors_nameTheWayOut(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, tt := range []struct {
 		err  error

@@ -10,16 +10,16 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// figures are what Health tells and the state does not know. All but lost belong
+// figures are what Health reports and the state does not know. All but lost belong
 // to the generator's mu.
 type figures struct {
-	stats.Figures      // Issued and ClockSteps of slots that were given up
+	stats.Figures      // Issued and ClockSteps of former slots
 	stepping      bool // the clock is behind tick stepNeed, and that is counted
 	stepNeed      int64
 	lost          atomic.Int64 // leases
 }
 
-// retire keeps the figures of a slot that is given up. mu is held.
+// retire keeps the figures of a slot that is replaced or closed. mu is held.
 func (g *Generator) retire(s *slot) {
 	if s != nil {
 		g.figures.Issued += s.state.issued()

@@ -169,7 +169,7 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 	}
 	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
 	if begin >= end {
-		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: give an interval of %v or more, after the epoch",
+		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: want an interval of %v or more, after the epoch",
 			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestParseLayout(t *testing.T) {
+func TestParseLayout_texts(t *testing.T) {
 	for _, tt := range []struct {
 		text string
 		tick time.Duration
@@ -51,7 +51,7 @@ func TestParseLayout(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_refuses(t *testing.T) {
 	next := time.Now().AddDate(1, 0, 0)
 	for _, tt := range []struct {
 		cfg      Config
@@ -88,7 +88,7 @@ func TestNewRefuses(t *testing.T) {
 
 // Every worker and sequence of a layout makes a key of its own: none is cut
 // off, none runs into another field.
-func TestEveryWorkerHasItsOwnKeys(t *testing.T) {
+func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
 	for _, l := range []Layout{Classic, JS53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, WorkerBits: 0, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22, SequenceBits: 0}} {
 		clock := newHandClock()
 		tick := clock.now.Sub(DefaultEpoch) / l.orDefault().Tick

@@ -115,7 +115,7 @@ func (l *fakeLease) Health() spi.Health { return spi.Health{LeaseRenewals: int64
 
 var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)
 
-func TestLeaseBeginsAtTheFirstKey(t *testing.T) {
+func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	g := mustNew(t, Config{Clock: clock, Assigner: store})
@@ -131,7 +131,7 @@ func TestLeaseBeginsAtTheFirstKey(t *testing.T) {
 
 // A crashed holder's interval reaches ahead of the clock: its successor begins
 // behind it at once, at the clock's pace.
-func TestLeaseFloor(t *testing.T) {
+func TestLease_floor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 			clock := newHandClock()
@@ -156,7 +156,7 @@ func TestLeaseFloor(t *testing.T) {
 }
 
 // A floor far ahead is not a crash but a wrong clock: the policy decides.
-func TestLeaseFloorFarAhead(t *testing.T) {
+func TestLease_floorFarAhead(t *testing.T) {
 	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
@@ -176,7 +176,7 @@ func TestLeaseFloorFarAhead(t *testing.T) {
 	}
 }
 
-func TestLeaseLimit(t *testing.T) {
+func TestLease_limit(t *testing.T) {
 	for _, cfg := range []Config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
@@ -210,7 +210,7 @@ func TestLeaseLimit(t *testing.T) {
 	}
 }
 
-func TestLeaseLost(t *testing.T) {
+func TestLease_lost(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	g := mustNew(t, Config{Clock: clock, Assigner: store})
@@ -235,7 +235,7 @@ func TestLeaseLost(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReleasedWithTheLastTime(t *testing.T) {
+func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 	for _, tt := range []struct {
 		layout Layout
 		keys   int
@@ -273,7 +273,7 @@ func TestLeaseIsReleasedWithTheLastTime(t *testing.T) {
 
 // A caller that is in the middle of a reservation when the lease is released
 // gets nothing: the next holder begins right behind the last time used.
-func TestReleaseEndsTheState(t *testing.T) {
+func TestLease_releaseEndsTheState(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
 		g := mustNew(t, Config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
@@ -289,7 +289,7 @@ func TestReleaseEndsTheState(t *testing.T) {
 	}
 }
 
-func TestAcquireFails(t *testing.T) {
+func TestLease_acquireFails(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	store.fail(errAway)
@@ -336,7 +336,7 @@ func (s *slowStore) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 	}
 }
 
-func TestOneCallerAcquiresForAll(t *testing.T) {
+func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
 		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
@@ -352,7 +352,7 @@ func TestOneCallerAcquiresForAll(t *testing.T) {
 }
 
 // The caller that asks the store goes away: another one asks in its place.
-func TestAcquireOutlivesTheFirstCaller(t *testing.T) {
+func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
 		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
@@ -375,7 +375,7 @@ func TestAcquireOutlivesTheFirstCaller(t *testing.T) {
 	})
 }
 
-func TestCloseDuringAcquire(t *testing.T) {
+func TestLease_closeDuringAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
 		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
@@ -400,7 +400,7 @@ func TestCloseDuringAcquire(t *testing.T) {
 
 // Holders that pause, crash, close and lose their lease, each with a clock of
 // its own that steps: no key twice among them all.
-func TestSoakLeaseModel(t *testing.T) {
+func TestSoak_leaseModel(t *testing.T) {
 	rounds, until := uint64(300), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 3))
@@ -477,7 +477,7 @@ func (s *skewed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDL
 }
 
 // A worker id without limit, as STATIC gives it, shares the process's state.
-func TestGivenWorkerIDSharesState(t *testing.T) {
+func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	clock := newHandClock()
 	given := mustNew(t, Config{Clock: clock, Assigner: givenID(3), RingSize: 20})
 	static := mustNew(t, Config{Clock: clock, WorkerID: 3, RingSize: 20})

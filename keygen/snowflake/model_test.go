@@ -60,7 +60,7 @@ func (c *countedClock) Now() time.Time {
 
 func (*countedClock) Sleep(context.Context, time.Duration) error { return nil }
 
-func TestEqualToShardingSphere(t *testing.T) {
+func TestGenerator_equalToShardingSphere(t *testing.T) {
 	for seed := range uint64(30) {
 		odds := []int{1, 3, 100, 4000, 10000}[seed%5]
 		clock := func() spi.Clock {
@@ -77,10 +77,10 @@ func TestEqualToShardingSphere(t *testing.T) {
 	}
 }
 
-// TestSoakModel lets the clock step at random, forth and back, and takes keys of
+// TestSoak_model lets the clock step at random, forth and back, and takes keys of
 // generators that share a worker id or open again. Whatever happens, no key
 // comes twice, and every error is one of the documented ones.
-func TestSoakModel(t *testing.T) {
+func TestSoak_model(t *testing.T) {
 	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
 	rounds, until := uint64(1000), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {

@@ -13,8 +13,8 @@ import (
 
 // Callers that cannot be served at once wait in a queue, in the order in which
 // they came. The first waits for the clock, or asks for the worker id,
-// on behalf of all; the others sleep on a channel. Whoever finds keys serves
-// the queue in order, so that nobody starves when the layout is saturated, and
+// on behalf of all; the others sleep on a channel. The caller that finds keys serves
+// the queue in order, so that no caller starves when the layout is saturated, and
 // a thousand callers cost one timer.
 
 // waiter is a caller in the queue. Its fields belong to the generator's mu; its
@@ -131,7 +131,7 @@ func (g *Generator) await(ctx context.Context, w *waiter, first bool, t todo) er
 	case ctx.Err() != nil && err != nil:
 		return g.ended(ctx.Err())
 	case actx.Err() != nil:
-		return nil // served or closed meanwhile
+		return nil // served or closed in the meantime
 	case err != nil && t.act != nil:
 		g.mu.Lock()
 		g.failAll(err)
@@ -261,7 +261,7 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			return outcome{nap: time.Duration(need*g.clock.Length()-ns) + g.crowdNap()}, nil
 		case behind:
 			// Another goroutine may have read the clock after this one did:
-			// only a reading made after the word was loaded tells a step.
+			// only a reading made after the word was loaded shows a step.
 			if now, ns = g.clock.Read(); now >= need {
 				continue
 			} else if now < 0 {
@@ -291,7 +291,7 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 
 // crowdNap is extra sleep beyond the next tick when many callers wait: waking a
 // crowd each millisecond costs more than the keys do. The ticks that
-// pass meanwhile are made up for, so it is nothing where they would not be.
+// pass are made up for; where they would not be, it is zero.
 func (g *Generator) crowdNap() time.Duration {
 	if g.catchUp == 0 {
 		return 0
@@ -324,7 +324,7 @@ func (g *Generator) ask(ctx context.Context, s *slot, tick, now int64) (*slot, e
 }
 
 // change makes next the slot in place of s, unless that is not the slot any
-// more: the generator has been closed meanwhile.
+// longer: the generator has been closed.
 func (g *Generator) change(s, next *slot) error {
 	if next == s {
 		return nil

@@ -33,7 +33,7 @@ func registeredWith(t *testing.T, typ string, props spi.Props) (*Generator, erro
 	return g.(*Generator), nil
 }
 
-func TestRegistered(t *testing.T) {
+func TestProperties_checked(t *testing.T) {
 	for _, tt := range []struct {
 		typ   string
 		props map[string]any
@@ -61,7 +61,7 @@ func TestRegistered(t *testing.T) {
 	}
 }
 
-func TestBadProperties(t *testing.T) {
+func TestProperties_refused(t *testing.T) {
 	for _, props := range []map[string]any{
 		{"worker-id": "1024"},
 		{"worker-id": "-1"},
@@ -96,7 +96,7 @@ func TestBadProperties(t *testing.T) {
 	}
 }
 
-func TestAssignerProperty(t *testing.T) {
+func TestProperties_assigner(t *testing.T) {
 	withAssigner := func(values map[string]any) (*Generator, error) {
 		props, err := spi.NewProps(values, spi.Host{})
 		if err != nil {
@@ -126,7 +126,7 @@ func TestAssignerProperty(t *testing.T) {
 
 // Clusters whose processes are all worker 0 are the commonest cause of
 // duplicate keys.
-func TestUnsetWorkerIDWarnsOnce(t *testing.T) {
+func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 	var log bytes.Buffer
 	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	g, err := registered(t, "SNOWFLAKE", host, nil)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestStateOutlivesItsGenerators(t *testing.T) {
+func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
 		cfg := Config{Clock: clock, WorkerID: 5, RingSize: ring}
@@ -26,7 +26,7 @@ func TestStateOutlivesItsGenerators(t *testing.T) {
 
 // A generator with another ring takes the worker id over when it is free, and
 // begins behind all that was made.
-func TestRingSizesDoNotShare(t *testing.T) {
+func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()
 	plain := mustNew(t, Config{Clock: clock, WorkerID: 5})
 	seen := map[int64]bool{}
@@ -51,7 +51,7 @@ func TestRingSizesDoNotShare(t *testing.T) {
 	}
 }
 
-func TestOtherIdentitiesDoNotShare(t *testing.T) {
+func TestShared_identitiesDiffer(t *testing.T) {
 	clock := newHandClock()
 	first := mustNew(t, Config{Clock: clock, WorkerID: 5})
 	mustKeys(t, first, 100)

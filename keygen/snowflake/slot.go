@@ -28,8 +28,8 @@ type slot struct {
 	limit  atomic.Uint64
 
 	id    int64
-	lease spi.WorkerIDLease // nil for a worker id that was given
-	leave func()            // gives a shared state back; nil for a leased slot
+	lease spi.WorkerIDLease // nil for a fixed worker id
+	leave func()            // leaves a shared state; nil for a leased slot
 }
 
 // unleasedSlot is the slot of a worker id without limit.
@@ -70,7 +70,7 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	id := lease.WorkerID()
 	if id < 0 || id > g.cfg.Layout.MaxWorkerID() {
 		_ = lease.Release(ctx, 0)
-		return nil, fmt.Errorf("shardkey: %s was given worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
+		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
 	}
 	from = max(from, uint64(g.ceilTick(lease.Floor()))<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
@@ -95,7 +95,7 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 // being taken for a clock that stepped back.
 const floorAhead = time.Minute
 
-// extend takes over the lease's limit as it is now, and tells whether it grew.
+// extend takes over the lease's limit as it is now, and reports whether it grew.
 func (g *Generator) extend(s *slot) bool {
 	if s.lease == nil {
 		return false
@@ -138,7 +138,7 @@ func (g *Generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 	return s, &LeaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
 }
 
-// release ends a slot. A leased worker id is given back with the highest time
+// release ends a slot. A leased worker id is released with the highest time
 // that it was used for.
 func (g *Generator) release(s *slot) error {
 	var lastUsed int64
@@ -190,16 +190,16 @@ type sharedState struct {
 	users int
 }
 
-// shared holds the states of worker ids that were given, not leased. A state
-// outlives its generators, so that one that is opened again goes on behind
-// the keys that were made before.
+// shared holds the states of worker ids that are not leased. A state outlives its
+// generators, so that one that is opened again continues after the keys that were
+// made before.
 var shared = struct {
 	sync.Mutex
 	states map[identity]*sharedState
 }{states: map[identity]*sharedState{}}
 
 // join returns the state of an identity; from is its first position when the
-// identity is new. leave gives it back, once.
+// identity is new. leave ends its use, once.
 func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func(), err error) {
 	if !reflect.TypeOf(id.clock).Comparable() {
 		return newState(ringSize, from, seqBits), func() {}, nil

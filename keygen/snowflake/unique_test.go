@@ -13,10 +13,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// TestSoakUniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
+// TestSoak_uniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
 // alone and in batches, of two generators that share a worker id.
 // SHARDKEY_SOAK=1m makes it last that long in all.
-func TestSoakUniqueKeys(t *testing.T) {
+func TestSoak_uniqueKeys(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
 	for _, ring := range []int{1, 200} {
 		for _, layout := range []Layout{Classic, wide, {TimeBits: 50, WorkerBits: 5, SequenceBits: 0, Tick: 50 * time.Microsecond}} {

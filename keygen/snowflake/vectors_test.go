@@ -49,7 +49,7 @@ func vectors(t *testing.T) (v struct {
 	return v
 }
 
-func TestVectors(t *testing.T) {
+func TestGenerator_vectors(t *testing.T) {
 	v := vectors(t)
 	if have := DefaultEpoch.UnixMilli(); have != v.EpochUTC {
 		t.Fatalf("\nhave: epoch %d\nwant: epoch %d", have, v.EpochUTC)

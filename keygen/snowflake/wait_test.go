@@ -38,7 +38,7 @@ func mustKeys(t testing.TB, g *Generator, n int) []int64 {
 	return keys
 }
 
-func TestWaitsForTheNextTick(t *testing.T) {
+func TestQueue_waitsForTheNextTick(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
 		start := time.Now()
 		mustKeys(t, g, 4096)
@@ -55,7 +55,7 @@ func TestWaitsForTheNextTick(t *testing.T) {
 	})
 }
 
-func TestLargeBatchComesInBlocks(t *testing.T) {
+func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
 			mustKeys(t, g, 10)
@@ -73,7 +73,7 @@ func TestLargeBatchComesInBlocks(t *testing.T) {
 	}
 }
 
-func TestCancelledWaitersLeaveTheLine(t *testing.T) {
+func TestQueue_canceledWaitersLeave(t *testing.T) {
 	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 1) // the next one is 10 s away
 		start := time.Now()
@@ -99,7 +99,7 @@ func TestCancelledWaitersLeaveTheLine(t *testing.T) {
 	})
 }
 
-func TestLineIsServedInOrder(t *testing.T) {
+func TestQueue_isServedInOrder(t *testing.T) {
 	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 2)
 		keys := make([]atomic.Int64, 8)
@@ -136,7 +136,7 @@ func loadAll(values []atomic.Int64) []int64 {
 	return loaded
 }
 
-func TestCloseEndsWaits(t *testing.T) {
+func TestQueue_closeEndsWaits(t *testing.T) {
 	inBubble(t, Config{Layout: Layout{TimeBits: 41, Tick: time.Hour, WorkerBits: 1}}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 1)
 		errs := make(chan error, 5)
@@ -169,7 +169,7 @@ func TestCloseEndsWaits(t *testing.T) {
 
 // A goroutine that sleeps too long loses no ticks while the layout is
 // saturated, and keys come back to the clock when it is not any more.
-func TestSaturatedKeysCatchUp(t *testing.T) {
+func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
 			mustKeys(t, g, 4096)
@@ -193,7 +193,7 @@ func TestSaturatedKeysCatchUp(t *testing.T) {
 	}
 }
 
-func TestCrowdIsServed(t *testing.T) {
+func TestQueue_crowdIsServed(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 4096)
 		start := time.Now()
@@ -210,7 +210,7 @@ func TestCrowdIsServed(t *testing.T) {
 
 // A call for many ticks of keys does not keep the others waiting for all of
 // them.
-func TestSmallCallsPassALargeOne(t *testing.T) {
+func TestQueue_smallCallsPassALargeOne(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
 		mustKeys(t, g, 4096)
 		start := time.Now()

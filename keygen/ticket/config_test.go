@@ -17,7 +17,7 @@ func construct(t *testing.T, values map[string]any, host spi.Host) (spi.KeyGener
 	return spi.NewKeyGenerator("ticket", p)
 }
 
-func TestProperties(t *testing.T) {
+func TestProperties_checked(t *testing.T) {
 	one := "u:geheim@tcp(a:3306)/tickets"
 	two := []string{one, "u:geheim@tcp(b:3306)/tickets"}
 	tests := []struct {
@@ -66,7 +66,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-func TestNoServerKnown(t *testing.T) {
+func TestProperties_noServer(t *testing.T) {
 	g, err := construct(t, nil, spi.Host{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestNoServerKnown(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestGenerator_describe(t *testing.T) {
 	g, err := construct(t, map[string]any{"batch": "5"}, spi.Host{DSN: "app:geheim@tcp(db:3306)/app"})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-func TestColumnEnd(t *testing.T) {
+func TestColumnEnd_types(t *testing.T) {
 	for typ, want := range map[string]int64{
 		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "mediumint(8) unsigned": 16777215,
 		"int(11)": 2147483647, "INT UNSIGNED": 4294967295, "bigint(20) unsigned": noEnd, "bigint": noEnd,

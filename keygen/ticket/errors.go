@@ -10,10 +10,10 @@ import (
 
 var (
 	// ErrSettings is in the chain when a server's auto_increment_increment or
-	// auto_increment_offset would let two servers give the same number.
+	// auto_increment_offset would let two servers hand out the same number.
 	ErrSettings = errors.New("shardkey: ticket server's auto_increment settings")
 
-	// ErrRepeated is in the chain when a server gave a number that is not above
+	// ErrRepeated is in the chain when a server returned a number that is not above
 	// its last one.
 	ErrRepeated = errors.New("shardkey: ticket server repeats numbers")
 

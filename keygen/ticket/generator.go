@@ -69,7 +69,7 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 }
 
 // GenerateInt64Keys fills keys with ascending numbers, a step of
-// the property increment apart. At most 2^24 are given at once.
+// the property increment apart. At most 2^24 are returned at once.
 //
 // The error has [spi.ErrStore] in its chain when no server gave a number,
 // [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
@@ -95,7 +95,7 @@ func badCount(n int) error {
 	return fmt.Errorf("shardkey: TICKET: %d keys asked for; ask for 1 to %d", n, maxKeys)
 }
 
-// Close ends the fetch under way and gives back the connections. Calls that
+// Close ends the fetch in flight and closes the connections. Calls that
 // wait return [spi.ErrClosed]. It is idempotent.
 func (g *generator) Close() error {
 	g.mu.Lock()
@@ -235,7 +235,7 @@ func (g *generator) deliver(requests []*request, b block, err error, took time.D
 	}
 }
 
-// observe notes how a server fared. The pool calls it without the mutex.
+// observe records a server's outcome. The pool calls it without the mutex.
 func (g *generator) observe(m *member, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -252,7 +252,7 @@ func (g *generator) observe(m *member, err error) {
 }
 
 // Health reports the generator's figures. Err is set while one of the servers
-// is passed over, though others serve.
+// is skipped, even if others serve.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -63,7 +63,7 @@ func newFake(t *testing.T, c config, servers int) (*generator, []*fakeServer) {
 	return g, fakes
 }
 
-func TestServersAreAskedInTurn(t *testing.T) {
+func TestPool_serversInTurn(t *testing.T) {
 	g, _ := newFake(t, config{}, 3)
 	for _, want := range []int64{1, 2, 3, 4, 5, 6} {
 		if have := mustKeys(t, g, 1)[0]; have != want {
@@ -77,7 +77,7 @@ func TestServersAreAskedInTurn(t *testing.T) {
 
 // A server that is down is tried again after 1, 2, 4, … 30 seconds, and costs
 // nothing in between.
-func TestPausesGrow(t *testing.T) {
+func TestPool_pausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, servers := newFake(t, config{}, 2)
 		servers[0].fail = errors.New("down")
@@ -104,7 +104,7 @@ func TestPausesGrow(t *testing.T) {
 	})
 }
 
-func TestSlowServerIsPassedOver(t *testing.T) {
+func TestPool_slowServerIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, servers := newFake(t, config{Timeout: time.Second}, 2)
 		servers[0].delay = time.Hour
@@ -118,7 +118,7 @@ func TestSlowServerIsPassedOver(t *testing.T) {
 	})
 }
 
-func TestCancelledWaitReturnsAtOnce(t *testing.T) {
+func TestGenerator_canceledWaitReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, servers := newFake(t, config{Timeout: time.Hour}, 1)
 		servers[0].delay = time.Minute
@@ -139,7 +139,7 @@ func TestCancelledWaitReturnsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAllServersFail(t *testing.T) {
+func TestPool_allServersFail(t *testing.T) {
 	g, servers := newFake(t, config{}, 2)
 	errA, errB := storeError("A", "down", nil, nil), storeError("B", "down", nil, nil)
 	servers[0].fail, servers[1].fail = errA, errB
@@ -154,7 +154,7 @@ func TestAllServersFail(t *testing.T) {
 	}
 }
 
-func TestClose(t *testing.T) {
+func TestGenerator_close(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, servers := newFake(t, config{Timeout: time.Hour}, 1)
 		servers[0].delay = time.Hour
@@ -183,7 +183,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-func TestCountsOutOfRange(t *testing.T) {
+func TestGenerator_countOutOfRange(t *testing.T) {
 	g, _ := newFake(t, config{}, 1)
 	for _, n := range []int{-1, 0, maxKeys + 1} {
 		if keys, err := g.GenerateKeys(t.Context(), column, n); err == nil || keys != nil {

@@ -106,8 +106,8 @@ func (l *ledger) add(t testing.TB, keys ...int64) {
 	}
 }
 
-func TestKeysAreTheTables(t *testing.T) {
-	if testserver.Each(t, TestKeysAreTheTables) {
+func TestServer_keysAreTheTables(t *testing.T) {
+	if testserver.Each(t, TestServer_keysAreTheTables) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -131,8 +131,8 @@ func TestKeysAreTheTables(t *testing.T) {
 }
 
 // A batch is one REPLACE; what is left of it serves from memory.
-func TestBatch(t *testing.T) {
-	if testserver.Each(t, TestBatch) {
+func TestServer_batch(t *testing.T) {
+	if testserver.Each(t, TestServer_batch) {
 		return
 	}
 	dsn, _ := ticketDatabase(t)
@@ -154,8 +154,8 @@ func TestBatch(t *testing.T) {
 
 // Many goroutines of several generators, and others who use the table as
 // Flickr does, never get the same number; the deadlocks are retried.
-func TestManyAtOnce(t *testing.T) {
-	if testserver.Each(t, TestManyAtOnce) {
+func TestServer_manyClients(t *testing.T) {
+	if testserver.Each(t, TestServer_manyClients) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -197,8 +197,8 @@ func TestManyAtOnce(t *testing.T) {
 
 // Sixteen processes at once make InnoDB choose deadlocks' victims all the time;
 // no caller sees it.
-func TestDeadlocksAreRetried(t *testing.T) {
-	if testserver.Each(t, TestDeadlocksAreRetried) {
+func TestServer_deadlocksAreRetried(t *testing.T) {
+	if testserver.Each(t, TestServer_deadlocksAreRetried) {
 		return
 	}
 	dsn, _ := ticketDatabase(t)
@@ -216,8 +216,8 @@ func TestDeadlocksAreRetried(t *testing.T) {
 }
 
 // Calls that wait at the same time share statements.
-func TestWaitersShareAStatement(t *testing.T) {
-	if testserver.Each(t, TestWaitersShareAStatement) {
+func TestServer_waitersShareAStatement(t *testing.T) {
+	if testserver.Each(t, TestServer_waitersShareAStatement) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -257,8 +257,8 @@ func awaitQueue(g *generator, n int) {
 }
 
 // Each of these tables gives an error that says the way out.
-func TestTables(t *testing.T) {
-	if testserver.Each(t, TestTables) {
+func TestServer_tables(t *testing.T) {
+	if testserver.Each(t, TestServer_tables) {
 		return
 	}
 	tests := []struct {
@@ -290,8 +290,8 @@ func TestTables(t *testing.T) {
 
 // A restored backup counts up again from below: never a number twice, and not
 // those above either, which others may have been given.
-func TestRestoredBackup(t *testing.T) {
-	if testserver.Each(t, TestRestoredBackup) {
+func TestServer_restoredBackup(t *testing.T) {
+	if testserver.Each(t, TestServer_restoredBackup) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -308,8 +308,8 @@ func TestRestoredBackup(t *testing.T) {
 
 // MyISAM, as Flickr had it, has no transaction that would prove that a batch is
 // in one piece; the numbers are right all the same.
-func TestMyISAM(t *testing.T) {
-	if testserver.Each(t, TestMyISAM) {
+func TestServer_myISAM(t *testing.T) {
+	if testserver.Each(t, TestServer_myISAM) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -333,8 +333,8 @@ func TestMyISAM(t *testing.T) {
 
 // A user who may not lock tables, as those of older ticket tables, gets the
 // same numbers by statements that take longer.
-func TestWithoutLockTables(t *testing.T) {
-	if testserver.Each(t, TestWithoutLockTables) {
+func TestServer_withoutLockTables(t *testing.T) {
+	if testserver.Each(t, TestServer_withoutLockTables) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -377,8 +377,8 @@ func TestWithoutLockTables(t *testing.T) {
 }
 
 // A killed idle connection is not an error.
-func TestIdleConnectionKilled(t *testing.T) {
-	if testserver.Each(t, TestIdleConnectionKilled) {
+func TestServer_idleConnectionKilled(t *testing.T) {
+	if testserver.Each(t, TestServer_idleConnectionKilled) {
 		return
 	}
 	dsn, db := ticketDatabase(t)
@@ -393,8 +393,8 @@ func TestIdleConnectionKilled(t *testing.T) {
 	mustKeys(t, g, 5)
 }
 
-func TestCancelWhileTheRowIsLocked(t *testing.T) {
-	if testserver.Each(t, TestCancelWhileTheRowIsLocked) {
+func TestServer_cancelWhileTheRowIsLocked(t *testing.T) {
+	if testserver.Each(t, TestServer_cancelWhileTheRowIsLocked) {
 		return
 	}
 	dsn, db := ticketDatabase(t)

@@ -23,7 +23,7 @@ type source interface {
 	close() error
 }
 
-// member is a server and how it fared.
+// member is a server and its state.
 type member struct {
 	source source
 	server *server // the same, nil in tests
@@ -48,7 +48,7 @@ type pool struct {
 	timeout time.Duration
 	offsets []int64 // what each server's offset must be; may be nil
 	clock   spi.Clock
-	observe func(*member, error) // told each server's outcome; it notes it
+	observe func(*member, error) // is called with each server's outcome
 }
 
 // fetch gets n numbers of the next server that has them.
@@ -108,7 +108,7 @@ func (p *pool) order() []int {
 	return ready
 }
 
-// ask gives one server its time and notes how it fared.
+// ask calls one server within the timeout and records its outcome.
 func (p *pool) ask(ctx context.Context, m *member, do func(context.Context) (block, error)) (block, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -163,7 +163,7 @@ func (p *pool) agree() error {
 }
 
 // settingsAgain is an error of settings after which the server is connected to
-// anew, so that a repair is seen.
+// again, so that a repair is seen.
 func (s *server) settingsAgain(format string, args ...any) error {
 	err := s.settings(format, args...)
 	s.reset()

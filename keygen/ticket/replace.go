@@ -85,8 +85,8 @@ const maxRows = 1000
 var errScattered = errors.New("the rows of one REPLACE have other ids in between; allow LOCK TABLES")
 
 // replaceRows gets n numbers by one REPLACE of n rows, each of which takes the
-// place of the one before. MySQL's manual gives them ids that follow each
-// other; the id of the row that is left proves it. The transaction has that row
+// place of the one before. MySQL's manual promises them consecutive
+// ids; the id of the row that is left proves it. The transaction has that row
 // locked; without transactions (MyISAM) another process's REPLACE may come
 // before the proof, which then fails although the numbers are good.
 func (s *server) replaceRows(ctx context.Context, n int64) (block, error) {

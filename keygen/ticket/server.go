@@ -44,7 +44,7 @@ type server struct {
 	end    int64  // the first number that must not be used
 	noLock bool   // the server does not lock tables for this user
 
-	last    int64 // the highest number given
+	last    int64 // the highest number handed out
 	refused error // why it is never asked again
 }
 
@@ -107,14 +107,14 @@ func (s *server) accept(b block) error {
 	last := b.first + (b.count-1)*b.stride
 	switch {
 	case b.first == 0:
-		e.Detail = "REPLACE gave no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column"
+		e.Detail = "REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column"
 	case b.first < 0 || last < b.first || last >= s.end:
 		e.Kind, e.Detail = ErrExhausted, fmt.Sprintf("the AUTO_INCREMENT column of %s is at its end, %d; make it bigint unsigned, or use another table", s.table, s.end)
 	case (b.first-s.offset)%s.increment != 0:
-		e.Kind, e.Detail = ErrSettings, fmt.Sprintf("it gave %d, which auto_increment_increment %d and auto_increment_offset %d do not give", b.first, s.increment, s.offset)
+		e.Kind, e.Detail = ErrSettings, fmt.Sprintf("it returned %d, which auto_increment_increment %d and auto_increment_offset %d cannot make", b.first, s.increment, s.offset)
 	case b.first <= s.last:
-		e.Kind, e.Detail = ErrRepeated, fmt.Sprintf("it gave %d after %d; set AUTO_INCREMENT of %s above all keys in use and start again", b.first, s.last, s.table)
-		// Asked on, it would count up through numbers that others were given.
+		e.Kind, e.Detail = ErrRepeated, fmt.Sprintf("it returned %d after %d; set AUTO_INCREMENT of %s above all keys in use and start again", b.first, s.last, s.table)
+		// Used further, it would repeat numbers that others have.
 		s.refused = e
 	default:
 		s.last = last
@@ -170,7 +170,8 @@ func (s *server) readSettings(ctx context.Context) error {
 		return err
 	}
 	s.offset = offset
-	// TiDB takes LOCK TABLES for a comment unless it is told otherwise.
+	// TiDB ignores LOCK TABLES unless it is enabled:
+	// https://docs.pingcap.com/tidb/stable/sql-statement-lock-tables-and-unlock-tables/
 	s.noLock = strings.Contains(strings.ToLower(version), "tidb")
 	switch {
 	case increment != s.increment:
@@ -231,7 +232,7 @@ func (s *server) ddl() string {
 	return "CREATE TABLE " + s.table + " (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"
 }
 
-// close gives back the connection.
+// close closes the connection.
 func (s *server) close() error {
 	if s.db == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 )
 
 // Two servers of offsets 1 and 2, one of them stopped in the middle, then back.
-func TestServerStopsInTheMiddle(t *testing.T) {
-	if testserver.Each(t, TestServerStopsInTheMiddle) {
+func TestPool_serverStopsInTheMiddle(t *testing.T) {
+	if testserver.Each(t, TestPool_serverStopsInTheMiddle) {
 		return
 	}
 	a, dsnA := ticketServer(t, 2, 1)
@@ -52,8 +52,8 @@ func TestServerStopsInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestEverythingDown(t *testing.T) {
-	if testserver.Each(t, TestEverythingDown) {
+func TestPool_everythingDown(t *testing.T) {
+	if testserver.Each(t, TestPool_everythingDown) {
 		return
 	}
 	a, dsn := ticketServer(t, 1, 1)
@@ -72,8 +72,8 @@ func TestEverythingDown(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	if testserver.Each(t, TestSettings) {
+func TestPool_settings(t *testing.T) {
+	if testserver.Each(t, TestPool_settings) {
 		return
 	}
 	_, one := ticketServer(t, 2, 1)

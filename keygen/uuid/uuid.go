@@ -194,7 +194,7 @@ func (g *Generator) format(u *uuid.UUID) any {
 	return string(text[:])
 }
 
-// Describe tells version and format.
+// Describe returns version and format.
 func (g *Generator) Describe() string {
 	return fmt.Sprintf("UUID version %d, format %s", g.cfg.Version, g.cfg.Format)
 }
@@ -238,7 +238,7 @@ func init() {
 const end = math.MaxInt64 / int64(time.Millisecond) << 12
 
 // reserve takes n times, in 1/4096 ms since 1970, that are above all taken
-// before: the clock's, or the ones behind the last when the clock is not
+// before: the clock's, or the ones after the last when the clock is not
 // above it. It returns the first.
 func (g *Generator) reserve(n uint64) (uint64, error) {
 	now, err := g.now()

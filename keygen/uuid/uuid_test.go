@@ -48,7 +48,7 @@ func (*clock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err
 
 var someTime = time.UnixMilli(0x0123456789ab).Add(500 * time.Microsecond)
 
-func TestBytes(t *testing.T) {
+func TestGenerator_bytes(t *testing.T) {
 	ff := strings.Repeat("\xff", 64)
 	for _, tt := range []struct {
 		version int
@@ -72,7 +72,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-func TestRegistered(t *testing.T) {
+func TestProperties_checked(t *testing.T) {
 	for _, tt := range []struct {
 		props map[string]any
 		want  string // a pattern
@@ -106,7 +106,7 @@ func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
 	return spi.NewKeyGenerator("uuid", props)
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNew_refuses(t *testing.T) {
 	for _, cfg := range []Config{{Version: 1}, {Version: 8}, {Format: -1}, {Format: 3}} {
 		if g, err := New(cfg); err == nil || g != nil || !strings.HasPrefix(err.Error(), "shardkey: UUID") {
 			t.Errorf("%+v\nhave: %v, %v\nwant: an error", cfg, g, err)
@@ -114,7 +114,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-func TestVersion7NeverFallsBehind(t *testing.T) {
+func TestVersion7_ascends(t *testing.T) {
 	c := &clock{someTime}
 	g := mustNew(t, Config{Version: 7, Format: FormatBinary, Clock: c})
 	var last []byte
@@ -132,7 +132,7 @@ func TestVersion7NeverFallsBehind(t *testing.T) {
 	}
 }
 
-func TestVersion7Time(t *testing.T) {
+func TestVersion7_time(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(-1, 0), time.UnixMilli(1 << 48)} {
 		g := mustNew(t, Config{Version: 7, Clock: &clock{at}})
 		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || keys != nil {
@@ -150,7 +150,7 @@ func TestVersion7Time(t *testing.T) {
 	}
 }
 
-func TestRandFails(t *testing.T) {
+func TestGenerator_randomnessFails(t *testing.T) {
 	for _, version := range []int{4, 7} {
 		g := mustNew(t, Config{Version: version, Rand: strings.NewReader("few")})
 		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, io.ErrUnexpectedEOF) || keys != nil {
@@ -162,7 +162,7 @@ func TestRandFails(t *testing.T) {
 	}
 }
 
-func TestUnique(t *testing.T) {
+func TestGenerator_unique(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
 	for _, version := range []int{4, 7} {
 		g := mustNew(t, Config{Version: version})
@@ -193,7 +193,7 @@ func TestUnique(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
+func TestGenerator_describe(t *testing.T) {
 	have := mustNew(t, Config{Version: 7, Format: FormatBinary}).Describe()
 	if want := "UUID version 7, format binary"; have != want {
 		t.Errorf("\nhave: %s\nwant: %s", have, want)
@@ -202,7 +202,7 @@ func TestDescribe(t *testing.T) {
 
 var raceEnabled bool
 
-func TestNoAllocations(t *testing.T) {
+func TestGenerator_noAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}

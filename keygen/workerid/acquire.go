@@ -18,11 +18,11 @@ import (
 type preference int
 
 const (
-	givenBack  preference = iota // and its start has come
+	released   preference = iota // and its start has come
 	longFree                     // reserved_until is more than a lease ago
 	neverUsed                    // no record
 	justFree                     // reserved_until is not long ago
-	startAhead                   // given back, but it starts ahead of this clock
+	startAhead                   // released, but it starts ahead of this clock
 	notFree
 )
 
@@ -102,14 +102,14 @@ func (a *assigner) prefer(r Record, now int64) preference {
 	case r.FreeFrom > now:
 		return startAhead
 	case r.FreeFrom > 0:
-		return givenBack
+		return released
 	case r.ReservedUntil+a.config.Lease.Milliseconds() <= now:
 		return longFree
 	}
 	return justFree
 }
 
-// oddity says what is wrong with a record that nobody should take: it is not
+// oddity says what is wrong with a record that must not be taken: it is not
 // understood, or a wrong clock has written it and ids would carry its time.
 func oddity(e Entry, now int64) string {
 	switch {
@@ -166,7 +166,7 @@ func (a *assigner) takeOne(ctx context.Context, l *lease, ids []Entry) (bool, er
 		if taken || err != nil {
 			return taken, err
 		}
-		// Somebody else took it. When many start at once, all go on to the same
+		// Another process took it. When many start at once, all go on to the same
 		// next one; a random jump within the best ones spreads them.
 		ids = a.spread(ids[1:])
 	}
@@ -201,7 +201,7 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	}
 	if !a.rules.confirmed(swapped, err) {
 		// The outcome is not known. If the record is there after all, it is
-		// ours; if not, but it still comes, nobody makes ids of it and it runs
+		// ours; if not, but it is applied later, no ids are made of it and it runs
 		// out.
 		found, again := a.store.Get(ctx, c.WorkerID)
 		if again != nil || found.Owner != next.Owner {
@@ -212,8 +212,8 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	return true, nil
 }
 
-// newToken is an owner's token: 128 random bits, so that nobody writes the same
-// record twice.
+// newToken is an owner's token: 128 random bits, so that the same record is never
+// written twice.
 func newToken() string {
 	var b [16]byte
 	_, _ = cryptorand.Read(b[:]) // never fails: the runtime ends the program instead
@@ -250,7 +250,7 @@ func (a *assigner) checkClock(ctx context.Context, newest int64) error {
 	return nil
 }
 
-// newest is the latest time that any of the records speaks of.
+// newest is the latest reservation of the records.
 func newest(entries []Entry) int64 {
 	latest := int64(0)
 	for _, e := range entries {

@@ -52,7 +52,7 @@ func newAssigner(store Store, c config) *assigner {
 	}
 }
 
-// holderName tells people who holds a worker id: host and process, no secrets.
+// holderName names the holder of a worker id for people: host and process, no secrets.
 func holderName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -108,9 +108,9 @@ func (a *assigner) start(l *lease) error {
 	return nil
 }
 
-// Close gives all leases back and ends the background work and the store's
-// connections. It waits for the store as long as one operation may take, no
-// longer. It is idempotent.
+// Close releases all leases and ends the background work and the store's
+// connections. It waits for the store no longer than one operation may
+// take. It is idempotent.
 func (a *assigner) Close() error {
 	a.mu.Lock()
 	if a.closed {

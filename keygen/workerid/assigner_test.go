@@ -47,7 +47,7 @@ func wantMS(t *testing.T, what string, have, want int64) {
 	}
 }
 
-func TestTwoAssignersHaveDifferentWorkerIDs(t *testing.T) {
+func TestAssigner_twoHaveDifferentWorkerIDs(t *testing.T) {
 	m := new(workeridtest.Memory)
 	a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
 	seen := map[int64]bool{}
@@ -59,7 +59,7 @@ func TestTwoAssignersHaveDifferentWorkerIDs(t *testing.T) {
 	}
 }
 
-func TestCloseGivesBackAndEndsTheBackground(t *testing.T) {
+func TestAssigner_closeReleasesAndEndsTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the bubble fails if a goroutine is left
 		m := new(workeridtest.Memory)
 		a := newAssigner(t, m, nil)
@@ -77,7 +77,7 @@ func TestCloseGivesBackAndEndsTheBackground(t *testing.T) {
 	})
 }
 
-func TestAllTakenNamesTheHolders(t *testing.T) {
+func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 	m := new(workeridtest.Memory)
 	a := newAssigner(t, m, nil)
 	for range 8 {
@@ -99,7 +99,7 @@ func TestAllTakenNamesTheHolders(t *testing.T) {
 }
 
 // A layout with billions of worker ids is no different.
-func TestVeryManyWorkerIDs(t *testing.T) {
+func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
 	for want := range int64(300) {
 		if l := mustAcquire(t, a, 1<<40); l.WorkerID() != want {
@@ -109,7 +109,7 @@ func TestVeryManyWorkerIDs(t *testing.T) {
 }
 
 // Many that start at once all get one, each its own.
-func TestManyStartAtOnce(t *testing.T) {
+func TestAssigner_manyStartTogether(t *testing.T) {
 	m := new(workeridtest.Memory)
 	var mu sync.Mutex
 	seen := map[int64]bool{}

@@ -39,7 +39,7 @@ func (s *oneRecord) Close() error     { return nil }
 // A cloned machine runs one lease twice. Both copies may use what was reserved
 // when the snapshot was taken, and no more: the first one to write has the
 // worker id, and the other one finds out and is told at its next renewal.
-func TestCloneRepeatsNoMoreThanWasReserved(t *testing.T) {
+func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
 	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
@@ -68,7 +68,7 @@ func TestCloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 
 // After a renewal whose answer was lost the limit stays, and rises when the
 // record is read again.
-func TestLostAnswer(t *testing.T) {
+func TestLease_lostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
 	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})

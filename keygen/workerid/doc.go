@@ -1,11 +1,12 @@
-// Package workerid grants the worker ids of snowflake-like generators so that
-// no two ids can ever be equal, whatever the machines' clocks do.
+// Package workerid leases the worker ids of snowflake-like generators so that no
+// two ids can ever be equal, whatever the machines' clocks do. The assigners and
+// their properties are in docs/worker-ids.md.
 //
 // # Leases by time interval
 //
 // Two generators with one worker id repeat each other when they make ids of the
 // same time. The usual guards (heartbeats, ephemeral nodes, a time reported
-// each few seconds) all believe a clock: a process that was paused, or whose
+// each few seconds) all trust a clock: a process that was paused, or whose
 // clock stepped back, does not know that its worker id has a new owner. Here a
 // store keeps one [Record] for each worker id, {owner, reserved_until}, and
 // reserved_until is in id time: the time that is written into ids.
@@ -37,9 +38,9 @@
 //     limit that any lease before it can have or get: their later writes fail
 //     by 1, and what they find out later about earlier writes is below it.
 //  6. So floor(successor) ≥ limit(predecessor): the intervals are disjoint. No
-//     step speaks of a clock. Clocks only decide when a record looks free.
+//     step uses a clock. Clocks only decide when a record looks free.
 //
-// Giving back: an owner that has stopped for good writes free_from, the first
+// Releasing: an owner that has stopped for good writes free_from, the first
 // millisecond that it did not use, and its successor starts there instead of at
 // reserved_until, which stays where it is. The owner's limit is gone before that
 // write is sent, its successor's floor is past its last id, and by 1 none of its
@@ -49,7 +50,7 @@
 //
 // The store must not forget a write that it confirmed: a Redis without
 // appendfsync always, an asynchronous replica made primary, a restored backup
-// hand out intervals again. Generators must be told apart by worker id only
+// hand out intervals again. Worker ids need to be unique only
 // within one namespace and one layout and epoch.
 //
 // A virtual machine that is cloned or resumed from a snapshot runs one lease
@@ -61,12 +62,12 @@
 // out at its next renewal, drops its limit and takes another worker id. So
 // repeats end, at the latest, where that interval does, and a shorter lease makes
 // it shorter. A copy that wakes with the right time past its limit repeats
-// nothing. (Two copies whose random numbers are the same as well cannot be told
-// apart by this; kernels reseed when they see a VM generation id.)
+// nothing. (Two copies whose random numbers are the same as well cannot be
+// distinguished by this; kernels reseed when they see a VM generation id.)
 //
 // # Assigners
 //
 // FILE, SQL (here), REDIS, ETCD and ZOOKEEPER (in their own packages) are this
-// mechanism over a [Store]. STATIC, IP and HOSTNAME give a worker id without a
-// lease: nothing is checked, and whoever configures them answers for it.
+// mechanism over a [Store]. STATIC, IP and HOSTNAME have a worker id without a
+// lease: nothing is checked, and uniqueness is up to the configuration.
 package workerid

@@ -9,7 +9,7 @@ import (
 )
 
 // The page for operators shows the statement that errors show.
-func TestDocsShowTheTable(t *testing.T) {
+func TestTableDDL_isInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/worker-ids.md")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ type NoWorkerIDError struct {
 	// Taken are the worker ids in 0..MaxWorkerID that could not be had.
 	Taken []Entry
 	// Soonest is when the first of them is free, by their records; zero when
-	// that cannot be told.
+	// that is not known.
 	Soonest time.Time
 }
 
@@ -40,7 +40,7 @@ func (e *NoWorkerIDError) Error() string {
 	if !e.Soonest.IsZero() {
 		fmt.Fprintf(&b, "; the next is free at %s", e.Soonest.UTC().Format(time.RFC3339))
 	}
-	b.WriteString(": stop a holder, wait for its reservation to end, or use another namespace for another family of tables")
+	b.WriteString(": stop a holder, wait until its reservation ends, or use another namespace for another family of tables")
 	return b.String()
 }
 

@@ -21,7 +21,7 @@ import (
 //	path/namespace/0017.lock   locked (flock) while it is compared and replaced
 //
 // Each worker id has its own lock, so that a process which is stopped while it
-// holds one hinders nobody else: the others pass that worker id over.
+// holds one blocks no other: they skip that worker id.
 type fileStore struct {
 	path   string // as configured
 	dir    string

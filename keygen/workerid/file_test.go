@@ -13,14 +13,14 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestFileStore(t *testing.T) {
+func TestFileStore_conforms(t *testing.T) {
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		dir := filepath.Join(t.TempDir(), "made", "when", "absent")
 		return func() workerid.Store { return workerid.NewFileStore(dir, "orders") }
 	})
 }
 
-func TestFileStoreNamespacesAreApart(t *testing.T) {
+func TestFileStore_namespacesAreApart(t *testing.T) {
 	dir := t.TempDir()
 	a, b := workerid.NewFileStore(dir, "a"), workerid.NewFileStore(dir, "b")
 	r := workerid.Record{Owner: "x", ReservedUntil: 1}
@@ -32,7 +32,7 @@ func TestFileStoreNamespacesAreApart(t *testing.T) {
 }
 
 // A value that is not a record is named, skipped by List, and never replaced.
-func TestFileStoreForeignValue(t *testing.T) {
+func TestFileStore_foreignValue(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "orders", "0003.json")
 	for name, text := range map[string]string{
@@ -70,7 +70,7 @@ func TestFileStoreForeignValue(t *testing.T) {
 	}
 }
 
-func TestFileStorePathIsAFile(t *testing.T) {
+func TestFileStore_pathIsAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	mustWrite(t, file, "x")
 	a, err := workerid.NewAssigner(workerid.NewFileStore(file, "orders"), workerid.Config{})
@@ -96,7 +96,7 @@ func mustWrite(t *testing.T, file, text string) {
 
 // A foreign value that takes the place of a live lease's record ends the lease;
 // another worker id is taken, and health tells of the spoilt one.
-func TestForeignValueEndsTheLease(t *testing.T) {
+func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
 	a, err := workerid.NewAssigner(workerid.NewFileStore(dir, "orders"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Whoever stops while it holds one worker id's lock hinders nobody else's.
-func TestFileStoreLockedByAnother(t *testing.T) {
+func TestFileStore_lockedByAnother(t *testing.T) {
 	dir := t.TempDir()
 	s := workerid.NewFileStore(dir, "orders")
 	r := workerid.Record{Owner: "x", ReservedUntil: 1}

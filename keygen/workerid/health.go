@@ -99,7 +99,7 @@ func kindOf(err error) string {
 	return kind
 }
 
-// warn keeps what the last look at the store found odd, a few of them.
+// warn keeps the warnings of the last look at the store, a few of them.
 func (a *assigner) warn(warnings []string) {
 	const shown = 5
 	if n := len(warnings); n > shown {

@@ -32,7 +32,7 @@ type lease struct {
 	limit    atomic.Int64
 	stop     context.CancelFunc // ends the renewal in the background
 
-	// busy is held by whoever talks to the store about this lease; a channel,
+	// busy is held by the goroutine that reads or writes the record; a channel,
 	// so that waiting for it ends with a context. It guards confirmed and
 	// attempts.
 	busy      chan struct{}
@@ -40,7 +40,7 @@ type lease struct {
 	attempts  []string // tokens of writes on top of it whose outcome is unknown
 
 	mu       sync.Mutex // guards what follows and changes of limit
-	ended    error      // why the lease is no more: lost, or given back
+	ended    error      // why the lease has ended: lost, or released
 	tries    int64      // attempts to renew that the store, not their caller, ended
 	renewals int64
 	lastErr  error // of the last attempt to renew; nil after a good one
@@ -65,7 +65,7 @@ func (l *lease) WorkerID() int64 { return l.workerID }
 func (l *lease) Floor() int64 { return l.floor }
 
 // Limit is the first id time that is not this lease's. It falls to 0, below
-// every id, when the lease is lost or given back.
+// every id, when the lease is lost or released.
 func (l *lease) Limit() int64 { return l.limit.Load() }
 
 // Renew reserves the interval further, so that ids of time until may be made.
@@ -95,7 +95,7 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 // used, 0 for none. It is idempotent. After an error the worker id is free all
 // the same, once the reservation has run out.
 func (l *lease) Release(ctx context.Context, lastUsed int64) error {
-	if !l.end(fmt.Errorf("worker id %d was given back: %w", l.workerID, spi.ErrClosed)) {
+	if !l.end(fmt.Errorf("worker id %d was released: %w", l.workerID, spi.ErrClosed)) {
 		return nil
 	}
 	l.assigner.forget(l)
@@ -299,7 +299,7 @@ func (l *lease) confirm(r Record) {
 	l.grow(r.ReservedUntil)
 }
 
-// giveBack tells the store that the worker id is free from behind lastUsed on.
+// giveBack writes to the store that the worker id is free after lastUsed.
 // The lease has no limit any more. The caller holds busy.
 func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestLeaseReservesAheadAndRenews(t *testing.T) {
+func TestLease_reservesAheadAndRenews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := mustAcquire(t, newAssigner(t, new(workeridtest.Memory), nil), 1023)
 		wantMS(t, "floor", l.Floor(), nowMS())
@@ -27,7 +27,7 @@ func TestLeaseReservesAheadAndRenews(t *testing.T) {
 }
 
 // A worker id that is given back is had again at once, from behind its last id.
-func TestReleaseLetsTheNextBeginBehind(t *testing.T) {
+func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
@@ -54,7 +54,7 @@ func TestReleaseLetsTheNextBeginBehind(t *testing.T) {
 }
 
 // Nothing used: the next begins where the lease did, never below.
-func TestReleaseOfAnUnusedLease(t *testing.T) {
+func TestLease_releaseUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		first := mustAcquire(t, newAssigner(t, m, nil), 0)
@@ -67,7 +67,7 @@ func TestReleaseOfAnUnusedLease(t *testing.T) {
 }
 
 // A released lease leaves no goroutine behind, though its assigner lives on.
-func TestReleaseEndsTheRenewal(t *testing.T) {
+func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &slowStore{Store: m.Open()}

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestStoreAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
+func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		a := newAssigner(t, m, nil)
@@ -44,7 +44,7 @@ func TestStoreAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 
 // A process that slept past its limit finds its worker id taken over, starting
 // at its limit, and takes another one.
-func TestTakeoverAfterTheLimit(t *testing.T) {
+func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		late := new(shiftedClock)
@@ -67,7 +67,7 @@ func TestTakeoverAfterTheLimit(t *testing.T) {
 }
 
 // A renewal in the background finds out too, without being asked.
-func TestLostLeaseIsNoticedAtTheNextRenewal(t *testing.T) {
+func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 	for name, record := range map[string]workerid.Record{
 		"another owner":  {Owner: "other", ReservedUntil: 1 << 50, Holder: "elsewhere pid 1"},
 		"record removed": {},
@@ -88,7 +88,7 @@ func TestLostLeaseIsNoticedAtTheNextRenewal(t *testing.T) {
 	}
 }
 
-func TestLogsOnceWhenRenewalsBeginToFail(t *testing.T) {
+func TestLease_logsOnceWhenRenewalsBeginToFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		var log bytes.Buffer

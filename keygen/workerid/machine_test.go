@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/machine"
 )
 
-func TestIPWorkerID(t *testing.T) {
+func TestIPWorkerID_lastBits(t *testing.T) {
 	for _, c := range []struct {
 		addrs []string
 		want  int64 // -1: an error
@@ -37,7 +37,7 @@ func TestIPWorkerID(t *testing.T) {
 	}
 }
 
-func TestHostnameWorkerID(t *testing.T) {
+func TestHostnameWorkerID_ordinal(t *testing.T) {
 	for name, want := range map[string]int64{
 		"orders-0": 0, "orders-12": 12, "a-b-1023": 1023, "orders-3.orders.default.svc": 3,
 		"orders": -1, "orders12": -1, "orders-": -1, "orders-x": -1, "": -1, "orders-99999999999": -1,

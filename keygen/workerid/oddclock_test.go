@@ -38,7 +38,7 @@ func (c *shiftedClock) set(shift time.Duration) {
 
 // A clock that stepped back needs no new reservation, but the lease still looks
 // whether it stands.
-func TestClockBackStillLooks(t *testing.T) {
+func TestClock_backStillLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(workeridtest.Memory), new(shiftedClock)
 		l := mustAcquire(t, newAssigner(t, m, clock), 0)
@@ -57,7 +57,7 @@ func TestClockBackStillLooks(t *testing.T) {
 }
 
 // A clock decades ahead neither takes a worker id nor burns the one it has.
-func TestClockDecadesAhead(t *testing.T) {
+func TestClock_decadesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(workeridtest.Memory), new(shiftedClock)
 		a, b := newAssigner(t, m, nil), newAssigner(t, m, clock)
@@ -82,7 +82,7 @@ func TestClockDecadesAhead(t *testing.T) {
 }
 
 // A record of 2080 is left alone and shows; others are taken.
-func TestRecordDecadesAhead(t *testing.T) {
+func TestClock_recordDecadesAhead(t *testing.T) {
 	m := new(workeridtest.Memory)
 	a := newAssigner(t, m, nil)
 	in2080 := time.Date(2080, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
@@ -99,7 +99,7 @@ func TestRecordDecadesAhead(t *testing.T) {
 }
 
 // A clock that nobody has set writes nothing.
-func TestClockUnset(t *testing.T) {
+func TestClock_unset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := new(shiftedClock)
 		clock.set(-30 * 365 * 24 * time.Hour)

@@ -19,21 +19,21 @@ type Record struct {
 	// ReservedUntil is the first millisecond that no id of this worker id has
 	// been reserved for. It only ever rises.
 	ReservedUntil int64
-	// FreeFrom is 0 while the worker id is held. The owner that gives it back
+	// FreeFrom is 0 while the worker id is held. The owner that releases it
 	// writes the first millisecond that it has not used; the next one begins
 	// there. The next owner's record has 0 again.
 	FreeFrom int64
-	// Holder says to people who holds it, as "host-7 pid 4711"; at most 200
+	// Holder names the holder for people, as "host-7 pid 4711"; at most 200
 	// bytes.
 	Holder string
 	// Since is when the holder took the worker id, by the holder's clock.
 	Since int64
 }
 
-// IsZero tells a worker id that was never used.
+// IsZero reports whether the worker id was never used.
 func (r Record) IsZero() bool { return r == Record{} }
 
-// Same tells whether two records are one and the same write.
+// Same reports whether two records are one and the same write.
 func (r Record) Same(other Record) bool {
 	return r.Owner == other.Owner && r.ReservedUntil == other.ReservedUntil
 }
@@ -112,7 +112,7 @@ func (r Record) String() string {
 	case r.IsZero():
 		return "never used"
 	case r.FreeFrom > 0:
-		return fmt.Sprintf("given back by %s, free from %s", r.Holder, formatTime(r.FreeFrom))
+		return fmt.Sprintf("released by %s, free from %s", r.Holder, formatTime(r.FreeFrom))
 	}
 	return fmt.Sprintf("held by %s since %s, reserved until %s", r.Holder, formatTime(r.Since), formatTime(r.ReservedUntil))
 }

@@ -23,7 +23,7 @@ func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.W
 	return a, err
 }
 
-func TestTypesAreRegistered(t *testing.T) {
+func TestProperties_typesAreRegistered(t *testing.T) {
 	have := strings.Join(spi.WorkerIDAssignerTypes(), " ")
 	for _, typ := range []string{"STATIC", "FILE", "SQL", "IP", "HOSTNAME"} {
 		if !strings.Contains(have, typ) {
@@ -32,7 +32,7 @@ func TestTypesAreRegistered(t *testing.T) {
 	}
 }
 
-func TestPropertiesThatWork(t *testing.T) {
+func TestProperties_accepted(t *testing.T) {
 	dsn := "u:secret-word@tcp(127.0.0.1:1)/app"
 	for name, c := range map[string]struct {
 		typ   string
@@ -60,7 +60,7 @@ func TestPropertiesThatWork(t *testing.T) {
 	}
 }
 
-func TestPropertiesThatAreRefused(t *testing.T) {
+func TestProperties_refused(t *testing.T) {
 	file := func(more ...string) map[string]any {
 		props := map[string]any{"path": "/nowhere"}
 		for i := 0; i < len(more); i += 2 {
@@ -102,7 +102,7 @@ func TestPropertiesThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestStaticIsNotLeased(t *testing.T) {
+func TestStatic_isNotLeased(t *testing.T) {
 	a, err := build(t, "STATIC", spi.Host{}, map[string]any{"worker-id": "7"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,16 +9,16 @@ type rules struct {
 	floor func(prev Record, now int64) int64
 	// raise is the reserved_until that follows prev's.
 	raise func(prev Record, want int64) int64
-	// confirmed tells whether an attempt to write is known to stand in the
+	// confirmed reports whether an attempt to write is known to stand in the
 	// store: swapped and err are CompareAndSet's.
 	confirmed func(swapped bool, err error) bool
-	// mine tells whether the record that stands in the store was written by
+	// mine reports whether the record that stands in the store was written by
 	// this lease: it is the last confirmed one, or one of the attempts whose
 	// outcome was not known.
 	mine func(found, confirmed Record, attempts []string) bool
 	// freeFrom is the first id time that a lease leaves to its successor.
 	freeFrom func(floor, limit, lastUsed int64) int64
-	// free tells whether a record looks free to a new owner. It is the one
+	// free reports whether a record looks free to a new owner. It is the one
 	// place where a clock is asked, and uniqueness does not need it.
 	free func(r Record, now int64) bool
 }
@@ -26,7 +26,7 @@ type rules struct {
 var theRules = rules{
 	floor: func(prev Record, now int64) int64 {
 		if prev.IsZero() {
-			return now // no lease came before; the clock may as well be believed
+			return now // no lease came before: the clock is all there is
 		}
 		return prev.start()
 	},

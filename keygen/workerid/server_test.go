@@ -15,8 +15,8 @@ import (
 
 // A server that is killed, away, and started again: the lease stands to its
 // limit, says so, and goes on afterwards as if nothing had been.
-func TestSQLServerKilledAndBack(t *testing.T) {
-	if testserver.Each(t, TestSQLServerKilledAndBack) {
+func TestSQLStore_serverKilledAndBack(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_serverKilledAndBack) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -55,8 +55,8 @@ func TestSQLServerKilledAndBack(t *testing.T) {
 	}
 }
 
-func TestWrongPasswordIsNotShown(t *testing.T) {
-	if testserver.Each(t, TestWrongPasswordIsNotShown) {
+func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_wrongPasswordIsNotShown) {
 		return
 	}
 	config, err := mysql.ParseDSN(testserver.Database(t))

@@ -23,7 +23,7 @@ func seeds() int {
 }
 
 // Whatever clocks, processes and the store do, no id is made twice.
-func TestSimulation(t *testing.T) {
+func TestSimulation_findsNoRepeat(t *testing.T) {
 	for name, r := range map[string]rules{
 		"rules": theRules,
 		// Taking over whenever one likes, live holders included, costs leases
@@ -51,7 +51,7 @@ func TestSimulation(t *testing.T) {
 }
 
 // The simulation finds each rule missing: otherwise it would prove nothing.
-func TestSimulationFindsBugs(t *testing.T) {
+func TestSimulation_findsSeededBugs(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules rules
 		bugs  bugs
@@ -101,7 +101,7 @@ func TestSimulationFindsBugs(t *testing.T) {
 }
 
 // The same worlds with SNOWFLAKE itself in place of the simulation's generator.
-func TestSimulationOfSnowflake(t *testing.T) {
+func TestSimulation_ofSnowflake(t *testing.T) {
 	var sum figures
 	for seed := range seeds() {
 		w := makeWorld(uint64(seed), theRules, bugs{}, true)
@@ -129,7 +129,7 @@ func TestSimulationOfSnowflake(t *testing.T) {
 }
 
 // A seed is a world: what it found can be looked at again.
-func TestSimulationIsReproducible(t *testing.T) {
+func TestSimulation_isReproducible(t *testing.T) {
 	var have []figures
 	for range 2 {
 		w := newWorld(7, theRules, bugs{})

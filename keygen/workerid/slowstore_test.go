@@ -16,7 +16,7 @@ import (
 )
 
 // Callers that meet the limit together share one question and its answer.
-func TestRenewIsShared(t *testing.T) {
+func TestLease_renewIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &slowStore{Store: m.Open(), delay: time.Second}
@@ -44,7 +44,7 @@ func TestRenewIsShared(t *testing.T) {
 }
 
 // A store that never answers does not hold a caller for ever.
-func TestStoreThatHangs(t *testing.T) {
+func TestLease_storeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open(), delay: 1000 * time.Hour}
 		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -68,7 +68,7 @@ func TestStoreThatHangs(t *testing.T) {
 	})
 }
 
-func TestContextEndsWhileWaitingForARenewal(t *testing.T) {
+func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open()}
 		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
@@ -144,7 +144,7 @@ func (s *slowStore) CompareAndSet(ctx context.Context, id int64, prev, next work
 }
 
 // Closing in the middle of a renewal is not the store's failure.
-func TestCloseDuringARenewalIsQuiet(t *testing.T) {
+func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open()}
 		var log bytes.Buffer

@@ -142,7 +142,7 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 	return n == 1 && err == nil, err
 }
 
-// Now is the server's time; zero when it cannot tell.
+// Now is the server's time; zero when it does not know it.
 func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 	var ms sql.NullInt64
 	err := s.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").Scan(&ms)
@@ -181,7 +181,7 @@ type TableError struct {
 }
 
 func (e *TableError) Error() string {
-	return fmt.Sprintf("%v: worker-id table %s is missing or not as it should be: %v; let somebody who may run:\n%s", spi.ErrStore, e.Table, e.Err, e.DDL)
+	return fmt.Sprintf("%v: worker-id table %s is missing or has other columns: %v; have it created with:\n%s", spi.ErrStore, e.Table, e.Err, e.DDL)
 }
 
 func (e *TableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
@@ -201,8 +201,8 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	return err
 }
 
-// tableError shows the DDL for what the server has refused; a connection that
-// broke is not the table's fault.
+// tableError adds the DDL to an error of the server; a broken connection has
+// nothing to do with the table.
 func (s *sqlStore) tableError(err error) error {
 	if mysqldb.Number(err) == 0 {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func TestSQLStore(t *testing.T) {
-	if testserver.Each(t, TestSQLStore) {
+func TestSQLStore_conforms(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_conforms) {
 		return
 	}
 	for name, params := range map[string]string{
@@ -67,8 +67,8 @@ func mustExec(t *testing.T, dsn, format string, args ...any) {
 }
 
 // A user without the right to make the table is told the statement to run.
-func TestSQLStoreMayNotMakeTable(t *testing.T) {
-	if testserver.Each(t, TestSQLStoreMayNotMakeTable) {
+func TestSQLStore_mayNotCreateTable(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_mayNotCreateTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -102,8 +102,8 @@ func TestSQLStoreMayNotMakeTable(t *testing.T) {
 	}
 }
 
-func TestSQLStoreForeignTable(t *testing.T) {
-	if testserver.Each(t, TestSQLStoreForeignTable) {
+func TestSQLStore_foreignTable(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_foreignTable) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -116,8 +116,8 @@ func TestSQLStoreForeignTable(t *testing.T) {
 	}
 }
 
-func TestSQLStoreForeignRow(t *testing.T) {
-	if testserver.Each(t, TestSQLStoreForeignRow) {
+func TestSQLStore_foreignRow(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_foreignRow) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -136,8 +136,8 @@ func TestSQLStoreForeignRow(t *testing.T) {
 	}
 }
 
-func TestSQLStoreTableOfAnotherSchema(t *testing.T) {
-	if testserver.Each(t, TestSQLStoreTableOfAnotherSchema) {
+func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_tableOfAnotherSchema) {
 		return
 	}
 	dsn := testserver.Database(t)
@@ -154,7 +154,7 @@ func TestSQLStoreTableOfAnotherSchema(t *testing.T) {
 	}
 }
 
-func TestNewSQLStoreRefuses(t *testing.T) {
+func TestSQLStore_refuses(t *testing.T) {
 	for name, c := range map[string]struct{ dsn, table, prop string }{
 		"not a DSN":     {"host:1/secret-word", "t", "dsn"},
 		"no database":   {"u:secret-word@tcp(h:1)/", "t", "table"},

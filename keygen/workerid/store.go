@@ -26,7 +26,7 @@ type Store interface {
 	Get(ctx context.Context, workerID int64) (Record, error)
 
 	// CompareAndSet replaces the record of a worker id by next, if it is still
-	// prev (a zero prev: if there is none yet), as one atomic step, and tells
+	// prev (a zero prev: if there is none yet), as one atomic step, and reports
 	// whether it did. Two records are the same when Owner and ReservedUntil
 	// are. It never replaces what is not a record: that is false, or a
 	// [*ForeignRecordError].
@@ -49,14 +49,14 @@ type Entry struct {
 }
 
 // Clocked is a [Store] with a clock of its own. An assigner then refuses to
-// write times that only a wrong clock can have made (see [clockError]).
+// write times that only a wrong clock can have made.
 // Uniqueness does not depend on it.
 type Clocked interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
 // Chooser is a [Store] that decides itself which worker ids this process may
-// have, as one that gives each machine a fixed one. WorkerIDs returns them, the
+// have, as one with a fixed worker id for each machine. WorkerIDs returns them, the
 // best first; those over maxWorkerID are not taken.
 type Chooser interface {
 	WorkerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error)

@@ -240,7 +240,7 @@ func (e *ensemble) Close() error {
 	return nil
 }
 
-// hosts gives the client its next member to try. Names are looked up by each
+// hosts returns to the client the next member to try. Names are looked up by each
 // dial, so that a member may move to another address.
 type hosts struct {
 	mu      sync.Mutex

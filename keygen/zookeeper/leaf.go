@@ -144,7 +144,7 @@ type leafReport struct {
 	Timestamp int64  `json:"timestamp"`
 }
 
-// leafGrace is how far behind its keys a Leaf server may report: it does so
+// leafGrace is how much earlier than its keys a Leaf server may report: it does so
 // each 3 s, and the report takes its time.
 const leafGrace = 5 * time.Second
 
@@ -167,8 +167,8 @@ func leafText(report leafReport, r workerid.Record) []byte {
 
 // parseLeaf reads a node's data, that a Leaf server or we have written.
 //
-// A Leaf server's report stands for a record: it holds the worker id until
-// shortly behind its report. version makes that record's token, as no two
+// A Leaf server's report stands for a record: it holds the worker id
+// until shortly after its report. version makes that record's token, as no two
 // reports have the same.
 func parseLeaf(workerID int64, data []byte, version int32, grace time.Duration) (workerid.Record, error) {
 	foreign := func(err error) (workerid.Record, error) {

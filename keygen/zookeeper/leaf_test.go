@@ -99,7 +99,7 @@ func leafWrites(t testing.TB, c *zk.Conn, path string, at time.Time) {
 }
 
 // Two machines that start first at the same time are both worker 0 in Leaf.
-func TestLeafFirstStartersDiffer(t *testing.T) {
+func TestLeaf_firstStartersDiffer(t *testing.T) {
 	name := unique(t)
 	var mu sync.Mutex
 	var keys []int64
@@ -128,7 +128,7 @@ func TestLeafFirstStartersDiffer(t *testing.T) {
 	}
 }
 
-func TestLeafNodesAreTakenOver(t *testing.T) {
+func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	forever := "/snowflake/" + name + "/forever"
 	old := time.Now().Add(-time.Hour)
@@ -165,7 +165,7 @@ func TestLeafNodesAreTakenOver(t *testing.T) {
 }
 
 // A Leaf server that still runs on the address has the worker id.
-func TestLeafServerStillRuns(t *testing.T) {
+func TestLeaf_serverStillRuns(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000000"
 	for clock, what := range map[time.Duration]string{0: "in time", -time.Hour: "with its clock an hour back"} {
@@ -185,7 +185,7 @@ func TestLeafServerStillRuns(t *testing.T) {
 
 // A Leaf server that is started beside us overwrites our record; we see it and
 // stop.
-func TestLeafServerStartedBesideUs(t *testing.T) {
+func TestLeaf_serverStartedBesideUs(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
 	mustKeys(t, l, 1)
@@ -201,7 +201,7 @@ func TestLeafServerStartedBesideUs(t *testing.T) {
 	}
 }
 
-func TestLeafRestarts(t *testing.T) {
+func TestLeaf_restarts(t *testing.T) {
 	name := unique(t)
 	values := leafProps(t, name, 8080)
 	first := openAs(t, values, 0, leafGrace)
@@ -241,7 +241,7 @@ func TestLeafRestarts(t *testing.T) {
 	wantApart(t, keys)
 }
 
-func TestLeafSharedInOneProcess(t *testing.T) {
+func TestLeaf_sharedInOneProcess(t *testing.T) {
 	p := props(t, map[string]any{"leaf.key": unique(t), "leaf.zk.list": testserver.ZooKeeper(t), "port": "9090", "lease": "5s"})
 	var keys []int64
 	var gens []*leaf
@@ -278,7 +278,7 @@ func TestLeafSharedInOneProcess(t *testing.T) {
 	mustKeys(t, g.(*leaf), 1) // given back, so free at once
 }
 
-func TestLeafNumbersRunOut(t *testing.T) {
+func TestLeaf_numbersRunOut(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	mustCreate(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000001024", `{"ip":"10.1.2.3","port":"8080","timestamp":1}`)
 	err := openAs(t, leafProps(t, name, 8080), 0, leafGrace).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
@@ -287,7 +287,7 @@ func TestLeafNumbersRunOut(t *testing.T) {
 	}
 }
 
-func TestLeafForeignNode(t *testing.T) {
+func TestLeaf_foreignNode(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000005"
 	mustCreate(t, c, path, "not Leaf's")
@@ -300,7 +300,7 @@ func TestLeafForeignNode(t *testing.T) {
 	}
 }
 
-func TestLeafData(t *testing.T) {
+func TestLeaf_data(t *testing.T) {
 	report := leafReport{IP: "10.1.2.3", Port: "8080"}
 	held := workerid.Record{Owner: "x", ReservedUntil: 5000, Holder: "h", Since: 1}
 	back := workerid.Record{Owner: "x", ReservedUntil: 5000, FreeFrom: 4000, Holder: "h", Since: 1}
@@ -322,7 +322,7 @@ func TestLeafData(t *testing.T) {
 	}
 }
 
-func TestLeafBadProperties(t *testing.T) {
+func TestLeaf_propertiesRefused(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"leaf.key", "", "leaf.name"},
 		{"leaf.key", "a/b", "leaf.name"},

@@ -48,13 +48,13 @@ func (s *leafStore) Now(ctx context.Context) (time.Time, error) {
 }
 
 // WorkerIDs is the worker id of this machine's address. A first start makes the
-// node, and takes the number that ZooKeeper gives: so two machines that start
-// first at the same time differ.
+// node, and takes the sequence number that ZooKeeper assigns, so that two machines that
+// start first at the same time differ.
 func (s *leafStore) WorkerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
 	id, err := s.find(ctx)
 	if err == nil && id < 0 {
 		var path string
-		// 0 says to us that nobody has made keys yet.
+		// 0 means that no keys have been made yet.
 		path, _, err = s.ensemble.create(ctx, s.forever()+"/"+s.address()+"-", leafText(s.report, workerid.Record{}), zk.FlagSequence)
 		_, id, _ = leafNumber(path)
 	}
@@ -67,11 +67,11 @@ func (s *leafStore) WorkerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 	return []int64{id}, nil
 }
 
-// numberError says that ZooKeeper has counted over the worker ids.
+// numberError says that ZooKeeper has counted past the last worker id.
 type numberError struct{ name string }
 
 func (e *numberError) Error() string {
-	return fmt.Sprintf("ZooKeeper never gives a number again, so %q has no worker ids left: give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.name)
+	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker ids left: give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.name)
 }
 
 func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
@@ -120,7 +120,7 @@ func (s *leafStore) own(ctx context.Context) (names []string, nodes []*node, err
 	return left, nodes, nil
 }
 
-// List is this machine's worker id. The others' are nobody else's to take.
+// List is this machine's worker id. The others' are not available to it.
 func (s *leafStore) List(ctx context.Context) ([]workerid.Entry, error) {
 	names, nodes, err := s.own(ctx)
 	var entries []workerid.Entry
@@ -168,7 +168,7 @@ func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	return s.ensemble.set(ctx, s.path(workerID), leafText(s.report, next), n.stat.Version)
 }
 
-// quiet tells whether a Leaf server has stopped to write its node. It is the
+// quiet reports whether a Leaf server has stopped writing its node. It is the
 // ensemble's clock that is asked: the server's may be wrong.
 func (s *leafStore) quiet(ctx context.Context, n node) (bool, error) {
 	now, err := s.Now(ctx)

@@ -101,7 +101,7 @@ func (e *ensemble) makeParents(ctx context.Context, path string) error {
 	return nil
 }
 
-// now is the ensemble's clock: the time that it gives to a write of a node.
+// now is the ensemble's clock: the time that it records for a write of a node.
 func (e *ensemble) now(ctx context.Context, path string) (time.Time, error) {
 	if _, _, err := e.create(ctx, path, nil, 0); err != nil {
 		return time.Time{}, err

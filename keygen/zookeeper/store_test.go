@@ -67,7 +67,7 @@ func props(t testing.TB, values map[string]any) spi.Props {
 	return p
 }
 
-func TestStore(t *testing.T) {
+func TestStore_conforms(t *testing.T) {
 	addr := testserver.ZooKeeper(t)
 	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
 		ns := unique(t)
@@ -75,7 +75,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestStoreBelowAPath(t *testing.T) {
+func TestStore_belowAPath(t *testing.T) {
 	addr, root := testserver.ZooKeeper(t), unique(t)
 	s := openStore(t, map[string]any{"servers": addr + "/" + root}, defaultPath, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 7, workerid.Record{}, aRecord); !ok || err != nil {
@@ -91,7 +91,7 @@ func TestStoreBelowAPath(t *testing.T) {
 	}
 }
 
-func TestStoreNow(t *testing.T) {
+func TestStore_now(t *testing.T) {
 	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, unique(t))
 	now, err := s.(workerid.Clocked).Now(t.Context())
 	if err != nil || time.Since(now).Abs() > time.Minute {
@@ -99,7 +99,7 @@ func TestStoreNow(t *testing.T) {
 	}
 }
 
-func TestForeignRecord(t *testing.T) {
+func TestStore_foreignRecord(t *testing.T) {
 	addr, ns := testserver.ZooKeeper(t), unique(t)
 	s, c := openStore(t, map[string]any{"servers": addr}, defaultPath, ns), client(t, addr)
 	for _, name := range []string{"3", "03", "x"} {
@@ -118,7 +118,7 @@ func TestForeignRecord(t *testing.T) {
 	}
 }
 
-func TestServerAwayPausedAndBack(t *testing.T) {
+func TestStore_serverAwayPausedAndBack(t *testing.T) {
 	server := testserver.StartZooKeeper(t)
 	s := openStore(t, map[string]any{"servers": server.Addr(), "timeout": "1s", "session-timeout": "2s"}, defaultPath, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
@@ -158,7 +158,7 @@ func TestServerAwayPausedAndBack(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestStore_connectionRefused(t *testing.T) {
 	s := openStore(t, map[string]any{"servers": "127.0.0.1:1,127.0.0.1:2"}, defaultPath, "orders")
 	for range 2 {
 		_, err := s.Get(t.Context(), 1)
@@ -168,7 +168,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-func TestPassword(t *testing.T) {
+func TestStore_password(t *testing.T) {
 	addr, ns := testserver.ZooKeeper(t), unique(t)
 	in := func(user, password string) workerid.Store {
 		return openStore(t, map[string]any{"servers": addr, "username": user, "password": password}, "/"+ns, "orders")
@@ -187,7 +187,7 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-func TestAssigner(t *testing.T) {
+func TestAssigner_leasesDiffer(t *testing.T) {
 	ns := unique(t)
 	values := map[string]any{"servers": testserver.ZooKeeper(t), "namespace": ns, "path": "/x", "session-timeout": "5s"}
 	seen := map[int64]bool{}
@@ -208,7 +208,7 @@ func TestAssigner(t *testing.T) {
 	}
 }
 
-func TestBadProperties(t *testing.T) {
+func TestProperties_refused(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"servers", "", "addresses"},
 		{"servers", "a:1,,b:2", "addresses"},

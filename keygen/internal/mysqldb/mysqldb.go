@@ -115,8 +115,8 @@ func Number(err error) uint16 {
 	return 0
 }
 
-// IsDeadlock reports whether the server has given a statement up for another
-// one's sake; it may succeed when it is repeated.
+// IsDeadlock reports whether the server has cancelled a statement because of a
+// lock; it may succeed when it is repeated.
 func IsDeadlock(err error) bool {
 	n := Number(err)
 	return n == ErrDeadlock || n == ErrLockTimeout

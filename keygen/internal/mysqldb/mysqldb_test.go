@@ -33,7 +33,7 @@ func TestParseDSN_errorShowsNoSecret(t *testing.T) {
 	}
 }
 
-func TestQuoteTable(t *testing.T) {
+func TestQuoteTable_names(t *testing.T) {
 	for text, want := range map[string]string{
 		"t": "`t`", "s.t": "`s`.`t`", "a`b": "`a``b`", strings.Repeat("ü", 64): "`" + strings.Repeat("ü", 64) + "`",
 		"": "", ".t": "", "a.b.c": "", "a\x00": "", strings.Repeat("x", 65): "",
@@ -44,7 +44,7 @@ func TestQuoteTable(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestErrors_kinds(t *testing.T) {
 	server := func(n uint16) error { return fmt.Errorf("x: %w", &mysql.MySQLError{Number: n}) }
 	for _, test := range []struct {
 		err              error

@@ -23,7 +23,7 @@ func TestFigures_snapshotIsACopy(t *testing.T) {
 	}
 }
 
-func TestKindOf(t *testing.T) {
+func TestKindOf_ownFirst(t *testing.T) {
 	own := errors.New("own")
 	for _, test := range []struct {
 		err  error

@@ -73,7 +73,7 @@ func (t *Clock) Epoch() int64 { return t.epoch }
 // Length is a tick's in nanoseconds.
 func (t *Clock) Length() int64 { return t.tick }
 
-// System tells whether the clock is the system's.
+// System reports whether the clock is the system's.
 func (t *Clock) System() bool { return t.system }
 
 // Read reads the clock itself; ns is the time since the epoch.

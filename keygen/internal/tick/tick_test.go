@@ -17,7 +17,7 @@ type handClock struct{ now time.Time }
 func (c *handClock) Now() time.Time                           { return c.now }
 func (*handClock) Sleep(context.Context, time.Duration) error { return nil }
 
-func TestFollowsTheSystemClock(t *testing.T) {
+func TestClock_followsTheSystem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		epoch := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 		var tick Clock
@@ -34,7 +34,7 @@ func TestFollowsTheSystemClock(t *testing.T) {
 	})
 }
 
-func TestEndsOfTime(t *testing.T) {
+func TestClock_endsOfTime(t *testing.T) {
 	clock := &handClock{}
 	var tick Clock
 	tick.Init(clock, epoch, time.Millisecond, 1000)

@@ -51,7 +51,7 @@ func FromProps(p spi.Props) (Settings, error) {
 	return s, nil
 }
 
-// On tells whether the connection is to be encrypted.
+// On reports whether the connection is to be encrypted.
 func (s Settings) On() bool { return s.mode != "" && s.mode != "false" }
 
 // Config opens the files that the settings name. It is nil when TLS is off.

@@ -20,7 +20,7 @@ func settings(t *testing.T, values map[string]any) (Settings, error) {
 	return FromProps(p)
 }
 
-func TestModes(t *testing.T) {
+func TestSettings_modes(t *testing.T) {
 	for _, c := range []struct {
 		mode         string
 		on, insecure bool
@@ -41,7 +41,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestBadSettings(t *testing.T) {
+func TestSettings_refused(t *testing.T) {
 	for want, values := range map[string]map[string]any{
 		"skip-verify":          {"tls": ""},
 		"both tls-cert and":    {"tls": "true", "tls-cert": "c.pem"},
@@ -55,7 +55,7 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-func TestBadFiles(t *testing.T) {
+func TestSettings_badFiles(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("no PEM"), 0o600); err != nil {
 		t.Fatal(err)

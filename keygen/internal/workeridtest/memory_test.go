@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/keygen/workerid"
 )
 
-func TestMemory(t *testing.T) {
+func TestMemory_conforms(t *testing.T) {
 	workeridtest.TestStore(t, func(testing.TB) func() workerid.Store {
 		return new(workeridtest.Memory).Open
 	})
