@@ -103,7 +103,7 @@ func TestErrors_nameTheWayOut(t *testing.T) {
 			"shardkey: worker id 3 is reserved until 2026-01-02T03:04:05Z only, and that could not be extended: connection refused: shardkey: key store"},
 		{&TimeError{Time: at, Layout: Classic, Epoch: DefaultEpoch, Last: at},
 			"shardkey: time 2026-01-02T03:04:05Z does not fit layout 41-10-12, which holds 2016-11-01T00:00:00Z to 2026-01-02T03:04:05Z; " +
-				"check the clock and the epoch, or give time more bits"},
+				"check the clock and the epoch, or use more bits of time"},
 	} {
 		if have := fmt.Sprint(tt.err); have != tt.want {
 			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
