@@ -142,9 +142,26 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
+// instead says what to use for types that other systems have.
+var instead = map[string]string{
+	"COSID":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner), or LEAF_SEGMENT",
+	"COSID_SNOWFLAKE":    "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
+	"COSID_SEGMENT":      "use LEAF_SEGMENT",
+	"AUTO_INCREMENT":     "leave the table out of the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for one count over all shards",
+	"INCREMENT":          "use LEAF_SEGMENT for one count over all shards",
+	"SEATA":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
+	"LEAF":               "use LEAF_SEGMENT or LEAF_SNOWFLAKE",
+	"UUID_V4":            "use UUID",
+	"UUID_V7":            "use UUID with the property version: 7",
+	"SNOWFLAKE_FLEXIBLE": "use SNOWFLAKE with the property layout",
+}
+
 func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
 	reason := fmt.Sprintf("unknown %s type %q; registered: %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
 	right := unknown.Known
+	if advice, ok := instead[strings.ToUpper(m.typ.text)]; ok {
+		reason += "; " + advice
+	}
 	if pkg := packageOf(unknown.Kind, m.typ.text); pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
 		right = nil

@@ -20,8 +20,10 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // the rule understood with FILE.golden.
 func TestParse_golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) < 4 {
-		t.Fatalf("have: %d files, %v\nwant: the three forms and more", len(files), err)
+	more, _ := filepath.Glob("testdata/*.properties")
+	files = append(files, more...)
+	if err != nil || len(files) < 8 {
+		t.Fatalf("have: %d files, %v\nwant: the forms and more", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -30,7 +32,10 @@ func TestParse_golden(t *testing.T) {
 				t.Fatal(err)
 			}
 			have := strings.ReplaceAll(r.String(), `\`, "/") + "\n"
-			golden := strings.TrimSuffix(file, "yaml") + "golden"
+			for _, w := range r.Warnings() {
+				have += w.Error() + "\n"
+			}
+			golden := strings.TrimSuffix(file, filepath.Ext(file)) + ".golden"
 			if *update {
 				if err := os.WriteFile(golden, []byte(have), 0o644); err != nil {
 					t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,8 @@ type reader struct {
 	spec   spec
 	merges int    // merged maps that were visited
 	hint   string // what was there instead of a sharding rule
+
+	isSpring bool // ${NAME:default} has one colon
 }
 
 // maxMerges bounds the maps that "<<" may pull in: nested, they multiply.
@@ -232,6 +235,10 @@ func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts map[string
 	return nil
 }
 
+// ignoredProps are properties that files have although no version of
+// ShardingSphere reads them.
+var ignoredProps = []string{"datacenter-id", "data-center-id", "datacenterid"}
+
 // props reads properties: texts and lists of texts, with the environment put
 // into their values.
 func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
@@ -241,6 +248,10 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	}
 	var props []propSpec
 	for _, p := range pairs {
+		if slices.Contains(ignoredProps, propKey(p.key.text)) {
+			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as ShardingSphere ignores it: no generator has it", p.key.text, what))
+			continue
+		}
 		prop := propSpec{name: p.key, place: placeOf(p.value)}
 		if err := rd.propValue(&prop, p.value); err != nil {
 			return nil, err
@@ -276,16 +287,22 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	value, used, err := expandEnv(w.text)
+	value, used, err := rd.expandEnv(w.text)
 	if err != nil {
 		e := rd.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
 		e.Err = err
 		return "", e
 	}
+	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
+		rd.warn(word{w.text, w.place}, fmt.Sprintf("%s is %s: other YAML readers take it for an octal number; leave the zero out or put it in quotes", what, w.text))
+	}
 	p.fromEnv = p.fromEnv || used
 	p.written = strings.TrimPrefix(p.written+","+w.text, ",")
 	return value, nil
 }
+
+// octal is a number that YAML 1.1, and so ShardingSphere, reads with base 8.
+var octal = regexp.MustCompile(`^0[0-7]+$`)
 
 // expandEnv puts environment variables into the text of a property:
 //
@@ -294,9 +311,11 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 //	$${NAME::default}  the same, as ShardingSphere 5.5 writes it
 //	\${                the two characters "${"
 //
+// In a Spring Boot file ${NAME:default} has a default as well.
+//
 // What a variable holds is taken as it is: it is not expanded again. The error
 // shows names, never values.
-func expandEnv(text string) (expanded string, used bool, err error) {
+func (rd *reader) expandEnv(text string) (expanded string, used bool, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -311,7 +330,14 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 		}
 		inner, rest, ok := strings.Cut(text[i+2:], "}")
 		name, def, hasDef := strings.Cut(inner, "::")
-		if !ok || !isEnvName(name) {
+		one, after, found := strings.Cut(inner, ":")
+		if !hasDef && found && rd.isSpring {
+			name, def, hasDef = one, after, true
+		}
+		switch {
+		case ok && !hasDef && found && isEnvName(one):
+			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::%s}", one, strings.TrimPrefix(after, "-"))
+		case !ok || !isEnvName(name):
 			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the characters themselves")
 		}
 		value, set := os.LookupEnv(name)

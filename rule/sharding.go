@@ -18,8 +18,12 @@ func (rd *reader) document(root *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if spring := springRule(root); spring != nil {
-		return rd.spring(spring)
+	if isSpring(pairs) {
+		settings, err := rd.flatten(pairs, nil)
+		if err != nil {
+			return err
+		}
+		return rd.spring(settings)
 	}
 	_, has5 := find(pairs, "rules")
 	_, has4 := find(pairs, "shardingRule")

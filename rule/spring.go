@@ -1,6 +1,248 @@
 package rule
 
-import "go.yaml.in/yaml/v3"
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
-func springRule(*yaml.Node) *yaml.Node          { return nil }
-func (rd *reader) spring(root *yaml.Node) error { return nil }
+	"go.yaml.in/yaml/v3"
+)
+
+// A Spring Boot file says the same as a rule file, in words that are joined by
+// dots and written in kebab case, in YAML or in .properties. It is turned into
+// the tree that a rule file has; words keep their places.
+//
+//	spring.shardingsphere.rules.sharding.tables.t_order.key-generate-strategy.column=order_id
+
+// springPrefixes are where a Spring Boot file has its sharding rule: that of
+// ShardingSphere 5, of 4 and of 3.
+var springPrefixes = []struct {
+	words string
+	four  bool
+}{
+	{"spring.shardingsphere.rules.sharding.", false},
+	{"spring.shardingsphere.sharding.", true},
+	{"sharding.jdbc.config.sharding.", true},
+}
+
+// springSetting is one line of a Spring Boot file.
+type springSetting struct {
+	words []word
+	value *yaml.Node
+}
+
+// isSpring reports whether a YAML document is a Spring Boot file.
+func isSpring(pairs []pair) bool {
+	return slices.ContainsFunc(pairs, func(p pair) bool {
+		first, _, _ := strings.Cut(p.key.text, ".")
+		return first == "spring" || strings.HasPrefix(p.key.text, "sharding.jdbc")
+	})
+}
+
+// spring reads the sharding rule of a Spring Boot file, when it has one.
+func (rd *reader) spring(settings []springSetting) error {
+	for _, prefix := range springPrefixes {
+		tree := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, s := range settings {
+			if inner, ok := s.below(prefix.words); ok {
+				if tree.Line == 0 {
+					tree.Line, tree.Column = inner[0].place.line, inner[0].place.column
+				}
+				if err := rd.plant(tree, inner, s.value, false); err != nil {
+					return err
+				}
+			}
+		}
+		if len(tree.Content) == 0 {
+			continue
+		}
+		rd.isSpring = true
+		read := rd.sharding
+		if prefix.four {
+			read = rd.rule4
+		}
+		return read(tree)
+	}
+	rd.hint = "; this Spring Boot file has no spring.shardingsphere.rules.sharding"
+	return nil
+}
+
+// below returns the words after a prefix.
+func (s springSetting) below(prefix string) ([]word, bool) {
+	n := strings.Count(prefix, ".")
+	if len(s.words) <= n {
+		return nil, false
+	}
+	for i, want := range strings.Split(prefix, ".")[:n] {
+		if s.words[i].text != want {
+			return nil, false
+		}
+	}
+	return s.words[n:], true
+}
+
+// flatten returns the settings of a YAML document. Its keys may be joined by dots
+// and nested, both in one file.
+func (rd *reader) flatten(pairs []pair, above []word) (settings []springSetting, err error) {
+	for _, p := range pairs {
+		words := slices.Clone(above)
+		for text := range strings.SplitSeq(p.key.text, ".") {
+			words = append(words, word{text, p.key.place})
+		}
+		if n := resolve(p.value); n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+			settings = append(settings, springSetting{words, p.value})
+			continue
+		}
+		entries, err := rd.pairs(p.value, fmt.Sprintf("%q", p.key.text))
+		if err != nil {
+			return nil, err
+		}
+		inner, err := rd.flatten(entries, words)
+		if err != nil {
+			return nil, err
+		}
+		settings = append(settings, inner...)
+	}
+	return settings, nil
+}
+
+// namesBelow are the keys whose maps have names that people give.
+var namesBelow = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerators", "auditors", "workerIdAssigners", "keyGenerateStrategies"}
+
+// plant puts a value into the tree, at the words that lead to it.
+func (rd *reader) plant(tree *yaml.Node, words []word, value *yaml.Node, isName bool) error {
+	key := words[0]
+	text, index, isList := strings.Cut(strings.TrimSuffix(key.text, "]"), "[")
+	if isName || !isList {
+		text = strings.Trim(key.text, "[]")
+		isList = false
+	}
+	if !isName {
+		text = camel(text)
+	}
+	if text == "props" && len(words) > 2 {
+		// A property's own dots: worker.id.
+		var name []string
+		for _, w := range words[1:] {
+			name = append(name, w.text)
+		}
+		words = []word{key, {strings.Join(name, "."), words[1].place}}
+		return rd.plant(child(tree, word{text, key.place}), words[1:], value, true)
+	}
+	switch inner := child(tree, word{text, key.place}); {
+	case len(words) > 1 && inner.Kind != yaml.MappingNode:
+		return rd.errorAt(key, fmt.Sprintf("%q has a value of its own and others below it", key.text))
+	case len(words) > 1:
+		return rd.plant(inner, words[1:], value, slices.Contains(namesBelow, text) || text == "props")
+	case isList:
+		if _, err := strconv.Atoi(index); err != nil {
+			return rd.errorAt(key, fmt.Sprintf("%q: %q is no index of a list", key.text, index))
+		}
+		inner.Kind, inner.Tag = yaml.SequenceNode, "!!seq"
+		inner.Content = append(inner.Content, value)
+	case len(inner.Content) > 0:
+		return rd.errorAt(key, fmt.Sprintf("%q has a value of its own and others below it", key.text))
+	default:
+		*inner = yaml.Node{Kind: yaml.AliasNode, Alias: value, Line: value.Line, Column: value.Column}
+	}
+	return nil
+}
+
+// child returns the value under a key of a map; a new map when there is none.
+func child(tree *yaml.Node, key word) *yaml.Node {
+	for i := 0; i+1 < len(tree.Content); i += 2 {
+		if tree.Content[i].Value == key.text {
+			return tree.Content[i+1]
+		}
+	}
+	inner := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.place.line, Column: key.place.column}
+	tree.Content = append(tree.Content,
+		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.text, Line: key.place.line, Column: key.place.column}, inner)
+	return inner
+}
+
+// camel turns actual-data-nodes into actualDataNodes.
+func camel(text string) string {
+	parts := strings.Split(text, "-")
+	for i, part := range parts[1:] {
+		if part != "" {
+			parts[i+1] = strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// parseProperties reads a Java properties file.
+func parseProperties(data []byte) (settings []springSetting) {
+	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		first, text := i+1, strings.TrimLeft(lines[i], " \t\f")
+		if text == "" || text[0] == '#' || text[0] == '!' {
+			continue
+		}
+		for continues(text) && i+1 < len(lines) {
+			i++
+			text = text[:len(text)-1] + strings.TrimLeft(lines[i], " \t\f")
+		}
+		key, value := cutProperty(text)
+		at := place{line: first, column: 1}
+		s := springSetting{value: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.DoubleQuotedStyle,
+			Value: unescapeProperty(value), Line: first, Column: 1 + len(text) - len(value)}}
+		for text := range strings.SplitSeq(unescapeProperty(key), ".") {
+			s.words = append(s.words, word{text, at})
+		}
+		settings = append(settings, s)
+	}
+	return settings
+}
+
+// continues reports whether a line goes on in the next one: it ends with an odd
+// number of backslashes.
+func continues(line string) bool {
+	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
+}
+
+// cutProperty cuts a line at its first "=", ":" or blank that is not escaped.
+func cutProperty(line string) (key, value string) {
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case '\\':
+			i++
+		case '=', ':', ' ', '\t', '\f':
+			value = strings.TrimLeft(line[i:], " \t\f")
+			if value != "" && (value[0] == '=' || value[0] == ':') {
+				value = strings.TrimLeft(value[1:], " \t\f")
+			}
+			return line[:i], value
+		}
+	}
+	return line, ""
+}
+
+var propertyEscapes = map[byte]string{'t': "\t", 'n': "\n", 'r': "\r", 'f': "\f"}
+
+func unescapeProperty(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		code, err := uint64(0), strconv.ErrSyntax
+		if text[i] == 'u' && i+4 < len(text) {
+			code, err = strconv.ParseUint(text[i+1:i+5], 16, 16)
+		}
+		switch escaped, ok := propertyEscapes[text[i]]; {
+		case err == nil:
+			b.WriteRune(rune(code))
+			i += 4
+		case ok:
+			b.WriteString(escaped)
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}

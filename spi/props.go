@@ -156,6 +156,9 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 		return def, nil
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+	if p.isList(name) {
+		err = strconv.ErrSyntax
+	}
 	if err != nil || n < min || n > max {
 		return 0, p.Wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
 	}
@@ -229,6 +232,9 @@ func (p Props) Wrong(name, want string) error {
 	}
 	return e
 }
+
+// isList reports whether the value is a list, which is never a number.
+func (p Props) isList(name string) bool { return p.values[propKey(name)].list != nil }
 
 func (p Props) get(name string) (string, bool) {
 	key := propKey(name)

@@ -1,0 +1,146 @@
+package rule
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// parseYAML returns the root node of each document that is not empty.
+func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
+	defer func() {
+		// The text is anybody's; a slip in the YAML reader must not end the
+		// program that opens a database with it.
+		if r := recover(); r != nil {
+			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: fmt.Sprintf("not YAML: %v", r)}
+		}
+	}()
+	data = directive.ReplaceAll(data, []byte("#YAML"))
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for {
+		var document yaml.Node
+		err := dec.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return nil, syntaxError(name, data, err)
+		}
+		if len(document.Content) > 0 && !isNull(document.Content[0]) {
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
+// directive says which YAML a text is; the reader knows 1.1 and reads 1.2 as well.
+var directive = regexp.MustCompile(`(?m)^%YAML\b`)
+
+var (
+	yamlLine   = regexp.MustCompile(`^line (\d+): `)
+	yamlAnchor = regexp.MustCompile(`unknown anchor '([^']*)'`)
+)
+
+// syntaxError returns the YAML reader's error with its place.
+func syntaxError(name string, data []byte, err error) *Error {
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	switch m := yamlLine.FindStringSubmatch(reason); {
+	case m != nil:
+		line, _ = strconv.Atoi(m[1])
+		reason = reason[len(m[0]):]
+	case yamlAnchor.MatchString(reason):
+		anchor := yamlAnchor.FindStringSubmatch(reason)[1]
+		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
+	default:
+		line = lineOf(data, firstUnreadable(data))
+	}
+	last := lineOf(data, len(data))
+	if at, cause := syntaxCause(data, line); cause != "" {
+		return &Error{File: name, Line: at.line, Column: at.column, Reason: "not YAML: " + cause, Err: err}
+	}
+	return &Error{File: name, Line: min(max(line, 1), last), Column: 1, Reason: "not YAML: " + reason, Err: err}
+}
+
+func lineOf(data []byte, offset int) int {
+	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
+}
+
+// firstUnreadable finds the first byte that no YAML text has.
+func firstUnreadable(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 || r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7f {
+			return i
+		}
+		i += size
+	}
+	return 0
+}
+
+// syntaxCause looks around the line of a syntax error for what people get wrong
+// most. The reader's own place is often a line off, and never has a column.
+func syntaxCause(data []byte, line int) (at place, cause string) {
+	depth := 0 // of { and [
+	lines := strings.Split(string(data), "\n")
+	for i := max(line-3, 0); i < min(line+2, len(lines)); i++ {
+		text := lines[i]
+		indent := len(text) - len(strings.TrimLeft(text, " \t"))
+		if tab := strings.IndexByte(text[:indent], '\t'); tab >= 0 {
+			return place{line: i + 1, column: tab + 1}, "a line is indented with a tab: YAML wants spaces"
+		}
+		if odd := strings.IndexFunc(text, isOddSpace); odd >= 0 {
+			return place{line: i + 1, column: 1 + utf8.RuneCountInString(text[:odd])},
+				fmt.Sprintf("there is the character %+q, which looks like a space or like nothing: write an ordinary space", []rune(text[odd:])[0])
+		}
+		var column int
+		if column, depth = openExpression(text, depth); column > 0 {
+			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes: \"ds_${0..1}.t_${0..3}\""
+		}
+	}
+	return place{}, ""
+}
+
+// isOddSpace reports spaces other than YAML's, and characters without width.
+func isOddSpace(r rune) bool {
+	return r > 0x7f && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) && r != '\ufeff'
+}
+
+// openExpression returns the column of the first ${ or $->{ in a line that stands
+// in a flow map or list and not in quotes; depth is how many are open.
+func openExpression(line string, depth int) (column, after int) {
+	quote := byte(0)
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case (c == '"' || c == '\'') && (i == 0 || strings.IndexByte(" \t{[,:", line[i-1]) >= 0):
+			quote = c
+		case c == '#' && (i == 0 || line[i-1] == ' '):
+			return 0, depth
+		case strings.HasPrefix(line[i:], "${") || strings.HasPrefix(line[i:], "$->{"):
+			if depth > 0 {
+				return 1 + utf8.RuneCountInString(line[:i]), depth
+			}
+			end := strings.IndexByte(line[i:], '}')
+			if end < 0 {
+				return 0, depth
+			}
+			i += end
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			depth = max(depth-1, 0)
+		}
+	}
+	return 0, depth
+}
