@@ -24,6 +24,8 @@ type Connector struct {
 	base   driver.Connector
 	driver driver.Driver
 	host   spi.Host
+	// warnings is what becomes of a rule's: log, the default, or error.
+	warnings string
 
 	servers  serverCache
 	verifier verifier
@@ -59,7 +61,7 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.C
 }
 
 func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
-	c := &Connector{base: base, driver: d, host: o.host(dsn)}
+	c := &Connector{base: base, driver: d, host: o.host(dsn), warnings: o.warnings}
 	c.servers.kind, c.servers.dsn = o.server, dsn
 	c.verifier.set(o.verify)
 	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
@@ -76,6 +78,9 @@ func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o option
 func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
+	}
+	if err := checkWarnings(r, c.warnings, c.host.Logger); err != nil {
+		return nil, err
 	}
 	generators, err := r.Open(c.host)
 	if err != nil {
@@ -204,6 +209,8 @@ type options struct {
 	logger *slog.Logger
 	server string
 	verify Verify
+
+	warnings string // what becomes of a rule's: log, the default, or error
 }
 
 // WithClock gives the generators another clock than the system's. It is for

@@ -24,8 +24,11 @@
 //
 // Closing the sql.DB closes the generators that were opened with it.
 //
-// The DSN's other parameter of ours, shardkeyServer, and [WithServer] say what the
+// The DSN's other parameters of ours: shardkeyServer, as [WithServer], says what the
 // server is where its version does not tell: auto, mysql, mariadb or other.
+// shardkeyRuleWarnings says what becomes of what is likely wrong with the rule
+// (rule.Rule.Warnings): log, the default, writes it to the logger when the rule
+// is opened, error refuses the rule.
 //
 // # What is filled
 //

@@ -61,7 +61,8 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, r, options{server: parsed.server, verify: parsed.verify}, parsed.base))
+	o := options{server: parsed.server, verify: parsed.verify, warnings: parsed.warnings}
+	return asConnector(newConnector(base, d, r, o, parsed.base))
 }
 
 // Wrap returns a driver for sql.Register that fills keys by the rule on

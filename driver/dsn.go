@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -25,9 +26,12 @@ const paramServer = "shardkeyServer"
 // paramVerify says which texts the second reader reads.
 const paramVerify = "shardkeyVerify"
 
+// paramWarnings says what becomes of a rule's warnings: log or error.
+const paramWarnings = "shardkeyRuleWarnings"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramRule, paramServer, paramVerify}
+var params = [...]string{paramRule, paramWarnings, paramServer, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -35,10 +39,11 @@ const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the ru
 
 // dsn is a data source name, taken apart.
 type dsn struct {
-	base   string // what go-sql-driver gets
-	rule   string // the value of shardkeyRule as it was written
-	server string // the value of shardkeyServer, empty by default
-	verify Verify // the value of shardkeyVerify, empty by default
+	base     string // what go-sql-driver gets
+	rule     string // the value of shardkeyRule as it was written
+	server   string // the value of shardkeyServer, empty by default
+	warnings string // the value of shardkeyRuleWarnings, empty by default
+	verify   Verify // the value of shardkeyVerify, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -57,7 +62,8 @@ func parseDSN(text string) (dsn, error) {
 		}
 		given[name] = value
 	}
-	d := dsn{base: head, rule: given[paramRule], server: given[paramServer], verify: Verify(given[paramVerify])}
+	d := dsn{base: head, rule: given[paramRule], server: given[paramServer],
+		verify: Verify(given[paramVerify]), warnings: given[paramWarnings]}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}
@@ -95,7 +101,7 @@ func knownParam(name string) error {
 		}
 	}
 	return &DSNError{Param: name, Nearest: nearest.Word(name, params[:]),
-		Reason: "there is none of this name; known are " + strings.Join(params[:], ", ")}
+		Reason: "no such parameter; known: " + strings.Join(params[:], ", ")}
 }
 
 // splitQuery finds the '?' behind which the parameters stand. go-sql-driver
@@ -249,6 +255,25 @@ func ruleOf(value string) (*rule.Rule, error) {
 			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, registeredRules())}
 	}
 	return nil, &DSNError{Param: paramRule, Reason: "the rule does not load", Err: err}
+}
+
+// checkWarnings refuses a rule that has warnings where they are errors, and logs
+// them otherwise.
+func checkWarnings(r *rule.Rule, mode string, logger *slog.Logger) error {
+	warnings := r.Warnings()
+	switch {
+	case mode != "" && mode != "log" && mode != "error":
+		return &DSNError{Param: paramWarnings, Reason: fmt.Sprintf("%q is none of log, error", mode)}
+	case len(warnings) > 0 && mode == "error":
+		return &DSNError{Param: paramWarnings, Reason: fmt.Sprintf("the rule has %d warnings, the first being", len(warnings)), Err: warnings[0]}
+	}
+	if logger == nil {
+		logger = slog.Default()
+	}
+	for _, w := range warnings {
+		logger.Warn(w.Error())
+	}
+	return nil
 }
 
 func namedRule(name string) (*rule.Rule, bool) {

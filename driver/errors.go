@@ -37,7 +37,7 @@ func (e *DSNError) Error() string {
 		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
 	}
 	if e.Err != nil && e.Err != ErrNoRule { // which the reason says already
-		fmt.Fprintf(&b, ": %v", e.Err)
+		b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "shardkey: "))
 	}
 	return b.String()
 }
