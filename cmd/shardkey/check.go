@@ -6,31 +6,35 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/shardkey/shardkey/rule"
 )
 
 func checkCommand() *command {
 	return &command{
-		name: "check", args: "RULE.yaml…", short: "check rule files and tell what they mean",
+		name: "check", args: "RULE.yaml…", short: "check rule files and print what they mean",
 		long: "Reads rule files as a program would that opens them, and prints what was understood:\n" +
 			"generators, worker-id assigners, and the tables with their key columns and actual\n" +
-			"tables. What is wrong is told with file, line and column; what is risky is a\n" +
-			"warning. No server is asked, and no property's secret is shown. An environment\n" +
-			"variable that a property names must be set.",
-		flags: func(*flag.FlagSet) action {
-			return func(_ context.Context, p *program, args []string) error { return check(p, args) }
+			"tables. What is wrong is reported with file, line and column; what is risky or\n" +
+			"ignored is a warning. No server is asked, and no property's secret is shown. An\n" +
+			"environment variable that a property names must be set.",
+		flags: func(flags *flag.FlagSet) action {
+			strict := flags.Bool("strict", false, "take warnings for errors: exit status 1")
+			return func(_ context.Context, p *program, args []string) error { return check(p, args, *strict) }
 		},
 	}
 }
 
-func check(p *program, files []string) error {
+func check(p *program, files []string, strict bool) error {
 	if len(files) == 0 {
 		return usagef("give the rule files to check")
 	}
 	failed := false
 	for _, file := range files {
-		if err := checkFile(p, file); err != nil {
+		warned, err := checkFile(p, file)
+		failed = failed || warned && strict
+		if err != nil {
 			failed = true
 			// Without a prefix, so that editors find file:line:column.
 			_ = p.out.Flush() // run sees it again
@@ -43,16 +47,23 @@ func check(p *program, files []string) error {
 	return nil
 }
 
-func checkFile(p *program, file string) error {
-	_, g, err := p.openRule(file, offlineDSN)
+// checkFile prints what a rule means, and reports whether there are warnings.
+func checkFile(p *program, file string) (warned bool, err error) {
+	r, g, err := p.openRule(file, offlineDSN)
 	if err != nil {
-		return err
+		return false, err
 	}
 	fmt.Fprintln(p.out, g.Describe())
-	for _, warning := range warnings(g) {
+	lines := warnings(g)
+	for _, warning := range lines {
 		fmt.Fprintln(p.out, "  warning:", warning)
 	}
-	return g.Close()
+	for _, w := range r.Warnings() {
+		text := plain(w)
+		place := fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Column)
+		fmt.Fprintf(p.out, "%s: warning%s\n", place, strings.TrimPrefix(text, place))
+	}
+	return len(lines)+len(r.Warnings()) > 0, g.Close()
 }
 
 // warnings are the standing risks of a rule's generators and assigners.
@@ -60,7 +71,7 @@ func warnings(g *rule.Live) (lines []string) {
 	health := g.Health()
 	for _, name := range slices.Sorted(maps.Keys(health)) {
 		for _, warning := range health[name].Warnings {
-			lines = append(lines, name+": "+warning)
+			lines = append(lines, name+": "+strings.TrimPrefix(warning, "shardkey: "))
 		}
 	}
 	return lines
