@@ -13,59 +13,113 @@
 //
 // [Load] reads a file, [Parse] a text, and [New] takes the same as a Go struct.
 // What they return is checked completely and describes only; [Rule.Open] makes
-// the live [Live] rule of one connector, whose [Live.Lookup] says what an
-// INSERT into a table needs.
+// the [Live] rule of one connector, whose [Live.Lookup] says what an INSERT into a
+// table needs.
 //
 // # ShardingSphere's files
 //
-// ShardingSphere's own YAML files load as they are, in three forms: that of 5.0
-// to 5.5.3, as above, that of 5.5.4 (keyGenerateStrategies beside the tables) and
-// that of 4.x (shardingRule, with a keyGenerator in each table and a
-// defaultKeyGenerator). What they say beyond keys is left alone: data sources,
-// strategies, algorithms, auditors, other rules. A key that is left alone but
-// looks like one about key generation with a slip in it is an error, as is
-// everything unknown within the parts about key generation.
+// ShardingSphere's own YAML files load as they are:
+//
+//   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies beside the tables)
+//   - 4.x (shardingRule, with a keyGenerator in each table and a
+//     defaultKeyGenerator), and the alpha versions of 5, which have these words in
+//     a !SHARDING
+//   - a Spring Boot application's, in YAML and in .properties: the same words in
+//     kebab case below spring.shardingsphere.rules.sharding (5) or
+//     spring.shardingsphere.sharding (4), joined by dots as one likes
 //
 // A file may hold several YAML documents and several sharding rules. Generators
 // and worker-id assigners are named across the whole file; a default strategy
 // is for the tables (and autoTables) of its own sharding rule, where a table
 // has none or leaves its column or generator out. A strategy that names no
 // generator, with no default, gets a SNOWFLAKE without properties, as in
-// ShardingSphere.
+// ShardingSphere. A strategy that is written "none:" leaves its table without a
+// key.
 //
-// Beside ShardingSphere's words there are two of shardkey's own. explicitKeys
-// beside column says whether a NULL, 0, DEFAULT or empty text that a statement gives for
-// the key is filled (fill, as AUTO_INCREMENT does) or left (keep, as
-// ShardingSphere does). workerIdAssigners beside keyGenerators are what the
-// property worker-id-assigner of a generator names.
+// # What is an error, and what a warning
+//
+// The keys of each object are closed lists, those of all versions together. What
+// is about keys is used; what is not (data sources, strategies, algorithms,
+// auditors, other rules) is known and ignored. Every other key is
+//
+//   - an error when it looks like one about keys, by its spelling (keyGenerator_,
+//     dataNodes) or by what is under it (a map with a generator's name): ignored, it
+//     would leave rows without a key
+//   - a warning otherwise
+//
+// [Rule.Warnings] returns the warnings, each with its place: unknown keys, auto
+// tables whose number cannot be computed, properties that nobody reads, and
+// tables that are sharded by their key modulo n with a SNOWFLAKE whose
+// max-vibration-offset leaves shards nearly empty. They are logged when the rule is
+// opened; "shardkey check -strict" and the DSN's shardkeyRuleWarnings=error take
+// them for errors.
+//
+// Names of tables and columns are written as they are, without quotes, blanks at
+// their ends or invisible characters, and columns without their table. Names are
+// case-insensitive.
+//
+// # shardkey's own words
+//
+// Beside column in a strategy:
+//
+//   - explicitKeys: fill, as AUTO_INCREMENT does, or keep, as ShardingSphere does: what
+//     becomes of a NULL, 0, DEFAULT or empty text that a statement gives for the key
+//   - batchKeys: any, or consecutive: a statement whose integer keys are not
+//     consecutive is refused, unless its caller asked for each row's key
+//   - unlisted: refuse, warn or pass: what becomes of an INSERT into a table that the
+//     rule does not list, but that looks like one of this table's; without it that is
+//     the connection's shardkeyUnlisted
+//
+// workerIdAssigners beside keyGenerators are what the property worker-id-assigner
+// of a generator names.
 //
 // # Tables
 //
 // A table is found by its logical name and by those of its actual tables, which
-// actualDataNodes lists: items with commas between them, in which ${0..15} is a
-// range, ${['a','b']} a list, and several of them in one item every
-// combination. $->{…} is the same as ${…}. A range whose end is written with
-// leading zeros pads: ${00..15} is 00, 01, … 15. (Groovy, which ShardingSphere
-// runs there, would not pad; its way of writing it,
-// ${(0..15).collect{t -> t.toString().padLeft(2,'0')}}, is understood too. No
-// other Groovy is, nor <INTERVAL>; <LITERAL> and <GROOVY> are.) At most 1,048,576
-// data nodes are read of one table. Without actualDataNodes the logical name is the only one.
-// The actual tables of an auto table are name_0 … name_n-1 when its algorithm
-// has a sharding-count.
+// actualDataNodes lists: items separated by commas, with parts in ${…} (or
+// $->{…}), each of which stands for one or more texts. Several in one item stand
+// for every combination.
 //
-// Names are case-insensitive. Of a data node dataSource.table, the data source is
-// left out, since it is nothing that a statement can name: an INSERT INTO
-// app.t_order_3 is one into t_order whatever app is. A node
-// dataSource.schema.table has a schema: a statement that writes a schema must
-// write this one; so must one for a table without actualDataNodes whose logical
-// name is schema.table. Two logical tables must not share an actual table's name,
-// unless schemas tell them apart.
+//	${0..15}  ${0..<16}  ${'a'..'c'}  ${(0..7).step(2)}           ranges
+//	${00..15}                                                     00, 01, … 15
+//	${['a', 'b', 3]}  ${'x'}                                      lists, a text
+//	${(1..12).collect{t -> t.toString().padLeft(2, '0')}}         closures: also it, (i -> …),
+//	                                                              + - *, String.format('%02d', it)
+//	${*}                                                          any number
+//	${yyyyMM}                                                     a date: yyyy yy MM dd HH mm ss - _
+//
+// Leading zeros pad, as they are written; Groovy, which ShardingSphere runs there,
+// takes 01..12 for 1..12 and refuses 08. Other Groovy is not run. <INTERVAL>,
+// <LITERAL> and <GROOVY> in front of the items are understood. At most 1,048,576 data
+// nodes are read of one table. Without actualDataNodes the logical name is the
+// only one.
+//
+// The last two are patterns, for tables that come at run time: t_order_${*} is
+// every t_order_ followed by a number, t_log_${yyyyMM} one for each month. The
+// patterns and names of two tables must not meet.
+//
+// The actual tables of an auto table are name_0 … name_n-1, where n comes from its
+// algorithm, as in ShardingSphere: MOD and HASH_MOD (sharding-count), BOUNDARY_RANGE,
+// VOLUME_RANGE and AUTO_INTERVAL.
+//
+// Of a data node dataSource.table, the data source is left out, since it is
+// nothing that a statement can name: an INSERT INTO app.t_order_3 is one into
+// t_order whatever app is. A node dataSource.schema.table has a schema: a
+// statement that writes a schema must write this one; so must one for a table
+// without actualDataNodes whose logical name is schema.table. Two logical tables
+// must not share an actual table's name, unless schemas tell them apart.
+//
+// A table that no rule lists is not filled. One whose name is a ruled table's
+// followed by numbers or dates (t_order_16, t_order_2026_01), or that differs from
+// an actual table's in its numbers only, was likely forgotten: [Live.Unlisted] finds
+// it.
 //
 // # Properties
 //
 // A property's value is a text, as it is written, or a list of texts. In values,
 // and nowhere else, ${NAME} stands for an environment variable, which must be
 // set; ${NAME::default} has a default, and may be written $${NAME::default} as
-// in ShardingSphere 5.5. \${ stands for the characters themselves. No error and
-// no description shows what a variable held.
+// in ShardingSphere 5.5, or ${NAME:default} in a Spring Boot file. \${ stands for
+// the characters themselves. No error and no description shows what a variable
+// held. In YAML's flow style ({a: b}) a value with ${…} must be in quotes.
 package rule
