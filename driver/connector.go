@@ -26,9 +26,9 @@ type Connector struct {
 	host   spi.Host
 	// warnings is what becomes of a rule's: log, the default, or error.
 	warnings string
-
 	servers  serverCache
 	verifier verifier
+	unlisted unlisted
 
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
@@ -64,6 +64,7 @@ func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o option
 	c := &Connector{base: base, driver: d, host: o.host(dsn), warnings: o.warnings}
 	c.servers.kind, c.servers.dsn = o.server, dsn
 	c.verifier.set(o.verify)
+	c.unlisted.policy, c.unlisted.logger = o.unlisted, cmp.Or(o.logger, slog.Default())
 	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.rules.Swap(newRuleSet(r, generators, &c.verifier)), nil
+	return c.rules.Swap(newRuleSet(r, generators, &c.verifier, &c.unlisted)), nil
 }
 
 // Connect opens a connection of the base and wraps it.
@@ -211,6 +212,7 @@ type options struct {
 	verify Verify
 
 	warnings string // what becomes of a rule's: log, the default, or error
+	unlisted rule.Unlisted
 }
 
 // WithClock gives the generators another clock than the system's. It is for
@@ -229,6 +231,14 @@ func WithLogger(logger *slog.Logger) Option {
 // does: "auto" (the default: it is asked once), "mysql", "mariadb" or "other".
 func WithServer(kind string) Option {
 	return func(o *options) { o.server = kind }
+}
+
+// WithUnlisted says what becomes of an INSERT into a table that the rule does not
+// list, but that looks like one of a ruled table's, where the rule does not say it
+// for that table. It is the DSN's parameter shardkeyUnlisted; the default is
+// [rule.UnlistedRefuse].
+func WithUnlisted(policy rule.Unlisted) Option {
+	return func(o *options) { o.unlisted = policy }
 }
 
 func newOptions(opts []Option) options {
@@ -258,14 +268,15 @@ type ruleSet struct {
 	generators *rule.Live
 	plans      *planCache
 	verifier   *verifier
+	unlisted   *unlisted
 
 	// refs counts the users, the connector being one while this is its
 	// current rule. At 0 the generators are closed, and it never rises again.
 	refs atomic.Int64
 }
 
-func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier) *ruleSet {
-	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v}
+func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier, u *unlisted) *ruleSet {
+	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u}
 	s.refs.Store(1)
 	return s
 }

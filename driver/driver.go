@@ -57,11 +57,14 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
+	o := options{server: parsed.server, verify: parsed.verify, warnings: parsed.warnings}
+	if o.unlisted, err = unlistedPolicy(parsed.unlisted); err != nil {
+		return nil, err
+	}
 	base, err := parsed.baseConnector()
 	if err != nil {
 		return nil, err
 	}
-	o := options{server: parsed.server, verify: parsed.verify, warnings: parsed.warnings}
 	return asConnector(newConnector(base, d, r, o, parsed.base))
 }
 

@@ -29,9 +29,13 @@ const paramVerify = "shardkeyVerify"
 // paramWarnings says what becomes of a rule's warnings: log or error.
 const paramWarnings = "shardkeyRuleWarnings"
 
+// paramUnlisted says what becomes of INSERTs into tables that the rule does not
+// list, but that look like one of a ruled table's.
+const paramUnlisted = "shardkeyUnlisted"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramRule, paramWarnings, paramServer, paramVerify}
+var params = [...]string{paramRule, paramWarnings, paramServer, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -44,6 +48,7 @@ type dsn struct {
 	server   string // the value of shardkeyServer, empty by default
 	warnings string // the value of shardkeyRuleWarnings, empty by default
 	verify   Verify // the value of shardkeyVerify, empty by default
+	unlisted string // the value of shardkeyUnlisted, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -63,7 +68,7 @@ func parseDSN(text string) (dsn, error) {
 		given[name] = value
 	}
 	d := dsn{base: head, rule: given[paramRule], server: given[paramServer],
-		verify: Verify(given[paramVerify]), warnings: given[paramWarnings]}
+		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted]}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -152,6 +152,8 @@ type reading struct {
 	fresh   bool // columns are to be read from the server
 	cached  bool // some columns came from the cache
 	columns map[columnsKey][]string
+	// unlisted is the error for a table that no rule lists.
+	unlisted error
 	// tables are those that were looked up, as the parser and as we know them.
 	tables []readTable
 	room   [1]readTable
@@ -166,6 +168,9 @@ type readTable struct {
 func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	g.rules.plans.parses.Add(1)
 	parsed, err := rewrite.Parse(key.text, g.options(ctx, key))
+	if err == nil {
+		err = g.unlisted
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +203,9 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 func (g *reading) lookup(schema, name string) *rewrite.Table {
 	r := g.rules.generators.Lookup(schema, name)
 	if r == nil {
+		if err := g.rules.unlisted.check(g.rules.generators, schema, name); err != nil && g.unlisted == nil {
+			g.unlisted = err
+		}
 		return nil
 	}
 	t := g.rules.plans.table(r)

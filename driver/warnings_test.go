@@ -45,3 +45,23 @@ func TestDSN_ruleWarnings(t *testing.T) {
 		}
 	}
 }
+
+func TestDSN_unlistedTakesThreeWords(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		want  rule.Unlisted
+	}{{"", rule.UnlistedDefault}, {"refuse", rule.UnlistedRefuse}, {"warn", rule.UnlistedWarn}, {"pass", rule.UnlistedPass}} {
+		if have, err := unlistedPolicy(c.value); err != nil || have != c.want {
+			t.Errorf("%q\nhave: %v, %v\nwant: %v", c.value, have, err, c.want)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	text := "rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyUnlisted=ignore&shardkeyRule="+path)
+	if want := `parameter shardkeyUnlisted: "ignore" is none of refuse, warn, pass`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("have: %v\nwant: %s", err, want)
+	}
+}

@@ -1,0 +1,63 @@
+package driver
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// unlisted decides on INSERTs into tables that no rule lists, but that look like
+// one of a ruled table's: shards that were added and forgotten in the rule.
+type unlisted struct {
+	policy rule.Unlisted // where the table's own does not say
+	logger *slog.Logger
+	warned sync.Map // names of tables, in lower case
+}
+
+// unlistedPolicy reads the parameter shardkeyUnlisted.
+func unlistedPolicy(value string) (rule.Unlisted, error) {
+	switch value {
+	case "":
+		return rule.UnlistedDefault, nil
+	case "refuse":
+		return rule.UnlistedRefuse, nil
+	case "warn":
+		return rule.UnlistedWarn, nil
+	case "pass":
+		return rule.UnlistedPass, nil
+	}
+	return 0, &DSNError{Param: paramUnlisted, Reason: fmt.Sprintf("%q is none of refuse, warn, pass", value)}
+}
+
+// check returns the error for a table that is to be refused. It logs once a table
+// where it is to warn.
+func (u *unlisted) check(live *rule.Live, schema, name string) error {
+	e := live.Unlisted(schema, name)
+	if e == nil {
+		return nil
+	}
+	policy := e.Like.Unlisted
+	if policy == rule.UnlistedDefault {
+		policy = u.policy
+	}
+	switch policy {
+	case rule.UnlistedPass:
+		return nil
+	case rule.UnlistedWarn:
+		if _, known := u.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
+			u.logger.Warn("shardkey: an INSERT is sent without a key", "error", e)
+		}
+		return nil
+	}
+	return unlistedError{e}
+}
+
+// unlistedError is a *rule.UnlistedTableError and an [ErrUnsupportedStatement].
+type unlistedError struct{ *rule.UnlistedTableError }
+
+func (e unlistedError) Unwrap() []error {
+	return []error{ErrUnsupportedStatement, e.UnlistedTableError}
+}

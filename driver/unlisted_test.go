@@ -1,0 +1,79 @@
+package driver_test
+
+import (
+	"bytes"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// TestUnlisted_looksLikeARuledTable inserts into tables that nobody listed in the
+// rule.
+func TestUnlisted_looksLikeARuledTable(t *testing.T) {
+	const four = "INSERT INTO t_order_4 (user_id) VALUES (1)"
+	for _, c := range []struct {
+		name, more string // of the strategy
+		policy     rule.Unlisted
+		text       string
+		refused    bool
+		logged     bool
+	}{
+		{"by default", "", 0, four, true, false},
+		{"refuse", "", rule.UnlistedRefuse, "REPLACE INTO app.T_ORDER_4 SELECT 1", true, false},
+		{"warn", "", rule.UnlistedWarn, four, false, true},
+		{"pass", "", rule.UnlistedPass, four, false, false},
+		{"the rule says pass", ", unlisted: pass", rule.UnlistedRefuse, four, false, false},
+		{"the rule says refuse", ", unlisted: refuse", rule.UnlistedPass, four, true, false},
+		{"another table", "", 0, "INSERT INTO t_orders (user_id) VALUES (1)", false, false},
+		{"a query", "", 0, "UPDATE t_order_4 SET user_id = 1", false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			r, err := rule.Parse("order.yaml", []byte(strings.Replace(orderRule, "keyGeneratorName: counter", "keyGeneratorName: counter"+c.more, 1)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			direct, mock, err := sqlmock.NewWithDSN(t.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer direct.Close()
+			wrapped := driver.Wrap(direct.Driver(), r, driver.WithUnlisted(c.policy), driver.WithServer("other"),
+				driver.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			connector, err := wrapped.(sqldriver.DriverContext).OpenConnector(t.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			if !c.refused {
+				mock.ExpectExec(".*").WillReturnResult(sqlmock.NewResult(0, 1))
+				mock.ExpectExec(".*").WillReturnResult(sqlmock.NewResult(0, 1))
+			}
+			for range 2 {
+				_, err = db.Exec(c.text)
+			}
+			var unlisted *rule.UnlistedTableError
+			switch {
+			case c.refused && (!errors.As(err, &unlisted) || !errors.Is(err, driver.ErrUnsupportedStatement) || unlisted.Like.Logical != "t_order"):
+				t.Errorf("have: %v\nwant: a *rule.UnlistedTableError", err)
+			case !c.refused && err != nil:
+				t.Errorf("have: %v\nwant: nil", err)
+			}
+			want := 0
+			if c.logged {
+				want = 1
+			}
+			if have := strings.Count(log.String(), "looks like one of table"); have != want {
+				t.Errorf("have: %s\nwant: %d lines", log.String(), want)
+			}
+		})
+	}
+}
