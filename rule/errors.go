@@ -171,6 +171,32 @@ func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
 	return e
 }
 
+// packageOf returns the package in which a type lives that shardkey brings along,
+// so that the error for a type that is not registered says what to import.
+func packageOf(kind, typ string) string {
+	switch typ = strings.ToUpper(typ); typ {
+	case "REDIS":
+		return "keygen/redis"
+	case "ZOOKEEPER", "ETCD":
+		if kind == assignerKind {
+			return "keygen/" + strings.ToLower(typ)
+		}
+	case "LEAF_SNOWFLAKE":
+		if kind == generatorKind {
+			return "keygen/zookeeper"
+		}
+	case "SNOWFLAKE", "SNOWFLAKE_RING", "UUID", "NANOID", "LEAF_SEGMENT", "TICKET":
+		if kind == generatorKind {
+			return "driver"
+		}
+	case "STATIC", "FILE", "SQL", "IP", "HOSTNAME":
+		if kind == assignerKind {
+			return "driver"
+		}
+	}
+	return ""
+}
+
 // assignerError points at the property that names the assigner: the one with
 // that value.
 func (r *Rule) assignerError(m makeSpec, err *undefinedAssigner) error {

@@ -56,7 +56,8 @@ var (
 	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy", "keyGenerator"))
 	tableObject4 = object{
 		"databaseStrategy": strategy4, "tableStrategy": strategy4,
-	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex"))
+	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex",
+		"keyGeneratorColumnName", "keyGeneratorClassName", "keyGeneratorClass")) // version 3's and 2's
 
 	ruleObject = object{
 		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
@@ -67,7 +68,8 @@ var (
 	ruleObject4 = object{
 		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
 	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
-		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
+		"defaultDataSourceName", "configMap", "props", "workerIdAssigners",
+		"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass")) // version 3's and 2's
 
 	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority", "authentication",
 		"governance", "orchestration", "metrics", "configMap", "labels", "shardingRule", "masterSlaveRule", "masterSlaveRules",
@@ -105,9 +107,6 @@ func (rd *reader) others(pairs []pair, what string, o object) error {
 // stranger is a key that the object does not have.
 func (rd *reader) stranger(p pair, what string, o object) error {
 	mine := slices.DeleteFunc(slices.Clone(ours), func(k string) bool { _, ok := o[k]; return !ok })
-	if advice, ok := versions[p.key.text]; ok {
-		return rd.errorAt(p.key, fmt.Sprintf("%q in %s is %s", p.key.text, what, advice))
-	}
 	if right := rd.meant(p, mine); len(right) > 0 {
 		return rd.unknownKey(p.key, what, mine, right)
 	}
@@ -115,20 +114,10 @@ func (rd *reader) stranger(p pair, what string, o object) error {
 	return nil
 }
 
-// versions says what to write for keys of ShardingSphere 3 and before.
-var versions = map[string]string{
-	"keyGeneratorColumnName":       "ShardingSphere 3's: write keyGenerator: {type: SNOWFLAKE, column: …}",
-	"keyGeneratorClassName":        "ShardingSphere 3's: write keyGenerator: {type: SNOWFLAKE, column: …}",
-	"keyGeneratorClass":            "ShardingSphere 2's: write keyGenerator: {type: SNOWFLAKE, column: …}",
-	"defaultKeyGeneratorClassName": "ShardingSphere 3's: write defaultKeyGenerator: {type: SNOWFLAKE}",
-	"defaultKeyGeneratorClass":     "ShardingSphere 2's: write defaultKeyGenerator: {type: SNOWFLAKE}",
-}
-
 // meant returns the words about keys that an unknown key was likely meant for, by
 // its spelling or by what is under it.
 func (rd *reader) meant(p pair, mine []string) []string {
-	letters := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(p.key.text))
-	has := func(part string) bool { return strings.Contains(letters, part) }
+	has := func(part string) bool { return strings.Contains(letters(p.key.text), part) }
 	var right []string
 	for _, k := range mine {
 		if nearest.Distance(p.key.text, k) <= min(2, len(k)/4) {
@@ -156,8 +145,7 @@ func (rd *reader) meant(p pair, mine []string) []string {
 // called.
 func (rd *reader) looksLikeKey(n *yaml.Node) bool {
 	return slices.ContainsFunc(rd.entries(n), func(p pair) bool {
-		key := strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(p.key.text))
-		return strings.Contains(key, "generator")
+		return strings.Contains(letters(p.key.text), "generator")
 	})
 }
 

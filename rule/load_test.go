@@ -198,6 +198,21 @@ shardingRule: {tables: {t: {keyGenerator: {column: id}}}}`,
 		{"4: no type, default", `
 shardingRule: {tables: {t: {keyGenerator: {column: id}}}, defaultKeyGenerator: {type: UUID}}`,
 			"t.id from defaultKeyGenerator"},
+		{"3: column only", `
+shardingRule: {tables: {t: {keyGeneratorColumnName: id, keyGeneratorClassName: io.shardingsphere.core.keygen.DefaultKeyGenerator}}}`,
+			"t.id from default SNOWFLAKE"},
+		{"3 and 4", `
+shardingRule: {tables: {t: {keyGeneratorColumnName: id, keyGenerator: {type: UUID, column: x}}}}`,
+			"t.x from t"},
+		{"3 in Spring Boot", `
+sharding.jdbc:
+  config.sharding:
+    defaultdatasourcename: x
+    tables: {t: {key-generator-column-name: id, actual-data-nodes: "ds0.t_$->{0..1}"}}`,
+			"t.id from default SNOWFLAKE"},
+		{"5 has the word of 4 too", `
+rules: [!SHARDING {tables: {t: {keyGenerator: {type: UUID, column: x}, keyGenerateStrategy: {column: id}}}}]`,
+			"t.id from default SNOWFLAKE"},
 		{"4: default only", `
 shardingRule: {tables: {t: }, defaultKeyGenerator: {type: UUID, column: x}}`,
 			"t.x from defaultKeyGenerator"},

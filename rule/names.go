@@ -74,7 +74,7 @@ func (n *names) one(schema, name string) (owner, bool) {
 		}
 	}
 	for _, p := range n.patterns {
-		if (schema == "" || p.in(schema)) && p.match.MatchString(name) {
+		if (schema == "" || p.in(schema)) && p.match(name) {
 			return p.owner, true
 		}
 	}
@@ -103,8 +103,11 @@ func (n *names) sibling(schema, name string) (owner, bool) {
 // pattern stands for as well.
 func (n *names) matched(p pattern) (other owner, name string, ok bool) {
 	for candidate := range n.first {
+		if ok && candidate > name || !p.match(candidate) {
+			continue
+		}
 		for _, o := range n.all(candidate) {
-			if o.table != p.table && p.schemaMeets(o) && (!ok || candidate < name) && p.match.MatchString(candidate) {
+			if o.table != p.table && p.schemaMeets(o) {
 				other, name, ok = o, candidate, true
 			}
 		}

@@ -16,9 +16,10 @@ import (
 // pattern of ShardingSphere's INTERVAL algorithm.
 type pattern struct {
 	owner
-	text  string // as it is written: t_order_${*}
-	atoms []atom
-	match *regexp.Regexp // of names in lower case
+	text   string // as it is written: t_order_${*}
+	atoms  []atom
+	prefix string         // what all its names begin with
+	expr   *regexp.Regexp // of names in lower case
 }
 
 // wildMark encloses a wildcard in the text of a node; no other node has one.
@@ -103,8 +104,14 @@ func newPattern(n node, table int32) pattern {
 			p.atoms = append(p.atoms, atom{digit: true, more: true})
 		}
 	}
-	p.match = regexp.MustCompile(expr + "$")
+	p.prefix, _, _ = strings.Cut(strings.ToLower(n.table), wildMark)
+	p.expr = regexp.MustCompile(expr + "$")
 	return p
+}
+
+// match reports whether a name in lower case is one of the pattern's.
+func (p pattern) match(name string) bool {
+	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
 }
 
 func (p *pattern) literal(text string) {

@@ -63,6 +63,9 @@ func (rd *reader) noSharding(empty bool) error {
 	if empty {
 		reason = "the rule is empty: write \"rules:\" and below it \"- !SHARDING\""
 	}
+	if rd.hint == springHint {
+		reason = "no sharding rule "
+	}
 	e := rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
 	e.Err = ErrNoSharding
 	return e
@@ -183,19 +186,47 @@ func (rd *reader) table(entries []pair, t *tableSpec, o object) (err error) {
 			t.sources, err = rd.nodesText(e.value, e.key.text)
 		case "keyGenerateStrategy":
 			t.strategy, err = rd.strategy(e.value, e.key)
-		case "keyGenerator":
-			_, is5 := o["keyGenerateStrategy"]
-			if !is5 {
-				t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text)
-			} else if t.strategy == nil {
-				t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text, "keyGeneratorName")
-			}
+		case "keyGeneratorClassName", "keyGeneratorClass":
+			err = rd.class3(e)
 		}
 		if err != nil {
 			return err
 		}
 	}
+	if err := rd.olderKey(entries, t, o); err != nil {
+		return err
+	}
 	return rd.others(entries, what, o)
+}
+
+// olderKey reads how tables had their key before keyGenerateStrategy, where they
+// have none: version 4's keyGenerator, and version 3's keyGeneratorColumnName.
+func (rd *reader) olderKey(entries []pair, t *tableSpec, o object) (err error) {
+	_, is5 := o["keyGenerateStrategy"]
+	four, has4 := find(entries, "keyGenerator")
+	three, has3 := find(entries, "keyGeneratorColumnName")
+	switch {
+	case has4 && t.strategy != nil:
+		rd.warn(four.key, fmt.Sprintf("the keyGenerator of table %q is ignored beside its keyGenerateStrategy", t.name.text))
+	case has4 && is5:
+		t.strategy, err = rd.keyGenerator(four.value, four.key, t.name.text, "keyGeneratorName")
+	case has4:
+		t.strategy, err = rd.keyGenerator(four.value, four.key, t.name.text)
+	case has3 && !is5:
+		t.strategy = &strategySpec{place: three.key.place}
+		t.strategy.column, err = rd.text(three.value, three.key.text)
+	}
+	return err
+}
+
+// class3 checks the class of a key generator of version 3 or 2, where it was
+// written instead of a type. Its default made SNOWFLAKE's keys.
+func (rd *reader) class3(p pair) error {
+	class, err := rd.text(p.value, p.key.text)
+	if err != nil || class.text == "" || strings.HasSuffix(class.text, ".DefaultKeyGenerator") {
+		return err
+	}
+	return rd.errorAt(class, fmt.Sprintf("%s %q is a Java class: register a generator of its own in Go (spi.RegisterKeyGenerator), and write keyGenerator: {type: …, column: …}", p.key.text, class.text))
 }
 
 // indented refuses a table that has the name of a table's key: that is one which
@@ -270,6 +301,8 @@ func (rd *reader) rule4(n *yaml.Node) error {
 			err = rd.tables(p.value, &sc, tableObject4, pairs)
 		case "defaultKeyGenerator":
 			err = rd.defaultGenerator(p, &sc)
+		case "defaultKeyGeneratorClassName", "defaultKeyGeneratorClass":
+			err = rd.class3(p)
 		case "workerIdAssigners":
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
 		}

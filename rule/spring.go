@@ -26,6 +26,9 @@ var springPrefixes = []struct {
 	{"sharding.jdbc.config.sharding.", true},
 }
 
+// springHint is what a Spring Boot file without a sharding rule should have.
+const springHint = "below spring.shardingsphere.rules.sharding of this Spring Boot file"
+
 // springSetting is one line of a Spring Boot file.
 type springSetting struct {
 	words []word
@@ -35,8 +38,10 @@ type springSetting struct {
 // isSpring reports whether a YAML document is a Spring Boot file.
 func isSpring(pairs []pair) bool {
 	return slices.ContainsFunc(pairs, func(p pair) bool {
-		first, _, _ := strings.Cut(p.key.text, ".")
-		return first == "spring" || strings.HasPrefix(p.key.text, "sharding.jdbc")
+		first, rest, _ := strings.Cut(p.key.text, ".")
+		inner := resolve(p.value)
+		return first == "spring" || first == "sharding" &&
+			(strings.HasPrefix(rest, "jdbc") || inner.Kind == yaml.MappingNode && len(inner.Content) > 0 && inner.Content[0].Value == "jdbc")
 	})
 }
 
@@ -64,7 +69,7 @@ func (rd *reader) spring(settings []springSetting) error {
 		}
 		return read(tree)
 	}
-	rd.hint = "; this Spring Boot file has no spring.shardingsphere.rules.sharding"
+	rd.hint = springHint
 	return nil
 }
 
@@ -119,7 +124,7 @@ func (rd *reader) plant(tree *yaml.Node, words []word, value *yaml.Node, isName 
 		isList = false
 	}
 	if !isName {
-		text = camel(text)
+		text = canonical(text)
 	}
 	if text == "props" && len(words) > 2 {
 		// A property's own dots: worker.id.
@@ -162,8 +167,12 @@ func child(tree *yaml.Node, key word) *yaml.Node {
 	return inner
 }
 
-// camel turns actual-data-nodes into actualDataNodes.
-func camel(text string) string {
+// canonical turns actual-data-nodes into actualDataNodes. Spring binds words
+// without regard to case, "-" and "_".
+func canonical(text string) string {
+	if known, ok := springWords[letters(text)]; ok {
+		return known
+	}
 	parts := strings.Split(text, "-")
 	for i, part := range parts[1:] {
 		if part != "" {
@@ -172,6 +181,31 @@ func camel(text string) string {
 	}
 	return strings.Join(parts, "")
 }
+
+func letters(text string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(text))
+}
+
+// springWords are the keys of all objects, by their letters.
+var springWords = func() map[string]string {
+	words := map[string]string{}
+	var add func(o object)
+	add = func(o object) {
+		for word, inner := range o {
+			words[letters(word)] = word
+			add(inner)
+		}
+	}
+	add(ruleObject)
+	add(ruleObject4)
+	add(tableObject)
+	add(autoTableObject)
+	add(tableObject4)
+	for _, word := range slices.Concat(settingNames, []string{"column", "keyGeneratorName", "keyGenerateType", "keyGenerateColumn", "keyGenerateSequence"}) {
+		words[letters(word)] = word
+	}
+	return words
+}()
 
 // parseProperties reads a Java properties file.
 func parseProperties(data []byte) (settings []springSetting) {

@@ -38,12 +38,11 @@ func TestParse_acceptsAYAMLDirective(t *testing.T) {
 
 func TestParse_springErrorsPointIntoTheFile(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
-		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule: write \"rules:\" and below it \"- !SHARDING\"; this Spring Boot file has no spring.shardingsphere.rules.sharding"},
+		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule below spring.shardingsphere.rules.sharding of this Spring Boot file"},
 		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
 			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy, keyGenerator; did you mean "keyGenerateStrategy"?`},
 		{"a.properties", "a=b\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
 			`a.properties:3:88: key generator "g" is not defined`},
-		{"a.properties", "spring.shardingsphere.sharding.tables.t.key-generator-column-name=id\n", `a.properties:1:1: "keyGeneratorColumnName" in table "t" is ShardingSphere 3's`},
 		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n", `"t" has a value of its own and others below it`},
 		{"a.properties", "", "a.properties:1:1: no sharding rule"},
 	} {
