@@ -98,6 +98,24 @@ var faults = []struct {
 	{"a query with its tail lost", faultQuery, func(_ *rewrite.Plan, in *rewrite.Insert) { in.Source.Tail = "" }},
 }
 
+// TestCheck_agreesWithCommentsBefore: a statement begins after the comments.
+func TestCheck_agreesWithCommentsBefore(t *testing.T) {
+	opts := rewrite.GoldenCases(t)[0].Options
+	opts.Mode = 0
+	for _, before := range []string{"# y '\n", "/* c */ ", "-- x\n\n/* */", "SELECT 1;\n# y\n"} {
+		for _, statement := range []string{"INSERT t/* c */ (a) SELECT a FROM s WHERE a > ? # end ?", "INSERT INTO t (a) VALUES (?)"} {
+			text := before + statement
+			plan, err := rewrite.Parse(text, opts)
+			if err != nil {
+				continue // a query beside another statement
+			}
+			if outcome, err := tidb.Check(text, opts, plan); outcome != tidb.OutcomeAgreed {
+				t.Errorf("%s\nhave: %d, %v\nwant: agreed", text, outcome, err)
+			}
+		}
+	}
+}
+
 func TestCheck_refusesFaults(t *testing.T) {
 	opts := rewrite.GoldenCases(t)[0].Options
 	opts.Mode = 0

@@ -143,13 +143,30 @@ func (s *sample) rows(i, rows int) int {
 func (c *check) offsets(stmts []ast.StmtNode) []int {
 	offsets, pos := make([]int, len(stmts)), 0
 	for i, stmt := range stmts {
-		text := strings.TrimLeft(stmt.OriginalText(), " \t\n\v\f\r")
+		text := withoutComments(stmt.OriginalText())
 		if found := strings.Index(c.sample.text[pos:], text); found >= 0 {
 			offsets[i] = c.sample.position(pos + found)
 			pos += found + len(text)
 		}
 	}
 	return offsets
+}
+
+// withoutComments is a text without the blanks and comments before it.
+func withoutComments(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t\n\v\f\r")
+		end := ""
+		switch {
+		case strings.HasPrefix(text, "/*"):
+			end = "*/"
+		case strings.HasPrefix(text, "#"), strings.HasPrefix(text, "--"):
+			end = "\n"
+		default:
+			return text
+		}
+		_, text, _ = strings.Cut(text, end)
+	}
 }
 
 // bytes holds the text that is sent against the plan's splices: it is the user's
