@@ -95,6 +95,18 @@
 // column list while its connector lives: name the columns. An upsert that itself
 // reads LAST_INSERT_ID() without argument reports 0 for a row that existed.
 //
+// # The second reader
+//
+// A text is read by the scanner of package rewrite. Before its plan is kept for
+// further executions, TiDB's parser, a full grammar, reads the text and the one
+// that will be sent as well (package rewrite/tidb): once a text, never when it is
+// executed. When the two disagree the statement is not sent; the error has
+// [ErrUnsupportedStatement] in its chain and says where. What TiDB's grammar does
+// not know (row aliases, RETURNING) the scanner reads alone.
+// [Connector.Verification] counts these outcomes. shardkeyVerify in the DSN and
+// [WithVerify] say which texts are read twice: cached, all or off ([Verify]). The
+// build tag shardkey_noparser leaves TiDB's parser out, and 12 MB of the program.
+//
 // # What passes through
 //
 // A statement that does not insert into a ruled table reaches the base as it is
@@ -130,7 +142,8 @@ package driver
 //	base     base.go, prepare.go    the base's connection, as database/sql treats one
 //	session  session.go, lastid.go, what is known of the server's session, and is
 //	         columns.go             asked on the connection
-//	plan     plan.go, plancache.go  a text, understood once for all connections
+//	plan     plan.go, plancache.go, a text, understood once for all connections
+//	         verify.go
 //	execute  execute.go,            one execution: keys, text, arguments
 //	         insertselect.go
 //	result   result.go,             what came of it

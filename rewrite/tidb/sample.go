@@ -95,7 +95,8 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	case !s.HasKey:
 		return nil
 	case w.keys == nil:
-		return append(w.buf, '?')
+		w.buf = append(w.buf, '?')
+		return w.buf
 	}
 	if s.Insert != w.insert {
 		w.insert, w.n = s.Insert, 0
