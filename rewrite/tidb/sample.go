@@ -221,7 +221,7 @@ func (c *check) places() error {
 		if endsInComment(c.text[s.At:s.End]) {
 			return c.disagree(s.At, in, fact{"the value that the key replaces", "one with a comment", "one without"})
 		}
-		pos = s.End
+		pos, c.spliced = s.End, true
 	}
 	return nil
 }
