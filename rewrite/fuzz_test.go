@@ -34,6 +34,7 @@ const (
 	fuzzKeep
 	fuzzText
 	fuzzInvisible
+	fuzzGBK
 )
 
 // fuzzOptions has a rule for every table.
@@ -45,9 +46,14 @@ func fuzzOptions(flags byte) rewrite.Options {
 	if flags&fuzzInvisible != 0 {
 		table.Columns = table.Columns[1:]
 	}
+	charset := rewrite.CharsetUTF8
+	if flags&fuzzGBK != 0 {
+		charset = rewrite.ParseCharset("gbk")
+	}
 	return rewrite.Options{
-		Mode:   rewrite.Mode(flags & 7),
-		Tables: func(string, string) *rewrite.Table { return &table },
+		Mode:    rewrite.Mode(flags & 7),
+		Charset: charset,
+		Tables:  func(string, string) *rewrite.Table { return &table },
 		// TiDB has no RETURNING, and so it is a name.
 		Dialect: func() (rewrite.Dialect, error) { return rewrite.DialectMySQL, nil },
 	}
@@ -55,7 +61,7 @@ func fuzzOptions(flags byte) rewrite.Options {
 
 func FuzzRewrite(f *testing.F) {
 	seeds(f, func(text string) {
-		for _, flags := range []byte{0, 1, 2, 4, fuzzInText, fuzzKeep, fuzzText, fuzzInvisible | 1} {
+		for _, flags := range []byte{0, 1, 2, 4, fuzzInText, fuzzKeep, fuzzText, fuzzInvisible | 1, fuzzGBK} {
 			f.Add(text, flags)
 		}
 	})

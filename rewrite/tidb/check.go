@@ -3,6 +3,7 @@ package tidb
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/rewrite"
@@ -143,8 +144,8 @@ func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 			continue
 		}
 		t, err := newTree(runs, offsets[i])
-		if err != nil {
-			return nil, err
+		if err != nil || c.opts.Charset != rewrite.CharsetUTF8 && !t.isASCII() {
+			return nil, ErrUnknown // TiDB's names are UTF-8, the scanner's as they are written
 		}
 		if c.opts.Tables == nil || c.opts.Tables(t.schema, t.table) == nil {
 			continue
@@ -155,6 +156,11 @@ func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 		found = append(found, t)
 	}
 	return found, nil
+}
+
+// isASCII reports whether the names of a tree are ASCII.
+func (t tree) isASCII() bool {
+	return isASCII(t.schema) && isASCII(t.table) && !slices.ContainsFunc(t.Columns, func(c *ast.ColumnName) bool { return !isASCII(c.Name.O) })
 }
 
 // Runs is the INSERT or REPLACE that a statement is or, as EXPLAIN ANALYZE and

@@ -81,6 +81,21 @@ func TestCheck_outcomes(t *testing.T) {
 
 // TestCheck_seesPassedInsert: an INSERT into a ruled table that was taken for
 // something else is refused.
+// TestCheck_readsGBK: the second byte of a character may be a backslash.
+func TestCheck_readsGBK(t *testing.T) {
+	opts := options(0)
+	opts.Charset = rewrite.ParseCharset("gbk")
+	text := "INSERT INTO t (s, a) VALUES ('\xbf\\', ?), (?, '\xbf`')"
+	if have, err := tidb.Check(text, opts, parsed(t, text, opts)); have != tidb.OutcomeAgreed {
+		t.Errorf("have: %d, %v\nwant: agreed", have, err)
+	}
+	// Read as UTF-8, the string of the first row ends in the second one.
+	wrong := parsed(t, "INSERT INTO t (s, a) VALUES ('abcdefghi ?, '  , 0)", options(0))
+	if have, err := tidb.Check(text, opts, wrong); have != tidb.OutcomeDisagreed {
+		t.Errorf("have: %d, %v\nwant: disagreed", have, err)
+	}
+}
+
 func TestCheck_seesPassedInsert(t *testing.T) {
 	nothing := parsed(t, "SELECT 1", options(0))
 	for _, text := range []string{

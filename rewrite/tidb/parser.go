@@ -53,9 +53,17 @@ func parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) 
 		parsers.Put(p)
 	}()
 	p.SetSQLMode(sqlMode(opts.Mode))
-	stmts, _, err = p.ParseSQL(text)
+	if opts.Charset == gbk {
+		stmts, _, err = p.ParseSQL(text, parser.CharsetClient("gbk"))
+	} else {
+		stmts, _, err = p.ParseSQL(text)
+	}
 	return slices.Clone(stmts), err
 }
+
+// gbk is the one character set beside UTF-8 that TiDB's parser reads as the
+// servers do.
+var gbk = rewrite.ParseCharset("gbk")
 
 func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 	if mode&rewrite.ANSIQuotes != 0 {
@@ -71,15 +79,11 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 // "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
 // go on after a NUL byte, reads a control character after "--" otherwise, takes
 // the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of
-// bytes that are no UTF-8, and with ANSI_QUOTES sees escapes in "names\"", where
+// bytes that are no characters, and with ANSI_QUOTES sees escapes in "names\"", where
 // there are none.
 func comparable(text string, opts rewrite.Options) bool {
 	mode := opts.Mode
-	if opts.Charset != rewrite.CharsetUTF8 && strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) ||
-		mode&rewrite.MSSQL != 0 && strings.IndexByte(text, '[') >= 0 {
-		return false // they are for the scanner alone
-	}
-	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+	if mode&rewrite.MSSQL != 0 && strings.IndexByte(text, '[') >= 0 || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
 		return false
 	}
 	comments := strings.Contains(text, "--") || strings.Contains(text, "/*")
@@ -90,6 +94,44 @@ func comparable(text string, opts rewrite.Options) bool {
 		return false
 	}
 	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
+}
+
+// readable reports whether TiDB tells the characters of a text apart as the
+// servers do. In GBK these take one byte after a backslash, not a character.
+func readable(text string, c rewrite.Charset) bool {
+	switch {
+	case isASCII(text):
+		return true
+	case c == rewrite.CharsetUTF8:
+		return utf8.ValidString(text)
+	}
+	return c == gbk && isWholeGBK(text)
+}
+
+// isWholeGBK reports whether a text has whole GBK characters only, none of two
+// bytes after a backslash, and none whose first byte TiDB takes for white space.
+func isWholeGBK(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] < utf8.RuneSelf {
+			continue
+		}
+		if i > 0 && text[i-1] == '\\' || strings.IndexByte("\x80\x85\xa0\xff", text[i]) >= 0 || i+1 == len(text) {
+			return false
+		}
+		if i++; text[i] < 0x40 || text[i] == 0x7f || text[i] == 0xff {
+			return false
+		}
+	}
+	return true
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
