@@ -11,7 +11,7 @@ func (p *parser) load(verb token) (done bool, err error) {
 	if in == nil {
 		return false, err
 	}
-	const wayOut = "the rows of a file are not filled; name the key column and give it in the file, or load a table without rule and INSERT … SELECT from that"
+	wayOut := "LOAD DATA does not give the key column " + in.Table.KeyColumn + ", and no key is generated; name it among the columns, or INSERT the rows"
 	given, listed, err := p.loadsKey(in)
 	switch {
 	case err != nil || given:
