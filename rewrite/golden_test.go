@@ -228,6 +228,8 @@ func (p *Plan) showInsert(in *Insert, mode Mode) string {
 			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i, mode))
 		case SlotUnknown:
 			out += " unknown"
+		case SlotExpression:
+			out += fmt.Sprintf(" expression(%d)", param)
 		}
 	}
 	return out

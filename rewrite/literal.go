@@ -271,7 +271,11 @@ func (p *parser) add(v *value, t token, depth int) {
 // addKey decides what becomes of a key that the text gives.
 func (p *parser) addKey(in *Insert, v *value) error {
 	kind, err := p.keySlot(in, v)
-	in.slots.add(v.start, v.end, kind, v.params)
+	before := v.params
+	if kind == SlotExpression {
+		before = p.params // our placeholder stands after the expression's
+	}
+	in.slots.add(v.start, v.end, kind, before)
 	return err
 }
 
@@ -284,8 +288,13 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	switch null := p.isNull(tokens); {
 	case null && !in.Table.KeepExplicit:
 		return SlotFill, nil
-	case null, !ok:
+	case null:
 		return SlotUnknown, nil
+	case !ok:
+		if wrapped, err := p.wrap(in, v); !wrapped || err != nil {
+			return SlotUnknown, err
+		}
+		return SlotExpression, nil
 	case in.Table.KeepExplicit, !l.isEmpty() && !l.isZero():
 		return SlotKept, nil
 	}

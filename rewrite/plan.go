@@ -132,7 +132,8 @@ type Insert struct {
 	duplicateAt int    // the end of ON DUPLICATE KEY UPDATE's assignments
 	refuseAt    int    // where a refused statement takes refuseText
 	refuseText  string
-	inTextSlot  int // the row whose key is written as LAST_INSERT_ID(key)
+	wrapper     *wrapper // around the expressions of SlotExpression rows
+	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key)
 }
 
 // Source is the query of an INSERT … SELECT.
@@ -167,8 +168,12 @@ const (
 	SlotParam
 	// SlotKept: the text gives the key.
 	SlotKept
-	// SlotUnknown: an expression gives the key; what it is only the server knows.
+	// SlotUnknown: the text gives the key; what it is only the server knows.
 	SlotUnknown
+	// SlotExpression: an expression gives the key; where it comes to NULL or 0 (for
+	// text keys ''), the server takes a generated one. Which of both it took only
+	// the table can tell: it has the generated key, or not.
+	SlotExpression
 )
 
 // Rows is the number of rows that the statement gives; 0 for a Source.
@@ -186,8 +191,8 @@ func (in *Insert) AllFilled() bool { return in.slots.kinds == nil }
 // Params counts the placeholders of the user's text.
 func (p *Plan) Params() int { return p.params }
 
-// Fills counts the keys that the text itself asks for, SlotParam rows apart: so
-// many placeholders the bind text has more than the user's.
+// Fills counts the keys that the text itself asks for, or may ask for, SlotParam
+// rows apart: so many placeholders the bind text has more than the user's.
 func (p *Plan) Fills() int {
 	n := 0
 	for i := range p.Inserts {
@@ -269,12 +274,12 @@ func (in *Insert) report(alone bool) {
 }
 
 // firstFill is the first row whose key is generated for certain, −1 when an
-// argument may ask for one, or none is.
+// argument or expression may ask for one, or none is.
 func (in *Insert) firstFill() int {
 	first := -1
 	for i := range in.Rows() {
 		switch in.slots.kind(i) {
-		case SlotParam:
+		case SlotParam, SlotExpression:
 			return -1
 		case SlotFill:
 			if first < 0 {

@@ -54,7 +54,7 @@ func (p *Plan) BindText() string {
 }
 
 // LiteralText is the text with the keys written into it; keys[i] are those of
-// the SlotFill rows of Inserts[i].
+// the SlotFill and SlotExpression rows of Inserts[i].
 func (p *Plan) LiteralText(keys []Keys) string {
 	longest := 0
 	for i := range keys {
@@ -126,26 +126,30 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 	}
 	next := 0 // the next generated key
 	for i := range in.slots.at {
-		kind := in.slots.kind(i)
-		if kind != SlotFill {
+		before, after := in.keyPrefix, ""
+		switch in.slots.kind(i) {
+		case SlotFill:
+			w.upTo(int(in.slots.at[i]))
+			w.pos = in.slots.end(i)
+			if in.InText && i == in.inTextSlot {
+				before, after = before+"LAST_INSERT_ID(", ")"
+			}
+		case SlotExpression:
+			w.upTo(int(in.slots.at[i]))
+			w.add(in.wrapper.before)
+			w.upTo(in.slots.end(i))
+			before, after = in.wrapper.between, in.wrapper.after
+		default:
 			continue
 		}
-		w.upTo(int(in.slots.at[i]))
-		w.pos = in.slots.end(i)
-		w.add(in.keyPrefix)
-		inText := in.InText && i == in.inTextSlot
-		if inText {
-			w.add("LAST_INSERT_ID(")
-		}
+		w.add(before)
 		if keys != nil {
 			w.key(keys, next)
 			next++
 		} else {
 			w.add("?")
 		}
-		if inText {
-			w.add(")")
-		}
+		w.add(after)
 	}
 	if in.aliasAt >= 0 {
 		w.upTo(in.aliasAt)

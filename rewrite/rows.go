@@ -264,21 +264,21 @@ func (s *slots) end(i int) int {
 	return int(s.ends[i])
 }
 
-// fills counts the SlotFill rows.
+// fills counts the rows that take a key.
 func (s *slots) fills() int {
 	if s.kinds == nil {
 		return len(s.at)
 	}
 	n := 0
 	for _, k := range s.kinds {
-		if k == SlotFill {
+		if k.takesKey() {
 			n++
 		}
 	}
 	return n
 }
 
-// fillsBefore counts the SlotFill rows whose key stands before the user's
+// fillsBefore counts the rows whose key of ours stands before the user's
 // placeholder i. The columns are in the order of the text.
 func (s *slots) fillsBefore(i int) int {
 	rows := len(s.at)
@@ -290,7 +290,7 @@ func (s *slots) fillsBefore(i int) int {
 	}
 	n := 0
 	for _, k := range s.kinds[:rows] {
-		if k == SlotFill {
+		if k.takesKey() {
 			n++
 		}
 	}

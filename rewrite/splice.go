@@ -38,7 +38,11 @@ func (in *Insert) splices(yield func(Splice) bool) bool {
 		return false
 	}
 	for i := range in.Rows() {
-		if in.slots.kind(i) == SlotFill && !yield(in.keySplice(i)) {
+		kind := in.slots.kind(i)
+		if kind == SlotExpression && !added(int(in.slots.at[i]), in.wrapper.before) {
+			return false
+		}
+		if kind.takesKey() && !yield(in.keySplice(i)) {
 			return false
 		}
 	}
@@ -48,6 +52,9 @@ func (in *Insert) splices(yield func(Splice) bool) bool {
 
 func (in *Insert) keySplice(row int) Splice {
 	s := Splice{At: int(in.slots.at[row]), End: in.slots.end(row), Before: in.keyPrefix, HasKey: true}
+	if in.slots.kind(row) == SlotExpression {
+		s.At, s.Before, s.After = s.End, in.wrapper.between, in.wrapper.after
+	}
 	if in.InText && row == in.inTextSlot {
 		s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
 	}

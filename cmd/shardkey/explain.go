@@ -99,6 +99,8 @@ func keyFate(in *rewrite.Insert, row int) string {
 		return fmt.Sprintf("argument %d is the key; for %s one is generated", param+1, empty)
 	case rewrite.SlotKept:
 		return "the key is kept as it is written"
+	case rewrite.SlotExpression:
+		return "the key is what the expression comes to; where that is nothing, the server takes a generated one"
 	default:
 		return "what is written is left to the server, and the key is not reported"
 	}

@@ -101,7 +101,7 @@ type kinds uint8
 
 func (k kinds) String() string {
 	var names []string
-	for i, name := range []string{"one to be generated", "an argument", "one that is given", "an expression"} {
+	for i, name := range []string{"one to be generated", "an argument", "one that is given", "one left to the server", "an expression"} {
 		if k&(1<<i) != 0 {
 			names = append(names, name)
 		}
@@ -112,7 +112,7 @@ func (k kinds) String() string {
 const (
 	fill    = kinds(1 << rewrite.SlotFill)
 	kept    = kinds(1 << rewrite.SlotKept)
-	unknown = kinds(1 << rewrite.SlotUnknown)
+	unknown = kinds(1<<rewrite.SlotUnknown | 1<<rewrite.SlotExpression)
 )
 
 // kindsOf is what may become of a key's value.

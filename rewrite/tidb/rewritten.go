@@ -84,7 +84,12 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, i int, ours map[int
 		if len(row) != values {
 			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row that is sent", values, len(row)})
 		}
-		if kind, _ := in.Slot(c.sample.row(i, n, in.Rows())); kind != rewrite.SlotFill {
+		switch kind, _ := in.Slot(c.sample.row(i, n, in.Rows())); kind {
+		case rewrite.SlotFill:
+		case rewrite.SlotExpression:
+			c.noteLast(row[key], ours)
+			continue
+		default:
 			continue
 		}
 		if !c.isKey(row[key], ours) {
@@ -99,6 +104,14 @@ func (c *check) rowAt(t tree, n int) int {
 		return t.at
 	}
 	return c.sample.position(t.Lists[n][0].OriginTextPosition())
+}
+
+// noteLast notes the last placeholder of an expression: that of the key which
+// takes its place. That the rest of it is the original's is known by its bytes.
+func (c *check) noteLast(e ast.ExprNode, ours map[int]bool) {
+	if markers := markersOf(e); c.keys == nil && len(markers) > 0 {
+		ours[slices.Max(markers)] = true
+	}
 }
 
 // isKey reports whether an expression is a key of ours, perhaps within

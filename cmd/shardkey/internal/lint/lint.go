@@ -156,7 +156,8 @@ func insertFinding(in *rewrite.Insert) Finding {
 		{rewrite.SlotFill, "a key is generated"},
 		{rewrite.SlotParam, "an argument is the key"},
 		{rewrite.SlotKept, "the key is given"},
-		{rewrite.SlotUnknown, "an expression is the key"},
+		{rewrite.SlotUnknown, "the server decides what the key is"},
+		{rewrite.SlotExpression, "an expression is the key, or where it comes to nothing a generated one"},
 	} {
 		switch {
 		case n[r.kind] == 0:
@@ -167,7 +168,7 @@ func insertFinding(in *rewrite.Insert) Finding {
 		}
 	}
 	f.Reason = strings.Join(reasons, ", ")
-	if n[rewrite.SlotFill] == 0 && (n[rewrite.SlotParam] == 0 || in.Table.KeepExplicit) {
+	if n[rewrite.SlotFill] == 0 && n[rewrite.SlotExpression] == 0 && (n[rewrite.SlotParam] == 0 || in.Table.KeepExplicit) {
 		f.Outcome = Passed
 	}
 	return f
