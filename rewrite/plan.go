@@ -274,13 +274,17 @@ func (in *Insert) report(alone bool) {
 }
 
 // firstFill is the first row whose key is generated for certain, −1 when an
-// argument or expression may ask for one, or none is.
+// argument may ask for one, or an expression before it, or none is.
 func (in *Insert) firstFill() int {
 	first := -1
 	for i := range in.Rows() {
 		switch in.slots.kind(i) {
-		case SlotParam, SlotExpression:
+		case SlotParam:
 			return -1
+		case SlotExpression:
+			if first < 0 {
+				return -1
+			}
 		case SlotFill:
 			if first < 0 {
 				first = i
