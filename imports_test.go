@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"rewrite":             {},
 	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/nearest"},
 	"rewrite/tidb":        {"rewrite"},
-	"cmd":                 {"cmd", "driver", "keygen", "rewrite", "rule", "spi"},
+	"cmd":                 {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/nearest"},
 	"internal/nearest":    {},
 	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
 	"internal/testserver": {"internal/testserver"},

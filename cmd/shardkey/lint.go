@@ -63,7 +63,11 @@ func (p *program) lint(f *lintFlags, args []string) error {
 }
 
 func newLinter(g *rule.Live, mode rewrite.Mode) *lint.Linter {
-	return &lint.Linter{Mode: mode, Tables: func(schema, name string) *rewrite.Table { return ruledTable(g, g.Lookup(schema, name)) }}
+	return &lint.Linter{
+		Mode:     mode,
+		Tables:   func(schema, name string) *rewrite.Table { return ruledTable(g, g.Lookup(schema, name)) },
+		Unlisted: func(schema, name string) error { return unlisted(g, schema, name) },
+	}
 }
 
 // lintAll looks at all that the arguments name: schemas first, for their columns.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -18,6 +19,11 @@ import (
 // planFlags say what a program would know of its server and of the table.
 type planFlags struct {
 	rule, sqlMode, columns, server string
+
+	// Of a table without rule: a ruled one with a name like its own, and the
+	// error when it looks like a ruled one's actual table.
+	near     string
+	unlisted error
 }
 
 func planCommand() *command {
@@ -51,19 +57,21 @@ func plan(p *program, f *planFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, g, err := p.openRule(f.rule, offlineDSN)
+	r, g, err := p.openRule(f.rule, offlineDSN)
 	if err != nil {
 		return err
 	}
 	defer g.Close() // nothing was used
 	tables := map[*rewrite.Table]*rule.Table{}
-	opts := f.options(g, tables)
+	opts := f.options(r, g, tables)
 	understood, err := rewrite.Parse(text, opts)
 	switch {
 	case errors.Is(err, errNoColumns):
 		return err
 	case err != nil:
 		return refused(err)
+	case f.unlisted != nil:
+		return refused(f.unlisted)
 	}
 	if f.server != "other" {
 		understood.Report()
@@ -75,6 +83,9 @@ func plan(p *program, f *planFlags, args []string) error {
 	explain(p.out, text, understood, tables, second)
 	if len(understood.Inserts) > 0 {
 		return nil
+	}
+	if f.near != "" {
+		fmt.Fprintf(p.out, "did you mean %s?\n", f.near)
 	}
 	return remark(p.out, newLinter(g, opts.Mode).Statement(text))
 }
@@ -110,7 +121,7 @@ var errNoColumns = errors.New("the statement has no column list, so that the tab
 
 // options tell the parser what a program would know, and note in tables which
 // table of the rule is meant.
-func (f *planFlags) options(g *rule.Live, tables map[*rewrite.Table]*rule.Table) rewrite.Options {
+func (f *planFlags) options(r *rule.Rule, g *rule.Live, tables map[*rewrite.Table]*rule.Table) rewrite.Options {
 	var columns []string
 	if f.columns != "" {
 		for name := range strings.SplitSeq(f.columns, ",") {
@@ -122,6 +133,10 @@ func (f *planFlags) options(g *rule.Live, tables map[*rewrite.Table]*rule.Table)
 		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errNoColumns },
 		Tables: func(schema, name string) *rewrite.Table {
 			t := g.Lookup(schema, name)
+			if t == nil {
+				f.near = nearestTable(r, name)
+				f.unlisted = cmp.Or(f.unlisted, unlisted(g, schema, name))
+			}
 			parsed := ruledTable(g, t)
 			if parsed != nil {
 				parsed.Columns = columns

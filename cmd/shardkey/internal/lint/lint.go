@@ -57,6 +57,9 @@ func (f Finding) IsProblem() bool {
 type Linter struct {
 	// Tables finds a ruled table, as [rewrite.Options] do.
 	Tables func(schema, name string) *rewrite.Table
+	// Unlisted returns the error for a table without a rule that the driver
+	// refuses, and nil for all others; it may be nil.
+	Unlisted func(schema, name string) error
 	// Mode is the sessions' sql_mode.
 	Mode rewrite.Mode
 
@@ -91,6 +94,7 @@ func (l *Linter) Statement(text string) (found []Finding) {
 			return []Finding{{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}}
 		}
 	}
+	found = l.unlisted(namesIn(masked, insertTarget))
 	places := l.ruled(namesIn(masked, insertTarget))
 	for i := range plan.Inserts {
 		f := insertFinding(&plan.Inserts[i])

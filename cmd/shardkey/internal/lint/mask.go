@@ -139,6 +139,21 @@ func (l *Linter) ruled(targets []target) (found []target) {
 	return found
 }
 
+// unlisted makes a finding of each target that no rule lists although it looks
+// like one of a ruled table's.
+func (l *Linter) unlisted(targets []target) (found []Finding) {
+	for _, t := range targets {
+		if l.Unlisted == nil {
+			break
+		}
+		if err := l.Unlisted(t.schema, t.name); err != nil {
+			reason := strings.TrimPrefix(err.Error(), "shardkey: ")
+			found = append(found, Finding{Outcome: Refused, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
+		}
+	}
+	return found
+}
+
 // only makes a finding of each ruled target.
 func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
 	for _, t := range l.ruled(targets) {

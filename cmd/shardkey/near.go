@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// nearestTable is the table of a rule that somebody may have meant who wrote the
+// name of another; numbers at the end stay as they are. It is empty when there is
+// none.
+func nearestTable(r *rule.Rule, name string) string {
+	base := strings.TrimRight(name, "0123456789_-")
+	if word := nearest.Word(base, tableNames(r)); word != "" && nearest.Distance(base, word) <= max(1, len(base)/8) {
+		return word + name[len(base):]
+	}
+	return ""
+}
+
+// unlisted returns the error for a table that the driver refuses, unless its
+// connection is told otherwise: it is not listed, but looks like a ruled one's.
+func unlisted(g *rule.Live, schema, name string) error {
+	e := g.Unlisted(schema, name)
+	if e == nil || e.Like.Unlisted == rule.UnlistedWarn || e.Like.Unlisted == rule.UnlistedPass {
+		return nil
+	}
+	return e
+}
