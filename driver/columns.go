@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -76,15 +77,15 @@ func (s *session) readColumns(ctx context.Context, schema, name string) ([]strin
 		return nil, err
 	}
 	if err != nil || len(columns) == 0 {
-		columns, err = s.columnsOfResult(ctx, "SELECT * FROM "+rewrite.QuoteTable(schema, name)+" LIMIT 0")
+		columns, err = s.columnsOfResult(ctx, "SELECT * FROM "+sqltext.QuoteTable(schema, name)+" LIMIT 0")
 	}
 	var my *mysql.MySQLError
 	switch {
 	case err != nil && !isFatal(ctx, err) && !errors.As(err, &my):
 		return nil, fmt.Errorf("%w: the columns of table %s cannot be read; name them in the statement: %w",
-			ErrUnsupportedStatement, rewrite.QuoteTable(schema, name), err)
+			ErrUnsupportedStatement, sqltext.QuoteTable(schema, name), err)
 	case err == nil && len(columns) == 0:
-		return nil, fmt.Errorf("%w: table %s has no columns", ErrUnsupportedStatement, rewrite.QuoteTable(schema, name))
+		return nil, fmt.Errorf("%w: table %s has no columns", ErrUnsupportedStatement, sqltext.QuoteTable(schema, name))
 	}
 	return columns, err
 }
@@ -99,7 +100,7 @@ func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, 
 }
 
 func sqlString(s string) string {
-	b, _ := rewrite.AppendLiteral(nil, s)
+	b, _ := sqltext.AppendLiteral(nil, s)
 	return string(b)
 }
 
@@ -152,12 +153,12 @@ const maxKeysInQuestion = 1000
 // no key.
 func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
 	present := map[string]bool{}
-	column := rewrite.QuoteIdentifier(in.Table.KeyColumn)
+	column := sqltext.QuoteIdentifier(in.Table.KeyColumn)
 	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
-		query := []byte("SELECT " + column + " FROM " + rewrite.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
+		query := []byte("SELECT " + column + " FROM " + sqltext.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
 		for _, key := range chunk {
 			if key != nil {
-				query, _ = rewrite.AppendLiteral(append(query, ", "...), key)
+				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
 			}
 		}
 		err := s.queryRows(ctx, string(append(query, ')')), func(row []driver.Value) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -186,7 +187,7 @@ func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, er
 
 // storeKeys puts the keys into a table beside the numbers of their rows.
 func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
-	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn) + " AS `shardkey_key`"
+	key := "`shardkey_target`." + sqltext.QuoteIdentifier(r.in.Table.KeyColumn) + " AS `shardkey_key`"
 	if err := r.create(ctx, keysTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL DEFAULT 0 PRIMARY KEY", key); err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (r *sourceRun) insertKeys(ctx context.Context, numbers []string, from int) 
 		}
 		query = append(append(append(query, '('), number...), ',')
 		var ok bool
-		if query, ok = rewrite.AppendLiteral(query, r.keys.At(from+i)); !ok {
+		if query, ok = sqltext.AppendLiteral(query, r.keys.At(from+i)); !ok {
 			return fmt.Errorf("%w: a key of type %T cannot be given to INSERT … SELECT", ErrUnsupportedStatement, r.keys.At(from+i))
 		}
 		query = append(query, ')')
@@ -246,7 +247,7 @@ const (
 func (r *sourceRun) createRows(ctx context.Context) error {
 	var columns []string
 	for _, column := range r.in.Source.Columns {
-		columns = append(columns, "`shardkey_target`."+rewrite.QuoteIdentifier(column))
+		columns = append(columns, "`shardkey_target`."+sqltext.QuoteIdentifier(column))
 	}
 	err := r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", strings.Join(columns, ", "))
 	var my *mysql.MySQLError
@@ -280,7 +281,7 @@ func (r *sourceRun) ownWords(ctx context.Context, err *mysql.MySQLError) error {
 // a NULL that the target does not take is refused by the target.
 func (r *sourceRun) create(ctx context.Context, table, number, columns string) error {
 	query := "CREATE TEMPORARY TABLE " + r.qualify(table) + " (" + number + ") SELECT " + columns +
-		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + rewrite.QuoteTable(r.in.Schema, r.in.Name) + " AS `shardkey_target` ON FALSE LIMIT 0"
+		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + sqltext.QuoteTable(r.in.Schema, r.in.Name) + " AS `shardkey_target` ON FALSE LIMIT 0"
 	err := r.run(ctx, query)
 	const exists = 1050
 	var my *mysql.MySQLError
@@ -305,7 +306,7 @@ func (r *sourceRun) readQuery(ctx context.Context) error {
 	s := r.in.Source
 	names := make([]string, len(s.Columns))
 	for i, column := range s.Columns {
-		names[i] = rewrite.QuoteIdentifier(column)
+		names[i] = sqltext.QuoteIdentifier(column)
 	}
 	res, err := r.base.execOrPrepare(ctx, "INSERT "+ignore+"INTO "+r.qualify(rowsTable)+" ("+strings.Join(names, ", ")+") "+s.Query, r.queryArgs(), 0)
 	if err != nil {
@@ -322,7 +323,7 @@ func (r *sourceRun) query() string {
 	var columns, renamed []string
 	for i, column := range s.Columns {
 		name := "`shardkey_" + strconv.Itoa(i) + "`"
-		renamed = append(renamed, rewrite.QuoteIdentifier(column)+" AS "+name)
+		renamed = append(renamed, sqltext.QuoteIdentifier(column)+" AS "+name)
 		name = rowsTable + "." + name
 		if i == s.KeyIndex && r.keys.Len() > 0 {
 			name = "COALESCE(" + r.key() + ", " + name + ")"
@@ -357,7 +358,7 @@ func (r *sourceRun) joined(rows string) string {
 
 // keyInRows is the key that the query gave a row.
 func (r *sourceRun) keyInRows() string {
-	return rowsTable + "." + rewrite.QuoteIdentifier(r.in.Source.Columns[r.in.Source.KeyIndex])
+	return rowsTable + "." + sqltext.QuoteIdentifier(r.in.Source.Columns[r.in.Source.KeyIndex])
 }
 
 // qualify puts the temporary tables into the target's schema when it is named:
@@ -366,7 +367,7 @@ func (r *sourceRun) qualify(table string) string {
 	if r.in.Schema == "" {
 		return table
 	}
-	return rewrite.QuoteIdentifier(r.in.Schema) + "." + table
+	return sqltext.QuoteIdentifier(r.in.Schema) + "." + table
 }
 
 func (r *sourceRun) run(ctx context.Context, query string) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -80,8 +81,8 @@ func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
 	if r.keys.Len() == 0 {
 		return present, nil
 	}
-	key := "`shardkey_target`." + rewrite.QuoteIdentifier(r.in.Table.KeyColumn)
-	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+rewrite.QuoteTable(r.in.Schema, r.in.Name)+
+	key := "`shardkey_target`." + sqltext.QuoteIdentifier(r.in.Table.KeyColumn)
+	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+sqltext.QuoteTable(r.in.Schema, r.in.Name)+
 		" AS `shardkey_target` ON "+key+" = "+r.key(), func(row []driver.Value) {
 		present[text(row[0])] = true
 	})
@@ -93,7 +94,7 @@ func (r *sourceRun) lastGiven(ctx context.Context) int64 {
 	if err != nil || len(row) != 1 {
 		return 0
 	}
-	return toInt64(rewrite.ParseInteger(text(row[0])))
+	return toInt64(sqltext.ParseInteger(text(row[0]), 10))
 }
 
 // values are the keys of all rows of the query, in its order. Keys that the
@@ -206,9 +207,9 @@ func (r *sourceRun) explain(err error) error {
 }
 
 func (r *sourceRun) privilegeError(err error) error {
-	schema, table := "the current database", rewrite.QuoteTable(r.in.Schema, r.in.Name)
+	schema, table := "the current database", sqltext.QuoteTable(r.in.Schema, r.in.Name)
 	if r.in.Schema != "" {
-		schema = rewrite.QuoteIdentifier(r.in.Schema)
+		schema = sqltext.QuoteIdentifier(r.in.Schema)
 	}
 	return &PrivilegeError{Table: table, Err: err,
 		Grant: "GRANT CREATE TEMPORARY TABLES ON " + schema + ".* and SELECT ON " + table + " to the user"}
@@ -221,6 +222,6 @@ func (r *sourceRun) rename(err error, my *mysql.MySQLError) error {
 		return err
 	}
 	renamed := *my
-	renamed.Message = strings.ReplaceAll(my.Message, rowsTable, rewrite.QuoteIdentifier(r.in.Name))
+	renamed.Message = strings.ReplaceAll(my.Message, rowsTable, sqltext.QuoteIdentifier(r.in.Name))
 	return &renamed
 }

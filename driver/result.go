@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -182,12 +183,12 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 		return v
 	case string:
 		if kind == rewrite.KindInteger {
-			return rewrite.ParseInteger(v)
+			return sqltext.ParseInteger(v, 10)
 		}
 		return v
 	case []byte:
 		if kind == rewrite.KindInteger {
-			return rewrite.ParseInteger(string(v))
+			return sqltext.ParseInteger(string(v), 10)
 		}
 		return append([]byte(nil), v...)
 	}

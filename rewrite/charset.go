@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // Charset is the character set in which the server reads a session's texts
@@ -171,7 +173,7 @@ func isASCII(s string) bool {
 // quoteName is [QuoteIdentifier] for a name in the text's character set.
 func (c Charset) quoteName(name string) string {
 	if !c.isWide() || strings.IndexByte(name, '`') < 0 {
-		return QuoteIdentifier(name)
+		return sqltext.QuoteIdentifier(name)
 	}
 	quoted := []byte{'`'}
 	for i := 0; i < len(name); {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
@@ -203,7 +205,7 @@ func goldenKeys(p *Plan) []Keys {
 }
 
 func (p *Plan) showInsert(in *Insert, mode Mode) string {
-	out := QuoteTable(in.Schema, in.Name)
+	out := sqltext.QuoteTable(in.Schema, in.Name)
 	for _, f := range []struct {
 		name string
 		on   bool

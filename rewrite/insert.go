@@ -3,6 +3,8 @@ package rewrite
 import (
 	"slices"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // insert reads an INSERT or REPLACE, whose first word is verb.
@@ -232,7 +234,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	switch {
 	case cols.listed:
 		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
-			in.headAt, in.headText, in.keyPrefix = cols.closing, ", "+QuoteIdentifier(in.Table.KeyColumn), ", "
+			in.headAt, in.headText, in.keyPrefix = cols.closing, ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn), ", "
 		}
 	case empty:
 		p.listColumns(in, cols, []string{in.Table.KeyColumn})
@@ -342,7 +344,7 @@ func (p *parser) assignments(in *Insert) error {
 		p.next()
 	}
 	if !found {
-		in.keyPrefix = ", " + QuoteIdentifier(in.Table.KeyColumn) + " = "
+		in.keyPrefix = ", " + sqltext.QuoteIdentifier(in.Table.KeyColumn) + " = "
 		in.slots.add(end, end, SlotFill, p.params)
 	}
 	return p.tail(in)

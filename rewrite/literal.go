@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // literal is a string or number that a text gives as a key.
@@ -135,10 +137,10 @@ func (l literal) integer() any {
 		if l.text[0] == '-' {
 			return nil
 		}
-		return parseInteger(digits, base)
+		return sqltext.ParseInteger(digits, base)
 	}
 	s := strings.Trim(l.text, " \t\n\v\f\r")
-	if n := ParseInteger(s); n != nil {
+	if n := sqltext.ParseInteger(s, 10); n != nil {
 		return n
 	}
 	if strings.Trim(s, "0123456789.eE+-") != "" {
@@ -158,7 +160,8 @@ func (l literal) integer() any {
 // string is the key that a literal is in a string column, nil when only the
 // server can tell: 007 becomes '7', and 0x41 'A'.
 func (l literal) string() any {
-	if n := ParseInteger(l.text); l.number && (n == nil || string(appendInteger(nil, n)) != l.text) {
+	digits, ok := sqltext.AppendLiteral(nil, sqltext.ParseInteger(l.text, 10))
+	if l.number && (!ok || string(digits) != l.text) {
 		return nil
 	}
 	return l.text
@@ -180,20 +183,6 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 		return l.integer()
 	}
 	return l.string()
-}
-
-// ParseInteger reads a decimal integer as int64, or as uint64 where it must;
-// nil for what is not one.
-func ParseInteger(decimal string) any { return parseInteger(decimal, 10) }
-
-func parseInteger(digits string, base int) any {
-	if n, err := strconv.ParseInt(digits, base, 64); err == nil {
-		return n
-	}
-	if n, err := strconv.ParseUint(digits, base, 64); err == nil {
-		return n
-	}
-	return nil
 }
 
 // value is an expression as far as it matters: its place, and its tokens

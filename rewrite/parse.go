@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // Parse understands a text. It returns a plan without inserts for a text that
@@ -182,7 +184,7 @@ func (p *parser) isPunct(t token, c byte) bool {
 func (p *parser) fail(at int, in *Insert, reason string) error {
 	table := ""
 	if in != nil {
-		table = QuoteTable(in.Schema, in.Name)
+		table = sqltext.QuoteTable(in.Schema, in.Name)
 	}
 	return NewStatementError(p.text, p.opts, at, table, reason)
 }

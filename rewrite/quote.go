@@ -1,23 +1,6 @@
 package rewrite
 
-import (
-	"encoding/hex"
-	"strconv"
-	"strings"
-)
-
-// QuoteIdentifier quotes a name with backquotes, which every sql_mode takes.
-func QuoteIdentifier(name string) string {
-	return "`" + strings.ReplaceAll(name, "`", "``") + "`"
-}
-
-// QuoteTable quotes a table's name, schema first when there is one.
-func QuoteTable(schema, name string) string {
-	if schema == "" {
-		return QuoteIdentifier(name)
-	}
-	return QuoteIdentifier(schema) + "." + QuoteIdentifier(name)
-}
+import "strings"
 
 func unquoteIdentifier(s string) string {
 	quote := s[len(s)-1:]
@@ -62,44 +45,4 @@ func unquoteString(s string, mode Mode) string {
 		b.WriteByte(c)
 	}
 	return b.String()
-}
-
-// AppendLiteral appends a key as a literal that means the same in every
-// sql_mode, and tells whether its type has one: int64, uint64, string, []byte.
-func AppendLiteral(dst []byte, key any) ([]byte, bool) {
-	switch key := key.(type) {
-	case int64, uint64:
-		return appendInteger(dst, key), true
-	case string:
-		if isPlain(key) {
-			dst = append(dst, '\'')
-			dst = append(dst, key...)
-			return append(dst, '\''), true
-		}
-		dst = append(dst, "_utf8mb4 X'"...)
-		dst = hex.AppendEncode(dst, []byte(key))
-		return append(dst, '\''), true
-	case []byte:
-		dst = append(dst, "X'"...)
-		dst = hex.AppendEncode(dst, key)
-		return append(dst, '\''), true
-	}
-	return dst, false
-}
-
-func appendInteger(dst []byte, n any) []byte {
-	if n, ok := n.(int64); ok {
-		return strconv.AppendInt(dst, n, 10)
-	}
-	return strconv.AppendUint(dst, n.(uint64), 10)
-}
-
-// isPlain tells whether a string needs no escape in any mode or charset.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c > '~' || c == '\'' || c == '\\' || c == '"' {
-			return false
-		}
-	}
-	return true
 }

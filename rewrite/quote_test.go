@@ -3,26 +3,9 @@ package rewrite
 import (
 	"bytes"
 	"testing"
-)
 
-func TestQuoteIdentifier(t *testing.T) {
-	for name, want := range map[string]string{
-		"id": "`id`", "": "``", "we`ird": "`we``ird`", "``": "``````", `a"b\`: "`a\"b\\`", "表": "`表`",
-	} {
-		if have := QuoteIdentifier(name); have != want {
-			t.Errorf("%q\nhave: %s\nwant: %s", name, have, want)
-		}
-		if have := unquoteIdentifier(want); have != name {
-			t.Errorf("%s\nhave: %q\nwant: %q", want, have, name)
-		}
-	}
-	if have, want := QuoteTable("a.b", "c"), "`a.b`.`c`"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if have, want := unquoteIdentifier(`"a""b"`), `a"b`; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-}
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
 
 func TestUnquoteString(t *testing.T) {
 	for _, c := range []struct {
@@ -43,31 +26,6 @@ func TestUnquoteString(t *testing.T) {
 	}
 }
 
-func TestAppendLiteral(t *testing.T) {
-	for _, c := range []struct {
-		key  any
-		want string
-		ok   bool
-	}{
-		{int64(-5), "-5", true},
-		{uint64(1 << 63), "9223372036854775808", true},
-		{"abc-DEF 1", "'abc-DEF 1'", true},
-		{"", "''", true},
-		{"it's", "_utf8mb4 X'69742773'", true},
-		{`\`, "_utf8mb4 X'5c'", true},
-		{"é", "_utf8mb4 X'c3a9'", true},
-		{[]byte{0, 255}, "X'00ff'", true},
-		{[]byte{}, "X''", true},
-		{1.5, "", false},
-		{nil, "", false},
-	} {
-		have, ok := AppendLiteral(nil, c.key)
-		if string(have) != c.want || ok != c.ok {
-			t.Errorf("%#v\nhave: %s %v\nwant: %s %v", c.key, have, ok, c.want, c.ok)
-		}
-	}
-}
-
 // FuzzAppendLiteral holds that a key's literal is one value in every mode, and
 // that plain ones read back as they were.
 func FuzzAppendLiteral(f *testing.F) {
@@ -76,7 +34,7 @@ func FuzzAppendLiteral(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string) {
 		for _, k := range []any{key, []byte(key)} {
-			literal, _ := AppendLiteral([]byte("("), k)
+			literal, _ := sqltext.AppendLiteral([]byte("("), k)
 			literal = append(literal, ')')
 			for mode := range Mode(8) {
 				r := &parser{lexer: lexer{text: string(literal), mode: mode, engine: engine{all: true}}, plan: &Plan{}}
@@ -94,4 +52,14 @@ func FuzzAppendLiteral(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
+	} {
+		if have := unquoteIdentifier(text); have != want {
+			t.Errorf("%s\nhave: %q\nwant: %q", text, have, want)
+		}
+	}
 }

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strconv"
 	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // Keys are the generated keys of one statement, in the order of their rows:
@@ -39,7 +41,7 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 	if k.Ints != nil {
 		return strconv.AppendInt(dst, k.Ints[i], 10)
 	}
-	dst, _ = AppendLiteral(dst, k.Values[i])
+	dst, _ = sqltext.AppendLiteral(dst, k.Values[i])
 	return dst
 }
 
@@ -165,7 +167,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 // key as it is, keeps the session's last insert id in [SavedID] unless it is
 // kept there already, and makes the existing row's key the last insert id.
 func (in *Insert) guard() string {
-	column := QuoteTable(in.Schema, in.Name) + "." + QuoteIdentifier(in.Table.KeyColumn)
+	column := sqltext.QuoteTable(in.Schema, in.Name) + "." + sqltext.QuoteIdentifier(in.Table.KeyColumn)
 	// Every way the key stays what it is; the conditions are there to be
 	// evaluated, in this order. (LAST_INSERT_ID(column) as the value would be
 	// unsigned, and out of range for a negative key.)

@@ -1,6 +1,10 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
 
 // source reads the query of an INSERT … SELECT, TABLE or WITH, whose first
 // token is t.
@@ -69,7 +73,7 @@ func (in *Insert) Text(query string) string {
 	s := in.Source
 	columns, tail := s.columns, s.Tail
 	if s.KeyIndex < 0 {
-		columns += ", " + QuoteIdentifier(in.Table.KeyColumn)
+		columns += ", " + sqltext.QuoteIdentifier(in.Table.KeyColumn)
 	}
 	if in.Guarded {
 		tail = tail[:s.guardAt] + ", " + in.guard() + tail[s.guardAt:]

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
 	"github.com/shardkey/shardkey/rule"
@@ -49,7 +50,7 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 		verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
 	}
 	fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
-		verb, rewrite.QuoteTable(in.Schema, in.Name), t.Logical, t.Column, t.GeneratorName)
+		verb, sqltext.QuoteTable(in.Schema, in.Name), t.Logical, t.Column, t.GeneratorName)
 	switch {
 	case in.Refused:
 		fmt.Fprintln(w, "  passes as it is: the server will refuse it, for a row has the wrong number of values")

@@ -3,6 +3,7 @@ package tidb
 import (
 	"fmt"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -41,7 +42,7 @@ func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 	e := &DisagreementError{What: f.what, Scanner: fmt.Sprint(f.scanner), Parser: fmt.Sprint(f.parser)}
 	table := ""
 	if in != nil {
-		table = rewrite.QuoteTable(in.Schema, in.Name)
+		table = sqltext.QuoteTable(in.Schema, in.Name)
 	}
 	reason := fmt.Sprintf("its two readers disagree about %s: the scanner has %s, TiDB's parser %s; "+
 		"please report the statement, or turn the second reader off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -104,7 +105,7 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	if keys := w.keys[s.Insert]; keys.Ints != nil {
 		w.buf = strconv.AppendInt(w.buf, keys.Ints[w.n], 10)
 	} else {
-		w.buf, _ = rewrite.AppendLiteral(w.buf, keys.Values[w.n])
+		w.buf, _ = sqltext.AppendLiteral(w.buf, keys.Values[w.n])
 	}
 	w.n++
 	return w.buf

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
 )
@@ -132,7 +133,7 @@ func (l *Linter) options() rewrite.Options {
 
 // insertFinding is what becomes of an insert that is understood.
 func insertFinding(in *rewrite.Insert) Finding {
-	f := Finding{Outcome: Filled, Table: rewrite.QuoteTable(in.Schema, in.Name)}
+	f := Finding{Outcome: Filled, Table: sqltext.QuoteTable(in.Schema, in.Name)}
 	switch {
 	case in.Refused:
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values: the server will refuse it"

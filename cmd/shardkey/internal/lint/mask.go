@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -148,7 +149,7 @@ func (l *Linter) unlisted(targets []target) (found []Finding) {
 		}
 		if err := l.Unlisted(t.schema, t.name); err != nil {
 			reason := strings.TrimPrefix(err.Error(), "shardkey: ")
-			found = append(found, Finding{Outcome: Refused, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
+			found = append(found, Finding{Outcome: Refused, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
 		}
 	}
 	return found
@@ -157,7 +158,7 @@ func (l *Linter) unlisted(targets []target) (found []Finding) {
 // only makes a finding of each ruled target.
 func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
 	for _, t := range l.ruled(targets) {
-		found = append(found, Finding{Outcome: o, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
+		found = append(found, Finding{Outcome: o, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
 	}
 	return found
 }

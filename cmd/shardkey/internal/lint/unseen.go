@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
 )
@@ -144,7 +145,7 @@ func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*
 				continue
 			}
 			reason := verb + " gives a row another key than the one that was generated"
-			f := Finding{Outcome: Changed, Table: rewrite.QuoteTable(t.schema, t.name), Reason: reason}
+			f := Finding{Outcome: Changed, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason}
 			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
 			found = append(found, f)
 		}
