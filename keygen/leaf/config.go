@@ -161,7 +161,8 @@ func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
 }
 
 // parseJDBC reads a database's address in the form of MySQL's and MariaDB's
-// JDBC drivers: jdbc:mysql://host:port/database?option=value&…
+// JDBC drivers, jdbc:mysql://host:port/database?option=value&…:
+// https://dev.mysql.com/doc/connector-j/en/connector-j-reference-jdbc-url-format.html
 //
 // Of the options those about TLS (useSSL, requireSSL,
 // verifyServerCertificate, sslMode), connectTimeout and socketTimeout (both in
@@ -248,8 +249,9 @@ func milliseconds(option map[string]string, name string) (time.Duration, error) 
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// tlsMode maps Connector/J's options to go-sql-driver's tls parameter. sslMode
-// wins over the older ones. VERIFY_CA checks the host name too here.
+// tlsMode maps Connector/J's options
+// (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html)
+// to go-sql-driver's tls parameter. sslMode takes precedence over the older ones. VERIFY_CA checks the host name too here.
 func tlsMode(option map[string]string) (string, error) {
 	is := func(name, value string) bool { return strings.EqualFold(option[name], value) }
 	switch mode := strings.ToUpper(strings.ReplaceAll(option["sslmode"], "-", "_")); mode {

@@ -219,7 +219,7 @@ func (g *generator) bounds() (low, high int64) {
 }
 
 // look starts the fetch of the next segment when it is due, else says when to
-// look again. Only one of several keys at once does it; the others go on.
+// look again. Of several callers only one does it; the others continue.
 func (g *generator) prefetch(s *segment) {
 	if !g.mu.TryLock() {
 		return

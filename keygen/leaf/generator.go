@@ -38,7 +38,7 @@ type generator struct {
 
 	mu       sync.Mutex
 	next     *segment // the second buffer, nil while it is empty
-	fetching *fetch   // the fetch under way, nil when there is none
+	fetching *fetch   // the fetch in flight, nil when there is none
 	waiting  int64    // numbers that waiting calls want together
 	least    int64    // the end of the highest interval claimed
 	step     int64    // numbers of the next fetch; 0 until the row was read

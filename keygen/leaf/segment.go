@@ -28,7 +28,7 @@ const cacheLine = 128
 // noCheck is the check of a segment that needs no look any more.
 const noCheck = math.MaxInt64
 
-// take hands out n offsets that follow each other, if so many are left. One is
+// take hands out n consecutive offsets, if as many are left. One is
 // taken by an addition, which never has to be repeated; several by a
 // compare-and-swap, so that too large a request does not waste what is left.
 func (s *segment) take(n int64) (offset int64, ok bool) {

@@ -2,17 +2,17 @@
 --
 -- A position is milliseconds since 1970 times 1024 plus a sequence: 2^51 today,
 -- well inside the 2^53 up to which Lua's numbers are exact. Positions are only
--- ever given out upwards, so no two calls share one.
+-- ever handed out upwards, so no two calls share one.
 --
 -- KEYS[1]  hash {last, lag, run, epoch}
---          last: the last position given out
+--          last: the last position handed out
 --          lag: how far (ms) the server's clock is behind the time line, after
 --          it went back
 --          run: the server process that the state was last checked on
 --          epoch: the epoch of the keys, which must not change
--- ARGV     n (0: check the state, give nothing out), floor: the last position
+-- ARGV     n (0: check the state, hand nothing out), floor: the last position
 --          the caller has had (0: none), reach: the time that the time line must
---          have reached by the caller's stopwatch (0: not known), epoch, the
+--          have reached by the caller's monotonic clock (0: not known), epoch, the
 --          caller's own time, run ('': the same as before)
 --
 -- Returns  {'ok', first position, now, time line's now, whether state was lost}
@@ -53,7 +53,7 @@ if not last and kind == 'hash' then
 	return {'foreign', 'last', 'absent'}
 end
 
--- Where given positions may be unknown: lost state (the caller knows of a later
+-- Where handed-out positions may be unknown: lost state (the caller knows of a later
 -- position), a new state, another server process that may have come up without
 -- its last writes.
 local lost = floor > (last or 0)

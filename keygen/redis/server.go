@@ -68,7 +68,7 @@ func checkAddr(addr string) error {
 
 // do runs one call of the server: within the timeout, and no longer than ctx,
 // although the client itself looks at a context only between its steps. A call
-// that ctx gave up goes on by itself to the timeout, or to Close.
+// abandoned by ctx continues until the timeout, or Close.
 func do[T any](ctx context.Context, s *server, call func(context.Context, goredis.UniversalClient) (T, error)) (T, error) {
 	var zero T
 	if err := ctx.Err(); err != nil {

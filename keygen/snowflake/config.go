@@ -9,9 +9,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// DefaultEpoch is ShardingSphere's: midnight UTC of 1 November 2016. Older
-// releases of it used local midnight of that day; a system that moves from
-// one needs that as its epoch, else hours of its keys come again.
+// DefaultEpoch is ShardingSphere's (EPOCH in SnowflakeKeyGenerateAlgorithm):
+// midnight UTC of 1 November 2016. Older releases of it used local midnight of
+// that day; a system that moves from one needs that as its epoch, or hours of its
+// keys repeat.
 var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
 
 // ClockBack says what to do while the clock is behind the keys already made.
@@ -21,7 +22,7 @@ const (
 	// ClockBackWait waits when the clock is behind by Tolerance at most, and is an
 	// error otherwise.
 	ClockBackWait ClockBack = iota
-	// ClockBackBorrow goes on from the newest key's time, at the clock's pace: keys
+	// ClockBackBorrow continues from the newest key's time, at the clock's rate: keys
 	// stay ahead of the clock by the size of the step, until a lull in the
 	// demand or a step forward lets the clock catch up.
 	ClockBackBorrow

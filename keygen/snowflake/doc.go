@@ -42,7 +42,7 @@
 // # Why no key comes twice
 //
 // The state of a worker is one 64-bit word, the first unused pair of time and
-// sequence, and the word only rises: see the type state for the argument. The clock
+// sequence, and the word only rises: see state.go for the argument. The clock
 // chooses where keys are, never whether they are new, so that no step of the
 // clock can repeat one. Generators of one process with the same layout, epoch,
 // worker id and clock share the word, which outlives them. Across processes

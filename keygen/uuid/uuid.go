@@ -210,30 +210,6 @@ func (g *Generator) Health() spi.Health {
 	return h
 }
 
-func init() {
-	spi.RegisterKeyGenerator("UUID", func(p spi.Props) (spi.KeyGenerator, error) {
-		version, err := p.Enum("version", "4", "4", "7")
-		if err != nil {
-			return nil, err
-		}
-		format, err := p.Enum("format", FormatHex.String(), FormatHex.String(), FormatCanonical.String(), FormatBinary.String())
-		if err != nil {
-			return nil, err
-		}
-		cfg := Config{Version: int(version[0] - '0'), Clock: p.Clock()}
-		for _, f := range []Format{FormatHex, FormatCanonical, FormatBinary} {
-			if f.String() == format {
-				cfg.Format = f
-			}
-		}
-		g, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
-	})
-}
-
 // end is the time that Go's nanoseconds end with, in 1/4096 ms: in April 2262.
 const end = math.MaxInt64 / int64(time.Millisecond) << 12
 
@@ -270,4 +246,28 @@ func (g *Generator) now() (uint64, error) {
 // putTime writes 48 bits of milliseconds, the version and 12 bits below them.
 func putTime(u *uuid.UUID, at uint64) {
 	binary.BigEndian.PutUint64(u[:8], at>>12<<16|7<<12|at&0xfff)
+}
+
+func init() {
+	spi.RegisterKeyGenerator("UUID", func(p spi.Props) (spi.KeyGenerator, error) {
+		version, err := p.Enum("version", "4", "4", "7")
+		if err != nil {
+			return nil, err
+		}
+		format, err := p.Enum("format", FormatHex.String(), FormatHex.String(), FormatCanonical.String(), FormatBinary.String())
+		if err != nil {
+			return nil, err
+		}
+		cfg := Config{Version: int(version[0] - '0'), Clock: p.Clock()}
+		for _, f := range []Format{FormatHex, FormatCanonical, FormatBinary} {
+			if f.String() == format {
+				cfg.Format = f
+			}
+		}
+		g, err := New(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return g, nil
+	})
 }

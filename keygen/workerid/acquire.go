@@ -166,7 +166,7 @@ func (a *assigner) takeOne(ctx context.Context, l *lease, ids []Entry) (bool, er
 		if taken || err != nil {
 			return taken, err
 		}
-		// Another process took it. When many start at once, all go on to the same
+		// Another process took it. When many start together, all continue with the same
 		// next one; a random jump within the best ones spreads them.
 		ids = a.spread(ids[1:])
 	}

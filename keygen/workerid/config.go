@@ -33,8 +33,8 @@ type config struct {
 	// messages.
 	Namespace string
 	// Lease is how far ahead of now id time is reserved, 100ms..24h, 0 is
-	// defaultLease. So long do keys go on when the store is away, and so long
-	// is the worker id of a crashed process not free.
+	// defaultLease. Keys continue for as long when the store is away, and the
+	// worker id of a crashed process is not free for as long.
 	Lease time.Duration
 	// Renew is how often the reservation is moved on, at least 10ms and
 	// shorter than Lease, 0 is defaultRenew (or a third of a shorter Lease).

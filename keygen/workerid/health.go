@@ -52,7 +52,7 @@ func (l *lease) tried(err error, callerEnded bool) {
 		a.mu.Unlock()
 	}
 	if first {
-		a.config.Logger.Warn("shardkey: worker-id lease could not be renewed; keys go on to its limit",
+		a.config.Logger.Warn("shardkey: worker-id lease could not be renewed; keys continue to its limit",
 			"worker_id", l.workerID, "limit", formatTime(l.Limit()), "error", err)
 	}
 }

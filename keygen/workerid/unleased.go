@@ -76,8 +76,8 @@ func (u unlimited) Limit() int64                         { return math.MaxInt64 
 func (u unlimited) Renew(context.Context, int64) error   { return nil }
 func (u unlimited) Release(context.Context, int64) error { return nil }
 
-// ipBits is how much of the address the IP assigner takes, as ShardingSphere's
-// did.
+// ipBits is how much of the address the IP assigner takes, as IPKeyGenerator of
+// Sharding-JDBC did.
 const ipBits = 10
 
 // ipWorkerID is the last 10 bits of an IPv4 address. Two machines of one network

@@ -1,0 +1,334 @@
+package snowflake
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A position is a key without its worker: tick<<SequenceBits | sequence. It
+// counts up through the sequence and on into the next tick.
+//
+// The state of a worker is one word: the first position that was never handed
+// out. A reservation of n keys reads the clock, loads the word, computes where
+// its n positions begin (at or above the word), and swaps the word for the
+// position after them; when the swap fails it tries again. Since every swap
+// raises the word and every reservation lies between the old value and the
+// new one, no position is handed out twice, whatever the clock said.
+//
+// The ring has one such word for each of the past len(ring) ticks; tick t
+// uses word t mod len(ring) and no other. Positions of a word only rise, by
+// the same argument, and a position belongs to one tick and so to one word:
+// again none is handed out twice. A word that belongs to a later tick has
+// forgotten the earlier one, and refuses it.
+type state struct {
+	_    [64]byte // the word has a cache line of its own; it is written for each reservation
+	word atomic.Uint64
+	_    [56]byte
+
+	ring []atomic.Uint64 // instead of word, when not empty
+	// skipped counts the positions that were skipped, modulo 2^64: what
+	// the words rose by, less these, is the number of keys. A jump to another
+	// tick is rare, a key is not.
+	skipped atomic.Uint64
+	from    uint64 // where the words began
+	// high is the newest tick that the ring handed out, floor its first.
+	high, floor atomic.Int64
+	// ahead is how many ticks beyond the clock may be used: the step back that
+	// is being made up for, or the way from the clock to a lease's first tick.
+	ahead atomic.Int64
+	// busy is the tick of the clock up to which the layout counts as saturated.
+	busy atomic.Int64
+	// stepped is set while the ring's clock is behind high.
+	stepped atomic.Bool
+	steps   atomic.Int64
+}
+
+// closedBit in a word ends its state: positions have 63 bits.
+const closedBit = 1 << 63
+
+// newState makes the state of a worker whose first position is from. A ring
+// of one tick is the plain word.
+func newState(ringSize int, from uint64, seqBits int) *state {
+	s := &state{from: from}
+	s.word.Store(from)
+	s.floor.Store(int64(from >> seqBits))
+	if ringSize > 1 {
+		s.ring = make([]atomic.Uint64, ringSize)
+		for i := range s.ring {
+			s.ring[i].Store(from)
+		}
+	}
+	return s
+}
+
+func (s *state) ringSize() int { return max(1, len(s.ring)) }
+
+// top is the first position above all that were handed out.
+func (s *state) top() uint64 {
+	if len(s.ring) == 0 {
+		return s.word.Load() &^ closedBit
+	}
+	var top uint64
+	for i := range s.ring {
+		top = max(top, s.ring[i].Load()&^closedBit)
+	}
+	return top
+}
+
+// issued is the number of keys handed out.
+func (s *state) issued() int64 {
+	skipped := s.skipped.Load()
+	if len(s.ring) == 0 {
+		return int64(s.word.Load()&^closedBit - s.from - skipped)
+	}
+	var risen uint64
+	for i := range s.ring {
+		risen += s.ring[i].Load()&^closedBit - s.from
+	}
+	return int64(risen - skipped)
+}
+
+// end closes the state: no position is handed out afterwards. It returns top.
+func (s *state) end() uint64 {
+	s.word.Or(closedBit)
+	for i := range s.ring {
+		s.ring[i].Or(closedBit)
+	}
+	return s.top()
+}
+
+func (s *state) raiseHigh(tick int64) {
+	for {
+		high := s.high.Load()
+		if high >= tick || s.high.CompareAndSwap(high, tick) {
+			return
+		}
+	}
+}
+
+// verdict is the outcome of one attempt to reserve positions.
+type verdict int
+
+const (
+	taken   verdict = iota
+	full            // the tick's sequence is used up: wait for tick need
+	behind          // the clock is behind tick need, which was used
+	atLimit         // tick need is not below the slot's limit
+	ended           // the state was closed
+)
+
+// request is n positions of one tick, n ≤ the sequence's size.
+type request struct {
+	now int64 // the clock's tick, read before
+	n   uint64
+	// waited says that the caller has waited for a full tick: ShardingSphere
+	// then begins the next tick at sequence 0, not at the vibration's offset.
+	waited bool
+	// after is the newest position of the same call, or 0: its keys ascend,
+	// in a ring too.
+	after uint64
+}
+
+// take reserves r.n positions in one tick. start is the first of them; need is
+// the tick that the verdict is about.
+func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
+	switch {
+	case r.now < 0:
+		return 0, 0, behind
+	case len(s.state.ring) != 0:
+		return g.takeRing(s, r)
+	}
+	st := s.state
+	for {
+		w := st.word.Load()
+		if w&closedBit != 0 {
+			return 0, r.now, ended
+		}
+		start, tick, fresh := w, int64(w>>g.seqBits), false
+		if (tick < r.now || tick == r.now && w&g.seqMask == 0 && !r.waited) && !g.lags(st, tick, r.now) {
+			tick, fresh = r.now, true
+			start = uint64(tick)<<g.seqBits | g.offset(r)
+		}
+		if start&g.seqMask+r.n > g.seqMask+1 {
+			tick++
+			start, fresh = uint64(tick)<<g.seqBits, false
+		}
+		if tick > r.now {
+			if ahead := st.ahead.Load(); tick > r.now+ahead {
+				if last := int64(w-1) >> g.seqBits; w != 0 && last > r.now+ahead {
+					return 0, last, behind
+				}
+				return 0, tick, full
+			}
+		}
+		if start+r.n > s.limit.Load() {
+			return 0, tick, atLimit
+		}
+		if st.word.CompareAndSwap(w, start+r.n) {
+			if fresh || start != w {
+				st.skipped.Add(start - w)
+				g.moved(st, r, fresh)
+			}
+			return start, tick, taken
+		}
+	}
+}
+
+// takeRing is take for a ring: the tick's own word decides, so that a tick
+// that is before the newest one continues where it stopped.
+func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
+	st := s.state
+	high, ahead := st.high.Load(), st.ahead.Load()
+	tick := r.now
+	if high > tick && high <= tick+ahead || high < tick && g.lags(st, high, tick) {
+		tick = high
+	}
+	tick = max(tick, min(st.floor.Load(), r.now+ahead))
+	if r.after != 0 {
+		last := int64(r.after >> g.seqBits)
+		if last > r.now+ahead {
+			return 0, last, behind
+		}
+		if tick = max(tick, last+1); tick > r.now+ahead {
+			return 0, tick, full
+		}
+	}
+	for next := false; ; {
+		word := &st.ring[tick%int64(len(st.ring))]
+		w := word.Load()
+		if w&closedBit != 0 {
+			return 0, r.now, ended
+		}
+		first, end := uint64(tick)<<g.seqBits, uint64(tick+1)<<g.seqBits
+		fresh := w <= first
+		switch {
+		case w > end:
+			return 0, max(high-int64(len(st.ring))+1, st.floor.Load(), r.now+1), behind
+		case !fresh:
+			start = w
+		case next || r.waited:
+			start = first
+		default:
+			start = first | g.offset(r)
+		}
+		if start+r.n > end {
+			if tick, next = tick+1, true; tick > r.now+ahead {
+				return 0, tick, full
+			}
+			continue
+		}
+		if start+r.n > s.limit.Load() {
+			return 0, tick, atLimit
+		}
+		if word.CompareAndSwap(w, start+r.n) {
+			if fresh || tick != high {
+				st.skipped.Add(start - w)
+				g.movedRing(st, r, tick, high, fresh && !next)
+			}
+			if next {
+				g.crossed(st, r.now)
+			}
+			return start, tick, taken
+		}
+	}
+}
+
+// offset is the sequence that a fresh tick begins with: the vibration's next
+// offset, or less when the keys would not fit after it.
+func (g *Generator) offset(r request) uint64 {
+	if r.waited {
+		return 0
+	}
+	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)
+}
+
+// moved follows a reservation in another tick: the next one, because the old
+// one was full, or the clock's (fresh). That steps the vibration on, and ends
+// what a clock ahead had allowed.
+func (g *Generator) moved(st *state, r request, fresh bool) {
+	if !fresh {
+		g.crossed(st, r.now)
+		return
+	}
+	if !r.waited && g.maxVibration > 0 {
+		v := g.vibration.Load()
+		next := v + 1
+		if next > g.maxVibration {
+			next = 0
+		}
+		g.vibration.CompareAndSwap(v, next)
+	}
+	if st.ahead.Load() != 0 {
+		st.ahead.Store(0)
+	}
+}
+
+func (g *Generator) movedRing(st *state, r request, tick, high int64, fresh bool) {
+	switch {
+	case tick > high:
+		st.raiseHigh(tick)
+		if st.stepped.Load() {
+			st.stepped.Store(false)
+		}
+	case r.now+1 < high && !g.lags(st, tick, r.now) && st.stepped.CompareAndSwap(false, true):
+		st.steps.Add(1)
+	}
+	if fresh && tick == r.now {
+		g.moved(st, r, true)
+	}
+}
+
+// crossed notes that a tick was filled to its end.
+func (g *Generator) crossed(st *state, now int64) {
+	if g.catchUp > 0 {
+		st.busy.Store(now + g.catchUp)
+	}
+}
+
+// lags reports whether keys continue in tick, which the clock has left, rather than
+// jump to the clock's tick. They do while the layout is saturated: a sleeping
+// goroutine wakes late, and the ticks that have passed would be lost.
+func (g *Generator) lags(st *state, tick, now int64) bool {
+	return g.catchUp > 0 && now-tick <= g.catchUp && now <= st.busy.Load()
+}
+
+// steppedBack decides what happens while the clock is behind tick need: how
+// long to wait (zero: try again), or an error. mu is held.
+func (g *Generator) steppedBack(s *slot, need, now, ns int64) (time.Duration, error) {
+	g.countStep(s, need)
+	gap := time.Duration(need*g.clock.Length() - ns)
+	switch {
+	case g.cfg.ClockBack == ClockBackBorrow:
+		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
+		return 0, nil
+	case g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance:
+		return gap, nil
+	}
+	e := &ClockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
+	if g.cfg.ClockBack == ClockBackWait {
+		e.Tolerance = g.cfg.Tolerance
+	}
+	return 0, e
+}
+
+// countStep counts a step of the clock once, however many callers meet it.
+func (g *Generator) countStep(s *slot, need int64) {
+	if len(s.state.ring) != 0 {
+		if s.state.stepped.CompareAndSwap(false, true) {
+			s.state.steps.Add(1)
+		}
+		return
+	}
+	if !g.figures.stepping || g.figures.stepNeed != need {
+		g.figures.stepping, g.figures.stepNeed = true, need
+		s.state.steps.Add(1)
+	}
+}
+
+func (g *Generator) timeError(ns int64) error {
+	return &TimeError{Time: g.sinceEpoch(ns), Layout: g.cfg.Layout, Epoch: g.cfg.Epoch, Last: lastTime(g.cfg.Layout, g.cfg.Epoch)}
+}
+
+func (g *Generator) sinceEpoch(ns int64) time.Time {
+	return g.cfg.Epoch.Add(time.Duration(ns)).UTC()
+}
