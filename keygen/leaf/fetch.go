@@ -176,7 +176,7 @@ func (g *generator) turn(n int64, tries int, joined *bool) (*segment, *fetch, er
 }
 
 func (g *generator) errClosed() error {
-	return fmt.Errorf("shardkey: LEAF_SEGMENT %q: %w", g.config.Key, spi.ErrClosed)
+	return fmt.Errorf("%w: LEAF_SEGMENT %q", spi.ErrClosed, g.config.Key)
 }
 
 // promote makes the second buffer the current one.

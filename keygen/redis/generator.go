@@ -245,8 +245,8 @@ func (p position) ms() int64 { return int64(p) >> layout.SequenceBits }
 func (g *generator) key(p position) (int64, error) {
 	ms := p.ms() - g.epoch.UnixMilli()
 	if ms < 0 || ms >= 1<<layout.TimeBits {
-		return 0, fmt.Errorf("shardkey: REDIS: server %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch: %w", g.server.addr,
-			formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(g.epoch.Add((1<<layout.TimeBits-1)*time.Millisecond)), spi.ErrTimeOverflow)
+		return 0, fmt.Errorf("%w: REDIS at %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch", spi.ErrTimeOverflow, g.server.addr,
+			formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(g.epoch.Add((1<<layout.TimeBits-1)*time.Millisecond)))
 	}
 	sequence := int64(p) & layout.MaxSequence()
 	return (ms<<layout.WorkerBits|g.shard)<<layout.SequenceBits | sequence, nil

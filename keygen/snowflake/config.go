@@ -149,10 +149,10 @@ func (c Config) checkTime() error {
 	now, last := time.Now(), lastTime(c.Layout, c.Epoch)
 	switch {
 	case c.Epoch.After(now):
-		return fmt.Errorf("shardkey: epoch %s is in the future (it is %s): %w", stamp(c.Epoch), stamp(now), spi.ErrTimeOverflow)
+		return fmt.Errorf("%w: epoch %s is in the future (it is %s)", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
 	case last.Before(now.AddDate(leastYears, 0, 0)):
-		return fmt.Errorf("shardkey: layout %s with epoch %s ends at %s, in under %d years: use more bits of time, a longer tick or a later epoch: %w",
-			c.Layout, stamp(c.Epoch), stamp(last), leastYears, spi.ErrTimeOverflow)
+		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in under %d years: use more bits of time, a longer tick or a later epoch",
+			spi.ErrTimeOverflow, c.Layout, stamp(c.Epoch), stamp(last), leastYears)
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (g *generator) take(ctx context.Context, n int64) (block, error) {
 	return g.wait(ctx, r)
 }
 
-func errClosed() error { return fmt.Errorf("shardkey: TICKET: %w", spi.ErrClosed) }
+func errClosed() error { return fmt.Errorf("%w: TICKET", spi.ErrClosed) }
 
 func (g *generator) wait(ctx context.Context, r *request) (block, error) {
 	began := g.config.Clock.Now()

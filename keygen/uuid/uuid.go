@@ -225,7 +225,7 @@ func (g *Generator) reserve(n uint64) (uint64, error) {
 		last := g.last.Load()
 		first := max(now, last+1)
 		if first+n > uint64(end) {
-			return 0, fmt.Errorf("shardkey: UUID version 7 has no time left after the year 2262: %w", spi.ErrTimeOverflow)
+			return 0, fmt.Errorf("%w: UUID version 7 has no time left after the year 2262", spi.ErrTimeOverflow)
 		}
 		if g.last.CompareAndSwap(last, first+n-1) {
 			return first, nil
@@ -237,7 +237,7 @@ func (g *Generator) reserve(n uint64) (uint64, error) {
 func (g *Generator) now() (uint64, error) {
 	ns := g.clock.Nanos()
 	if ns < 0 {
-		return 0, fmt.Errorf("shardkey: UUID version 7 has no time before 1970, and the clock says so: %w", spi.ErrTimeOverflow)
+		return 0, fmt.Errorf("%w: UUID version 7 has none before 1970, and the clock says so", spi.ErrTimeOverflow)
 	}
 	ms, rest := uint64(ns)/uint64(time.Millisecond), uint64(ns)%uint64(time.Millisecond)
 	return ms<<12 | rest<<12/uint64(time.Millisecond), nil

@@ -77,7 +77,7 @@ func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 
 func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (*lease, error) {
 	if a.background.Err() != nil {
-		return nil, fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
+		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
 	}
 	l := newLease(a)
 	found, err := a.take(ctx, l, maxWorkerID)
@@ -96,7 +96,7 @@ func (a *assigner) start(l *lease) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return fmt.Errorf("worker-id assigner %s: %w", a.store.Describe(), spi.ErrClosed)
+		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
 	}
 	a.leases[l] = struct{}{}
 	a.figures.Err = nil

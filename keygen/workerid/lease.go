@@ -95,7 +95,7 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 // used, 0 for none. It is idempotent. After an error the worker id is free all
 // the same, once the reservation has run out.
 func (l *lease) Release(ctx context.Context, lastUsed int64) error {
-	if !l.end(fmt.Errorf("worker id %d was released: %w", l.workerID, spi.ErrClosed)) {
+	if !l.end(fmt.Errorf("%w: worker id %d was released", spi.ErrClosed, l.workerID)) {
 		return nil
 	}
 	l.assigner.forget(l)
@@ -163,7 +163,7 @@ func (l *lease) lock(ctx context.Context) error {
 	case l.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("worker id %d: waiting for its renewal: %w", l.workerID, ctx.Err())
+		return fmt.Errorf("shardkey: worker id %d: waiting for its renewal: %w", l.workerID, ctx.Err())
 	}
 }
 
