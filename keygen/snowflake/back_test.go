@@ -60,7 +60,7 @@ func TestClockBack_policies(t *testing.T) {
 				t.Errorf("\nhave: waited %v\nwant: %v", have, tt.slept)
 			}
 			if tt.ring < 2 && key <= before {
-				t.Errorf("\nhave: %d behind %d\nwant: ascending keys", key, before)
+				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
 			}
 			parts, err := g.DecodeKey(key)
 			if have := parts.Time.Sub(clock.Now()); err != nil || have != tt.ahead {
@@ -97,7 +97,7 @@ func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
 	before := mustKeys(t, g, 1)[0]
 	clock.step(-10 * ms)
 	if after := mustKeys(t, g, 1)[0]; after <= before || clock.limp != 0 {
-		t.Errorf("\nhave: %d behind %d, %d limps left\nwant: an ascending key when the clock has passed", after, before, clock.limp)
+		t.Errorf("\nhave: %d after %d, %d limps left\nwant: an ascending key when the clock has passed", after, before, clock.limp)
 	}
 }
 

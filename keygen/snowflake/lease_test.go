@@ -130,7 +130,7 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 }
 
 // A crashed holder's interval reaches ahead of the clock: its successor begins
-// behind it at once, at the clock's pace.
+// after it immediately, at the clock's rate.
 func TestLease_floor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
@@ -272,7 +272,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 }
 
 // A caller that is in the middle of a reservation when the lease is released
-// gets nothing: the next holder begins right behind the last time used.
+// gets nothing: the next holder begins right after the last time used.
 func TestLease_releaseEndsTheState(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
@@ -393,7 +393,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(store.owner) != 0 {
-			t.Error("a lease is left behind")
+			t.Error("a lease is left over")
 		}
 	})
 }

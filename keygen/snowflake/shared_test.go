@@ -25,7 +25,7 @@ func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 }
 
 // A generator with another ring takes the worker id over when it is free, and
-// begins behind all that was made.
+// begins after all that was made.
 func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()
 	plain := mustNew(t, Config{Clock: clock, WorkerID: 5})

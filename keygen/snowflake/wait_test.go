@@ -66,7 +66,7 @@ func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 			}
 			for i := 1; i < len(keys); i++ {
 				if i%4096 != 0 && keys[i] != keys[i-1]+1 || keys[i] <= keys[i-1] {
-					t.Fatalf("key %d\nhave: %d behind %d\nwant: contiguous blocks that ascend", i, keys[i], keys[i-1])
+					t.Fatalf("key %d\nhave: %d after %d\nwant: contiguous blocks that ascend", i, keys[i], keys[i-1])
 				}
 			}
 		})

@@ -247,7 +247,7 @@ func TestServer_waitersShareAStatement(t *testing.T) {
 	}
 }
 
-// awaitQueue waits until a fetch is under way and n calls wait behind it.
+// awaitQueue waits until a fetch is in flight and n calls wait for the next.
 func awaitQueue(g *generator, n int) {
 	for there := false; !there; runtime.Gosched() {
 		g.mu.Lock()

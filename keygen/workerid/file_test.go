@@ -43,7 +43,7 @@ func TestFileStore_foreignValue(t *testing.T) {
 		"version":        `{"shardkey":2,"owner":"x","reserved_until":5,"holder":"","since":1}`,
 		"no owner":       `{"shardkey":1,"owner":"","reserved_until":5,"holder":"","since":1}`,
 		"negative":       `{"shardkey":1,"owner":"x","reserved_until":-5,"holder":"","since":1}`,
-		"more behind":    `{"shardkey":1,"owner":"x","reserved_until":5,"holder":"","since":1} x`,
+		"more after":     `{"shardkey":1,"owner":"x","reserved_until":5,"holder":"","since":1} x`,
 		"unknown field":  `{"shardkey":1,"owner":"x","reserved_until":5,"holder":"","since":1,"z":1}`,
 		"number too big": `{"shardkey":1,"owner":"x","reserved_until":99999999999999999999,"holder":"","since":1}`,
 	} {

@@ -26,7 +26,7 @@ func TestLease_reservesAheadAndRenews(t *testing.T) {
 	})
 }
 
-// A worker id that is given back is had again at once, from behind its last id.
+// A released worker id can be leased again immediately, from after its last id.
 func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -66,7 +66,7 @@ func TestLease_releaseUnused(t *testing.T) {
 	})
 }
 
-// A released lease leaves no goroutine behind, though its assigner lives on.
+// A released lease leaves no goroutine, even while its assigner is open.
 func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)

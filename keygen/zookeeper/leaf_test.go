@@ -312,7 +312,7 @@ func TestLeaf_data(t *testing.T) {
 	}
 	leafs, err := parseLeaf(3, []byte(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`), 7, leafGrace)
 	if err != nil || leafs.ReservedUntil != 1700000005000 || leafs.FreeFrom != 0 || !isLeafs(leafs) || leafs.Owner != "leaf-7" {
-		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: held until 5 s behind it", leafs, err)
+		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: held until 5 s after it", leafs, err)
 	}
 	for _, text := range []string{"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`, `{"ip":"a","port":"b","timestamp":5} x`} {
 		var foreign *workerid.ForeignRecordError
@@ -344,6 +344,6 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	leafs.Lock()
 	defer leafs.Unlock()
 	if len(leafs.byKey) != 0 {
-		t.Errorf("generators left behind\nhave: %v\nwant: none", leafs.byKey)
+		t.Errorf("generators left over\nhave: %v\nwant: none", leafs.byKey)
 	}
 }
