@@ -111,17 +111,47 @@ type staleError struct {
 	error
 }
 
-// failed marks an error of the server that says that columns are wrong.
+// failed is called with an error of the server about a statement that was not
+// executed. It marks one that says that columns are wrong, and returns errReplan
+// where the assignment of the key to itself is what the server refuses.
 func (p *plan) failed(err error) error {
 	const (
-		unknownColumn = 1054
-		columnCount   = 1136
+		unknownColumn   = 1054
+		columnCount     = 1136
+		columnDenied    = 1143
+		notUpdatable    = 1348
+		notInsertableTo = 1471
 	)
 	var my *mysql.MySQLError
-	if len(p.columns) > 0 && errors.As(err, &my) && (my.Number == unknownColumn || my.Number == columnCount) {
-		return &staleError{p, err}
+	if !errors.As(err, &my) {
+		return err
+	}
+	switch my.Number {
+	case unknownColumn, columnCount:
+		if len(p.columns) > 0 {
+			return &staleError{p, err}
+		}
+	case columnDenied, notUpdatable, notInsertableTo:
+		if p.unguard() {
+			return errReplan
+		}
 	}
 	return err
+}
+
+// unguard forgets a plan with guarded upserts, whose tables' upserts are not
+// guarded from now on. It returns false when there are none.
+func (p *plan) unguard() (guarded bool) {
+	for i := range p.Inserts {
+		if p.Inserts[i].Guarded {
+			p.tables[i].unguarded.Store(true)
+			guarded = true
+		}
+	}
+	if guarded {
+		p.rules.plans.remove(p.key)
+	}
+	return guarded
 }
 
 // columnsChanged reads the columns of a plan's tables again, and reports whether

@@ -34,7 +34,7 @@ var (
 )
 
 func newConn(c *Connector, base driver.Conn) *conn {
-	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers}}
+	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers, lastID: newLastID()}}
 }
 
 // Unwrap returns the base's connection.
@@ -45,12 +45,14 @@ func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	for {
-		p, err := c.planOrPass(ctx, query)
+		p, use, err := c.planOrPass(ctx, query, false)
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			return c.base.execContext(ctx, query, args)
+		if p == nil || !p.fills {
+			res, err := c.base.execContext(ctx, query, args)
+			c.afterPass(ctx, use, p, args, res, err)
+			return res, err
 		}
 		res, err := run(ctx, p, &c.session, nil, c.convertLate(args), execCall)
 		if again, err := c.again(ctx, err); !again {
@@ -61,12 +63,14 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	for {
-		p, err := c.planOrPass(ctx, query)
+		p, use, err := c.planOrPass(ctx, query, true)
 		if err != nil {
 			return nil, err
 		}
-		if p == nil {
-			return c.base.queryContext(ctx, query, args)
+		if p == nil || !p.fills {
+			rows, err := c.base.queryContext(ctx, query, args)
+			c.afterPass(ctx, use, p, args, nil, err)
+			return rows, err
 		}
 		rows, err := run(ctx, p, &c.session, nil, c.convertLate(args), queryCall)
 		if again, err := c.again(ctx, err); !again {
@@ -75,42 +79,44 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	}
 }
 
-// planOrPass returns the plan of a text that must be filled, nil for one that
-// passes through untouched, with the session ready for it.
-func (c *conn) planOrPass(ctx context.Context, query string) (*plan, error) {
+// planOrPass returns the plan of a text that may insert, nil for others. For one
+// that passes through untouched it makes the session ready; rows says that it is
+// sent for rows.
+func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
 	keysOf(ctx).reset()
 	class := rewrite.Classify(query)
 	if class.MustParse() {
-		if p, err := c.planFor(ctx, query); p != nil || err != nil {
-			return p, err
+		if p, err = c.planFor(ctx, query); err != nil || p.fills {
+			return p, use, err
 		}
 	}
-	return nil, c.beforePass(ctx, query, class)
+	use, err = c.beforePass(ctx, query, class, p, rows)
+	return p, use, err
 }
 
-// planFor returns the plan of a text that may insert, nil for one that passes
-// through.
+// planFor returns the plan of a text that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, c.last, query)
 	if c.last = p; len(query) > maxLiteralBytes {
 		c.last = nil // not worth keeping
 	}
-	if err != nil || !p.fills {
-		return nil, err
-	}
-	return p, nil
+	return p, err
 }
 
 // again reports whether a statement that failed is to be planned again: the rule
 // was replaced, or the server refused columns that have changed since they were
-// read. While the connection is open the current rule's generators are, so that
+// read, or an upsert's guard. While the connection is open the current rule's generators are, so that
 // this comes to an end. Otherwise the error is the one to return.
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
 		c.last = nil
 		return c.columnsChanged(ctx, stale.plan), stale.error
 	}
-	return err == errReplan && !c.closed, err
+	if err != errReplan || c.closed {
+		return false, err
+	}
+	c.last = nil
+	return true, err
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
@@ -130,10 +136,13 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	if class.MustParse() || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.beforePass(ctx, query, class); err != nil {
+	use, err := c.beforePass(ctx, query, class, nil, false)
+	if err != nil {
 		return nil, err
 	}
-	return c.base.exec.Exec(query, args)
+	res, err := c.base.exec.Exec(query, args)
+	c.afterPass(ctx, use, nil, nil, res, err)
+	return res, err
 }
 
 // Query is Exec for statements that return rows.
@@ -145,10 +154,13 @@ func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	if class.MustParse() || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
-	if err := c.beforePass(ctx, query, class); err != nil {
+	use, err := c.beforePass(ctx, query, class, nil, true)
+	if err != nil {
 		return nil, err
 	}
-	return c.base.query.Query(query, args)
+	rows, err := c.base.query.Query(query, args)
+	c.afterPass(ctx, use, nil, nil, nil, err)
+	return rows, err
 }
 
 // Prepare is PrepareContext without a context.

@@ -44,9 +44,9 @@ func (e *DSNError) Error() string {
 
 func (e *DSNError) Unwrap() error { return e.Err }
 
-// errReplan is what run returns, before it has sent or generated anything,
-// when the rule that it was planned with has been replaced: its caller plans
-// the statement anew. Only whoever uses a connection after its Close sees it.
+// errReplan is what run returns when nothing was executed and the statement is to
+// be planned again: the rule that it was planned with has been replaced, or the
+// server refused what was added to it. Only whoever uses a connection after its Close sees it.
 var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
 // ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE

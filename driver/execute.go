@@ -80,14 +80,25 @@ func (s *sending) query(ctx context.Context) (driver.Rows, error) {
 }
 
 // asIs is a statement with nothing to fill after all.
-type asIs struct{ sent sending }
+type asIs struct {
+	sent sending
+	done func(error) // called with what came of it
+}
 
-func (a *asIs) sending() *sending                         { return &a.sent }
-func (a *asIs) failed(_ context.Context, err error) error { return err }
+func (a *asIs) sending() *sending { return &a.sent }
+
+func (a *asIs) failed(_ context.Context, err error) error {
+	a.done(err)
+	return err
+}
+
 func (a *asIs) settle(_ context.Context, base driver.Result) (driver.Result, error) {
+	a.done(nil)
 	return base, nil
 }
+
 func (a *asIs) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+	a.done(nil)
 	return base, nil
 }
 
@@ -101,7 +112,7 @@ func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, args []dri
 		case len(args) == 0 && p.Statements == 1:
 			// The server's own syntax error. Of several statements it would run
 			// those before the placeholder, and they are not filled.
-			return &asIs{sent}, nil
+			return &asIs{sent, func(error) {}}, nil
 		}
 		return nil, driver.ErrSkip
 	}
@@ -117,7 +128,7 @@ func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, args []dri
 type execution struct {
 	plan    *plan
 	session *session
-	out     *Keys // where the caller wants the keys, may be nil
+	out     *keysRing // where the caller wants the keys, may be nil
 	user    []driver.NamedValue
 
 	inserts []insertion
@@ -134,12 +145,25 @@ type insertion struct {
 	keys   rewrite.Keys // the generated ones, in the order of their rows
 	filled []bool       // SlotParam rows: whether a key was generated; nil without any
 	one    [1]int64
-	rows   rowStates
+	// carries: the text tells the server the first generated key.
+	carries bool
+	rows    rowStates
 }
 
 func (e *execution) sending() *sending { return &e.sent }
 
-func (e *execution) failed(_ context.Context, err error) error { return e.plan.failed(err) }
+// failed is called when the server refused the statement. Even so it may have
+// evaluated the LAST_INSERT_ID(key) in it.
+func (e *execution) failed(_ context.Context, err error) error {
+	in := &e.plan.Inserts[0]
+	switch {
+	case e.plan.Statements > 1, in.MentionsLastID:
+		e.session.lastID.lost()
+	case in.InText, in.Guarded:
+		e.session.lastID.moved()
+	}
+	return e.plan.failed(err)
+}
 
 // begin generates the keys, makes the session ready and writes the text and
 // arguments to send.
@@ -163,19 +187,19 @@ func (e *execution) begin(ctx context.Context) error {
 	return e.bind()
 }
 
-// prepareSession makes LAST_INSERT_ID() right when the text may read it, makes
-// the variable that a guarded statement needs, and forgets what statements beside
-// the insert may change, also when they fail.
+// prepareSession makes LAST_INSERT_ID() right when the text may read it, finds out
+// what it is when the text changes it, and forgets what statements beside the
+// insert may change, also when they fail.
 func (e *execution) prepareSession(ctx context.Context) error {
-	plan := e.plan
-	if plan.Statements > 1 {
-		e.session.forget(plan.key.text, rewrite.ClassSeveral)
-	}
-	if plan.Inserts[0].Guarded {
-		return e.session.prepareSaved(ctx)
-	}
-	if plan.Statements > 1 || plan.Inserts[0].MentionsLastID {
+	in := &e.plan.Inserts[0]
+	switch {
+	case e.plan.Statements > 1:
+		e.session.forget(e.plan.key.text, rewrite.ClassSeveral)
 		return e.session.syncLastID(ctx)
+	case in.MentionsLastID:
+		return e.session.syncLastID(ctx)
+	case in.InText, in.Guarded:
+		return e.session.knowLastID(ctx)
 	}
 	return nil
 }
@@ -238,6 +262,10 @@ func (k *insertion) isGenerated(i int) bool {
 // a literal would make each text a new one for the server's cache of prepared
 // statements. What is too much to bind is written.
 func (e *execution) bind() (err error) {
+	text := e.plan.Plan
+	if !e.carry() {
+		text, e.sent.stmt = text.Plain(), nil
+	}
 	literal := e.sent.stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > maxPlaceholders) && e.haveLiterals()
 	if e.sent.args, err = e.bindArgs(!literal); err != nil {
 		return err
@@ -247,11 +275,30 @@ func (e *execution) bind() (err error) {
 	case e.sent.stmt != nil:
 		return e.sent.stmt.checkArgs(&e.session.base, e.sent.args, e.plan.added)
 	case literal:
-		e.sent.text = e.plan.LiteralText(e.fillKeys())
+		e.sent.text = text.LiteralText(e.fillKeys())
 	default:
-		e.sent.text = e.plan.BindText()
+		e.sent.text = text.BindText()
 	}
 	return nil
+}
+
+// carry decides which inserts carry their first generated key as
+// LAST_INSERT_ID(key). That is unsigned: it returns false, and none does, when a
+// key is negative.
+func (e *execution) carry() bool {
+	for i := range e.inserts {
+		k := &e.inserts[i]
+		if k.carries = k.in.InText; !k.carries {
+			continue
+		}
+		if key, ok := k.keys.At(0).(int64); ok && key < 0 {
+			for i := range e.inserts {
+				e.inserts[i].carries = false
+			}
+			return false
+		}
+	}
+	return true
 }
 
 // GeneratorError is the error for keys that a generator could not make. The

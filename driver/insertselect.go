@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -32,7 +33,7 @@ type sourceRun struct {
 	in    *rewrite.Insert
 	table *table
 	args  []driver.NamedValue
-	out   *Keys
+	out   *keysRing
 	sent  sending
 
 	tables []string     // the temporary tables that there are
@@ -49,15 +50,11 @@ type sourceRun struct {
 func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, sent sending) (running, error) {
 	sent.stmt = nil // it was prepared for its check and count
 	if in.KeepsSource() {
-		return &asIs{sent}, s.beforePass(ctx, sent.text, rewrite.ClassMayInsert)
+		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
+		return &asIs{sent, func(err error) { s.afterPass(ctx, use, p, nil, nil, err) }}, err
 	}
 	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], args: sent.args, out: keysOf(ctx)}
-	if in.MentionsLastID {
-		if err := s.syncLastID(ctx); err != nil {
-			return nil, err
-		}
-	}
-	for _, step := range []func(context.Context) error{r.saveLastID, r.createRows, r.readQuery, r.makeKeys} {
+	for _, step := range []func(context.Context) error{r.keepLastID, r.createRows, r.readQuery, r.makeKeys, r.giveLastID} {
 		if err := step(ctx); err != nil {
 			return nil, r.failed(ctx, err)
 		}
@@ -73,21 +70,22 @@ func (r *sourceRun) failed(ctx context.Context, err error) error {
 	return r.explain(err)
 }
 
-// saveLastID keeps LAST_INSERT_ID() over the numbering of the rows.
-func (r *sourceRun) saveLastID(ctx context.Context) error {
-	if r.in.Guarded {
-		if err := r.prepareSaved(ctx); err != nil {
-			return err
-		}
+// keepLastID makes sure that LAST_INSERT_ID() is known before the numbering of
+// the rows changes it, and right when the query reads it.
+func (r *sourceRun) keepLastID(ctx context.Context) error {
+	if err := r.knowLastID(ctx); err != nil || !r.in.MentionsLastID {
+		return err
 	}
-	if r.lastID.must != "" {
-		return nil
+	return r.syncLastID(ctx)
+}
+
+// giveLastID makes LAST_INSERT_ID() right again for a statement that reads it
+// beside its query.
+func (r *sourceRun) giveLastID(ctx context.Context) error {
+	if r.in.MentionsLastID {
+		return r.syncLastID(ctx)
 	}
-	row, err := r.askRow(ctx, "SELECT LAST_INSERT_ID()")
-	if err == nil && len(row) == 1 {
-		r.lastID.must = text(row[0])
-	}
-	return err
+	return nil
 }
 
 func (r *sourceRun) queryArgs() []driver.NamedValue {
@@ -308,6 +306,7 @@ func (r *sourceRun) readQuery(ctx context.Context) error {
 	for i, column := range s.Columns {
 		names[i] = sqltext.QuoteIdentifier(column)
 	}
+	r.lastID.moved()
 	res, err := r.base.execOrPrepare(ctx, "INSERT "+ignore+"INTO "+r.qualify(rowsTable)+" ("+strings.Join(names, ", ")+") "+s.Query, r.queryArgs(), 0)
 	if err != nil {
 		return err
@@ -375,11 +374,15 @@ func (r *sourceRun) run(ctx context.Context, query string) error {
 	return err
 }
 
-// Close drops the temporary tables, also when the statement's context has
-// ended. When that fails after a success, the statement's success is the truth.
+// Close drops the temporary tables, also when the statement's context has ended,
+// and makes LAST_INSERT_ID() right, which the rows' numbers have changed. When
+// that fails after a success, the statement's success is the truth.
 func (r *sourceRun) Close() error {
 	if len(r.tables) == 0 {
 		return nil
 	}
-	return r.run(context.Background(), "DROP TEMPORARY TABLE IF EXISTS "+strings.Join(r.tables, ", "))
+	ctx := context.Background()
+	err := r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+strings.Join(r.tables, ", "))
+	r.tables = nil
+	return cmp.Or(err, r.syncLastID(ctx))
 }

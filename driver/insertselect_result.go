@@ -20,6 +20,9 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 	if err != nil {
 		return base, nil
 	}
+	if r.in.Returning {
+		affected = unknownCount
+	}
 	baseID, _ := base.LastInsertId()
 	existed := r.in.Guarded && baseID != 0
 	var present map[string]bool // nil: all rows were inserted
@@ -31,48 +34,65 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 			present = map[string]bool{}
 		}
 	}
-	id := r.report(present)
-	if existed {
-		r.lastID.metExisting()
-	}
-	if id == 0 && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.KindInteger {
+	id, inserted := r.firstInserted(present)
+	r.keepLastAfter(baseID, id, inserted)
+	if !inserted && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.KindInteger {
 		id = r.lastGiven(ctx)
 	}
 	out := &sourceResult{Result: base, id: id, run: r, present: present}
 	if r.out != nil {
-		r.out.values = r.values(ctx, present)
-		out.keys = r.out.values
+		out.keys = r.values(ctx, present)
+		r.out.set(r.plan, out.keys)
 	}
 	return out, nil
 }
 
-// settleRows is settle for a statement that returns rows, of which nothing is
-// known but that it succeeded. The temporary tables are dropped when the rows
-// are closed.
+// settleRows is settle for a statement that returns rows, once they are closed.
+// The temporary tables are dropped then.
 func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
-	if r.keys.Len() > 0 && !r.in.Ignore && !r.in.OnDuplicate {
-		r.report(nil)
-		if r.out != nil && int64(r.keys.Len()) == r.rows {
-			r.out.values = r.boxed(nil)
+	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
+		defer r.Close()
+		ctx := context.Background() // the execution's own may have ended
+		if err != nil {
+			return
 		}
-	}
-	return &closingRows{Rows: base, after: r}, nil
+		var present map[string]bool
+		if r.in.Ignore || r.in.OnDuplicate || r.in.Replace {
+			if present, err = r.present(ctx); err != nil {
+				present = map[string]bool{}
+			}
+		}
+		id, inserted := r.firstInserted(present)
+		r.keepLastAfter(0, id, inserted)
+		if r.out != nil {
+			r.out.set(r.plan, r.values(ctx, present))
+		}
+	}}, nil
 }
 
-// report tells the session the first generated key that was inserted, and
-// returns it as the insert id.
-func (r *sourceRun) report(present map[string]bool) int64 {
+// keepLastAfter remembers what LAST_INSERT_ID() must return after the statement.
+func (r *sourceRun) keepLastAfter(baseID, id int64, inserted bool) {
+	switch {
+	case inserted:
+		r.lastID.set(uint64(id))
+	case r.in.MentionsLastID && baseID != 0:
+		r.lastID.set(uint64(baseID)) // it called LAST_INSERT_ID(expr)
+	default:
+		r.lastID.moved()
+	}
+}
+
+// firstInserted is the first generated key that was inserted.
+func (r *sourceRun) firstInserted(present map[string]bool) (id int64, ok bool) {
 	if r.table.kind() == rewrite.KindText {
-		return 0
+		return 0, false
 	}
 	for i := range r.keys.Len() {
 		if key := r.keys.At(i); present == nil || present[text(key)] {
-			id := toInt64(key)
-			r.lastID.set(id)
-			return id
+			return toInt64(key), true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // present asks which of the generated keys are in the table.

@@ -2,81 +2,221 @@ package driver
 
 import (
 	"context"
+	"database/sql/driver"
+	"math"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// lastID is what LAST_INSERT_ID() must return in a session. Mostly the server
-// says so itself; where it does not, it is told before the next statement that
-// may read it.
+// lastID is what LAST_INSERT_ID() must return in a session: what it would if
+// ruled key columns had AUTO_INCREMENT. Mostly the server says so itself, since a
+// filled statement carries LAST_INSERT_ID(key) in its text. Where it does not, it
+// is told before the next statement that may read it.
 type lastID struct {
-	// must is what LAST_INSERT_ID() must return, as an SQL expression, where that
-	// is not what the server would say; empty when the server is right.
-	must string
-	// saved: rewrite.SavedID holds a value, and must be NULL again when the
-	// server is told.
-	saved bool
-	// prepared: rewrite.SavedID was set in this session.
-	prepared bool
+	// must is what LAST_INSERT_ID() must return, if it is known.
+	must  uint64
+	known bool
+	// synced: the server says so too. What is not known is always synced.
+	synced bool
 }
 
-// set remembers what LAST_INSERT_ID() must return from now on.
-func (l *lastID) set(id int64) { l.must = strconv.FormatInt(id, 10) }
+// newLastID is that of a new session, where LAST_INSERT_ID() is 0 (MySQL manual,
+// "Information Functions").
+func newLastID() lastID { return lastID{known: true, synced: true} }
 
-// synced is set for an id that the server reports already. While a saved value
-// is about, the server must still be told, so that this clears it.
-func (l *lastID) synced(id int64) {
-	l.must = ""
-	if l.saved {
-		l.set(id)
+// lost is called when only the server knows what LAST_INSERT_ID() is now.
+func (l *lastID) lost() { *l = lastID{synced: true} }
+
+// set is called when LAST_INSERT_ID() must return id from now on, which the
+// server does not know.
+func (l *lastID) set(id uint64) { *l = lastID{must: id, known: true} }
+
+// told is called when the server says that LAST_INSERT_ID() is id, and this is
+// right.
+func (l *lastID) told(id uint64) { *l = lastID{must: id, known: true, synced: true} }
+
+// moved is called when a statement has, or may have, changed what the server
+// says, and what must be is still the same.
+func (l *lastID) moved() { l.synced = !l.known }
+
+// carried is called after a statement that told the server something, which now
+// says that LAST_INSERT_ID() is said. Must be is first, the first generated key
+// that was inserted, or, where none was, what must be before.
+func (l *lastID) carried(said, first uint64, inserted bool) {
+	if inserted {
+		l.must = first
 	}
+	l.synced = l.must == said
 }
 
-// metExisting is called after a guarded statement met an existing row.
-func (l *lastID) metExisting() {
-	l.saved = true
-	if l.must == "" {
-		l.must = rewrite.SavedID
-	}
-}
-
-// syncBefore tells the server before a statement that passes through and may
-// read LAST_INSERT_ID().
-func (s *session) syncBefore(ctx context.Context, query string, class rewrite.Class) error {
-	if s.lastID.must == "" {
+// knowLastID asks the server what LAST_INSERT_ID() is, unless that is known: the
+// statement to come changes it, and might have to give it back.
+func (s *session) knowLastID(ctx context.Context) error {
+	if s.lastID.known {
 		return nil
 	}
-	if class == rewrite.ClassPass || class == rewrite.ClassSet || class == rewrite.ClassUse {
-		if !rewrite.MentionsLastInsertID(query) {
-			return nil
-		}
+	id, err := s.askLastID(ctx)
+	if err == nil {
+		s.lastID.told(id)
 	}
-	return s.syncLastID(ctx)
+	return err
+}
+
+func (s *session) askLastID(ctx context.Context) (uint64, error) {
+	row, err := s.askRow(ctx, "SELECT LAST_INSERT_ID() LIMIT 1")
+	if err != nil || len(row) != 1 {
+		return 0, err
+	}
+	id, _ := strconv.ParseUint(text(row[0]), 10, 64) // what is no number is a mock's
+	return id, nil
 }
 
 // syncLastID makes the server's LAST_INSERT_ID() what it must be.
 func (s *session) syncLastID(ctx context.Context) error {
-	if s.lastID.must == "" {
+	if s.lastID.synced {
 		return nil
 	}
-	query := "SELECT LAST_INSERT_ID(" + s.lastID.must + ")"
-	if s.lastID.saved {
-		query += ", " + rewrite.SavedID + " := NULL"
-	}
-	if _, err := s.queryRow(ctx, query); err != nil {
-		return err
-	}
-	s.lastID.must, s.lastID.saved = "", false
-	return nil
+	_, err := s.queryRow(ctx, "SELECT LAST_INSERT_ID("+strconv.FormatUint(s.lastID.must, 10)+")")
+	s.lastID.synced = err == nil
+	return err
 }
 
-// prepareSaved makes the user variable that guarded statements use.
-func (s *session) prepareSaved(ctx context.Context) error {
-	if s.lastID.prepared {
-		return nil
+// lastIDUse is what a statement that passes through may do with
+// LAST_INSERT_ID().
+type lastIDUse struct {
+	reads   bool
+	changes bool // to what only the server knows
+	// generates: it is an INSERT of plain values, whose result says whether an
+	// AUTO_INCREMENT column generated one.
+	generates bool
+}
+
+// useOfLastID is what a passing text may do, as far as that matters now. p is
+// the plan of one that inserts, and rows says that it is sent for rows.
+func (s *session) useOfLastID(query string, class rewrite.Class, p *plan, rows bool) (u lastIDUse) {
+	if !s.lastID.known {
+		return u // the server is right, and stays so
 	}
-	_, err := s.base.execOrPrepare(ctx, "SET "+rewrite.SavedID+" = NULL", nil, 0)
-	s.lastID.prepared = err == nil
-	return err
+	all := lastIDUse{reads: true, changes: true}
+	switch {
+	case class == rewrite.ClassCall, class == rewrite.ClassSeveral:
+		return all
+	case class == rewrite.ClassMayInsert && (p == nil || rows || !p.given().plain):
+		return all
+	case class == rewrite.ClassMayInsert:
+		u.generates = true
+	case rewrite.SetsLastInsertID(query, class):
+		return all
+	}
+	u.reads = !s.lastID.synced && rewrite.MentionsLastInsertID(query)
+	return u
+}
+
+// beforePass is called before every statement that passes through: it makes
+// LAST_INSERT_ID() right for a statement that may read it, and forgets what the
+// statement may change.
+func (s *session) beforePass(ctx context.Context, query string, class rewrite.Class, p *plan, rows bool) (lastIDUse, error) {
+	if class != rewrite.ClassPass {
+		s.forget(query, class)
+	}
+	u := s.useOfLastID(query, class, p, rows)
+	if u.reads {
+		return u, s.syncLastID(ctx)
+	}
+	return u, nil
+}
+
+// afterPass is called after a statement that passed through, with its result, if
+// that is what it was sent for.
+func (s *session) afterPass(ctx context.Context, u lastIDUse, p *plan, args []driver.NamedValue, res driver.Result, err error) {
+	switch {
+	case err == driver.ErrSkip:
+		// It was not sent, but will be.
+	case u.changes:
+		s.lastID.lost()
+	case u.generates && err != nil:
+		if s.lastID.synced {
+			s.lastID.lost()
+		}
+	case u.generates:
+		s.passedInsert(ctx, p.given(), args, res)
+	}
+}
+
+// passedInsert learns from the result of an INSERT without rule. Its insert id is
+// a generated key, which LAST_INSERT_ID() now returns, or one that the statement
+// gave, which changes nothing.
+func (s *session) passedInsert(ctx context.Context, given *givenNumbers, args []driver.NamedValue, res driver.Result) {
+	n, err := res.LastInsertId()
+	id := uint64(n)
+	switch {
+	case err == nil && id == 0:
+	case err == nil && !given.mayBe(id, args) && id != s.lastID.must:
+		s.lastID.told(id)
+	case s.lastID.synced:
+		s.lastID.lost()
+	default:
+		// Whether the server still says what it said is only to be asked now.
+		if now, asked := s.askLastID(ctx); asked == nil && now == id {
+			s.lastID.told(id)
+		}
+	}
+}
+
+// givenNumbers are the numbers that an INSERT's text gives as values, and
+// whether it is plain: values, NULL, DEFAULT and functions without arguments are
+// all that it gives.
+type givenNumbers struct {
+	once    sync.Once
+	numbers []float64
+	plain   bool
+}
+
+func (p *plan) given() *givenNumbers {
+	g := &p.givenNumbers
+	g.once.Do(func() { g.numbers, g.plain = rewrite.GivenNumbers(p.key.text, p.key.mode) })
+	return g
+}
+
+// mayBe reports whether an insert id may be a value that the statement gave.
+func (g *givenNumbers) mayBe(id uint64, args []driver.NamedValue) bool {
+	for _, f := range g.numbers {
+		if near(f, id) {
+			return true
+		}
+	}
+	for i := range args {
+		if boundMayBe(args[i].Value, id) {
+			return true
+		}
+	}
+	return false
+}
+
+func boundMayBe(bound driver.Value, id uint64) bool {
+	switch v := bound.(type) {
+	case nil, time.Time:
+		return false
+	case int64:
+		return uint64(v) == id
+	case uint64:
+		return v == id
+	case bool:
+		return id == 1
+	case float64:
+		return near(v, id)
+	case string:
+		return near(rewrite.LeadingNumber(v), id)
+	case []byte:
+		return near(rewrite.LeadingNumber(string(v)), id)
+	}
+	return true
+}
+
+// near reports whether a number may become the key in an integer column.
+func near(f float64, id uint64) bool {
+	return math.Abs(f-float64(id)) <= 1+float64(id)*1e-15
 }

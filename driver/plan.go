@@ -22,6 +22,8 @@ type plan struct {
 	fills bool
 	// columns are what the plan depends on of its tables' columns.
 	columns map[columnsKey][]string
+
+	givenNumbers givenNumbers // of a text that passes
 }
 
 // source is the INSERT … SELECT that the text is, nil when it is none.
@@ -43,9 +45,11 @@ func (p *plan) anyRefused() bool {
 
 // table is a ruled table at work in one connector.
 type table struct {
-	rule  *rule.Table
-	ints  spi.Int64KeyGenerator // the generator, when its keys are int64
-	kinds atomic.Uint32         // rewrite.Kind, once known
+	rule *rule.Table
+	ints spi.Int64KeyGenerator // the generator, when its keys are int64
+	// unguarded: the server refused to let an upsert assign the key to itself.
+	unguarded atomic.Bool
+	kinds     atomic.Uint32 // rewrite.Kind, once known
 }
 
 func newTable(r *rule.Table) *table {
@@ -209,7 +213,7 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 		return nil
 	}
 	t := g.rules.plans.table(r)
-	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit}
+	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit, Unguarded: t.unguarded.Load()}
 	if g.tables == nil {
 		g.tables = g.room[:0]
 	}

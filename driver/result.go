@@ -1,8 +1,10 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
+	"io"
 	"math"
 
 	"github.com/go-sql-driver/mysql"
@@ -57,6 +59,9 @@ type said struct {
 	id       int64 // the insert id
 }
 
+// returned is what it says of one that returns rows.
+var returned = said{affected: unknownCount}
+
 // unknownCount stands for rows affected that the base did not tell.
 const unknownCount = math.MinInt64
 
@@ -74,7 +79,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Resu
 		e.settleEach(ctx, base)
 	}
 	if e.out != nil {
-		e.out.values = e.values()
+		e.out.set(e.plan, e.values())
 	}
 	return &e.result, nil
 }
@@ -115,23 +120,23 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	return affected, ids
 }
 
-// settleRows is settle for a text that returns rows: how many rows were
-// affected is not known, and the connection is busy until the rows are read.
+// settleRows is settle for a text that returns rows. What came of it shows when
+// they are read to their end, or closed, and how many rows were affected is not
+// known even then.
 func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
-	for i := range e.inserts {
-		k := &e.inserts[i]
-		if k.in.Refused {
-			continue
+	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
+		ctx := context.Background() // the execution's own may have ended
+		if err != nil {
+			_ = e.failed(ctx, err)
+			return
 		}
-		if k.in.Ignore || k.in.OnDuplicate {
-			k.mark(rowUncertain)
+		for i := range e.inserts {
+			if k := &e.inserts[i]; !k.in.Refused {
+				_ = e.settleInsert(ctx, k, returned)
+			}
 		}
-		e.keepLastID(k)
-	}
-	if e.out != nil {
-		e.out.values = e.values()
-	}
-	return base, nil
+		e.out.set(e.plan, e.values())
+	}}, nil
 }
 
 // values are the keys of all rows of all inserts.
@@ -243,21 +248,26 @@ func (k *insertion) count(state rowState) (n int) {
 // key; else 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
 	foundRows := e.session.mayFindRows()
-	verdict := judge(k.in, said, foundRows)
+	facts := e.facts(k)
+	switch {
+	case k.in.Returning:
+		said = returned
+	case k.carries && !k.in.OnDuplicate:
+		said.id = 0 // it is the key that the text told
+	}
+	verdict := judge(facts, said, foundRows)
 	switch verdict {
 	case noneInserted:
 		k.mark(rowNotInserted)
+	case oneExists:
+		k.mark(rowNotInserted)
+		k.rows.existing = said.id
 	case unclear:
 		e.verify(ctx, k, said)
+		e.findExisting(k, said)
 	}
-	existed := k.in.Guarded && said.id != 0
-	if existed && k.count(rowNotInserted) == 1 && k.count(rowUncertain) == 0 {
-		k.rows.existing = said.id
-	}
-	generated, ok := e.keepLastID(k)
-	if existed {
-		e.session.lastID.metExisting()
-	}
+	generated, ok := k.firstInserted()
+	e.keepLastID(k, said, verdict, uint64(generated), ok)
 	if verdict == laterReplaced {
 		e.settleReplaced(ctx, k, said)
 	}
@@ -274,47 +284,135 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 	return e.lastRowsKey(k, said)
 }
 
+// insertFacts are what judge goes by, beside what the server says.
+type insertFacts struct {
+	ignore, upsert, replace bool
+
+	rows    int64
+	guarded bool // an upsert that reports the key of a row that exists
+	carries bool // the text tells the server key, the first generated one
+	// key is that, or else the last row's, if it was generated or is the only
+	// row's; 0 where it is not known.
+	key int64
+}
+
+func (e *execution) facts(k *insertion) insertFacts {
+	f := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace,
+		rows: int64(k.in.Rows()), guarded: k.in.Guarded, carries: k.carries}
+	next := 0
+	switch {
+	case k.carries:
+		f.key = k.carriedKey()
+	case f.guarded && k.isGenerated(k.in.Rows()-1):
+		f.key = toInt64(k.keys.At(k.keys.Len() - 1))
+	case f.guarded && f.rows == 1:
+		f.key = toInt64(e.keyOf(k, 0, &next))
+	}
+	return f
+}
+
 // verdict is what is known of an insert's rows from what the server says.
 type verdict uint8
 
 const (
 	allInserted verdict = iota
 	noneInserted
+	// oneExists: the only row exists already, and the insert id is its key.
+	oneExists
 	// laterReplaced: all were inserted, and a row of REPLACE may have replaced one
 	// before it.
 	laterReplaced
+	// unclear: the table must be asked.
 	unclear
 )
 
-// judge says what is known of an insert's rows. foundRows says that a row that
-// exists and stays as it is may count as affected.
-func judge(in *rewrite.Insert, said said, foundRows bool) verdict {
-	rows := int64(in.Rows())
-	all, one := said.affected == rows, rows == 1
+// judge says what is known of an insert's rows from what the server says.
+// foundRows says that a row that exists and stays as it is may count as affected.
+//
+// The insert id of a guarded upsert is the key of the last row that existed. When
+// none did, it is the key that the text carries; else 0, or, of a column with
+// AUTO_INCREMENT, the last key that the statement gave it.
+func judge(f insertFacts, said said, foundRows bool) verdict {
+	all, none := said.affected == f.rows, said.affected == 0
+	changed := none || said.affected == 2 // of one row: it existed
 	switch {
-	case in.OnDuplicate && in.Guarded:
-		switch existed := said.id != 0; {
-		case !existed && (all || !in.Ignore):
+	case f.upsert && f.rows > 1:
+		// (The key of the last row was no existing row's, if it was generated.)
+		if f.guarded && all && (said.id == 0 || said.id == f.key) {
 			return allInserted
-		case existed && one:
-			return noneInserted
 		}
-	case in.OnDuplicate && one && all && !foundRows:
+		return unclear
+	case f.upsert && f.carries && f.guarded:
+		switch {
+		case said.id != f.key:
+			return oneExists
+		case none:
+			return noneInserted // by IGNORE
+		}
 		return allInserted
-	}
-	switch {
-	case in.OnDuplicate && one && (said.affected == 2 || said.affected == 0):
-		return noneInserted
-	case in.OnDuplicate:
+	case f.upsert && f.guarded:
+		switch {
+		case f.ignore && none && said.id == 0:
+			return noneInserted
+		case changed, said.id != 0 && said.id != f.key:
+			return oneExists
+		}
+		return allInserted
+	case f.upsert:
+		switch {
+		case changed:
+			return noneInserted
+		case all && !foundRows:
+			return allInserted
+		}
 		return unclear
-	case in.Ignore && said.affected == 0:
-		return noneInserted
-	case in.Ignore && !all:
+	case none:
+		return noneInserted // by IGNORE, or it did not run: it is in a comment for other servers
+	case f.ignore && !all:
 		return unclear
-	case in.Replace && !one && !all:
+	case f.replace && f.rows > 1 && !all:
 		return laterReplaced
 	}
 	return allInserted
+}
+
+// findExisting takes the insert id of an upsert of many rows for the key of the
+// row that existed, if it was one. It may also be a key that the statement gave.
+func (e *execution) findExisting(k *insertion, said said) {
+	if !k.in.Guarded || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
+		return
+	}
+	next := 0
+	for i := range k.in.Rows() {
+		if toInt64(e.keyOf(k, i, &next)) == said.id {
+			return
+		}
+	}
+	k.rows.existing = said.id
+}
+
+// keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
+// first generated key that was inserted, if any was.
+func (e *execution) keepLastID(k *insertion, said said, verdict verdict, first uint64, inserted bool) {
+	l := &e.session.lastID
+	inserted = inserted && k.table.kind() != rewrite.KindText
+	switch {
+	case e.plan.Statements > 1 && k.in.Statement < e.plan.Statements-1:
+		l.lost()
+	case e.plan.Statements > 1, k.in.MentionsLastID:
+		// What else ran changed it as it would beside an AUTO_INCREMENT column.
+		if l.lost(); inserted {
+			l.set(first)
+		}
+	case k.carries && !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore):
+		l.carried(uint64(k.carriedKey()), first, inserted)
+	case k.carries && k.in.Guarded, k.in.Guarded && verdict == oneExists:
+		l.carried(uint64(said.id), first, inserted)
+	case inserted:
+		l.set(first)
+	case k.carries, k.in.Guarded && verdict != allInserted:
+		l.moved()
+	}
 }
 
 // settleReplaced is for rows that a later row of the same REPLACE may have
@@ -388,20 +486,12 @@ func (k *insertion) settleGiven(inserted int64) {
 	}
 }
 
-// keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
-// first generated key that was inserted, if any, which is returned.
-func (e *execution) keepLastID(k *insertion) (first int64, ok bool) {
-	if k.table.kind() == rewrite.KindText {
-		return 0, false
+// carriedKey is the key that the text tells the server, 0 if it tells none.
+func (k *insertion) carriedKey() int64 {
+	if !k.carries {
+		return 0
 	}
-	first, ok = k.firstInserted()
-	switch {
-	case k.in.InText:
-		e.session.lastID.synced(first)
-	case ok && k.in.Statement == e.plan.Statements-1:
-		e.session.lastID.set(first)
-	}
-	return first, ok
+	return toInt64(k.keys.At(0))
 }
 
 // firstInserted is the first generated key that was inserted.
@@ -445,10 +535,36 @@ func toInt64(key any) int64 {
 	return 0
 }
 
+// settledRows are rows of a filled statement. What came of it is found out once
+// they are closed, with the error that ended them, if one did.
+type settledRows struct {
+	closingRows
+	failed error
+	settle func(error) // nil once it was called
+}
+
+func (r *settledRows) Next(dest []driver.Value) error {
+	err := r.closingRows.Next(dest)
+	if err != nil && err != io.EOF {
+		r.failed = err
+	}
+	return err
+}
+
+func (r *settledRows) Close() error {
+	err := r.closingRows.Close()
+	if r.settle != nil {
+		r.settle(cmp.Or(r.failed, err))
+		r.settle = nil
+	}
+	return err
+}
+
 // Keys receives the keys of an execution's rows: see [WithKeys]. The zero value
 // is ready. It must not be read while an execution with it is running.
 type Keys struct {
 	values []any
+	column string
 }
 
 // Values returns one entry for each row that the last execution gave, in the
@@ -458,24 +574,44 @@ type Keys struct {
 // the statement gave are what was bound or written.
 //
 // It is nil after an execution that failed, or that inserted into no ruled
-// table.
+// table. The keys of a statement that returns rows are there once these are
+// closed.
 func (k *Keys) Values() []any { return k.values }
 
-func (k *Keys) reset() {
-	if k != nil {
-		k.values = nil
-	}
+// Column returns the name of the key column that Values are of, as the rule has
+// it; of several INSERTs in one text, that of the first. It is empty where
+// Values is nil.
+func (k *Keys) Column() string { return k.column }
+
+// WithKeys returns a context with which an execution, direct or of a prepared
+// statement, stores its rows' keys in keys. Each execution resets them. When ctx
+// has such keys already, both receive the same.
+func WithKeys(ctx context.Context, keys *Keys) context.Context {
+	return context.WithValue(ctx, keysKey{}, &keysRing{keys, keysOf(ctx)})
 }
 
 type keysKey struct{}
 
-// WithKeys returns a context with which an execution, direct or of a prepared
-// statement, stores its rows' keys in keys. Each execution resets them.
-func WithKeys(ctx context.Context, keys *Keys) context.Context {
-	return context.WithValue(ctx, keysKey{}, keys)
+// keysRing is the keys of a context, and those of the contexts around it. Nil is
+// none.
+type keysRing struct {
+	keys  *Keys
+	outer *keysRing
 }
 
-func keysOf(ctx context.Context) *Keys {
-	keys, _ := ctx.Value(keysKey{}).(*Keys)
-	return keys
+func keysOf(ctx context.Context) *keysRing {
+	r, _ := ctx.Value(keysKey{}).(*keysRing)
+	return r
+}
+
+func (r *keysRing) reset() {
+	for ; r != nil; r = r.outer {
+		*r.keys = Keys{}
+	}
+}
+
+func (r *keysRing) set(p *plan, values []any) {
+	for ; r != nil; r = r.outer {
+		*r.keys = Keys{values, p.tables[0].rule.Column}
+	}
 }

@@ -34,16 +34,6 @@ type session struct {
 	lastID lastID
 }
 
-// beforePass is called before every statement that passes through: it makes
-// LAST_INSERT_ID() right for a statement that may read it, and forgets what the
-// statement may change.
-func (s *session) beforePass(ctx context.Context, query string, class rewrite.Class) error {
-	if class != rewrite.ClassPass {
-		s.forget(query, class)
-	}
-	return s.syncBefore(ctx, query, class)
-}
-
 func (s *session) forget(query string, class rewrite.Class) {
 	changes := rewrite.Changes(query, class)
 	if changes&(rewrite.FactMode|rewrite.FactCharset) != 0 {

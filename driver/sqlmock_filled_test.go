@@ -121,7 +121,6 @@ func send(t *testing.T, ctx context.Context, db *sql.DB, mock sqlmock.Sqlmock, w
 func TestSentForSource(t *testing.T) {
 	db, mock := mocked(t)
 	exact := func(s string) string { return "^" + regexp.QuoteMeta(s) + "$" }
-	mock.ExpectQuery(exact("SELECT LAST_INSERT_ID()")).WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(77))
 	mock.ExpectExec("^CREATE TEMPORARY TABLE `shardkey_rows`").WillReturnResult(sqlmock.NewResult(0, 0))
 	mock.ExpectExec(exact("INSERT INTO `shardkey_rows` (`user_id`) SELECT id FROM users WHERE id < ?")).WithArgs(9).WillReturnResult(sqlmock.NewResult(1, 3))
 	mock.ExpectExec("^CREATE TEMPORARY TABLE `shardkey_keys`").WillReturnResult(sqlmock.NewResult(0, 0))
@@ -132,6 +131,7 @@ func TestSentForSource(t *testing.T) {
 		"LEFT JOIN `shardkey_keys` ON `shardkey_keys`.`shardkey_row` = `shardkey_rows`.`shardkey_row` ORDER BY `shardkey_rows`.`shardkey_row`")).
 		WillReturnResult(sqlmock.NewResult(0, 3))
 	mock.ExpectExec(exact("DROP TEMPORARY TABLE IF EXISTS `shardkey_rows`, `shardkey_keys`")).WillReturnResult(sqlmock.NewResult(0, 0))
+	mock.ExpectQuery(exact("SELECT LAST_INSERT_ID(1001)")).WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(1001))
 	res, err := db.Exec("INSERT INTO t_order (user_id) SELECT id FROM users WHERE id < ?", 9)
 	if err != nil {
 		t.Fatal(err)

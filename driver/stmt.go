@@ -17,9 +17,12 @@ type stmt struct {
 	query string
 	class rewrite.Class
 	rules *ruleSet // the rule that base was prepared with
-	plan  *plan    // nil: the text passes
+	plan  *plan    // of a text that may insert
 	base  baseStmt
 }
+
+// fills reports whether the statement has keys to fill; else it passes.
+func (s *stmt) fills() bool { return s.plan != nil && s.plan.fills }
 
 var (
 	_ driver.Stmt              = (*stmt)(nil)
@@ -41,8 +44,8 @@ func (s *stmt) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		if p == nil && s.base.Stmt != nil && s.plan == nil {
-			s.rules = rules // still the base's own statement
+		if (p == nil || !p.fills) && s.base.Stmt != nil && !s.fills() {
+			s.rules, s.plan = rules, p // still the base's own statement
 			return nil
 		}
 		base, err := s.prepareBase(ctx, p)
@@ -62,7 +65,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (driver.Stmt, error) {
-	if p == nil {
+	if p == nil || !p.fills {
 		return s.conn.base.prepareContext(ctx, s.query)
 	}
 	text, added := s.query, 0
@@ -85,18 +88,18 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (driver.Stmt, error) {
 }
 
 // ready prepares the statement again when the rule was replaced, and makes the
-// session ready for a text that passes.
-func (s *stmt) ready(ctx context.Context) error {
+// session ready for a text that passes; rows says that it is executed for rows.
+func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) {
 	keysOf(ctx).reset()
 	if s.rules != s.conn.connector.rules.Load() {
 		if err := s.prepare(ctx); err != nil {
-			return err
+			return use, err
 		}
 	}
-	if s.plan == nil {
-		return s.conn.beforePass(ctx, s.query, s.class)
+	if s.fills() {
+		return use, nil
 	}
-	return nil
+	return s.conn.beforePass(ctx, s.query, s.class, s.plan, rows)
 }
 
 // again reports whether to execute once more, planned again.
@@ -110,11 +113,14 @@ func (s *stmt) again(ctx context.Context, err error) (bool, error) {
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	for {
-		if err := s.ready(ctx); err != nil {
+		use, err := s.ready(ctx, false)
+		if err != nil {
 			return nil, err
 		}
-		if s.plan == nil {
-			return s.base.execContext(ctx, args)
+		if !s.fills() {
+			res, err := s.base.execContext(ctx, args)
+			s.conn.afterPass(ctx, use, s.plan, args, res, err)
+			return res, err
 		}
 		res, err := run(ctx, s.plan, &s.conn.session, &s.base, args, execCall)
 		if again, err := s.again(ctx, err); !again {
@@ -125,11 +131,14 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	for {
-		if err := s.ready(ctx); err != nil {
+		use, err := s.ready(ctx, true)
+		if err != nil {
 			return nil, err
 		}
-		if s.plan == nil {
-			return s.base.queryContext(ctx, args)
+		if !s.fills() {
+			rows, err := s.base.queryContext(ctx, args)
+			s.conn.afterPass(ctx, use, s.plan, args, nil, err)
+			return rows, err
 		}
 		rows, err := run(ctx, s.plan, &s.conn.session, &s.base, args, queryCall)
 		if again, err := s.again(ctx, err); !again {
@@ -143,13 +152,16 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 // Deprecated: use ExecContext.
 func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
-	if err := s.ready(ctx); err != nil {
+	use, err := s.ready(ctx, true) // its result is not looked at
+	if err != nil {
 		return nil, err
 	}
-	if s.plan != nil {
+	if s.fills() {
 		return s.ExecContext(ctx, valuesToNamed(args))
 	}
-	return s.base.exec(args)
+	res, err := s.base.exec(args)
+	s.conn.afterPass(ctx, use, s.plan, nil, res, err)
+	return res, err
 }
 
 // Query is QueryContext without a context.
@@ -157,19 +169,22 @@ func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
 // Deprecated: use QueryContext.
 func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
-	if err := s.ready(ctx); err != nil {
+	use, err := s.ready(ctx, true)
+	if err != nil {
 		return nil, err
 	}
-	if s.plan != nil {
+	if s.fills() {
 		return s.QueryContext(ctx, valuesToNamed(args))
 	}
-	return s.base.query(args)
+	rows, err := s.base.query(args)
+	s.conn.afterPass(ctx, use, s.plan, nil, nil, err)
+	return rows, err
 }
 
 // NumInput is the base's count, less the placeholders of the keys.
 func (s *stmt) NumInput() int {
 	n := s.base.NumInput()
-	if n < 0 || s.plan == nil || s.plan.source() != nil {
+	if n < 0 || !s.fills() || s.plan.source() != nil {
 		return n
 	}
 	return n - s.plan.added
@@ -182,7 +197,7 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 // ColumnConverter is asked for the user's arguments; the base knows them by
 // their place among the keys.
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
-	if s.plan != nil && s.plan.source() == nil {
+	if s.fills() && s.plan.source() == nil {
 		idx += s.plan.FillsBefore(idx)
 	}
 	return s.base.columnConverter(idx)

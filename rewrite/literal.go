@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"encoding/hex"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -183,6 +184,91 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 		return l.integer()
 	}
 	return l.string()
+}
+
+// LeadingNumber is the number that a string begins with, as the servers take it
+// for one; 0 for none.
+func LeadingNumber(s string) float64 {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	end := 0
+	for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
+		end++
+	}
+	for ; end > 0; end-- {
+		if f, err := strconv.ParseFloat(s[:end], 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			return f
+		}
+	}
+	return 0
+}
+
+// maxGiven is how long a text is at most in which GivenNumbers looks.
+const maxGiven = 8 << 10
+
+// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it gives
+// as values, and whether it is plain, which is to say that literals,
+// placeholders, NULL, DEFAULT and functions without arguments are all that it
+// gives, so that an insert id that is none of them was generated. A long text,
+// and whatever is not VALUES with rows alone, is not plain.
+func GivenNumbers(text string, mode Mode) (numbers []float64, plain bool) {
+	if len(text) > maxGiven {
+		return nil, false
+	}
+	p := &parser{lexer: lexer{text: text, mode: mode, execute: true}}
+	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !fold(p.word(p.peek()), "ROW"); {
+		t := p.next()
+		word = p.word(t)
+		if t.kind == tokenEOF || t.kind == tokenBad || t.kind == tokenNumber || fold(word, "SELECT") || p.isPunct(t, ';') {
+			return nil, false
+		}
+	}
+	for {
+		before, t := p.prev, p.next()
+		number := 0.0
+		switch {
+		case t.kind == tokenEOF:
+			return numbers, !p.executable
+		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
+			continue
+		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
+			number = p.givenNumber(t)
+		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
+			p.next()
+			continue // no generated key is negative
+		case fold(p.word(t), "TRUE"):
+			number = 1
+		case t.kind != tokenWord, !p.plainWord(t):
+			return nil, false
+		}
+		if number != 0 {
+			numbers = append(numbers, number)
+		}
+	}
+}
+
+func (p *parser) givenNumber(t token) float64 {
+	if t.kind == tokenString {
+		return LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
+	}
+	text := p.text[t.start:t.end]
+	if n, err := strconv.ParseUint(text, 0, 64); err == nil && (strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0b")) {
+		return float64(n)
+	}
+	return LeadingNumber(text)
+}
+
+// plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the
+// ROW before a row, or a function without arguments, whose brackets it takes.
+func (p *parser) plainWord(t token) bool {
+	word := p.word(t)
+	if fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "FALSE") || fold(word, "ROW") {
+		return !fold(word, "DEFAULT") || !p.isPunct(p.peek(), '(')
+	}
+	if p.isPunct(p.peek(), '(') {
+		p.next()
+		return p.isPunct(p.next(), ')')
+	}
+	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }
 
 // value is an expression as far as it matters: its place, and its tokens

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"strings"
 	"sync"
 )
 
@@ -23,6 +24,9 @@ type Table struct {
 	// Kind of the table's keys. KindUnknown lets the reading ask [Options.Kind]
 	// when it needs to know.
 	Kind Kind
+	// Unguarded: ON DUPLICATE KEY UPDATE may not assign the key, be it to itself;
+	// see [Insert.Guarded].
+	Unguarded bool
 	// KeepExplicit leaves given NULL, DEFAULT, 0 and '' alone: only an absent
 	// key column is filled.
 	KeepExplicit bool
@@ -114,9 +118,9 @@ type Insert struct {
 	// InText: the first generated key is written as LAST_INSERT_ID(key); see
 	// [Plan.Report].
 	InText bool
-	// Guarded, by [Plan.Report] too: where a row exists already, ON DUPLICATE KEY UPDATE reports its
-	// key as the statement's insert id. LAST_INSERT_ID() then is that key; what
-	// it was is kept in [SavedID], for the caller to give back.
+	// Guarded, by [Plan.Report] too: ON DUPLICATE KEY UPDATE makes the key of a row
+	// that exists the statement's insert id. LAST_INSERT_ID() then is that key,
+	// until the caller makes it again what it was.
 	Guarded bool
 	// Refused: the server will refuse the statement (a row has the wrong number
 	// of values). It is sent for the server's words, in a form that no server
@@ -151,12 +155,6 @@ type Source struct {
 	columns string // Columns, quoted
 	guardAt int    // where Tail takes the guard
 }
-
-// SavedID is the user variable that keeps LAST_INSERT_ID() of before the first
-// guarded statement that met an existing row, until somebody sets it to NULL.
-// It must have been set once in the session: the servers misread a variable
-// that does not exist yet.
-const SavedID = "@shardkey_last_insert_id"
 
 // SlotKind says what becomes of the key of one row.
 type SlotKind uint8
@@ -258,19 +256,32 @@ func (in *Insert) report(alone bool) {
 	if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
 		return
 	}
-	alone = alone && !in.Returning
-	switch {
-	case in.Source != nil:
-		in.Guarded = in.OnDuplicate && !in.Returning
-	case in.OnDuplicate && alone:
-		in.Guarded = true
-	case in.Ignore && alone:
-		// An ignored row would leave its key behind as LAST_INSERT_ID(). Where
-		// the value cannot be set afterwards, that is the lesser evil.
-	default:
-		in.inTextSlot = in.firstFill()
-		in.InText = in.inTextSlot >= 0
+	in.Guarded = in.OnDuplicate && !in.Returning && !in.Table.Unguarded && (alone || in.Source != nil)
+	if in.Source != nil {
+		return
 	}
+	in.inTextSlot = in.firstFill()
+	in.InText = in.inTextSlot >= 0
+	switch {
+	case !alone:
+		// A row that exists, or that IGNORE drops, leaves the key behind as
+		// LAST_INSERT_ID(). Before another statement that is the lesser evil.
+	case in.Returning && in.Ignore:
+		in.InText = false // what became of the row shows too late
+	case in.OnDuplicate && !(in.Guarded && in.Rows() == 1):
+		in.InText = false // it would hide the key of a row that exists
+	}
+}
+
+// Plain returns the same plan without [Insert.InText]: for a first key that
+// LAST_INSERT_ID(key) does not return as it is, such as a negative one.
+func (p *Plan) Plain() *Plan {
+	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, text: p.text, params: p.params}
+	for i := range p.Inserts {
+		r.add(&p.Inserts[i])
+		r.Inserts[i].InText = false
+	}
+	return r
 }
 
 // firstFill is the first row whose key is generated for certain, −1 when an
@@ -338,5 +349,39 @@ func (r *rowReader) noteVariable(at int) {
 	const longest = len("@@session . `last_insert_id`")
 	if at+1 < len(r.text) && r.text[at+1] == '@' && MentionsLastInsertID(r.text[at:min(at+longest, len(r.text))]) {
 		r.last = true
+	}
+}
+
+// SetsLastInsertID reports whether a statement that is neither an INSERT nor a
+// CALL may change what LAST_INSERT_ID() returns: it calls it with an argument,
+// sets it as a variable, or is a CREATE or LOAD, which can insert.
+func SetsLastInsertID(text string, class Class) bool {
+	if class == ClassSet && (containsFold(text, "LAST_INSERT_ID") || containsFold(text, "IDENTITY")) {
+		return true
+	}
+	start := skipLeading(text)
+	if word := text[start:wordEnd(text, start)]; fold(word, "CREATE") || fold(word, "LOAD") {
+		return true
+	}
+	// Mostly there is no LAST_INSERT_ID, and an underscore is found faster than
+	// a letter is folded.
+	const name, underscore = "LAST_INSERT_ID", len("LAST")
+	for pos := 0; ; {
+		next := strings.IndexByte(text[pos:], '_')
+		if next < 0 {
+			return false
+		}
+		pos += next + 1
+		begin := pos - 1 - underscore
+		if begin < 0 || begin+len(name) > len(text) || !fold(text[begin:begin+len(name)], name) {
+			continue
+		}
+		lx := lexer{text: text, pos: begin + len(name), execute: true}
+		if t := lx.next(); t.kind != tokenPunct || text[t.start] != '(' {
+			continue
+		}
+		if t := lx.next(); t.kind != tokenPunct || text[t.start] != ')' {
+			return true
+		}
 	}
 }

@@ -164,13 +164,11 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 }
 
 // guard is the assignment of a guarded ON DUPLICATE KEY UPDATE. It leaves the
-// key as it is, keeps the session's last insert id in [SavedID] unless it is
-// kept there already, and makes the existing row's key the last insert id.
+// key as it is, and makes it the last insert id.
 func (in *Insert) guard() string {
 	column := sqltext.QuoteTable(in.Schema, in.Name) + "." + sqltext.QuoteIdentifier(in.Table.KeyColumn)
-	// Every way the key stays what it is; the conditions are there to be
-	// evaluated, in this order. (LAST_INSERT_ID(column) as the value would be
-	// unsigned, and out of range for a negative key.)
-	return column + " = IF((" + SavedID + " := COALESCE(" + SavedID + ", LAST_INSERT_ID())) IS NULL, " + column +
-		", IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + "))"
+	// Either way the key stays what it is; the condition is there to be evaluated.
+	// (LAST_INSERT_ID(column) as the value would be unsigned, and out of range for
+	// a negative key.)
+	return column + " = IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + ")"
 }
