@@ -236,12 +236,14 @@ func (r *sourceRun) privilegeError(err error) error {
 }
 
 // rename puts the target's name where a message of the server names the
-// temporary table: which column and row are wrong is the same.
+// temporary table, with quotes or, as in one about JSON, without: which column
+// and row are wrong is the same.
 func (r *sourceRun) rename(err error, my *mysql.MySQLError) error {
-	if err != error(my) || !strings.Contains(my.Message, rowsTable) {
+	bare := strings.Trim(rowsTable, "`")
+	if err != error(my) || !strings.Contains(my.Message, bare) {
 		return err
 	}
 	renamed := *my
-	renamed.Message = strings.ReplaceAll(my.Message, rowsTable, sqltext.QuoteIdentifier(r.in.Name))
+	renamed.Message = strings.NewReplacer(rowsTable, sqltext.QuoteIdentifier(r.in.Name), "'"+bare+".", "'"+r.in.Name+".").Replace(my.Message)
 	return &renamed
 }
