@@ -359,29 +359,33 @@ func SetsLastInsertID(text string, class Class) bool {
 	if class == ClassSet && (containsFold(text, "LAST_INSERT_ID") || containsFold(text, "IDENTITY")) {
 		return true
 	}
-	start := skipLeading(text)
-	if word := text[start:wordEnd(text, start)]; fold(word, "CREATE") || fold(word, "LOAD") {
-		return true
+	if start := skipLeading(text); start < len(text) && (text[start]|0x20 == 'c' || text[start]|0x20 == 'l') {
+		if word := text[start:wordEnd(text, start)]; fold(word, "CREATE") || fold(word, "LOAD") {
+			return true
+		}
 	}
-	// Mostly there is no LAST_INSERT_ID, and an underscore is found faster than
-	// a letter is folded.
-	const name, underscore = "LAST_INSERT_ID", len("LAST")
-	for pos := 0; ; {
-		next := strings.IndexByte(text[pos:], '_')
+	// A bracket is found fast, and there are few.
+	const name = "LAST_INSERT_ID"
+	for pos := 0; ; pos++ {
+		next := strings.IndexByte(text[pos:], '(')
 		if next < 0 {
 			return false
 		}
-		pos += next + 1
-		begin := pos - 1 - underscore
-		if begin < 0 || begin+len(name) > len(text) || !fold(text[begin:begin+len(name)], name) {
-			continue
+		pos += next
+		end := pos
+		for end > 0 && isBlank(text[end-1]) {
+			end--
 		}
-		lx := lexer{text: text, pos: begin + len(name), execute: true}
-		if t := lx.next(); t.kind != tokenPunct || text[t.start] != '(' {
-			continue
-		}
-		if t := lx.next(); t.kind != tokenPunct || text[t.start] != ')' {
-			return true
+		switch {
+		case end > 0 && text[end-1] == '/': // a comment before it
+			if containsFold(text, name) {
+				return true
+			}
+		case end >= len(name) && fold(text[end-len(name):end], name):
+			lx := lexer{text: text, pos: pos + 1, execute: true}
+			if t := lx.next(); t.kind != tokenPunct || text[t.start] != ')' {
+				return true
+			}
 		}
 	}
 }
