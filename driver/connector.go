@@ -87,7 +87,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.rules.Swap(newRuleSet(r, generators, &c.verifier, &c.unlisted)), nil
+	return c.rules.Swap(newRuleSet(r, generators, &c.verifier, &c.unlisted, c.host.Logger)), nil
 }
 
 // Connect opens a connection of the base and wraps it.
@@ -267,6 +267,7 @@ type ruleSet struct {
 	rule       *rule.Rule
 	generators *rule.Live
 	plans      *planCache
+	logger     *slog.Logger
 	verifier   *verifier
 	unlisted   *unlisted
 
@@ -275,8 +276,11 @@ type ruleSet struct {
 	refs atomic.Int64
 }
 
-func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier, u *unlisted) *ruleSet {
-	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u}
+func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
+	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
+	if logger == nil {
+		s.logger = slog.Default()
+	}
 	s.refs.Store(1)
 	return s
 }

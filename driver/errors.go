@@ -54,6 +54,12 @@ var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 // [*rewrite.StatementError] where it has a place in the text.
 var ErrUnsupportedStatement = rewrite.ErrUnsupportedStatement
 
+// ErrNotConsecutive is in the chain of the error for an INSERT into a table with
+// batchKeys: consecutive whose keys would not be consecutive: more than the
+// generator's sequence holds, or of a generator that counts by more than 1. It
+// was not sent. An execution with [WithKeys] takes any keys.
+var ErrNotConsecutive = errors.New("shardkey: keys of one statement are not consecutive")
+
 // ErrTooManyPlaceholders is in the chain of the error for a statement that
 // would have more placeholders with its keys than the server takes.
 var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")

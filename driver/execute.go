@@ -216,8 +216,10 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		return nil
 	}
 	var err error
-	k.keys, err = k.table.generate(ctx, n, &k.one)
-	return err
+	if k.keys, err = k.table.generate(ctx, n, &k.one); err != nil || n == 1 || e.out != nil {
+		return err
+	}
+	return e.plan.rules.checkConsecutive(ctx, k.table, &k.keys)
 }
 
 // decide counts the rows that need a key, and for those whose key is bound
@@ -379,6 +381,41 @@ func kindOf(key any) rewrite.Kind {
 		return rewrite.KindInteger
 	}
 	return rewrite.KindText
+}
+
+// checkConsecutive is for the keys of one statement whose caller reads
+// LastInsertId and counts on from there, as ORMs do. Where the rule demands it,
+// keys that are not consecutive are an error; else they are logged once.
+func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.Keys) error {
+	if areConsecutive(keys) {
+		return nil
+	}
+	if t.rule.Consecutive {
+		return fmt.Errorf("%w: the %d keys of %s.%s, which batchKeys: consecutive demands; insert fewer rows at a time, or take each row's key from WithKeys",
+			ErrNotConsecutive, keys.Len(), t.rule.Logical, t.rule.Column)
+	}
+	if !t.warned.Swap(true) {
+		r.logger.WarnContext(ctx, "shardkey: the keys of one INSERT are not consecutive: LastInsertId is the first, and the others cannot be counted from it; see WithKeys and batchKeys",
+			"table", t.rule.Logical, "column", t.rule.Column, "keys", keys.Len())
+	}
+	return nil
+}
+
+// areConsecutive reports whether keys are n, n+1, …; those that are no integers
+// are as they should be.
+func areConsecutive(keys *rewrite.Keys) bool {
+	for i, key := range keys.Ints {
+		if key != keys.Ints[0]+int64(i) {
+			return false
+		}
+	}
+	for i, key := range keys.Values {
+		first, ok := keys.Values[0].(int64)
+		if ok && key != first+int64(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // learnKind finds out the kind of a generator's keys by one that is not used.

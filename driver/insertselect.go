@@ -116,6 +116,11 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if r.keys, err = r.table.generate(ctx, n, &r.one); err != nil {
 		return err
 	}
+	if n > 1 && r.out == nil {
+		if err := r.plan.rules.checkConsecutive(ctx, r.table, &r.keys); err != nil {
+			return err
+		}
+	}
 	if first, ok := r.contiguous(); ok {
 		if r.offset, err = r.findOffset(ctx, first); err != nil || r.offset != "" {
 			return err
@@ -130,12 +135,7 @@ func (r *sourceRun) contiguous() (first int64, ok bool) {
 	if r.in.Source.KeyIndex >= 0 || len(ints) == 0 || ints[0] < 0 {
 		return 0, false
 	}
-	for i, key := range ints {
-		if key != ints[0]+int64(i) {
-			return 0, false
-		}
-	}
-	return ints[0], true
+	return ints[0], areConsecutive(&r.keys)
 }
 
 // findOffset returns what is added to a row's number to give its key, empty

@@ -102,11 +102,9 @@ func (s *session) useOfLastID(query string, class rewrite.Class, p *plan, rows b
 	}
 	all := lastIDUse{reads: true, changes: true}
 	switch {
-	case class == rewrite.ClassCall, class == rewrite.ClassSeveral:
+	case class.MustParse() && (p == nil || rows || !p.given().plain):
 		return all
-	case class == rewrite.ClassMayInsert && (p == nil || rows || !p.given().plain):
-		return all
-	case class == rewrite.ClassMayInsert:
+	case class.MustParse():
 		u.generates = true
 	case rewrite.SetsLastInsertID(query, class):
 		return all
@@ -177,7 +175,7 @@ type givenNumbers struct {
 
 func (p *plan) given() *givenNumbers {
 	g := &p.givenNumbers
-	g.once.Do(func() { g.numbers, g.plain = rewrite.GivenNumbers(p.key.text, p.key.mode) })
+	g.once.Do(func() { g.numbers, g.plain = p.GivenNumbers() })
 	return g
 }
 

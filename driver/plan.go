@@ -45,8 +45,9 @@ func (p *plan) anyRefused() bool {
 
 // table is a ruled table at work in one connector.
 type table struct {
-	rule *rule.Table
-	ints spi.Int64KeyGenerator // the generator, when its keys are int64
+	rule   *rule.Table
+	ints   spi.Int64KeyGenerator // the generator, when its keys are int64
+	warned atomic.Bool           // that keys of one statement were not consecutive
 	// unguarded: the server refused to let an upsert assign the key to itself.
 	unguarded atomic.Bool
 	kinds     atomic.Uint32 // rewrite.Kind, once known

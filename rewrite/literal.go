@@ -210,11 +210,15 @@ const maxGiven = 8 << 10
 // placeholders, NULL, DEFAULT and functions without arguments are all that it
 // gives, so that an insert id that is none of them was generated. A long text,
 // and whatever is not VALUES with rows alone, is not plain.
-func GivenNumbers(text string, mode Mode) (numbers []float64, plain bool) {
-	if len(text) > maxGiven {
+func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
+	if len(p.text) > maxGiven {
 		return nil, false
 	}
-	p := &parser{lexer: lexer{text: text, mode: mode, execute: true}}
+	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset, engine: engine{all: true}}}
+	return r.givenNumbers()
+}
+
+func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !fold(p.word(p.peek()), "ROW"); {
 		t := p.next()
 		word = p.word(t)
@@ -223,11 +227,11 @@ func GivenNumbers(text string, mode Mode) (numbers []float64, plain bool) {
 		}
 	}
 	for {
-		before, t := p.prev, p.next()
-		number := 0.0
+		before, number := p.prev, 0.0
+		t := p.next()
 		switch {
 		case t.kind == tokenEOF:
-			return numbers, !p.executable
+			return numbers, len(p.openings) == 0 && p.unsure == ""
 		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
 			continue
 		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):

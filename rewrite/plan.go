@@ -276,7 +276,8 @@ func (in *Insert) report(alone bool) {
 // Plain returns the same plan without [Insert.InText]: for a first key that
 // LAST_INSERT_ID(key) does not return as it is, such as a negative one.
 func (p *Plan) Plain() *Plan {
-	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, text: p.text, params: p.params}
+	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, ConsultedCharset: p.ConsultedCharset,
+		text: p.text, mode: p.mode, charset: p.charset, dialect: p.dialect, params: p.params}
 	for i := range p.Inserts {
 		r.add(&p.Inserts[i])
 		r.Inserts[i].InText = false
@@ -352,16 +353,16 @@ func (r *rowReader) noteVariable(at int) {
 	}
 }
 
-// SetsLastInsertID reports whether a statement that is neither an INSERT nor a
-// CALL may change what LAST_INSERT_ID() returns: it calls it with an argument,
-// sets it as a variable, or is a CREATE or LOAD, which can insert.
+// SetsLastInsertID reports whether a text of a class that need not be parsed may
+// change what LAST_INSERT_ID() returns: what runs is not in it, it calls the
+// function with an argument or sets @@identity, or is DDL, as CREATE … SELECT.
 func SetsLastInsertID(text string, class Class) bool {
-	if class == ClassSet && (containsFold(text, "LAST_INSERT_ID") || containsFold(text, "IDENTITY")) {
+	switch class {
+	case ClassCall, ClassSeveral, ClassDDL:
 		return true
-	}
-	if start := skipLeading(text); start < len(text) && (text[start]|0x20 == 'c' || text[start]|0x20 == 'l') {
-		if word := text[start:wordEnd(text, start)]; fold(word, "CREATE") || fold(word, "LOAD") {
-			return true
+	case ClassSet:
+		if containsFold(text, "IDENTITY") {
+			return true // that is @@last_insert_id, which mentions INSERT
 		}
 	}
 	// A bracket is found fast, and there are few.
@@ -382,7 +383,7 @@ func SetsLastInsertID(text string, class Class) bool {
 				return true
 			}
 		case end >= len(name) && fold(text[end-len(name):end], name):
-			lx := lexer{text: text, pos: pos + 1, execute: true}
+			lx := lexer{text: text, pos: pos + 1}
 			if t := lx.next(); t.kind != tokenPunct || text[t.start] != ')' {
 				return true
 			}
