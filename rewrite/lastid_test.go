@@ -24,7 +24,6 @@ func TestSetsLastInsertID(t *testing.T) {
 		"SET @a = 5":                                      false,
 		"CREATE TABLE t (id INT) SELECT 1":                true,
 		"/* c */ create table t AS SELECT 1":              true,
-		"LOAD DATA INFILE 'f' INTO TABLE t":               true,
 		"CREATOR":                                         false,
 		"LOCK TABLES t WRITE":                             false,
 		"UPDATE t SET last_insert_id = f(1), a = (b + 1)": false,
