@@ -58,17 +58,33 @@
 // it is 0 without error. Which rows of an IGNORE or of an upsert were inserted is
 // asked on the same connection, and only when the rows affected do not tell.
 //
-// LAST_INSERT_ID() on that connection says the same. Mostly the server is told
-// in the statement itself, by LAST_INSERT_ID(key). Where that would not be true,
-// as with IGNORE, it is told right before the next statement that reads it, which
-// is known by its text: LAST_INSERT_ID, @@last_insert_id or @@identity is written
-// in it, or it is a CALL, an EXECUTE or several statements.
+// LAST_INSERT_ID() on that connection says the same, whether the key column has
+// AUTO_INCREMENT or not, and after a statement that failed it says what it said
+// before. Mostly the server is told in the statement itself, by
+// LAST_INSERT_ID(key), and an upsert learns so the key of a row that exists. Where
+// what the server then says is not right (the row was dropped, or existed, or the
+// statement failed) it is told right before the next statement that reads it,
+// which is known by its text: LAST_INSERT_ID, @@last_insert_id or @@identity is
+// written in it, or it is a CALL, an EXECUTE, DDL, or several statements. An
+// upsert that the server does not let assign the key to itself (a view, a user
+// without UPDATE on that column) goes without, and one of a row that exists then
+// reports 0; so it does on servers of other kinds than MySQL and MariaDB.
+//
+// Who counts on from LastInsertId, as ORMs do, relies on consecutive keys. A
+// generator makes those of one statement consecutive as far as it can: SNOWFLAKE
+// up to its sequence's size, TICKET only with an increment of 1. With batchKeys:
+// consecutive in the rule a statement whose keys are not is an
+// [ErrNotConsecutive], before it is sent; without, they are logged once a table.
+// [WithKeys] takes any.
+//
+// The keys of a statement that returns rows (RETURNING) are known, and
+// LAST_INSERT_ID() is right, once the rows are closed.
 //
 // # INSERT … SELECT
 //
 // The query runs once, into a temporary table (shardkey_rows) with the target's
 // column types; the keys are put beside its rows, and the statement runs over
-// both, as one statement. It takes some six round trips, a few more where keys
+// both, as one statement. It takes some seven round trips, a few more where keys
 // are not contiguous, whatever the number of rows; no row travels to the client.
 // The user needs the privileges CREATE TEMPORARY TABLES and SELECT on the target:
 // without them the error is a [PrivilegeError]. Between the query and the
@@ -88,8 +104,11 @@
 //
 // Not covered, because the driver does not see them: LOAD DATA, stored
 // programs and triggers, and statements that SQL prepares from a text (PREPARE …
-// FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
-// see it late, as their callers' texts do not tell; so do triggers. A temporary
+// FROM, then EXECUTE). Views, stored functions and triggers that read
+// LAST_INSERT_ID() see it late where the server is told late, as their callers'
+// texts do not say it. A trigger that sets NEW's key column is not seen: the key
+// is reported that was made. Beside another column with AUTO_INCREMENT the ruled
+// column's key is the one that is reported. A temporary
 // table that hides a ruled one is taken to have that one's columns. Columns that
 // change places without a change in number are not noticed by an INSERT without
 // column list while its connector lives: name the columns. An upsert that itself
@@ -117,10 +136,9 @@
 // SessionResetter and Validator, whose presence alone changes how a pool works,
 // are there when the base has them.
 //
-// Rows are the base's own with one exception: when a filled statement that
-// returns rows (INSERT … RETURNING) had to be prepared on the way, they are
-// wrapped to close that statement, with every optional interface that rows
-// can have.
+// Rows are the base's own with one exception: those of a filled statement that
+// returns rows (INSERT … RETURNING) are wrapped, with every optional interface
+// that rows can have, to find out what came of it once they are closed.
 //
 // On such a statement, and on every other, what goes wrong in the base or the
 // server is the base's own error: errors.As finds a *mysql.MySQLError, and
