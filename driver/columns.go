@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -28,66 +29,144 @@ func newColumnsKey(schema, name, database string) columnsKey {
 	return columnsKey{schema, name, false}
 }
 
-// columnCache keeps tables' columns until a statement fails for them.
+// columnCache keeps tables' columns for a short time: any process may alter a
+// table. Its zero value is ready; many goroutines use it.
 type columnCache struct {
+	now     func() time.Time // nil: time.Now
 	mu      sync.Mutex
-	columns map[columnsKey][]string
+	columns map[columnsKey]columnsRead
 }
 
-// maxColumnTables bounds the cache; past it everything is read anew.
-const maxColumnTables = 10000
+// columnsRead are a table's columns as they were at a time.
+type columnsRead struct {
+	names []string
+	at    time.Time
+}
+
+const (
+	// maxColumnTables bounds the cache; past it everything is read again.
+	maxColumnTables = 10000
+	// maxColumnsAge is how long columns are taken to be what they were: one
+	// question for a table in that time is nothing beside the INSERTs.
+	maxColumnsAge = 10 * time.Second
+)
+
+func (c *columnCache) time() time.Time {
+	if c.now != nil {
+		return c.now()
+	}
+	return time.Now()
+}
 
 func (c *columnCache) get(key columnsKey) ([]string, bool) {
+	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	columns, ok := c.columns[key]
-	return columns, ok
+	read, ok := c.columns[key]
+	if !ok || now.Sub(read.at) > maxColumnsAge {
+		return nil, false
+	}
+	return read.names, true
 }
 
-func (c *columnCache) put(key columnsKey, columns []string) {
+func (c *columnCache) put(key columnsKey, names []string) {
+	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.columns == nil || len(c.columns) >= maxColumnTables {
-		c.columns = map[columnsKey][]string{}
+		c.columns = map[columnsKey]columnsRead{}
 	}
-	if len(columns) > 0 {
-		c.columns[key] = columns
-	} else {
-		delete(c.columns, key)
+	c.columns[key] = columnsRead{names, now}
+}
+
+func (c *columnCache) forget(key columnsKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.columns, key)
+}
+
+func (c *columnCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.columns = nil
+}
+
+// forgetColumns is called before a statement that may alter tables. What may
+// make a temporary table, which hides another from this session alone, also ends
+// the sharing of columns with other sessions.
+func (s *session) forgetColumns(query string) {
+	query = strings.ToUpper(query)
+	mentions := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(query, word) })
+	}
+	hidden := mentions("TEMPORARY", "EXECUTE", "CALL")
+	if !hidden && !mentions("ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE") {
+		return
+	}
+	s.columns.clear()
+	if hidden {
+		s.columns = &columnCache{now: s.columns.now}
 	}
 }
 
+// columnsOf returns the columns of a table, from the cache if they are there.
+func (s *session) columnsOf(ctx context.Context, key columnsKey) (names []string, cached bool, err error) {
+	if names, cached = s.columns.get(key); cached {
+		return names, true, nil
+	}
+	schema := key.schema
+	if key.unqualified && s.databaseKnown && s.database == schema {
+		schema = ""
+	}
+	if names, err = s.readColumns(ctx, schema, key.name); err == nil {
+		s.columns.put(key, names)
+	}
+	return names, false, err
+}
+
 // readColumns asks the server for the columns that an INSERT without column
-// list means: all in order, generated ones included, invisible ones not.
-// Temporary tables are not in information_schema. The error for a table that is
-// not there is the server's own.
+// list means: all in order, generated ones included, invisible ones not. Those
+// are a SELECT's, which sees temporary tables; a user who may not SELECT is told
+// them by SHOW. The error for a table that is not there is the server's own.
 func (s *session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
-	database := "DATABASE()"
-	if schema != "" {
-		database = sqlString(schema)
-	}
-	var columns []string
-	err := s.queryRows(ctx, "SELECT COLUMN_NAME, EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+database+
-		" AND TABLE_NAME = "+sqlString(name)+" ORDER BY ORDINAL_POSITION", func(row []driver.Value) {
-		if len(row) == 2 && !strings.Contains(text(row[1]), "INVISIBLE") {
-			columns = append(columns, text(row[0]))
-		}
-	})
-	if err != nil && isFatal(ctx, err) {
-		return nil, err
-	}
-	if err != nil || len(columns) == 0 {
-		columns, err = s.columnsOfResult(ctx, "SELECT * FROM "+sqltext.QuoteTable(schema, name)+" LIMIT 0")
+	table := sqltext.QuoteTable(schema, name)
+	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	const tableDenied, columnDenied = 1142, 1143
+	if isServerError(err, tableDenied, columnDenied) {
+		columns, err = s.columnsShown(ctx, table)
 	}
 	var my *mysql.MySQLError
 	switch {
 	case err != nil && !isFatal(ctx, err) && !errors.As(err, &my):
-		return nil, fmt.Errorf("%w: the columns of table %s cannot be read; name them in the statement: %w",
-			ErrUnsupportedStatement, sqltext.QuoteTable(schema, name), err)
+		return nil, unreadableColumns(table, err)
 	case err == nil && len(columns) == 0:
-		return nil, fmt.Errorf("%w: table %s has no columns", ErrUnsupportedStatement, sqltext.QuoteTable(schema, name))
+		return nil, fmt.Errorf("%w: table %s has no columns", ErrUnsupportedStatement, table)
+	case err == nil && slices.ContainsFunc(columns, isWide):
+		return nil, unreadableColumns(table, errWide)
 	}
 	return columns, err
+}
+
+func unreadableColumns(table string, err error) error {
+	return fmt.Errorf("%w: the columns of table %s cannot be read; name them in the statement: %w", ErrUnsupportedStatement, table, err)
+}
+
+// columnsShown are the columns of a table whose rows the user may not see.
+func (s *session) columnsShown(ctx context.Context, table string) (columns []string, err error) {
+	const field, extra = 0, 5
+	err = s.queryRows(ctx, "SHOW COLUMNS FROM "+table, func(row []driver.Value) {
+		if len(row) > extra && !strings.Contains(text(row[extra]), "INVISIBLE") {
+			columns = append(columns, text(row[field]))
+		}
+	})
+	return columns, err
+}
+
+// isServerError reports whether err is one of the server's errors with these
+// numbers.
+func isServerError(err error, numbers ...uint16) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
 func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, error) {
@@ -97,11 +176,6 @@ func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, 
 	}
 	columns := append([]string(nil), rows.Columns()...)
 	return columns, rows.Close()
-}
-
-func sqlString(s string) string {
-	b, _ := sqltext.AppendLiteral(nil, s)
-	return string(b)
 }
 
 // staleError is an error of the server that the columns may explain with which
@@ -116,22 +190,22 @@ type staleError struct {
 // where the assignment of the key to itself is what the server refuses.
 func (p *plan) failed(err error) error {
 	const (
+		columnNotNull   = 1048
+		unknownDatabase = 1049
 		unknownColumn   = 1054
 		columnCount     = 1136
 		columnDenied    = 1143
+		unknownTable    = 1146
 		notUpdatable    = 1348
+		noDefault       = 1364
 		notInsertableTo = 1471
 	)
-	var my *mysql.MySQLError
-	if !errors.As(err, &my) {
-		return err
-	}
-	switch my.Number {
-	case unknownColumn, columnCount:
+	switch {
+	case isServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
 		if len(p.columns) > 0 {
 			return &staleError{p, err}
 		}
-	case columnDenied, notUpdatable, notInsertableTo:
+	case isServerError(err, columnDenied, notUpdatable, notInsertableTo):
 		if p.unguard() {
 			return errReplan
 		}
@@ -157,23 +231,26 @@ func (p *plan) unguard() (guarded bool) {
 // columnsChanged reads the columns of a plan's tables again, and reports whether
 // they are others now. The plan is forgotten then.
 func (s *session) columnsChanged(ctx context.Context, p *plan) bool {
-	changed := false
-	for key, old := range p.columns {
-		schema := key.schema
-		if key.unqualified {
-			schema = ""
-		}
-		columns, err := s.readColumns(ctx, schema, key.name)
-		if err != nil {
-			return false
-		}
-		p.rules.plans.columns.put(key, columns)
-		changed = changed || !slices.Equal(columns, old)
+	for key := range p.columns {
+		s.columns.forget(key)
 	}
-	if changed {
+	hold, err := p.columnsHold(ctx, s)
+	if !hold {
 		p.rules.plans.remove(p.key)
 	}
-	return changed
+	return !hold && err == nil
+}
+
+// columnsHold reports whether the columns that a plan depends on are what its
+// tables have.
+func (p *plan) columnsHold(ctx context.Context, s *session) (bool, error) {
+	for key, old := range p.columns {
+		columns, _, err := s.columnsOf(ctx, key)
+		if err != nil || !slices.Equal(columns, old) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // maxKeysInQuestion is how many keys one question names.
@@ -191,7 +268,7 @@ func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
 			}
 		}
-		err := s.queryRows(ctx, string(append(query, ')')), func(row []driver.Value) {
+		err := s.queryRows(ctx, string(append(query, ")"+allRows...)), func(row []driver.Value) {
 			present[text(row[0])] = true
 		})
 		if err != nil {

@@ -34,7 +34,7 @@ var (
 )
 
 func newConn(c *Connector, base driver.Conn) *conn {
-	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers, lastID: newLastID()}}
+	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
 }
 
 // Unwrap returns the base's connection.

@@ -27,6 +27,7 @@ type Connector struct {
 	// warnings is what becomes of a rule's: log, the default, or error.
 	warnings string
 	servers  serverCache
+	columns  columnCache
 	verifier verifier
 	unlisted unlisted
 

@@ -120,7 +120,7 @@ func (p *plan) isCurrent(ctx context.Context, s *session) (bool, error) {
 			return false, err
 		}
 	}
-	return true, nil
+	return p.columnsHold(ctx, s)
 }
 
 // newPlan parses a text. It does so again when columns from the cache do not fit
@@ -258,15 +258,15 @@ func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string
 		return nil, err
 	}
 	key := newColumnsKey(in.Schema, in.Name, database)
-	columns, cached := g.columns[key], false
-	if columns == nil && !g.fresh {
-		columns, cached = g.rules.plans.columns.get(key)
+	if columns := g.columns[key]; columns != nil {
+		return columns, nil
 	}
-	if columns == nil {
-		if columns, err = g.session.readColumns(ctx, in.Schema, in.Name); err != nil {
-			return nil, err
-		}
-		g.rules.plans.columns.put(key, columns)
+	if g.fresh {
+		g.session.columns.forget(key)
+	}
+	columns, cached, err := g.session.columnsOf(ctx, key)
+	if err != nil {
+		return nil, err
 	}
 	if g.columns == nil {
 		g.columns = map[columnsKey][]string{}

@@ -16,8 +16,7 @@ import (
 type planCache struct {
 	bound   lru
 	literal lru
-	tables  sync.Map // *rule.Table → *table
-	columns columnCache
+	tables  sync.Map     // *rule.Table → *table
 	parses  atomic.Int64 // texts parsed so far
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -21,6 +22,7 @@ import (
 type session struct {
 	base    baseConn
 	servers *serverCache
+	columns *columnCache // the connector's, until the session may have temporary tables
 
 	// mode and charset are @@sql_mode and @@character_set_client, asked for in
 	// one question.
@@ -41,6 +43,9 @@ func (s *session) forget(query string, class rewrite.Class) {
 	}
 	if changes&rewrite.FactDatabase != 0 {
 		s.databaseKnown = false
+	}
+	if changes&rewrite.FactColumns != 0 {
+		s.forgetColumns(query)
 	}
 }
 
@@ -76,7 +81,7 @@ func (s *session) sqlMode(ctx context.Context) (rewrite.Mode, error) {
 // currentDatabase asks the server for the session's database, once.
 func (s *session) currentDatabase(ctx context.Context) (string, error) {
 	if !s.databaseKnown {
-		row, err := s.askRow(ctx, "SELECT DATABASE()")
+		row, err := s.askRow(ctx, "SELECT DATABASE() LIMIT 1")
 		if err != nil {
 			return "", err
 		}
@@ -128,15 +133,33 @@ func (s *session) queryRows(ctx context.Context, query string, each func([]drive
 	}
 }
 
+// allRows ends a question of whatever number of rows: sql_select_limit holds for
+// a SELECT that has no limit of its own.
+const allRows = " LIMIT 18446744073709551615"
+
 // askRow is queryRow for questions that a server may not understand: then the
-// row is nil. Errors are those after which the statement at hand would fail too.
+// row is nil. Errors are those after which the statement at hand would fail too,
+// and answers that are none.
 func (s *session) askRow(ctx context.Context, query string) ([]driver.Value, error) {
 	row, err := s.queryRow(ctx, query)
-	if err == nil || !isFatal(ctx, err) {
-		return row, nil
+	switch {
+	case err != nil && isFatal(ctx, err):
+		return nil, err
+	case err != nil:
+		return nil, nil
+	case row == nil:
+		return nil, fmt.Errorf("%w: the server's answer to %q is empty, so that it is not known how to read the statement", ErrUnsupportedStatement, query)
+	case slices.ContainsFunc(row, func(v driver.Value) bool { return isWide(text(v)) }):
+		return nil, fmt.Errorf("%w: %w", ErrUnsupportedStatement, errWide)
 	}
-	return nil, err
+	return row, nil
 }
+
+// errWide is the error for answers in a character set of two bytes or more for
+// each character.
+var errWide = errors.New("the server answers in UTF-16 or UTF-32; SET character_set_results to utf8mb4")
+
+func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 
 // isFatal tells errors of the connection or the context from answers of the
 // server (and of mocks).
@@ -208,7 +231,7 @@ func (s *session) server(ctx context.Context) (*server, error) {
 		known.lastInsertID, known.dialect = true, rewrite.DialectMariaDB
 	case serverOther:
 	default:
-		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment")
+		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
 		if err != nil {
 			return nil, err
 		}

@@ -91,7 +91,14 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (driver.Stmt, error) {
 // session ready for a text that passes; rows says that it is executed for rows.
 func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) {
 	keysOf(ctx).reset()
-	if s.rules != s.conn.connector.rules.Load() {
+	current := s.rules == s.conn.connector.rules.Load()
+	if current && s.plan != nil {
+		var err error
+		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
+			return err
+		}
+	}
+	if !current {
 		if err := s.prepare(ctx); err != nil {
 			return use, err
 		}

@@ -234,9 +234,10 @@ func (p *parser) values(in *Insert, cols columns) error {
 	switch {
 	case cols.listed:
 		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
-			in.headAt, in.headText, in.keyPrefix = cols.closing, ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn), ", "
+			in.headAt, in.headText, in.keyPrefix, in.keyAdded = cols.closing, ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn), ", ", true
 		}
 	case empty:
+		in.keyAdded = true
 		p.listColumns(in, cols, []string{in.Table.KeyColumn})
 	default:
 		var err error
@@ -244,20 +245,21 @@ func (p *parser) values(in *Insert, cols columns) error {
 			return err
 		}
 		rows.arity = len(cols.list)
-		if rows.key = in.keyIndex(cols.list); rows.key < 0 {
-			// An invisible key column: the visible ones must be named beside it.
-			in.keyPrefix = ", "
-			p.listColumns(in, cols, append(slices.Clip(cols.list), in.Table.KeyColumn))
-		} else {
-			in.headAt = -1
+		// The statement names the columns that it was held against: should they be
+		// others by now, the key is in its column all the same.
+		names := cols.list
+		if rows.key = in.keyIndex(names); rows.key < 0 {
+			in.keyPrefix, in.keyAdded = ", ", true // an invisible key column
+			names = append(slices.Clip(names), in.Table.KeyColumn)
 		}
+		p.listColumns(in, cols, names)
 	}
 	if err := rows.all(); err != nil {
 		return err
 	}
 	if p.continuesQuery(p.peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
-		in.slots, in.Refused, in.headAt, in.headText, in.keyPrefix = slots{}, false, -1, "", ""
+		in.slots, in.Refused, in.headAt, in.headText, in.keyPrefix, in.keyAdded = slots{}, false, -1, "", "", false
 		p.rewind(verb)
 		p.params = params
 		return p.source(in, cols, p.next())
@@ -344,7 +346,7 @@ func (p *parser) assignments(in *Insert) error {
 		p.next()
 	}
 	if !found {
-		in.keyPrefix = ", " + sqltext.QuoteIdentifier(in.Table.KeyColumn) + " = "
+		in.keyPrefix, in.keyAdded = ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
 		in.slots.add(end, end, SlotFill, p.params)
 	}
 	return p.tail(in)
@@ -373,7 +375,7 @@ func (p *parser) tail(in *Insert) error {
 			if !ok {
 				return p.fail(t.start, in, "the row alias' columns are not understood")
 			}
-			if in.headText != "" || in.keyPrefix != "" {
+			if in.keyAdded {
 				in.aliasAt = closing
 			}
 			t = p.next()

@@ -132,6 +132,7 @@ type Insert struct {
 	headAt      int    // where headText goes, −1 for nowhere
 	headText    string // the addition to the column list
 	keyPrefix   string // what stands before a key that is added to a row
+	keyAdded    bool   // the rows have no place for the key of their own
 	aliasAt     int    // where the row alias' column list takes one more, −1
 	duplicateAt int    // the end of ON DUPLICATE KEY UPDATE's assignments
 	refuseAt    int    // where a refused statement takes refuseText
