@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rewrite"
@@ -163,8 +162,8 @@ func TestStringKeyInIntegerColumn(t *testing.T) {
 			ours, plain := openScripted(t, scriptRule(t, listed("abc", "def"), "ruled.id"), params)
 			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 			_, err := d.exec(t.Context(), ours, "INSERT INTO ruled (a) VALUES (?)", 1)
-			var refused *mysql.MySQLError
-			if !errors.As(err, &refused) || refused.Number != 1366 {
+			var refused *NarrowColumnError
+			if !errors.As(err, &refused) || refused.Key != "abc" {
 				t.Errorf("%s, %s: %v", params, d.name, err)
 			}
 		}

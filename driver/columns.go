@@ -35,6 +35,7 @@ type columnCache struct {
 	now     func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	columns map[columnsKey]columnsRead
+	keys    map[[3]string]*keyColumn
 }
 
 // columnsRead are a table's columns as they were at a time.
@@ -89,6 +90,9 @@ func (c *columnCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.columns = nil
+	for _, key := range c.keys {
+		key.known.Store(nil)
+	}
 }
 
 // forgetColumns is called before a statement that may alter tables. What may
@@ -170,7 +174,7 @@ func isServerError(err error, numbers ...uint16) bool {
 }
 
 func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, error) {
-	rows, err := s.base.queryOrPrepare(ctx, query, nil, 0)
+	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,9 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 
 // planFor returns the plan of a text that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
+	c.forInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, c.last, query)
+	c.forInsert = ""
 	if c.last = p; len(query) > maxLiteralBytes {
 		c.last = nil // not worth keeping
 	}

@@ -23,7 +23,9 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, args [
 		return none, errReplan
 	}
 	defer p.rules.release()
+	s.forInsert = p.key.text
 	on, err := p.begin(ctx, s, stmt, args)
+	s.forInsert = ""
 	if err != nil {
 		return none, err
 	}
@@ -142,6 +144,7 @@ type execution struct {
 type insertion struct {
 	in     *rewrite.Insert
 	table  *table
+	column *keyColumn
 	keys   rewrite.Keys // the generated ones, in the order of their rows
 	filled []bool       // SlotParam rows: whether a key was generated; nil without any
 	one    [1]int64
@@ -173,7 +176,7 @@ func (e *execution) begin(ctx context.Context) error {
 	}
 	for i := range e.inserts {
 		k := &e.inserts[i]
-		k.in, k.table = &e.plan.Inserts[i], e.plan.tables[i]
+		k.in, k.table, k.column = &e.plan.Inserts[i], e.plan.tables[i], e.plan.keyColumns[i]
 		if k.in.Refused {
 			continue
 		}
@@ -213,10 +216,13 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		}
 	}
 	if n == 0 {
-		return nil
+		return k.column.learn(ctx, e.session)
 	}
 	var err error
-	if k.keys, err = k.table.generate(ctx, n, &k.one); err != nil || n == 1 || e.out != nil {
+	if k.keys, err = k.table.generate(ctx, n, &k.one); err != nil {
+		return err
+	}
+	if err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil || n == 1 || e.out != nil {
 		return err
 	}
 	return e.plan.rules.checkConsecutive(ctx, k.table, &k.keys)

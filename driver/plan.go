@@ -17,7 +17,9 @@ type plan struct {
 	rules  *ruleSet
 	key    planKey
 	tables []*table // of Inserts, one each
-	added  int      // placeholders of the bind text that are ours
+	// keyColumns are theirs.
+	keyColumns []*keyColumn
+	added      int // placeholders of the bind text that are ours
 	// fills: there is something to fill; else the text passes through.
 	fills bool
 	// columns are what the plan depends on of its tables' columns.
@@ -182,9 +184,11 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	if err := g.report(ctx, parsed); err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, tables: make([]*table, len(parsed.Inserts))}
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, tables: make([]*table, len(parsed.Inserts)),
+		keyColumns: make([]*keyColumn, len(parsed.Inserts))}
 	for i := range p.Inserts {
 		p.tables[i] = g.tableOf(p.Inserts[i].Table)
+		p.keyColumns[i] = g.session.columns.keyColumn(&p.Inserts[i])
 		p.fills = true
 	}
 	return p, nil

@@ -171,6 +171,13 @@ func (e *execution) keyOf(k *insertion, row int, next *int) any {
 		*next++
 		return k.keys.At(*next - 1)
 	}
+	if key := e.givenKey(k, row); k.column.holds(key) {
+		return key
+	}
+	return nil // the server stored what was left of it
+}
+
+func (e *execution) givenKey(k *insertion, row int) any {
 	switch kind, param := k.in.Slot(row); kind {
 	case rewrite.SlotParam:
 		return boundKey(k.table.kind(), e.user[param].Value)

@@ -34,6 +34,9 @@ type session struct {
 	databaseKnown bool
 
 	lastID lastID
+
+	// forInsert is the INSERT before which questions are asked now.
+	forInsert string
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
@@ -105,9 +108,22 @@ func (s *session) queryRow(ctx context.Context, query string) ([]driver.Value, e
 	return first, err
 }
 
+// errReadsCounts is the error for an INSERT that is to read what the statement
+// before it came to, and would read what a question came to.
+var errReadsCounts = fmt.Errorf("%w: it reads FOUND_ROWS() or ROW_COUNT(), and a question to the server, which changes them, must come before it; "+
+	"SELECT the value by a statement of its own, and bind it", ErrUnsupportedStatement)
+
+// ask sends a question of ours.
+func (s *session) ask(ctx context.Context, query string) (driver.Rows, error) {
+	if s.forInsert != "" && rewrite.ReadsCounts(s.forInsert, s.mode) {
+		return nil, errReadsCounts
+	}
+	return s.base.queryOrPrepare(ctx, query, nil, 0)
+}
+
 // queryRows calls each with every row, whose values are valid until it returns.
 func (s *session) queryRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
-	rows, err := s.base.queryOrPrepare(ctx, query, nil, 0)
+	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -161,10 +177,10 @@ var errWide = errors.New("the server answers in UTF-16 or UTF-32; SET character_
 
 func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 
-// isFatal tells errors of the connection or the context from answers of the
-// server (and of mocks).
+// isFatal tells errors of the connection or the context, and of a question that
+// must not be asked, from answers of the server (and of mocks).
 func isFatal(ctx context.Context, err error) bool {
-	return ctx.Err() != nil || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
+	return ctx.Err() != nil || err == errReadsCounts || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
 // text is a value as the text protocol would give it.

@@ -89,7 +89,7 @@ func TestColumnsChangeUnderStatement(t *testing.T) {
 	exec(from, true)
 	mustExec(t, plain, "ALTER TABLE ruled ADD b INT")
 	exec(values, true) // into the columns that it was prepared for
-	later(ours)
+	later(t, ours)
 	exec(values, false)
 	mustExec(t, plain, "ALTER TABLE src ADD z INT")
 	exec(from, true)

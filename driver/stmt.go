@@ -94,7 +94,10 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil {
 		var err error
-		if current, err = s.plan.columnsHold(ctx, &s.conn.session); err != nil {
+		s.conn.forInsert = s.query
+		current, err = s.plan.columnsHold(ctx, &s.conn.session)
+		s.conn.forInsert = ""
+		if err != nil {
 			return err
 		}
 	}

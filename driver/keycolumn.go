@@ -1,0 +1,274 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// keyColumn is the key column of one table as statements name it. Which keys it
+// holds is asked once in a connector, with the first INSERT: under IGNORE and in
+// a lax sql_mode the server stores what is left of a key that does not fit, and
+// says nothing.
+type keyColumn struct {
+	schema, table, name string
+	known               atomic.Pointer[keyType] // nil: to be asked
+}
+
+// keyColumn returns the key column of an insert's table.
+func (c *columnCache) keyColumn(in *rewrite.Insert) *keyColumn {
+	key := keyColumn{schema: in.Schema, table: in.Name, name: in.Table.KeyColumn}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := [3]string{key.schema, key.table, key.name}
+	k, ok := c.keys[id]
+	if !ok {
+		if c.keys == nil || len(c.keys) >= maxColumnTables {
+			c.keys = map[[3]string]*keyColumn{}
+		}
+		k = &keyColumn{schema: key.schema, table: key.table, name: key.name}
+		c.keys[id] = k
+	}
+	return k
+}
+
+// learn asks for the column's type unless it is known. A server that does not
+// tell is not asked again: any key is taken to fit then.
+func (k *keyColumn) learn(ctx context.Context, s *session) error {
+	if k.known.Load() != nil {
+		return nil
+	}
+	return k.ask(ctx, s)
+}
+
+func (k *keyColumn) ask(ctx context.Context, s *session) error {
+	column, err := s.showColumn(ctx, rewrite.QuoteTable(k.schema, k.table), k.name)
+	if err != nil && isFatal(ctx, err) {
+		return err
+	}
+	k.known.Store(parseKeyType(column.typ))
+	return nil
+}
+
+// check returns an error when generated keys do not fit. A column that was
+// altered since is asked for again.
+func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewrite.Keys) error {
+	if err := k.learn(ctx, s); err != nil || k.known.Load().unfit(keys) < 0 {
+		return err
+	}
+	if err := k.ask(ctx, s); err != nil {
+		return err
+	}
+	known := k.known.Load()
+	i := known.unfit(keys)
+	if i < 0 {
+		return nil
+	}
+	return &NarrowColumnError{
+		Table: rewrite.QuoteTable(k.schema, k.table), Column: k.name, Type: known.text,
+		Generator: t.rule.GeneratorName, Key: keys.At(i),
+	}
+}
+
+// holds reports whether the column can hold a key that a statement gave, as far
+// as that is known.
+func (k *keyColumn) holds(key any) bool {
+	known := k.known.Load()
+	return known == nil || key == nil || known.holds(key)
+}
+
+// shownColumn is what SHOW FULL COLUMNS says of a column.
+type shownColumn struct{ name, typ, collation string }
+
+// showColumn asks for a column, temporary tables' included. It is the zero value
+// when it is not there.
+func (s *session) showColumn(ctx context.Context, table, name string) (column shownColumn, err error) {
+	const field, typ, collation = 0, 1, 2
+	literal, _ := rewrite.AppendLiteral(nil, name)
+	err = s.queryRows(ctx, "SHOW FULL COLUMNS FROM "+table+" WHERE Field = "+string(literal), func(row []driver.Value) {
+		if len(row) > collation {
+			column = shownColumn{text(row[field]), text(row[typ]), text(row[collation])}
+		}
+	})
+	return column, err
+}
+
+// NarrowColumnError is the error for a generated key that the key column cannot
+// hold, an INT the keys of SNOWFLAKE for one. The statement was not sent.
+// [ErrUnsupportedStatement] is in its chain.
+type NarrowColumnError struct {
+	Table     string // quoted, as the statement names it
+	Column    string
+	Type      string // the column's, as the server shows it
+	Generator string // the generator's name in the rule
+	Key       any    // the first that does not fit
+}
+
+func (e *NarrowColumnError) Error() string {
+	key, _ := rewrite.AppendLiteral(nil, e.Key)
+	return fmt.Sprintf("%v: generator %s made the key %s, which column %s of %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
+		ErrUnsupportedStatement, e.Generator, key, e.Column, e.Table, e.Type, e.Table, rewrite.QuoteIdentifier(e.Column), e.wanted())
+}
+
+func (e *NarrowColumnError) Unwrap() error { return ErrUnsupportedStatement }
+
+// wanted is a type that holds the key.
+func (e *NarrowColumnError) wanted() string {
+	const uuid = 36
+	switch key := e.Key.(type) {
+	case string:
+		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
+	case []byte:
+		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
+	case uint64:
+		if key > math.MaxInt64 {
+			return "BIGINT UNSIGNED NOT NULL"
+		}
+	}
+	return "BIGINT NOT NULL"
+}
+
+// keyType says which keys a type of the servers holds.
+type keyType struct {
+	text   string // as the server shows it
+	form   keyForm
+	low    int64  // integers from here
+	high   uint64 // to here
+	length int    // of texts and bytes
+}
+
+type keyForm uint8
+
+const (
+	formAny keyForm = iota // nothing is known of it
+	formInteger
+	formChars
+	formBytes
+)
+
+// parseKeyType reads a type, "bigint(20) unsigned", "varchar(36)".
+func parseKeyType(shown string) *keyType {
+	t := &keyType{text: shown}
+	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
+	size, _, _ := strings.Cut(rest, ")")
+	name, _, _ = strings.Cut(name, " ")
+	unsigned := strings.Contains(strings.ToLower(shown), "unsigned")
+	if bits, ok := integerBits[name]; ok {
+		t.integer(bits, unsigned)
+		return t
+	}
+	n, err := strconv.Atoi(size)
+	switch {
+	case name == "decimal" || name == "numeric":
+		t.decimal(size, unsigned)
+	case err != nil:
+	case name == "bit":
+		t.integer(n, true)
+	case name == "char" || name == "varchar":
+		t.form, t.length = formChars, n
+	case name == "binary" || name == "varbinary":
+		t.form, t.length = formBytes, n
+	}
+	return t
+}
+
+// integerBits are the types of numbers; those that are none of integers hold
+// these exactly.
+var integerBits = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64, "float": 25, "double": 54}
+
+func (t *keyType) integer(bits int, unsigned bool) {
+	t.form = formInteger
+	if unsigned {
+		t.high = math.MaxUint64 >> (64 - bits)
+	} else {
+		t.high = math.MaxInt64 >> (64 - bits)
+		t.low = -int64(t.high) - 1
+	}
+}
+
+// decimal is an integer of so many digits: "20,0".
+func (t *keyType) decimal(size string, unsigned bool) {
+	digits, scale, _ := strings.Cut(size, ",")
+	n, err := strconv.Atoi(digits)
+	places, _ := strconv.Atoi(scale)
+	if err != nil {
+		return
+	}
+	t.integer(64, false)
+	t.high = math.MaxUint64
+	if n -= places; n < len("18446744073709551615") {
+		t.high = uint64(math.Pow10(n)) - 1
+		t.low = -int64(min(t.high, math.MaxInt64))
+	}
+	if unsigned {
+		t.low = 0
+	}
+}
+
+// unfit is the first key that does not fit, −1 when all do.
+func (t *keyType) unfit(keys *rewrite.Keys) int {
+	if t.form == formInteger {
+		for i, key := range keys.Ints {
+			if key < t.low || key > 0 && uint64(key) > t.high {
+				return i
+			}
+		}
+	} else if t.form != formAny {
+		for i, key := range keys.Ints {
+			if !t.holds(key) {
+				return i
+			}
+		}
+	}
+	for i, key := range keys.Values {
+		if !t.holds(key) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (t *keyType) holds(key any) bool {
+	switch t.form {
+	case formAny:
+		return true
+	case formInteger:
+		return t.holdsInteger(key)
+	}
+	switch key := key.(type) {
+	case int64:
+		return len(strconv.FormatInt(key, 10)) <= t.length
+	case uint64:
+		return len(strconv.FormatUint(key, 10)) <= t.length
+	case string:
+		return len(key) <= t.length || t.form == formChars && utf8.RuneCountInString(key) <= t.length
+	case []byte:
+		return len(key) <= t.length || t.form == formChars && utf8.RuneCount(key) <= t.length
+	}
+	return true
+}
+
+func (t *keyType) holdsInteger(key any) bool {
+	switch v := key.(type) {
+	case string:
+		key = rewrite.ParseInteger(v)
+	case []byte:
+		key = rewrite.ParseInteger(string(v))
+	}
+	switch key := key.(type) {
+	case nil:
+		return false // a text
+	case int64:
+		return key >= t.low && (key <= 0 || uint64(key) <= t.high)
+	case uint64:
+		return key <= t.high
+	}
+	return true
+}

@@ -1,0 +1,23 @@
+package rewrite
+
+// ReadsCounts reports whether a text calls FOUND_ROWS() or ROW_COUNT(), which
+// say something of the session's statement before: another one in between
+// changes them.
+func ReadsCounts(text string, mode Mode) bool {
+	if !containsFold(text, "FOUND_ROWS") && !containsFold(text, "ROW_COUNT") {
+		return false
+	}
+	p := &parser{lexer: lexer{text: text, mode: mode, engine: engine{all: true}}, plan: &Plan{}}
+	for {
+		t := p.next()
+		switch word := p.word(t); {
+		case t.kind == tokenEOF, t.kind == tokenBad:
+			return false
+		case (fold(word, "FOUND_ROWS") || fold(word, "ROW_COUNT")) && p.isPunct(p.peek(), '('):
+			p.next()
+			if p.isPunct(p.peek(), ')') {
+				return true
+			}
+		}
+	}
+}
