@@ -45,6 +45,9 @@ const (
 
 // Columns that a connection itself alters are known at once.
 func TestColumnsAfterOwnDDL(t *testing.T) {
+	if testserver.Each(t, TestColumnsAfterOwnDDL) {
+		return
+	}
 	ours, plain := one(t, "multiStatements=true")
 	mustExec(t, plain, "CREATE PROCEDURE alter_it() ALTER TABLE ruled MODIFY a INT AFTER id")
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
@@ -80,6 +83,9 @@ func TestColumnsAfterOwnDDL(t *testing.T) {
 // Columns that somebody else alters are found out in time; until then the key is
 // in its column all the same.
 func TestColumnsAlteredByOthers(t *testing.T) {
+	if testserver.Each(t, TestColumnsAlteredByOthers) {
+		return
+	}
 	for _, params := range bothWays {
 		ours, plain := one(t, params)
 		prepared, err := ours.Prepare("INSERT INTO ruled VALUES (?, ?)")
@@ -114,6 +120,9 @@ func TestColumnsAlteredByOthers(t *testing.T) {
 
 // Columns are asked for once in ten seconds.
 func TestColumnsAreAskedForRarely(t *testing.T) {
+	if testserver.Each(t, TestColumnsAreAskedForRarely) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	for range 3 {
@@ -135,6 +144,9 @@ func TestColumnsAreAskedForRarely(t *testing.T) {
 
 // A table that is gone is looked at again when it is there.
 func TestColumnsOfTableMadeAgain(t *testing.T) {
+	if testserver.Each(t, TestColumnsOfTableMadeAgain) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	mustExec(t, plain, "DROP TABLE ruled")
@@ -150,6 +162,9 @@ func TestColumnsOfTableMadeAgain(t *testing.T) {
 
 // A temporary table has its own columns, for its own session.
 func TestColumnsOfTemporaryTable(t *testing.T) {
+	if testserver.Each(t, TestColumnsOfTemporaryTable) {
+		return
+	}
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	hiding, err := ours.Conn(t.Context())
@@ -181,6 +196,9 @@ func TestColumnsOfTemporaryTable(t *testing.T) {
 
 // A user who may only insert needs no column list.
 func TestColumnsWithoutSelect(t *testing.T) {
+	if testserver.Each(t, TestColumnsWithoutSelect) {
+		return
+	}
 	_, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
 	db := openAs(t, plain, "INSERT ON ruled")
@@ -216,6 +234,9 @@ func openAs(t *testing.T, plain *sql.DB, grant string) *sql.DB {
 
 // Questions are answered whatever the session limits.
 func TestQuestionsUnderSelectLimit(t *testing.T) {
+	if testserver.Each(t, TestQuestionsUnderSelectLimit) {
+		return
+	}
 	for _, limit := range []string{"0", "1"} {
 		ours, plain := one(t)
 		mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', sql_select_limit = "+limit)
@@ -245,6 +266,9 @@ func TestQuestionsUnderSelectLimit(t *testing.T) {
 
 // Answers that cannot be read are an error where they are needed.
 func TestQuestionsAnsweredInUTF16(t *testing.T) {
+	if testserver.Each(t, TestQuestionsAnsweredInUTF16) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', character_set_results = utf16")
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
@@ -260,6 +284,9 @@ func TestQuestionsAnsweredInUTF16(t *testing.T) {
 
 // An INSERT that reads what the statement before it came to, reads that.
 func TestCountsReadByInsert(t *testing.T) {
+	if testserver.Each(t, TestCountsReadByInsert) {
+		return
+	}
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src (a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4)")

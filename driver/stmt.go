@@ -93,12 +93,11 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 	keysOf(ctx).reset()
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil {
-		var err error
 		s.conn.forInsert = s.query
 		current, err = s.plan.columnsHold(ctx, &s.conn.session)
 		s.conn.forInsert = ""
 		if err != nil {
-			return err
+			return use, err
 		}
 	}
 	if !current {

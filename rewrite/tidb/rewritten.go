@@ -55,7 +55,8 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, i int, ours map[int
 	if in.Refused || in.Source != nil {
 		return nil
 	}
-	columns, want := columnsOf(t, in), listed(t)
+	columns := columnsOf(t, in)
+	want := columns // which are named in any case
 	key := keyIndex(columns, in)
 	added := key < 0
 	if added {
