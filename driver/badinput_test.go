@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"

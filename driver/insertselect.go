@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -22,9 +19,10 @@ import (
 // is the server's affair; no row travels to the client. Temporary tables commit
 // nothing and are this session's own.
 //
-// Round trips: where LAST_INSERT_ID() is, the table, the query, how its rows are
-// numbered, the statement, and dropping the table. Keys that are not contiguous,
-// and those for some of the rows only, take a second table.
+// Round trips: the table, the query, how its rows are numbered, the statement,
+// and dropping the table. Keys that are not contiguous, and those for some of the
+// rows only, take a second table. The numbering changes LAST_INSERT_ID(); the
+// question for the numbers gives it back, and the statement carries the first key.
 
 // sourceRun is one execution of an INSERT … SELECT.
 type sourceRun struct {
@@ -32,6 +30,7 @@ type sourceRun struct {
 	plan  *plan
 	in    *rewrite.Insert
 	table *table
+	key   *keyColumn
 	args  []driver.NamedValue
 	out   *keysRing
 	sent  sending
@@ -43,6 +42,10 @@ type sourceRun struct {
 	// offset is what a row's number lacks to its key, for contiguous keys; where
 	// it is empty they are in a table.
 	offset string
+	// first is the number of the first row that gets a key. With carries the
+	// statement tells the server that key.
+	first   string
+	carries bool
 }
 
 // beginSource runs the query of an INSERT … SELECT and brings the keys to the
@@ -53,11 +56,19 @@ func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, 
 		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
 		return &asIs{sent, func(err error) { s.afterPass(ctx, use, p, nil, nil, err) }}, err
 	}
-	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], args: sent.args, out: keysOf(ctx)}
-	for _, step := range []func(context.Context) error{r.keepLastID, r.createRows, r.readQuery, r.makeKeys, r.giveLastID} {
+	if rewrite.ReadsCounts(sent.text, s.mode) {
+		return nil, errReadsCounts
+	}
+	s.forInsert = ""
+	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: keysOf(ctx)}
+	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.createRows, r.readQuery, r.makeKeys, r.syncLastID} {
 		if err := step(ctx); err != nil {
 			return nil, r.failed(ctx, err)
 		}
+	}
+	var err error
+	if r.carries, err = r.carriesKey(ctx); err != nil {
+		return nil, r.failed(ctx, err)
 	}
 	r.sent = sending{base: &s.base, text: in.Text(r.query()), args: r.tailArgs()}
 	return r, nil
@@ -66,26 +77,11 @@ func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, 
 func (r *sourceRun) sending() *sending { return &r.sent }
 
 func (r *sourceRun) failed(ctx context.Context, err error) error {
+	if r.carries {
+		r.lastID.moved()
+	}
 	defer r.Close()
 	return r.explain(err)
-}
-
-// keepLastID makes sure that LAST_INSERT_ID() is known before the numbering of
-// the rows changes it, and right when the query reads it.
-func (r *sourceRun) keepLastID(ctx context.Context) error {
-	if err := r.knowLastID(ctx); err != nil || !r.in.MentionsLastID {
-		return err
-	}
-	return r.syncLastID(ctx)
-}
-
-// giveLastID makes LAST_INSERT_ID() right again for a statement that reads it
-// beside its query.
-func (r *sourceRun) giveLastID(ctx context.Context) error {
-	if r.in.MentionsLastID {
-		return r.syncLastID(ctx)
-	}
-	return nil
 }
 
 func (r *sourceRun) queryArgs() []driver.NamedValue {
@@ -116,6 +112,9 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if r.keys, err = r.table.generate(ctx, n, &r.one); err != nil {
 		return err
 	}
+	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {
+		return err
+	}
 	if n > 1 && r.out == nil {
 		if err := r.plan.rules.checkConsecutive(ctx, r.table, &r.keys); err != nil {
 			return err
@@ -141,16 +140,29 @@ func (r *sourceRun) contiguous() (first int64, ok bool) {
 // findOffset returns what is added to a row's number to give its key, empty
 // when the numbers are not contiguous, as with auto_increment_increment.
 func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error) {
-	row, err := r.queryRow(ctx, "SELECT MIN("+rowNumber+"), MAX("+rowNumber+") FROM "+r.qualify(rowsTable))
-	if err != nil || len(row) != 2 {
+	var low, high int64
+	var err1, err2 error
+	err := r.askRows(ctx, "MIN("+rowNumber+"), MAX("+rowNumber+")", "LIMIT 1", func(row []driver.Value) {
+		low, err1 = strconv.ParseInt(text(row[0]), 10, 64)
+		high, err2 = strconv.ParseInt(text(row[1]), 10, 64)
+	})
+	if err != nil || err1 != nil || err2 != nil || high-low != r.rows-1 || first < low {
 		return "", err
 	}
-	low, err1 := strconv.ParseInt(text(row[0]), 10, 64)
-	high, err2 := strconv.ParseInt(text(row[1]), 10, 64)
-	if err1 != nil || err2 != nil || high-low != r.rows-1 || first < low {
-		return "", nil
-	}
+	r.first = strconv.FormatInt(low, 10)
 	return strconv.FormatInt(first-low, 10), nil
+}
+
+// askRows asks about the rows. With the answer LAST_INSERT_ID() is right again,
+// which the rows' numbers have changed.
+func (r *sourceRun) askRows(ctx context.Context, columns, rest string, each func([]driver.Value)) error {
+	if !r.lastID.synced {
+		columns += ", LAST_INSERT_ID(" + strconv.FormatUint(r.lastID.must, 10) + ")"
+	}
+	return r.queryRows(ctx, "SELECT "+columns+" FROM "+r.qualify(rowsTable)+" "+rest, func(row []driver.Value) {
+		r.lastID.synced = true
+		each(row)
+	})
 }
 
 // countMissing counts the rows without key, and returns the condition that
@@ -161,31 +173,32 @@ func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, er
 	}
 	key := r.keyInRows()
 	missing = key + " IS NULL"
-	if r.table.kind() == rewrite.KindUnknown {
-		if err := r.table.learnKind(ctx); err != nil {
-			return 0, "", err
-		}
-	}
 	mode, err := r.sqlMode(ctx)
 	switch {
 	case err != nil:
 		return 0, "", err
 	case r.table.kind() == rewrite.KindText:
-		missing += " OR " + key + " = ''"
+		missing += " OR LENGTH(" + key + ") = 0"
 	case mode&rewrite.NoAutoValueOnZero == 0:
-		missing += " OR " + key + " = 0"
+		missing += " OR " + isZeroSQL(key)
 	}
-	row, err := r.queryRow(ctx, "SELECT COUNT(*) FROM "+r.qualify(rowsTable)+" WHERE "+missing)
-	if err != nil || len(row) != 1 {
-		return 0, "", err
-	}
-	n, err = strconv.Atoi(text(row[0]))
-	return n, missing, err
+	var bad error
+	err = r.askRows(ctx, "COUNT(*)", "WHERE "+missing+" LIMIT 1", func(row []driver.Value) {
+		n, bad = strconv.Atoi(text(row[0]))
+	})
+	return n, missing, cmp.Or(err, bad)
+}
+
+// isZeroSQL is what [rewrite.IsZero] is for values. That a key equals 0 is not
+// enough in a column of strings: to the servers 'abc' does.
+func isZeroSQL(key string) string {
+	return key + " > -0.5 AND " + key + " < 0.5 AND CONVERT(" + key + " USING ascii) REGEXP " +
+		"'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?[[:space:]]*$'"
 }
 
 // storeKeys puts the keys into a table beside the numbers of their rows.
 func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
-	key := "`shardkey_target`." + sqltext.QuoteIdentifier(r.in.Table.KeyColumn) + " AS `shardkey_key`"
+	key := r.targetColumn(r.in.Table.KeyColumn) + " AS `shardkey_key`"
 	if err := r.create(ctx, keysTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL DEFAULT 0 PRIMARY KEY", key); err != nil {
 		return err
 	}
@@ -198,6 +211,9 @@ func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
 		if len(numbers) == 0 || len(numbers) > n-done {
 			return fmt.Errorf("shardkey: %d rows of a temporary table need a key, and %d were counted", done+len(numbers), n)
 		}
+		if done == 0 {
+			r.first = numbers[0]
+		}
 		if err := r.insertKeys(ctx, numbers, done); err != nil {
 			return err
 		}
@@ -209,7 +225,7 @@ func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
 
 func (r *sourceRun) numbers(ctx context.Context, missing, after string) ([]string, error) {
 	var numbers []string
-	err := r.queryRows(ctx, "SELECT "+rowNumber+" FROM "+r.qualify(rowsTable)+" WHERE "+rowNumber+" > "+after+" AND ("+missing+
+	err := r.askRows(ctx, rowNumber, "WHERE "+rowNumber+" > "+after+" AND ("+missing+
 		") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
 		numbers = append(numbers, text(row[0]))
 	})
@@ -243,28 +259,91 @@ const (
 // createRows makes the table of rows, whose columns have the target's names, so
 // that the server's errors name them, and its types.
 func (r *sourceRun) createRows(ctx context.Context) error {
-	var columns []string
-	for _, column := range r.in.Source.Columns {
-		columns = append(columns, "`shardkey_target`."+sqltext.QuoteIdentifier(column))
+	const (
+		unknownColumn   = 1054
+		duplicateColumn = 1060
+		invalidDefault  = 1067
+	)
+	declared, err := r.declareKey(ctx)
+	if err != nil {
+		return err
 	}
-	err := r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", strings.Join(columns, ", "))
-	var my *mysql.MySQLError
-	if errors.As(err, &my) {
-		if own := r.ownWords(ctx, my); own != nil {
+	err = r.createDeclared(ctx, declared)
+	if isServerError(err, invalidDefault) {
+		if declared, err = r.declareDates(ctx, declared); err == nil {
+			err = r.createDeclared(ctx, declared)
+		}
+	}
+	if isServerError(err, unknownColumn, duplicateColumn) {
+		if own := r.ownWords(ctx); own != nil {
 			return own
 		}
 	}
 	return err
 }
 
+// createDeclared makes the table of rows with the target's types, but for columns
+// that are declared.
+func (r *sourceRun) createDeclared(ctx context.Context, declared string) error {
+	columns := make([]string, len(r.in.Source.Columns))
+	for i, column := range r.in.Source.Columns {
+		columns[i] = r.targetColumn(column)
+	}
+	return r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"+declared, strings.Join(columns, ", "))
+}
+
+// declareKey declares the column for keys that the query gives, where its own
+// type would not keep apart what INSERT … VALUES does: blanks are no key in a
+// CHAR, and bytes added to the empty one in a BINARY.
+func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
+	if r.in.Source.KeyIndex < 0 {
+		return "", nil
+	}
+	if r.table.kind() == rewrite.KindUnknown {
+		if err := r.table.learnKind(ctx); err != nil {
+			return "", err
+		}
+	}
+	if err := r.key.learn(ctx, r.session); err != nil || r.table.kind() != rewrite.KindText {
+		return "", err
+	}
+	known := r.key.known.Load()
+	if !known.padded() {
+		return "", nil
+	}
+	return declaration(shownColumn{r.key.name, "var" + known.text, known.collation}), nil
+}
+
+// declareDates declares the columns of dates: the server refuses the default of
+// one that is zero where it is copied under NO_ZERO_DATE.
+func (r *sourceRun) declareDates(ctx context.Context, declared string) (string, error) {
+	err := r.showColumns(ctx, rewrite.QuoteTable(r.in.Schema, r.in.Name), "", func(column shownColumn) {
+		isColumn := func(name string) bool { return strings.EqualFold(name, column.name) }
+		if column.isDate() && slices.ContainsFunc(r.in.Source.Columns, isColumn) {
+			declared += declaration(column)
+		}
+	})
+	return declared, err
+}
+
+func declaration(column shownColumn) string {
+	d := ", " + rewrite.QuoteIdentifier(column.name) + " " + column.typ
+	if column.collation != "" && column.collation != "NULL" {
+		d += " COLLATE " + column.collation
+	}
+	return d + " NULL DEFAULT NULL"
+}
+
+// targetColumn names a column of the target. The target has no alias: under LOCK
+// TABLES it is locked by its name.
+func (r *sourceRun) targetColumn(column string) string {
+	return rewrite.QuoteTable(r.in.Schema, r.in.Name) + "." + rewrite.QuoteIdentifier(column)
+}
+
 // ownWords runs the statement without rows, for the server's error about its
 // columns; nil when there is none.
-func (r *sourceRun) ownWords(ctx context.Context, err *mysql.MySQLError) error {
-	const (
-		unknownColumn   = 1054
-		duplicateColumn = 1060
-	)
-	if err.Number != unknownColumn && err.Number != duplicateColumn || r.in.Source.TailParams > 0 || r.in.Returning {
+func (r *sourceRun) ownWords(ctx context.Context) error {
+	if r.in.Source.TailParams > 0 || r.in.Returning {
 		return nil
 	}
 	n := len(r.in.Source.Columns)
@@ -279,11 +358,10 @@ func (r *sourceRun) ownWords(ctx context.Context, err *mysql.MySQLError) error {
 // a NULL that the target does not take is refused by the target.
 func (r *sourceRun) create(ctx context.Context, table, number, columns string) error {
 	query := "CREATE TEMPORARY TABLE " + r.qualify(table) + " (" + number + ") SELECT " + columns +
-		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + sqltext.QuoteTable(r.in.Schema, r.in.Name) + " AS `shardkey_target` ON FALSE LIMIT 0"
+		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + sqltext.QuoteTable(r.in.Schema, r.in.Name) + " ON FALSE LIMIT 0"
 	err := r.run(ctx, query)
 	const exists = 1050
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && my.Number == exists {
+	if isServerError(err, exists) {
 		// A run before could not drop it, as when its rows were never closed.
 		if err = r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+r.qualify(table)); err == nil {
 			err = r.run(ctx, query)
@@ -306,12 +384,14 @@ func (r *sourceRun) readQuery(ctx context.Context) error {
 	for i, column := range s.Columns {
 		names[i] = sqltext.QuoteIdentifier(column)
 	}
-	r.lastID.moved()
 	res, err := r.base.execOrPrepare(ctx, "INSERT "+ignore+"INTO "+r.qualify(rowsTable)+" ("+strings.Join(names, ", ")+") "+s.Query, r.queryArgs(), 0)
 	if err != nil {
+		r.lastID.moved()
 		return err
 	}
-	r.rows, err = res.RowsAffected()
+	if r.rows, err = res.RowsAffected(); r.rows != 0 {
+		r.lastID.moved()
+	}
 	return err
 }
 
@@ -325,19 +405,47 @@ func (r *sourceRun) query() string {
 		renamed = append(renamed, sqltext.QuoteIdentifier(column)+" AS "+name)
 		name = rowsTable + "." + name
 		if i == s.KeyIndex && r.keys.Len() > 0 {
-			name = "COALESCE(" + r.key() + ", " + name + ")"
+			name = "COALESCE(" + r.sentKey() + ", " + name + ")"
 		}
 		columns = append(columns, name)
 	}
 	if s.KeyIndex < 0 {
-		columns = append(columns, r.key())
+		columns = append(columns, r.sentKey())
 	}
 	rows := "(SELECT `shardkey_row`, " + strings.Join(renamed, ", ") + " FROM " + r.qualify(rowsTable) + ") AS " + rowsTable
 	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
 }
 
-// key is the key of a row, NULL for a row that has none of ours.
-func (r *sourceRun) key() string {
+// carriesKey reports whether the statement can tell the server the first key: an
+// ignored row, or one that exists, would leave a key that is nowhere.
+func (r *sourceRun) carriesKey(ctx context.Context) (bool, error) {
+	if r.in.Ignore || r.in.OnDuplicate || r.in.MentionsLastID || r.keys.Len() == 0 {
+		return false, nil
+	}
+	switch key := r.keys.At(0).(type) {
+	case uint64:
+	case int64:
+		if key < 0 {
+			return false, nil
+		}
+	default:
+		return false, nil
+	}
+	server, err := r.server(ctx)
+	return err == nil && server.lastInsertID, err
+}
+
+// sentKey is the key of a row as the statement has it.
+func (r *sourceRun) sentKey() string {
+	key := r.keyOf()
+	if r.carries {
+		key = "IF(" + rowNumber + " = " + r.first + ", LAST_INSERT_ID(" + key + "), " + key + ")"
+	}
+	return key
+}
+
+// keyOf is the key of a row, NULL for a row that has none of ours.
+func (r *sourceRun) keyOf() string {
 	switch {
 	case r.keys.Len() == 0:
 		return "NULL"

@@ -54,6 +54,7 @@ func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 		defer r.Close()
 		ctx := context.Background() // the execution's own may have ended
 		if err != nil {
+			r.lastID.moved()
 			return
 		}
 		var present map[string]bool
@@ -73,11 +74,13 @@ func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 // keepLastAfter remembers what LAST_INSERT_ID() must return after the statement.
 func (r *sourceRun) keepLastAfter(baseID, id int64, inserted bool) {
 	switch {
+	case r.carries:
+		r.lastID.told(uint64(toInt64(r.keys.At(0))))
 	case inserted:
 		r.lastID.set(uint64(id))
 	case r.in.MentionsLastID && baseID != 0:
 		r.lastID.set(uint64(baseID)) // it called LAST_INSERT_ID(expr)
-	default:
+	case r.in.Guarded, r.in.MentionsLastID:
 		r.lastID.moved()
 	}
 }
@@ -101,9 +104,9 @@ func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
 	if r.keys.Len() == 0 {
 		return present, nil
 	}
-	key := "`shardkey_target`." + sqltext.QuoteIdentifier(r.in.Table.KeyColumn)
+	key := r.targetColumn(r.in.Table.KeyColumn)
 	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+sqltext.QuoteTable(r.in.Schema, r.in.Name)+
-		" AS `shardkey_target` ON "+key+" = "+r.key(), func(row []driver.Value) {
+		" ON "+key+" = "+r.keyOf()+allRows, func(row []driver.Value) {
 		present[text(row[0])] = true
 	})
 	return present, err
@@ -125,7 +128,7 @@ func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 		return values
 	}
 	all, next := make([]any, 0, r.rows), 0
-	err := r.queryRows(ctx, "SELECT "+r.key()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber, func(row []driver.Value) {
+	err := r.queryRows(ctx, "SELECT "+r.keyOf()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber+allRows, func(row []driver.Value) {
 		switch given := text(row[0]) != "0"; {
 		case !given && next < len(values):
 			all = append(all, values[next])
@@ -209,12 +212,18 @@ func (r *sourceRun) explain(err error) error {
 		unknownTable   = 1109
 		tableDenied    = 1142
 		columnDenied   = 1143
+		unsafeForGTID  = 3748
+		insideXA       = 4091
 	)
 	var my *mysql.MySQLError
 	if !errors.As(err, &my) {
 		return err
 	}
 	switch {
+	case my.Number == insideXA:
+		return r.noTemporaryTable(err, "SET xa_detach_on_prepare=OFF before XA START, or SELECT the rows and INSERT them as VALUES")
+	case my.Number == unsafeForGTID:
+		return r.noTemporaryTable(err, "SET binlog_format=ROW or MIXED, or run it outside of a transaction")
 	case my.Number == databaseDenied,
 		(my.Number == tableDenied || my.Number == columnDenied) && len(r.tables) == 0:
 		return r.privilegeError(err)
@@ -224,6 +233,12 @@ func (r *sourceRun) explain(err error) error {
 			ErrUnsupportedStatement, err)
 	}
 	return r.plan.failed(r.rename(err, my))
+}
+
+// noTemporaryTable is the error where the server takes no temporary table now.
+func (r *sourceRun) noTemporaryTable(err error, wayOut string) error {
+	return fmt.Errorf("%w: INSERT … SELECT into %s is filled by way of a temporary table, which the server refuses here; %s: %w",
+		ErrUnsupportedStatement, rewrite.QuoteTable(r.in.Schema, r.in.Name), wayOut, err)
 }
 
 func (r *sourceRun) privilegeError(err error) error {

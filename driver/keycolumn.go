@@ -53,7 +53,9 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 	if err != nil && isFatal(ctx, err) {
 		return err
 	}
-	k.known.Store(parseKeyType(column.typ))
+	known := parseKeyType(column.typ)
+	known.collation = column.collation
+	k.known.Store(known)
 	return nil
 }
 
@@ -87,17 +89,26 @@ func (k *keyColumn) holds(key any) bool {
 // shownColumn is what SHOW FULL COLUMNS says of a column.
 type shownColumn struct{ name, typ, collation string }
 
+// isDate reports whether the type has zero dates.
+func (c *shownColumn) isDate() bool {
+	return strings.HasPrefix(c.typ, "date") || strings.HasPrefix(c.typ, "timestamp")
+}
+
 // showColumn asks for a column, temporary tables' included. It is the zero value
 // when it is not there.
 func (s *session) showColumn(ctx context.Context, table, name string) (column shownColumn, err error) {
-	const field, typ, collation = 0, 1, 2
 	literal, _ := rewrite.AppendLiteral(nil, name)
-	err = s.queryRows(ctx, "SHOW FULL COLUMNS FROM "+table+" WHERE Field = "+string(literal), func(row []driver.Value) {
+	err = s.showColumns(ctx, table, " WHERE Field = "+string(literal), func(c shownColumn) { column = c })
+	return column, err
+}
+
+func (s *session) showColumns(ctx context.Context, table, where string, each func(shownColumn)) error {
+	const field, typ, collation = 0, 1, 2
+	return s.queryRows(ctx, "SHOW FULL COLUMNS FROM "+table+where, func(row []driver.Value) {
 		if len(row) > collation {
-			column = shownColumn{text(row[field]), text(row[typ]), text(row[collation])}
+			each(shownColumn{text(row[field]), text(row[typ]), text(row[collation])})
 		}
 	})
-	return column, err
 }
 
 // NarrowColumnError is the error for a generated key that the key column cannot
@@ -142,6 +153,13 @@ type keyType struct {
 	low    int64  // integers from here
 	high   uint64 // to here
 	length int    // of texts and bytes
+
+	collation string
+}
+
+// padded reports whether the type changes a text's length: CHAR and BINARY.
+func (t *keyType) padded() bool {
+	return strings.HasPrefix(t.text, "char(") || strings.HasPrefix(t.text, "binary(")
 }
 
 type keyForm uint8

@@ -67,7 +67,7 @@ func (s *session) readingMode(ctx context.Context) (rewrite.Mode, rewrite.Charse
 		s.mode, s.charset = 0, rewrite.CharsetUTF8
 	case len(row) != 2 || row[1] == nil || strings.Contains(text(row[0])+text(row[1]), "\x00"):
 		// character_set_results may be one that nobody here reads.
-		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q", ErrUnsupportedStatement, row)
+		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q; is character_set_results one of UTF-16?", ErrUnsupportedStatement, row)
 	default:
 		s.mode, s.charset = rewrite.ParseMode(text(row[0])), rewrite.ParseCharset(text(row[1]))
 	}
