@@ -1,0 +1,164 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+func TestKeyType_holds(t *testing.T) {
+	const most = uint64(math.MaxUint64)
+	for _, c := range []struct {
+		typ   string
+		fit   []any
+		unfit []any
+	}{
+		{"int(11)", []any{int64(0), int64(math.MaxInt32), int64(math.MinInt32), "12"}, []any{int64(math.MaxInt32 + 1), int64(math.MinInt32 - 1), most, "x", "2147483648"}},
+		{"int unsigned", []any{int64(math.MaxUint32)}, []any{int64(math.MaxUint32 + 1), int64(-1)}},
+		{"tinyint(3) unsigned zerofill", []any{int64(255)}, []any{int64(256)}},
+		{"mediumint", []any{int64(1<<23 - 1)}, []any{int64(1 << 23)}},
+		{"bigint(20)", []any{int64(math.MaxInt64), int64(math.MinInt64)}, []any{most, "9223372036854775808"}},
+		{"BIGINT UNSIGNED", []any{int64(math.MaxInt64), most}, []any{int64(-1), "550e8400-e29b-41d4-a716-446655440000"}},
+		{"decimal(18,0)", []any{int64(999999999999999999)}, []any{int64(1000000000000000000), int64(-1000000000000000000)}},
+		{"decimal(20,0)", []any{int64(math.MaxInt64), int64(math.MinInt64), most}, []any{"x"}},
+		{"decimal(10,2) unsigned", []any{int64(99999999)}, []any{int64(100000000), int64(-1)}},
+		{"double", []any{int64(1<<53 - 1)}, []any{int64(1<<53 + 1)}},
+		{"float", []any{int64(1<<24 - 1)}, []any{int64(1<<24 + 1)}},
+		{"bit(9)", []any{int64(511)}, []any{int64(512)}},
+		{"char(3)", []any{"abc", "äöü", int64(123), int64(-12)}, []any{"abcd", int64(1234), most}},
+		{"varchar(4)", []any{"", "abcd", []byte("äöüß")}, []any{"abcde"}},
+		{"binary(16)", []any{make([]byte, 16)}, []any{"550e8400-e29b-41d4-a716-446655440000", make([]byte, 17)}},
+		{"varbinary(4)", []any{"äö"}, []any{"äöü"}},
+		{"text", []any{"anything", most}, nil},
+		{"uuid", []any{"550e8400-e29b-41d4-a716-446655440000"}, nil},
+		{"enum('a(1)','b')", []any{"b"}, nil},
+		{"", []any{"anything", most}, nil},
+	} {
+		typ := parseKeyType(c.typ)
+		for _, key := range c.fit {
+			if !typ.holds(key) {
+				t.Errorf("%s does not hold %v", c.typ, key)
+			}
+		}
+		for _, key := range c.unfit {
+			if typ.holds(key) {
+				t.Errorf("%s holds %v", c.typ, key)
+			}
+		}
+	}
+}
+
+// A key that the column would cut is an error, also where the server says
+// nothing.
+func TestNarrowKeyColumn(t *testing.T) {
+	if testserver.Each(t, TestNarrowKeyColumn) {
+		return
+	}
+	for _, c := range []struct {
+		column string
+		key    any
+		ddl    string
+	}{
+		{"INT", 5000000000, "MODIFY `id` BIGINT NOT NULL"},
+		{"TINYINT UNSIGNED", 256, "MODIFY `id` BIGINT NOT NULL"},
+		{"BIGINT", uint64(math.MaxUint64), "MODIFY `id` BIGINT UNSIGNED NOT NULL"},
+		{"DOUBLE", 1<<60 + 1, "MODIFY `id` BIGINT NOT NULL"},
+		{"CHAR(20)", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
+		{"BIGINT", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
+		{"VARBINARY(8)", make([]byte, 16), "MODIFY `id` VARBINARY(16) NOT NULL"},
+	} {
+		ours, plain := openScripted(t, scriptRule(t, listed(c.key, c.key, c.key, c.key, c.key), "ruled.id"))
+		ours.SetMaxOpenConns(1)
+		mustExec(t, plain, "CREATE TABLE ruled (id "+c.column+" NOT NULL PRIMARY KEY, a INT)")
+		mustExec(t, ours, "SET sql_mode = ''")
+		for _, query := range []string{
+			"INSERT IGNORE INTO ruled (a) VALUES (1)",
+			"REPLACE INTO ruled (a) VALUES (?)",
+			"INSERT INTO ruled (id, a) VALUES (NULL, 1)",
+			"INSERT IGNORE INTO ruled (a) SELECT 1",
+		} {
+			var args []any
+			if strings.Contains(query, "?") {
+				args = []any{1}
+			}
+			_, err := ours.Exec(query, args...)
+			var narrow *NarrowColumnError
+			if !errors.As(err, &narrow) || !errors.Is(err, ErrUnsupportedStatement) || !strings.EqualFold(narrow.Column, "id") ||
+				!strings.Contains(err.Error(), "ALTER TABLE `ruled` "+c.ddl) {
+				t.Errorf("%s, %s: %v", c.column, query, err)
+			}
+		}
+		if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 0 {
+			t.Errorf("%s: %d rows", c.column, n)
+		}
+	}
+}
+
+// A column that has been widened since is found out.
+func TestNarrowKeyColumnWidened(t *testing.T) {
+	if testserver.Each(t, TestNarrowKeyColumnWidened) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(1, 5000000000, 5000000001), "ruled.id"))
+	mustExec(t, plain, "CREATE TABLE ruled (id INT PRIMARY KEY, a INT)")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	mustExec(t, ours, "ALTER TABLE ruled ADD b INT")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 3 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// A given key of which the server stores what is left is not reported.
+func TestGivenKeyOutOfRange(t *testing.T) {
+	if testserver.Each(t, TestGivenKeyOutOfRange) {
+		return
+	}
+	for _, params := range bothWays {
+		ours, _ := one(t, params)
+		mustExec(t, ours, "SET sql_mode = ''")
+		for _, query := range []string{
+			"INSERT INTO ruled (id, a) VALUES (9223372036854775809, 1)",
+			"INSERT IGNORE INTO ruled (id, a) VALUES (?, 2)",
+		} {
+			mustExec(t, ours, "DELETE FROM ruled")
+			var args []any
+			if strings.Contains(query, "?") {
+				args = []any{"9223372036854775809"}
+			}
+			var keys Keys
+			res, err := ours.ExecContext(WithKeys(t.Context(), &keys), query, args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, _ := res.LastInsertId(); id != 0 || fmt.Sprint(keys.Values()) != "[<nil>]" {
+				t.Errorf("%s: %d, %v", query, id, keys.Values())
+			}
+		}
+	}
+}
+
+// The type is asked for once.
+func TestKeyColumnIsAskedForOnce(t *testing.T) {
+	if testserver.Each(t, TestKeyColumnIsAskedForOnce) {
+		return
+	}
+	ours, _ := one(t)
+	asked := func() int64 { return number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") }
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	before := asked()
+	for i := range 20 {
+		mustExec(t, ours, fmt.Sprintf("INSERT INTO ruled (a) VALUES (%d)", i))
+		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", i)
+		mustExec(t, ours, "INSERT INTO ruled (a) SELECT ?", i)
+	}
+	if n := asked() - before; n != 0 || before != 1 {
+		t.Errorf("%d and %d questions", before, n)
+	}
+}
