@@ -84,12 +84,40 @@
 //
 // The query runs once, into a temporary table (shardkey_rows) with the target's
 // column types; the keys are put beside its rows, and the statement runs over
-// both, as one statement. It takes some seven round trips, a few more where keys
-// are not contiguous, whatever the number of rows; no row travels to the client.
+// both, as one statement. It takes five round trips, a few more where keys are
+// not contiguous, where the query gives the key, and under IGNORE and ON DUPLICATE
+// KEY UPDATE, whatever the number of rows; no row travels to the client.
+// LAST_INSERT_ID() is right when it returns, for stored functions and views too.
+// Whether a key of the query is one, or asks for one, is decided as for VALUES.
+//
 // The user needs the privileges CREATE TEMPORARY TABLES and SELECT on the target:
-// without them the error is a [PrivilegeError]. Between the query and the
-// statement others may write, unless a transaction holds them off. ROW_COUNT()
-// and SHOW WARNINGS afterwards are those of the tables' being dropped.
+// without them the error is a [PrivilegeError]. LOCK TABLES needs to name the
+// target and the query's tables, as ever. Where MySQL takes no temporary table,
+// within XA (xa_detach_on_prepare) and in a transaction under gtid_mode with
+// binlog_format=STATEMENT, the error says so. Between the query and the statement
+// others may write, unless a transaction holds them off. ROW_COUNT(),
+// FOUND_ROWS() and SHOW WARNINGS afterwards are those of the tables' being
+// dropped; the rows affected are the result's.
+//
+// # Questions
+//
+// What must be known of the server is asked on the connection, before the first
+// statement that needs it: once in a connector what the server is, and of each
+// table which keys its column holds; once in a session sql_mode and the character
+// set, where a text depends on them; the columns of a table where an INSERT does
+// not list them, at most every ten seconds, and again after DDL on a connection
+// of the same connector or when the server refuses them. Such an INSERT is sent
+// with the list of columns that it was held against: another process may have
+// altered the table in these ten seconds, but the key is in its column.
+//
+// A question changes ROW_COUNT() and FOUND_ROWS(). An INSERT that itself calls
+// one of them is refused when a question is due before it; verifying the rows of
+// an IGNORE or an upsert comes after it, and so changes both, and SHOW WARNINGS,
+// for the statement that follows.
+//
+// A generated key that the column cannot hold, a SNOWFLAKE's in an INT, is a
+// [NarrowColumnError] in every sql_mode, before anything is sent. A given one of
+// which IGNORE or a lax sql_mode stores what is left is not reported.
 //
 // # What is refused, and what is not covered
 //
@@ -104,14 +132,10 @@
 //
 // Not covered, because the driver does not see them: LOAD DATA, stored
 // programs and triggers, and statements that SQL prepares from a text (PREPARE …
-// FROM, then EXECUTE). Views, stored functions and triggers that read
-// LAST_INSERT_ID() see it late where the server is told late, as their callers'
-// texts do not say it. A trigger that sets NEW's key column is not seen: the key
-// is reported that was made. Beside another column with AUTO_INCREMENT the ruled
-// column's key is the one that is reported. A temporary
-// table that hides a ruled one is taken to have that one's columns. Columns that
-// change places without a change in number are not noticed by an INSERT without
-// column list while its connector lives: name the columns. An upsert that itself
+// FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
+// see it late, as their callers' texts do not tell; so do triggers. Nor is a view
+// of another name over a ruled table, or a key column that another process makes
+// narrower while its connector lives. An upsert that itself
 // reads LAST_INSERT_ID() without argument reports 0 for a row that existed.
 //
 // # The second reader
@@ -159,7 +183,8 @@ package driver
 //
 //	base     base.go, prepare.go    the base's connection, as database/sql treats one
 //	session  session.go, lastid.go, what is known of the server's session, and is
-//	         columns.go             asked on the connection
+//	         columns.go,            asked on the connection
+//	         keycolumn.go
 //	plan     plan.go, plancache.go, a text, understood once for all connections
 //	         verify.go
 //	execute  execute.go,            one execution: keys, text, arguments
@@ -168,7 +193,7 @@ package driver
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
 //
-// and the way of an INSERT whose plan is known, through twelve files:
+// and the way of an INSERT whose plan is known, through thirteen files:
 //
 //	conn.go              conn.ExecContext      what text is it? (rewrite/classify.go)
 //	plan.go              ruleSet.plan          its plan: the one used last, or from the cache
@@ -176,10 +201,11 @@ package driver
 //	connector.go         ruleSet.acquire       keeps the generators open
 //	execute.go           execution.generate    which rows need a key (rewrite/plan.go, rows.go),
 //	                     table.generate        and the keys
+//	keycolumn.go         keyColumn.check       the column holds them
 //	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it
 //	execute.go           execution.bind        the text (rewrite/render.go) and its arguments
 //	prepare.go, base.go  baseConn              sent
 //	result.go            execution.settle      which rows stand, insert ids, Keys
 //
 // Its types: conn, ruleSet, plan, table, session, lastID, execution, insertion,
-// result, baseConn; rewrite.Plan and rewrite.Insert.
+// keyColumn, result, baseConn; rewrite.Plan and rewrite.Insert.
