@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"database/sql"
-	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/internal/testserver"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // connectorOf is the connector of an open database.

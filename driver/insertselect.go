@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -317,7 +318,7 @@ func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
 // declareDates declares the columns of dates: the server refuses the default of
 // one that is zero where it is copied under NO_ZERO_DATE.
 func (r *sourceRun) declareDates(ctx context.Context, declared string) (string, error) {
-	err := r.showColumns(ctx, rewrite.QuoteTable(r.in.Schema, r.in.Name), "", func(column shownColumn) {
+	err := r.showColumns(ctx, sqltext.QuoteTable(r.in.Schema, r.in.Name), "", func(column shownColumn) {
 		isColumn := func(name string) bool { return strings.EqualFold(name, column.name) }
 		if column.isDate() && slices.ContainsFunc(r.in.Source.Columns, isColumn) {
 			declared += declaration(column)
@@ -327,7 +328,7 @@ func (r *sourceRun) declareDates(ctx context.Context, declared string) (string, 
 }
 
 func declaration(column shownColumn) string {
-	d := ", " + rewrite.QuoteIdentifier(column.name) + " " + column.typ
+	d := ", " + sqltext.QuoteIdentifier(column.name) + " " + column.typ
 	if column.collation != "" && column.collation != "NULL" {
 		d += " COLLATE " + column.collation
 	}
@@ -337,7 +338,7 @@ func declaration(column shownColumn) string {
 // targetColumn names a column of the target. The target has no alias: under LOCK
 // TABLES it is locked by its name.
 func (r *sourceRun) targetColumn(column string) string {
-	return rewrite.QuoteTable(r.in.Schema, r.in.Name) + "." + rewrite.QuoteIdentifier(column)
+	return sqltext.QuoteTable(r.in.Schema, r.in.Name) + "." + sqltext.QuoteIdentifier(column)
 }
 
 // ownWords runs the statement without rows, for the server's error about its

@@ -238,7 +238,7 @@ func (r *sourceRun) explain(err error) error {
 // noTemporaryTable is the error where the server takes no temporary table now.
 func (r *sourceRun) noTemporaryTable(err error, wayOut string) error {
 	return fmt.Errorf("%w: INSERT … SELECT into %s is filled by way of a temporary table, which the server refuses here; %s: %w",
-		ErrUnsupportedStatement, rewrite.QuoteTable(r.in.Schema, r.in.Name), wayOut, err)
+		ErrUnsupportedStatement, sqltext.QuoteTable(r.in.Schema, r.in.Name), wayOut, err)
 }
 
 func (r *sourceRun) privilegeError(err error) error {

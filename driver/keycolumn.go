@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -49,7 +50,7 @@ func (k *keyColumn) learn(ctx context.Context, s *session) error {
 }
 
 func (k *keyColumn) ask(ctx context.Context, s *session) error {
-	column, err := s.showColumn(ctx, rewrite.QuoteTable(k.schema, k.table), k.name)
+	column, err := s.showColumn(ctx, sqltext.QuoteTable(k.schema, k.table), k.name)
 	if err != nil && isFatal(ctx, err) {
 		return err
 	}
@@ -74,7 +75,7 @@ func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewri
 		return nil
 	}
 	return &NarrowColumnError{
-		Table: rewrite.QuoteTable(k.schema, k.table), Column: k.name, Type: known.text,
+		Table: sqltext.QuoteTable(k.schema, k.table), Column: k.name, Type: known.text,
 		Generator: t.rule.GeneratorName, Key: keys.At(i),
 	}
 }
@@ -97,7 +98,7 @@ func (c *shownColumn) isDate() bool {
 // showColumn asks for a column, temporary tables' included. It is the zero value
 // when it is not there.
 func (s *session) showColumn(ctx context.Context, table, name string) (column shownColumn, err error) {
-	literal, _ := rewrite.AppendLiteral(nil, name)
+	literal, _ := sqltext.AppendLiteral(nil, name)
 	err = s.showColumns(ctx, table, " WHERE Field = "+string(literal), func(c shownColumn) { column = c })
 	return column, err
 }
@@ -123,9 +124,9 @@ type NarrowColumnError struct {
 }
 
 func (e *NarrowColumnError) Error() string {
-	key, _ := rewrite.AppendLiteral(nil, e.Key)
+	key, _ := sqltext.AppendLiteral(nil, e.Key)
 	return fmt.Sprintf("%v: generator %s made the key %s, which column %s of %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
-		ErrUnsupportedStatement, e.Generator, key, e.Column, e.Table, e.Type, e.Table, rewrite.QuoteIdentifier(e.Column), e.wanted())
+		ErrUnsupportedStatement, e.Generator, key, e.Column, e.Table, e.Type, e.Table, sqltext.QuoteIdentifier(e.Column), e.wanted())
 }
 
 func (e *NarrowColumnError) Unwrap() error { return ErrUnsupportedStatement }
@@ -276,9 +277,9 @@ func (t *keyType) holds(key any) bool {
 func (t *keyType) holdsInteger(key any) bool {
 	switch v := key.(type) {
 	case string:
-		key = rewrite.ParseInteger(v)
+		key = sqltext.ParseInteger(v, 10)
 	case []byte:
-		key = rewrite.ParseInteger(string(v))
+		key = sqltext.ParseInteger(string(v), 10)
 	}
 	switch key := key.(type) {
 	case nil:
