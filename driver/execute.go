@@ -234,7 +234,7 @@ func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error)
 	for i := range k.in.Rows() {
 		kind, param := k.in.Slot(i)
 		switch kind {
-		case rewrite.SlotFill:
+		case rewrite.SlotFill, rewrite.SlotExpression:
 			n++
 		case rewrite.SlotParam:
 			if k.filled == nil {
@@ -257,7 +257,7 @@ func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error)
 // isGenerated reports whether row i's key was generated.
 func (k *insertion) isGenerated(i int) bool {
 	switch kind, _ := k.in.Slot(i); kind {
-	case rewrite.SlotFill:
+	case rewrite.SlotFill, rewrite.SlotExpression:
 		return true
 	case rewrite.SlotParam:
 		return k.filled[i]
@@ -513,7 +513,7 @@ func (e *execution) fillKeys() []rewrite.Keys {
 			if !k.isGenerated(row) {
 				continue
 			}
-			if kind, _ := k.in.Slot(row); kind == rewrite.SlotFill {
+			if kind, _ := k.in.Slot(row); kind != rewrite.SlotParam {
 				all[i].Values = append(all[i].Values, k.keys.At(next))
 			}
 			next++

@@ -263,6 +263,9 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		said.id = 0 // it is the key that the text told
 	}
 	verdict := judge(facts, said, foundRows)
+	if k.hasExpressions() && (verdict == allInserted || verdict == laterReplaced) {
+		verdict = unclear // which key a row has, the table tells
+	}
 	switch verdict {
 	case noneInserted:
 		k.mark(rowNotInserted)
@@ -462,6 +465,8 @@ func (e *execution) verify(ctx context.Context, k *insertion, said said) {
 	for i, key := range keys {
 		switch {
 		case key == nil:
+		case !present[text(key)] && k.isExpression(i):
+			// It has another key, or is not there.
 		case !present[text(key)]:
 			k.rows.states[i] = rowNotInserted
 		default:
@@ -474,6 +479,25 @@ func (e *execution) verify(ctx context.Context, k *insertion, said said) {
 	if k.in.Ignore && !k.in.OnDuplicate {
 		k.settleGiven(said.affected - generated)
 	}
+}
+
+// isExpression reports whether an expression may have given row i its key, in
+// place of the generated one.
+func (k *insertion) isExpression(i int) bool {
+	kind, _ := k.in.Slot(i)
+	return kind == rewrite.SlotExpression
+}
+
+func (k *insertion) hasExpressions() bool {
+	if k.in.AllFilled() {
+		return false
+	}
+	for i := range k.in.Rows() {
+		if k.isExpression(i) {
+			return true
+		}
+	}
+	return false
 }
 
 // settleGiven decides on the rows whose keys were given, of which so many were

@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// expressionCase is an INSERT whose keys are expressions, beside a table with
+// AUTO_INCREMENT. Its keys are what WithKeys tells: "key" for a generated one.
+type expressionCase struct {
+	query string
+	args  []any
+	keys  string // of table a, in row order
+	told  string // by WithKeys, nil where it is not known
+}
+
+var expressionCases = []expressionCase{
+	{"INSERT INTO T (id, a) VALUES (0 + 0, 1)", nil, "key", "key"},
+	{"INSERT INTO T (id, a) VALUES (@nothing, 1), (5 + 5, 2), (NULL, 3)", nil, "key 10 key", "key <nil> key"},
+	{"INSERT INTO T (a, id) VALUES (?, NULLIF(?, 0)), (?, NULLIF(?, 0)), (?, ?)", []any{1, 0, 2, 77, 3, nil}, "key 77 key", "key <nil> key"},
+	{"INSERT INTO T SET id = 7 - 7, a = ?", []any{1}, "key", "key"},
+	{"INSERT INTO T SET a = 6, id = a + 1", nil, "7", "<nil>"},
+	{"INSERT INTO T (id, a) VALUES ((SELECT NULL), 1), ((SELECT 3), 2)", nil, "key 3", "key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (@n := @n + 1, 1), (@n := @n + 1, 2)", nil, "1 2", "<nil> <nil>"},
+	{"INSERT INTO T (id, a) VALUES (counted(), 1), (counted(), 2)", nil, "1 2", "<nil> <nil>"},
+	{"INSERT INTO T (id, a) VALUES (0.4 + 0, 1), (0.6 + 0, 2), (-0.4 + 0, 3), (-5 + 0, 4)", nil, "key 1 key -5", "key <nil> key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CONCAT('90071992547409', '93'), 1), (CONCAT('0', ''), 2)", nil, "9007199254740993 key", "<nil> key"},
+	{"INSERT INTO T (id, a) VALUES (1e15 + 2, 1), (0e0 + 0, 2), (CAST('9223372036854775807' AS UNSIGNED), 3)", nil, "1000000000000002 key 9223372036854775807", "<nil> key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CASE WHEN 1 THEN 0 END, 1), (IF(1, 10, 0), 2)", nil, "key 10", "key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (-'0', 1), (NOT 1, 2), (-'5', 3)", nil, "key key -5", "key key <nil>"},
+	{"INSERT IGNORE INTO T (id, a) VALUES (0 + 0, 1), (5, 2), (5 + 0, 3)", nil, "key 5", "key 5 <nil>"},
+	{"REPLACE INTO T (id, a) VALUES (0 + 0, 1), (5 + 0, 2), (5, 3)", nil, "key 5", "key <nil> 5"},
+	{"INSERT INTO T (id, a) VALUES (DEFAULT(a), 1)", nil, "key", "key"},
+}
+
+// TestExpressionKey: where an expression for the key comes to NULL or 0, the row
+// has a generated one, as with AUTO_INCREMENT, and the expression is evaluated
+// once.
+func TestExpressionKey(t *testing.T) {
+	if testserver.Each(t, TestExpressionKey) {
+		return
+	}
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		mustExec(t, plain, "CREATE TABLE auto (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 0)")
+		mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT DEFAULT 0")
+		mustExec(t, plain, "CREATE FUNCTION counted() RETURNS INT NO SQL BEGIN SET @n = @n + 1; RETURN @n; END")
+		for _, c := range expressionCases {
+			c.run(t, ours.Conn, "ruled")
+			c.run(t, plain.Conn, "auto")
+		}
+	}
+}
+
+func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn, error), table string) {
+	t.Helper()
+	ctx := t.Context()
+	conn, err := open(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, query := range []string{"TRUNCATE TABLE " + table, "SET @n = 0, @nothing = NULL"} {
+		if _, err := conn.ExecContext(ctx, query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var told Keys
+	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)
+	res, err := conn.ExecContext(WithKeys(ctx, &told), query, c.args...)
+	if err != nil {
+		t.Errorf("%s: %v", query, err)
+		return
+	}
+	rows, err := conn.QueryContext(ctx, "SELECT id FROM "+table+" ORDER BY a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	given := strings.Fields(c.keys)
+	var keys []string
+	first := int64(0)
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint(id)
+		if id != 0 && !slices.Contains(given, key) {
+			if key = "key"; first == 0 {
+				first = id
+			}
+		}
+		keys = append(keys, key)
+	}
+	if have := strings.Join(keys, " "); have != c.keys {
+		t.Errorf("%s\nhave: %s\nwant: %s", query, have, c.keys)
+	}
+	if id, _ := res.LastInsertId(); first != 0 && id != first {
+		t.Errorf("%s\nLastInsertId\nhave: %d\nwant: %d", query, id, first)
+	}
+	if table != "ruled" {
+		return
+	}
+	var values []string
+	for i, v := range told.Values() {
+		value := fmt.Sprint(v)
+		if want := strings.Fields(c.told); i < len(want) && want[i] == "key" && v != nil && value != "0" {
+			value = "key"
+		}
+		values = append(values, value)
+	}
+	if have := strings.Join(values, " "); have != c.told {
+		t.Errorf("%s\nWithKeys\nhave: %s\nwant: %s", query, have, c.told)
+	}
+}
+
+// TestExpressionKey_zero: under NO_AUTO_VALUE_ON_ZERO only NULL asks for a key.
+func TestExpressionKey_zero(t *testing.T) {
+	if testserver.Each(t, TestExpressionKey_zero) {
+		return
+	}
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		conn, err := ours.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (NULLIF(1, 1), 2)"} {
+			if _, err := conn.ExecContext(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (NULLIF(?, 1), ?)", 1, 3); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"); n != 3 {
+			t.Errorf("%s\nhave: %d rows as they must be\nwant: 3", params, n)
+		}
+	}
+}
