@@ -66,7 +66,8 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, query := range []string{"TRUNCATE TABLE " + table, "SET @n = 0, @nothing = NULL"} {
+	// The keys of the cases are below those that are generated.
+	for _, query := range []string{"TRUNCATE TABLE " + table, "ALTER TABLE " + table + " AUTO_INCREMENT = 1000", "SET @n = 0, @nothing = NULL"} {
 		if _, err := conn.ExecContext(ctx, query); err != nil {
 			t.Fatal(err)
 		}
@@ -143,6 +144,30 @@ func TestExpressionKey_zero(t *testing.T) {
 		conn.Close()
 		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"); n != 3 {
 			t.Errorf("%s\nhave: %d rows as they must be\nwant: 3", params, n)
+		}
+	}
+}
+
+// TestExpressionKey_text: a text key is generated where an expression comes to
+// NULL or ”, and blanks are not ”.
+func TestExpressionKey_text(t *testing.T) {
+	if testserver.Each(t, TestExpressionKey_text) {
+		return
+	}
+	for _, params := range bothWays {
+		made := 0
+		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
+		var told Keys
+		ctx := WithKeys(t.Context(), &told)
+		if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"); err != nil {
+			t.Fatal(err)
+		}
+		if have := fmt.Sprint(told.Values()); have != "[<nil> key-2 key-3 <nil>]" {
+			t.Errorf("%s\nhave: %s\nwant: two generated keys", params, have)
+		}
+		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"); n != 4 {
+			t.Errorf("%s\nhave: %d rows as they must be\nwant: 4", params, n)
 		}
 	}
 }
