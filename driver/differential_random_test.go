@@ -7,56 +7,114 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// TestDifferentialRandom runs generated statements on both sides. A failure is
-// run again with the seed that it prints: SHARDKEY_DIFFERENTIAL_SEED; more
-// statements than the default come with SHARDKEY_DIFFERENTIAL_STATEMENTS.
+// seeds are those of every run: the first, and each that ever found something.
+// Others come with make soak.
+var seeds = []uint64{1, 2, 3, 4}
+
+// randomStatements is how many a server gets in every run.
+const randomStatements = 20_000
+
+// randomVariants are the ways that generated statements run.
+var randomVariants = []variant{
+	{shape: shapes[0]},
+	{shape: shapes[0], prepared: true},
+	{shape: shapes[0], params: "clientFoundRows=true"},
+	{shape: shapes[1], params: "interpolateParams=true"},
+	{shape: shapes[1], tx: true},
+	{shape: shapes[1], prepared: true, params: "clientFoundRows=true"},
+	{shape: shapes[2], prepared: true, tx: true},
+	{shape: shapes[3]},
+	{shape: shapes[4], prepared: true},
+	{shape: shapes[5], params: "interpolateParams=true"},
+	{shape: shapes[6]},
+}
+
+// TestDifferentialRandom runs generated statements on both sides. A failure says
+// its seed and is found again by it.
 func TestDifferentialRandom(t *testing.T) {
 	if testserver.Each(t, TestDifferentialRandom) {
 		return
 	}
-	seed := envInt(t, "SHARDKEY_DIFFERENTIAL_SEED", 1)
-	total := envInt(t, "SHARDKEY_DIFFERENTIAL_STATEMENTS", 3000)
-	t.Logf("seed %d, %d statements", seed, total)
+	each := max(1, randomStatements/len(seeds)/len(randomVariants))
+	if testing.Short() {
+		each = 20
+	}
 	known := newKnown(t)
-	defer known.checkAllFail(t)
-	variants := []variant{{}, {prepared: true}, {params: "interpolateParams=true"}, {tx: true}, {params: "clientFoundRows=true"}}
-	for i, v := range variants {
+	for i, v := range randomVariants {
 		t.Run(v.String(), func(t *testing.T) {
-			g := &generator{Rand: rand.New(rand.NewPCG(uint64(seed), uint64(i)))}
-			both := sides(t, v.params)
-			for n := int64(0); n < total/int64(len(variants)); {
-				c := g.statements()
-				n += int64(len(c.steps))
-				if wrong := c.run(t, both, v); wrong != nil {
-					known.judge(t, "random", append(wrong, fmt.Sprintf("seed %d", seed)))
-					return
-				}
+			both := sides(t, v.params, v.shape)
+			for _, seed := range seeds {
+				runRandom(t, known, both, v, i, seed, each)
 			}
-			known.judge(t, "random", nil)
 		})
+	}
+	known.checkAllFail(t)
+}
+
+// TestDifferentialSoak is TestDifferentialRandom with fresh seeds for as long as
+// SHARDKEY_SOAK says, or with the seed that SHARDKEY_SEED says, once.
+func TestDifferentialSoak(t *testing.T) {
+	text, seed := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
+	if text == "" && seed == "" {
+		t.Skip("SHARDKEY_SOAK is not set: make soak runs this")
+	}
+	if testserver.Each(t, TestDifferentialSoak) {
+		return
+	}
+	var soak time.Duration
+	if text != "" {
+		var err error
+		if soak, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	known := newKnown(t)
+	for round := 0; ; round++ {
+		next := rand.Uint64() >> 1
+		if seed != "" {
+			var err error
+			if next, err = strconv.ParseUint(seed, 10, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, v := range randomVariants {
+			t.Run(fmt.Sprintf("%d/%s", next, v), func(t *testing.T) {
+				runRandom(t, known, sides(t, v.params, v.shape), v, i, next, 500)
+			})
+		}
+		if seed != "" || t.Failed() || time.Since(began) > soak {
+			return
+		}
 	}
 }
 
-func envInt(t *testing.T, name string, def int64) int64 {
+// runRandom runs so many statements of a seed.
+func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed uint64, statements int) {
 	t.Helper()
-	s := os.Getenv(name)
-	if s == "" {
-		return def
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape, mysql: testserver.Name(t) == "mysql"}
+	for n := 0; n < statements; {
+		c := g.statements()
+		n += len(c.steps)
+		if wrong := c.run(t, both, v); wrong != nil {
+			known.judge(t, "random", append(wrong, fmt.Sprintf("seed %d", seed)))
+			return
+		}
 	}
-	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
+	known.judge(t, "random", nil)
 }
 
 // generator makes statements at random.
 type generator struct {
 	*rand.Rand
+	shape shape
+	mysql bool   // the server
+	modes string // the sql_mode that the statements before have set
 	// keys says which keys the present statement gives. MariaDB refuses a
 	// REPLACE of an existing key behind a generated one (it takes the one for
 	// the other), so that a REPLACE has either.
@@ -73,6 +131,7 @@ const (
 
 func (g *generator) statements() differentialCase {
 	c := differentialCase{name: "generated"}
+	g.modes = ""
 	for range 4 + g.IntN(5) {
 		c.steps = append(c.steps, g.statement())
 	}
@@ -85,23 +144,17 @@ func (g *generator) pick(words ...string) string { return words[g.IntN(len(words
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) statement() step {
-	switch g.IntN(20) {
-	case 0:
-		return q("SELECT LAST_INSERT_ID(), COUNT(*) FROM t")
-	case 1:
-		return q("INSERT INTO child (t_id, a) VALUES (LAST_INSERT_ID(), " + strconv.Itoa(g.IntN(9)) + ")")
-	case 2:
-		return q("INSERT INTO free (a) VALUES (1)")
-	case 3:
-		return q("UPDATE t SET a = a + 1 WHERE id = LAST_INSERT_ID()")
-	case 4:
-		return q("DELETE FROM t WHERE u = " + g.unique())
+	if st, ok := g.around(); ok {
+		return st
 	}
 	st := step{}
 	verb := g.pick("INSERT", "INSERT", "insert", "INSERT", "REPLACE")
 	insert := strings.EqualFold(verb, "INSERT")
 	if g.keys = anyKeys; !insert {
 		g.keys = missingKeys + givenKeys(g.IntN(2))
+	}
+	if g.shape.noID {
+		g.keys = missingKeys
 	}
 	b := &strings.Builder{}
 	b.WriteString(g.comment())
@@ -111,49 +164,132 @@ func (g *generator) statement() step {
 	}
 	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
 	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())
-	switch {
-	case g.one(6):
-		b.WriteString(" SET ")
-		columns := g.columns()
-		for i, column := range columns {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(column + " = " + g.value(column, &st))
-		}
-	case g.one(8):
-		b.WriteString(" VALUES ")
-		g.rows(b, &st, []string{"id", "a", "u", "s"})
-	case g.one(15):
-		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
-	case g.one(10):
-		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
-	default:
-		columns := g.columns()
-		b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + g.pick("VALUES ", "VALUE", "values"))
-		g.rows(b, &st, columns)
-	}
+	form := g.source(b, &st)
 	if insert && g.one(3) {
-		b.WriteString(" ON DUPLICATE KEY UPDATE ")
-		forms := 4
-		if strings.Contains(b.String(), "SELECT") {
-			forms = 2 // an unqualified column would be ambiguous
-		}
-		switch g.IntN(forms) {
-		case 0:
-			b.WriteString("t.a = VALUES(a)")
-		case 1:
-			b.WriteString("t.a = COALESCE(t.a, 0) + 1")
-		case 2:
-			b.WriteString("a = ?, s = 'on dup?'")
-			st.args = append(st.args, g.IntN(5))
-		case 3:
-			b.WriteString("id = LAST_INSERT_ID(id), a = 5")
-		}
+		g.onDuplicate(b, &st, form)
+	}
+	if !g.mysql && g.one(12) {
+		b.WriteString(" RETURNING " + g.pick("id, a", "a", "*"))
 	}
 	b.WriteString(g.pick("", "", "", ";", " -- end", " # end ?", "/* ) */"))
 	st.text = b.String()
 	return st
+}
+
+// around makes what stands between a table's INSERTs.
+func (g *generator) around() (step, bool) {
+	switch g.IntN(24) {
+	case 0:
+		return q("SELECT COUNT(*) FROM t" + g.ifID(" WHERE id > LAST_INSERT_ID()")), true
+	case 1, 2:
+		return q("INSERT INTO child (t_id, a) VALUES (" + g.ifID("LAST_INSERT_ID() + ") + "0, " + strconv.Itoa(g.IntN(9)) + ")"), true
+	case 3:
+		return q("INSERT INTO free (a) VALUES (1)"), true
+	case 4:
+		return q("UPDATE t SET a = a + 1 WHERE u = " + g.unique() + g.ifID(" OR id = LAST_INSERT_ID()")), true
+	case 5:
+		return q("DELETE FROM t WHERE u = " + g.unique()), true
+	case 6:
+		g.modes = g.pick("", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "STRICT_ALL_TABLES", "STRICT_ALL_TABLES,ANSI_QUOTES")
+		if !g.shape.noID && g.one(5) {
+			g.modes = "NO_AUTO_VALUE_ON_ZERO"
+		}
+		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = '" + g.modes + "'"), true
+	case 7:
+		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
+	case 8: // fails, and the next may read LAST_INSERT_ID()
+		return q(g.pick(
+			"INSERT INTO t (a, u) VALUES (1, 7), (2, 7)",
+			"INSERT INTO t (nope) VALUES (1)",
+			"INSERT INTO t (a) SELECT nope FROM src",
+			"INSERT INTO t (a, u) SELECT 1, 8 UNION ALL SELECT 2, 8",
+			"INSERT INTO t (a) VALUES (1), ((SELECT a FROM src))",
+			"INSERT INTO t (s) VALUES ('x'), (REPEAT('x', 70))")), true
+	}
+	return step{}, false
+}
+
+// ifID is a text for keys whose insert ids are compared.
+func (g *generator) ifID(text string) string {
+	if g.shape.noID {
+		return ""
+	}
+	return text
+}
+
+// form is where an INSERT's rows come from.
+type form int
+
+const (
+	fromValues form = iota
+	fromRows        // VALUES with all columns named, which an alias may follow
+	fromQuery
+)
+
+// source writes the columns and where their values come from.
+func (g *generator) source(b *strings.Builder, st *step) form {
+	switch {
+	case g.one(6):
+		b.WriteString(" SET ")
+		for i, column := range g.columns() {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(column + " = " + g.value(column, st))
+		}
+		return fromValues
+	case g.one(8):
+		b.WriteString(" VALUES ")
+		g.rows(b, st, []string{"id", "a", "u", "s"}, "")
+		return fromValues
+	case g.one(15):
+		b.WriteString(g.pick(" () VALUES ()", " VALUES ()", " () VALUES (), ()"))
+		return fromValues
+	case g.one(8):
+		b.WriteString(" (a, u, s) SELECT a, " + g.unique() + " + a, s FROM src WHERE a > " + strconv.Itoa(10*g.IntN(5)) + " ORDER BY a")
+		return fromQuery
+	case !g.shape.noID && !strings.Contains(g.modes, "ZERO") && g.keys == anyKeys && g.one(8): // keys NULL and 0 among given ones
+		b.WriteString(" (id, a, u) SELECT id, a, " + g.unique() + " + a / 10 FROM src WHERE a > " + strconv.Itoa(10*g.IntN(4)) + " ORDER BY a")
+		return fromQuery
+	case g.one(12):
+		b.WriteString(" (a, u) " + g.pick("(SELECT 5, ?)", "SELECT ?, 9 UNION ALL SELECT 6, 10", "WITH c AS (SELECT ? AS x) SELECT x, x FROM c"))
+		st.args = append(st.args, g.IntN(6))
+		return fromQuery
+	}
+	columns := g.columns()
+	row := ""
+	verb := g.pick("VALUES ", "VALUE", "values")
+	if g.mysql && g.one(6) {
+		verb, row = "VALUES ", "ROW"
+	}
+	b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + verb)
+	g.rows(b, st, columns, row)
+	return fromRows
+}
+
+func (g *generator) onDuplicate(b *strings.Builder, st *step, from form) {
+	if from == fromRows && g.mysql && g.one(3) {
+		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
+		return
+	}
+	b.WriteString(" ON DUPLICATE KEY UPDATE ")
+	forms := 4
+	if from == fromQuery {
+		forms = 2 // an unqualified column would be ambiguous
+	} else if g.shape.noID {
+		forms = 3
+	}
+	switch g.IntN(forms) {
+	case 0:
+		b.WriteString("t.a = VALUES(a)")
+	case 1:
+		b.WriteString("t.a = COALESCE(t.a, 0) + 1")
+	case 2:
+		b.WriteString("a = ?, s = 'on dup?'")
+		st.args = append(st.args, g.IntN(5))
+	case 3:
+		b.WriteString("id = LAST_INSERT_ID(id), a = 5")
+	}
 }
 
 func (g *generator) comment() string {
@@ -169,12 +305,12 @@ func (g *generator) columns() []string {
 	return all[:1+g.IntN(len(all))]
 }
 
-func (g *generator) rows(b *strings.Builder, st *step, columns []string) {
+func (g *generator) rows(b *strings.Builder, st *step, columns []string, row string) {
 	for i := range 1 + g.IntN(4) {
 		if i > 0 {
 			b.WriteString(g.pick(",", ", ", " ,/* , */"))
 		}
-		b.WriteString(g.pick("(", "( ", "(/**/"))
+		b.WriteString(row + g.pick("(", "( ", "(/**/"))
 		for j, column := range columns {
 			if j > 0 {
 				b.WriteString(g.pick(",", ", "))
@@ -205,7 +341,20 @@ func (g *generator) value(column string, st *step) string {
 		if g.one(2) {
 			return bind(g.pick("it's", "a\\b", "?", "", `"`, "ключ"))
 		}
-		return g.pick(`'it''s'`, `"x'y"`, `'a\'b'`, `'),('`, "NULL", "CONCAT('a', ',')", `'\\'`, "_utf8mb4'z'", "'?'", "X'41'")
+		texts := []string{`'it''s'`, `'),('`, "NULL", "CONCAT('a', ',')", "_utf8mb4'z'", "'?'", "X'41'"}
+		if !strings.Contains(g.modes, "ANSI_QUOTES") {
+			texts = append(texts, `"x'y"`)
+		}
+		if strings.Contains(g.modes, "NO_BACKSLASH_ESCAPES") {
+			return g.pick(append(texts, `'\'`)...)
+		}
+		return g.pick(append(texts, `'a\'b'`, `'\\'`)...)
+	}
+	if g.shape.noID {
+		if g.one(2) {
+			return bind(nil)
+		}
+		return g.pick("NULL", "DEFAULT")
 	}
 	form := g.IntN(12)
 	switch g.keys {
@@ -218,6 +367,9 @@ func (g *generator) value(column string, st *step) string {
 	case 0, 1:
 		return "NULL"
 	case 2, 3:
+		if strings.Contains(g.modes, "ZERO") {
+			return "NULL" // the servers store 0 for DEFAULT
+		}
 		return "DEFAULT"
 	case 4:
 		return g.pick("0", "'0'", "00", "(0)", "(NULL)")

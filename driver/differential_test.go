@@ -9,14 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // The differential test runs the same statements through go-sql-driver on a
@@ -28,78 +25,9 @@ import (
 // generatedFrom is where both sides' generated keys begin.
 const generatedFrom = 1_000_000
 
-// side is one of the two ways to the server.
-type side struct {
-	name string
-	db   *sql.DB
-	auto string // what the key column has
-}
-
-// ascending is a generator of keys far above those of AUTO_INCREMENT.
-// Each table has a range of its own, in the order of the AUTO_INCREMENTs'.
-type ascending struct{ n atomic.Int64 }
-
-var ascendingFrom = map[string]int64{"t": 1_000_000_000_000, "child": 2_000_000_000_000, "we`ird": 3_000_000_000_000}
-
-func (g *ascending) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, c, n)
-}
-
-func (g *ascending) GenerateInt64Keys(_ context.Context, c spi.Column, keys []int64) error {
-	last := g.n.Add(int64(len(keys)))
-	for i := range keys {
-		keys[i] = ascendingFrom[c.Table] + last - int64(len(keys)) + int64(i)
-	}
-	return nil
-}
-
-func init() {
-	spi.RegisterKeyGenerator("ASCENDING", func(spi.Props) (spi.KeyGenerator, error) { return new(ascending), nil })
-}
-
-const differentialRule = `
-rules:
-- !SHARDING
-  tables:
-    t: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
-    child: {keyGenerateStrategy: {column: id, keyGeneratorName: asc}}
-    "we` + "`" + `ird": {keyGenerateStrategy: {column: "k` + "`" + `ey", keyGeneratorName: asc}}
-  keyGenerators:
-    asc: {type: ASCENDING}
-`
-
-// sides opens both ways to a database with further DSN parameters.
-func sides(t testing.TB, params string) [2]side {
-	t.Helper()
-	r, err := rule.Parse("differential.yaml", []byte(differentialRule))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := driver.RegisterRule("differential", r); err != nil {
-		t.Fatal(err)
-	}
-	open := func(name, dsn string) *sql.DB {
-		db, err := sql.Open(name, dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		return db
-	}
-	plain := testserver.Database(t) + "?" + params
-	ours := testserver.Database(t) + "?" + strings.TrimPrefix(params+"&shardkeyRule=differential", "&")
-	both := [2]side{
-		{"plain", open("mysql", strings.TrimSuffix(plain, "?")), "AUTO_INCREMENT"},
-		{"shardkey", open("shardkey", ours), ""},
-	}
-	for _, s := range both {
-		s.createTables(t)
-	}
-	return both
-}
-
 // variant is a way to run a case.
 type variant struct {
+	shape    shape
 	params   string
 	prepared bool
 	tx       bool
@@ -116,14 +44,20 @@ func (v variant) String() string {
 	if v.tx {
 		name += "/tx"
 	}
-	return name
+	return v.shape.name + "/" + name
 }
 
+// variants are all ways to run a case on key columns as AUTO_INCREMENT has them,
+// and two on others.
 func variants() (all []variant) {
-	for _, params := range []string{"", "interpolateParams=true"} {
-		for _, prepared := range []bool{false, true} {
-			for _, tx := range []bool{false, true} {
-				all = append(all, variant{params, prepared, tx})
+	for _, sh := range shapes {
+		for _, params := range []string{"", "interpolateParams=true"} {
+			for _, prepared := range []bool{false, true} {
+				for _, tx := range []bool{false, true} {
+					if sh.everyWay || !tx && prepared == (params == "") {
+						all = append(all, variant{sh, params, prepared, tx})
+					}
+				}
 			}
 		}
 	}
@@ -154,9 +88,11 @@ func TestDifferential(t *testing.T) {
 			}
 			v.params += params
 			t.Run(v.String(), func(t *testing.T) {
-				both := sides(t, v.params)
+				both := sides(t, v.params, v.shape)
 				for _, c := range cs {
-					t.Run(c.name, func(t *testing.T) { known.judge(t, c.name, c.run(t, both, v)) })
+					if v.shape.can(c) {
+						t.Run(c.name, func(t *testing.T) { known.judge(t, v.shape.name+": "+c.name, c.run(t, both, v)) })
+					}
 				}
 			})
 		}
@@ -180,7 +116,8 @@ func (k *known) judge(t *testing.T, name string, wrong []string) {
 	if why, ok := driver.KnownDefects[k.server+"/"+name]; ok {
 		k.failed[name] = k.failed[name] || wrong != nil
 		if wrong != nil {
-			t.Skip("known: " + why)
+			t.Logf("known: %s\n%s", why, strings.Join(wrong, "\n"))
+			return
 		}
 	}
 	for _, w := range wrong {
@@ -210,6 +147,9 @@ func (c differentialCase) run(t *testing.T, both [2]side, v variant) (wrong []st
 		var untrue []string
 		have[i], untrue = s.observe(t, c, v)
 		wrong = append(wrong, untrue...)
+	}
+	if slices.ContainsFunc(have[0], func(s string) bool { return strings.HasPrefix(s, "error 1869 ") }) {
+		return nil // MySQL takes the updated id for a generated one, and refuses; we have none that it generated
 	}
 	for i := range have[0] {
 		if have[0][i] != have[1][i] {
@@ -246,12 +186,20 @@ func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue
 		run = tx
 	}
 	for _, st := range c.steps {
+		before := readAll(t, run, "SELECT LAST_INSERT_ID()")
 		step, keys := s.observeStep(t, run, st, v)
 		seen = append(seen, step)
 		untrue = append(untrue, keys...)
 		if strings.HasPrefix(step, "error") {
-			// LAST_INSERT_ID() is undefined after an error (MySQL manual).
-			readAll(t, run, "SELECT LAST_INSERT_ID(77)")
+			// It is undefined after an error (MySQL's manual), and as it was
+			// with us.
+			id := readAll(t, run, "SELECT LAST_INSERT_ID()")
+			if s.plain {
+				id = readAll(t, run, "SELECT LAST_INSERT_ID("+strings.Trim(before, "[]")+")")
+			}
+			if !s.shape.noID {
+				seen[len(seen)-1] += ", session " + id
+			}
 		}
 	}
 	if tx != nil {
@@ -263,22 +211,6 @@ func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue
 		seen = append(seen, readAll(t, conn, "SELECT * FROM "+table+" ORDER BY 1"))
 	}
 	return rank(seen), untrue
-}
-
-func (s side) createTables(t testing.TB) {
-	t.Helper()
-	for _, ddl := range []string{
-		"CREATE TABLE t (id BIGINT NOT NULL " + s.auto + " PRIMARY KEY, a INT, u INT UNIQUE, s VARCHAR(60)) AUTO_INCREMENT = 1000000",
-		"CREATE TABLE child (id BIGINT NOT NULL " + s.auto + " PRIMARY KEY, t_id BIGINT, a INT) AUTO_INCREMENT = 2000000",
-		"CREATE TABLE `we``ird` (`k``ey` BIGINT NOT NULL " + s.auto + " PRIMARY KEY, `select` INT) AUTO_INCREMENT = 3000000",
-		"CREATE TABLE free (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT = 500",
-		"CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60))",
-		"INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y'), (3, 30, NULL), (0, 40, '')",
-	} {
-		if _, err := s.db.Exec(ddl); err != nil {
-			t.Fatalf("%s: %v", ddl, err)
-		}
-	}
 }
 
 // emptyTables makes the session and the tables new but for AUTO_INCREMENT,
@@ -329,14 +261,19 @@ func (s side) observeStep(t *testing.T, run runner, st step, v variant) (seen st
 		}
 		affected, _ := res.RowsAffected()
 		id, err := res.LastInsertId()
-		if s.auto != "" && strings.Contains(st.text, "IGNORE") && !s.inTable(t, run, id) {
+		if s.plain && strings.Contains(st.text, "IGNORE") && !s.inTable(t, run, id) {
 			// The server reports the key of an ignored row when it is the last
 			// and another row was inserted. We never report such a key.
 			id = 0
 		}
+		if s.shape.noID {
+			id = 0
+		}
 		fmt.Fprintf(&out, "affected %d, id %d, %v", affected, id, err)
 	}
-	fmt.Fprintf(&out, ", session %s", readAll(t, run, "SELECT LAST_INSERT_ID()"))
+	if !s.shape.noID {
+		fmt.Fprintf(&out, ", session %s", readAll(t, run, "SELECT LAST_INSERT_ID()"))
+	}
 	return out.String(), s.untrue(t, run, st, &keys)
 }
 
@@ -348,7 +285,7 @@ func (s side) inTable(t *testing.T, run runner, id int64) bool {
 // untrue returns the keys that WithKeys told and that are in no table.
 func (s side) untrue(t *testing.T, run runner, st step, keys *driver.Keys) (untrue []string) {
 	t.Helper()
-	if s.auto != "" {
+	if s.plain {
 		return nil
 	}
 	var in []string
@@ -356,6 +293,9 @@ func (s side) untrue(t *testing.T, run runner, st step, keys *driver.Keys) (untr
 		in = append(in, strings.Fields(readAll(t, run, table))...)
 	}
 	for i, key := range keys.Values() {
+		if b, ok := key.([]byte); ok {
+			key = string(b)
+		}
 		if key != nil && !slices.Contains(in, fmt.Sprintf("[%v]", key)) {
 			untrue = append(untrue, fmt.Sprintf("%s %v\nkey %d of %v is in no table: %v", st.text, st.args, i, keys.Values(), in))
 		}
@@ -418,14 +358,19 @@ func show(t *testing.T, rows *sql.Rows) string {
 	return strings.Join(lines, " ")
 }
 
-var generatedKey = regexp.MustCompile(`\b\d{7,19}\b`)
+// generatedKey is an integer, or k and one with leading zeros.
+var generatedKey = regexp.MustCompile(`\b(k0*)?\d{7,19}\b`)
+
+func keyNumber(key string) (int64, error) {
+	return strconv.ParseInt(strings.TrimLeft(key, "k0"), 10, 64)
+}
 
 // rank replaces each generated key by its place among all of them.
 func rank(seen []string) []string {
 	all := map[int64]bool{}
 	for _, s := range seen {
 		for _, k := range generatedKey.FindAllString(s, -1) {
-			if n, err := strconv.ParseInt(k, 10, 64); err == nil && n >= generatedFrom {
+			if n, err := keyNumber(k); err == nil && n >= generatedFrom {
 				all[n] = true
 			}
 		}
@@ -438,7 +383,7 @@ func rank(seen []string) []string {
 	ranked := make([]string, len(seen))
 	for i, s := range seen {
 		ranked[i] = generatedKey.ReplaceAllStringFunc(s, func(k string) string {
-			n, err := strconv.ParseInt(k, 10, 64)
+			n, err := keyNumber(k)
 			if err != nil || n < generatedFrom {
 				return k
 			}
