@@ -235,8 +235,8 @@ func TestSourceCancelled(t *testing.T) {
 	}
 }
 
-// A query that takes long is left when its context ends. The bound is far below
-// the sleep.
+// A query that takes long is left when its context ends: the test ends long
+// before the query would.
 func TestSourceCancelledInQuery(t *testing.T) {
 	if testserver.Each(t, TestSourceCancelledInQuery) {
 		return
@@ -247,11 +247,10 @@ func TestSourceCancelledInQuery(t *testing.T) {
 			continue // the server holds its locks until it sees that the client is gone
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		began := time.Now()
-		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(30)")
+		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(1000)")
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
-			t.Errorf("%s: %v after %v", d.name, err, time.Since(began))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", d.name, err)
 		}
 	}
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")

@@ -194,8 +194,8 @@ func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
 	}
 }
 
-// Each of the four doors returns when its context ends, not when the server is
-// done. The bound is far below the sleep, and far above what a return takes.
+// Each door returns when its context ends, not when the server is done, which
+// the test would not live to see.
 func TestCancelReturnsAtOnce(t *testing.T) {
 	if testserver.Each(t, TestCancelReturnsAtOnce) {
 		return
@@ -212,19 +212,18 @@ func TestCancelReturnsAtOnce(t *testing.T) {
 	}
 	defer sel.Close()
 	doors := map[string]func(context.Context) error{
-		"Exec":       func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(30)"); return err },
-		"Exec, args": func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(?)", 30); return err },
-		"Query":      func(ctx context.Context) error { return drain(ours.QueryContext(ctx, "SELECT SLEEP(30)")) },
-		"Stmt.Exec":  func(ctx context.Context) error { _, err := st.ExecContext(ctx, 30); return err },
-		"Stmt.Query": func(ctx context.Context) error { return drain(sel.QueryContext(ctx, 30)) },
+		"Exec":       func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(1000)"); return err },
+		"Exec, args": func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(?)", 1000); return err },
+		"Query":      func(ctx context.Context) error { return drain(ours.QueryContext(ctx, "SELECT SLEEP(1000)")) },
+		"Stmt.Exec":  func(ctx context.Context) error { _, err := st.ExecContext(ctx, 1000); return err },
+		"Stmt.Query": func(ctx context.Context) error { return drain(sel.QueryContext(ctx, 1000)) },
 	}
 	for name, door := range doors {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		began := time.Now()
 		err := door(ctx)
 		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 15*time.Second {
-			t.Errorf("%s: %v after %v", name, err, time.Since(began))
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
