@@ -6,6 +6,8 @@ import (
 
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/mysqldialect"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 type bunOrder struct {
@@ -17,6 +19,9 @@ type bunOrder struct {
 }
 
 func TestBun(t *testing.T) {
+	if testserver.Each(t, TestBun) {
+		return
+	}
 	source := dsn(t)
 	db := bun.NewDB(open(t, "shardkey", source), mysqldialect.New())
 

@@ -7,6 +7,8 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/schema/field"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // entOrder is what ent's generated code makes of an order to be created, with
@@ -20,6 +22,9 @@ func entOrder(item string) *sqlgraph.CreateSpec {
 // TestEnt goes through the functions that ent's generated clients call: Create
 // is CreateNode, CreateBulk is BatchCreate.
 func TestEnt(t *testing.T) {
+	if testserver.Each(t, TestEnt) {
+		return
+	}
 	source := dsn(t)
 	drv := entsql.OpenDB(dialect.MySQL, open(t, "shardkey", source))
 

@@ -7,6 +7,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 type gormOrder struct {
@@ -68,6 +70,9 @@ func forEachGORM(t *testing.T, test func(t *testing.T, db *gorm.DB, dsn string))
 }
 
 func TestGORM(t *testing.T) {
+	if testserver.Each(t, TestGORM) {
+		return
+	}
 	forEachGORM(t, func(t *testing.T, db *gorm.DB, dsn string) {
 		single := gormOrder{Item: "tea", Amount: 2}
 		mustGORM(t, db.Create(&single))
@@ -95,6 +100,9 @@ func TestGORM(t *testing.T) {
 }
 
 func TestGORMAssociation(t *testing.T) {
+	if testserver.Each(t, TestGORMAssociation) {
+		return
+	}
 	forEachGORM(t, func(t *testing.T, db *gorm.DB, dsn string) {
 		order := gormOrder{Item: "tea", Lines: []gormLine{{Note: "green"}, {Note: "black"}}}
 		mustGORM(t, db.Create(&order))
@@ -108,6 +116,9 @@ func TestGORMAssociation(t *testing.T) {
 }
 
 func TestGORMUpsert(t *testing.T) {
+	if testserver.Each(t, TestGORMUpsert) {
+		return
+	}
 	forEachGORM(t, func(t *testing.T, db *gorm.DB, dsn string) {
 		first := gormOrder{Item: "tea", Amount: 1}
 		mustGORM(t, db.Create(&first))
@@ -121,6 +132,9 @@ func TestGORMUpsert(t *testing.T) {
 }
 
 func TestGORMStringKey(t *testing.T) {
+	if testserver.Each(t, TestGORMStringKey) {
+		return
+	}
 	forEachGORM(t, func(t *testing.T, db *gorm.DB, _ string) {
 		mustGORM(t, db.Create([]*gormUser{{Name: "ann"}, {Name: "bob"}}))
 		var users []gormUser

@@ -9,6 +9,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // gormOperations are done by GORM twice: on an AUTO_INCREMENT table with the
@@ -87,6 +89,9 @@ var gormOperations = []struct {
 func one(o *gormOrder, done *gorm.DB) ([]gormOrder, *gorm.DB) { return []gormOrder{*o}, done }
 
 func TestGORMLikeAutoIncrement(t *testing.T) {
+	if testserver.Each(t, TestGORMLikeAutoIncrement) {
+		return
+	}
 	for _, returning := range []bool{true, false} {
 		for _, operation := range gormOperations {
 			t.Run(fmt.Sprintf("%s/returning=%t", operation.name, returning), func(t *testing.T) {

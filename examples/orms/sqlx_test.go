@@ -6,6 +6,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 type sqlxOrder struct {
@@ -15,6 +16,9 @@ type sqlxOrder struct {
 }
 
 func TestSqlx(t *testing.T) {
+	if testserver.Each(t, TestSqlx) {
+		return
+	}
 	sqlx.BindDriver("shardkey", sqlx.QUESTION)
 	source := dsn(t)
 	db, err := sqlx.ConnectContext(t.Context(), "shardkey", source)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"xorm.io/xorm"
 	"xorm.io/xorm/dialects"
 )
@@ -22,6 +23,9 @@ func init() {
 }
 
 func TestXorm(t *testing.T) {
+	if testserver.Each(t, TestXorm) {
+		return
+	}
 	source := dsn(t)
 	engine, err := xorm.NewEngine("shardkey", source)
 	if err != nil {

@@ -10,7 +10,12 @@ import (
 
 func TestRunEmbedded(t *testing.T) { checkRun(t, "") }
 
-func TestRunOnMariaDB(t *testing.T) { checkRun(t, testserver.Database(t)) }
+func TestRunOnServer(t *testing.T) {
+	if testserver.Each(t, TestRunOnServer) {
+		return
+	}
+	checkRun(t, testserver.Database(t))
+}
 
 // checkRun runs the whole program and reads what it says.
 func checkRun(t *testing.T, dsn string) {
@@ -36,6 +41,9 @@ func checkRun(t *testing.T, dsn string) {
 }
 
 func TestRunTwiceOnOneDatabase(t *testing.T) {
+	if testserver.Each(t, TestRunTwiceOnOneDatabase) {
+		return
+	}
 	dsn := testserver.Database(t)
 	for range 2 { // the first drops its tables
 		if err := run(t.Context(), new(strings.Builder), dsn, ruleFile()); err != nil {
@@ -45,6 +53,9 @@ func TestRunTwiceOnOneDatabase(t *testing.T) {
 }
 
 func TestRunLeavesOthersTables(t *testing.T) {
+	if testserver.Each(t, TestRunLeavesOthersTables) {
+		return
+	}
 	dsn := testserver.Database(t)
 	other := &shop{tables: [2]string{"t_order_1", "t_mine"}}
 	if err := other.open(t.Context(), mustParse(t, dsn), "mysql", "", "BIGINT PRIMARY KEY"); err != nil {

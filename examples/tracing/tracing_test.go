@@ -44,6 +44,9 @@ func spans() (*tracetest.SpanRecorder, otelsql.Option) {
 }
 
 func TestTracingOverShardkey(t *testing.T) {
+	if testserver.Each(t, TestTracingOverShardkey) {
+		return
+	}
 	if err := driver.RegisterRule("tracing", parse(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +63,9 @@ func TestTracingOverShardkey(t *testing.T) {
 }
 
 func TestShardkeyOverTracing(t *testing.T) {
+	if testserver.Each(t, TestShardkeyOverTracing) {
+		return
+	}
 	recorder, option := spans()
 	traced := otelsql.WrapDriver(mysql.MySQLDriver{}, option)
 	connector, err := driver.Wrap(traced, parse(t)).(sqldriver.DriverContext).OpenConnector(testserver.Database(t))

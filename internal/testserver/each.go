@@ -38,7 +38,7 @@ func Each(t *testing.T, test func(*testing.T)) bool {
 			productsOf.Store(t.Name(), p)
 			t.Cleanup(func() { productsOf.Delete(t.Name()) })
 			recordServer(t, p, dsn)
-			note("runs", packageOf(test), p.name)
+			Ran(t, "tests of "+packageOf(test), "all")
 			test(t)
 		})
 	}
@@ -77,18 +77,18 @@ func Needs(t testing.TB, kind Kind, what string) {
 
 // Has is Needs for one case of a test, which says by it whether the case runs.
 func Has(t testing.TB, kind Kind, what string) bool {
-	note("needs", string(kind), what, firstOf(t.Name()))
+	note("needs", what, string(kind), firstOf(t.Name()))
 	return productOf(t).kind == kind
 }
 
-// Suite notes for the compatibility matrix that somebody else's suite ran.
-func Suite(t testing.TB, suite, result string) {
-	t.Helper()
-	on := "no server"
+// Ran notes for the compatibility matrix that something ran on the server that
+// [Each] runs a test on, or outside of Each without a server, and how much of it.
+func Ran(t testing.TB, what, howMuch string) {
+	on := ""
 	if p := productByName(t.Name()); p != nil {
 		on = p.name
 	}
-	note("suite", suite, on, result)
+	note("ran", what, on, howMuch)
 }
 
 // firstOf is a test's name without its subtests'.
@@ -146,4 +146,13 @@ func packageOf(test func(*testing.T)) string {
 	dir, base := filepath.Split(name)
 	base, _, _ = strings.Cut(base, ".")
 	return strings.TrimPrefix(dir+strings.TrimSuffix(base, "_test"), "github.com/shardkey/shardkey/")
+}
+
+// Names are those of Each's subtests, in their order.
+func Names() []string {
+	var names []string
+	for _, p := range products {
+		names = append(names, p.name)
+	}
+	return names
 }
