@@ -17,11 +17,14 @@ TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 # fails at the end when one has failed.
 each = failed=0; for m in $(MODULES); do (cd $$m && export GOWORK=off && $(1)) || failed=1; done; exit $$failed
 
+# Where the tests note what they ran on which server.
+RECORD := $(CURDIR)/bin/record
+
 # A checkout that belongs to another user has no readable version control data.
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short servers unit check fmt vet staticcheck tidy vuln bench fuzz soak cover
+.PHONY: help test test-short servers unit matrix check fmt vet staticcheck tidy vuln bench fuzz soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -40,9 +43,18 @@ test-short: ## the tests that need no server, without -race
 servers: ## install the servers that the tests start (Debian, as root), or say what is missing
 	@bash .ci/install-servers
 
+# The packages that take longest begin first, so that they are not waited for.
+# What the tests note of themselves is held against docs/compatibility.md, unless
+# only some of them run.
 unit: ## the tests of all modules with -race, against private servers
-	@$(SERVERS) sh -c '$(call each, CGO_ENABLED=1 go test -race -timeout 12m $(TESTFLAGS) ./...)'
+	@mkdir -p bin; rm -f $(RECORD)
+	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) sh -c '$(call each, CGO_ENABLED=1 go test -race -timeout 30m $(TESTFLAGS) \
+		$$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...)'
 	@go test -run 'Alloc|Memory' ./keygen/... ./driver ./rewrite # what the race detector would falsify
+	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
+
+matrix: ## docs/compatibility.md of what the last run of all tests noted
+	@go run ./internal/testserver/matrix -write $(RECORD) docs/compatibility.md
 
 check: fmt vet staticcheck tidy vuln ## everything that test does but the tests
 
@@ -69,7 +81,7 @@ fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
 
 # The packages whose tests last as long as SHARDKEY_SOAK says, one after another.
-soak: servers ## keys from processes that are killed, paused and cut off, for SOAKTIME a store
+soak: servers ## keys from processes that are killed, and generated statements, for SOAKTIME each
 	@$(SERVERS) env SHARDKEY_SOAK=$(SOAKTIME) go test -v -count=1 -p 1 -timeout 0 $(TESTFLAGS) \
 		$$(grep -rl --include='*_test.go' SHARDKEY_SOAK . | xargs -n 1 dirname | sort -u)
 

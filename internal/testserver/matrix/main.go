@@ -1,7 +1,7 @@
 // Command matrix makes the compatibility matrix of the documentation out of what
 // a test run noted, or holds a file to it:
 //
-//	SHARDKEY_TEST_RECORD=bin/record make unit
+//	make unit
 //	go run ./internal/testserver/matrix -write bin/record docs/compatibility.md
 //
 // Without -write it fails when the file says something else than what ran.
@@ -66,7 +66,7 @@ func differing(have, want string) string {
 const head = `# What was run where
 
 The tests write this page: it says what the last run of all of them ran, and on which servers; make test fails when it says something else
-(make matrix writes it). "all" is every test or case, but for those under the second heading.
+(make matrix writes it, of the last run). "all" is every test or case, but for those under the second heading.
 
 `
 
