@@ -113,6 +113,11 @@ var cases = []differentialCase{
 	{"SELECT LAST_INSERT_ID", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO child (t_id) SELECT LAST_INSERT_ID() FROM src")}},
 	{"SELECT fails", []step{q("INSERT INTO t (a) SELECT nope FROM src"), q("INSERT INTO t (u) SELECT 1 UNION ALL SELECT 1")}},
 
+	// row aliases
+	{"row alias", []step{q("INSERT INTO t (u, a) VALUES (1, 2) AS new ON DUPLICATE KEY UPDATE a = new.a + 1"), q("INSERT INTO t (u, a) VALUES (?, 2), (2, ?) AS new ON DUPLICATE KEY UPDATE a = new.a + 1", 1, 5)}},
+	{"row alias with columns", []step{q("INSERT INTO t (u, a) VALUES (1, 2) AS new(x, y) ON DUPLICATE KEY UPDATE a = y"), q("INSERT INTO t SET u = 1, a = 3 AS new ON DUPLICATE KEY UPDATE a = new.a")}},
+	{"VALUES ROW", []step{q("INSERT INTO t (u, a) VALUES ROW(1, 2), ROW(?, 3)", 2), q("INSERT INTO t VALUES ROW(NULL, 1, 9, 'x')")}},
+
 	// RETURNING
 	{"RETURNING", []step{q("INSERT INTO t (a) VALUES (1) RETURNING id, a")}},
 	{"RETURNING rows", []step{q("INSERT INTO t (a) VALUES (?), (?) RETURNING id", 1, 2)}},

@@ -95,7 +95,8 @@ func TestDifferentialSoak(t *testing.T) {
 // runRandom runs so many statements of a seed.
 func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed uint64, statements int) {
 	t.Helper()
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape, mysql: testserver.Name(t) == "mysql"}
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape,
+		returning: testserver.Has(t, testserver.KindMariaDB, "RETURNING"), aliases: testserver.Has(t, testserver.KindMySQL, "row aliases")}
 	for n := 0; n < statements; {
 		c := g.statements()
 		n += len(c.steps)
@@ -110,9 +111,10 @@ func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed 
 // generator makes statements at random.
 type generator struct {
 	*rand.Rand
-	shape shape
-	mysql bool   // the server
-	modes string // the sql_mode that the statements before have set
+	shape     shape
+	returning bool   // what the server has
+	aliases   bool   // and VALUES ROW, which came with them
+	modes     string // the sql_mode that the statements before have set
 	// keys says which keys the present statement gives. MariaDB refuses a
 	// REPLACE of an existing key behind a generated one (it takes the one for
 	// the other), so that a REPLACE has either.
@@ -166,7 +168,7 @@ func (g *generator) statement() step {
 	if insert && g.one(3) {
 		g.onDuplicate(b, &st, form)
 	}
-	if !g.mysql && g.one(12) {
+	if g.returning && g.one(12) {
 		b.WriteString(" RETURNING " + g.pick("id, a", "a", "*"))
 	}
 	b.WriteString(g.pick("", "", "", ";", " -- end", " # end ?", "/* ) */"))
@@ -257,7 +259,7 @@ func (g *generator) source(b *strings.Builder, st *step) form {
 	columns := g.columns()
 	row := ""
 	verb := g.pick("VALUES ", "VALUE", "values")
-	if g.mysql && g.one(6) {
+	if g.aliases && g.one(6) {
 		verb, row = "VALUES ", "ROW"
 	}
 	b.WriteString(g.pick(" (", "(") + strings.Join(columns, g.pick(",", ", ", " /*c*/,")) + ") " + verb)
@@ -266,7 +268,7 @@ func (g *generator) source(b *strings.Builder, st *step) form {
 }
 
 func (g *generator) onDuplicate(b *strings.Builder, st *step, from form) {
-	if from == fromRows && g.mysql && g.one(3) {
+	if from == fromRows && g.aliases && g.one(3) {
 		b.WriteString(g.pick(" AS new ON DUPLICATE KEY UPDATE a = 5 + COALESCE(t.a, 0)", " AS `new` ON DUPLICATE KEY UPDATE t.s = 'dup', a = t.u"))
 		return
 	}

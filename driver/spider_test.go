@@ -17,6 +17,7 @@ import (
 // generator. Both shards are databases of one server here, reached by TCP as
 // others would be.
 func TestSpider(t *testing.T) {
+	testserver.Needs(t, testserver.KindMariaDB, "the Spider engine")
 	server := testserver.StartMariaDB(t)
 	plain, err := sql.Open("mysql", server.DSN()+"?multiStatements=true")
 	if err != nil {
