@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -207,9 +208,9 @@ func boundMayBe(bound driver.Value, id uint64) bool {
 	case float64:
 		return near(v, id)
 	case string:
-		return near(rewrite.LeadingNumber(v), id)
+		return near(sqltext.LeadingNumber(v), id)
 	case []byte:
-		return near(rewrite.LeadingNumber(string(v)), id)
+		return near(sqltext.LeadingNumber(string(v)), id)
 	}
 	return true
 }

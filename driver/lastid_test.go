@@ -289,6 +289,7 @@ func TestLastID_unguarded(t *testing.T) {
 	user := "u" + cfg.DBName[max(0, len(cfg.DBName)-20):]
 	for _, query := range []string{
 		"CREATE TABLE other (id BIGINT PRIMARY KEY, u INT UNIQUE, n INT NOT NULL DEFAULT 0)",
+		"CREATE VIEW viewed AS SELECT id, u, n FROM other",
 		"CREATE USER " + user,
 		"GRANT SELECT, INSERT, UPDATE (n) ON other TO " + user,
 	} {
@@ -308,6 +309,14 @@ func TestLastID_unguarded(t *testing.T) {
 	}
 	if testserver.Name(t) == "mysql" && number(t, root, "SELECT SUM(n) FROM other") != 3 {
 		t.Errorf("the rows were not updated once")
+	}
+	throughView, _ := openScriptedOn(t, dsn, scriptRule(t, counted(&made), "viewed.id"))
+	for _, prepared := range []bool{false, true} {
+		for _, query := range []string{"INSERT INTO viewed (u) VALUES (1) ON DUPLICATE KEY UPDATE n = n + 1", "INSERT INTO viewed (u) VALUES (2), (4) ON DUPLICATE KEY UPDATE n = n + 1"} {
+			if have := lastIDStep(throughView, query, prepared); strings.HasPrefix(have, "error") {
+				t.Errorf("through a view, prepared=%v, %s: %s", prepared, query, have)
+			}
+		}
 	}
 	// What is refused without the guard too is refused once.
 	if have := lastIDStep(ours, "INSERT INTO other (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", false); have != "error 1143," {

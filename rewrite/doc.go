@@ -43,8 +43,6 @@
 //	INSERT INTO t_order (user_id, `order_id`) VALUES (?, LAST_INSERT_ID(?)), (?, ?)
 //
 // LAST_INSERT_ID(expr) makes the server report the first key as an
-// AUTO_INCREMENT column would (MySQL manual, "Information Functions"). It is
-// used where [Plan.Report] is told that the server does so, and where it cannot
-// lie: not with IGNORE, where the row may be dropped. For ON DUPLICATE KEY
-// UPDATE see [Insert.Guarded].
+// AUTO_INCREMENT column would (MySQL manual, "Information Functions"), and the
+// key of a row that ON DUPLICATE KEY UPDATE finds; see [Plan.Report].
 package rewrite

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"encoding/hex"
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -186,22 +185,6 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	return l.string()
 }
 
-// LeadingNumber is the number that a string begins with, as the servers take it
-// for one; 0 for none.
-func LeadingNumber(s string) float64 {
-	s = strings.TrimLeft(s, " \t\n\v\f\r")
-	end := 0
-	for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
-		end++
-	}
-	for ; end > 0; end-- {
-		if f, err := strconv.ParseFloat(s[:end], 64); err == nil || errors.Is(err, strconv.ErrRange) {
-			return f
-		}
-	}
-	return 0
-}
-
 // maxGiven is how long a text is at most in which GivenNumbers looks.
 const maxGiven = 8 << 10
 
@@ -252,13 +235,13 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 
 func (p *parser) givenNumber(t token) float64 {
 	if t.kind == tokenString {
-		return LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
+		return sqltext.LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
 	}
 	text := p.text[t.start:t.end]
 	if n, err := strconv.ParseUint(text, 0, 64); err == nil && (strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0b")) {
 		return float64(n)
 	}
-	return LeadingNumber(text)
+	return sqltext.LeadingNumber(text)
 }
 
 // plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the

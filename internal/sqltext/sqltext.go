@@ -1,9 +1,10 @@
 // Package sqltext writes names and values into SQL, in ways that mean the same in
-// every sql_mode and character set.
+// every sql_mode and character set, and reads numbers as the servers do.
 package sqltext
 
 import (
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -71,4 +72,20 @@ func ParseInteger(digits string, base int) any {
 		return n
 	}
 	return nil
+}
+
+// LeadingNumber is the number that a string begins with, as the servers take it
+// for one; 0 for none.
+func LeadingNumber(s string) float64 {
+	s = strings.TrimLeft(s, " \t\n\v\f\r")
+	end := 0
+	for end < len(s) && strings.IndexByte("0123456789.eE+-", s[end]) >= 0 {
+		end++
+	}
+	for ; end > 0; end-- {
+		if f, err := strconv.ParseFloat(s[:end], 64); err == nil || errors.Is(err, strconv.ErrRange) {
+			return f
+		}
+	}
+	return 0
 }
