@@ -109,6 +109,13 @@ func FuzzClassify(f *testing.F) {
 			return
 		}
 		class := rewrite.Classify(text)
+		for _, charset := range []string{"gbk", "sjis", "latin1", "cp866"} {
+			opts := fuzzOptions(0)
+			opts.Charset = rewrite.ParseCharset(charset)
+			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
+				t.Fatalf("%q\nis of class %d, and an insert in %s: %v", text, class, charset, err)
+			}
+		}
 		for mode := range rewrite.Mode(4) {
 			opts := fuzzOptions(byte(mode))
 			if plan, err := rewrite.Parse(text, opts); !class.MustParse() && (err != nil || len(plan.Inserts) > 0) {
