@@ -70,68 +70,35 @@ func Classify(text string) Class {
 // it may hold an INSERT: as ANALYZE, BEGIN and SET STATEMENT do, and whatever is
 // not known here.
 func verbClass(word string) (class Class, hold bool) {
-	// By length first: nearly every text is done after one comparison.
-	switch len(word) {
-	case 0:
+	var upper [len("DEALLOCATE")]byte
+	if len(word) > len(upper) {
+		return ClassPass, true
+	}
+	for i := range len(word) {
+		c := word[i]
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		upper[i] = c
+	}
+	switch string(upper[:len(word)]) {
+	case "INSERT", "REPLACE":
+		return ClassMayInsert, true
+	case "LOAD":
+		return ClassLoad, false
+	case "SET":
+		return ClassSet, true
+	case "USE":
+		return ClassUse, false
+	case "CALL", "EXECUTE":
+		return ClassCall, false
+	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
+		return ClassDDL, false
+	case "", "SELECT", "UPDATE", "DELETE", "VALUES", "TABLE", "DO", "SHOW", "HELP", "HANDLER",
+		"START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA", "LOCK", "UNLOCK",
+		"PREPARE", "DEALLOCATE", "GRANT", "REVOKE", "FLUSH", "RESET", "PURGE", "KILL", "STOP", "CHANGE", "SIGNAL",
+		"CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR", "CACHE":
 		return ClassPass, false
-	case 2:
-		return ClassPass, !fold(word, "DO") && !fold(word, "XA")
-	case 3:
-		switch {
-		case fold(word, "SET"):
-			return ClassSet, true
-		case fold(word, "USE"):
-			return ClassUse, false
-		}
-	case 4:
-		switch {
-		case fold(word, "SHOW"), fold(word, "KILL"), fold(word, "LOCK"), fold(word, "HELP"), fold(word, "STOP"):
-			return ClassPass, false
-		case fold(word, "CALL"):
-			return ClassCall, false
-		case fold(word, "LOAD"):
-			return ClassLoad, false
-		case fold(word, "DROP"):
-			return ClassDDL, false
-		}
-	case 5:
-		switch {
-		case fold(word, "START"), fold(word, "FLUSH"), fold(word, "GRANT"), fold(word, "TABLE"),
-			fold(word, "CHECK"), fold(word, "RESET"), fold(word, "PURGE"), fold(word, "CACHE"):
-			return ClassPass, false
-		case fold(word, "ALTER"):
-			return ClassDDL, false
-		}
-	case 6:
-		switch {
-		case fold(word, "SELECT"), fold(word, "UPDATE"), fold(word, "DELETE"), fold(word, "COMMIT"),
-			fold(word, "UNLOCK"), fold(word, "REVOKE"), fold(word, "VALUES"), fold(word, "SIGNAL"), fold(word, "REPAIR"), fold(word, "CHANGE"):
-			return ClassPass, false
-		case fold(word, "INSERT"):
-			return ClassMayInsert, true
-		case fold(word, "CREATE"), fold(word, "RENAME"):
-			return ClassDDL, false
-		}
-	case 7:
-		switch {
-		case fold(word, "REPLACE"):
-			return ClassMayInsert, true
-		case fold(word, "EXECUTE"):
-			return ClassCall, false
-		case fold(word, "PREPARE"), fold(word, "RELEASE"), fold(word, "HANDLER"):
-			return ClassPass, false
-		}
-	case 8:
-		switch {
-		case fold(word, "ROLLBACK"), fold(word, "OPTIMIZE"), fold(word, "CHECKSUM"):
-			return ClassPass, false
-		case fold(word, "TRUNCATE"):
-			return ClassDDL, false
-		}
-	case 9:
-		return ClassPass, !fold(word, "SAVEPOINT")
-	case 10:
-		return ClassPass, !fold(word, "DEALLOCATE")
 	}
 	return ClassPass, true
 }
@@ -151,7 +118,7 @@ func skipLeading(text string) int {
 		}
 		lx := lexer{text: text, pos: pos}
 		skipped, ok := lx.skipComment()
-		if !ok || !skipped || len(lx.openings) > 0 {
+		if !ok || !skipped || lx.notes != nil {
 			break
 		}
 		pos = lx.pos

@@ -41,7 +41,7 @@ func (lx *lexer) skipComment() (skipped, ok bool) {
 	switch {
 	case lx.engine.runs(opening):
 		if lx.inside {
-			lx.unsure = "executable comments stand in one another; write the statement without them"
+			lx.noted().unsure = "executable comments stand in one another; write the statement without them"
 		}
 		lx.inside = true
 		lx.pos += length
@@ -61,7 +61,7 @@ func (lx *lexer) startsLine(rest string) bool {
 	case len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f:
 		return true
 	case rest[2] >= 0x80 && lx.charset != CharsetUTF8:
-		lx.unsure = "-- stands before a letter that may be a blank; write a blank"
+		lx.noted().unsure = "-- stands before a letter that may be a blank; write a blank"
 	}
 	return false
 }
@@ -101,7 +101,7 @@ func (lx *lexer) skipLine() {
 // opening is how an executable comment begins: /*!80000, or MariaDB's /*M!.
 type opening struct {
 	mariadb bool
-	version int // 0 without one
+	version int32 // 0 without one
 	odd     bool
 }
 
@@ -116,10 +116,10 @@ func executableOpening(s string) (o opening, length int) {
 	default:
 		return o, 0
 	}
-	version, digits := 0, 0
+	version, digits := int32(0), 0
 	for length+digits < len(s) && digits < 7 && isDigit(s[length+digits]) {
 		if digits < 6 {
-			version = 10*version + int(s[length+digits]-'0')
+			version = 10*version + int32(s[length+digits]-'0')
 		}
 		digits++
 	}
@@ -135,22 +135,23 @@ const maxOpenings = 16
 
 // open takes note of an opening.
 func (lx *lexer) open(o opening) {
+	n := lx.noted()
 	switch {
 	case o.odd:
-		lx.unsure = "the version of an executable comment is not understood; write the statement without it"
-	case slices.Contains(lx.openings, o):
-	case len(lx.openings) == maxOpenings:
-		lx.unsure = "the executable comments are of too many versions; write the statement without them"
+		n.unsure = "the version of an executable comment is not understood; write the statement without it"
+	case slices.Contains(n.openings, o):
+	case len(n.openings) == maxOpenings:
+		n.unsure = "the executable comments are of too many versions; write the statement without them"
 	default:
-		lx.openings = append(slices.Clip(lx.openings), o)
+		n.openings = append(n.openings, o)
 	}
 }
 
 // engine is a server, as executable comments see it.
 type engine struct {
-	all     bool // runs every one
-	mariadb bool // runs /*M! too, and leaves out the versions that only MySQL had
-	version int  // runs those up to it; −1: none, as some proxies do
+	all     bool  // runs every one
+	mariadb bool  // runs /*M! too, and leaves out the versions that only MySQL had
+	version int32 // runs those up to it; −1: none, as some proxies do
 }
 
 func (e engine) runs(o opening) bool {

@@ -41,9 +41,9 @@ func TestEngines(t *testing.T) {
 	}
 	many := lexer{}
 	for i := range maxOpenings + 1 {
-		many.open(opening{version: 10000 + i})
+		many.open(opening{version: int32(10000 + i)})
 	}
-	if many.unsure == "" || len(many.openings) != maxOpenings || slices.Contains(many.openings, opening{version: 10000 + maxOpenings}) {
-		t.Errorf("have: %q, %d\nwant: a reason to refuse", many.unsure, len(many.openings))
+	if many.notes.unsure == "" || len(many.notes.openings) != maxOpenings || slices.Contains(many.notes.openings, opening{version: 10000 + maxOpenings}) {
+		t.Errorf("have: %q, %d\nwant: a reason to refuse", many.notes.unsure, len(many.notes.openings))
 	}
 }

@@ -98,7 +98,7 @@ func fuzzSetStatement(t *testing.T, text, noise string) {
 		}
 		last = set[t.start:t.end]
 	}
-	if len(lx.openings) > 0 || last != "FOR" {
+	if lx.notes != nil || last != "FOR" {
 		return
 	}
 	if p, err := Parse(set+text, goldenOptions(0)); err == nil && len(p.Inserts) == 0 {

@@ -35,14 +35,28 @@ type lexer struct {
 	engine engine
 	// inside: pos is within an executable comment.
 	inside bool
-	// openings are those of the executable comments so far, each once.
+	// notes is shared by the copies that looking ahead makes; nil: nothing yet.
+	notes *notes
+	// consulted are the modes that the reading depended on.
+	consulted Mode
+	prev      token
+}
+
+// notes is what a lexer has learnt of a text on its way.
+type notes struct {
+	// openings are those of the executable comments, each once.
 	openings []opening
 	// unsure says why the servers may read the text otherwise; empty when they
 	// do not.
 	unsure string
-	// consulted are the modes that the reading depended on.
-	consulted Mode
-	prev      token
+}
+
+// noted returns the notes to write to.
+func (lx *lexer) noted() *notes {
+	if lx.notes == nil {
+		lx.notes = &notes{}
+	}
+	return lx.notes
 }
 
 // next returns the next token, skipping blanks and comments.
@@ -111,8 +125,7 @@ func (lx *lexer) peek() token {
 // restore goes back to where the lexer was, and keeps what it has learnt.
 func (lx *lexer) restore(saved lexer) {
 	saved.consulted |= lx.consulted
-	saved.openings = lx.openings
-	saved.unsure = lx.unsure
+	saved.notes = lx.notes
 	*lx = saved
 }
 

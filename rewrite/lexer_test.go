@@ -98,8 +98,8 @@ func TestPeek(t *testing.T) {
 	if lx.pos != saved.pos || lx.inside || lx.prev != saved.prev {
 		t.Errorf("have: %+v\nwant: %+v", lx, saved)
 	}
-	if len(lx.openings) != 1 || lx.consulted != ANSIQuotes|NoBackslashEscapes {
-		t.Errorf("have: openings %v, consulted %b\nwant: what was learnt", lx.openings, lx.consulted)
+	if len(lx.notes.openings) != 1 || lx.consulted != ANSIQuotes|NoBackslashEscapes {
+		t.Errorf("have: openings %v, consulted %b\nwant: what was learnt", lx.notes, lx.consulted)
 	}
 }
 

@@ -20,8 +20,8 @@ func Parse(text string, opts Options) (*Plan, error) {
 	}
 	// Whether an executable comment is text depends on the server and its
 	// version: all readings must come to the same.
-	if len(p.openings) > 0 {
-		for _, e := range engines(p.openings)[1:] {
+	if len(p.notes.openings) > 0 {
+		for _, e := range engines(p.notes.openings)[1:] {
 			other, err := parseReading(text, opts, e)
 			if err != nil {
 				return nil, err
@@ -40,14 +40,14 @@ func parseReading(text string, opts Options, e engine) (*parser, error) {
 		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{
-		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e},
+		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e, notes: &notes{}},
 		opts:  opts,
 		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
 
 		mention: -1,
 	}
 	if opts.Charset == charsetUnknown && !isASCII(text) {
-		p.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
+		p.notes.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
 	}
 	err := p.script()
 	p.plan.Consulted |= p.lexer.consulted
@@ -76,11 +76,11 @@ func (p *parser) readTo() int {
 // sure refuses a text that the servers may read otherwise, when it inserts into
 // a ruled table, or may do so.
 func (p *parser) sure() error {
-	if p.unsure == "" {
+	if p.notes.unsure == "" {
 		return nil
 	}
 	if inserts := p.plan.Inserts; len(inserts) > 0 {
-		return p.fail(inserts[0].start, &inserts[0], p.unsure)
+		return p.fail(inserts[0].start, &inserts[0], p.notes.unsure)
 	}
 	lx := lexer{text: p.text[indexInsert(p.text):], mode: p.mode, charset: p.charset, engine: engine{all: true}}
 	for t := lx.next(); t.kind != tokenEOF && t.kind != tokenBad; t = lx.next() {
@@ -89,7 +89,7 @@ func (p *parser) sure() error {
 		}
 		for _, name := range lx.namesIn(t) {
 			if p.opts.Tables != nil && p.opts.Tables("", name) != nil {
-				return p.fail(len(p.text)-len(lx.text)+t.start, &Insert{Name: name}, p.unsure)
+				return p.fail(len(p.text)-len(lx.text)+t.start, &Insert{Name: name}, p.notes.unsure)
 			}
 		}
 	}
@@ -109,8 +109,8 @@ func (lx *lexer) namesIn(t token) []string {
 // reconcile refuses a text whose executable comments decide what is filled.
 func (p *parser) reconcile(skipped *parser) error {
 	a, b := p.plan.Inserts, skipped.plan.Inserts
-	if skipped.unsure != "" && p.unsure == "" {
-		p.unsure = skipped.unsure
+	if skipped.notes.unsure != "" && p.notes.unsure == "" {
+		p.notes.unsure = skipped.notes.unsure
 	}
 	if skipped.plan.Statements == 0 && len(a) > 0 && a[0].Source == nil {
 		return nil // the whole statement is in the comment: it runs or nothing does

@@ -68,7 +68,7 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 		return false, p.wrapped("WITH before an INSERT is not understood")
 	case !p.isKnown(t):
 		if word := p.text[t.start:t.end]; mentionsInsert(word) && p.charset.validPrefix(word) != word {
-			p.unsure = "beside INSERT there are bytes that are no letter in the session's character set"
+			p.notes.unsure = "beside INSERT there are bytes that are no letter in the session's character set"
 		}
 		return true, p.compound("the statement before the INSERT is not understood")
 	}
