@@ -214,7 +214,7 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 		t := p.next()
 		switch {
 		case t.kind == tokenEOF:
-			return numbers, len(p.openings) == 0 && p.unsure == ""
+			return numbers, len(p.noted().openings) == 0 && p.noted().unsure == ""
 		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
 			continue
 		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
