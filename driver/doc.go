@@ -126,12 +126,19 @@
 // that says where. So are refused: what does not parse; an INSERT within a
 // compound statement (BEGIN NOT ATOMIC, IF) and behind ANALYZE; INSERT … SELECT
 // beside other statements in one text, or with an ON DUPLICATE KEY UPDATE that
-// uses the query's own columns; an executable comment that decides what is
-// inserted. More placeholders with the keys than the server takes are an
+// uses the query's own columns; executable comments that decide what is
+// inserted, on any server; LOAD DATA and LOAD XML without the key column; bytes
+// that are no letter of the session's character set after a table's name; 0 or an
+// argument as the key where the statement sets sql_mode for itself. What mentions
+// INSERT or REPLACE before a ruled table and is not understood as anything is
+// refused too. More placeholders with the keys than the server takes are an
 // [ErrTooManyPlaceholders].
 //
-// Not covered, because the driver does not see them: LOAD DATA, stored
-// programs and triggers, and statements that SQL prepares from a text (PREPARE …
+// An expression as the key (@v, NULLIF(?, 0), a subquery) is evaluated once; where
+// it comes to NULL or 0 the row gets a generated key. It costs one question to the
+// table afterwards; a key that the expression gave is not reported.
+//
+// Not covered, because the driver does not see them: stored programs and triggers, and statements that SQL prepares from a text (PREPARE …
 // FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
 // see it late, as their callers' texts do not tell; so do triggers. Nor is a view
 // of another name over a ruled table, or a key column that another process makes

@@ -26,12 +26,13 @@
 // filled only when both come to the same.
 //
 // What is not in the text is not seen: INSERTs in stored programs and triggers
-// or their definitions, strings given to PREPARE and EXECUTE IMMEDIATE, LOAD
-// DATA, CREATE TABLE … SELECT.
+// or their definitions, strings given to PREPARE and EXECUTE IMMEDIATE, CREATE
+// TABLE … SELECT.
 //
 // A statement that inserts into a ruled table and is not understood is a
 // [*StatementError]. One that the server is certain to refuse (a row with the
-// wrong number of values) passes as it is, for the server's own words.
+// wrong number of values) is sent for the server's own words, in a form that no
+// server takes, however it counts.
 //
 // # How a text is changed
 //
