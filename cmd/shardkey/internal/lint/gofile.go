@@ -97,7 +97,8 @@ func (g *goPackage) text(arg ast.Expr, fn *types.Func) {
 			continue
 		}
 		if pieces := mask(strings.Join(g.pieces(e), ""), g.Mode); pieces != "" {
-			g.report(e, "", g.only(namesIn(pieces, insertTarget), Unknown, "the text is put together when the program runs; shardkey plans it then"))
+			named := append(namesIn(pieces, insertTarget), namesIn(pieces, loadTarget)...)
+			g.report(e, "", g.only(named, Unknown, "the text is put together when the program runs; shardkey plans it then"))
 		}
 	}
 }

@@ -33,7 +33,11 @@ func (m *masker) step() {
 		m.pos += quotedLen(rest, false) // names stay
 	case c == '\'', c == '"':
 		n := quotedLen(rest, m.mode&rewrite.NoBackslashEscapes == 0)
-		m.blank(m.pos+1, m.pos+n-1)
+		end := m.pos + n
+		if n > 1 && m.text[end-1] == c {
+			end--
+		}
+		m.blank(m.pos+1, end)
 		m.pos += n
 	case c == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
 		m.skip(lineLen(rest))

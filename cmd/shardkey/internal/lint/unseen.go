@@ -2,7 +2,6 @@ package lint
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -15,7 +14,7 @@ var (
 	program   = regexp.MustCompile(`(?i)^\s*(?:CREATE|ALTER)\s+[^;(]*?\b(PROCEDURE|FUNCTION|TRIGGER|EVENT|PACKAGE)\b`)
 	prepared  = regexp.MustCompile(`(?i)^\s*(?:PREPARE\s+` + ident + `\s+FROM|EXECUTE\s+IMMEDIATE)\s+['"]`)
 	explained = regexp.MustCompile(`(?i)^\s*(?:EXPLAIN|DESCRIBE|DESC)\b`)
-	selects   = regexp.MustCompile(`(?i)\b(?:SELECT|TABLE|VALUES|WITH)\b`)
+	selects   = regexp.MustCompile(`(?i)\bSELECT\b`)
 )
 
 // unseen are the rows that a text without an INSERT of its own stores.
@@ -30,7 +29,7 @@ func (l *Linter) unseen(text, masked string) []Finding {
 	case explained.MatchString(masked):
 		return l.only(inserts, Passed, "it is explained, not run")
 	case loadTarget.MatchString(masked):
-		return l.load(masked)
+		return l.only(namesIn(masked, loadTarget), Passed, "the statement gives the keys")
 	case createTarget.MatchString(masked):
 		return l.createSelect(masked)
 	}
@@ -47,36 +46,6 @@ func (l *Linter) prepared(text, masked string) (found []Finding) {
 		found = append(found, f)
 	}
 	return found
-}
-
-var (
-	loadColumns = regexp.MustCompile(`(?is)\(([^()]*)\)\s*(?:SET\b.*)?$`)
-	loadSet     = regexp.MustCompile(`(?is)\bSET\b(.*)$`)
-)
-
-// load looks at LOAD DATA and LOAD XML: the file may give the key.
-func (l *Linter) load(masked string) (found []Finding) {
-	for _, t := range l.ruled(namesIn(masked, loadTarget)) {
-		key, rest := l.Tables(t.schema, t.name).KeyColumn, masked[t.end:]
-		if list := loadColumns.FindStringSubmatch(rest); list == nil || lists(list[1], key) || assigns(loadSet.FindString(rest), key) {
-			found = append(found, l.only([]target{t}, Passed, "the statement gives the keys")...)
-			continue
-		}
-		found = append(found, l.only([]target{t}, Refused, "LOAD DATA does not give the key column "+key+", and no key is generated; name it among the columns, or INSERT the rows")...)
-	}
-	return found
-}
-
-// lists reports whether names in a list have a column among them.
-func lists(list, column string) bool {
-	return slices.ContainsFunc(strings.Split(list, ","), func(name string) bool {
-		return strings.EqualFold(unquoted(strings.TrimSpace(name)), column)
-	})
-}
-
-// assigns reports whether assignments set a column.
-func assigns(assignments, column string) bool {
-	return regexp.MustCompile("(?i)[\\s,.`]" + regexp.QuoteMeta(column) + "`?\\s*:?=").MatchString(assignments)
 }
 
 // createSelect looks at CREATE TABLE … SELECT.

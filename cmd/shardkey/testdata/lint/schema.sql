@@ -17,6 +17,7 @@ INSERT INTO t_order_5 VALUES (1, 2);
 
 CREATE TABLE t_order_1 AS SELECT * FROM t_old;
 CREATE TABLE IF NOT EXISTS t_order_2 LIKE t_order;
+CREATE TABLE t_order_4 (order_id BIGINT) PARTITION BY RANGE (order_id) (PARTITION p VALUES LESS THAN (9));
 PREPARE s FROM 'INSERT INTO t_order (user_id) VALUES (?)';
 EXECUTE IMMEDIATE "REPLACE t_order (user_id) VALUES (1)";
 EXPLAIN INSERT INTO t_order (user_id) VALUES (1);

@@ -45,6 +45,7 @@ func Variables(db DBTX, ctx context.Context, many bool, name string) {
 	}
 	db.ExecContext(ctx, q, 1)
 	db.PrepareContext(ctx, fmt.Sprintf("INSERT INTO t_order (%s) VALUES (?)", name))
+	db.ExecContext(ctx, fmt.Sprintf("LOAD DATA LOCAL INFILE '%s' INTO TABLE `t_order` (user_id)", name))
 	db.PrepareContext(ctx, "INSERT INTO "+name+" (user_id) VALUES (?)")
 }
 

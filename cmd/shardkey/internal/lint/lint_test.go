@@ -1,0 +1,91 @@
+package lint
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// linter has a rule for table t.
+func linter() *Linter {
+	return &Linter{Tables: func(_, name string) *rewrite.Table {
+		if name == "t" {
+			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
+		}
+		return nil
+	}}
+}
+
+func TestMask_keepsWordsAndPlaces(t *testing.T) {
+	for _, c := range []struct {
+		text, want string
+		mode       rewrite.Mode
+	}{
+		{"a 'b''c' d", "a '    ' d", 0},
+		{`a 'b\'c' d`, "a '    ' d", 0},
+		{`a 'b\' d 'e'`, "a '  ' d ' '", rewrite.NoBackslashEscapes},
+		{`a "b" c`, `a " " c`, 0},
+		{`a "b" c`, `a "b" c`, rewrite.ANSIQuotes},
+		{"`a'b` c 'd", "`a'b` c ' ", 0},
+		{"a # b\nc -- d\ne --f", "a    \nc     \ne --f", 0},
+		{"a /* b */ c /*!80000 d */ e", "a         c          d    e", 0},
+		{"a /* b", "a     ", 0},
+		{"a /*", "a   ", 0},
+		{"'", "'", 0},
+	} {
+		if have := mask(c.text, c.mode); have != c.want {
+			t.Errorf("%q\nhave: %q\nwant: %q", c.text, have, c.want)
+		}
+	}
+}
+
+func TestSplit_asTheClientDoes(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"a; b ;c", []string{"a", "b", "c"}},
+		{"a ';' b; -- c; d\ne", []string{"a ';' b", "-- c; d\ne"}},
+		{";; ;", nil},
+		{"-- only a comment", nil},
+		{"DELIMITER $$\na; b$$\ndelimiter ;\nc; d", []string{"a; b", "c", "d"}},
+		{"CREATE TRIGGER x BEGIN a; IF b THEN c; END IF; CASE d WHEN 1 THEN e; END CASE; END; f", []string{
+			"CREATE TRIGGER x BEGIN a; IF b THEN c; END IF; CASE d WHEN 1 THEN e; END CASE; END", "f"}},
+		{"CREATE PROCEDURE p() SELECT CASE 1 WHEN 1 THEN 2 END; f", []string{"CREATE PROCEDURE p() SELECT CASE 1 WHEN 1 THEN 2 END", "f"}},
+		{"CREATE TRIGGER x BEGIN never; ends", []string{"CREATE TRIGGER x BEGIN never; ends"}},
+		{"BEGIN; a; END", []string{"BEGIN", "a", "END"}},
+	} {
+		var have []string
+		for _, s := range linter().split(c.text) {
+			have = append(have, strings.TrimSpace(c.text[s.start:s.end]))
+		}
+		if !slices.Equal(have, c.want) {
+			t.Errorf("%q\nhave: %q\nwant: %q", c.text, have, c.want)
+		}
+	}
+}
+
+func FuzzStatement(f *testing.F) {
+	for _, text := range []string{
+		"INSERT INTO t (a) VALUES (1)", "PREPARE s FROM '", "EXECUTE IMMEDIATE \"INSERT INTO t (a) VALUES (1)\"", "CREATE TABLE t AS SELECT 1",
+		"LOAD DATA INFILE 'x' INTO TABLE t (a)", "UPDATE t SET id = 1", "CREATE TRIGGER x BEFORE INSERT ON y FOR EACH ROW INSERT INTO t (a) VALUES (1)",
+		"INSERT INTO `t", "/*! INSERT INTO t", "UPDATE t AS x, u SET x.id = 1, u.id = 2",
+	} {
+		f.Add(text, byte(0))
+	}
+	f.Fuzz(func(t *testing.T, text string, mode byte) {
+		l := linter()
+		l.Mode = rewrite.Mode(mode & 3)
+		if masked := mask(text, l.Mode); len(masked) != len(text) {
+			t.Fatalf("%q\nhave: %q\nwant: the same length", text, masked)
+		}
+		l.split(text)
+		for _, found := range l.Statement(text) {
+			if found.offset < 0 || found.offset > len(text) || found.Reason == "" {
+				t.Errorf("%q\nhave: %+v", text, found)
+			}
+		}
+	})
+}
