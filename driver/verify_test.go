@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -170,8 +172,28 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	}
 }
 
-// TestVerify_knowsWhatServersTake sends the differential test's statements, of
-// which the second reader must refuse none.
+// BenchmarkVerify_build is what the second reader costs a program: its size and
+// the time of a build with warm caches.
+func BenchmarkVerify_build(b *testing.B) {
+	for name, tags := range map[string]string{"with": "", "without": "shardkey_noparser"} {
+		b.Run(name, func(b *testing.B) {
+			file := filepath.Join(b.TempDir(), "app")
+			for b.Loop() {
+				if out, err := exec.Command("go", "build", "-tags", tags, "-ldflags=-s -w", "-o", file, "./testdata/app").CombinedOutput(); err != nil {
+					b.Fatalf("%v\n%s", err, out)
+				}
+			}
+			info, err := os.Stat(file)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(info.Size())/1e6, "MB")
+		})
+	}
+}
+
+// TestVerify_agreesOnServer sends statements of many forms, of which the second
+// reader must refuse none. The differential test does so too.
 func TestVerify_agreesOnServer(t *testing.T) {
 	if testserver.Each(t, TestVerify_agreesOnServer) {
 		return

@@ -21,6 +21,14 @@
 // Of a text with many rows the first four and the last four are read by the
 // grammar; that the bytes between them are the user's is checked of all.
 //
+// # What it costs
+//
+// A check reads the text and the one that is sent, and takes about three times
+// what TiDB's parser takes for the text alone: some 8 µs for a row with
+// placeholders, where the scanner takes 0.5 (go test -bench . ./rewrite/tidb). A
+// stripped program that links the driver grows from 6 to 19 MB (go test -bench
+// Verify_build ./driver).
+//
 // # Beside an application's own TiDB parser
 //
 // That parser makes its values by process-wide constructors

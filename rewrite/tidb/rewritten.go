@@ -147,7 +147,7 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	if c.keys != nil || len(c.sample.cuts) > 1 {
 		return nil
 	}
-	user, before := 0, 0
+	user, before, cut := 0, 0, c.cutFills()
 	for _, at := range markers {
 		if ours[at] {
 			before++
@@ -156,7 +156,7 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 		index := c.paramIndex(user)
 		want := before
 		if index != user || c.afterCut(user) {
-			want += c.cutFills()
+			want += cut
 		}
 		if have := c.plan.FillsBefore(index); have != want {
 			return c.disagree(c.sample.position(c.markers[user]), nil, fact{"the number of keys before a placeholder", have, want})
@@ -174,6 +174,9 @@ func (c *check) afterCut(i int) bool {
 
 // cutFills counts the generated keys that the sample leaves out.
 func (c *check) cutFills() (n int) {
+	if len(c.sample.cuts) == 0 {
+		return 0
+	}
 	for s := range c.plan.Splices() {
 		if cut := c.sample.cuts[0]; s.HasKey && s.At >= cut.from && s.At < cut.to {
 			n++
