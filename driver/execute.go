@@ -222,10 +222,12 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if k.keys, err = k.table.generate(ctx, n, &k.one); err != nil {
 		return err
 	}
-	if err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil || n == 1 || e.out != nil {
-		return err
+	if n > 1 && e.out == nil {
+		if err := e.plan.rules.checkConsecutive(ctx, k.table, &k.keys); err != nil {
+			return err
+		}
 	}
-	return e.plan.rules.checkConsecutive(ctx, k.table, &k.keys)
+	return k.column.check(ctx, e.session, k.table, &k.keys)
 }
 
 // decide counts the rows that need a key, and for those whose key is bound
