@@ -101,11 +101,11 @@ func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed 
 		c := g.statements()
 		n += len(c.steps)
 		if wrong := c.run(t, both, v); wrong != nil {
-			known.judge(t, "random", append(wrong, fmt.Sprintf("seed %d", seed)))
+			known.judge(t, v.shape.name+": random", append(wrong, fmt.Sprintf("seed %d", seed)))
 			return
 		}
 	}
-	known.judge(t, "random", nil)
+	known.judge(t, v.shape.name+": random", nil)
 }
 
 // generator makes statements at random.
