@@ -114,7 +114,6 @@ func (b *builder) checkColumn(spec tableSpec, own *strategySpec, column word) er
 // wrongIdentifier returns what is wrong with the name of a logical table or a
 // column as a statement would write it, and the way out; empty when nothing is.
 func wrongIdentifier(name string) string {
-	const quotes = "`'\""
 	inner := strings.ReplaceAll(name, " ", "")
 	switch i := strings.IndexFunc(inner, isInvisible); {
 	case strings.TrimSpace(name) == "":
@@ -123,7 +122,7 @@ func wrongIdentifier(name string) string {
 		return fmt.Sprintf("the name has the character %+q", []rune(inner[i:])[0])
 	case strings.TrimSpace(name) != name:
 		return "the name begins or ends with a blank"
-	case strings.Contains(quotes, name[:1]) || strings.Contains(quotes, name[len(name)-1:]) && name[:1] == name[len(name)-1:]:
+	case strings.ContainsAny(name[:1], "`'\""):
 		return "write the name without quotes"
 	case strings.Contains(name, "${"):
 		return "${…} is expanded in actualDataNodes and in values of properties only"
