@@ -137,3 +137,36 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 		t.Errorf("have: %v\nwant: %s", err, want)
 	}
 }
+
+// TestLive_unlistedKnowsWhatIsListed has names that differ from a ruled table's in
+// their numbers only, but are another table's, or in another schema.
+func TestLive_unlistedKnowsWhatIsListed(t *testing.T) {
+	live := mustOpen(t, mustParse(t, `
+rules:
+- !SHARDING
+  tables:
+    t_ruled: {actualDataNodes: "ds.s_2", keyGenerateStrategy: {keyGeneratorName: g}}
+    t_plain: {actualDataNodes: "ds.s_1", keyGenerateStrategy: {none: }}
+    t_app: {actualDataNodes: "ds.app.z_1", keyGenerateStrategy: {column: id}}
+  defaultKeyGenerateStrategy: {column: id, unlisted: pass}
+  keyGenerators: {g: {type: UUID}}
+`))
+	for _, c := range []struct {
+		schema, table, want string
+		policy              rule.Unlisted
+	}{
+		{"", "s_3", "t_ruled", rule.UnlistedPass}, // the default's, as the column is
+		{"", "s_1", "", 0},
+		{"", "z_2", "t_app", rule.UnlistedDefault},
+		{"app", "z_2", "t_app", rule.UnlistedDefault},
+		{"other", "z_2", "", 0},
+	} {
+		have, policy := "", rule.UnlistedDefault
+		if e := live.Unlisted(c.schema, c.table); e != nil {
+			have, policy = e.Like.Logical, e.Like.Unlisted
+		}
+		if have != c.want || policy != c.policy {
+			t.Errorf("%s.%s\nhave: %q, %d\nwant: %q, %d", c.schema, c.table, have, policy, c.want, c.policy)
+		}
+	}
+}
