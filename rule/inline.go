@@ -25,6 +25,9 @@ func product(item string, budget *int, yield func(string) error) error {
 	if err != nil {
 		return err
 	}
+	if len(parts) > maxParts {
+		return fmt.Errorf("more than %d parts in %q", maxParts, clip(item))
+	}
 	nodes := 1
 	for _, part := range parts {
 		if nodes *= len(part); nodes > *budget {
@@ -34,6 +37,9 @@ func product(item string, budget *int, yield func(string) error) error {
 	*budget -= nodes
 	return combine(parts, make([]byte, 0, 64), yield)
 }
+
+// maxParts bounds the parts of one data node.
+const maxParts = 100
 
 func combine(parts [][]string, prefix []byte, yield func(string) error) error {
 	if len(parts) == 0 {

@@ -86,6 +86,9 @@ func parseNode(text string) (node, error) {
 // wrongName returns what is wrong with a name of a data source, schema or actual
 // table, and the way out; empty when nothing is.
 func wrongName(name string) string {
+	if len(name) > maxName {
+		return "no name is that long"
+	}
 	if isSimple(name) {
 		return "" // all but every name, in a rule that may have millions
 	}
@@ -109,6 +112,9 @@ func wrongName(name string) string {
 	}
 	return ""
 }
+
+// maxName bounds a name, in bytes; the servers' own bound is 64 characters.
+const maxName = 256
 
 func isSimple(name string) bool {
 	for i := range len(name) {

@@ -17,7 +17,8 @@ type reader struct {
 	merges int    // merged maps that were visited
 	hint   string // what was there instead of a sharding rule
 
-	isSpring bool // ${NAME:default} has one colon
+	isSpring     bool // ${NAME:default} has one colon
+	settingsRead int  // of a Spring Boot file
 }
 
 // maxMerges bounds the maps that "<<" may pull in: nested, they multiply.

@@ -15,12 +15,14 @@ import (
 //
 //	spring.shardingsphere.rules.sharding.tables.t_order.key-generate-strategy.column=order_id
 
+type springPrefix struct {
+	words string
+	four  bool // the words are version 4's
+}
+
 // springPrefixes are where a Spring Boot file has its sharding rule: that of
 // ShardingSphere 5, of 4 and of 3.
-var springPrefixes = []struct {
-	words string
-	four  bool
-}{
+var springPrefixes = []springPrefix{
 	{"spring.shardingsphere.rules.sharding.", false},
 	{"spring.shardingsphere.sharding.", true},
 	{"sharding.jdbc.config.sharding.", true},
@@ -51,6 +53,9 @@ func (rd *reader) spring(settings []springSetting) error {
 		tree := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for _, s := range settings {
 			if inner, ok := s.below(prefix.words); ok {
+				if rd.settingsRead++; rd.settingsRead > maxSettings || len(inner) > maxWords {
+					return rd.errorAt(inner[0], tooManySettings)
+				}
 				if tree.Line == 0 {
 					tree.Line, tree.Column = inner[0].place.line, inner[0].place.column
 				}
@@ -87,13 +92,28 @@ func (s springSetting) below(prefix string) ([]word, bool) {
 	return s.words[n:], true
 }
 
-// flatten returns the settings of a YAML document. Its keys may be joined by dots
-// and nested, both in one file.
+// maxSettings and maxWords bound a Spring Boot file, in which aliases multiply, or
+// lead back to where they stand.
+const (
+	maxSettings = 1 << 16
+	maxWords    = 32
+)
+
+const tooManySettings = "there are too many settings, or they stand below themselves"
+
+// flatten returns the settings of a YAML document that may be about sharding. Its
+// keys may be joined by dots and nested, both in one file.
 func (rd *reader) flatten(pairs []pair, above []word) (settings []springSetting, err error) {
 	for _, p := range pairs {
 		words := slices.Clone(above)
 		for text := range strings.SplitSeq(p.key.text, ".") {
 			words = append(words, word{text, p.key.place})
+		}
+		if !mayLead(words) {
+			continue
+		}
+		if rd.settingsRead++; rd.settingsRead > 2*maxSettings || len(words) > maxWords {
+			return nil, rd.errorAt(p.key, tooManySettings)
 		}
 		if n := resolve(p.value); n.Kind != yaml.MappingNode || len(n.Content) == 0 {
 			settings = append(settings, springSetting{words, p.value})
@@ -110,6 +130,18 @@ func (rd *reader) flatten(pairs []pair, above []word) (settings []springSetting,
 		settings = append(settings, inner...)
 	}
 	return settings, nil
+}
+
+// mayLead reports whether words lead to a sharding rule, or into one.
+func mayLead(words []word) bool {
+	return slices.ContainsFunc(springPrefixes, func(prefix springPrefix) bool {
+		for i, want := range strings.Split(strings.TrimSuffix(prefix.words, "."), ".") {
+			if i < len(words) && words[i].text != want {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // namesBelow are the keys whose maps have names that people give.

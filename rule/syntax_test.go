@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -68,5 +69,33 @@ func TestParse_warnsOfOddProperties(t *testing.T) {
 	_, err := rule.Parse("rule.yaml", []byte(strings.Replace(whole("", ""), "type: SNOWFLAKE", "type: SNOWFLAKE, props: {worker-id: [1]}", 1)))
 	if err == nil || !strings.Contains(err.Error(), `property "worker-id" is "1": want an integer`) {
 		t.Errorf("have: %v\nwant: an error for a list", err)
+	}
+}
+
+// TestParse_boundsSpringFiles has aliases that lead back to themselves, and such
+// that multiply.
+func TestParse_boundsSpringFiles(t *testing.T) {
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 {x: 1, y: 2}\n")
+	for i := 1; i < 30; i++ {
+		fmt.Fprintf(&bomb, "a%d: &a%d {x: *a%d, y: *a%d}\n", i, i, i-1, i-1)
+	}
+	for name, text := range map[string]string{
+		"elsewhere": "spring: &a\n  x: *a\n  y: {z: *a}\n",
+		"in itself": "spring.shardingsphere.rules.sharding: &a\n  x: *a\n  y: {z: *a}\n",
+		"bomb":      bomb.String() + "spring.shardingsphere.rules.sharding: *a29\n",
+	} {
+		_, err := rule.Parse("application.yml", []byte(text))
+		want := "too many settings"
+		if name == "elsewhere" {
+			want = "no sharding rule below spring.shardingsphere"
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", name, err, want)
+		}
+	}
+	deep := "spring.shardingsphere.sharding" + strings.Repeat(".a", 1<<20) + "=1\n"
+	if _, err := rule.Parse("application.properties", []byte(deep)); err == nil || !strings.Contains(err.Error(), "too many settings") {
+		t.Errorf("deep\nhave: %v\nwant: too many settings", err)
 	}
 }
