@@ -42,7 +42,7 @@ type KeyConfig struct {
 	// Column is the key column's name.
 	Column string
 	// Generator is a name in Config.Generators. When empty, the default's
-	// generator serves; without one that is a SNOWFLAKE without properties.
+	// generator is used; without one that is a SNOWFLAKE without properties.
 	Generator string
 	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or empty text that a
 	// statement gives. Its zero value is FillExplicit, or what the default says

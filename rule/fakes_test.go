@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fake is a generator as the tests want it: it counts, and tells what became
+// fake is a generator as the tests want it: it counts, and reports what became
 // of it.
 type fake struct {
 	typ      string

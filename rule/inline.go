@@ -164,8 +164,6 @@ const maxDepth = 20
 
 func (e *evaluator) atEnd() bool { return e.at >= len(e.tokens) }
 
-func (e *evaluator) peek(token string) bool { return !e.atEnd() && e.tokens[e.at] == token }
-
 func (e *evaluator) take(tokens ...string) bool {
 	for i, token := range tokens {
 		if e.at+i >= len(e.tokens) || e.tokens[e.at+i] != token {

@@ -77,12 +77,12 @@ var (
 )
 
 // ours are the words about keys, in all objects together. A key that looks like
-// one of them is an error: left alone, it would leave keys unfilled.
+// one of them is an error: ignored, it would leave keys unfilled.
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
 	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"}
 
 // others takes the keys of an object that nobody reads: those of ShardingSphere's
-// are left alone, those that look like one about keys are an error, and the rest
+// are ignored, those that look like one about keys are an error, and the rest
 // is a warning.
 func (rd *reader) others(pairs []pair, what string, o object) error {
 	for _, p := range pairs {

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestParse_golden loads whole files in each of the three forms and compares what
 // the rule understood with FILE.golden.
@@ -102,7 +102,7 @@ func TestLoad_unreadableFile(t *testing.T) {
 	}
 }
 
-// TestParse_encodings reads the same rule behind a byte order mark, with CRLF, in
+// TestParse_encodings reads the same rule after a byte order mark, with CRLF, in
 // UTF-16, as JSON would be, and in the second document of a file.
 func TestParse_encodings(t *testing.T) {
 	const text = "rules:\n- !SHARDING\n  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}\n  keyGenerators: {g: {type: UUID}}\n"
