@@ -25,9 +25,6 @@ func product(item string, budget *int, yield func(string) error) error {
 	if err != nil {
 		return err
 	}
-	if len(parts) > maxParts {
-		return fmt.Errorf("more than %d parts in %q", maxParts, clip(item))
-	}
 	nodes := 1
 	for _, part := range parts {
 		if nodes *= len(part); nodes > *budget {
@@ -57,7 +54,10 @@ func combine(parts [][]string, prefix []byte, yield func(string) error) error {
 // expressions (a part of all their values).
 func inlineParts(item string) ([][]string, error) {
 	var parts [][]string
-	for item != "" {
+	for whole := item; item != ""; {
+		if len(parts) > maxParts {
+			return nil, fmt.Errorf("more than %d parts in %q", maxParts, clip(whole))
+		}
 		i := strings.Index(item, "${")
 		if i < 0 {
 			return append(parts, []string{item}), nil
