@@ -50,12 +50,22 @@ func (k *keyColumn) learn(ctx context.Context, s *session) error {
 }
 
 func (k *keyColumn) ask(ctx context.Context, s *session) error {
-	column, err := s.showColumn(ctx, sqltext.QuoteTable(k.schema, k.table), k.name)
+	var column shownColumn
+	beside := false
+	literal, _ := sqltext.AppendLiteral(nil, k.name)
+	where := " WHERE Field = " + string(literal) + " OR Extra LIKE '%auto_increment%'"
+	err := s.showColumns(ctx, sqltext.QuoteTable(k.schema, k.table), where, func(c shownColumn) {
+		if strings.EqualFold(c.name, k.name) {
+			column = c
+		} else {
+			beside = true
+		}
+	})
 	if err != nil && isFatal(ctx, err) {
 		return err
 	}
 	known := parseKeyType(column.typ)
-	known.collation = column.collation
+	known.collation, known.beside = column.collation, beside
 	k.known.Store(known)
 	return nil
 }
@@ -80,6 +90,12 @@ func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewri
 	}
 }
 
+// isBeside reports whether another column of the table has AUTO_INCREMENT.
+func (k *keyColumn) isBeside() bool {
+	known := k.known.Load()
+	return known != nil && known.beside
+}
+
 // holds reports whether the column can hold a key that a statement gave, as far
 // as that is known.
 func (k *keyColumn) holds(key any) bool {
@@ -95,14 +111,7 @@ func (c *shownColumn) isDate() bool {
 	return strings.HasPrefix(c.typ, "date") || strings.HasPrefix(c.typ, "timestamp")
 }
 
-// showColumn asks for a column, temporary tables' included. It is the zero value
-// when it is not there.
-func (s *session) showColumn(ctx context.Context, table, name string) (column shownColumn, err error) {
-	literal, _ := sqltext.AppendLiteral(nil, name)
-	err = s.showColumns(ctx, table, " WHERE Field = "+string(literal), func(c shownColumn) { column = c })
-	return column, err
-}
-
+// showColumns asks for a table's columns, a temporary one's too.
 func (s *session) showColumns(ctx context.Context, table, where string, each func(shownColumn)) error {
 	const field, typ, collation = 0, 1, 2
 	return s.queryRows(ctx, "SHOW FULL COLUMNS FROM "+table+where, func(row []driver.Value) {
@@ -156,6 +165,9 @@ type keyType struct {
 	length int    // of texts and bytes
 
 	collation string
+	// beside: another column has AUTO_INCREMENT, and the server's insert ids are
+	// that one's.
+	beside bool
 }
 
 // padded reports whether the type changes a text's length: CHAR and BINARY.

@@ -256,9 +256,12 @@ func (k *insertion) count(state rowState) (n int) {
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
 	foundRows := e.session.mayFindRows()
 	facts := e.facts(k)
+	beside := k.column.isBeside()
 	switch {
 	case k.in.Returning:
 		said = returned
+	case beside:
+		facts.beside = true
 	case k.carries && !k.in.OnDuplicate:
 		said.id = 0 // it is the key that the text told
 	}
@@ -277,11 +280,19 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		e.findExisting(k, said)
 	}
 	generated, ok := k.firstInserted()
-	e.keepLastID(k, said, verdict, uint64(generated), ok)
+	if beside {
+		e.keepBeside(k, said, verdict)
+	} else {
+		e.keepLastID(k, said, verdict, uint64(generated), ok)
+	}
 	if verdict == laterReplaced {
 		e.settleReplaced(ctx, k, said)
 	}
 	switch {
+	case beside && verdict == oneExists:
+		return 0 // it is the key, and not the other column's value
+	case beside:
+		return said.id // the other column's, as without a rule
 	case k.table.kind() == rewrite.KindText:
 		return 0
 	case ok:
@@ -301,6 +312,7 @@ type insertFacts struct {
 	rows    int64
 	guarded bool // an upsert that reports the key of a row that exists
 	carries bool // the text tells the server key, the first generated one
+	beside  bool // a new row's insert id is another column's
 	// key is that, or else the last row's, if it was generated or is the only
 	// row's; 0 where it is not known.
 	key int64
@@ -346,6 +358,16 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 	all, none := said.affected == f.rows, said.affected == 0
 	changed := none || said.affected == 2 // of one row: it existed
 	switch {
+	case f.upsert && f.beside:
+		switch {
+		case f.rows == 1 && f.guarded && changed && said.id != 0:
+			return oneExists
+		case f.rows == 1 && changed:
+			return noneInserted
+		case f.rows == 1 && all && !foundRows:
+			return allInserted
+		}
+		return unclear
 	case f.upsert && f.rows > 1:
 		// (The key of the last row was no existing row's, if it was generated.)
 		if f.guarded && all && (said.id == 0 || said.id == f.key) {
@@ -389,7 +411,7 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 // findExisting takes the insert id of an upsert of many rows for the key of the
 // row that existed, if it was one. It may also be a key that the statement gave.
 func (e *execution) findExisting(k *insertion, said said) {
-	if !k.in.Guarded || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
+	if !k.in.Guarded || k.column.isBeside() || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
 		return
 	}
 	next := 0
@@ -422,6 +444,22 @@ func (e *execution) keepLastID(k *insertion, said said, verdict verdict, first u
 		l.set(first)
 	case k.carries, k.in.Guarded && verdict != allInserted:
 		l.moved()
+	}
+}
+
+// keepBeside is keepLastID where another column has AUTO_INCREMENT: a new row's
+// value there is what LAST_INSERT_ID() returns, as it would without a rule.
+func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
+	l := &e.session.lastID
+	switch {
+	case verdict == oneExists || verdict == noneInserted:
+		if k.carries || k.in.Guarded {
+			l.moved()
+		}
+	case verdict == allInserted && e.plan.Statements == 1 && !k.in.Returning && !k.in.MentionsLastID:
+		l.told(uint64(said.id))
+	default:
+		l.lost()
 	}
 }
 
