@@ -56,7 +56,7 @@ func idleOurs(b *testing.B) driver.Conn {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _, _ = c.Close(), connector.(*Connector).Close() })
+	b.Cleanup(func() { _, _ = c.Close(), connector.Close() })
 	return c
 }
 

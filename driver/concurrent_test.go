@@ -96,7 +96,7 @@ func TestRuleIsReplacedWhileInUse(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { users.Wait(); close(ended) }()
 	for i := 0; ; i++ {
-		if err := c.(*Connector).SetRule(rules[i%len(rules)]); err != nil {
+		if err := c.SetRule(rules[i%len(rules)]); err != nil {
 			t.Error(err)
 		}
 		select {
@@ -121,7 +121,7 @@ func TestReplanBetweenPlanAndUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer connector.(*Connector).Close()
+	defer connector.Close()
 	opened, err := connector.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ func TestReplanBetweenPlanAndUse(t *testing.T) {
 	if err != nil || p == nil {
 		t.Fatalf("no plan: %v", err)
 	}
-	if err := connector.(*Connector).SetRule(strictRule(t, "b")); err != nil {
+	if err := connector.SetRule(strictRule(t, "b")); err != nil {
 		t.Fatal(err)
 	}
 	before := len(base.calls)
@@ -163,7 +163,7 @@ func TestFillAfterClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Close(), connector.(*Connector).Close()); err != nil {
+	if err := errors.Join(c.Close(), connector.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.(driver.ExecerContext).ExecContext(t.Context(), query, nil); !errors.Is(err, spi.ErrClosed) {

@@ -48,17 +48,17 @@ var (
 
 // NewConnector returns a connector for sql.OpenDB that fills keys by the rule
 // on connections of base: go-sql-driver's connector, sqlmock's, an instrumented
-// one. What it returns is a [*Connector].
+// one.
 //
 // The base's DSN is not known here: a generator or assigner that would use the
 // connector's own database needs its own dsn property.
-func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (driver.Connector, error) {
+func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connector, error) {
 	if base == nil {
 		return nil, errors.New("shardkey: the base connector is nil")
 	}
 	o := newOptions(opts)
 	own := &wrapped{base: base.Driver(), rule: r, opts: o}
-	return asConnector(newConnector(base, own, r, o, ""))
+	return newConnector(base, own, r, o, "")
 }
 
 func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
@@ -209,7 +209,7 @@ type Option func(*options)
 type options struct {
 	clock  spi.Clock
 	logger *slog.Logger
-	server string
+	server Server
 	verify Verify
 
 	warnings string // what becomes of a rule's: log, the default, or error
@@ -228,9 +228,9 @@ func WithLogger(logger *slog.Logger) Option {
 	return func(o *options) { o.logger = logger }
 }
 
-// WithServer says what the server is, as the DSN's parameter shardkeyServer
-// does: "auto" (the default: it is asked once), "mysql", "mariadb" or "other".
-func WithServer(kind string) Option {
+// WithServer says what the server is, as the DSN's parameter shardkeyServer does.
+// The default is [ServerAuto].
+func WithServer(kind Server) Option {
 	return func(o *options) { o.server = kind }
 }
 
@@ -255,56 +255,4 @@ func newOptions(opts []Option) options {
 // host is what the generators of a connector with this data source see.
 func (o options) host(dsn string) spi.Host {
 	return spi.Host{DSN: dsn, Clock: o.clock, Logger: o.logger}
-}
-
-// ruleSet is one rule at work in one connector: its live generators and the
-// plans made with it. A connector's rule is replaced by replacing its ruleSet,
-// so whoever holds one sees rule, generators and plans that belong together.
-//
-// Looking at a ruleSet is free. Whoever takes keys from it acquires it first
-// and releases it afterwards; the last to leave a replaced ruleSet closes its
-// generators.
-type ruleSet struct {
-	rule       *rule.Rule
-	generators *rule.Live
-	plans      *planCache
-	logger     *slog.Logger
-	verifier   *verifier
-	unlisted   *unlisted
-
-	// refs counts the users, the connector being one while this is its
-	// current rule. At 0 the generators are closed, and it never rises again.
-	refs atomic.Int64
-}
-
-func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
-	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
-	if logger == nil {
-		s.logger = slog.Default()
-	}
-	s.refs.Store(1)
-	return s
-}
-
-// acquire keeps the generators open until release. It returns false when they
-// have been closed: the rule was replaced, and the statement is planned anew.
-func (s *ruleSet) acquire() bool {
-	for {
-		n := s.refs.Load()
-		if n == 0 {
-			return false
-		}
-		if s.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// release ends a use. The error is that of closing the generators, which only
-// the last user sees. Releasing nil does nothing.
-func (s *ruleSet) release() error {
-	if s != nil && s.refs.Add(-1) == 0 {
-		return s.generators.Close()
-	}
-	return nil
 }

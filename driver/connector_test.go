@@ -18,7 +18,7 @@ func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(*Connector)
+	return c
 }
 
 // liveOf asserts how many generators of a tag are open.

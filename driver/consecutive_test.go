@@ -69,6 +69,6 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 			t.Errorf("batchKeys: %s, %s\nhave: logged %d times\nwant: %d\n%s", c.batchKeys, c.query, have, c.logged, &log)
 		}
 		_ = opened.Close()
-		_ = connector.(*Connector).Close()
+		_ = connector.Close()
 	}
 }

@@ -45,7 +45,7 @@ const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the ru
 type dsn struct {
 	base     string // what go-sql-driver gets
 	rule     string // the value of shardkeyRule as it was written
-	server   string // the value of shardkeyServer, empty by default
+	server   Server // the value of shardkeyServer, empty by default
 	warnings string // the value of shardkeyRuleWarnings, empty by default
 	verify   Verify // the value of shardkeyVerify, empty by default
 	unlisted string // the value of shardkeyUnlisted, empty by default
@@ -67,7 +67,7 @@ func parseDSN(text string) (dsn, error) {
 		}
 		given[name] = value
 	}
-	d := dsn{base: head, rule: given[paramRule], server: given[paramServer],
+	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
 		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted]}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base

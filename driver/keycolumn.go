@@ -66,8 +66,32 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 	}
 	known := parseKeyType(column.typ)
 	known.collation, known.beside = column.collation, beside
+	if known.triggered, err = k.hasTrigger(ctx, s); err != nil {
+		return err
+	}
 	k.known.Store(known)
 	return nil
+}
+
+// hasTrigger reports whether a trigger before INSERT may give rows another key:
+// its body names the column. Triggers that the user may not see are not known.
+func (k *keyColumn) hasTrigger(ctx context.Context, s *session) (found bool, err error) {
+	const event, body, timing = 1, 3, 4
+	from := ""
+	if k.schema != "" {
+		from = " FROM " + sqltext.QuoteIdentifier(k.schema)
+	}
+	table, _ := sqltext.AppendLiteral(nil, k.table)
+	err = s.queryRows(ctx, "SHOW TRIGGERS"+from+" WHERE `Table` = "+string(table), func(row []driver.Value) {
+		if len(row) > timing && strings.Contains(text(row[event]), "INSERT") && text(row[timing]) == "BEFORE" &&
+			strings.Contains(strings.ToLower(text(row[body])), strings.ToLower(k.name)) {
+			found = true
+		}
+	})
+	if err != nil && !isFatal(ctx, err) {
+		err = nil // a server without triggers, or a mock
+	}
+	return found, err
 }
 
 // check returns an error when generated keys do not fit. A column that was
@@ -88,6 +112,12 @@ func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewri
 		Table: sqltext.QuoteTable(k.schema, k.table), Column: k.name, Type: known.text,
 		Generator: t.rule.GeneratorName, Key: keys.At(i),
 	}
+}
+
+// isTriggered reports whether a trigger may give a row another key.
+func (k *keyColumn) isTriggered() bool {
+	known := k.known.Load()
+	return known != nil && known.triggered
 }
 
 // isBeside reports whether another column of the table has AUTO_INCREMENT.
@@ -168,6 +198,8 @@ type keyType struct {
 	// beside: another column has AUTO_INCREMENT, and the server's insert ids are
 	// that one's.
 	beside bool
+	// triggered: a trigger may give a row another key than the statement does.
+	triggered bool
 }
 
 // padded reports whether the type changes a text's length: CHAR and BINARY.

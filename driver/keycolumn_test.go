@@ -162,3 +162,70 @@ func TestKeyColumnIsAskedForOnce(t *testing.T) {
 		t.Errorf("%d and %d questions", before, n)
 	}
 }
+
+// A trigger may give the row another key: WithKeys then says that it is not
+// known, and no key is reported that is in no row.
+func TestKeyColumn_trigger(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_trigger) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73)), "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, plain, "CREATE TRIGGER other_keys BEFORE INSERT ON ruled FOR EACH ROW SET NEW.id = IF(NEW.a = 2, 500, NEW.id)")
+	var keys Keys
+	for _, c := range []struct {
+		query string
+		keys  string
+	}{
+		{"INSERT INTO ruled (a) VALUES (1)", "[70]"},
+		{"INSERT INTO ruled (a) VALUES (2)", "[<nil>]"},
+		{"INSERT INTO ruled (a) VALUES (3), (4)", "[72 73]"},
+	} {
+		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := fmt.Sprint(keys.Values()); have != c.keys {
+			t.Errorf("%s\nhave: %s\nwant: %s", c.query, have, c.keys)
+		}
+		if id, _ := res.LastInsertId(); id == 71 {
+			t.Errorf("%s: LastInsertId is %d, which is in no row", c.query, id)
+		}
+	}
+	if ints, ok := keys.Int64s(); !ok || fmt.Sprint(ints) != "[72 73]" {
+		t.Errorf("have: %v, %v\nwant: [72 73], true", ints, ok)
+	}
+}
+
+// The server's insert ids are those of another column with AUTO_INCREMENT.
+func TestKeyColumn_besideAutoIncrement(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_besideAutoIncrement) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (n INT AUTO_INCREMENT PRIMARY KEY, id BIGINT UNIQUE, u INT UNIQUE, a INT) AUTO_INCREMENT = 5")
+	var keys Keys
+	for _, c := range []struct {
+		query  string
+		keys   string
+		id     int64
+		lastID int64
+	}{
+		{"INSERT INTO ruled (u) VALUES (1)", "[70]", 5, 5},
+		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 6, 6},
+		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 0, 6},
+		{"INSERT IGNORE INTO ruled (u) VALUES (1)", "[<nil>]", 0, 6},
+	} {
+		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := res.LastInsertId()
+		last := number(t, ours, "SELECT LAST_INSERT_ID()")
+		if have := fmt.Sprint(keys.Values()); have != c.keys || id != c.id || last != c.lastID {
+			t.Errorf("%s\nhave: keys %s, LastInsertId %d, LAST_INSERT_ID() %d\nwant: keys %s, %d, %d", c.query, have, id, last, c.keys, c.id, c.lastID)
+		}
+	}
+}

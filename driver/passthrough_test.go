@@ -211,7 +211,7 @@ func TestCancelledContext(t *testing.T) {
 		if base.stmts != 0 {
 			t.Errorf("%s: %d statements left", kind, base.stmts)
 		}
-		if err := connector.(*Connector).Close(); err != nil {
+		if err := connector.Close(); err != nil {
 			t.Error(err)
 		}
 	}

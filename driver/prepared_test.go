@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 func TestArgumentCountIsTheUsers(t *testing.T) {
@@ -117,4 +119,28 @@ func describeRows(t *testing.T, open func() driver.Rows) string {
 	}
 	_, _ = rows.Close(), rows.Close()
 	return said.String() + fmt.Sprint(rows.Err())
+}
+
+// What a written 0 asks for is the sql_mode's affair at each execution.
+func TestStmt_zeroFollowsTheMode(t *testing.T) {
+	if testserver.Each(t, TestStmt_zeroFollowsTheMode) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72)), "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	st, err := ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for i, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO", ""} {
+		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
+		if _, err := st.Exec(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := column(t, plain, "SELECT id FROM ruled ORDER BY a"); have != "71 0 72" { // 70 told what kind of keys there are
+		t.Errorf("have: %s\nwant: 71 0 72", have)
+	}
 }

@@ -266,7 +266,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		said.id = 0 // it is the key that the text told
 	}
 	verdict := judge(facts, said, foundRows)
-	if k.hasExpressions() && (verdict == allInserted || verdict == laterReplaced) {
+	if (k.hasExpressions() || k.column.isTriggered()) && (verdict == allInserted || verdict == laterReplaced) {
 		verdict = unclear // which key a row has, the table tells
 	}
 	switch verdict {
@@ -289,7 +289,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		e.settleReplaced(ctx, k, said)
 	}
 	switch {
-	case beside && verdict == oneExists:
+	case beside && (verdict == oneExists || verdict == noneInserted):
 		return 0 // it is the key, and not the other column's value
 	case beside:
 		return said.id // the other column's, as without a rule
@@ -646,6 +646,19 @@ type Keys struct {
 // table. The keys of a statement that returns rows are there once these are
 // closed.
 func (k *Keys) Values() []any { return k.values }
+
+// Int64s returns Values as int64, and whether every row has one: it does not
+// where a key is no integer, is not known, or the row was not inserted.
+func (k *Keys) Int64s() ([]int64, bool) {
+	ints := make([]int64, len(k.values))
+	for i, v := range k.values {
+		var ok bool
+		if ints[i], ok = v.(int64); !ok {
+			return nil, false
+		}
+	}
+	return ints, k.values != nil
+}
 
 // Column returns the name of the key column that Values are of, as the rule has
 // it; of several INSERTs in one text, that of the first. It is empty where

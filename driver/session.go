@@ -209,18 +209,21 @@ type server struct {
 	foundRows bool
 }
 
-// The values of the parameter shardkeyServer.
+// Server is what is at the other end of a connection: a value of the parameter
+// shardkeyServer. The zero value is ServerAuto.
+type Server string
+
 const (
-	serverAuto    = "auto"
-	serverMySQL   = "mysql"
-	serverMariaDB = "mariadb"
-	serverOther   = "other"
+	ServerAuto    Server = "auto" // the server is asked, once in a connector
+	ServerMySQL   Server = "mysql"
+	ServerMariaDB Server = "mariadb"
+	ServerOther   Server = "other" // an engine that speaks their protocol
 )
 
 // checkServer refuses a value that shardkeyServer does not have.
-func checkServer(kind string) error {
+func checkServer(kind Server) error {
 	switch kind {
-	case "", serverAuto, serverMySQL, serverMariaDB, serverOther:
+	case "", ServerAuto, ServerMySQL, ServerMariaDB, ServerOther:
 		return nil
 	}
 	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, other", kind)}
@@ -228,7 +231,7 @@ func checkServer(kind string) error {
 
 // serverCache is what one connector knows about its server, asked once.
 type serverCache struct {
-	kind  string // what shardkeyServer says
+	kind  Server // what shardkeyServer says
 	dsn   string // of the base, where it is known
 	known atomic.Pointer[server]
 }
@@ -241,11 +244,11 @@ func (s *session) server(ctx context.Context) (*server, error) {
 	}
 	known := &server{foundRows: mayFindRows(s.servers.dsn)}
 	switch s.servers.kind {
-	case serverMySQL:
+	case ServerMySQL:
 		known.lastInsertID, known.dialect = true, rewrite.DialectMySQL
-	case serverMariaDB:
+	case ServerMariaDB:
 		known.lastInsertID, known.dialect = true, rewrite.DialectMariaDB
-	case serverOther:
+	case ServerOther:
 	default:
 		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
 		if err != nil {

@@ -100,6 +100,14 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 			return use, err
 		}
 	}
+	if current && s.plan != nil && s.plan.Consulted&rewrite.NoAutoValueOnZero != 0 {
+		// What a written 0 asks for, the servers decide with each execution.
+		mode, err := s.conn.sqlMode(ctx)
+		if err != nil {
+			return use, err
+		}
+		current = (mode^s.plan.key.mode)&rewrite.NoAutoValueOnZero == 0
+	}
 	if !current {
 		if err := s.prepare(ctx); err != nil {
 			return use, err

@@ -29,7 +29,7 @@ func verified(t *testing.T, v Verify) (*sql.DB, *fakeBase, *Connector) {
 	}
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { _ = db.Close() })
-	return db, base, c.(*Connector)
+	return db, base, c
 }
 
 // anotherText lets a text have the plan of another one.
@@ -167,7 +167,7 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.(*Connector).verifier.verify("x", rewrite.Options{}, nil, true); err != nil {
+	if err := c.verifier.verify("x", rewrite.Options{}, nil, true); err != nil {
 		t.Error(err)
 	}
 }
