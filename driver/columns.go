@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // columnsKey is a table whose columns were read.
@@ -255,29 +254,4 @@ func (p *plan) columnsHold(ctx context.Context, s *session) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-// maxKeysInQuestion is how many keys one question names.
-const maxKeysInQuestion = 1000
-
-// presentKeys asks, on the same connection, which keys are in the table. Nil is
-// no key.
-func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
-	present := map[string]bool{}
-	column := sqltext.QuoteIdentifier(in.Table.KeyColumn)
-	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
-		query := []byte("SELECT " + column + " FROM " + sqltext.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
-		for _, key := range chunk {
-			if key != nil {
-				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
-			}
-		}
-		err := s.queryRows(ctx, string(append(query, ")"+allRows...)), func(row []driver.Value) {
-			present[text(row[0])] = true
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return present, nil
 }

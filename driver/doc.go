@@ -77,6 +77,11 @@
 // [ErrNotConsecutive], before it is sent; without, they are logged once a table.
 // [WithKeys] takes any.
 //
+// Where another column of the table has AUTO_INCREMENT, LastInsertId and
+// LAST_INSERT_ID() are that column's, as without a rule; [WithKeys] has the keys.
+// Where a trigger before INSERT names the key column, the table is asked which
+// keys the rows got: one that the trigger gave is not reported.
+//
 // The keys of a statement that returns rows (RETURNING) are known, and
 // LAST_INSERT_ID() is right, once the rows are closed.
 //
@@ -194,18 +199,18 @@ package driver
 //	         keycolumn.go
 //	plan     plan.go, plancache.go, a text, understood once for all connections
 //	         verify.go
-//	execute  execute.go,            one execution: keys, text, arguments
+//	execute  execute.go, values.go, one execution: keys, text, arguments
 //	         insertselect.go
-//	result   result.go,             what came of it
+//	result   result.go, present.go, what came of it
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
 //
-// and the way of an INSERT whose plan is known, through thirteen files:
+// and the way of an INSERT whose plan is known, through twelve files:
 //
 //	conn.go              conn.ExecContext      what text is it? (rewrite/classify.go)
 //	plan.go              ruleSet.plan          its plan: the one used last, or from the cache
+//	                     ruleSet.acquire       keeps the generators open
 //	execute.go           run, plan.begin       an execution
-//	connector.go         ruleSet.acquire       keeps the generators open
 //	execute.go           execution.generate    which rows need a key (rewrite/plan.go, rows.go),
 //	                     table.generate        and the keys
 //	keycolumn.go         keyColumn.check       the column holds them
@@ -214,5 +219,5 @@ package driver
 //	prepare.go, base.go  baseConn              sent
 //	result.go            execution.settle      which rows stand, insert ids, Keys
 //
-// Its types: conn, ruleSet, plan, table, session, lastID, execution, insertion,
-// keyColumn, result, baseConn; rewrite.Plan and rewrite.Insert.
+// Its types: conn, ruleSet, plan, table, keyColumn, session with its lastID,
+// execution, insertion, result, baseConn; rewrite.Plan and rewrite.Insert.

@@ -68,3 +68,18 @@ func errTooManyPlaceholders(user, added int) error {
 	return fmt.Errorf("%w: %d of the statement and %d for its keys are more than the %d that the server takes; "+
 		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, maxPlaceholders)
 }
+
+// GeneratorError is the error for keys that a generator could not make. The
+// statement was not sent.
+type GeneratorError struct {
+	Generator string // the generator's name in the rule
+	Table     string // the logical table
+	Column    string // its key column
+	Err       error  // the generator's error
+}
+
+func (e *GeneratorError) Error() string {
+	return fmt.Sprintf("shardkey: generator %s for %s.%s: %v", e.Generator, e.Table, e.Column, e.Err)
+}
+
+func (e *GeneratorError) Unwrap() error { return e.Err }

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -170,4 +171,29 @@ func (r *closingRows) ColumnTypePrecisionScale(index int) (precision, scale int6
 		return rows.ColumnTypePrecisionScale(index)
 	}
 	return 0, 0, false
+}
+
+// settledRows are rows of a filled statement. What came of it is found out once
+// they are closed, with the error that ended them, if one did.
+type settledRows struct {
+	closingRows
+	failed error
+	settle func(error) // nil once it was called
+}
+
+func (r *settledRows) Next(dest []driver.Value) error {
+	err := r.closingRows.Next(dest)
+	if err != nil && err != io.EOF {
+		r.failed = err
+	}
+	return err
+}
+
+func (r *settledRows) Close() error {
+	err := r.closingRows.Close()
+	if r.settle != nil {
+		r.settle(cmp.Or(r.failed, err))
+		r.settle = nil
+	}
+	return err
 }

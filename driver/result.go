@@ -1,14 +1,11 @@
 package driver
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
-	"io"
 	"math"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -183,26 +180,6 @@ func (e *execution) givenKey(k *insertion, row int) any {
 		return boundKey(k.table.kind(), e.user[param].Value)
 	case rewrite.SlotKept:
 		return e.plan.Kept(k.in, row, e.plan.key.mode)
-	}
-	return nil
-}
-
-// boundKey is a bound key as it stands in the table, nil when only the server
-// knows.
-func boundKey(kind rewrite.Kind, bound driver.Value) any {
-	switch v := bound.(type) {
-	case int64, uint64:
-		return v
-	case string:
-		if kind == rewrite.KindInteger {
-			return sqltext.ParseInteger(v, 10)
-		}
-		return v
-	case []byte:
-		if kind == rewrite.KindInteger {
-			return sqltext.ParseInteger(string(v), 10)
-		}
-		return append([]byte(nil), v...)
 	}
 	return nil
 }
@@ -408,21 +385,6 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 	return allInserted
 }
 
-// findExisting takes the insert id of an upsert of many rows for the key of the
-// row that existed, if it was one. It may also be a key that the statement gave.
-func (e *execution) findExisting(k *insertion, said said) {
-	if !k.in.Guarded || k.column.isBeside() || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
-		return
-	}
-	next := 0
-	for i := range k.in.Rows() {
-		if toInt64(e.keyOf(k, i, &next)) == said.id {
-			return
-		}
-	}
-	k.rows.existing = said.id
-}
-
 // keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
 // first generated key that was inserted, if any was.
 func (e *execution) keepLastID(k *insertion, said said, verdict verdict, first uint64, inserted bool) {
@@ -463,17 +425,6 @@ func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
 	}
 }
 
-// settleReplaced is for rows that a later row of the same REPLACE may have
-// replaced. Only an execution that wants the keys asks: AUTO_INCREMENT reports
-// the first key of a REPLACE in any case.
-func (e *execution) settleReplaced(ctx context.Context, k *insertion, said said) {
-	if e.out == nil {
-		k.mark(rowUncertain)
-	} else {
-		e.verify(ctx, k, said)
-	}
-}
-
 // changed reports whether the statement inserted or changed anything. With
 // clientFoundRows a row that existed and stayed as it is counts once as well.
 func (k *insertion) changed(said said, foundRows bool) bool {
@@ -482,77 +433,6 @@ func (k *insertion) changed(said said, foundRows bool) bool {
 		return said.affected != 0
 	}
 	return said.affected > int64(rows)
-}
-
-// verify asks the server which of the rows' keys are in the table. What cannot
-// be asked stays uncertain: the statement itself has succeeded.
-func (e *execution) verify(ctx context.Context, k *insertion, said said) {
-	keys := make([]any, k.in.Rows())
-	next := 0
-	for i := range keys {
-		keys[i] = e.keyOf(k, i, &next)
-	}
-	k.mark(rowUncertain)
-	present, err := e.session.presentKeys(ctx, k.in, keys)
-	if err != nil {
-		return
-	}
-	last := keys[len(keys)-1]
-	k.rows.lastPresent = last != nil && present[text(last)]
-	generated := int64(0)
-	for i, key := range keys {
-		switch {
-		case key == nil:
-		case !present[text(key)] && k.isExpression(i):
-			// It has another key, or is not there.
-		case !present[text(key)]:
-			k.rows.states[i] = rowNotInserted
-		default:
-			k.rows.states[i] = rowInserted
-			if k.isGenerated(i) {
-				generated++
-			}
-		}
-	}
-	if k.in.Ignore && !k.in.OnDuplicate {
-		k.settleGiven(said.affected - generated)
-	}
-}
-
-// isExpression reports whether an expression may have given row i its key, in
-// place of the generated one.
-func (k *insertion) isExpression(i int) bool {
-	kind, _ := k.in.Slot(i)
-	return kind == rewrite.SlotExpression
-}
-
-func (k *insertion) hasExpressions() bool {
-	if k.in.AllFilled() {
-		return false
-	}
-	for i := range k.in.Rows() {
-		if k.isExpression(i) {
-			return true
-		}
-	}
-	return false
-}
-
-// settleGiven decides on the rows whose keys were given, of which so many were
-// inserted. A given key that is in the table may be another row's.
-func (k *insertion) settleGiven(inserted int64) {
-	state := rowUncertain
-	switch inserted {
-	case int64(k.in.Rows() - k.keys.Len()):
-		state = rowInserted
-	case 0:
-		state = rowNotInserted
-	}
-	for i := range k.rows.states {
-		if !k.isGenerated(i) {
-			k.rows.states[i] = state
-		}
-	}
 }
 
 // carriedKey is the key that the text tells the server, 0 if it tells none.
@@ -592,41 +472,6 @@ func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	}
 	next := 0
 	return toInt64(e.keyOf(k, last, &next))
-}
-
-func toInt64(key any) int64 {
-	switch key := key.(type) {
-	case int64:
-		return key
-	case uint64:
-		return int64(key) // as the base does with the server's
-	}
-	return 0
-}
-
-// settledRows are rows of a filled statement. What came of it is found out once
-// they are closed, with the error that ended them, if one did.
-type settledRows struct {
-	closingRows
-	failed error
-	settle func(error) // nil once it was called
-}
-
-func (r *settledRows) Next(dest []driver.Value) error {
-	err := r.closingRows.Next(dest)
-	if err != nil && err != io.EOF {
-		r.failed = err
-	}
-	return err
-}
-
-func (r *settledRows) Close() error {
-	err := r.closingRows.Close()
-	if r.settle != nil {
-		r.settle(cmp.Or(r.failed, err))
-		r.settle = nil
-	}
-	return err
 }
 
 // Keys receives the keys of an execution's rows: see [WithKeys]. The zero value
