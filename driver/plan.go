@@ -91,24 +91,24 @@ type ruleSet struct {
 	refs atomic.Int64
 }
 
-func newRuleSet(r *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
-	s := &ruleSet{rule: r, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
+func newRuleSet(of *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
+	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
 	if logger == nil {
-		s.logger = slog.Default()
+		r.logger = slog.Default()
 	}
-	s.refs.Store(1)
-	return s
+	r.refs.Store(1)
+	return r
 }
 
 // acquire keeps the generators open until release. It returns false when they
 // have been closed: the rule was replaced, and the statement is planned again.
-func (s *ruleSet) acquire() bool {
+func (r *ruleSet) acquire() bool {
 	for {
-		n := s.refs.Load()
+		n := r.refs.Load()
 		if n == 0 {
 			return false
 		}
-		if s.refs.CompareAndSwap(n, n+1) {
+		if r.refs.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
@@ -116,9 +116,9 @@ func (s *ruleSet) acquire() bool {
 
 // release ends a use. The error is that of closing the generators, which only
 // the last user sees. Releasing nil does nothing.
-func (s *ruleSet) release() error {
-	if s != nil && s.refs.Add(-1) == 0 {
-		return s.generators.Close()
+func (r *ruleSet) release() error {
+	if r != nil && r.refs.Add(-1) == 0 {
+		return r.generators.Close()
 	}
 	return nil
 }
