@@ -36,7 +36,7 @@ var badGenerators = []struct {
 	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2 is nil"},
 }
 
-func TestBadGenerators(t *testing.T) {
+func TestGenerators_bad(t *testing.T) {
 	for _, bad := range badGenerators {
 		for _, kind := range fakeKinds {
 			for _, d := range doors {
@@ -76,7 +76,7 @@ func checkNothingSent(t *testing.T, base *fakeBase, db *sql.DB) {
 }
 
 // Without arguments the server would run the statements before the placeholder.
-func TestSeveralStatementsWithoutTheirArguments(t *testing.T) {
+func TestScript_withoutItsArguments(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
 		db := sql.OpenDB(mustConnector(t, base, scriptRule(t, badGenerators[0].script, "ruled.id")))
@@ -91,7 +91,7 @@ func TestSeveralStatementsWithoutTheirArguments(t *testing.T) {
 	}
 }
 
-func TestNotUnderstoodIsNotSent(t *testing.T) {
+func TestConn_refusesWhatItCannotRead(t *testing.T) {
 	for _, query := range []string{
 		"INSERT INTO ruled (a) VALUES (1",
 		"INSERT INTO ruled (a) VALUES ('x)",
@@ -123,8 +123,8 @@ func TestNotUnderstoodIsNotSent(t *testing.T) {
 }
 
 // What a wrong number of arguments is called is what it is called without us.
-func TestWrongCountIsTheBases(t *testing.T) {
-	if testserver.Each(t, TestWrongCountIsTheBases) {
+func TestArguments_wrongCount(t *testing.T) {
+	if testserver.Each(t, TestArguments_wrongCount) {
 		return
 	}
 	for _, params := range bothWays {
@@ -152,8 +152,8 @@ func TestWrongCountIsTheBases(t *testing.T) {
 	}
 }
 
-func TestStringKeyInIntegerColumn(t *testing.T) {
-	if testserver.Each(t, TestStringKeyInIntegerColumn) {
+func TestKeyColumn_stringKeyInInteger(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_stringKeyInInteger) {
 		return
 	}
 	for _, params := range bothWays {
@@ -171,8 +171,8 @@ func TestStringKeyInIntegerColumn(t *testing.T) {
 
 // A generator that waits is left when the context ends, and the connection goes
 // on.
-func TestCancelledWhileGeneratorWaits(t *testing.T) {
-	if testserver.Each(t, TestCancelledWhileGeneratorWaits) {
+func TestContext_endsWhileGeneratorWaits(t *testing.T) {
+	if testserver.Each(t, TestContext_endsWhileGeneratorWaits) {
 		return
 	}
 	entered := make(chan struct{}, 1)
@@ -209,8 +209,8 @@ func TestCancelledWhileGeneratorWaits(t *testing.T) {
 	}
 }
 
-func TestTooManyPlaceholdersInEveryDoor(t *testing.T) {
-	if testserver.Each(t, TestTooManyPlaceholdersInEveryDoor) {
+func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
+	if testserver.Each(t, TestPlaceholders_tooManyInEveryDoor) {
 		return
 	}
 	if testing.Short() {

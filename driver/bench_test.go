@@ -118,8 +118,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// TestPassThroughAllocatesNothing holds what BenchmarkSelect shows.
-func TestPassThroughAllocatesNothing(t *testing.T) {
+// TestPassThrough_noAllocations holds what BenchmarkSelect shows.
+func TestPassThrough_noAllocations(t *testing.T) {
 	connector := mustConnector(t, idleConnector{}, testRule(t))
 	defer connector.Close()
 	c, err := connector.Connect(context.Background())

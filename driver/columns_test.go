@@ -45,8 +45,8 @@ const (
 )
 
 // Columns that a connection itself alters are known at once.
-func TestColumnsAfterOwnDDL(t *testing.T) {
-	if testserver.Each(t, TestColumnsAfterOwnDDL) {
+func TestColumns_alteredByOwnConnection(t *testing.T) {
+	if testserver.Each(t, TestColumns_alteredByOwnConnection) {
 		return
 	}
 	ours, plain := one(t, "multiStatements=true")
@@ -83,8 +83,8 @@ func TestColumnsAfterOwnDDL(t *testing.T) {
 
 // Columns that somebody else alters are found out in time; until then the key is
 // in its column all the same.
-func TestColumnsAlteredByOthers(t *testing.T) {
-	if testserver.Each(t, TestColumnsAlteredByOthers) {
+func TestColumns_alteredByOthers(t *testing.T) {
+	if testserver.Each(t, TestColumns_alteredByOthers) {
 		return
 	}
 	for _, params := range bothWays {
@@ -120,8 +120,8 @@ func TestColumnsAlteredByOthers(t *testing.T) {
 }
 
 // Columns are asked for once in ten seconds.
-func TestColumnsAreAskedForRarely(t *testing.T) {
-	if testserver.Each(t, TestColumnsAreAskedForRarely) {
+func TestColumns_areKept(t *testing.T) {
+	if testserver.Each(t, TestColumns_areKept) {
 		return
 	}
 	ours, plain := one(t)
@@ -144,8 +144,8 @@ func TestColumnsAreAskedForRarely(t *testing.T) {
 }
 
 // A table that is gone is looked at again when it is there.
-func TestColumnsOfTableMadeAgain(t *testing.T) {
-	if testserver.Each(t, TestColumnsOfTableMadeAgain) {
+func TestColumns_tableMadeAgain(t *testing.T) {
+	if testserver.Each(t, TestColumns_tableMadeAgain) {
 		return
 	}
 	ours, plain := one(t)
@@ -162,8 +162,8 @@ func TestColumnsOfTableMadeAgain(t *testing.T) {
 }
 
 // A temporary table has its own columns, for its own session.
-func TestColumnsOfTemporaryTable(t *testing.T) {
-	if testserver.Each(t, TestColumnsOfTemporaryTable) {
+func TestColumns_temporaryTable(t *testing.T) {
+	if testserver.Each(t, TestColumns_temporaryTable) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
@@ -196,8 +196,8 @@ func TestColumnsOfTemporaryTable(t *testing.T) {
 }
 
 // A user who may only insert needs no column list.
-func TestColumnsWithoutSelect(t *testing.T) {
-	if testserver.Each(t, TestColumnsWithoutSelect) {
+func TestColumns_withoutSelectPrivilege(t *testing.T) {
+	if testserver.Each(t, TestColumns_withoutSelectPrivilege) {
 		return
 	}
 	_, plain, _ := openFilled(t)
@@ -234,8 +234,8 @@ func openAs(t *testing.T, plain *sql.DB, grant string) *sql.DB {
 }
 
 // Questions are answered whatever the session limits.
-func TestQuestionsUnderSelectLimit(t *testing.T) {
-	if testserver.Each(t, TestQuestionsUnderSelectLimit) {
+func TestSession_asksUnderSelectLimit(t *testing.T) {
+	if testserver.Each(t, TestSession_asksUnderSelectLimit) {
 		return
 	}
 	for _, limit := range []string{"0", "1"} {
@@ -266,8 +266,8 @@ func TestQuestionsUnderSelectLimit(t *testing.T) {
 }
 
 // Answers that cannot be read are an error where they are needed.
-func TestQuestionsAnsweredInUTF16(t *testing.T) {
-	if testserver.Each(t, TestQuestionsAnsweredInUTF16) {
+func TestSession_answersInUTF16(t *testing.T) {
+	if testserver.Each(t, TestSession_answersInUTF16) {
 		return
 	}
 	ours, plain := one(t)
@@ -284,8 +284,8 @@ func TestQuestionsAnsweredInUTF16(t *testing.T) {
 }
 
 // An INSERT that reads what the statement before it came to, reads that.
-func TestCountsReadByInsert(t *testing.T) {
-	if testserver.Each(t, TestCountsReadByInsert) {
+func TestSession_countsReadByInsert(t *testing.T) {
+	if testserver.Each(t, TestSession_countsReadByInsert) {
 		return
 	}
 	ours, plain := one(t)

@@ -63,10 +63,10 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	return r
 }
 
-// TestRuleIsReplacedWhileInUse: 64 goroutines insert, directly and prepared, on
+// TestConnector_ruleReplacedWhileInUse: 64 goroutines insert, directly and prepared, on
 // connections that come and go, while the rule is replaced. No generator is used
 // after it was closed, and none is left open.
-func TestRuleIsReplacedWhileInUse(t *testing.T) {
+func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
 	c, err := NewConnector(idleConnector{}, rules[0], WithServer("other"))
 	if err != nil {
@@ -113,9 +113,9 @@ func TestRuleIsReplacedWhileInUse(t *testing.T) {
 	}
 }
 
-// TestReplanBetweenPlanAndUse: a plan whose rule was replaced in the meantime
+// TestPlan_ruleReplacedBeforeUse: a plan whose rule was replaced in the meantime
 // does nothing, and says so to its caller.
-func TestReplanBetweenPlanAndUse(t *testing.T) {
+func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
 	connector, err := NewConnector(base, strictRule(t, "a"), WithServer("other"))
 	if err != nil {
@@ -149,7 +149,7 @@ func TestReplanBetweenPlanAndUse(t *testing.T) {
 }
 
 // A connection that is used after its Close gets an error, not keys.
-func TestFillAfterClose(t *testing.T) {
+func TestConn_usedAfterClose(t *testing.T) {
 	connector, err := NewConnector(idleConnector{}, strictRule(t, "a"), WithServer("other"))
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ func liveOf(t *testing.T, when string, tag int, want int64) {
 	}
 }
 
-func TestCloseClosesGenerators(t *testing.T) {
+func TestConnector_closeClosesGenerators(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
 	c := mustConnector(t, base, taggedRule(t, "t", 1))
 	db := sql.OpenDB(c)
@@ -52,7 +52,7 @@ func TestCloseClosesGenerators(t *testing.T) {
 }
 
 // A transaction that runs while its database is closed may still need keys.
-func TestLastConnectionClosesGenerators(t *testing.T) {
+func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 2))
 	db := sql.OpenDB(c)
 	tx, err := db.Begin()
@@ -69,7 +69,7 @@ func TestLastConnectionClosesGenerators(t *testing.T) {
 	liveOf(t, "after it", 2, 0)
 }
 
-func TestTwoDatabasesOnOneConnector(t *testing.T) {
+func TestConnector_twoDatabases(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 3))
 	first, second := sql.OpenDB(c), sql.OpenDB(c)
 	second.SetMaxIdleConns(1)
@@ -101,7 +101,7 @@ func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
 	return res
 }
 
-func TestSetRule(t *testing.T) {
+func TestConnector_setRule(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 4))
 	db := sql.OpenDB(c)
 	running := c.rules.Load()
@@ -137,7 +137,7 @@ func TestSetRule(t *testing.T) {
 }
 
 // A statement that passes under both rules stays the base's one statement.
-func TestPreparedAcrossSetRule(t *testing.T) {
+func TestStmt_preparedBeforeSetRule(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
 	c := mustConnector(t, base, testRule(t))
 	db := sql.OpenDB(c)
@@ -160,7 +160,7 @@ func TestPreparedAcrossSetRule(t *testing.T) {
 	}
 }
 
-func TestHealthAndDescribe(t *testing.T) {
+func TestConnector_healthAndDescribe(t *testing.T) {
 	c := mustConnector(t, &fakeBase{}, testRule(t))
 	defer c.Close()
 	if _, ok := c.Health()["test"]; !ok {
@@ -171,7 +171,7 @@ func TestHealthAndDescribe(t *testing.T) {
 	}
 }
 
-func TestConnectFails(t *testing.T) {
+func TestConnector_connectFails(t *testing.T) {
 	c := mustConnector(t, refusing{}, taggedRule(t, "t", 6))
 	db := sql.OpenDB(c)
 	if err := db.Ping(); err != errFake {
@@ -188,7 +188,7 @@ type refusing struct{}
 func (refusing) Connect(context.Context) (driver.Conn, error) { return nil, errFake }
 func (refusing) Driver() driver.Driver                        { return nil }
 
-func TestNewConnectorErrors(t *testing.T) {
+func TestNewConnector_refuses(t *testing.T) {
 	if c, err := NewConnector(nil, testRule(t)); c != nil || err == nil {
 		t.Errorf("nil base: %v, %v", c, err)
 	}

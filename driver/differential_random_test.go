@@ -34,10 +34,10 @@ var randomVariants = []variant{
 	{shape: shapes[6]},
 }
 
-// TestDifferentialRandom runs generated statements on both sides. A failure says
+// TestDifferential_random runs generated statements on both sides. A failure says
 // its seed and is found again by it.
-func TestDifferentialRandom(t *testing.T) {
-	if testserver.Each(t, TestDifferentialRandom) {
+func TestDifferential_random(t *testing.T) {
+	if testserver.Each(t, TestDifferential_random) {
 		return
 	}
 	each := randomStatements / len(seeds) / len(randomVariants)
@@ -54,14 +54,14 @@ func TestDifferentialRandom(t *testing.T) {
 	known.checkAllFail(t)
 }
 
-// TestDifferentialSoak is TestDifferentialRandom with fresh seeds for as long as
+// TestDifferential_soak is TestDifferential_random with fresh seeds for as long as
 // SHARDKEY_SOAK says, or with the seed that SHARDKEY_SEED says, once.
-func TestDifferentialSoak(t *testing.T) {
+func TestDifferential_soak(t *testing.T) {
 	text, seed := os.Getenv("SHARDKEY_SOAK"), os.Getenv("SHARDKEY_SEED")
 	if text == "" && seed == "" {
 		t.Skip("SHARDKEY_SOAK is not set: make soak runs this")
 	}
-	if testserver.Each(t, TestDifferentialSoak) {
+	if testserver.Each(t, TestDifferential_soak) {
 		return
 	}
 	var soak time.Duration

@@ -72,8 +72,8 @@ type step struct {
 
 func q(text string, args ...any) step { return step{text, args} }
 
-func TestDifferential(t *testing.T) {
-	if testserver.Each(t, TestDifferential) {
+func TestDifferential_cases(t *testing.T) {
+	if testserver.Each(t, TestDifferential_cases) {
 		return
 	}
 	known := newKnown(t)

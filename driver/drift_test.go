@@ -16,7 +16,7 @@ import (
 )
 
 // known is every interface of database/sql/driver and what of ours has it. A
-// new Go release that adds one fails TestNoUnknownInterface until it is here.
+// new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it is here.
 var known = map[string]struct {
 	iface reflect.Type
 	ours  []any // one value of each of our types that has it
@@ -59,7 +59,7 @@ var known = map[string]struct {
 
 var conns = []any{&conn{}, resetConn{}, validConn{}, resetValidConn{}}
 
-func TestNoUnknownInterface(t *testing.T) {
+func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
 	if len(ifaces) < 25 {
 		t.Fatalf("only %d interfaces found: %v", len(ifaces), slices.Sorted(maps.Keys(ifaces)))
@@ -86,9 +86,9 @@ func TestNoUnknownInterface(t *testing.T) {
 	}
 }
 
-// TestBaseHasNoMore compares with go-sql-driver: whatever its connection,
+// TestDrift_interfacesOfBase compares with go-sql-driver: whatever its connection,
 // statement, connector and driver implement, ours do.
-func TestBaseHasNoMore(t *testing.T) {
+func TestDrift_interfacesOfBase(t *testing.T) {
 	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
 	_, base := declarations(t, goEnv(t, "list", "-m", "-f", "{{.Dir}}", "github.com/go-sql-driver/mysql"))
 	roles := map[string]any{"Conn": resetValidConn{}, "Stmt": &stmt{}, "Connector": &Connector{}, "Driver": Driver{}}

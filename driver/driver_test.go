@@ -12,7 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-func TestOpenWithRule(t *testing.T) {
+func TestOpen_withRule(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rule file.yaml")
 	if err := os.WriteFile(path, []byte("rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"), 0o600); err != nil {
@@ -37,7 +37,7 @@ func TestOpenWithRule(t *testing.T) {
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+func TestOpen_refuses(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	if err := os.WriteFile(bad, []byte("rules:\n- !SHARDING\n  tables: []\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 // Instrumenting wrappers open the empty DSN to get the driver.
-func TestEmptyDSN(t *testing.T) {
+func TestOpen_emptyDSN(t *testing.T) {
 	db, err := sql.Open("shardkey", "")
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestEmptyDSN(t *testing.T) {
 	}
 }
 
-func TestRegisterRuleErrors(t *testing.T) {
+func TestRegisterRule_refuses(t *testing.T) {
 	if err := RegisterRule("", testRule(t)); err == nil {
 		t.Error("an empty name is taken")
 	}
@@ -93,9 +93,9 @@ func TestRegisterRuleErrors(t *testing.T) {
 	}
 }
 
-// TestOpenOneConnection: Driver.Open makes a connector for one connection, and
+// TestDriver_openIsOneConnection: Driver.Open makes a connector for one connection, and
 // that connection's Close ends it.
-func TestOpenOneConnection(t *testing.T) {
+func TestDriver_openIsOneConnection(t *testing.T) {
 	base := &fakeBase{kind: "minimal"}
 	c, err := Wrap(fakeDriver{base}, taggedRule(t, "t", 7)).Open("name")
 	if err != nil {
@@ -111,7 +111,7 @@ func TestOpenOneConnection(t *testing.T) {
 	}
 }
 
-func TestWrapErrors(t *testing.T) {
+func TestWrap_refuses(t *testing.T) {
 	if _, err := Wrap(nil, testRule(t)).Open("x"); err == nil {
 		t.Error("a nil driver opens")
 	}
@@ -124,7 +124,7 @@ func TestWrapErrors(t *testing.T) {
 }
 
 // The generators of a wrapped MySQL driver may use its data source.
-func TestHostDSN(t *testing.T) {
+func TestWrap_dsnOfTheHost(t *testing.T) {
 	tests := []struct{ name, want string }{
 		{"u:p@tcp(h:1)/app", "u:p@tcp(h:1)/app"},
 		{"sqlmock_db_0", ""},

@@ -8,7 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-func TestParseDSN(t *testing.T) {
+func TestParseDSN_parts(t *testing.T) {
 	tests := []struct {
 		in         string
 		base, rule string
@@ -51,7 +51,7 @@ func TestParseDSN(t *testing.T) {
 	}
 }
 
-func TestParseDSNErrors(t *testing.T) {
+func TestParseDSN_refuses(t *testing.T) {
 	const secret = "s3cr3t"
 	tests := []struct{ in, want string }{
 		{"u:p@tcp(h:1)/app", "shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path"},
@@ -89,7 +89,7 @@ func TestParseDSNErrors(t *testing.T) {
 	}
 }
 
-func TestUnescape(t *testing.T) {
+func TestUnescape_texts(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"conf/rule.yaml", "conf/rule.yaml"},
 		{"conf%2Frule.yaml", "conf/rule.yaml"},

@@ -39,11 +39,11 @@ var expressionCases = []expressionCase{
 	{"INSERT INTO T (id, a) VALUES (DEFAULT(a), 1)", nil, "key", "key"},
 }
 
-// TestExpressionKey: where an expression for the key comes to NULL or 0, the row
+// TestExpression_givesTheKey: where an expression for the key comes to NULL or 0, the row
 // has a generated one, as with AUTO_INCREMENT, and the expression is evaluated
 // once.
-func TestExpressionKey(t *testing.T) {
-	if testserver.Each(t, TestExpressionKey) {
+func TestExpression_givesTheKey(t *testing.T) {
+	if testserver.Each(t, TestExpression_givesTheKey) {
 		return
 	}
 	for _, params := range bothWays {

@@ -50,8 +50,8 @@ var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
 // issued is how many keys the connector's generator has made.
 func issued(c *Connector) int64 { return c.Health()["test"].Issued }
 
-func TestOneKeyARow(t *testing.T) {
-	if testserver.Each(t, TestOneKeyARow) {
+func TestFilled_oneKeyPerRow(t *testing.T) {
+	if testserver.Each(t, TestFilled_oneKeyPerRow) {
 		return
 	}
 	for _, params := range bothWays {
@@ -75,8 +75,8 @@ func TestOneKeyARow(t *testing.T) {
 	}
 }
 
-func TestFilledValuerIsAskedOnce(t *testing.T) {
-	if testserver.Each(t, TestFilledValuerIsAskedOnce) {
+func TestFilled_valuerIsAskedOnce(t *testing.T) {
+	if testserver.Each(t, TestFilled_valuerIsAskedOnce) {
 		return
 	}
 	for _, params := range bothWays {
@@ -100,7 +100,7 @@ func TestFilledValuerIsAskedOnce(t *testing.T) {
 }
 
 // The base sees one prepare, one execution and one close, as without us.
-func TestFilledCallsOfBase(t *testing.T) {
+func TestFilled_callsOfBase(t *testing.T) {
 	base := &fakeBase{kind: "skipping"}
 	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
 	defer db.Close()
@@ -119,8 +119,8 @@ func TestFilledCallsOfBase(t *testing.T) {
 	}
 }
 
-func TestFilledRowsCloseTheirStatement(t *testing.T) {
-	if testserver.Each(t, TestFilledRowsCloseTheirStatement) {
+func TestFilled_rowsCloseTheirStatement(t *testing.T) {
+	if testserver.Each(t, TestFilled_rowsCloseTheirStatement) {
 		return
 	}
 	testserver.Needs(t, testserver.KindMariaDB, "RETURNING")
@@ -173,8 +173,8 @@ func hasReturning(t *testing.T) bool {
 	return testserver.Has(t, testserver.KindMariaDB, "RETURNING")
 }
 
-func TestFilledStatementsAreClosed(t *testing.T) {
-	if testserver.Each(t, TestFilledStatementsAreClosed) {
+func TestFilled_statementsAreClosed(t *testing.T) {
+	if testserver.Each(t, TestFilled_statementsAreClosed) {
 		return
 	}
 	for _, params := range bothWays {
@@ -197,8 +197,8 @@ func TestFilledStatementsAreClosed(t *testing.T) {
 	}
 }
 
-func TestFilledArgumentCount(t *testing.T) {
-	if testserver.Each(t, TestFilledArgumentCount) {
+func TestFilled_argumentCount(t *testing.T) {
+	if testserver.Each(t, TestFilled_argumentCount) {
 		return
 	}
 	for _, params := range bothWays {
@@ -254,8 +254,8 @@ func (c badConn) PrepareContext(ctx context.Context, query string) (driver.Stmt,
 	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
 }
 
-func TestBadConnIsRetriedAndTheRowStandsOnce(t *testing.T) {
-	if testserver.Each(t, TestBadConnIsRetriedAndTheRowStandsOnce) {
+func TestFilled_retriedAfterBadConn(t *testing.T) {
+	if testserver.Each(t, TestFilled_retriedAfterBadConn) {
 		return
 	}
 	_, plain, c := openFilled(t)
@@ -277,8 +277,8 @@ func TestBadConnIsRetriedAndTheRowStandsOnce(t *testing.T) {
 	}
 }
 
-func TestFilledByOldDoors(t *testing.T) {
-	if testserver.Each(t, TestFilledByOldDoors) {
+func TestFilled_withoutContexts(t *testing.T) {
+	if testserver.Each(t, TestFilled_withoutContexts) {
 		return
 	}
 	for _, params := range bothWays {
@@ -330,8 +330,8 @@ func TestFilledByOldDoors(t *testing.T) {
 	}
 }
 
-func TestFilledPreparedOnOtherConnections(t *testing.T) {
-	if testserver.Each(t, TestFilledPreparedOnOtherConnections) {
+func TestFilled_preparedOnOtherConnections(t *testing.T) {
+	if testserver.Each(t, TestFilled_preparedOnOtherConnections) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
@@ -361,8 +361,8 @@ func TestFilledPreparedOnOtherConnections(t *testing.T) {
 }
 
 // A prepared statement follows the connector's rule, in both directions.
-func TestPreparedIsPlannedAnew(t *testing.T) {
-	if testserver.Each(t, TestPreparedIsPlannedAnew) {
+func TestFilled_plannedAgainAfterSetRule(t *testing.T) {
+	if testserver.Each(t, TestFilled_plannedAgainAfterSetRule) {
 		return
 	}
 	ours, plain, c := openFilled(t)
@@ -396,8 +396,8 @@ func TestPreparedIsPlannedAnew(t *testing.T) {
 	}
 }
 
-func TestTooManyPlaceholders(t *testing.T) {
-	if testserver.Each(t, TestTooManyPlaceholders) {
+func TestFilled_tooManyPlaceholders(t *testing.T) {
+	if testserver.Each(t, TestFilled_tooManyPlaceholders) {
 		return
 	}
 	if testing.Short() {
@@ -430,8 +430,8 @@ func TestTooManyPlaceholders(t *testing.T) {
 
 // While the server is away the base's errors come through, and afterwards keys
 // are filled again, by direct and prepared statements.
-func TestServerGoneAndBack(t *testing.T) {
-	if testserver.Each(t, TestServerGoneAndBack) {
+func TestFilled_serverGoneAndBack(t *testing.T) {
+	if testserver.Each(t, TestFilled_serverGoneAndBack) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -470,8 +470,8 @@ func TestServerGoneAndBack(t *testing.T) {
 	}
 }
 
-func TestNoGoroutineIsLeft(t *testing.T) {
-	if testserver.Each(t, TestNoGoroutineIsLeft) {
+func TestFilled_leavesNoGoroutine(t *testing.T) {
+	if testserver.Each(t, TestFilled_leavesNoGoroutine) {
 		return
 	}
 	_, _, c := openFilled(t)

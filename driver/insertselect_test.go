@@ -14,8 +14,8 @@ import (
 )
 
 // A query's key is kept, or taken for none, as the same key of VALUES is.
-func TestSourceKeepsGivenKeys(t *testing.T) {
-	if testserver.Each(t, TestSourceKeepsGivenKeys) {
+func TestInsertSelect_keepsGivenKeys(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_keepsGivenKeys) {
 		return
 	}
 	integers := []any{7001, 7002, 7003, 7004, 7005, 7006, 7007, 7008, 7009, 7010}
@@ -54,8 +54,8 @@ func TestSourceKeepsGivenKeys(t *testing.T) {
 }
 
 // Functions that read LAST_INSERT_ID() do not see the rows' numbers.
-func TestSourceTellsLastInsertID(t *testing.T) {
-	if testserver.Each(t, TestSourceTellsLastInsertID) {
+func TestInsertSelect_lastInsertID(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_lastInsertID) {
 		return
 	}
 	for _, column := range []string{"BIGINT PRIMARY KEY", "BIGINT AUTO_INCREMENT PRIMARY KEY"} {
@@ -97,8 +97,8 @@ func TestSourceTellsLastInsertID(t *testing.T) {
 }
 
 // What an INSERT … SELECT sends, in round trips.
-func TestSourceRoundTrips(t *testing.T) {
-	if testserver.Each(t, TestSourceRoundTrips) {
+func TestInsertSelect_roundTrips(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_roundTrips) {
 		return
 	}
 	ours, plain := openScripted(t, taggedSnowflake(t))
@@ -123,8 +123,8 @@ func TestSourceRoundTrips(t *testing.T) {
 }
 
 // Locked tables are enough.
-func TestSourceUnderLockTables(t *testing.T) {
-	if testserver.Each(t, TestSourceUnderLockTables) {
+func TestInsertSelect_underLockTables(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_underLockTables) {
 		return
 	}
 	ours, plain := one(t)
@@ -141,8 +141,8 @@ func TestSourceUnderLockTables(t *testing.T) {
 }
 
 // Within XA one of the servers takes no temporary table, and says so.
-func TestSourceInXA(t *testing.T) {
-	if testserver.Each(t, TestSourceInXA) {
+func TestInsertSelect_inXA(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_inXA) {
 		return
 	}
 	ours, plain := one(t)
@@ -164,8 +164,8 @@ func TestSourceInXA(t *testing.T) {
 }
 
 // A zero date as a default is the target's own affair.
-func TestSourceWithZeroDates(t *testing.T) {
-	if testserver.Each(t, TestSourceWithZeroDates) {
+func TestInsertSelect_zeroDates(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_zeroDates) {
 		return
 	}
 	ours, plain := one(t)
@@ -186,8 +186,8 @@ func TestSourceWithZeroDates(t *testing.T) {
 }
 
 // RETURNING is a name like any other to MySQL.
-func TestSourceNamedReturning(t *testing.T) {
-	if testserver.Each(t, TestSourceNamedReturning) {
+func TestInsertSelect_namedReturning(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_namedReturning) {
 		return
 	}
 	if !testserver.Has(t, testserver.KindMySQL, "RETURNING as a name") {
@@ -210,8 +210,8 @@ func TestSourceNamedReturning(t *testing.T) {
 }
 
 // Where statements are logged for GTIDs, the error says what to do.
-func TestSourceUnderGTID(t *testing.T) {
-	if testserver.Each(t, TestSourceUnderGTID) {
+func TestInsertSelect_underGTID(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_underGTID) {
 		return
 	}
 	if !testserver.Has(t, testserver.KindMySQL, "gtid_mode") {

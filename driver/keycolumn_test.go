@@ -54,8 +54,8 @@ func TestKeyType_holds(t *testing.T) {
 
 // A key that the column would cut is an error, also where the server says
 // nothing.
-func TestNarrowKeyColumn(t *testing.T) {
-	if testserver.Each(t, TestNarrowKeyColumn) {
+func TestKeyColumn_tooNarrow(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_tooNarrow) {
 		return
 	}
 	for _, c := range []struct {
@@ -99,8 +99,8 @@ func TestNarrowKeyColumn(t *testing.T) {
 }
 
 // A column that has been widened since is found out.
-func TestNarrowKeyColumnWidened(t *testing.T) {
-	if testserver.Each(t, TestNarrowKeyColumnWidened) {
+func TestKeyColumn_widened(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_widened) {
 		return
 	}
 	ours, plain := openScripted(t, scriptRule(t, listed(1, 5000000000, 5000000001), "ruled.id"))
@@ -116,8 +116,8 @@ func TestNarrowKeyColumnWidened(t *testing.T) {
 }
 
 // A given key of which the server stores what is left is not reported.
-func TestGivenKeyOutOfRange(t *testing.T) {
-	if testserver.Each(t, TestGivenKeyOutOfRange) {
+func TestKeyColumn_givenKeyOutOfRange(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_givenKeyOutOfRange) {
 		return
 	}
 	for _, params := range bothWays {
@@ -145,8 +145,8 @@ func TestGivenKeyOutOfRange(t *testing.T) {
 }
 
 // The type is asked for once.
-func TestKeyColumnIsAskedForOnce(t *testing.T) {
-	if testserver.Each(t, TestKeyColumnIsAskedForOnce) {
+func TestKeyColumn_isAskedForOnce(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_isAskedForOnce) {
 		return
 	}
 	ours, _ := one(t)

@@ -67,8 +67,8 @@ func column(t *testing.T, db *sql.DB, query string) string {
 	return strings.Join(all, " ")
 }
 
-func TestTextKeysRowByRow(t *testing.T) {
-	if testserver.Each(t, TestTextKeysRowByRow) {
+func TestKeys_textRowByRow(t *testing.T) {
+	if testserver.Each(t, TestKeys_textRowByRow) {
 		return
 	}
 	for _, params := range bothWays {
@@ -125,8 +125,8 @@ func TestTextKeysRowByRow(t *testing.T) {
 }
 
 // Whatever characters a key has, it arrives as it is, written or bound.
-func TestOddKeysArrive(t *testing.T) {
-	if testserver.Each(t, TestOddKeysArrive) {
+func TestKeys_oddCharacters(t *testing.T) {
+	if testserver.Each(t, TestKeys_oddCharacters) {
 		return
 	}
 	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
@@ -154,8 +154,8 @@ func TestOddKeysArrive(t *testing.T) {
 	}
 }
 
-func TestBinaryKeys(t *testing.T) {
-	if testserver.Each(t, TestBinaryKeys) {
+func TestKeys_binary(t *testing.T) {
+	if testserver.Each(t, TestKeys_binary) {
 		return
 	}
 	for _, params := range bothWays {
@@ -188,8 +188,8 @@ func TestBinaryKeys(t *testing.T) {
 type namedKey int64
 
 // Integers of any type are integer keys.
-func TestIntegerKeysOfAnyType(t *testing.T) {
-	if testserver.Each(t, TestIntegerKeysOfAnyType) {
+func TestKeys_integersOfAnyType(t *testing.T) {
+	if testserver.Each(t, TestKeys_integersOfAnyType) {
 		return
 	}
 	database := testserver.Database(t)
@@ -234,8 +234,8 @@ func TestIntegerKeysOfAnyType(t *testing.T) {
 }
 
 // A type of its own that knows how to be a value, as uuid.UUID does.
-func TestValuerKeys(t *testing.T) {
-	if testserver.Each(t, TestValuerKeys) {
+func TestKeys_valuers(t *testing.T) {
+	if testserver.Each(t, TestKeys_valuers) {
 		return
 	}
 	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
@@ -250,8 +250,8 @@ func TestValuerKeys(t *testing.T) {
 }
 
 // An unknown kind costs a key only where the statement gives 0 or ”.
-func TestNoKeyIsWasted(t *testing.T) {
-	if testserver.Each(t, TestNoKeyIsWasted) {
+func TestKeys_noneIsWasted(t *testing.T) {
+	if testserver.Each(t, TestKeys_noneIsWasted) {
 		return
 	}
 	for query, want := range map[string]int{
@@ -279,8 +279,8 @@ func TestNoKeyIsWasted(t *testing.T) {
 	}
 }
 
-func TestKeepExplicit(t *testing.T) {
-	if testserver.Each(t, TestKeepExplicit) {
+func TestKeys_keepExplicit(t *testing.T) {
+	if testserver.Each(t, TestKeys_keepExplicit) {
 		return
 	}
 	for _, params := range bothWays {
@@ -313,8 +313,8 @@ func TestKeepExplicit(t *testing.T) {
 }
 
 // Each execution resets the keys, also one that fails or passes through.
-func TestKeysAreResetByEachExecution(t *testing.T) {
-	if testserver.Each(t, TestKeysAreResetByEachExecution) {
+func TestKeys_resetByEachExecution(t *testing.T) {
+	if testserver.Each(t, TestKeys_resetByEachExecution) {
 		return
 	}
 	for _, params := range bothWays {
@@ -354,8 +354,8 @@ func TestKeysAreResetByEachExecution(t *testing.T) {
 }
 
 // The driver's own result has go-sql-driver's lists, as long as its own.
-func TestRawResultOfSeveralStatements(t *testing.T) {
-	if testserver.Each(t, TestRawResultOfSeveralStatements) {
+func TestResult_rawOfSeveralStatements(t *testing.T) {
+	if testserver.Each(t, TestResult_rawOfSeveralStatements) {
 		return
 	}
 	ours, plain, _ := openFilled(t, "multiStatements=true")
@@ -412,8 +412,8 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 }
 
 // The first statement of all may be an upsert, prepared or not.
-func TestFirstStatementIsAnUpsert(t *testing.T) {
-	if testserver.Each(t, TestFirstStatementIsAnUpsert) {
+func TestKeys_firstStatementIsUpsert(t *testing.T) {
+	if testserver.Each(t, TestKeys_firstStatementIsUpsert) {
 		return
 	}
 	for _, d := range doors[:4] {

@@ -36,11 +36,11 @@ func (r *reported) add(row string, keys *Keys, want int) error {
 	return nil
 }
 
-// TestManyUsers: 64 goroutines, three tables of one generator, two pools on one
+// TestPool_manyUsers: 64 goroutines, three tables of one generator, two pools on one
 // connector, statements of every kind, while the rule is replaced. Every key
 // that is reported stands in its row, and no other.
-func TestManyUsers(t *testing.T) {
-	if testserver.Each(t, TestManyUsers) {
+func TestPool_manyUsers(t *testing.T) {
+	if testserver.Each(t, TestPool_manyUsers) {
 		return
 	}
 	var made atomic.Int64

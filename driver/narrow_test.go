@@ -12,8 +12,8 @@ import (
 // A key column that cannot hold the generator's keys is an error, and where the
 // server cuts the key off instead (IGNORE, a sql_mode without STRICT), no key is
 // reported that is not in the table, and no row takes another's place.
-func TestNarrowKeyColumn(t *testing.T) {
-	if testserver.Each(t, TestNarrowKeyColumn) {
+func TestKeyColumn_cutKeysAreNotReported(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_cutKeysAreNotReported) {
 		return
 	}
 	known := newKnown(t)

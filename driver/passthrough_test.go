@@ -140,7 +140,7 @@ func fakeOf(db *sql.DB) *fakeBase {
 	return nil
 }
 
-func TestPassesThroughUnnoticed(t *testing.T) {
+func TestPassThrough_callsOfBase(t *testing.T) {
 	for _, kind := range fakeKinds {
 		for _, use := range uses {
 			t.Run(kind+"/"+use.name, func(t *testing.T) {
@@ -174,9 +174,9 @@ func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said 
 
 func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
 
-// TestCancelledContext: where the base has no contexts, an ended one is seen as
+// TestPassThrough_canceledContext: where the base has no contexts, an ended one is seen as
 // database/sql sees it for such a base.
-func TestCancelledContext(t *testing.T) {
+func TestPassThrough_canceledContext(t *testing.T) {
 	for _, kind := range fakeKinds {
 		ctx, cancel := context.WithCancel(context.Background())
 		doors := func(base driver.Connector) (said []string) {
@@ -217,8 +217,8 @@ func TestCancelledContext(t *testing.T) {
 	}
 }
 
-// TestOldDoors: what go-sql-driver's README tells people to assert in Raw.
-func TestOldDoors(t *testing.T) {
+// TestPassThrough_interfacesInRaw: what go-sql-driver's README tells people to assert in Raw.
+func TestPassThrough_interfacesInRaw(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
 		connector, err := NewConnector(base, testRule(t))
@@ -275,7 +275,7 @@ func oldStatement(c driver.Conn) error {
 	return errors.Join(err, err2, st.Close())
 }
 
-func TestAdvertise(t *testing.T) {
+func TestAdvertise_interfacesOfBase(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
 		connector, err := NewConnector(base, testRule(t))

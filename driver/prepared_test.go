@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-func TestArgumentCountIsTheUsers(t *testing.T) {
+func TestPrepared_argumentCount(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
 		c, _ := base.Connect(context.Background())
@@ -35,7 +35,7 @@ func TestArgumentCountIsTheUsers(t *testing.T) {
 
 // What a base's connection or statements take as an argument, they take from a
 // filled statement too.
-func TestArgumentTypesOfFilledStatements(t *testing.T) {
+func TestPrepared_argumentTypes(t *testing.T) {
 	for _, kind := range fakeKinds {
 		for _, arg := range []any{1, fakeWide{3}, oddValuer{}, struct{}{}} {
 			base := &fakeBase{kind: kind}
@@ -75,8 +75,8 @@ func (c rowsConn) QueryContext(context.Context, string, []driver.NamedValue) (dr
 	return c.rows(), nil
 }
 
-// TestClosingRowsAreAsBare: wrapped rows are, to database/sql, what the rows are.
-func TestClosingRowsAreAsBare(t *testing.T) {
+// TestPrepared_rowsAreAsBare: wrapped rows are, to database/sql, what the rows are.
+func TestPrepared_rowsAreAsBare(t *testing.T) {
 	base := &fakeBase{}
 	kinds := map[string]func() driver.Rows{
 		"bare": func() driver.Rows { return bareRows{&fakeRows{base: base}} },

@@ -67,10 +67,10 @@ var readingCases = []readingCase{
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (--0), (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }
 
-// TestReading: what decides about a text is read as the server reads it, or the
+// TestReading_asTheServer: what decides about a text is read as the server reads it, or the
 // text is refused.
-func TestReading(t *testing.T) {
-	if testserver.Each(t, TestReading) {
+func TestReading_asTheServer(t *testing.T) {
+	if testserver.Each(t, TestReading_asTheServer) {
 		return
 	}
 	for _, c := range readingCases {

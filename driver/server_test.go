@@ -67,8 +67,8 @@ func number(t *testing.T, db *sql.DB, query string) (n int64) {
 	return n
 }
 
-func TestKilledIdleConnection(t *testing.T) {
-	if testserver.Each(t, TestKilledIdleConnection) {
+func TestServer_killsIdleConnection(t *testing.T) {
+	if testserver.Each(t, TestServer_killsIdleConnection) {
 		return
 	}
 	ours, plain := openDB(t)
@@ -94,8 +94,8 @@ func waitGone(t *testing.T, db *sql.DB, id int64) {
 	}
 }
 
-func TestRolledBackByContextKeepsConnection(t *testing.T) {
-	if testserver.Each(t, TestRolledBackByContextKeepsConnection) {
+func TestServer_rollbackByContext(t *testing.T) {
+	if testserver.Each(t, TestServer_rollbackByContext) {
 		return
 	}
 	ours, _ := openDB(t)
@@ -120,8 +120,8 @@ func TestRolledBackByContextKeepsConnection(t *testing.T) {
 	}
 }
 
-func TestPingAfterServerStopped(t *testing.T) {
-	if testserver.Each(t, TestPingAfterServerStopped) {
+func TestServer_pingAfterStop(t *testing.T) {
+	if testserver.Each(t, TestServer_pingAfterStop) {
 		return
 	}
 	server := testserver.StartSQL(t)
@@ -141,8 +141,8 @@ func TestPingAfterServerStopped(t *testing.T) {
 
 // What is prepared and not closed is the same through us: the statements that
 // the server refused to prepare.
-func TestPreparedStatementsAreClosed(t *testing.T) {
-	if testserver.Each(t, TestPreparedStatementsAreClosed) {
+func TestServer_preparedStatementsAreClosed(t *testing.T) {
+	if testserver.Each(t, TestServer_preparedStatementsAreClosed) {
 		return
 	}
 	ours, plain := openDB(t)
@@ -173,8 +173,8 @@ func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
 	return prepared(t, db) - before
 }
 
-func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
-	if testserver.Each(t, TestCancelledPrepareLeavesNoStatement) {
+func TestServer_canceledPrepare(t *testing.T) {
+	if testserver.Each(t, TestServer_canceledPrepare) {
 		return
 	}
 	ours, plain := openDB(t)
@@ -196,8 +196,8 @@ func TestCancelledPrepareLeavesNoStatement(t *testing.T) {
 
 // Each door returns when its context ends, not when the server is done, which
 // the test would not live to see.
-func TestCancelReturnsAtOnce(t *testing.T) {
-	if testserver.Each(t, TestCancelReturnsAtOnce) {
+func TestServer_canceledCallsReturn(t *testing.T) {
+	if testserver.Each(t, TestServer_canceledCallsReturn) {
 		return
 	}
 	ours, _ := openDB(t)
@@ -238,8 +238,8 @@ func drain(rows *sql.Rows, err error) error {
 	return rows.Err()
 }
 
-func TestTransactionOptionsReachServer(t *testing.T) {
-	if testserver.Each(t, TestTransactionOptionsReachServer) {
+func TestServer_transactionOptions(t *testing.T) {
+	if testserver.Each(t, TestServer_transactionOptions) {
 		return
 	}
 	ours, _ := openDB(t)
@@ -274,8 +274,8 @@ func TestTransactionOptionsReachServer(t *testing.T) {
 	}
 }
 
-func TestBigUnsigned(t *testing.T) {
-	if testserver.Each(t, TestBigUnsigned) {
+func TestServer_bigUnsigned(t *testing.T) {
+	if testserver.Each(t, TestServer_bigUnsigned) {
 		return
 	}
 	const big = uint64(1)<<63 + 5
@@ -298,9 +298,9 @@ func TestBigUnsigned(t *testing.T) {
 	}
 }
 
-// TestErrorsAreTheBases compares the texts of what goes wrong.
-func TestErrorsAreTheBases(t *testing.T) {
-	if testserver.Each(t, TestErrorsAreTheBases) {
+// TestServer_errorsOfBase compares the texts of what goes wrong.
+func TestServer_errorsOfBase(t *testing.T) {
+	if testserver.Each(t, TestServer_errorsOfBase) {
 		return
 	}
 	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
@@ -327,8 +327,8 @@ func TestErrorsAreTheBases(t *testing.T) {
 	}
 }
 
-func TestRawConnection(t *testing.T) {
-	if testserver.Each(t, TestRawConnection) {
+func TestServer_rawConnection(t *testing.T) {
+	if testserver.Each(t, TestServer_rawConnection) {
 		return
 	}
 	ours, _ := openDB(t)
@@ -357,8 +357,8 @@ func TestRawConnection(t *testing.T) {
 	}
 }
 
-func TestColumnTypes(t *testing.T) {
-	if testserver.Each(t, TestColumnTypes) {
+func TestServer_columnTypes(t *testing.T) {
+	if testserver.Each(t, TestServer_columnTypes) {
 		return
 	}
 	ours, plain := openDB(t, "multiStatements=true")
@@ -386,8 +386,8 @@ func TestColumnTypes(t *testing.T) {
 	}
 }
 
-func TestPreparedOnOtherConnections(t *testing.T) {
-	if testserver.Each(t, TestPreparedOnOtherConnections) {
+func TestServer_preparedOnOtherConnections(t *testing.T) {
+	if testserver.Each(t, TestServer_preparedOnOtherConnections) {
 		return
 	}
 	ours, _ := openDB(t)

@@ -27,8 +27,8 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 }
 
 // Columns are read once, and again when the server says that they are others.
-func TestColumnsChange(t *testing.T) {
-	if testserver.Each(t, TestColumnsChange) {
+func TestSession_columnsChange(t *testing.T) {
+	if testserver.Each(t, TestSession_columnsChange) {
 		return
 	}
 	for _, params := range bothWays {
@@ -63,8 +63,8 @@ func TestColumnsChange(t *testing.T) {
 }
 
 // A prepared statement outlives changes of its table's columns.
-func TestColumnsChangeUnderStatement(t *testing.T) {
-	if testserver.Each(t, TestColumnsChangeUnderStatement) {
+func TestSession_columnsChangeUnderStatement(t *testing.T) {
+	if testserver.Each(t, TestSession_columnsChangeUnderStatement) {
 		return
 	}
 	ours, plain := one(t)
@@ -101,8 +101,8 @@ func TestColumnsChangeUnderStatement(t *testing.T) {
 }
 
 // The current database decides which table a name means.
-func TestCurrentDatabaseChanges(t *testing.T) {
-	if testserver.Each(t, TestCurrentDatabaseChanges) {
+func TestSession_databaseChanges(t *testing.T) {
+	if testserver.Each(t, TestSession_databaseChanges) {
 		return
 	}
 	ours, plain := one(t)
@@ -132,8 +132,8 @@ func TestCurrentDatabaseChanges(t *testing.T) {
 }
 
 // Without a current database, qualified names work.
-func TestNoCurrentDatabase(t *testing.T) {
-	if testserver.Each(t, TestNoCurrentDatabase) {
+func TestSession_withoutDatabase(t *testing.T) {
+	if testserver.Each(t, TestSession_withoutDatabase) {
 		return
 	}
 	ours, plain := one(t)
@@ -162,8 +162,8 @@ func TestNoCurrentDatabase(t *testing.T) {
 }
 
 // Tables whose columns are not all what they seem.
-func TestOddTables(t *testing.T) {
-	if testserver.Each(t, TestOddTables) {
+func TestSession_oddTables(t *testing.T) {
+	if testserver.Each(t, TestSession_oddTables) {
 		return
 	}
 	for _, table := range []struct{ ddl, values string }{
@@ -223,8 +223,8 @@ func TestOddTables(t *testing.T) {
 	}
 }
 
-func TestTemporaryTable(t *testing.T) {
-	if testserver.Each(t, TestTemporaryTable) {
+func TestSession_temporaryTable(t *testing.T) {
+	if testserver.Each(t, TestSession_temporaryTable) {
 		return
 	}
 	ours, plain := one(t)
@@ -240,8 +240,8 @@ func TestTemporaryTable(t *testing.T) {
 
 // Whoever reads LAST_INSERT_ID() reads what AUTO_INCREMENT would have left,
 // whatever it was that the server could not be told at once.
-func TestLastInsertIDIsReadEverywhere(t *testing.T) {
-	if testserver.Each(t, TestLastInsertIDIsReadEverywhere) {
+func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
+	if testserver.Each(t, TestSession_lastInsertIDIsReadEverywhere) {
 		return
 	}
 	for _, params := range append(bothWays, "multiStatements=true") {
@@ -307,8 +307,8 @@ func TestLastInsertIDIsReadEverywhere(t *testing.T) {
 }
 
 // What several statements change holds also when one of them fails.
-func TestFailingStatementsChangeTheSession(t *testing.T) {
-	if testserver.Each(t, TestFailingStatementsChangeTheSession) {
+func TestSession_changedByFailingStatements(t *testing.T) {
+	if testserver.Each(t, TestSession_changedByFailingStatements) {
 		return
 	}
 	ours, plain := one(t, "multiStatements=true")
@@ -324,8 +324,8 @@ func TestFailingStatementsChangeTheSession(t *testing.T) {
 }
 
 // sql_mode set on one connection of a pool is not another's.
-func TestModesOfTwoConnections(t *testing.T) {
-	if testserver.Each(t, TestModesOfTwoConnections) {
+func TestSession_modesOfTwoConnections(t *testing.T) {
+	if testserver.Each(t, TestSession_modesOfTwoConnections) {
 		return
 	}
 	ours, plain, _ := openFilled(t)

@@ -30,8 +30,8 @@ const typesTable = `(
 	n INT NOT NULL, nd VARCHAR(9) NOT NULL DEFAULT 'dflt', inv INT INVISIBLE DEFAULT 6,
 	gs INT AS (n + 1) STORED, gv INT AS (n + 2) VIRTUAL)`
 
-func TestSourceKeepsEveryType(t *testing.T) {
-	if testserver.Each(t, TestSourceKeepsEveryType) {
+func TestInsertSelect_keepsEveryType(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_keepsEveryType) {
 		return
 	}
 	const given = "b, t, i, m, f, d, da, ti, dt, ts, y, c, v, u, bi, vb, tx, bl, e, s, j, g, p, n, nd, inv"
@@ -82,8 +82,8 @@ func TestSourceKeepsEveryType(t *testing.T) {
 	}
 }
 
-func TestSourceOfManyRows(t *testing.T) {
-	if testserver.Each(t, TestSourceOfManyRows) {
+func TestInsertSelect_manyRows(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_manyRows) {
 		return
 	}
 	const many = 100_000
@@ -111,8 +111,8 @@ func TestSourceOfManyRows(t *testing.T) {
 	}
 }
 
-func TestSourceInTransactionThatIsRolledBack(t *testing.T) {
-	if testserver.Each(t, TestSourceInTransactionThatIsRolledBack) {
+func TestInsertSelect_rolledBack(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_rolledBack) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
@@ -153,8 +153,8 @@ func temporaryTables(t *testing.T, db *sql.DB) (left []string) {
 }
 
 // Temporary tables are dropped, whatever becomes of the statement.
-func TestSourceLeavesNoTable(t *testing.T) {
-	if testserver.Each(t, TestSourceLeavesNoTable) {
+func TestInsertSelect_leavesNoTable(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_leavesNoTable) {
 		return
 	}
 	for _, params := range bothWays {
@@ -195,8 +195,8 @@ func TestSourceLeavesNoTable(t *testing.T) {
 }
 
 // A session whose last run could not drop its tables goes on.
-func TestSourceOverLeftTables(t *testing.T) {
-	if testserver.Each(t, TestSourceOverLeftTables) {
+func TestInsertSelect_tablesLeftBefore(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_tablesLeftBefore) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
@@ -212,8 +212,8 @@ func TestSourceOverLeftTables(t *testing.T) {
 	}
 }
 
-func TestSourceCancelled(t *testing.T) {
-	if testserver.Each(t, TestSourceCancelled) {
+func TestInsertSelect_canceled(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_canceled) {
 		return
 	}
 	entered := make(chan struct{}, 1)
@@ -237,8 +237,8 @@ func TestSourceCancelled(t *testing.T) {
 
 // A query that takes long is left when its context ends: the test ends long
 // before the query would.
-func TestSourceCancelledInQuery(t *testing.T) {
-	if testserver.Each(t, TestSourceCancelledInQuery) {
+func TestInsertSelect_canceledInQuery(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_canceledInQuery) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
@@ -260,8 +260,8 @@ func TestSourceCancelledInQuery(t *testing.T) {
 }
 
 // Without the privilege, the error tells which one.
-func TestSourceWithoutPrivilege(t *testing.T) {
-	if testserver.Each(t, TestSourceWithoutPrivilege) {
+func TestInsertSelect_withoutPrivilege(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_withoutPrivilege) {
 		return
 	}
 	cfg, err := mysql.ParseDSN(testserver.Database(t))

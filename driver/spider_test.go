@@ -16,7 +16,7 @@ import (
 // AUTO_INCREMENT to each of them. Through shardkey the whole table has one
 // generator. Both shards are databases of one server here, reached by TCP as
 // others would be.
-func TestSpider(t *testing.T) {
+func TestSpider_oneGenerator(t *testing.T) {
 	testserver.Needs(t, testserver.KindMariaDB, "the Spider engine")
 	server := testserver.StartMariaDB(t)
 	plain, err := sql.Open("mysql", server.DSN()+"?multiStatements=true")

@@ -55,7 +55,7 @@ var sentForms = []struct {
 		"INSERT INTO t_order (user_id, order_id) VALUES (~0 + 1, 1, 2, 3)", nil, nil},
 }
 
-func TestSentForms(t *testing.T) {
+func TestSent_forms(t *testing.T) {
 	for _, f := range sentForms {
 		for _, way := range []string{"DB", "Tx", "Stmt"} {
 			t.Run(way+"/"+f.query, func(t *testing.T) {
@@ -118,7 +118,7 @@ func send(t *testing.T, ctx context.Context, db *sql.DB, mock sqlmock.Sqlmock, w
 }
 
 // An INSERT … SELECT of a few rows takes these round trips.
-func TestSentForSource(t *testing.T) {
+func TestSent_insertSelect(t *testing.T) {
 	db, mock := mocked(t)
 	exact := func(s string) string { return "^" + regexp.QuoteMeta(s) + "$" }
 	mock.ExpectExec("^CREATE TEMPORARY TABLE `shardkey_rows`").WillReturnResult(sqlmock.NewResult(0, 0))
@@ -142,7 +142,7 @@ func TestSentForSource(t *testing.T) {
 }
 
 // Columns that cannot be read are an error, not a reason to send without key.
-func TestUnreadableColumnsAreNotGuessed(t *testing.T) {
+func TestColumns_unreadable(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectQuery("SELECT \\* FROM `t_order` LIMIT 0").WillReturnError(errMock)
 	_, err := db.Exec("INSERT INTO t_order VALUES (NULL, 7)")

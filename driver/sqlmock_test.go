@@ -72,7 +72,7 @@ func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 
 var errMock = errors.New("the mock's own error")
 
-func TestMockedInsert(t *testing.T) {
+func TestMocked_insert(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectExec(regexp.QuoteMeta("INSERT INTO t_order_1 (user_id, `order_id`) VALUES (?, ?), (?, ?)")).
 		WithArgs(7, 1001, 8, 1002).WillReturnResult(sqlmock.NewResult(0, 2))
@@ -89,7 +89,7 @@ func TestMockedInsert(t *testing.T) {
 	}
 }
 
-func TestMockedPrepared(t *testing.T) {
+func TestMocked_prepared(t *testing.T) {
 	db, mock := mocked(t)
 	prepared := mock.ExpectPrepare(regexp.QuoteMeta("INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?)")).WillBeClosed()
 	st, err := db.Prepare("INSERT INTO t_order_0 (user_id) VALUES (?)")
@@ -107,7 +107,7 @@ func TestMockedPrepared(t *testing.T) {
 	}
 }
 
-func TestMockedPassThrough(t *testing.T) {
+func TestMocked_passThrough(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectBegin()
 	mock.ExpectQuery("SELECT a FROM t").WithArgs(1).WillReturnRows(sqlmock.NewRows([]string{"a"}).AddRow(5))
@@ -137,7 +137,7 @@ func TestMockedPassThrough(t *testing.T) {
 	}
 }
 
-func TestMockedFailure(t *testing.T) {
+func TestMocked_failure(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectExec("INSERT INTO t_order_0").WillReturnError(errMock)
 	if _, err := db.Exec("INSERT INTO t_order_0 (user_id) VALUES (?)", 1); err != errMock {

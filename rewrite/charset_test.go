@@ -2,7 +2,7 @@ package rewrite
 
 import "testing"
 
-func TestParseCharset(t *testing.T) {
+func TestParseCharset_names(t *testing.T) {
 	for name, want := range map[string]Charset{
 		"utf8mb4": CharsetUTF8, "UTF8MB3": CharsetUTF8, "binary": CharsetUTF8, "gb18030": charsetGBK, "cp932": charsetSJIS,
 		"big5": charsetBig5, "ujis": charsetEUC, "latin1": charsetNBSP, "cp866": charsetDOS, "ascii": charsetSingle,

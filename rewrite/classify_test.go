@@ -2,7 +2,7 @@ package rewrite
 
 import "testing"
 
-func TestClassify(t *testing.T) {
+func TestClassify_classes(t *testing.T) {
 	for text, want := range map[string]Class{
 		"":                                            ClassPass,
 		"  \n":                                        ClassPass,
@@ -64,7 +64,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-func TestClassifyDoesNotAllocate(t *testing.T) {
+func TestClassify_noAllocations(t *testing.T) {
 	for _, text := range []string{"SELECT 1", "/* trace */ SELECT 1; SELECT 2", "SET @a = 'INSER'"} {
 		if n := testing.AllocsPerRun(100, func() { Classify(text) }); n != 0 {
 			t.Errorf("%s\nhave: %v allocations\nwant: none", text, n)
@@ -72,7 +72,7 @@ func TestClassifyDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestMentions(t *testing.T) {
+func TestMentions_functions(t *testing.T) {
 	for text, want := range map[string][2]bool{
 		"SELECT Last_Insert_Id()":         {true, false},
 		"SELECT @@IDENTITY":               {true, false},
@@ -89,7 +89,7 @@ func TestMentions(t *testing.T) {
 	}
 }
 
-func TestChanges(t *testing.T) {
+func TestChanges_session(t *testing.T) {
 	const all = FactMode | FactCharset | FactDatabase | FactColumns
 	for text, want := range map[string]Facts{
 		"SELECT 1":                               0,

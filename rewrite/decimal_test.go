@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDecimal(t *testing.T) {
+func TestDecimal_numbers(t *testing.T) {
 	var d decimal
 	check := func(n int64) {
 		t.Helper()

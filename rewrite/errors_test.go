@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestStatementError(t *testing.T) {
+func TestStatementError_text(t *testing.T) {
 	_, err := Parse("INSERT INTO t\n  (a) VALUES (1) x 'secret'", Options{Tables: goldenTables})
 	var have *StatementError
 	if !errors.As(err, &have) || !errors.Is(err, ErrUnsupportedStatement) {
@@ -22,9 +22,9 @@ func TestStatementError(t *testing.T) {
 	}
 }
 
-// TestErrorsTellNoLiterals cuts statements short everywhere: no error holds
+// TestErrors_showNoLiterals cuts statements short everywhere: no error holds
 // what stood in a literal.
-func TestErrorsTellNoLiterals(t *testing.T) {
+func TestErrors_showNoLiterals(t *testing.T) {
 	texts := []string{
 		"INSERT INTO t (a, s) VALUES ('secret', 1), (\"secret's\", 4711), (X'4711', 4711.0) ON DUPLICATE KEY UPDATE a = 'secret'",
 		"INSERT INTO t SET a = 'secret', s = 4711, id = N'secret'",
@@ -52,7 +52,7 @@ func TestErrorsTellNoLiterals(t *testing.T) {
 	}
 }
 
-func TestExcerpt(t *testing.T) {
+func TestExcerpt_cuts(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                            "the end of the text",
 		" /* c */ ":                   "the end of the text",

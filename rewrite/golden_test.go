@@ -113,7 +113,7 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	return cases
 }
 
-func TestGolden(t *testing.T) {
+func TestGolden_statements(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no golden files", err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSetsLastInsertID(t *testing.T) {
+func TestSetsLastInsertID_statements(t *testing.T) {
 	for text, want := range map[string]bool{
 		"":                                     false,
 		"SELECT 1":                             false,
@@ -34,7 +34,7 @@ func TestSetsLastInsertID(t *testing.T) {
 	}
 }
 
-func TestGivenNumbers(t *testing.T) {
+func TestGivenNumbers_statements(t *testing.T) {
 	for text, want := range map[string]string{
 		"INSERT INTO t (a, b) VALUES (?, 7)":                             "[7] true",
 		"INSERT t VALUES (1, 'x'), (-2, \"30 apples\"), (0x1F, 1e3)":     "[1 30 31 1000] true",

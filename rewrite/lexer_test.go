@@ -32,7 +32,7 @@ func lexed(text string, mode Mode, execute bool) string {
 	}
 }
 
-func TestLexer(t *testing.T) {
+func TestLexer_tokens(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		mode Mode
@@ -71,7 +71,7 @@ func TestLexer(t *testing.T) {
 	}
 }
 
-func TestLexerSkipsExecutableComments(t *testing.T) {
+func TestLexer_executableComments(t *testing.T) {
 	for text, want := range map[string]string{
 		"a /*! b */ c /*M!100100 d */ e":   "w:a w:c w:e",
 		"a /*! b /* c */ d */ e":           "w:a w:e",
@@ -87,8 +87,8 @@ func TestLexerSkipsExecutableComments(t *testing.T) {
 	}
 }
 
-// TestPeek: looking ahead changes nothing but what was learnt.
-func TestPeek(t *testing.T) {
+// TestLexer_peek: looking ahead changes nothing but what was learnt.
+func TestLexer_peek(t *testing.T) {
 	lx := lexer{text: `a /*! "b\"" */ c`, engine: engine{all: true}}
 	lx.next()
 	saved := lx
@@ -103,7 +103,7 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-func TestConsulted(t *testing.T) {
+func TestLexer_consultsMode(t *testing.T) {
 	for text, want := range map[string]Mode{
 		`INSERT INTO t (a) VALUES ('x')`:          0,
 		`INSERT INTO t (a) VALUES ('\n')`:         NoBackslashEscapes,

@@ -2,7 +2,7 @@ package rewrite
 
 import "testing"
 
-func TestParseMode(t *testing.T) {
+func TestParseMode_names(t *testing.T) {
 	for text, want := range map[string]Mode{
 		"":                      0,
 		"STRICT_TRANS_TABLES":   0,
@@ -22,7 +22,7 @@ func TestParseMode(t *testing.T) {
 
 // What is zero was asked of MariaDB 10.11 and an AUTO_INCREMENT column; the
 // texts with false are other keys, or errors of the server.
-func TestIsZero(t *testing.T) {
+func TestIsZero_literals(t *testing.T) {
 	for _, c := range []struct {
 		literal literal
 		want    bool

@@ -17,15 +17,15 @@ func mustParse(t testing.TB, text string, opts Options) *Plan {
 	return p
 }
 
-func TestParseWithoutTables(t *testing.T) {
+func TestParse_withoutTables(t *testing.T) {
 	p, err := Parse("INSERT INTO t (a) VALUES (1)", Options{})
 	if err != nil || len(p.Inserts) != 0 {
 		t.Errorf("have: %v, %v\nwant: nothing to fill", p, err)
 	}
 }
 
-// TestFillsBefore holds the count against the bind text itself.
-func TestFillsBefore(t *testing.T) {
+// TestPlan_fillsBefore holds the count against the bind text itself.
+func TestPlan_fillsBefore(t *testing.T) {
 	for _, text := range []string{
 		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
 		"INSERT INTO t (id, a) VALUES (NULL, ?), (?, ?), (5, ?), (0, ?), (@x, ?), (DEFAULT, ?)",
@@ -75,7 +75,7 @@ func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	}
 }
 
-func TestSize(t *testing.T) {
+func TestPlan_size(t *testing.T) {
 	short := mustParse(t, "INSERT INTO t (a) VALUES (?)", Options{})
 	long := mustParse(t, rowsText(1<<20), Options{})
 	bound := mustParse(t, "INSERT INTO t (s) VALUES (?, '"+rowsWord(100_000)+"')", Options{})
@@ -103,8 +103,8 @@ func rowsWord(n int) string {
 	return string(b)
 }
 
-// TestPlanIsShared: many goroutines use one plan.
-func TestPlanIsShared(t *testing.T) {
+// TestPlan_isShared: many goroutines use one plan.
+func TestPlan_isShared(t *testing.T) {
 	p := mustParse(t, "INSERT INTO t (id, a) VALUES (NULL, ?), (7, ?)", Options{})
 	p.Report()
 	want := "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(?), ?), (7, ?)"
@@ -123,7 +123,7 @@ func TestPlanIsShared(t *testing.T) {
 	wg.Wait()
 }
 
-func TestKeys(t *testing.T) {
+func TestPlan_keys(t *testing.T) {
 	ints := Keys{Ints: []int64{5, 6}}
 	values := Keys{Values: []any{"a", []byte{1}, uint64(7)}}
 	odd := Keys{Values: []any{"a", 1.5}}

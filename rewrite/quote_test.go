@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-func TestUnquoteString(t *testing.T) {
+func TestUnquoteString_literals(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		mode Mode

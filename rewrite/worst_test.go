@@ -61,10 +61,10 @@ func around(before, repeated, after string) func(size int) string {
 	}
 }
 
-// TestWorstCases reads texts that are made to be slow. Were the time not linear
+// TestWorst_isLinear reads texts that are made to be slow. Were the time not linear
 // in the length, it would be hours and the test's own limit would end it: nothing
 // is measured here.
-func TestWorstCases(t *testing.T) {
+func TestWorst_isLinear(t *testing.T) {
 	size := 4 << 20
 	if testing.Short() {
 		size = 1 << 20
@@ -96,9 +96,9 @@ func relocated(err error) error {
 	return err
 }
 
-// TestMemory holds that planning a long text and writing the keys into it
+// TestMemory_planAndFill holds that planning a long text and writing the keys into it
 // allocates at most twice the text's length, the new text included.
-func TestMemory(t *testing.T) {
+func TestMemory_planAndFill(t *testing.T) {
 	absent := rowsText(4 << 20)
 	given := strings.Replace(strings.ReplaceAll(absent, "), (", "), (NULL, "), "(a, s) VALUES (", "(id, a, s) VALUES (NULL, ", 1)
 	for name, text := range map[string]string{"key absent": absent, "key given": given} {

@@ -70,7 +70,7 @@ func split(t *testing.T, line string) (words []string) {
 	return words
 }
 
-func TestGolden(t *testing.T) {
+func TestGolden_commands(t *testing.T) {
 	t.Chdir("testdata")
 	files, err := filepath.Glob("*.golden")
 	if err != nil || len(files) != 7 {
@@ -119,8 +119,8 @@ func compare(t *testing.T, file, have, want string) {
 	t.Fatalf("%s ends at line %d\nwant: more lines", file, len(haveLines))
 }
 
-// TestDocs runs the commands that the documentation shows, with its rule.
-func TestDocs(t *testing.T) {
+// TestDocs_commands runs the commands that the documentation shows, with its rule.
+func TestDocs_commands(t *testing.T) {
 	const fence = "```console\n"
 	t.Chdir("testdata")
 	file := filepath.Join("..", "..", "..", "docs", "cli.md")

@@ -23,7 +23,7 @@ func runTool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-func TestOutputsAreApart(t *testing.T) {
+func TestRun_outputsAreApart(t *testing.T) {
 	status, stdout, stderr := runTool(t, "decode", "1", "x")
 	if status != statusError || !strings.Contains(stdout, "2016-11-01") || strings.Contains(stdout, `"x"`) || !strings.Contains(stderr, `"x"`) {
 		t.Errorf("have: status %d\n%s--\n%s", status, stdout, stderr)
@@ -39,7 +39,7 @@ type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-func TestOutputThatFailsIsAnError(t *testing.T) {
+func TestRun_outputFails(t *testing.T) {
 	var errs bytes.Buffer
 	p := newProgram(strings.NewReader(""), fullDisk{}, &errs, spi.SystemClock)
 	if status := p.run(t.Context(), []string{"decode", "1"}); status != statusError || !strings.Contains(errs.String(), "no space left") {
@@ -51,7 +51,7 @@ type brokenPipe struct{ io.Reader }
 
 func (brokenPipe) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
-func TestInputThatFailsIsAnError(t *testing.T) {
+func TestRun_inputFails(t *testing.T) {
 	var errs bytes.Buffer
 	p := newProgram(brokenPipe{}, io.Discard, &errs, spi.SystemClock)
 	if status := p.run(t.Context(), []string{"plan", "-rule", "testdata/rule.yaml", "-"}); status != statusError || !strings.Contains(errs.String(), "broken") {
@@ -59,7 +59,7 @@ func TestInputThatFailsIsAnError(t *testing.T) {
 	}
 }
 
-func TestParseFlagsAmongArguments(t *testing.T) {
+func TestParse_flagsAmongArguments(t *testing.T) {
 	for _, test := range []struct {
 		args string
 		want []string
@@ -79,7 +79,7 @@ func TestParseFlagsAmongArguments(t *testing.T) {
 	}
 }
 
-func TestVersion(t *testing.T) {
+func TestVersion_line(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
 	if have, want := version(info), "shardkey (devel) abc modified go1.26.0"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
@@ -93,14 +93,14 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestPlanTellsOfOnDuplicate(t *testing.T) {
+func TestPlan_onDuplicate(t *testing.T) {
 	_, have, _ := runTool(t, "plan", "-rule", "testdata/rule.yaml", "INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = 1")
 	if !strings.Contains(have, "reports the key of a row that exists already") {
 		t.Errorf("have: %s", have)
 	}
 }
 
-func TestGenerateText(t *testing.T) {
+func TestGenerate_text(t *testing.T) {
 	rule := write(t, `rules:
 - !SHARDING
   tables:
@@ -122,7 +122,7 @@ func TestGenerateText(t *testing.T) {
 }
 
 // What a run has leased, the next one gets at once.
-func TestGenerateGivesItsWorkerIDBack(t *testing.T) {
+func TestGenerate_returnsItsWorkerID(t *testing.T) {
 	rule := write(t, `rules:
 - !SHARDING
   tables:
@@ -146,14 +146,14 @@ func TestGenerateGivesItsWorkerIDBack(t *testing.T) {
 }
 
 // A store that is away is an error that names the generator, and no secret.
-func TestGenerateWithoutStore(t *testing.T) {
+func TestGenerate_withoutStore(t *testing.T) {
 	status, stdout, stderr := runTool(t, "generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-timeout", "3s", "-dsn", "app:hunter2@tcp(127.0.0.1:1)/app")
 	if status != statusError || stdout != "" || !strings.Contains(stderr, "generator ring for table t_ring") || strings.Contains(stderr, "hunter2") {
 		t.Errorf("have: status %d, %s%s", status, stdout, stderr)
 	}
 }
 
-func TestCheckShowsNoSecret(t *testing.T) {
+func TestCheck_showsNoSecret(t *testing.T) {
 	_, stdout, stderr := runTool(t, "check", "testdata/mixed.yaml")
 	if strings.Contains(stdout+stderr, "hunter2") {
 		t.Errorf("have: %s%s", stdout, stderr)
