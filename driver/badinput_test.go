@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Bad input to statements that are filled. Whatever is wrong, the error tells,
+// Bad input to statements that are filled. Whatever is wrong, the error says so,
 // no INSERT is sent without its keys, and nothing is left open.
 
 var errScript = errors.New("the script's own error")
@@ -122,7 +122,7 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// What a wrong number of arguments is called is what it is called without us.
+// The error for a wrong number of arguments is the one without us.
 func TestArguments_wrongCount(t *testing.T) {
 	if testserver.Each(t, TestArguments_wrongCount) {
 		return
@@ -169,8 +169,8 @@ func TestKeyColumn_stringKeyInInteger(t *testing.T) {
 	}
 }
 
-// A generator that waits is left when the context ends, and the connection goes
-// on.
+// A call that waits for the generator returns when the context ends, and the
+// connection goes on.
 func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	if testserver.Each(t, TestContext_endsWhileGeneratorWaits) {
 		return

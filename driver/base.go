@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// The deprecated interfaces, in our own words: a base may have nothing newer.
+// The deprecated interfaces, declared again here: a base may have nothing newer.
 type (
 	execer interface {
 		Exec(query string, args []driver.Value) (driver.Result, error)
@@ -100,7 +100,7 @@ func (b *baseConn) prepareContext(ctx context.Context, query string) (driver.Stm
 	}
 	stmt, err := b.conn.Prepare(query)
 	if err == nil && ctx.Err() != nil {
-		_ = stmt.Close() // the caller has gone: the context's error is the one to see
+		_ = stmt.Close() // the context has ended: its error is the one to return
 		return nil, ctx.Err()
 	}
 	return stmt, err
@@ -123,7 +123,7 @@ func (b *baseConn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 	return tx, err
 }
 
-// begin is the deprecated door, which every connection has.
+// begin is the deprecated method, which every connection has.
 func (b *baseConn) begin() (driver.Tx, error) {
 	return b.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
 }
@@ -144,8 +144,8 @@ func (b *baseConn) checkNamedValue(nv *driver.NamedValue) error {
 	return b.checker.CheckNamedValue(nv)
 }
 
-// convertKey makes of a key what the base takes, as database/sql does with the
-// user's arguments.
+// convertKey converts a key to a type that the base takes, as database/sql does
+// with the user's arguments.
 func (b *baseConn) convertKey(nv *driver.NamedValue) error {
 	if b.preparesAll {
 		return nil // the base's statement is asked later
@@ -156,7 +156,7 @@ func (b *baseConn) convertKey(nv *driver.NamedValue) error {
 	return defaultCheck(nv)
 }
 
-// namedToValues drops the ordinals, for the deprecated doors.
+// namedToValues drops the ordinals, for the deprecated methods.
 func namedToValues(named []driver.NamedValue) ([]driver.Value, error) {
 	values := make([]driver.Value, len(named))
 	for i, nv := range named {
@@ -168,7 +168,7 @@ func namedToValues(named []driver.NamedValue) ([]driver.Value, error) {
 	return values, nil
 }
 
-// valuesToNamed numbers the arguments that came in by a deprecated door.
+// valuesToNamed numbers the arguments of a deprecated method.
 func valuesToNamed(values []driver.Value) []driver.NamedValue {
 	named := make([]driver.NamedValue, len(values))
 	for i, v := range values {
@@ -224,7 +224,7 @@ func (s *baseStmt) queryContext(ctx context.Context, args []driver.NamedValue) (
 	return s.query(values)
 }
 
-// exec and query are the deprecated doors, which every statement has.
+// exec and query are the deprecated methods, which every statement has.
 func (s *baseStmt) exec(values []driver.Value) (driver.Result, error) {
 	return s.Stmt.(interface {
 		Exec(args []driver.Value) (driver.Result, error)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// idleConn answers at once and writes nothing down, so that what is measured is
+// idleConn answers at once and records nothing, so that what is measured is
 // ours.
 type idleConn struct{}
 

@@ -14,10 +14,10 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// columnsKey is a table whose columns were read.
+// columnsKey names a table whose columns were read.
 type columnsKey struct {
 	schema, name string
-	// unqualified: schema is the current database, not the statement's word.
+	// unqualified: schema is the current database, the statement named none.
 	unqualified bool
 }
 
@@ -46,8 +46,8 @@ type columnsRead struct {
 const (
 	// maxColumnTables bounds the cache; past it everything is read again.
 	maxColumnTables = 10000
-	// maxColumnsAge is how long columns are taken to be what they were: one
-	// question for a table in that time is nothing beside the INSERTs.
+	// maxColumnsAge is how long cached columns are used: one
+	// query for a table in that time costs little beside the INSERTs.
 	maxColumnsAge = 10 * time.Second
 )
 
@@ -129,8 +129,8 @@ func (s *session) columnsOf(ctx context.Context, key columnsKey) (names []string
 
 // readColumns asks the server for the columns that an INSERT without column
 // list means: all in order, generated ones included, invisible ones not. Those
-// are a SELECT's, which sees temporary tables; a user who may not SELECT is told
-// them by SHOW. The error for a table that is not there is the server's own.
+// are a SELECT's, which sees temporary tables; a user who may not SELECT gets
+// them from SHOW. The error for a table that is not there is the server's own.
 func (s *session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	table := sqltext.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
@@ -181,8 +181,8 @@ func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, 
 	return columns, rows.Close()
 }
 
-// staleError is an error of the server that the columns may explain with which
-// a text was planned. Doors that plan look at them again; see conn.again.
+// staleError is an error of the server that may come from outdated columns with
+// which a text was planned. Methods that plan read them again; see conn.again.
 type staleError struct {
 	plan *plan
 	error
@@ -231,8 +231,8 @@ func (p *plan) unguard() (guarded bool) {
 	return guarded
 }
 
-// columnsChanged reads the columns of a plan's tables again, and reports whether
-// they are others now. The plan is forgotten then.
+// columnsChanged reads the columns of a plan's tables again and reports whether
+// they have changed. If so, the plan is forgotten.
 func (s *session) columnsChanged(ctx context.Context, p *plan) bool {
 	for key := range p.columns {
 		s.columns.forget(key)

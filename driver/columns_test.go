@@ -81,8 +81,8 @@ func TestColumns_alteredByOwnConnection(t *testing.T) {
 	}
 }
 
-// Columns that somebody else alters are found out in time; until then the key is
-// in its column all the same.
+// Columns that another connection alters are noticed in time; until then the key is
+// still in its column.
 func TestColumns_alteredByOthers(t *testing.T) {
 	if testserver.Each(t, TestColumns_alteredByOthers) {
 		return
@@ -143,7 +143,7 @@ func TestColumns_areKept(t *testing.T) {
 	}
 }
 
-// A table that is gone is looked at again when it is there.
+// The columns of a table that was dropped are read again when it is back.
 func TestColumns_tableMadeAgain(t *testing.T) {
 	if testserver.Each(t, TestColumns_tableMadeAgain) {
 		return
@@ -233,7 +233,7 @@ func openAs(t *testing.T, plain *sql.DB, grant string) *sql.DB {
 	return db
 }
 
-// Questions are answered whatever the session limits.
+// Our queries are answered whatever the session limits.
 func TestSession_asksUnderSelectLimit(t *testing.T) {
 	if testserver.Each(t, TestSession_asksUnderSelectLimit) {
 		return
@@ -283,7 +283,7 @@ func TestSession_answersInUTF16(t *testing.T) {
 	}
 }
 
-// An INSERT that reads what the statement before it came to, reads that.
+// An INSERT that reads the previous statement's counts reads those.
 func TestSession_countsReadByInsert(t *testing.T) {
 	if testserver.Each(t, TestSession_countsReadByInsert) {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// strict is a generator that tells when it is used after Close, or closed twice.
+// strict is a generator that notices when it is used after Close, or closed twice.
 type strict struct{ closed atomic.Bool }
 
 // strictFaults counts such uses, and strictLive the generators that are open.
@@ -34,7 +34,7 @@ func (g *strict) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, er
 	for i := range keys {
 		keys[i] = int64(1 + i)
 	}
-	runtime.Gosched() // so that somebody may close it too early
+	runtime.Gosched() // so that it may be closed too early
 	if g.closed.Load() {
 		strictFaults.Add(1)
 	}
@@ -63,9 +63,9 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	return r
 }
 
-// TestConnector_ruleReplacedWhileInUse: 64 goroutines insert, directly and prepared, on
-// connections that come and go, while the rule is replaced. No generator is used
-// after it was closed, and none is left open.
+// TestConnector_ruleReplacedWhileInUse: 64 goroutines insert, directly and
+// prepared, on connections that come and go, while the rule is replaced. No
+// generator is used after it was closed, and none is left open.
 func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
 	c, err := NewConnector(idleConnector{}, rules[0], WithServer("other"))

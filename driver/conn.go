@@ -8,8 +8,8 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// conn is a connection of the base that fills the INSERTs that come by: the
-// doors of database/sql. One goroutine at a time uses it, so nothing here is
+// conn is a connection of the base that fills INSERTs: the methods that
+// database/sql calls. One goroutine at a time uses it, so nothing here is
 // locked.
 //
 // SessionResetter and Validator are not here: see advertise.
@@ -100,7 +100,7 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, c.last, query)
 	c.forInsert = ""
 	if c.last = p; len(query) > maxLiteralBytes {
-		c.last = nil // not worth keeping
+		c.last = nil // too long to keep
 	}
 	return p, err
 }
@@ -129,7 +129,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	return s, nil
 }
 
-// Exec is the door that go-sql-driver's README points at for Raw.
+// Exec is the method that go-sql-driver's README calls within Raw.
 //
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
@@ -250,7 +250,7 @@ func (c resetValidConn) ResetSession(ctx context.Context) error {
 func (c validConn) IsValid() bool      { return c.base.valid.IsValid() }
 func (c resetValidConn) IsValid() bool { return c.base.valid.IsValid() }
 
-// advertise gives a connection the optional interfaces that its base has.
+// advertise returns the connection with the optional interfaces that its base has.
 func advertise(c *conn) driver.Conn {
 	switch resets, validates := c.base.resetter != nil, c.base.valid != nil; {
 	case resets && validates:

@@ -113,7 +113,7 @@ func TestConnector_setRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Rule() != next {
-		t.Error("Rule gives another one")
+		t.Error("Rule returns another one")
 	}
 	liveOf(t, "the old one while it is used", 4, 1)
 	liveOf(t, "the new one", 5, 1)

@@ -26,7 +26,7 @@ func everySecond() script {
 }
 
 // Keys that cannot be counted from LastInsertId are an error where the rule says
-// so, and a line in the log elsewhere; whoever takes the keys gets any.
+// so, and a line in the log elsewhere; with WithKeys any keys are taken.
 func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 	for _, c := range []struct {
 		batchKeys string

@@ -115,8 +115,8 @@ type generator struct {
 	returning bool   // what the server has
 	aliases   bool   // and VALUES ROW, which came with them
 	modes     string // the sql_mode that the statements before have set
-	// keys says which keys the present statement gives. MariaDB refuses a
-	// REPLACE of an existing key behind a generated one (it takes the one for
+	// keys says which keys the present statement has. MariaDB refuses a
+	// REPLACE of an existing key after a generated one (it takes the one for
 	// the other), so that a REPLACE has either.
 	keys givenKeys
 }
@@ -140,7 +140,7 @@ func (g *generator) statements() differentialCase {
 
 func (g *generator) pick(words ...string) string { return words[g.IntN(len(words))] }
 
-// one tells yes once in n times.
+// one returns true once in n times.
 func (g *generator) one(n int) bool { return g.IntN(n) == 0 }
 
 func (g *generator) statement() step {

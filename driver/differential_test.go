@@ -102,8 +102,8 @@ func TestDifferential_cases(t *testing.T) {
 	known.checkAllFail(t)
 }
 
-// onlyOne is what one kind of server alone has. Such cases run on the others all
-// the same: there it is the server's error that must come through.
+// onlyOne is what one kind of server alone has. Such cases run on the others
+// too: there the server's error must come through.
 var onlyOne = []struct {
 	has  *regexp.Regexp
 	kind testserver.Kind
@@ -126,7 +126,7 @@ func (c differentialCase) noteNeeds(t *testing.T) {
 	}
 }
 
-// known tells defects that are known from others.
+// known separates known defects from others.
 type known struct {
 	server string
 	failed map[string]bool // the known ones that ran: whether they ever failed
@@ -151,7 +151,7 @@ func (k *known) judge(t *testing.T, name string, wrong []string) {
 	}
 }
 
-// checkAllFail fails for a known defect that is none any more.
+// checkAllFail fails for a known defect that no longer fails.
 func (k *known) checkAllFail(t *testing.T) {
 	t.Helper()
 	for name, failed := range k.failed {
@@ -200,8 +200,8 @@ const ignoredID = -1
 
 var insertID = regexp.MustCompile(` id [g0-9]+,`)
 
-// observe runs a case on one side and writes down all that a client can see,
-// with generated keys replaced by their rank, and which keys were told that are
+// observe runs a case on one side and records all that a client can see,
+// with generated keys replaced by their rank, and which keys were reported that are
 // in no table.
 func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue []string) {
 	t.Helper()
@@ -320,7 +320,7 @@ func (s side) inTable(t *testing.T, run runner, id int64) bool {
 	return readAll(t, run, fmt.Sprintf("SELECT id FROM t WHERE id = %d UNION SELECT id FROM child WHERE id = %[1]d", id)) != ""
 }
 
-// untrue returns the keys that WithKeys told and that are in no table.
+// untrue returns the keys that WithKeys reported and that are in no table.
 func (s side) untrue(t *testing.T, run runner, st step, keys *driver.Keys) (untrue []string) {
 	t.Helper()
 	if s.plain {

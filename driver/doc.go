@@ -25,7 +25,7 @@
 // Closing the sql.DB closes the generators that were opened with it.
 //
 // The DSN's other parameters of ours: shardkeyServer, as [WithServer], says what the
-// server is where its version does not tell: auto, mysql, mariadb or other.
+// server is where its version does not show it: auto, mysql, mariadb or other.
 // shardkeyRuleWarnings says what becomes of what is likely wrong with the rule
 // (rule.Rule.Warnings): log, the default, writes it to the logger when the rule
 // is opened, error refuses the rule. shardkeyUnlisted says what becomes of an INSERT
@@ -47,7 +47,7 @@
 //	var keys driver.Keys
 //	_, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (user_id) VALUES (?), (?)", 7, 8)
 //
-// The text is spliced, never printed anew; keys are bound where the statement has
+// The text is spliced, never printed again; keys are bound where the statement has
 // arguments, and written where it has none.
 //
 // # LastInsertId and LAST_INSERT_ID()
@@ -56,7 +56,7 @@
 // was inserted; else the last row's key, given or (ON DUPLICATE KEY UPDATE)
 // existing; 0 when nothing was inserted or changed. For keys that are no integers
 // it is 0 without error. Which rows of an IGNORE or of an upsert were inserted is
-// asked on the same connection, and only when the rows affected do not tell.
+// asked on the same connection, and only when the rows affected do not show it.
 //
 // LAST_INSERT_ID() on that connection says the same, whether the key column has
 // AUTO_INCREMENT or not, and after a statement that failed it says what it said
@@ -70,7 +70,7 @@
 // without UPDATE on that column) goes without, and one of a row that exists then
 // reports 0; so it does on servers of other kinds than MySQL and MariaDB.
 //
-// Who counts on from LastInsertId, as ORMs do, relies on consecutive keys. A
+// Counting on from LastInsertId, as ORMs do, relies on consecutive keys. A
 // generator makes those of one statement consecutive as far as it can: SNOWFLAKE
 // up to its sequence's size, TICKET only with an increment of 1. With batchKeys:
 // consecutive in the rule a statement whose keys are not is an
@@ -97,7 +97,7 @@
 //
 // The user needs the privileges CREATE TEMPORARY TABLES and SELECT on the target:
 // without them the error is a [PrivilegeError]. LOCK TABLES needs to name the
-// target and the query's tables, as ever. Where MySQL takes no temporary table,
+// target and the query's tables, as usual. Where MySQL takes no temporary table,
 // within XA (xa_detach_on_prepare) and in a transaction under gtid_mode with
 // binlog_format=STATEMENT, the error says so. Between the query and the statement
 // others may write, unless a transaction holds them off. ROW_COUNT(),
@@ -129,7 +129,7 @@
 // An INSERT into a ruled table that cannot be filled is not sent: the error has
 // [ErrUnsupportedStatement] in its chain and mostly is a [*rewrite.StatementError]
 // that says where. So are refused: what does not parse; an INSERT within a
-// compound statement (BEGIN NOT ATOMIC, IF) and behind ANALYZE; INSERT … SELECT
+// compound statement (BEGIN NOT ATOMIC, IF) and after ANALYZE; INSERT … SELECT
 // beside other statements in one text, or with an ON DUPLICATE KEY UPDATE that
 // uses the query's own columns; executable comments that decide what is
 // inserted, on any server; LOAD DATA and LOAD XML without the key column; bytes
@@ -145,10 +145,10 @@
 //
 // Not covered, because the driver does not see them: stored programs and triggers, and statements that SQL prepares from a text (PREPARE …
 // FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
-// see it late, as their callers' texts do not tell; so do triggers. Nor is a view
-// of another name over a ruled table, or a key column that another process makes
-// narrower while its connector lives. An upsert that itself
-// reads LAST_INSERT_ID() without argument reports 0 for a row that existed.
+// see it late, as their callers' texts do not mention it; so do triggers. Nor
+// is a view of another name over a ruled table, or a key column that another
+// process makes narrower while its connector lives. An upsert that itself reads
+// LAST_INSERT_ID() without argument reports 0 for a row that existed.
 //
 // # The second reader
 //
@@ -180,9 +180,9 @@
 // server is the base's own error: errors.As finds a *mysql.MySQLError, and
 // driver.ErrBadConn is never made here.
 //
-// # Behind the pool
+// # Raw connections
 //
-// (*sql.Conn).Raw shows our connection. Unwrap() driver.Conn gives the base's,
+// (*sql.Conn).Raw passes our connection. Unwrap() driver.Conn returns the base's,
 // and [ConnectorOf] the [Connector], which has the generators' health and takes
 // another rule while the database is open:
 //

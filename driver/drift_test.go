@@ -16,7 +16,8 @@ import (
 )
 
 // known is every interface of database/sql/driver and what of ours has it. A
-// new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it is here.
+// new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it
+// is here.
 var known = map[string]struct {
 	iface reflect.Type
 	ours  []any // one value of each of our types that has it

@@ -11,7 +11,7 @@ import (
 
 // The generator and assigner types that every rule can name. Those that need a
 // client library of a server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are
-// imported by whoever uses them.
+// imported by the programs that use them.
 import (
 	_ "github.com/shardkey/shardkey/keygen/leaf"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
@@ -43,8 +43,8 @@ func (d Driver) Open(dsn string) (driver.Conn, error) { return open(d, dsn) }
 // OpenConnector reads the DSN and its rule; what is wrong with either is a
 // [*DSNError], or [ErrNoRule] in its chain. It does not talk to the server.
 //
-// The empty DSN is what instrumenting wrappers open to get hold of the driver.
-// It gives a connector that cannot connect.
+// The empty DSN is what instrumenting wrappers open to get the driver.
+// It returns a connector that cannot connect.
 func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if dsn == "" {
 		return noConnector{d}, nil
@@ -69,9 +69,9 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 }
 
 // Wrap returns a driver for sql.Register that fills keys by the rule on
-// connections of base. The data source name is all the base's: the rule is the
-// one given here, and no parameter is taken out. A nil base or rule is the
-// error of every open.
+// connections of base. The data source name is passed to the base as it is: the
+// rule is the one given here, and no parameter is taken out. A nil base or rule
+// is the error of every open.
 func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 	return &wrapped{base: base, rule: r, opts: newOptions(opts)}
 }
@@ -141,7 +141,7 @@ type nameConnector struct {
 func (c nameConnector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.name) }
 func (c nameConnector) Driver() driver.Driver                        { return c.driver }
 
-// noConnector knows its driver and nothing else.
+// noConnector is a connector that cannot connect: it has its driver only.
 type noConnector struct{ driver driver.Driver }
 
 func (noConnector) Connect(context.Context) (driver.Conn, error) {
@@ -162,7 +162,7 @@ func mysqlDSN(name string) string {
 }
 
 // ConnectorOf returns the connector that a connection, as (*sql.Conn).Raw shows
-// it, came from; nil when it is none of ours. Connections of other wrappers are
+// it, came from; nil when it is not one of ours. Connections of other wrappers are
 // looked through when they have an Unwrap method, or Raw, as otelsql calls it.
 func ConnectorOf(conn any) *Connector {
 	for conn != nil {

@@ -93,8 +93,8 @@ func TestRegisterRule_refuses(t *testing.T) {
 	}
 }
 
-// TestDriver_openIsOneConnection: Driver.Open makes a connector for one connection, and
-// that connection's Close ends it.
+// TestDriver_openIsOneConnection: Driver.Open makes a connector for one
+// connection, and that connection's Close ends it.
 func TestDriver_openIsOneConnection(t *testing.T) {
 	base := &fakeBase{kind: "minimal"}
 	c, err := Wrap(fakeDriver{base}, taggedRule(t, "t", 7)).Open("name")

@@ -20,7 +20,7 @@ import (
 // paramRule names the rule: a registered name or a file's path.
 const paramRule = "shardkeyRule"
 
-// paramServer says what the server is, where asking it does not tell.
+// paramServer says what the server is, where its version does not show it.
 const paramServer = "shardkeyServer"
 
 // paramVerify says which texts the second reader reads.
@@ -85,7 +85,7 @@ func isOurs(name string) bool {
 	return len(name) >= len(paramPrefix) && strings.EqualFold(name[:len(paramPrefix)], paramPrefix)
 }
 
-// checkParam refuses a parameter that is not known, empty or there twice.
+// checkParam refuses a parameter that is unknown, empty or given twice.
 func checkParam(name, value string, given map[string]string) error {
 	if err := knownParam(name); err != nil {
 		return err
@@ -109,9 +109,9 @@ func knownParam(name string) error {
 		Reason: "no such parameter; known: " + strings.Join(params[:], ", ")}
 }
 
-// splitQuery finds the '?' behind which the parameters stand. go-sql-driver
+// splitQuery finds the '?' that the parameters follow. go-sql-driver
 // looks for the last '/', which may be in a rule's path; the password before
-// and the values behind may hold '?', '/', '@' and more. So the right '?' is
+// and the values after may hold '?', '/', '@' and more. So the right '?' is
 // the last one that has a whole DSN before it.
 func splitQuery(text string) (head, query string, found bool) {
 	for i := len(text) - 1; i >= 0; i-- {
@@ -122,7 +122,7 @@ func splitQuery(text string) (head, query string, found bool) {
 	if isHead(text) {
 		return text, "", false
 	}
-	// Nothing is right about it. Our parameters still should not be what the
+	// No '?' fits. Our parameters still should not be what the
 	// error is about.
 	if i := strings.LastIndex(text, "?"+paramPrefix); i >= 0 {
 		return text[:i], text[i+1:], true
@@ -130,7 +130,7 @@ func splitQuery(text string) (head, query string, found bool) {
 	return text, "", false
 }
 
-// isHead tells whether text is [user[:password]@][net[(addr)]]/dbname, read as
+// isHead reports whether text is [user[:password]@][net[(addr)]]/dbname, read as
 // go-sql-driver does: the last '/' ends the address, the last '@' before it the
 // password.
 func isHead(text string) bool {
@@ -149,7 +149,7 @@ func isHead(text string) bool {
 	return strings.HasSuffix(rest, ")")
 }
 
-// isNetwork tells whether a dial function could be registered under the name.
+// isNetwork reports whether a dial function could be registered under the name.
 // It may be empty.
 func isNetwork(name string) bool {
 	return !strings.ContainsAny(name, ":/?&=@() ")
@@ -171,7 +171,7 @@ func (d dsn) baseConnector() (driver.Connector, error) {
 	return mysql.MySQLDriver{}.OpenConnector(d.base)
 }
 
-// checkBase finds what go-sql-driver does not like, part by part: its errors
+// checkBase finds what go-sql-driver refuses, part by part: its errors
 // for the part with the password may quote the password, and its errors for
 // parameters do not name the parameter.
 func checkBase(head string, params []string) error {
@@ -190,7 +190,8 @@ func checkBase(head string, params []string) error {
 	return nil
 }
 
-// constantPart is the text of those errors of go-sql-driver that quote nothing.
+// constantPart returns the text of those errors of go-sql-driver that quote
+// nothing.
 func constantPart(err error) string {
 	if err == nil || !strings.HasPrefix(err.Error(), "invalid DSN: ") {
 		return ""

@@ -84,7 +84,7 @@ func TestParseDSN_refuses(t *testing.T) {
 		case !strings.Contains(err.Error(), tt.want), !strings.HasPrefix(err.Error(), "shardkey: "):
 			t.Errorf("%s\nhave: %v\nwant: %s", tt.in, err, tt.want)
 		case strings.Contains(err.Error(), secret):
-			t.Errorf("%s: the error tells the password: %v", tt.in, err)
+			t.Errorf("%s: the error shows the password: %v", tt.in, err)
 		}
 	}
 }

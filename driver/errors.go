@@ -16,7 +16,7 @@ var ErrNoRule = errors.New("shardkey: no sharding rule")
 // DSNError is the error for a data source name that cannot be used. It never
 // holds the password, nor text that could be a part of it.
 type DSNError struct {
-	// Param is the parameter that is wrong, empty when it is none.
+	// Param is the wrong parameter; empty when it is another part.
 	Param string
 	// Reason says what is wrong and what to write instead.
 	Reason string
@@ -36,7 +36,7 @@ func (e *DSNError) Error() string {
 	if e.Nearest != "" {
 		fmt.Fprintf(&b, "; did you mean %s?", e.Nearest)
 	}
-	if e.Err != nil && e.Err != ErrNoRule { // which the reason says already
+	if e.Err != nil && e.Err != ErrNoRule { // the reason already says that
 		b.WriteString(": " + strings.TrimPrefix(e.Err.Error(), "shardkey: "))
 	}
 	return b.String()
@@ -46,7 +46,7 @@ func (e *DSNError) Unwrap() error { return e.Err }
 
 // errReplan is what run returns when nothing was executed and the statement is to
 // be planned again: the rule that it was planned with has been replaced, or the
-// server refused what was added to it. Only whoever uses a connection after its Close sees it.
+// server refused what was added to it. It is seen only by uses of a connection after its Close.
 var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
 // ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE

@@ -12,12 +12,12 @@ import (
 )
 
 // expressionCase is an INSERT whose keys are expressions, beside a table with
-// AUTO_INCREMENT. Its keys are what WithKeys tells: "key" for a generated one.
+// AUTO_INCREMENT. Its keys are what WithKeys reports: "key" for a generated one.
 type expressionCase struct {
-	query string
-	args  []any
-	keys  string // of table a, in row order
-	told  string // by WithKeys, nil where it is not known
+	query    string
+	args     []any
+	keys     string // of table a, in row order
+	reported string // by WithKeys, nil where it is not known
 }
 
 var expressionCases = []expressionCase{
@@ -39,9 +39,9 @@ var expressionCases = []expressionCase{
 	{"INSERT INTO T (id, a) VALUES (DEFAULT(a), 1)", nil, "key", "key"},
 }
 
-// TestExpression_givesTheKey: where an expression for the key comes to NULL or 0, the row
-// has a generated one, as with AUTO_INCREMENT, and the expression is evaluated
-// once.
+// TestExpression_givesTheKey: where an expression for the key comes to NULL or
+// 0, the row has a generated one, as with AUTO_INCREMENT, and the expression is
+// evaluated once.
 func TestExpression_givesTheKey(t *testing.T) {
 	if testserver.Each(t, TestExpression_givesTheKey) {
 		return
@@ -72,9 +72,9 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 			t.Fatal(err)
 		}
 	}
-	var told Keys
+	var reported Keys
 	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)
-	res, err := conn.ExecContext(WithKeys(ctx, &told), query, c.args...)
+	res, err := conn.ExecContext(WithKeys(ctx, &reported), query, c.args...)
 	if err != nil {
 		t.Errorf("%s: %v", query, err)
 		return
@@ -110,15 +110,15 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 		return
 	}
 	var values []string
-	for i, v := range told.Values() {
+	for i, v := range reported.Values() {
 		value := fmt.Sprint(v)
-		if want := strings.Fields(c.told); i < len(want) && want[i] == "key" && v != nil && value != "0" {
+		if want := strings.Fields(c.reported); i < len(want) && want[i] == "key" && v != nil && value != "0" {
 			value = "key"
 		}
 		values = append(values, value)
 	}
-	if have := strings.Join(values, " "); have != c.told {
-		t.Errorf("%s\nWithKeys\nhave: %s\nwant: %s", query, have, c.told)
+	if have := strings.Join(values, " "); have != c.reported {
+		t.Errorf("%s\nWithKeys\nhave: %s\nwant: %s", query, have, c.reported)
 	}
 }
 
@@ -158,12 +158,12 @@ func TestExpressionKey_text(t *testing.T) {
 		made := 0
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
 		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
-		var told Keys
-		ctx := WithKeys(t.Context(), &told)
+		var reported Keys
+		ctx := WithKeys(t.Context(), &reported)
 		if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"); err != nil {
 			t.Fatal(err)
 		}
-		if have := fmt.Sprint(told.Values()); have != "[<nil> key-2 key-3 <nil>]" {
+		if have := fmt.Sprint(reported.Values()); have != "[<nil> key-2 key-3 <nil>]" {
 			t.Errorf("%s\nhave: %s\nwant: two generated keys", params, have)
 		}
 		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"); n != 4 {

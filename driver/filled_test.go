@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// The wrapper's promises for statements that it fills, on a server. What is
+// What the wrapper guarantees for statements that it fills, on a server. What is
 // filled, and what is reported, is the differential test's.
 
 // openFilled opens a database of its own with the table ruled (id, a).
@@ -134,7 +134,7 @@ func TestFilled_rowsCloseTheirStatement(t *testing.T) {
 	}
 }
 
-// returning tells the column types that a query gives and how many statements
+// returning returns the column types of a query and how many statements
 // it leaves prepared.
 func returning(t *testing.T, db *sql.DB, query string, args ...any) string {
 	t.Helper()

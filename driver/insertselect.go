@@ -14,16 +14,16 @@ import (
 )
 
 // An INSERT … SELECT cannot be given its keys in its text: how many rows there
-// are is known only when the query has run. So the query runs once, into a
+// are is known only after the query has run. So the query runs once, into a
 // temporary table, the keys are put beside its rows, and the statement itself
-// runs over both. It stays one statement, and what it reads, writes and refuses
-// is the server's affair; no row travels to the client. Temporary tables commit
+// reads both. It stays one statement, and what it reads, writes and refuses
+// is decided by the server; no row is sent to the client. Temporary tables commit
 // nothing and are this session's own.
 //
 // Round trips: the table, the query, how its rows are numbered, the statement,
 // and dropping the table. Keys that are not contiguous, and those for some of the
 // rows only, take a second table. The numbering changes LAST_INSERT_ID(); the
-// question for the numbers gives it back, and the statement carries the first key.
+// query for the numbers restores it, and the statement carries the first key.
 
 // sourceRun is one execution of an INSERT … SELECT.
 type sourceRun struct {
@@ -36,15 +36,15 @@ type sourceRun struct {
 	out   *keysRing
 	sent  sending
 
-	tables []string     // the temporary tables that there are
-	rows   int64        // rows that the query gave
+	tables []string     // the temporary tables that exist
+	rows   int64        // rows that the query returned
 	keys   rewrite.Keys // those generated
 	one    [1]int64
-	// offset is what a row's number lacks to its key, for contiguous keys; where
+	// offset is a row's key minus its number, for contiguous keys; where
 	// it is empty they are in a table.
 	offset string
 	// first is the number of the first row that gets a key. With carries the
-	// statement tells the server that key.
+	// statement passes that key to LAST_INSERT_ID().
 	first   string
 	carries bool
 }
@@ -129,7 +129,7 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	return r.storeKeys(ctx, missing)
 }
 
-// contiguous tells whether the keys are first, first+1, … for all rows.
+// contiguous reports whether the keys are first, first+1, … for all rows.
 func (r *sourceRun) contiguous() (first int64, ok bool) {
 	ints := r.keys.Ints
 	if r.in.Source.KeyIndex >= 0 || len(ints) == 0 || ints[0] < 0 {
@@ -138,7 +138,7 @@ func (r *sourceRun) contiguous() (first int64, ok bool) {
 	return ints[0], areConsecutive(&r.keys)
 }
 
-// findOffset returns what is added to a row's number to give its key, empty
+// findOffset returns what is added to a row's number for its key, empty
 // when the numbers are not contiguous, as with auto_increment_increment.
 func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error) {
 	var low, high int64
@@ -166,8 +166,8 @@ func (r *sourceRun) askRows(ctx context.Context, columns, rest string, each func
 	})
 }
 
-// countMissing counts the rows without key, and returns the condition that
-// tells them.
+// countMissing counts the rows without key, and returns the condition for
+// them.
 func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, err error) {
 	if r.in.Source.KeyIndex < 0 {
 		return int(r.rows), "TRUE", nil
@@ -242,7 +242,7 @@ func (r *sourceRun) insertKeys(ctx context.Context, numbers []string, from int) 
 		query = append(append(append(query, '('), number...), ',')
 		var ok bool
 		if query, ok = sqltext.AppendLiteral(query, r.keys.At(from+i)); !ok {
-			return fmt.Errorf("%w: a key of type %T cannot be given to INSERT … SELECT", ErrUnsupportedStatement, r.keys.At(from+i))
+			return fmt.Errorf("%w: INSERT … SELECT cannot be filled with a key of type %T", ErrUnsupportedStatement, r.keys.At(from+i))
 		}
 		query = append(query, ')')
 	}
@@ -293,8 +293,8 @@ func (r *sourceRun) createDeclared(ctx context.Context, declared string) error {
 	return r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"+declared, strings.Join(columns, ", "))
 }
 
-// declareKey declares the column for keys that the query gives, where its own
-// type would not keep apart what INSERT … VALUES does: blanks are no key in a
+// declareKey declares the column for keys that the query returns, where its own
+// type would not distinguish what INSERT … VALUES does: blanks are no key in a
 // CHAR, and bytes added to the empty one in a BINARY.
 func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
 	if r.in.Source.KeyIndex < 0 {
@@ -363,7 +363,8 @@ func (r *sourceRun) create(ctx context.Context, table, number, columns string) e
 	err := r.run(ctx, query)
 	const exists = 1050
 	if isServerError(err, exists) {
-		// A run before could not drop it, as when its rows were never closed.
+		// An earlier run could not drop it, for example because its rows were
+		// never closed.
 		if err = r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+r.qualify(table)); err == nil {
 			err = r.run(ctx, query)
 		}
@@ -417,8 +418,8 @@ func (r *sourceRun) query() string {
 	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
 }
 
-// carriesKey reports whether the statement can tell the server the first key: an
-// ignored row, or one that exists, would leave a key that is nowhere.
+// carriesKey reports whether the statement can carry the first key: an
+// ignored row, or one that exists, would leave a key that is in no row.
 func (r *sourceRun) carriesKey(ctx context.Context) (bool, error) {
 	if r.in.Ignore || r.in.OnDuplicate || r.in.MentionsLastID || r.keys.Len() == 0 {
 		return false, nil
@@ -464,7 +465,7 @@ func (r *sourceRun) joined(rows string) string {
 	return rows
 }
 
-// keyInRows is the key that the query gave a row.
+// keyInRows is the key that the query returned for a row.
 func (r *sourceRun) keyInRows() string {
 	return rowsTable + "." + sqltext.QuoteIdentifier(r.in.Source.Columns[r.in.Source.KeyIndex])
 }
@@ -485,7 +486,7 @@ func (r *sourceRun) run(ctx context.Context, query string) error {
 
 // Close drops the temporary tables, also when the statement's context has ended,
 // and makes LAST_INSERT_ID() right, which the rows' numbers have changed. When
-// that fails after a success, the statement's success is the truth.
+// that fails after a success, the statement still succeeds.
 func (r *sourceRun) Close() error {
 	if len(r.tables) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// settle finds out what the statement came to, as execution.settle does for rows
+// settle finds the statement's result, as execution.settle does for rows
 // of values.
 func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
 	defer r.Close()
@@ -121,7 +121,7 @@ func (r *sourceRun) lastGiven(ctx context.Context) int64 {
 }
 
 // values are the keys of all rows of the query, in its order. Keys that the
-// query gave are known where all rows were inserted.
+// query returned are known where all rows were inserted.
 func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 	values := r.boxed(present)
 	if int64(len(values)) == r.rows {
@@ -178,8 +178,8 @@ func (r *sourceResult) AllRowsAffected() []int64 {
 	return []int64{n}
 }
 
-// Keys are known for rows whose keys were generated; for those that the query
-// gave, only an execution with WithKeys asks.
+// Keys are known for rows whose keys were generated; those that the query
+// returned are asked for only by an execution with WithKeys.
 func (r *sourceResult) Keys() []any {
 	if r.keys != nil || int64(r.run.keys.Len()) != r.run.rows {
 		return r.keys
@@ -188,22 +188,22 @@ func (r *sourceResult) Keys() []any {
 }
 
 // PrivilegeError is the error for an INSERT … SELECT into a ruled table whose
-// user may not do what filling it takes: create a temporary table like the
-// target. Nothing was inserted. [ErrUnsupportedStatement] and the server's
-// *mysql.MySQLError are in its chain.
+// user lacks a privilege that filling it needs: to create a temporary table
+// like the target. Nothing was inserted. [ErrUnsupportedStatement] and the
+// server's *mysql.MySQLError are in its chain.
 type PrivilegeError struct {
 	Table string // the target, quoted
-	Grant string // what gives the privileges, but for the user
+	Grant string // how the privileges are granted; it names no user
 	Err   error  // the server's error
 }
 
 func (e *PrivilegeError) Error() string {
-	return fmt.Sprintf("%v: INSERT … SELECT into %s is filled by way of a temporary table; %s: %v", ErrUnsupportedStatement, e.Table, e.Grant, e.Err)
+	return fmt.Sprintf("%v: INSERT … SELECT into %s is filled through a temporary table; %s: %v", ErrUnsupportedStatement, e.Table, e.Grant, e.Err)
 }
 
 func (e *PrivilegeError) Unwrap() []error { return []error{ErrUnsupportedStatement, e.Err} }
 
-// explain makes of the server's error about a temporary table one about the
+// explain turns the server's error about a temporary table into one about the
 // statement.
 func (r *sourceRun) explain(err error) error {
 	const (
@@ -228,16 +228,16 @@ func (r *sourceRun) explain(err error) error {
 		(my.Number == tableDenied || my.Number == columnDenied) && len(r.tables) == 0:
 		return r.privilegeError(err)
 	case r.in.OnDuplicate && len(r.tables) > 0 && (my.Number == unknownColumn || my.Number == unknownTable):
-		// Before the query's own tables were in the statement, now they are not.
+		// The query's own tables were in the statement, and no longer are.
 		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of a filled INSERT … SELECT can use VALUES(column) and the target's columns, not the query's: %w",
 			ErrUnsupportedStatement, err)
 	}
 	return r.plan.failed(r.rename(err, my))
 }
 
-// noTemporaryTable is the error where the server takes no temporary table now.
+// noTemporaryTable is the error where the server refuses temporary tables.
 func (r *sourceRun) noTemporaryTable(err error, wayOut string) error {
-	return fmt.Errorf("%w: INSERT … SELECT into %s is filled by way of a temporary table, which the server refuses here; %s: %w",
+	return fmt.Errorf("%w: INSERT … SELECT into %s is filled through a temporary table, which the server refuses here; %s: %w",
 		ErrUnsupportedStatement, sqltext.QuoteTable(r.in.Schema, r.in.Name), wayOut, err)
 }
 
@@ -250,7 +250,7 @@ func (r *sourceRun) privilegeError(err error) error {
 		Grant: "GRANT CREATE TEMPORARY TABLES ON " + schema + ".* and SELECT ON " + table + " to the user"}
 }
 
-// rename puts the target's name where a message of the server names the
+// rename substitutes the target's name where a message of the server names the
 // temporary table, with quotes or, as in one about JSON, without: which column
 // and row are wrong is the same.
 func (r *sourceRun) rename(err error, my *mysql.MySQLError) error {

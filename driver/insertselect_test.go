@@ -163,7 +163,7 @@ func TestInsertSelect_inXA(t *testing.T) {
 	}
 }
 
-// A zero date as a default is the target's own affair.
+// A zero date as a default of the target is no error.
 func TestInsertSelect_zeroDates(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_zeroDates) {
 		return

@@ -19,7 +19,7 @@ import (
 
 // Keys that are no int64, row by row, on the server.
 
-// kindsOf gives a script's keys in turn, and counts them.
+// kindsOf returns a script's keys in turn, and counts them.
 func kindsOf(made *int, key func(i int) any) script {
 	return func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		keys := make([]any, n)
@@ -233,7 +233,7 @@ func TestKeys_integersOfAnyType(t *testing.T) {
 	}
 }
 
-// A type of its own that knows how to be a value, as uuid.UUID does.
+// Keys of a type that implements driver.Valuer, as uuid.UUID does.
 func TestKeys_valuers(t *testing.T) {
 	if testserver.Each(t, TestKeys_valuers) {
 		return
@@ -249,7 +249,7 @@ func TestKeys_valuers(t *testing.T) {
 	}
 }
 
-// An unknown kind costs a key only where the statement gives 0 or ”.
+// An unknown kind costs a key only where the statement has 0 or ”.
 func TestKeys_noneIsWasted(t *testing.T) {
 	if testserver.Each(t, TestKeys_noneIsWasted) {
 		return
@@ -383,7 +383,7 @@ func TestResult_rawOfSeveralStatements(t *testing.T) {
 	}
 }
 
-// rawLists tells an execution's lists, insert ids as whether there is one.
+// rawLists returns an execution's lists, insert ids as whether there is one.
 func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 	t.Helper()
 	conn, err := db.Conn(t.Context())

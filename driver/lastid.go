@@ -15,7 +15,7 @@ import (
 // lastID is what LAST_INSERT_ID() must return in a session: what it would if
 // ruled key columns had AUTO_INCREMENT. Mostly the server says so itself, since a
 // filled statement carries LAST_INSERT_ID(key) in its text. Where it does not, it
-// is told before the next statement that may read it.
+// is set before the next statement that may read it.
 type lastID struct {
 	// must is what LAST_INSERT_ID() must return, if it is known.
 	must  uint64
@@ -54,7 +54,7 @@ func (l *lastID) carried(said, first uint64, inserted bool) {
 }
 
 // knowLastID asks the server what LAST_INSERT_ID() is, unless that is known: the
-// statement to come changes it, and might have to give it back.
+// next statement changes it, and may have to restore it.
 func (s *session) knowLastID(ctx context.Context) error {
 	if s.lastID.known {
 		return nil
@@ -71,7 +71,7 @@ func (s *session) askLastID(ctx context.Context) (uint64, error) {
 	if err != nil || len(row) != 1 {
 		return 0, err
 	}
-	id, _ := strconv.ParseUint(text(row[0]), 10, 64) // what is no number is a mock's
+	id, _ := strconv.ParseUint(text(row[0]), 10, 64) // only a mock returns no number
 	return id, nil
 }
 
@@ -95,8 +95,9 @@ type lastIDUse struct {
 	generates bool
 }
 
-// useOfLastID is what a passing text may do, as far as that matters now. p is
-// the plan of one that inserts, and rows says that it is sent for rows.
+// useOfLastID returns what a text that passes through may do, as far as that
+// matters now. p is the plan of one that inserts, and rows says that it is sent
+// for rows.
 func (s *session) useOfLastID(query string, class rewrite.Class, p *plan, rows bool) (u lastIDUse) {
 	if !s.lastID.known {
 		return u // the server is right, and stays so
@@ -133,7 +134,7 @@ func (s *session) beforePass(ctx context.Context, query string, class rewrite.Cl
 func (s *session) afterPass(ctx context.Context, u lastIDUse, p *plan, args []driver.NamedValue, res driver.Result, err error) {
 	switch {
 	case err == driver.ErrSkip:
-		// It was not sent, but will be.
+		// It has not been sent yet.
 	case u.changes:
 		s.lastID.lost()
 	case u.generates && err != nil:
@@ -158,16 +159,16 @@ func (s *session) passedInsert(ctx context.Context, given *givenNumbers, args []
 	case s.lastID.synced:
 		s.lastID.lost()
 	default:
-		// Whether the server still says what it said is only to be asked now.
+		// Whether the server's value is still the same has to be asked.
 		if now, asked := s.askLastID(ctx); asked == nil && now == id {
 			s.lastID.told(id)
 		}
 	}
 }
 
-// givenNumbers are the numbers that an INSERT's text gives as values, and
+// givenNumbers are the numbers that an INSERT's text has as values, and
 // whether it is plain: values, NULL, DEFAULT and functions without arguments are
-// all that it gives.
+// all that it has.
 type givenNumbers struct {
 	once    sync.Once
 	numbers []float64

@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// reported collects the keys that executions told, and the row of each.
+// reported collects the keys that executions reported, and the row of each.
 type reported struct {
 	mu   sync.Mutex
 	rows map[any]string
@@ -36,9 +36,9 @@ func (r *reported) add(row string, keys *Keys, want int) error {
 	return nil
 }
 
-// TestPool_manyUsers: 64 goroutines, three tables of one generator, two pools on one
-// connector, statements of every kind, while the rule is replaced. Every key
-// that is reported stands in its row, and no other.
+// TestPool_manyUsers: 64 goroutines, three tables of one generator, two pools
+// on one connector, statements of every kind, while the rule is replaced. Every
+// key that is reported stands in its row, and no other.
 func TestPool_manyUsers(t *testing.T) {
 	if testserver.Each(t, TestPool_manyUsers) {
 		return
@@ -65,7 +65,7 @@ func TestPool_manyUsers(t *testing.T) {
 	for _, table := range tables {
 		mustExec(t, pools[0], "CREATE TABLE "+table+" (id BIGINT NOT NULL PRIMARY KEY, who INT, u INT UNIQUE)")
 	}
-	told := reported{rows: map[any]string{}}
+	seen := reported{rows: map[any]string{}}
 	insert := func(db *sql.DB, who int, table string) error {
 		row := fmt.Sprintf("%s %d", table, who)
 		var all error
@@ -82,7 +82,7 @@ func TestPool_manyUsers(t *testing.T) {
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), fmt.Sprintf(s.query, table), s.args...)
 			if err == nil {
-				err = told.add(row, &keys, s.rows)
+				err = seen.add(row, &keys, s.rows)
 			}
 			all = errors.Join(all, err)
 		}
@@ -104,14 +104,14 @@ func TestPool_manyUsers(t *testing.T) {
 		})
 	}
 	users.Wait()
-	checkReported(t, pools[0], tables, told.rows)
+	checkReported(t, pools[0], tables, seen.rows)
 	if err := errors.Join(pools[0].Close(), pools[1].Close()); err != nil {
 		t.Error(err)
 	}
 }
 
-// checkReported holds the tables' rows against what was told.
-func checkReported(t *testing.T, db *sql.DB, tables []string, told map[any]string) {
+// checkReported compares the tables' rows with what was reported.
+func checkReported(t *testing.T, db *sql.DB, tables []string, seen map[any]string) {
 	t.Helper()
 	there := 0
 	for _, table := range tables {
@@ -124,8 +124,8 @@ func checkReported(t *testing.T, db *sql.DB, tables []string, told map[any]strin
 			if err := rows.Scan(&id, &who); err != nil {
 				t.Fatal(err)
 			}
-			if have, want := told[id], fmt.Sprintf("%s %d", table, who); have != want {
-				t.Errorf("key %d\nhave: %q was told\nwant: %q", id, have, want)
+			if have, want := seen[id], fmt.Sprintf("%s %d", table, who); have != want {
+				t.Errorf("key %d\nhave: %q was reported\nwant: %q", id, have, want)
 			}
 			there++
 		}
@@ -133,7 +133,7 @@ func checkReported(t *testing.T, db *sql.DB, tables []string, told map[any]strin
 			t.Error(err)
 		}
 	}
-	if there != len(told) {
-		t.Errorf("%d rows, %d keys", there, len(told))
+	if there != len(seen) {
+		t.Errorf("%d rows, %d keys", there, len(seen))
 	}
 }

@@ -16,7 +16,7 @@ type countingValuer struct{ asked *int }
 
 func (v countingValuer) Value() (driver.Value, error) { *v.asked++; return int64(5), nil }
 
-// oddValuer gives what no driver takes.
+// oddValuer returns what no driver takes.
 type oddValuer struct{}
 
 func (oddValuer) Value() (driver.Value, error) { return struct{}{}, nil }
@@ -174,8 +174,8 @@ func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said 
 
 func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
 
-// TestPassThrough_canceledContext: where the base has no contexts, an ended one is seen as
-// database/sql sees it for such a base.
+// TestPassThrough_canceledContext: where the base has no contexts, an ended one
+// is seen as database/sql sees it for such a base.
 func TestPassThrough_canceledContext(t *testing.T) {
 	for _, kind := range fakeKinds {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -217,7 +217,8 @@ func TestPassThrough_canceledContext(t *testing.T) {
 	}
 }
 
-// TestPassThrough_interfacesInRaw: what go-sql-driver's README tells people to assert in Raw.
+// TestPassThrough_interfacesInRaw: what go-sql-driver's README tells people to
+// assert in Raw.
 func TestPassThrough_interfacesInRaw(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
@@ -235,7 +236,7 @@ func TestPassThrough_interfacesInRaw(t *testing.T) {
 				t.Errorf("%s: ConnectorOf is %v", kind, ConnectorOf(c))
 			}
 			if _, ok := c.(interface{ Unwrap() driver.Conn }).Unwrap().(interface{ Connector() *Connector }); ok {
-				t.Errorf("%s: Unwrap gives ours", kind)
+				t.Errorf("%s: Unwrap returns ours", kind)
 			}
 			if _, err := c.(execer).Exec("UPDATE t", nil); err != nil && err != driver.ErrSkip {
 				t.Errorf("%s: Exec: %v", kind, err)

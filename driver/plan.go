@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// plan is a text that inserts into ruled tables, understood. It is made once for
-// a text and used by many connections at once.
+// plan is the parsed form of a text that inserts into ruled tables. It is made
+// once for a text and used by many connections at once.
 type plan struct {
 	*rewrite.Plan
 	rules  *ruleSet
@@ -46,7 +46,7 @@ func (p *plan) anyRefused() bool {
 	return false
 }
 
-// table is a ruled table at work in one connector.
+// table is a ruled table in use by one connector.
 type table struct {
 	rule   *rule.Table
 	ints   spi.Int64KeyGenerator // the generator, when its keys are int64
@@ -71,12 +71,12 @@ func (t *table) column() spi.Column {
 	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
 }
 
-// ruleSet is one rule at work in one connector: its live generators and the
+// ruleSet is one rule in use by one connector: its live generators and the
 // plans made with it. A connector's rule is replaced by replacing its ruleSet,
-// so whoever holds one sees rule, generators and plans that belong together.
+// so a holder of one sees rule, generators and plans that belong together.
 //
-// Looking at a ruleSet is free. Whoever takes keys from it acquires it first
-// and releases it afterwards; the last to leave a replaced ruleSet closes its
+// Reading a ruleSet is free. A caller that takes keys from it acquires it first
+// and releases it afterwards; the last release of a replaced ruleSet closes its
 // generators.
 type ruleSet struct {
 	rule       *rule.Rule
@@ -123,8 +123,8 @@ func (r *ruleSet) release() error {
 	return nil
 }
 
-// plan returns the plan of a text in a session: the one that was used last, if
-// it is that, or one from the cache, or a new one.
+// plan returns the plan of a text in a session: the one used last, if
+// it is for this text, or one from the cache, or a new one.
 func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string) (*plan, error) {
 	key := planKey{text: query}
 	if s.modeKnown {
@@ -134,12 +134,12 @@ func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string
 	if s.modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
-	// The text reads otherwise in another sql_mode or character set: ask which
+	// The text reads differently in another sql_mode or character set: ask which
 	// ones hold.
 	mode, charset, askErr := s.readingMode(ctx)
 	switch same := charset == key.charset; {
 	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
-		return nil, err // refused already, and that says more
+		return nil, err // the refusal is the more useful error
 	case askErr != nil:
 		return nil, askErr
 	case same && mode == key.mode, err == nil && mode&p.Consulted == 0 && (same || !p.ConsultedCharset):
@@ -193,8 +193,8 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session, key planKey) (*plan, 
 	if err != nil {
 		return nil, err
 	}
-	// What does not fit the columns may fit them tomorrow, and the kind of a
-	// table's keys shows with the first key: such texts are planned again.
+	// What does not fit the columns now may fit them later, and the kind of a
+	// table's keys is known from the first key: such texts are planned again.
 	current, held := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused()), r.plans.holds(key, p)
 	if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan, held); err != nil {
 		return nil, err

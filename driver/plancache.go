@@ -10,8 +10,8 @@ import (
 )
 
 // planCache keeps the plans made with one rule, by text. Texts with
-// placeholders are a program's own and come again; texts without are often
-// made for one execution. Each kind has its bounds, so that the second never
+// placeholders are a program's own and repeat; texts without are often
+// made for one execution. Each kind has its own bounds, so that the second never
 // pushes out the first.
 type planCache struct {
 	bound   lru
@@ -68,7 +68,7 @@ func (c *planCache) holds(key planKey, p *plan) bool {
 	return len(key.text)+p.Size() <= maxPlanBytes && (p.Params() > 0 || len(key.text) <= maxLiteralBytes)
 }
 
-// put keeps a plan that the cache holds.
+// put adds a plan for which holds is true.
 func (c *planCache) put(key planKey, p *plan) {
 	size := len(key.text) + p.Size()
 	if p.Params() > 0 {

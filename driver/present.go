@@ -106,7 +106,7 @@ func (k *insertion) settleGiven(inserted int64) {
 	}
 }
 
-// maxKeysInQuestion is how many keys one question names.
+// maxKeysInQuestion is how many keys one query names.
 const maxKeysInQuestion = 1000
 
 // presentKeys asks, on the same connection, which keys are in the table. Nil is

@@ -67,8 +67,8 @@ var readingCases = []readingCase{
 	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (--0), (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
 }
 
-// TestReading_asTheServer: what decides about a text is read as the server reads it, or the
-// text is refused.
+// TestReading_asTheServer: what decides about a text is read as the server
+// reads it, or the text is refused.
 func TestReading_asTheServer(t *testing.T) {
 	if testserver.Each(t, TestReading_asTheServer) {
 		return

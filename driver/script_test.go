@@ -36,8 +36,8 @@ func init() {
 	})
 }
 
-// scriptRule gives the tables of "table.column" keys of one script. More of the
-// strategy stands behind a blank: "ruled.id explicitKeys: keep".
+// scriptRule rules the tables of "table.column" with the keys of one script.
+// More of the strategy follows a blank: "ruled.id explicitKeys: keep".
 func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 	t.Helper()
 	scripts.Store(t.Name(), s)

@@ -348,7 +348,7 @@ func TestServer_rawConnection(t *testing.T) {
 		}
 		base := c.(interface{ Unwrap() driver.Conn }).Unwrap()
 		if have := fmt.Sprintf("%T", base); have != "*mysql.mysqlConn" {
-			t.Errorf("Unwrap gives %s", have)
+			t.Errorf("Unwrap returns %s", have)
 		}
 		return nil
 	})

@@ -66,7 +66,7 @@ func (s *session) readingMode(ctx context.Context) (rewrite.Mode, rewrite.Charse
 	case err != nil:
 		s.mode, s.charset = 0, rewrite.CharsetUTF8
 	case len(row) != 2 || row[1] == nil || strings.Contains(text(row[0])+text(row[1]), "\x00"):
-		// character_set_results may be one that nobody here reads.
+		// character_set_results may be one that this package cannot read.
 		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q; is character_set_results one of UTF-16?", ErrUnsupportedStatement, row)
 	default:
 		s.mode, s.charset = rewrite.ParseMode(text(row[0])), rewrite.ParseCharset(text(row[1]))
@@ -108,8 +108,8 @@ func (s *session) queryRow(ctx context.Context, query string) ([]driver.Value, e
 	return first, err
 }
 
-// errReadsCounts is the error for an INSERT that is to read what the statement
-// before it came to, and would read what a question came to.
+// errReadsCounts is the error for an INSERT that reads what the statement
+// before it returned, and would read what a query of ours returned.
 var errReadsCounts = fmt.Errorf("%w: it reads FOUND_ROWS() or ROW_COUNT(), and a question to the server, which changes them, must come before it; "+
 	"SELECT the value by a statement of its own, and bind it", ErrUnsupportedStatement)
 
@@ -177,13 +177,13 @@ var errWide = errors.New("the server answers in UTF-16 or UTF-32; SET character_
 
 func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }
 
-// isFatal tells errors of the connection or the context, and of a question that
-// must not be asked, from answers of the server (and of mocks).
+// isFatal reports whether err comes from the connection, the context or a query
+// that must not be sent, and is not an answer of the server (or a mock).
 func isFatal(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || err == errReadsCounts || errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysql.ErrInvalidConn)
 }
 
-// text is a value as the text protocol would give it.
+// text returns a value as the text protocol would.
 func text(v driver.Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -196,7 +196,7 @@ func text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// server is what a connector knows about the engine at its other end.
+// server is what a connector knows about its server.
 type server struct {
 	// lastInsertID: LAST_INSERT_ID(expr) in an INSERT's values becomes the
 	// statement's insert id. MySQL and MariaDB do so; engines that speak their
@@ -237,7 +237,7 @@ type serverCache struct {
 }
 
 // server returns what is known about the server, which is asked unless the DSN
-// tells.
+// says it.
 func (s *session) server(ctx context.Context) (*server, error) {
 	if known := s.servers.known.Load(); known != nil {
 		return known, nil
@@ -285,7 +285,7 @@ func dialectOf(version string) rewrite.Dialect {
 }
 
 // echoesLastInsertID knows MariaDB by its version, and MySQL by the comments of
-// its builds. Whoever else speaks the protocol is treated with care.
+// its builds. Other servers are assumed not to.
 func echoesLastInsertID(version, comment string) bool {
 	if strings.Contains(version, "MariaDB") {
 		return true

@@ -238,8 +238,8 @@ func TestSession_temporaryTable(t *testing.T) {
 	}
 }
 
-// Whoever reads LAST_INSERT_ID() reads what AUTO_INCREMENT would have left,
-// whatever it was that the server could not be told at once.
+// LAST_INSERT_ID() is read everywhere as AUTO_INCREMENT would have left it,
+// also where the server could not be told at once.
 func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 	if testserver.Each(t, TestSession_lastInsertIDIsReadEverywhere) {
 		return

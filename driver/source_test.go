@@ -140,7 +140,7 @@ func TestInsertSelect_rolledBack(t *testing.T) {
 	}
 }
 
-// temporaryTables tells which of ours are in the session of db's only connection.
+// temporaryTables returns those of ours in the session of db's only connection.
 func temporaryTables(t *testing.T, db *sql.DB) (left []string) {
 	t.Helper()
 	for _, table := range []string{rowsTable, keysTable} {
@@ -259,7 +259,7 @@ func TestInsertSelect_canceledInQuery(t *testing.T) {
 	}
 }
 
-// Without the privilege, the error tells which one.
+// Without the privilege, the error names it.
 func TestInsertSelect_withoutPrivilege(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_withoutPrivilege) {
 		return

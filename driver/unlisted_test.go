@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// TestUnlisted_looksLikeARuledTable inserts into tables that nobody listed in the
+// TestUnlisted_looksLikeARuledTable inserts into tables that are not listed in the
 // rule.
 func TestUnlisted_looksLikeARuledTable(t *testing.T) {
 	const four = "INSERT INTO t_order_4 (user_id) VALUES (1)"

@@ -51,10 +51,10 @@ type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool
 // secondReader is nil in a build without one.
 var secondReader reader
 
-// verifier asks the second reader for one connector.
+// verifier calls the second reader for one connector.
 type verifier struct {
 	mode                     Verify
-	read                     reader // nil: nobody is asked
+	read                     reader // nil: texts are not verified
 	agreed, unknown, refused atomic.Int64
 }
 
@@ -79,7 +79,7 @@ func checkVerify(v Verify) error {
 	return &DSNError{Param: paramVerify, Reason: fmt.Sprintf("%q is none of cached, all, off", v)}
 }
 
-// verify asks about a plan that is new; kept says that the cache holds such.
+// verify checks a new plan; kept says that it goes into the cache.
 func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan, kept bool) error {
 	if v.read == nil || !kept && v.mode != VerifyAll {
 		return nil

@@ -52,7 +52,7 @@ func (lx *lexer) skipComment() (skipped, ok bool) {
 	return true, lx.skipExecutable(rest[length:], length)
 }
 
-// startsLine reports whether "--" begins a comment: behind it there is a blank
+// startsLine reports whether "--" begins a comment: it is followed by a blank
 // or a control character.
 func (lx *lexer) startsLine(rest string) bool {
 	switch {

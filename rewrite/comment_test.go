@@ -20,7 +20,8 @@ func TestEngine_runs(t *testing.T) {
 	}
 }
 
-// TestEngines_eachSetOnce: each set of comments that a server may run is read, once.
+// TestEngines_eachSetOnce: each set of comments that a server may run is read,
+// once.
 func TestEngines_eachSetOnce(t *testing.T) {
 	for _, c := range []struct {
 		openings []opening

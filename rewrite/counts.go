@@ -1,7 +1,7 @@
 package rewrite
 
 // ReadsCounts reports whether a text calls FOUND_ROWS() or ROW_COUNT(), which
-// say something of the session's statement before: another one in between
+// return counts of the session's previous statement: another one in between
 // changes them.
 func ReadsCounts(text string, mode Mode) bool {
 	if !containsFold(text, "FOUND_ROWS") && !containsFold(text, "ROW_COUNT") {

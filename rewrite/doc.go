@@ -23,7 +23,7 @@
 //
 // Executable comments (/*!80000 … */) are read twice, as text and as a comment:
 // which of both the server does depends on its version, so a statement is
-// filled only when both come to the same.
+// filled only when both readings agree.
 //
 // What is not in the text is not seen: INSERTs in stored programs and triggers
 // or their definitions, strings given to PREPARE and EXECUTE IMMEDIATE, CREATE

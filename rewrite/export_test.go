@@ -63,7 +63,7 @@ func (in *Insert) SetSlot(row, at, end int) {
 	}
 }
 
-// SwapSlots gives two rows each other's kind of key and argument.
+// SwapSlots exchanges the kinds of key and the arguments of two rows.
 func (in *Insert) SwapSlots(a, b int) {
 	if k := in.slots.kinds; k != nil {
 		k[a], k[b] = k[b], k[a]

@@ -1,6 +1,6 @@
 package rewrite
 
-// wrapper is what stands around an expression that gives a key, and around the
+// wrapper is the text around an expression for a key, and around the
 // key that takes its place where it comes to none: before expression between key
 // after. The server evaluates the expression once (it evaluates that of NULLIF
 // twice), and where it stands.
@@ -18,15 +18,15 @@ var (
 	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST(", " AS DECIMAL(20))), ", ")), ',', 1)"}
 	// wrapNull is for integer keys of which 0 is one.
 	wrapNull = wrapper{"COALESCE(CAST(", " AS DECIMAL(20)), ", ")"}
-	// wrapEmpty is for text keys, which NULL and '' ask for. LENGTH tells '' from
-	// blanks, whatever the collation.
+	// wrapEmpty is for text keys, which NULL and '' ask for. LENGTH
+	// distinguishes '' from blanks, whatever the collation.
 	wrapEmpty = wrapper{
 		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT ",
 		" AS `shardkey_given`, ", " AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
 	}
 )
 
-// wrap decides how an expression that gives the key is written. It reports false
+// wrap decides how an expression for the key is written. It returns false
 // where the key is left to the server.
 func (p *parser) wrap(in *Insert, v *value) (bool, error) {
 	if in.Table.KeepExplicit {
@@ -47,5 +47,5 @@ func (p *parser) wrap(in *Insert, v *value) (bool, error) {
 	return true, p.modeKnown(in, v)
 }
 
-// takesKey reports whether a key is made for a row, be it for nothing.
+// takesKey reports whether a key is generated for a row, even if it may go unused.
 func (k SlotKind) takesKey() bool { return k == SlotFill || k == SlotExpression }

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/rewrite/tidb"
 )
 
-// seeds gives f the texts of the golden files and of the driver's differential
+// seeds adds to f the texts of the golden files and of the driver's differential
 // test, in every mode.
 func seeds(f *testing.F, add func(text string)) {
 	for _, c := range rewrite.GoldenCases(f) {

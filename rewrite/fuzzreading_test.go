@@ -7,7 +7,7 @@ import (
 )
 
 // FuzzReading reads a text that the servers read as another, simpler one: in a
-// character set of two bytes, behind SET STATEMENT, in executable comments. Both
+// character set of two bytes, after SET STATEMENT, in executable comments. Both
 // must come to the same, or the first be refused.
 func FuzzReading(f *testing.F) {
 	for _, c := range GoldenCases(f) {
@@ -47,7 +47,7 @@ func FuzzReading(f *testing.F) {
 // fuzzWide puts letters in place of characters of two bytes.
 func fuzzWide(t *testing.T, text string, charset Charset) {
 	if strings.Contains(text, "_") {
-		return // behind _latin1 it matters whether a string is ASCII
+		return // after _latin1 it matters whether a string is ASCII
 	}
 	letters := []byte(text)
 	for i := 0; i < len(text); i++ {

@@ -41,7 +41,7 @@ func goldenTables(schema, name string) *Table {
 	return nil
 }
 
-// goldenOptions answer what goldenTables do not tell with an error that names
+// goldenOptions answer what goldenTables do not have with an error that names
 // the question.
 func goldenOptions(mode Mode) Options {
 	return Options{

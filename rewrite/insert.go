@@ -16,8 +16,8 @@ func (p *parser) insert(verb token) (done bool, err error) {
 	in.start = verb.start
 	in.Replace = fold(p.word(verb), "REPLACE")
 	in.Statement = p.plan.Statements
-	if p.behindProgram {
-		return true, p.fail(verb.start, in, "an INSERT behind a stored program's definition is not filled; send them one by one")
+	if p.afterProgram {
+		return true, p.fail(verb.start, in, "an INSERT after a stored program's definition is not filled; send them one by one")
 	}
 	if err := p.body(in); err != nil {
 		return false, err
@@ -145,7 +145,7 @@ type columns struct {
 	headEnd int      // end of the table's name and partitions
 }
 
-// startsQuery tells whether t begins the query of an INSERT … SELECT.
+// startsQuery reports whether t begins the query of an INSERT … SELECT.
 func (p *parser) startsQuery(t token) bool {
 	word := p.word(t)
 	return fold(word, "SELECT") || fold(word, "WITH") || fold(word, "TABLE") || fold(word, "VALUES") || p.isPunct(t, '(')
@@ -180,7 +180,7 @@ func (p *parser) name(t token) (n name, ok bool) {
 	}
 }
 
-// dotFollows reports whether the next token is a dot. Mostly one byte tells.
+// dotFollows reports whether the next token is a dot. Mostly one byte decides.
 func (p *parser) dotFollows() bool {
 	if p.pos < len(p.text) {
 		if c := p.text[p.pos]; c != '.' && class[c]&(classBlank|classComment) == 0 {
@@ -246,7 +246,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 		}
 		rows.arity = len(cols.list)
 		// The statement names the columns that it was held against: should they be
-		// others by now, the key is in its column all the same.
+		// others by now, the key is still in its column.
 		names := cols.list
 		if rows.key = in.keyIndex(names); rows.key < 0 {
 			in.keyPrefix, in.keyAdded = ", ", true // an invisible key column
@@ -302,7 +302,7 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 	return columns, err
 }
 
-// emptyRow tells whether the first row is ().
+// emptyRow reports whether the first row is ().
 func (p *parser) emptyRow() bool {
 	saved := p.lexer
 	defer func() { p.restore(saved) }()
@@ -352,7 +352,7 @@ func (p *parser) assignments(in *Insert) error {
 	return p.tail(in)
 }
 
-// endsAssignment tells whether t, behind the token before, is the word with
+// endsAssignment reports whether t, after the token before, is the word with
 // which the tail of INSERT … SET begins.
 func (p *parser) endsAssignment(before, t token) bool {
 	if p.isPunct(before, '.') {
@@ -373,7 +373,7 @@ func (p *parser) tail(in *Insert) error {
 		if t = p.next(); p.isPunct(t, '(') {
 			_, closing, ok := p.names(t)
 			if !ok {
-				return p.fail(t.start, in, "the row alias' columns are not understood")
+				return p.fail(t.start, in, "the columns of the row alias are not understood")
 			}
 			if in.keyAdded {
 				in.aliasAt = closing
@@ -398,7 +398,7 @@ func (p *parser) tail(in *Insert) error {
 	return p.fail(t.start, in, "what follows the values is not understood")
 }
 
-// onDuplicate tells whether t begins ON DUPLICATE KEY.
+// onDuplicate reports whether t begins ON DUPLICATE KEY.
 func (p *parser) onDuplicate(t token) bool {
 	if !fold(p.word(t), "ON") {
 		return false
@@ -410,7 +410,7 @@ func (p *parser) onDuplicate(t token) bool {
 }
 
 // duplicates reads ON DUPLICATE KEY UPDATE's assignments and returns the token
-// behind them.
+// after them.
 func (p *parser) duplicates(in *Insert, on token) token {
 	in.duplicateAt = on.end
 	return p.skipTo(true, &in.duplicateAt)

@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// literal is a string or number that a text gives as a key.
+// literal is a string or number that a text has as a key.
 type literal struct {
 	text   string // a string's contents, or a number as written, without '+'
 	number bool
@@ -94,7 +94,7 @@ func (p *parser) strings(tokens []token) (literal, bool) {
 
 func (l literal) isEmpty() bool { return l.text == "" }
 
-// isZero tells whether a literal is 0 in an integer column, however it is
+// isZero reports whether a literal is 0 in an integer column, however it is
 // written; the servers round 0.4 and '0.4' to it, and 0.5e0 too.
 func (l literal) isZero() bool {
 	s := l.text
@@ -124,14 +124,15 @@ func (l literal) radix() (digits string, base int) {
 	return l.text, 0
 }
 
-// isFloat tells numbers with an exponent, which the servers round to even.
+// isFloat reports whether a number has an exponent: the servers round those to
+// even.
 func (l literal) isFloat() bool { return l.number && strings.ContainsAny(l.text, "eE") }
 
-// IsZero tells whether a string is 0 in an integer column.
+// IsZero reports whether a string is 0 in an integer column.
 func IsZero(s string) bool { return literal{text: s}.isZero() }
 
 // integer is the key that a literal is in an integer column: int64, or uint64
-// where it must be; nil when only the server can tell.
+// where it must be; nil when only the server knows.
 func (l literal) integer() any {
 	if digits, base := l.radix(); base != 0 {
 		if l.text[0] == '-' {
@@ -158,7 +159,7 @@ func (l literal) integer() any {
 }
 
 // string is the key that a literal is in a string column, nil when only the
-// server can tell: 007 becomes '7', and 0x41 'A'.
+// server knows: 007 becomes '7', and 0x41 'A'.
 func (l literal) string() any {
 	digits, ok := sqltext.AppendLiteral(nil, sqltext.ParseInteger(l.text, 10))
 	if l.number && (!ok || string(digits) != l.text) {
@@ -167,7 +168,7 @@ func (l literal) string() any {
 	return l.text
 }
 
-// Kept returns the key that the text gives row i, an int64, uint64 or string;
+// Kept returns the key that the text has for row i, an int64, uint64 or string;
 // nil when it is not of that kind or needs the server to be understood.
 func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	if in.slots.kind(i) != SlotKept {
@@ -188,10 +189,10 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 // maxGiven is how long a text is at most in which GivenNumbers looks.
 const maxGiven = 8 << 10
 
-// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it gives
+// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it has
 // as values, and whether it is plain, which is to say that literals,
 // placeholders, NULL, DEFAULT and functions without arguments are all that it
-// gives, so that an insert id that is none of them was generated. A long text,
+// has, so that an insert id that is none of them was generated. A long text,
 // and whatever is not VALUES with rows alone, is not plain.
 func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
 	if len(p.text) > maxGiven {
@@ -311,7 +312,7 @@ func (p *parser) expression(inSet bool) value {
 }
 
 // add takes the next token of a value; depth is the number of brackets that
-// are open behind it.
+// are open after it.
 func (p *parser) add(v *value, t token, depth int) {
 	if v.isEmpty() {
 		v.start = t.start
@@ -330,7 +331,7 @@ func (p *parser) add(v *value, t token, depth int) {
 	}
 }
 
-// addKey decides what becomes of a key that the text gives.
+// addKey decides what becomes of the key of a row in the text.
 func (p *parser) addKey(in *Insert, v *value) error {
 	kind, err := p.keySlot(in, v)
 	before := v.params
@@ -399,7 +400,7 @@ func (p *parser) keyKind(in *Insert) (Kind, error) {
 	return p.opts.Kind(in.Table)
 }
 
-// inner gives the tokens of a value without brackets around them: (NULL) is
+// inner returns the tokens of a value without brackets around them: (NULL) is
 // NULL. (DEFAULT) is nothing: the servers refuse it.
 func (p *parser) inner(v *value) []token {
 	if v.complex || v.n == 0 || v.open > 0 && (fold(p.word(v.tokens[0]), "DEFAULT") || fold(p.word(v.tokens[0]), "IGNORE")) {

@@ -164,8 +164,8 @@ type parser struct {
 	// answered and server are the answer of Options.Dialect.
 	answered bool
 	server   Dialect
-	// behindProgram: a CREATE PROCEDURE or the like with BEGIN … END came before.
-	behindProgram bool
+	// afterProgram: a CREATE PROCEDURE or the like with BEGIN … END came before.
+	afterProgram bool
 }
 
 // word is the text of a word that may be a keyword: in INTO.t the servers take

@@ -58,7 +58,7 @@ func TestPlan_fillsBefore(t *testing.T) {
 	}
 }
 
-// placeholdersOfOurs tells of each placeholder of the bind text whether it is
+// placeholdersOfOurs reports for each placeholder of the bind text whether it is
 // ours, which shows in the text with literals: ours are not there.
 func placeholdersOfOurs(text string, p *Plan) (ours []bool) {
 	literal := p.LiteralText(goldenKeys(p))

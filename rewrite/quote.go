@@ -7,7 +7,7 @@ func unquoteIdentifier(s string) string {
 	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
 }
 
-// unquoteString gives the contents of a string literal (MySQL manual, "String
+// unquoteString returns the contents of a string literal (MySQL manual, "String
 // Literals").
 func unquoteString(s string, mode Mode) string {
 	quote, body := s[0], s[1:len(s)-1]

@@ -25,7 +25,7 @@ func (k *Keys) At(i int) any {
 	return k.Values[i]
 }
 
-// HaveLiterals tells whether all keys can be written into a text.
+// HaveLiterals reports whether all keys can be written into a text.
 func (k *Keys) HaveLiterals() bool {
 	for _, v := range k.Values {
 		switch v.(type) {
@@ -167,7 +167,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 // key as it is, and makes it the last insert id.
 func (in *Insert) guard() string {
 	column := sqltext.QuoteTable(in.Schema, in.Name) + "." + sqltext.QuoteIdentifier(in.Table.KeyColumn)
-	// Either way the key stays what it is; the condition is there to be evaluated.
+	// The key does not change either way; the condition is there to be evaluated.
 	// (LAST_INSERT_ID(column) as the value would be unsigned, and out of range for
 	// a negative key.)
 	return column + " = IF(LAST_INSERT_ID(" + column + ") = 0, " + column + ", " + column + ")"

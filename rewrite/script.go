@@ -22,7 +22,7 @@ func (p *parser) script() error {
 }
 
 // statement reads one statement, up to its semicolon. It is done when nothing
-// behind it can be an insert.
+// after it can be an insert.
 func (p *parser) statement(t token) (done bool, err error) {
 	p.last, p.modeSet = false, false
 	isSet := false // SET STATEMENT came before
@@ -36,7 +36,7 @@ func (p *parser) statement(t token) (done bool, err error) {
 	done, err = p.dispatch(t)
 	if n := len(p.plan.Inserts); isSet && err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
 		in := &p.plan.Inserts[n-1]
-		err = p.fail(in.start, in, "INSERT … SELECT behind SET STATEMENT is not filled; set the variables by themselves")
+		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not filled; set the variables in a statement of their own")
 	}
 	return done, err
 }
@@ -45,7 +45,7 @@ func (p *parser) statement(t token) (done bool, err error) {
 func (p *parser) dispatch(t token) (done bool, err error) {
 	switch word := p.word(t); {
 	case t.kind == tokenParam:
-		p.params++ // a syntax error, and counted all the same
+		p.params++ // a syntax error, but counted
 	case fold(word, "INSERT"), fold(word, "REPLACE"):
 		return p.insert(t)
 	case fold(word, "LOAD"):
@@ -58,7 +58,7 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 	case fold(word, "BEGIN") && p.beginsBlock(),
 		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
 		fold(word, "FOR"), fold(word, "DECLARE"):
-		// A compound statement of MariaDB goes on behind its semicolons.
+		// A compound statement of MariaDB goes on after its semicolons.
 		return true, p.compound("an INSERT within a compound statement is not filled; run it by itself")
 	case fold(word, "CREATE"), fold(word, "ALTER"):
 		if p.storedProgram() {
@@ -87,12 +87,12 @@ func (p *parser) isKnown(t token) bool {
 	return false
 }
 
-// skipStatement moves behind the next semicolon, and says whether the rest of
+// skipStatement moves past the next semicolon, and reports whether the rest of
 // the text cannot hold an insert: long texts are not read in vain.
 func (p *parser) skipStatement() (done bool) {
 	semicolon := strings.IndexByte(p.text[p.pos:], ';')
 	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
-		// What is not read may be placeholders; nobody counts them.
+		// What is not read may be placeholders; they are not counted.
 		p.unread = p.pos
 		p.plan.Statements++
 		return len(p.plan.Inserts) == 0 || p.countRest()
@@ -107,7 +107,7 @@ func (p *parser) skipStatement() (done bool) {
 	}
 }
 
-// mentioned tells whether INSERT or REPLACE stands anywhere behind a position.
+// mentioned reports whether INSERT or REPLACE occurs anywhere after a position.
 // Positions only grow, so that the text is searched once.
 func (p *parser) mentioned(from int) bool {
 	if p.mention < from {
@@ -116,7 +116,7 @@ func (p *parser) mentioned(from int) bool {
 	return p.mention < len(p.text)
 }
 
-// countRest counts the placeholders and statements behind the last insert.
+// countRest counts the placeholders and statements after the last insert.
 func (p *parser) countRest() bool {
 	fresh := false
 	for {
@@ -176,8 +176,8 @@ func (p *parser) setStatement(set token) (token, error) {
 	for {
 		switch u := p.next(); {
 		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
-			// It is not understood, and the server's syntax error unless it knows
-			// better.
+			// It is not understood: the server reports a syntax error unless it
+			// knows better.
 			saved := p.params
 			p.rewind(set)
 			err := p.wrapped("SET STATEMENT before the INSERT is not understood")
@@ -202,14 +202,14 @@ func isExplain(word string) bool {
 	return fold(word, "EXPLAIN") || fold(word, "DESCRIBE") || fold(word, "DESC")
 }
 
-// beginsBlock tells BEGIN NOT ATOMIC, and the BEGIN of MariaDB's Oracle mode,
-// from the BEGIN [WORK] of a transaction.
+// beginsBlock reports whether t is BEGIN NOT ATOMIC or the BEGIN of MariaDB's Oracle
+// mode, and not the BEGIN [WORK] of a transaction.
 func (p *parser) beginsBlock() bool {
 	t := p.peek()
 	return t.kind == tokenWord && !fold(p.word(t), "WORK")
 }
 
-// storedProgram tells whether CREATE or ALTER is of a PROCEDURE, FUNCTION,
+// storedProgram reports whether CREATE or ALTER is of a PROCEDURE, FUNCTION,
 // TRIGGER, EVENT or PACKAGE: their bodies are not this session's statements.
 func (p *parser) storedProgram() bool {
 	saved := p.lexer
@@ -226,10 +226,10 @@ func (p *parser) storedProgram() bool {
 	return false
 }
 
-// skipProgram moves behind a stored program's definition: behind the first
-// semicolon that is not within BEGIN … END or the like. What is behind a
-// definition with blocks can be told from them only if no name is BEGIN or END,
-// so nothing is filled there.
+// skipProgram moves past a stored program's definition: past the first
+// semicolon that is not within BEGIN … END or the like. What follows a
+// definition with blocks can be distinguished from them only if no name is
+// BEGIN or END, so nothing is filled there.
 func (p *parser) skipProgram() error {
 	depth := 0
 	for {
@@ -248,12 +248,12 @@ func (p *parser) skipProgram() error {
 			}
 		case p.opensBlock(t, before):
 			depth++
-			p.behindProgram = true
+			p.afterProgram = true
 		}
 	}
 }
 
-// opensBlock tells whether t, behind the token before, is a word that END ends.
+// opensBlock reports whether t, after the token before, is a word that END ends.
 func (p *parser) opensBlock(t, before token) bool {
 	switch word := p.word(t); {
 	case fold(word, "CASE"):
@@ -264,7 +264,7 @@ func (p *parser) opensBlock(t, before token) bool {
 	return false
 }
 
-// beginsStatement tells whether a statement of a program may stand behind the
+// beginsStatement reports whether a statement of a program may follow the
 // token before.
 func (p *parser) beginsStatement(before token) bool {
 	switch word := p.word(before); {

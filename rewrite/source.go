@@ -40,7 +40,7 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 	return nil
 }
 
-// query moves to the token behind a query: the statement's end, ON DUPLICATE
+// query moves to the token after a query: the statement's end, ON DUPLICATE
 // or RETURNING outside of brackets. It returns the place of that token and the
 // end of the query.
 func (p *parser) query() (next, end int) {
@@ -67,7 +67,7 @@ func (p *parser) query() (next, end int) {
 }
 
 // Text is the statement with another query in place of its own. The query
-// gives the columns that the statement lists, and last the key when it is not
+// returns the columns that the statement lists, and last the key when it is not
 // among them.
 func (in *Insert) Text(query string) string {
 	s := in.Source
@@ -81,7 +81,7 @@ func (in *Insert) Text(query string) string {
 	return s.Head + " (" + columns + ") " + query + " " + tail
 }
 
-// KeepsSource tells whether an INSERT … SELECT gives the key itself, into a
+// KeepsSource reports whether an INSERT … SELECT has the key itself, into a
 // table whose given keys are kept as they are: nothing is filled then.
 func (in *Insert) KeepsSource() bool {
 	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit

@@ -96,8 +96,8 @@ func relocated(err error) error {
 	return err
 }
 
-// TestMemory_planAndFill holds that planning a long text and writing the keys into it
-// allocates at most twice the text's length, the new text included.
+// TestMemory_planAndFill holds that planning a long text and writing the keys
+// into it allocates at most twice the text's length, the new text included.
 func TestMemory_planAndFill(t *testing.T) {
 	absent := rowsText(4 << 20)
 	given := strings.Replace(strings.ReplaceAll(absent, "), (", "), (NULL, "), "(a, s) VALUES (", "(id, a, s) VALUES (NULL, ", 1)

@@ -14,7 +14,7 @@ import (
 // for people to read.
 const shownTables = 16
 
-// builder makes a Rule of a spec.
+// builder makes a Rule from a spec.
 type builder struct {
 	rule    *Rule
 	byName  map[string]int  // generator name in lower case → index

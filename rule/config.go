@@ -67,7 +67,7 @@ type Unlisted int
 
 const (
 	// UnlistedDefault leaves it to the connection, which refuses the INSERT
-	// unless it is told otherwise.
+	// unless it is configured otherwise.
 	UnlistedDefault Unlisted = iota
 	// UnlistedRefuse refuses the INSERT ("unlisted: refuse").
 	UnlistedRefuse

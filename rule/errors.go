@@ -100,7 +100,7 @@ func errorAt(file string, w word, reason string, right ...string) *Error {
 // makeError turns a factory's error into one that says where in the rule.
 func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	if inner := (*Error)(nil); errors.As(err, &inner) {
-		return inner // an assigner's, which says where already
+		return inner // an assigner's, which already has a place
 	}
 	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
 	var unknown *spi.UnknownTypeError
@@ -121,8 +121,8 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 // whole.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
-// otherError points at the property that an error of a factory's own speaks of,
-// where it speaks of one.
+// otherError points at the property that a factory's own error mentions,
+// if it mentions one.
 func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
 	w, cause := m.name, err
@@ -142,7 +142,7 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
-// instead says what to use for types that other systems have.
+// instead names what to use in place of types of other systems.
 var instead = map[string]string{
 	"COSID":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner), or LEAF_SEGMENT",
 	"COSID_SNOWFLAKE":    "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
@@ -244,7 +244,7 @@ func (m makeSpec) prop(name string) (propSpec, bool) {
 	return propSpec{}, false
 }
 
-// slipOf finds the property that was likely meant to be the missing one.
+// slipOf finds the property that is probably the missing one, misspelt.
 func (m makeSpec) slipOf(missing string) (word, bool) {
 	for _, p := range m.props {
 		if nearest.Distance(p.name.text, missing) <= 2 {

@@ -14,7 +14,7 @@ import (
 // object is a map of ShardingSphere's, by its keys: what is under each of them,
 // or nil for what is not looked into. "*" stands for any name. These are the
 // closed lists of all versions together; what is not in them is a key that
-// somebody made up, or misspelt.
+// was made up or misspelt.
 type object map[string]object
 
 func keys(names ...string) object {
@@ -81,7 +81,7 @@ var (
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
 	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"}
 
-// others takes the keys of an object that nobody reads: those of ShardingSphere's
+// others takes the keys of an object that are not read: those of ShardingSphere's
 // are ignored, those that look like one about keys are an error, and the rest
 // is a warning.
 func (rd *reader) others(pairs []pair, what string, o object) error {
@@ -155,7 +155,7 @@ func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
 		(strings.Contains(text.Value, "${") || strings.Contains(text.Value, "$->{"))
 }
 
-// warn takes down what is likely wrong with a rule that can be read all the same.
+// warn records what is likely wrong with a rule that can still be read.
 func (rd *reader) warn(w word, reason string, right ...string) {
 	rd.spec.warnings = append(rd.spec.warnings, rd.errorAt(w, reason, right...))
 }

@@ -107,8 +107,8 @@ const (
 // with their types and properties is an error when the rule is made. Factories
 // ask no server, so nothing needs to be there.
 func (r *Rule) check() error {
-	// The host of a check is nobody's: a data source as every connector has
-	// one, and no log, which is the live generators' to write.
+	// The host of a check belongs to no connector: a data source as every
+	// connector has one, and no log, which is the live generators' to write.
 	host := spi.Host{
 		DSN:    "shardkey@tcp(127.0.0.1:3306)/shardkey",
 		Logger: slog.New(slog.DiscardHandler),

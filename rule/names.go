@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// names finds a table by the names that statements have for it. Keys are in
+// names finds a table by the names that statements use for it. Keys are in
 // lower case. The zero names has none.
 type names struct {
 	first    map[string]owner   // the first owner of a name
@@ -29,9 +29,9 @@ type owner struct {
 // none is the table of an owner that has no key column.
 const none int32 = -1
 
-// add gives a name an owner, and reports whether it is a new one. When the name
-// already has another owner that a statement could mean as well, it returns that
-// one and true for clash.
+// add records the owner of a name, and reports whether the owner is new. When
+// the name already has another owner that a statement could mean as well, it
+// returns that one and true for clash.
 func (n *names) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	o := owner{strings.ToLower(schema), table}
 	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
@@ -115,7 +115,7 @@ func (n *names) matched(p pattern) (other owner, name string, ok bool) {
 	return other, name, ok
 }
 
-// addShape takes down the shape of an actual table's name.
+// addShape records the shape of an actual table's name.
 func (n *names) addShape(schema, name string, table int32) {
 	shape := shapeOf(name)
 	if _, taken := n.shapes[shape]; taken || shape == "" {

@@ -87,10 +87,10 @@ func parseNode(text string) (node, error) {
 // table, and the way out; empty when nothing is.
 func wrongName(name string) string {
 	if len(name) > maxName {
-		return "no name is that long"
+		return "it is too long for a name"
 	}
 	if isSimple(name) {
-		return "" // all but every name, in a rule that may have millions
+		return "" // nearly every name, in a rule that may have millions
 	}
 	plain := name
 	if isPattern(name) {
@@ -125,24 +125,24 @@ func isSimple(name string) bool {
 	return name != ""
 }
 
-// isInvisible reports blanks, control characters and others that nobody sees in a
-// name, such as a zero-width space.
+// isInvisible reports whether r is a blank, a control character or another that
+// is not seen in a name, such as a zero-width space.
 func isInvisible(r rune) bool {
 	return r != rune(wildMark[0]) && (unicode.IsSpace(r) || !unicode.IsPrint(r))
 }
 
-// maxNodes bounds the data nodes of one expression, so that a slip of the pen
+// maxNodes bounds the data nodes of one expression, so that a typing error
 // (${0..1000000000}) costs an error and not the memory.
 const maxNodes = 1 << 20
 
 var errTooManyNodes = fmt.Errorf("more than %d data nodes", maxNodes)
 
 // bareRange is a range whose "$" was forgotten, as ShardingSphere's own test
-// files have it. No table is called "t{0..8}": it is taken for what is meant.
+// files have it. No table is called "t{0..8}": it is read as a range.
 var bareRange = regexp.MustCompile(`(^|[^$]){(\d+\.\.\d+)}`)
 
 // splitInline splits an inline expression at the commas that stand outside of
-// ${…}, and takes the blanks away.
+// ${…}, and trims the blanks.
 func splitInline(text string) []string {
 	text = strings.ReplaceAll(text, "$->{", "${")
 	text = bareRange.ReplaceAllString(text, "$1$${$2}")

@@ -31,7 +31,7 @@ type pair struct {
 }
 
 // pairs returns the entries of a map in their order: its own, and those that "<<"
-// merges in. A null is an empty map; keys that are there twice are an error.
+// merges in. A null is an empty map; duplicate keys are an error.
 func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	n = resolve(n)
 	if isNull(n) {
@@ -314,7 +314,7 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 //
 // In a Spring Boot file ${NAME:default} has a default as well.
 //
-// What a variable holds is taken as it is: it is not expanded again. The error
+// The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
 func (rd *reader) expandEnv(text string) (expanded string, used bool, err error) {
 	var b strings.Builder

@@ -9,7 +9,7 @@ import (
 )
 
 // Rule is a checked sharding rule: which column of which table is filled by
-// which generator. It is a description without anything live in it, never
+// which generator. It is a description that holds nothing live, never
 // changes, and may be shared by any number of connectors. Make one with
 // [Load], [Parse] or [New]; [Rule.Open] refuses the zero Rule.
 type Rule struct {

@@ -229,15 +229,15 @@ func (rd *reader) class3(p pair) error {
 	return rd.errorAt(class, fmt.Sprintf("%s %q is a Java class: register a generator of its own in Go (spi.RegisterKeyGenerator), and write keyGenerator: {type: …, column: …}", p.key.text, class.text))
 }
 
-// indented refuses a table that has the name of a table's key: that is one which
-// is indented too little.
+// indented refuses a table that has the name of a table's key: it is probably
+// one that is indented too little.
 func (rd *reader) indented(p pair, o object) error {
 	if _, known := o[p.key.text]; !known || isNull(p.value) {
 		return nil
 	}
 	for _, e := range rd.entries(p.value) {
 		if _, known := o[e.key.text]; known || e.key.text == "actualDataNodes" {
-			return nil // a table that is really called so
+			return nil // a table that really has this name
 		}
 	}
 	return rd.errorAt(p.key, fmt.Sprintf("%q is indented as a table is: indent it further, below its table", p.key.text))

@@ -2,7 +2,7 @@ package rule
 
 import "github.com/shardkey/shardkey/spi"
 
-// spec is a rule as somebody wrote it, in YAML of any form or in Go: words and
+// spec is a rule as it was written, in YAML of any form or in Go: words and
 // their places, nothing looked up yet.
 type spec struct {
 	file       string

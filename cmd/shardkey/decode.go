@@ -11,7 +11,7 @@ import (
 func decodeCommand() *command {
 	return &command{
 		name: "decode", args: "KEY…", short: "take integer keys apart: time, worker, sequence",
-		long: "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, behind the table of the others.\n\n" + layoutHelp,
+		long: "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, printed after the table of the others.\n\n" + layoutHelp,
 		flags: func(fs *flag.FlagSet) action {
 			f := new(layoutFlags)
 			f.declare(fs)
@@ -66,7 +66,7 @@ func decodeRow(bits keyBits, arg string) (string, error) {
 
 func rangeCommand() *command {
 	return &command{
-		name: "range", args: "FROM UNTIL", short: "give the smallest and largest key of a time interval",
+		name: "range", args: "FROM UNTIL", short: "print the smallest and largest key of a time interval",
 		long: "Prints the smallest and the largest key whose time is at or after FROM and before\nUNTIL, of any worker. Both are times with a zone, as 2026-01-31T12:00:00Z, or dates,\nwhich begin at midnight UTC.\n\n" + layoutHelp,
 		flags: func(fs *flag.FlagSet) action {
 			f := new(layoutFlags)

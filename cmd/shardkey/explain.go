@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// explain tells what becomes of a text.
+// explain prints what becomes of a text.
 func explain(w io.Writer, text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) {
 	switch {
 	case !rewrite.Classify(text).MustParse():
@@ -67,8 +67,8 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 	}
 }
 
-// explainRows tells what becomes of each row's key; neighbours of one fate
-// stand together.
+// explainRows prints what becomes of each row's key. Adjacent rows of the same kind
+// share a line.
 func explainRows(w io.Writer, in *rewrite.Insert) {
 	for first := 0; first < in.Rows(); {
 		fate := keyFate(in, first)

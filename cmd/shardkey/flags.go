@@ -20,13 +20,13 @@ func newFlagSet(c *command) *flag.FlagSet {
 	return fs
 }
 
-// parse reads flags, which may stand before, among and behind the arguments,
-// and returns the arguments. Behind "--" all are arguments, and so is a negative
+// parse reads flags, which may come before, between and after the arguments,
+// and returns the arguments. After "--" all are arguments, and so is a negative
 // number, since no flag begins with a digit.
 func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
-	var behind []string
+	var after []string
 	if i := slices.Index(args, "--"); i >= 0 {
-		args, behind = args[:i], args[i+1:]
+		args, after = args[:i], args[i+1:]
 	}
 	for len(args) > 0 {
 		// One step at a time: the flag package ends at the first argument.
@@ -48,7 +48,7 @@ func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
 			args = nil
 		}
 	}
-	return append(rest, behind...), nil
+	return append(rest, after...), nil
 }
 
 func usageFrom(err error) error {
@@ -135,7 +135,7 @@ type layoutFlags struct {
 	fs              *flag.FlagSet
 }
 
-// keyBits takes integer keys apart, and gives those of a time interval.
+// keyBits decodes integer keys, and returns the keys of a time interval.
 type keyBits interface {
 	spi.KeyDecoder
 	spi.KeyRanger
@@ -217,7 +217,7 @@ func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	return bits, nil
 }
 
-// splitBits is a layout that the command line gives.
+// splitBits is a layout given on the command line.
 type splitBits struct {
 	layout snowflake.Layout
 	epoch  time.Time

@@ -29,7 +29,7 @@ func generateCommand() *command {
 		name: "generate", short: "make keys, to try a rule and its stores",
 		long: "Makes keys as an INSERT of n rows into the table would get them, one a line, in one\n" +
 			"call of its generator. It asks the servers that the generator and its worker-id\n" +
-			"assigner name, and gives back at the end what it took; the keys are used up. Binary\n" +
+			"assigner name, and releases them at the end; the keys are used up. Binary\n" +
 			"keys are printed as hexadecimal SQL literals.",
 		flags: func(fs *flag.FlagSet) action {
 			f := new(generateFlags)
@@ -38,7 +38,7 @@ func generateCommand() *command {
 			fs.IntVar(&f.n, "n", 1, "the `number` of keys, at most 1000000")
 			fs.StringVar(&f.dsn, "dsn", "", "the application's data source `name`, for generators and assigners that\nwork in its own database")
 			fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the keys")
-			fs.BoolVar(&f.verbose, "v", false, "tell on standard error what the generators are and hold")
+			fs.BoolVar(&f.verbose, "v", false, "print the generators and their state on standard error")
 			return func(ctx context.Context, p *program, args []string) error { return generate(ctx, p, f, args) }
 		},
 	}
@@ -47,7 +47,7 @@ func generateCommand() *command {
 func (f *generateFlags) check(args []string) error {
 	switch {
 	case len(args) > 0:
-		return usagef("%q is too much: the table is given with -table", args[0])
+		return usagef("unexpected argument %q: give the table with -table", args[0])
 	case f.rule == "":
 		return usagef("give the rule file with -rule")
 	case f.table == "":
@@ -73,7 +73,7 @@ func generate(ctx context.Context, p *program, f *generateFlags, args []string) 
 	}
 	defer func() {
 		if closeErr := g.Close(); err == nil {
-			err = closeErr // what was taken could not be given back
+			err = closeErr // what was leased could not be released
 		}
 	}()
 	t := lookup(g, f.table)

@@ -24,21 +24,21 @@ func find(name string) *command {
 	return nil
 }
 
-// overview is what the tool says of itself.
+// overview is the help of the tool as a whole.
 func overview() string {
 	var b strings.Builder
 	b.WriteString("shardkey looks at the keys, rules and statements of programs that fill the keys of\nsharded INSERTs with github.com/shardkey/shardkey.\n\nusage: shardkey COMMAND [flags] [arguments]\n\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.short)
 	}
-	b.WriteString("\n'shardkey help COMMAND' tells more of each.\n")
+	b.WriteString("\n'shardkey help COMMAND' describes a command.\n")
 	return b.String()
 }
 
 func helpCommand() *command {
 	return &command{
-		name: "help", args: "[COMMAND]", short: "tell what a command does",
-		long: "Tells what a command does, and its flags.",
+		name: "help", args: "[COMMAND]", short: "describe a command",
+		long: "Prints what a command does, and its flags.",
 		flags: func(*flag.FlagSet) action {
 			return func(_ context.Context, p *program, args []string) error {
 				if len(args) == 0 {
@@ -47,7 +47,7 @@ func helpCommand() *command {
 				}
 				c := find(args[0])
 				if c == nil || len(args) > 1 {
-					return usagef("there is no command %q", strings.Join(args, " "))
+					return usagef("unknown command %q", strings.Join(args, " "))
 				}
 				fmt.Fprint(p.out, c.help())
 				return nil
@@ -58,8 +58,8 @@ func helpCommand() *command {
 
 func versionCommand() *command {
 	return &command{
-		name: "version", short: "tell the version of this tool",
-		long: "Tells the version of this tool, of the source that it was built from and of Go.",
+		name: "version", short: "print the version of this tool",
+		long: "Prints the version of this tool, of the source that it was built from and of Go.",
 		flags: func(*flag.FlagSet) action {
 			return func(_ context.Context, p *program, args []string) error {
 				if len(args) > 0 {
@@ -76,7 +76,7 @@ func versionCommand() *command {
 	}
 }
 
-// version tells in one line what a program was built from.
+// version describes in one line what a program was built from.
 func version(info *debug.BuildInfo) string {
 	v := info.Main.Version
 	if v == "" {

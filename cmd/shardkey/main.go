@@ -1,5 +1,5 @@
-// Command shardkey is for whoever runs a program that fills its keys with
-// shardkey: it takes keys apart, gives the keys of a time interval, checks
+// Command shardkey is a tool for programs that fill their keys with
+// shardkey: it decodes keys, prints the keys of a time interval, checks
 // sharding rules, shows what becomes of a statement or of those of a program, and
 // tries a rule's generators with their stores.
 //
@@ -55,7 +55,7 @@ const (
 	statusUsage = 2 // the command line is not understood
 )
 
-// program is one run of the tool and what it touches of the world.
+// program is one run of the tool, with its input and outputs.
 type program struct {
 	stdin  io.Reader
 	out    *bufio.Writer
@@ -87,7 +87,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// errReported ends a command with an error that the user has seen already.
+// errReported ends a command whose error has already been printed.
 var errReported = errors.New("shardkey: see above")
 
 // run runs the command that args name and returns the exit status.
@@ -114,7 +114,7 @@ func (p *program) dispatch(ctx context.Context, args []string) int {
 	}
 	c := find(name)
 	if c == nil {
-		return p.misused("", usagef("there is no command %q", name))
+		return p.misused("", usagef("unknown command %q", name))
 	}
 	fs := newFlagSet(c)
 	act := c.flags(fs)
@@ -142,7 +142,7 @@ func (p *program) finish(c *command, err error) int {
 	return statusError
 }
 
-// report shows an error, behind what has been printed so far.
+// report prints an error, after what has been printed so far.
 func (p *program) report(err error) {
 	_ = p.out.Flush() // run sees it again
 	fmt.Fprintln(p.stderr, "shardkey:", strings.TrimPrefix(err.Error(), "shardkey: "))
@@ -161,7 +161,7 @@ func (p *program) misused(name string, err error) int {
 func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
-			return slog.Attr{} // it is now
+			return slog.Attr{} // lines are read as they appear
 		}
 		return a
 	}}))

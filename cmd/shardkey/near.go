@@ -7,8 +7,8 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// nearestTable is the table of a rule that somebody may have meant who wrote the
-// name of another; numbers at the end stay as they are. It is empty when there is
+// nearestTable returns the table of a rule that was probably meant by the
+// name of another; numbers at the end stay as they are. It returns "" when there is
 // none.
 func nearestTable(r *rule.Rule, name string) string {
 	base := strings.TrimRight(name, "0123456789_-")
@@ -18,8 +18,8 @@ func nearestTable(r *rule.Rule, name string) string {
 	return ""
 }
 
-// unlisted returns the error for a table that the driver refuses, unless its
-// connection is told otherwise: it is not listed, but looks like a ruled one's.
+// unlisted returns the error for a table that the driver refuses by
+// default: it is not listed, but looks like a ruled one's.
 func unlisted(g *rule.Live, schema, name string) error {
 	e := g.Unlisted(schema, name)
 	if e == nil || e.Like.Unlisted == rule.UnlistedWarn || e.Like.Unlisted == rule.UnlistedPass {

@@ -20,7 +20,7 @@ import (
 type planFlags struct {
 	rule, sqlMode, columns, server string
 
-	// Of a table without rule: a ruled one with a name like its own, and the
+	// For a table without rule: a ruled one with a similar name, and the
 	// error when it looks like a ruled one's actual table.
 	near     string
 	unlisted error

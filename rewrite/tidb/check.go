@@ -62,7 +62,7 @@ func probes(p *rewrite.Plan) []rewrite.Keys {
 	return keys
 }
 
-// check is one check under way.
+// check is the state of one check.
 type check struct {
 	text string
 	opts rewrite.Options

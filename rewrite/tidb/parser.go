@@ -96,7 +96,7 @@ func comparable(text string, opts rewrite.Options) bool {
 	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
 }
 
-// readable reports whether TiDB tells the characters of a text apart as the
+// readable reports whether TiDB splits a text into characters as the
 // servers do. In GBK these take one byte after a backslash, not a character.
 func readable(text string, c rewrite.Charset) bool {
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/format"
 )
 
-// setConstructors sets the constructors of TiDB's values that nobody has set.
+// setConstructors sets the constructors of TiDB's values that are not set yet.
 // An application's own are set by an init function, before it reads a text.
 var setConstructors = sync.OnceFunc(func() {
 	if ast.NewValueExpr == nil {

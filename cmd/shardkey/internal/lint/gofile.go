@@ -148,7 +148,7 @@ func (g *goPackage) assigned(v *types.Var) (set []ast.Expr) {
 	return set
 }
 
-// pieces are the constants within an expression that is none.
+// pieces are the constants within an expression that is not constant itself.
 func (g *goPackage) pieces(e ast.Expr) (found []string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		expr, ok := n.(ast.Expr)
@@ -209,7 +209,7 @@ func arguments(text string, fn *types.Func) string {
 
 var gormNamed = regexp.MustCompile(`(^|[^@\w'])@[A-Za-z_]\w*`)
 
-// relative is a file's name as one would type it here.
+// relative returns a file's name relative to the working directory.
 func relative(name string) string {
 	wd, err := os.Getwd()
 	if err != nil {

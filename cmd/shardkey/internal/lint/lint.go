@@ -49,12 +49,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Table, f.Reason)
 }
 
-// IsProblem reports whether somebody should look at the statement.
+// IsProblem reports whether the statement needs attention.
 func (f Finding) IsProblem() bool {
 	return f.Outcome == Refused || f.Outcome == Unfilled || f.Outcome == Changed
 }
 
-// Linter looks at texts. It is not for several goroutines.
+// Linter looks at texts. It is not safe for concurrent use.
 type Linter struct {
 	// Tables finds a ruled table, as [rewrite.Options] do.
 	Tables func(schema, name string) *rewrite.Table
@@ -68,7 +68,7 @@ type Linter struct {
 	findings []Finding
 }
 
-// Findings are those so far, in the order of files and lines.
+// Findings returns the findings so far, in the order of files and lines.
 func (l *Linter) Findings() []Finding {
 	slices.SortStableFunc(l.findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
