@@ -143,8 +143,9 @@
 // it comes to NULL or 0 the row gets a generated key. It costs one question to the
 // table afterwards; a key that the expression gave is not reported.
 //
-// Not covered, because the driver does not see them: stored programs and triggers, and statements that SQL prepares from a text (PREPARE …
-// FROM, then EXECUTE). Views and stored functions that read LAST_INSERT_ID()
+// Not covered, because the driver does not see them: stored programs and triggers,
+// statements that SQL prepares from a text (PREPARE … FROM, then EXECUTE), and
+// NULL or 0 in a file of LOAD DATA that gives the key column. Views and stored functions that read LAST_INSERT_ID()
 // see it late, as their callers' texts do not mention it; so do triggers. Nor
 // is a view of another name over a ruled table, or a key column that another
 // process makes narrower while its connector lives. An upsert that itself reads

@@ -29,7 +29,8 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 	switch {
 	case r.in.Ignore && affected == 0:
 		present = map[string]bool{}
-	case r.in.Ignore && affected != r.rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != r.rows:
+	case r.in.Ignore && affected != r.rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != r.rows,
+		r.plan.keyColumns[0].isTriggered():
 		if present, err = r.present(ctx); err != nil {
 			present = map[string]bool{}
 		}
@@ -58,7 +59,7 @@ func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 			return
 		}
 		var present map[string]bool
-		if r.in.Ignore || r.in.OnDuplicate || r.in.Replace {
+		if r.in.Ignore || r.in.OnDuplicate || r.in.Replace || r.plan.keyColumns[0].isTriggered() {
 			if present, err = r.present(ctx); err != nil {
 				present = map[string]bool{}
 			}
