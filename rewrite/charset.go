@@ -156,11 +156,11 @@ func (c Charset) validPrefix(name string) string {
 }
 
 func isASCII(s string) bool {
-	for len(s) >= 8 { // eight bytes at a time: texts can be long
-		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+	for len(s) >= 32 { // texts can be long
+		if (word64(s)|word64(s[8:])|word64(s[16:])|word64(s[24:]))&0x8080808080808080 != 0 {
 			return false
 		}
-		s = s[8:]
+		s = s[32:]
 	}
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
@@ -168,6 +168,13 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// word64 is the first eight bytes of a string, which the compiler loads at once.
+func word64(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 // quoteName is [QuoteIdentifier] for a name in the text's character set.

@@ -38,11 +38,14 @@ func (c Class) MustParse() bool { return c == ClassMayInsert || c == ClassLoad }
 // class of, is no INSERT or REPLACE for any sql_mode and character set. A text
 // whose first word it does not know may insert if it mentions that.
 func Classify(text string) Class {
-	start := skipLeading(text)
+	start := 0
+	if text != "" && !isWordByte(text[0]) {
+		start = skipLeading(text)
+	}
 	if start == len(text) {
 		return ClassPass
 	}
-	end := wordEnd(text, start)
+	end, letters := firstWord(text, start)
 	if end == start {
 		switch text[start] {
 		case '/', ';': // an executable comment
@@ -52,7 +55,7 @@ func Classify(text string) Class {
 			return mayInsertIf(mentionsInsert(text[start:]), ClassPass)
 		}
 	}
-	class, hold := verbClass(text[start:end])
+	class, hold := verbClass(text[start:end], letters)
 	if class.MustParse() || hold && mentionsInsert(text[start:]) {
 		if class != ClassLoad {
 			class = ClassMayInsert
@@ -66,47 +69,69 @@ func Classify(text string) Class {
 	return class
 }
 
+// verb is a statement's first word.
+type verb struct {
+	word    string
+	letters uint64 // see firstWord
+	class   Class
+	// hold: the statement may hold an INSERT, as SET STATEMENT does.
+	hold bool
+}
+
+const longestVerb = len("DEALLOCATE")
+
+// verbs are the first words that are known, by their length.
+var verbs = func() (t [longestVerb + 1][]verb) {
+	add := func(class Class, hold bool, words ...string) {
+		for _, word := range words {
+			_, letters := firstWord(word, 0)
+			t[len(word)] = append(t[len(word)], verb{word, letters, class, hold})
+		}
+	}
+	// The frequent ones first.
+	add(ClassPass, false, "SELECT", "UPDATE", "DELETE")
+	add(ClassMayInsert, true, "INSERT", "REPLACE")
+	add(ClassSet, true, "SET")
+	add(ClassLoad, false, "LOAD")
+	add(ClassUse, false, "USE")
+	add(ClassCall, false, "CALL", "EXECUTE")
+	add(ClassDDL, false, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
+	add(ClassPass, false, "VALUES", "TABLE", "DO", "SHOW", "HELP", "HANDLER",
+		"START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA", "LOCK", "UNLOCK",
+		"PREPARE", "DEALLOCATE", "GRANT", "REVOKE", "FLUSH", "RESET", "PURGE", "KILL", "STOP", "CHANGE", "SIGNAL",
+		"CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR", "CACHE")
+	return t
+}()
+
+// firstWord returns the end of the word that begins at pos, and its last eight
+// bytes without regard to case, as one number.
+func firstWord(text string, pos int) (end int, letters uint64) {
+	for ; pos < len(text) && isWordByte(text[pos]); pos++ {
+		letters = letters<<8 | uint64(text[pos]&^0x20)
+	}
+	return pos, letters
+}
+
 // verbClass is the class of a statement by its first word. Where hold is true
 // it may hold an INSERT: as ANALYZE, BEGIN and SET STATEMENT do, and whatever is
 // not known here.
-func verbClass(word string) (class Class, hold bool) {
-	var upper [len("DEALLOCATE")]byte
-	if len(word) > len(upper) {
+func verbClass(word string, letters uint64) (class Class, hold bool) {
+	if len(word) > longestVerb {
 		return ClassPass, true
 	}
-	for i := range len(word) {
-		c := word[i]
-		if c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
+	known := verbs[len(word)]
+	for i := range known {
+		if v := &known[i]; v.letters == letters && (len(word) <= 8 || fold(word, v.word)) {
+			return v.class, v.hold
 		}
-		upper[i] = c
 	}
-	switch string(upper[:len(word)]) {
-	case "INSERT", "REPLACE":
-		return ClassMayInsert, true
-	case "LOAD":
-		return ClassLoad, false
-	case "SET":
-		return ClassSet, true
-	case "USE":
-		return ClassUse, false
-	case "CALL", "EXECUTE":
-		return ClassCall, false
-	case "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE":
-		return ClassDDL, false
-	case "", "SELECT", "UPDATE", "DELETE", "VALUES", "TABLE", "DO", "SHOW", "HELP", "HANDLER",
-		"START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA", "LOCK", "UNLOCK",
-		"PREPARE", "DEALLOCATE", "GRANT", "REVOKE", "FLUSH", "RESET", "PURGE", "KILL", "STOP", "CHANGE", "SIGNAL",
-		"CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR", "CACHE":
-		return ClassPass, false
-	}
-	return ClassPass, true
+	return ClassPass, word != ""
 }
 
 // skipLeading is where the text begins behind blanks and plain comments: tools
 // put a trace's id there.
 func skipLeading(text string) int {
-	pos := 0
+	lx, pos := lexer{text: text}, 0
 	for pos < len(text) {
 		c := text[pos]
 		if isBlank(c) {
@@ -116,7 +141,7 @@ func skipLeading(text string) int {
 		if class[c]&classComment == 0 {
 			break
 		}
-		lx := lexer{text: text, pos: pos}
+		lx.pos = pos
 		skipped, ok := lx.skipComment()
 		if !ok || !skipped || lx.notes != nil {
 			break
@@ -148,20 +173,12 @@ func mentionsInsert(text string) bool {
 // indexInsert is where INSERT, REPLACE or LOAD stands first, the text's length
 // when none does.
 func indexInsert(text string) int {
-	for i := 0; i+len("LOAD") <= len(text); i++ {
-		switch text[i] | 0x20 {
-		case 'l':
-			if fold(text[i:i+len("LOAD")], "LOAD") {
-				return i
-			}
-		case 'i':
-			if i+len("INSERT") <= len(text) && fold(text[i:i+len("INSERT")], "INSERT") {
-				return i
-			}
-		case 'r':
-			if i+len("REPLACE") <= len(text) && fold(text[i:i+len("REPLACE")], "REPLACE") {
-				return i
-			}
+	for i := range len(text) {
+		if class[text[i]]&classVerb == 0 {
+			continue
+		}
+		if rest := text[i:]; hasFold(rest, "INSERT") || hasFold(rest, "REPLACE") || hasFold(rest, "LOAD") {
+			return i
 		}
 	}
 	return len(text)
@@ -229,8 +246,8 @@ func mentioned(text string) (f Facts) {
 // statement behind it, as most are.
 func isOneInsert(text string) bool {
 	start := skipLeading(text)
-	class, _ := verbClass(text[start:wordEnd(text, start)])
-	if class != ClassMayInsert {
+	end, letters := firstWord(text, start)
+	if class, _ := verbClass(text[start:end], letters); class != ClassMayInsert {
 		return false
 	}
 	semicolon := strings.IndexByte(text[start:], ';')
@@ -240,7 +257,7 @@ func isOneInsert(text string) bool {
 // containsFold looks for an upper-case ASCII word without regard to case.
 func containsFold(text, upper string) bool {
 	for i := 0; i+len(upper) <= len(text); i++ {
-		if text[i]&^0x20 == upper[0]&^0x20 && fold(text[i:i+len(upper)], upper) {
+		if hasFold(text[i:], upper) {
 			return true
 		}
 	}
@@ -248,11 +265,16 @@ func containsFold(text, upper string) bool {
 }
 
 // fold tells whether a word is an upper-case ASCII one but for its case.
-func fold(word, upper string) bool {
-	if len(word) != len(upper) {
-		return false
-	}
-	for i := range len(word) {
+func fold(word, upper string) bool { return len(word) == len(upper) && hasFold(word, upper) }
+
+// hasFold tells whether a text begins with an upper-case ASCII word, but for its
+// case. Mostly the first byte tells.
+func hasFold(text, upper string) bool {
+	return len(text) >= len(upper) && (text[0]^upper[0])&^0x20 == 0 && equalFold(text[:len(upper)], upper)
+}
+
+func equalFold(word, upper string) bool {
+	for i := range len(upper) {
 		c := word[i]
 		if c >= 'a' && c <= 'z' {
 			c -= 'a' - 'A'
@@ -277,6 +299,7 @@ const (
 	classBlank               // white space
 	classComment             // may begin or end a comment
 	classValue               // means something within a row of values
+	classVerb                // begins INSERT, REPLACE or LOAD
 )
 
 var class = func() (t [256]uint8) {
@@ -293,6 +316,9 @@ var class = func() (t [256]uint8) {
 	}
 	for _, c := range []byte("'\"`[(),;?@") {
 		t[c] |= classValue
+	}
+	for _, c := range []byte("iIrRlL") {
+		t[c] |= classVerb
 	}
 	return t
 }()

@@ -79,7 +79,8 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 func (p *parser) isKnown(t token) bool {
 	switch t.kind {
 	case tokenWord:
-		_, hold := verbClass(p.text[t.start:t.end])
+		_, letters := firstWord(p.text[:t.end], t.start)
+		_, hold := verbClass(p.text[t.start:t.end], letters)
 		return !hold || fold(p.word(t), "SET") || fold(p.word(t), "BEGIN")
 	case tokenPunct:
 		return p.text[t.start] == '('
