@@ -9,8 +9,10 @@ import (
 
 // insert reads an INSERT or REPLACE, whose first word is verb.
 func (p *parser) insert(verb token) (done bool, err error) {
-	in, err := p.target(verb)
-	if in == nil {
+	in := p.plan.add()
+	ruled, err := p.target(verb, in)
+	if !ruled {
+		p.plan.drop()
 		return err == nil && p.skipStatement(), err
 	}
 	in.start = verb.start
@@ -23,16 +25,13 @@ func (p *parser) insert(verb token) (done bool, err error) {
 		return false, err
 	}
 	in.MentionsLastID = p.last
-	p.plan.add(in)
 	return false, nil
 }
 
-// target reads what stands between the verb and the column list. It returns
-// nil for a table without rule, and for what is no INSERT at all, as the
-// function INSERT(…).
-func (p *parser) target(verb token) (*Insert, error) {
-	in := &p.reading
-	*in = Insert{headAt: -1, aliasAt: -1, inTextSlot: -1}
+// target reads what stands between the verb and the column list, and reports
+// whether the table has a rule. What is no INSERT at all, as the function
+// INSERT(…), has none.
+func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 	t := p.next()
 	p.noteHints(p.text[verb.end:t.start])
 	for p.modifier(t, in) {
@@ -44,14 +43,11 @@ func (p *parser) target(verb token) (*Insert, error) {
 	name, ok := p.name(t)
 	if !ok || name.parts > 2 {
 		p.rewind(t)
-		return nil, nil
+		return false, nil
 	}
 	in.Schema, in.Name, in.end = name.qualifier, name.last, name.end
-	var err error
-	if in.Table, err = p.lookup(in, t.start); in.Table == nil {
-		return nil, err
-	}
-	return in, nil
+	in.Table, err = p.lookup(in, t.start)
+	return in.Table != nil, err
 }
 
 // lookup finds the rule of the table that the text names at a place. A name

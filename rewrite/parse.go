@@ -40,12 +40,13 @@ func parseReading(text string, opts Options, e engine) (*parser, error) {
 		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{
-		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e, notes: &notes{}},
+		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e},
 		opts:  opts,
 		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
 
 		mention: -1,
 	}
+	p.notes = &p.found
 	if opts.Charset == charsetUnknown && !isASCII(text) {
 		p.notes.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
 	}
@@ -146,11 +147,11 @@ func (in *Insert) sameFilling(o *Insert) bool {
 // parser reads a text statement by statement.
 type parser struct {
 	lexer
-	opts    Options
-	plan    *Plan
-	reading Insert // the one that is being read
-	params  int    // placeholders so far
-	last    bool   // the present statement read LAST_INSERT_ID()
+	opts   Options
+	plan   *Plan
+	found  notes // those of lexer
+	params int   // placeholders so far
+	last   bool  // the present statement read LAST_INSERT_ID()
 	// mention is where INSERT or REPLACE is mentioned next, as far as that was
 	// looked for: −1 at first.
 	mention int

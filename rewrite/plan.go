@@ -244,11 +244,20 @@ func (p *Plan) Report() {
 	}
 }
 
-func (p *Plan) add(in *Insert) {
+// add begins another insert.
+func (p *Plan) add() *Insert {
 	if p.Inserts == nil {
 		p.Inserts = p.first[:0]
 	}
-	p.Inserts = append(p.Inserts, *in)
+	p.Inserts = append(p.Inserts, Insert{headAt: -1, aliasAt: -1, inTextSlot: -1})
+	return &p.Inserts[len(p.Inserts)-1]
+}
+
+// drop takes the insert away that was added last.
+func (p *Plan) drop() {
+	if p.Inserts = p.Inserts[:len(p.Inserts)-1]; len(p.Inserts) == 0 {
+		p.Inserts = nil
+	}
 }
 
 // report chooses how the server comes to know the key that LAST_INSERT_ID()
@@ -280,8 +289,9 @@ func (p *Plan) Plain() *Plan {
 	r := &Plan{Statements: p.Statements, Consulted: p.Consulted, ConsultedCharset: p.ConsultedCharset,
 		text: p.text, mode: p.mode, charset: p.charset, dialect: p.dialect, params: p.params}
 	for i := range p.Inserts {
-		r.add(&p.Inserts[i])
-		r.Inserts[i].InText = false
+		in := r.add()
+		*in = p.Inserts[i]
+		in.InText = false
 	}
 	return r
 }

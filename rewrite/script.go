@@ -147,11 +147,12 @@ func (p *parser) wrapped(reason string) error {
 		case u.kind == tokenParam:
 			p.params++
 		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
-			in, err := p.target(u)
+			in := &Insert{}
+			ruled, err := p.target(u, in)
 			if err != nil {
 				return err
 			}
-			if in != nil {
+			if ruled {
 				return p.fail(u.start, in, reason)
 			}
 		}
