@@ -85,6 +85,9 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
 	keysOf(ctx).reset()
 	class := rewrite.Classify(query)
+	if class == rewrite.ClassPass && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
+		return nil, use, nil // as most texts are: nothing to do before it or after
+	}
 	if class.MustParse() {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {
 			return p, use, err
@@ -123,6 +126,7 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}
+	s.free = s.class == rewrite.ClassPass && !rewrite.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
 		return nil, err
 	}

@@ -130,8 +130,14 @@ func (s *session) beforePass(ctx context.Context, query string, class rewrite.Cl
 }
 
 // afterPass is called after a statement that passed through, with its result, if
-// that is what it was sent for.
+// that is what it was sent for. Mostly there is nothing to do.
 func (s *session) afterPass(ctx context.Context, u lastIDUse, p *plan, args []driver.NamedValue, res driver.Result, err error) {
+	if u.changes || u.generates {
+		s.passed(ctx, u, p, args, res, err)
+	}
+}
+
+func (s *session) passed(ctx context.Context, u lastIDUse, p *plan, args []driver.NamedValue, res driver.Result, err error) {
 	switch {
 	case err == driver.ErrSkip:
 		// It has not been sent yet.

@@ -16,6 +16,8 @@ type stmt struct {
 	conn  *conn
 	query string
 	class rewrite.Class
+	// free: the text neither reads nor changes anything of the session.
+	free  bool
 	rules *ruleSet // the rule that base was prepared with
 	plan  *plan    // of a text that may insert
 	base  baseStmt
@@ -113,7 +115,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 			return use, err
 		}
 	}
-	if s.fills() {
+	if s.free || s.fills() {
 		return use, nil
 	}
 	return s.conn.beforePass(ctx, s.query, s.class, s.plan, rows)

@@ -368,17 +368,28 @@ func (r *rowReader) noteVariable(at int) {
 // change what LAST_INSERT_ID() returns: what runs is not in it, it calls the
 // function with an argument or sets @@identity, or is DDL, as CREATE … SELECT.
 func SetsLastInsertID(text string, class Class) bool {
+	// A bracket is found fast, and there are few.
+	bracket := strings.IndexByte(text, '(')
+	return class != ClassPass && changesLastInsertID(text, class) || bracket >= 0 && callsLastInsertID(text, bracket)
+}
+
+// changesLastInsertID reports whether a text may change LAST_INSERT_ID() without a call
+// of it.
+func changesLastInsertID(text string, class Class) bool {
 	switch class {
 	case ClassCall, ClassSeveral, ClassDDL:
 		return true
 	case ClassSet:
-		if containsFold(text, "IDENTITY") {
-			return true // that is @@last_insert_id, which mentions INSERT
-		}
+		return containsFold(text, "IDENTITY") // that is @@last_insert_id, which mentions INSERT
 	}
-	// A bracket is found fast, and there are few.
+	return false
+}
+
+// callsLastInsertID reports whether a text calls LAST_INSERT_ID() with an
+// argument. Its first bracket is given.
+func callsLastInsertID(text string, pos int) bool {
 	const name = "LAST_INSERT_ID"
-	for pos := 0; ; pos++ {
+	for ; ; pos++ {
 		next := strings.IndexByte(text[pos:], '(')
 		if next < 0 {
 			return false
