@@ -97,9 +97,15 @@ func BenchmarkInsert(b *testing.B) {
 // BenchmarkPlan executes texts whose plans are not cached, over a base that does
 // nothing: more texts in turn than the cache holds, and one that is too long for
 // it. What BenchmarkInsert takes for the same text is what is left without
-// planning.
+// planning. Once more without the second reader, which is most of it.
 func BenchmarkPlan(b *testing.B) {
-	connector, err := NewConnector(idleConnector{}, benchRule(b), WithServer("mysql"))
+	for _, v := range []Verify{VerifyCached, VerifyOff} {
+		b.Run("verify="+string(v), func(b *testing.B) { benchmarkPlan(b, v) })
+	}
+}
+
+func benchmarkPlan(b *testing.B, v Verify) {
+	connector, err := NewConnector(idleConnector{}, benchRule(b), WithServer("mysql"), WithVerify(v))
 	if err != nil {
 		b.Fatal(err)
 	}
