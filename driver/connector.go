@@ -112,7 +112,7 @@ func (c *Connector) Unwrap() driver.Connector { return c.base }
 
 // SetRule replaces the rule. Statements that are running finish with the rule
 // that they began with, and then its generators are closed; prepared statements
-// are planned anew at their next execution. When the new rule cannot be opened,
+// are planned again at their next execution. When the new rule cannot be opened,
 // the old one stays. The new rule's generators are new ones, also where both
 // rules spell them the same way.
 //

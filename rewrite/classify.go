@@ -62,7 +62,7 @@ func Classify(text string) Class {
 		}
 		return class
 	}
-	// A further statement behind a semicolon.
+	// A further statement after a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
 		return mayInsertIf(mentionsInsert(text[end+semicolon:]), ClassSeveral)
 	}
@@ -128,7 +128,7 @@ func verbClass(word string, letters uint64) (class Class, hold bool) {
 	return ClassPass, word != ""
 }
 
-// skipLeading is where the text begins behind blanks and plain comments: tools
+// skipLeading is where the text begins after blanks and plain comments: tools
 // put a trace's id there.
 func skipLeading(text string) int {
 	lx, pos := lexer{text: text}, 0
@@ -151,7 +151,7 @@ func skipLeading(text string) int {
 	return pos
 }
 
-// isLast tells whether nothing but blanks follows the semicolon that text
+// isLast reports whether nothing but blanks follows the semicolon that text
 // begins with.
 func isLast(text string) bool {
 	return strings.Trim(text[1:], " \t\n\v\f\r") == ""
@@ -164,7 +164,7 @@ func mayInsertIf(may bool, otherwise Class) Class {
 	return otherwise
 }
 
-// mentionsInsert tells whether INSERT, REPLACE or LOAD stands anywhere in the
+// mentionsInsert reports whether INSERT, REPLACE or LOAD stands anywhere in the
 // text.
 func mentionsInsert(text string) bool {
 	return indexInsert(text) < len(text)
@@ -184,13 +184,13 @@ func indexInsert(text string) int {
 	return len(text)
 }
 
-// MentionsLastInsertID tells whether the text reads the session's last insert
+// MentionsLastInsertID reports whether the text reads the session's last insert
 // id: LAST_INSERT_ID(), @@last_insert_id, @@identity.
 func MentionsLastInsertID(text string) bool {
 	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY")
 }
 
-// MentionsSQLMode tells whether the text names sql_mode.
+// MentionsSQLMode reports whether the text names sql_mode.
 func MentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
 
 // Facts are what may be known of a session.
@@ -242,8 +242,8 @@ func mentioned(text string) (f Facts) {
 	return f
 }
 
-// isOneInsert tells whether the text is an INSERT or REPLACE without another
-// statement behind it, as most are.
+// isOneInsert reports whether the text is an INSERT or REPLACE without another
+// statement after it, as most are.
 func isOneInsert(text string) bool {
 	start := skipLeading(text)
 	end, letters := firstWord(text, start)
@@ -264,10 +264,10 @@ func containsFold(text, upper string) bool {
 	return false
 }
 
-// fold tells whether a word is an upper-case ASCII one but for its case.
+// fold reports whether a word is an upper-case ASCII one but for its case.
 func fold(word, upper string) bool { return len(word) == len(upper) && hasFold(word, upper) }
 
-// hasFold tells whether a text begins with an upper-case ASCII word, but for its
+// hasFold reports whether a text begins with an upper-case ASCII word, but for its
 // case. Mostly the first byte tells.
 func hasFold(text, upper string) bool {
 	return len(text) >= len(upper) && (text[0]^upper[0])&^0x20 == 0 && equalFold(text[:len(upper)], upper)

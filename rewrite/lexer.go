@@ -153,7 +153,7 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	if lx.charset.isWide() {
 		return lx.skipQuotedWide(start, quote, escapes)
 	}
-	pos, end := start+1, -1 // end: the next quote at or behind pos
+	pos, end := start+1, -1 // end: the next quote at or after pos
 	for {
 		if end < pos {
 			next := strings.IndexByte(lx.text[min(pos, len(lx.text)):], quote)
@@ -241,7 +241,7 @@ func (lx *lexer) dotStartsNumber() bool {
 }
 
 // number reads a number, or a word that begins with a digit: 12abc and 1e are
-// names, 1e5 and 0x1F are not, and behind a dot all are.
+// names, 1e5 and 0x1F are not, and after a dot all are.
 func (lx *lexer) number() token {
 	start := lx.pos
 	afterDot := lx.prev.kind == tokenPunct && lx.prev.end == start && lx.text[lx.prev.start] == '.'

@@ -184,7 +184,7 @@ func (in *Insert) Slot(i int) (kind SlotKind, param int) {
 	return in.slots.kind(i), in.slots.params(i)
 }
 
-// AllFilled tells whether every row's key is generated.
+// AllFilled reports whether every row's key is generated.
 func (in *Insert) AllFilled() bool { return in.slots.kinds == nil }
 
 // Params counts the placeholders of the user's text.
@@ -274,7 +274,7 @@ func (in *Insert) report(alone bool) {
 	in.InText = in.inTextSlot >= 0
 	switch {
 	case !alone:
-		// A row that exists, or that IGNORE drops, leaves the key behind as
+		// A row that exists, or that IGNORE drops, leaves the key after as
 		// LAST_INSERT_ID(). Before another statement that is the lesser evil.
 	case in.Returning && in.Ignore:
 		in.InText = false // what became of the row shows too late

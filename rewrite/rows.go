@@ -88,7 +88,7 @@ func (r *rowReader) reserve(first int) {
 	r.in.slots.grow(len(rest)/length/16*17 + reserveAfter)
 }
 
-// row reads one row behind its opening bracket.
+// row reads one row after its opening bracket.
 func (r *rowReader) row() error {
 	n, start := 0, r.pos
 	for {
@@ -146,7 +146,7 @@ func (r *rowReader) refuse() {
 	r.in.refuseAt, r.in.refuseText = r.wrong, more
 }
 
-// blank tells whether nothing but blanks and comments stands in between.
+// blank reports whether nothing but blanks and comments stands in between.
 func (r *rowReader) blank(start, end int) bool {
 	for start < end && isBlank(r.text[start]) {
 		start++
@@ -162,7 +162,7 @@ func (r *rowReader) blank(start, end int) bool {
 	return lx.next().start == end
 }
 
-// skipValues moves to the closing bracket of the row, or behind the next comma
+// skipValues moves to the closing bracket of the row, or after the next comma
 // when one is enough, and counts the commas that it passed.
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	text, pos, depth := r.text, r.pos, 0
@@ -335,7 +335,7 @@ func (s *slots) grow(n int) {
 	}
 }
 
-// equal tells whether two readings of a text fill the same places.
+// equal reports whether two readings of a text fill the same places.
 func (s *slots) equal(o *slots) bool {
 	if len(s.at) != len(o.at) {
 		return false
