@@ -274,7 +274,7 @@ func (in *Insert) report(alone bool) {
 	in.InText = in.inTextSlot >= 0
 	switch {
 	case !alone:
-		// A row that exists, or that IGNORE drops, leaves the key after as
+		// A row that exists, or that IGNORE drops, leaves the key behind as
 		// LAST_INSERT_ID(). Before another statement that is the lesser evil.
 	case in.Returning && in.Ignore:
 		in.InText = false // what became of the row shows too late
