@@ -298,22 +298,37 @@ func (s *sqlStore) explain(ctx context.Context, err error) error {
 var errRaced = errors.New("shardkey: leaf_alloc's row was changed by another client")
 
 // retry repeats a claim after transient errors: deadlocks, a connection that
-// broke. Doing an UPDATE twice only leaves a gap.
+// broke. Doing an UPDATE twice only leaves a gap. A lost race is no failure of
+// the store, since somebody else's claim went through, so it may be repeated
+// more often: on an engine that locks no rows each claim is a race.
 func retry(ctx context.Context, s *sqlStore, do func() (int64, error)) (int64, error) {
-	const attempts = 5
-	for i := 1; ; i++ {
+	const (
+		attempts  = 5
+		races     = 100
+		longPause = 50 * time.Millisecond
+	)
+	failed, lost := 0, 0
+	for {
 		v, err := do()
-		if err == nil {
+		switch {
+		case err == nil:
 			return v, nil
+		case errors.Is(err, errRaced):
+			lost++
+		case isTransient(err):
+			failed++
+		default:
+			return 0, s.explain(ctx, err)
 		}
-		if i == attempts || !isTransient(err) || s.clock.Sleep(ctx, rand.N(time.Duration(i)*10*time.Millisecond)) != nil {
+		pause := min(time.Duration(failed+lost)*10*time.Millisecond, longPause)
+		if failed == attempts || lost == races || s.clock.Sleep(ctx, rand.N(pause)) != nil {
 			return 0, s.explain(ctx, err)
 		}
 	}
 }
 
 func isTransient(err error) bool {
-	return errors.Is(err, errRaced) || mysqldb.IsDeadlock(err) || mysqldb.IsBroken(err)
+	return mysqldb.IsDeadlock(err) || mysqldb.IsBroken(err)
 }
 
 type queryer interface {
