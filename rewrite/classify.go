@@ -190,8 +190,8 @@ func MentionsLastInsertID(text string) bool {
 	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY")
 }
 
-// MentionsSQLMode reports whether the text names sql_mode.
-func MentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
+// mentionsSQLMode reports whether the text names sql_mode.
+func mentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
 
 // Facts are what may be known of a session.
 type Facts uint8
@@ -233,7 +233,7 @@ func Changes(text string, class Class) Facts {
 
 // mentioned are the facts that SET may change in a text.
 func mentioned(text string) (f Facts) {
-	if MentionsSQLMode(text) {
+	if mentionsSQLMode(text) {
 		f |= FactMode
 	}
 	if containsFold(text, "NAMES") || containsFold(text, "CHAR") { // CHARSET, CHARACTER SET, character_set_client

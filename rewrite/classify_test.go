@@ -83,7 +83,7 @@ func TestMentions_functions(t *testing.T) {
 		"":                                {false, false},
 		"SELECT LAST_INSERT_I":            {false, false},
 	} {
-		if have := [2]bool{MentionsLastInsertID(text), MentionsSQLMode(text)}; have != want {
+		if have := [2]bool{MentionsLastInsertID(text), mentionsSQLMode(text)}; have != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, have, want)
 		}
 	}

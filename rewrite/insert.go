@@ -78,7 +78,7 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 
 // noteHints sees sql_mode in the hints after a statement's verb.
 func (p *parser) noteHints(text string) {
-	if strings.Contains(text, "/*+") && MentionsSQLMode(text) {
+	if strings.Contains(text, "/*+") && mentionsSQLMode(text) {
 		p.modeSet = true
 	}
 }

@@ -192,7 +192,7 @@ func (p *parser) setStatement(set token) (token, error) {
 		case p.isPunct(u, ')'):
 			depth--
 		case depth == 0 && fold(p.word(u), "FOR"):
-			if MentionsSQLMode(p.text[set.start:u.start]) {
+			if mentionsSQLMode(p.text[set.start:u.start]) {
 				p.modeSet = true
 			}
 			return p.next(), nil

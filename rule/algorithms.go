@@ -97,7 +97,8 @@ func (s sharding) modulus() (n int64, at word) {
 		return number("mod")
 	case "INLINE", "COMPLEX_INLINE":
 		w := s.props["algorithm-expression"]
-		expr := regexp.MustCompile(`(?i)(?:^|[^\w.])` + regexp.QuoteMeta(s.column) + `\s*%\s*(\d{1,9})`)
+		expr := regexp.MustCompile(`(?i)(?:^|[^\w.])` + regexp.QuoteMeta(s.column) +
+			`(?:\.(?:longValue|toLong|abs)\(\))?(?:\s+as\s+\w+)?[\s)]*%\s*(\d{1,9})`)
 		for _, m := range expr.FindAllStringSubmatch(w.text, -1) {
 			found, _ := strconv.ParseInt(m[1], 10, 64)
 			n = max(n, found)

@@ -133,10 +133,11 @@ func wrongIdentifier(name string) string {
 }
 
 // skew warns where the table is sharded by its key modulo n, and the generator
-// makes keys of few remainders when it makes them one at a time: each tick's
+// makes keys of too few remainders when it makes them one at a time: each tick's
 // first key has a sequence of 0 up to max-vibration-offset, and the time and the
-// worker id of a key are multiples of large powers of 2. So what counts of n is
-// the power of 2 in it.
+// worker id of a key are multiples of large powers of 2. So by the power of 2 in
+// n whole shards stay nearly empty; by the rest of n the time of each key decides,
+// which is even only if the times are.
 func (b *builder) skew(spec tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
@@ -146,19 +147,23 @@ func (b *builder) skew(spec tableSpec, t *Table) {
 			continue
 		}
 		n, at := s.modulus()
-		power := n & -n
 		offset := b.vibration(t.GeneratorName)
-		if n == 0 || power > 1<<12 || offset < 0 || offset >= power-1 {
+		enough := min(n, maxSequences) - 1
+		if n < 2 || offset < 0 || offset >= enough {
 			continue
 		}
+		effect := "which of the shards they reach is left to the time at which each is made"
+		if power := n & -n; offset < power-1 {
+			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
+		}
 		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q",
-			t.Logical, t.Column, n, offset, unused(offset, power), power-1, t.GeneratorName))
+			t.Logical, t.Column, n, offset, effect, enough, t.GeneratorName))
 	}
 }
 
-func unused(offset, power int64) string {
-	return fmt.Sprintf("%d of %d shards get few rows", power-1-offset, power)
-}
+// maxSequences is the number of sequences in a tick of ShardingSphere's layout,
+// and so one more than the greatest max-vibration-offset.
+const maxSequences = 1 << 12
 
 // vibration returns the max-vibration-offset of a generator; -1 when it is not
 // known.
