@@ -40,14 +40,14 @@ type session struct {
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
-	changes := rewrite.Changes(query, class)
-	if changes&(rewrite.FactMode|rewrite.FactCharset) != 0 {
+	changes := rewrite.ChangesOf(query, class)
+	if changes.Mode || changes.Charset {
 		s.modeKnown = false
 	}
-	if changes&rewrite.FactDatabase != 0 {
+	if changes.Database {
 		s.databaseKnown = false
 	}
-	if changes&rewrite.FactColumns != 0 {
+	if changes.Columns {
 		s.forgetColumns(query)
 	}
 }

@@ -14,24 +14,24 @@ const (
 	ClassPass Class = iota
 	// ClassMayInsert: the text must be parsed to know.
 	ClassMayInsert
-	// ClassLoad: LOAD DATA or LOAD XML; it must be parsed too.
-	ClassLoad
-	// ClassSet: a SET statement without INSERT.
-	ClassSet
-	// ClassUse: a USE statement; it changes the current database.
-	ClassUse
-	// ClassCall: CALL or EXECUTE; what runs is not in the text.
-	ClassCall
-	// ClassDDL: CREATE, ALTER, DROP, RENAME, TRUNCATE. Tables may have other
+	// classLoad: LOAD DATA or LOAD XML; it must be parsed too.
+	classLoad
+	// classSet: a SET statement without INSERT.
+	classSet
+	// classUse: a USE statement; it changes the current database.
+	classUse
+	// classCall: CALL or EXECUTE; what runs is not in the text.
+	classCall
+	// classDDL: CREATE, ALTER, DROP, RENAME, TRUNCATE. Tables may have other
 	// columns afterwards.
-	ClassDDL
+	classDDL
 	// ClassSeveral: more than one statement, or one in an executable comment; no
 	// INSERT.
 	ClassSeveral
 )
 
 // MustParse reports whether only [Parse] can tell what becomes of the text.
-func (c Class) MustParse() bool { return c == ClassMayInsert || c == ClassLoad }
+func (c Class) MustParse() bool { return c == ClassMayInsert || c == classLoad }
 
 // Classify tells in a few nanoseconds, without allocating, whether a text
 // needs a look. It errs on the side of ClassMayInsert: what it says another
@@ -57,7 +57,7 @@ func Classify(text string) Class {
 	}
 	class, hold := verbClass(text[start:end], letters)
 	if class.MustParse() || hold && mentionsInsert(text[start:]) {
-		if class != ClassLoad {
+		if class != classLoad {
 			class = ClassMayInsert
 		}
 		return class
@@ -91,11 +91,11 @@ var verbs = func() (t [longestVerb + 1][]verb) {
 	// The frequent ones first.
 	add(ClassPass, false, "SELECT", "UPDATE", "DELETE")
 	add(ClassMayInsert, true, "INSERT", "REPLACE")
-	add(ClassSet, true, "SET")
-	add(ClassLoad, false, "LOAD")
-	add(ClassUse, false, "USE")
-	add(ClassCall, false, "CALL", "EXECUTE")
-	add(ClassDDL, false, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
+	add(classSet, true, "SET")
+	add(classLoad, false, "LOAD")
+	add(classUse, false, "USE")
+	add(classCall, false, "CALL", "EXECUTE")
+	add(classDDL, false, "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE")
 	add(ClassPass, false, "VALUES", "TABLE", "DO", "SHOW", "HELP", "HANDLER",
 		"START", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA", "LOCK", "UNLOCK",
 		"PREPARE", "DEALLOCATE", "GRANT", "REVOKE", "FLUSH", "RESET", "PURGE", "KILL", "STOP", "CHANGE", "SIGNAL",
@@ -193,53 +193,45 @@ func MentionsLastInsertID(text string) bool {
 // mentionsSQLMode reports whether the text names sql_mode.
 func mentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
 
-// Facts are what may be known of a session.
-type Facts uint8
+// Changes are what a text may change of what is known of its session.
+type Changes struct {
+	Mode     bool // sql_mode
+	Charset  bool // character_set_client
+	Database bool // the current database
+	Columns  bool // tables' columns
+}
 
-const (
-	// FactMode: sql_mode.
-	FactMode Facts = 1 << iota
-	// FactCharset: character_set_client.
-	FactCharset
-	// FactDatabase: the current database.
-	FactDatabase
-	// FactColumns: the columns of tables.
-	FactColumns
-)
-
-// Changes returns the facts that a text of a class may change, if it runs.
-func Changes(text string, class Class) Facts {
-	const all = FactMode | FactCharset | FactDatabase | FactColumns
+// ChangesOf returns what a text of a class may change, if it runs.
+func ChangesOf(text string, class Class) Changes {
 	switch class {
-	case ClassPass, ClassLoad:
-		return 0
-	case ClassUse:
-		return FactDatabase
-	case ClassDDL:
-		return FactDatabase | FactColumns
-	case ClassCall:
-		return all
-	case ClassSet:
-		return mentioned(text)
+	case ClassPass, classLoad:
+		return Changes{}
+	case classUse:
+		return Changes{Database: true}
+	case classDDL:
+		return Changes{Database: true, Columns: true}
+	case classCall:
+		return Changes{Mode: true, Charset: true, Database: true, Columns: true}
+	case classSet:
+		return setChanges(text)
 	}
 	switch {
 	case isOneInsert(text):
-		return 0
+		return Changes{}
 	case containsFold(text, "EXECUTE"), containsFold(text, "CALL"):
-		return all
+		return Changes{Mode: true, Charset: true, Database: true, Columns: true}
 	}
-	return FactDatabase | FactColumns | mentioned(text)
+	c := setChanges(text)
+	c.Database, c.Columns = true, true
+	return c
 }
 
-// mentioned are the facts that SET may change in a text.
-func mentioned(text string) (f Facts) {
-	if mentionsSQLMode(text) {
-		f |= FactMode
+// setChanges are what SET may change in a text.
+func setChanges(text string) Changes {
+	return Changes{
+		Mode:    mentionsSQLMode(text),
+		Charset: containsFold(text, "NAMES") || containsFold(text, "CHAR"), // CHARSET, CHARACTER SET, character_set_client
 	}
-	if containsFold(text, "NAMES") || containsFold(text, "CHAR") { // CHARSET, CHARACTER SET, character_set_client
-		f |= FactCharset
-	}
-	return f
 }
 
 // isOneInsert reports whether the text is an INSERT or REPLACE without another

@@ -30,11 +30,11 @@ func TestClassify_classes(t *testing.T) {
 		"BEGIN NOT ATOMIC INSERT t SET a = 1":         ClassMayInsert,
 		"SET STATEMENT a = 1 FOR INSERT t ()":         ClassMayInsert,
 		"SET @a = REPLACE('a', 'b', 'c')":             ClassMayInsert,
-		"SET NAMES utf8mb4":                           ClassSet,
-		"/* trace */ set sql_mode = ''":               ClassSet,
-		"USE app":                                     ClassUse,
-		"CALL p()":                                    ClassCall,
-		"EXECUTE s USING @a":                          ClassCall,
+		"SET NAMES utf8mb4":                           classSet,
+		"/* trace */ set sql_mode = ''":               classSet,
+		"USE app":                                     classUse,
+		"CALL p()":                                    classCall,
+		"EXECUTE s USING @a":                          classCall,
 		"SELECT 1; SELECT 2":                          ClassSeveral,
 		"SET a = 1; SELECT ';'":                       ClassSeveral,
 		"/*!40101 SET NAMES utf8 */":                  ClassSeveral,
@@ -45,15 +45,15 @@ func TestClassify_classes(t *testing.T) {
 		"<<x>> BEGIN REPLACE t (a) VALUES (1)":        ClassMayInsert,
 		"\xa0INSERT INTO t (a) VALUES (1)":            ClassMayInsert,
 		"INSERT\xa0INTO t (a) VALUES (1)":             ClassMayInsert,
-		"LOAD DATA INFILE 'x' INTO TABLE t":           ClassLoad,
-		"load xml infile 'x' into table t; SELECT 1":  ClassLoad,
+		"LOAD DATA INFILE 'x' INTO TABLE t":           classLoad,
+		"load xml infile 'x' into table t; SELECT 1":  classLoad,
 		"SELECT 1; LOAD DATA INFILE 'x' INTO TABLE t": ClassMayInsert,
-		"CREATE TABLE t (a INT)":                      ClassDDL,
-		"CREATE OR REPLACE TABLE t (a INT)":           ClassDDL,
-		"/* c */ alter table t ADD a INT":             ClassDDL,
-		"DROP TABLE t":                                ClassDDL,
-		"RENAME TABLE t TO u":                         ClassDDL,
-		"TRUNCATE t":                                  ClassDDL,
+		"CREATE TABLE t (a INT)":                      classDDL,
+		"CREATE OR REPLACE TABLE t (a INT)":           classDDL,
+		"/* c */ alter table t ADD a INT":             classDDL,
+		"DROP TABLE t":                                classDDL,
+		"RENAME TABLE t TO u":                         classDDL,
+		"TRUNCATE t":                                  classDDL,
 		"GRANT INSERT ON t TO x":                      ClassPass,
 		"COMMIT":                                      ClassPass,
 		"DO REPLACE('a', 'b', 'c')":                   ClassPass,
@@ -90,31 +90,31 @@ func TestMentions_functions(t *testing.T) {
 }
 
 func TestChanges_session(t *testing.T) {
-	const all = FactMode | FactCharset | FactDatabase | FactColumns
-	for text, want := range map[string]Facts{
-		"SELECT 1":                               0,
-		"INSERT INTO t (s) VALUES ('sql_mode')":  0,
-		"INSERT INTO t (s) VALUES (1);":          0,
-		"INSERT INTO t (s) VALUES (1); SELECT 1": FactDatabase | FactColumns,
-		"USE app":                                FactDatabase,
+	all := Changes{Mode: true, Charset: true, Database: true, Columns: true}
+	for text, want := range map[string]Changes{
+		"SELECT 1":                               {},
+		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
+		"INSERT INTO t (s) VALUES (1);":          {},
+		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true},
+		"USE app":                                {Database: true},
 		"CALL p()":                               all,
 		"EXECUTE IMMEDIATE 'USE app'":            all,
 		"DO 1; EXECUTE p":                        all,
 		"DO 1; CALL p()":                         all,
-		"SET @a = 1":                             0,
-		"SET SESSION sql_mode = ''":              FactMode,
-		"SET NAMES latin1":                       FactCharset,
-		"SET CHARACTER SET latin1":               FactCharset,
-		"SET charset latin1":                     FactCharset,
-		"SET @@character_set_client = latin1, sql_mode = ''":            FactMode | FactCharset,
-		"DO 1; SET NAMES latin1":                                        FactCharset | FactDatabase | FactColumns,
-		"/*!40101 SET NAMES utf8 */":                                    FactCharset | FactDatabase | FactColumns,
-		"ALTER TABLE t ADD a INT":                                       FactDatabase | FactColumns,
-		"LOAD DATA INFILE 'x' INTO TABLE t":                             0,
+		"SET @a = 1":                             {},
+		"SET SESSION sql_mode = ''":              {Mode: true},
+		"SET NAMES latin1":                       {Charset: true},
+		"SET CHARACTER SET latin1":               {Charset: true},
+		"SET charset latin1":                     {Charset: true},
+		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true},
+		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true},
+		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true},
+		"ALTER TABLE t ADD a INT":                                       {Database: true, Columns: true},
+		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
-		if have := Changes(text, Classify(text)); have != want {
-			t.Errorf("%s\nhave: %04b\nwant: %04b", text, have, want)
+		if have := ChangesOf(text, Classify(text)); have != want {
+			t.Errorf("%s\nhave: %+v\nwant: %+v", text, have, want)
 		}
 	}
 }

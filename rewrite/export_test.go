@@ -9,6 +9,15 @@ import (
 // What the tests of package rewrite_test, which use the second reader, need of
 // the inside.
 
+// The classes that only [ChangesOf] asks for.
+const (
+	ClassLoad = classLoad
+	ClassSet  = classSet
+	ClassUse  = classUse
+	ClassCall = classCall
+	ClassDDL  = classDDL
+)
+
 // GoldenCase is one statement of testdata.
 type GoldenCase struct {
 	Title, Text string

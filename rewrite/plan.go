@@ -377,9 +377,9 @@ func SetsLastInsertID(text string, class Class) bool {
 // of it.
 func changesLastInsertID(text string, class Class) bool {
 	switch class {
-	case ClassCall, ClassSeveral, ClassDDL:
+	case classCall, ClassSeveral, classDDL:
 		return true
-	case ClassSet:
+	case classSet:
 		return containsFold(text, "IDENTITY") // that is @@last_insert_id, which mentions INSERT
 	}
 	return false
