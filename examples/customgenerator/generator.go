@@ -2,24 +2,94 @@ package main
 
 import (
 	"context"
-	"sync/atomic"
+	"database/sql"
+	"fmt"
+	"sync"
 
 	"github.com/shardkey/shardkey/spi"
 )
 
 // All that a key generator needs: a method, and a line that registers it.
 
-type ticktock struct{ n atomic.Int64 }
+// counter counts in a row of one database, so that no restart, no other process
+// and no other shard repeats a number.
+type counter struct {
+	dsn, name string
 
-func (g *ticktock) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	last := g.n.Add(int64(n)) // one reservation, however many keys
-	keys := make([]any, n)
+	mu     sync.Mutex
+	db     *sql.DB // opened at the first key: a factory does no I/O
+	closed bool
+}
+
+const countersDDL = "CREATE TABLE counters (name VARCHAR(64) PRIMARY KEY, last BIGINT NOT NULL)"
+
+// GenerateKeys reserves n numbers in a transaction of its own: what a caller's
+// transaction does later cannot give them out again. Until the commit, the
+// UPDATE's lock on the row keeps others waiting.
+func (c *counter) GenerateKeys(ctx context.Context, _ spi.Column, n int) (keys []any, err error) {
+	db, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() // without effect after Commit
+	if _, err := tx.ExecContext(ctx, "UPDATE counters SET last = last + ? WHERE name = ?", n, c.name); err != nil {
+		return nil, err
+	}
+	var last int64
+	err = tx.QueryRowContext(ctx, "SELECT last FROM counters WHERE name = ?", c.name).Scan(&last)
+	if err != nil {
+		return nil, fmt.Errorf("counter %q: %w", c.name, err)
+	}
+	if err := tx.Commit(); err != nil {
+		return nil, err
+	}
+	keys = make([]any, n)
 	for i := range keys {
 		keys[i] = last - int64(n-1-i)
 	}
 	return keys, nil
 }
 
+func (c *counter) open() (*sql.DB, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, spi.ErrClosed
+	}
+	if c.db == nil {
+		db, err := sql.Open("mysql", c.dsn)
+		if err != nil {
+			return nil, err
+		}
+		c.db = db
+	}
+	return c.db, nil
+}
+
+// Close is called when the last connector that uses the generator is closed.
+func (c *counter) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.db == nil {
+		return nil
+	}
+	return c.db.Close()
+}
+
 func init() {
-	spi.RegisterKeyGenerator("TICKTOCK", func(spi.Props) (spi.KeyGenerator, error) { return new(ticktock), nil })
+	spi.RegisterKeyGenerator("COUNTER", func(p spi.Props) (spi.KeyGenerator, error) {
+		c := &counter{dsn: p.Secret("dsn"), name: p.String("name", "")}
+		if c.dsn == "" {
+			return nil, p.Wrong("dsn", "the DSN of the one database that has the table counters")
+		}
+		if c.name == "" {
+			return nil, p.Wrong("name", "the name of a row of the table counters")
+		}
+		return c, nil
+	})
 }

@@ -3,8 +3,8 @@
 //
 //	go run -C examples ./customgenerator
 //
-// generator.go is the generator. It counts in memory, which serves to be looked
-// at and nothing else: it begins again with each connector.
+// generator.go is the generator. It counts in a row of one database: a counter
+// in memory would begin again with each process, and repeat its keys.
 package main
 
 import (
@@ -26,9 +26,9 @@ rules:
   tables:
     t_order:
       actualDataNodes: app.t_order_${0..1}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: clock}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
   keyGenerators:
-    clock: {type: TICKTOCK}
+    counter: {type: COUNTER, props: {dsn: '%s', name: orders}}
 `
 
 func main() {
@@ -45,7 +45,36 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	r, err := rule.Parse("customgenerator", []byte(ruleText))
+	if err := makeCounter(ctx, dsn); err != nil {
+		return err
+	}
+	// Twice, as if the program were started again: the keys go on.
+	for _, table := range []string{"t_order_0", "t_order_1"} {
+		if err := start(ctx, out, dsn, table); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeCounter makes the counter's row; a real one is made once, by whoever makes
+// the tables.
+func makeCounter(ctx context.Context, dsn string) (err error) {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, countersDDL); err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO counters VALUES ('orders', 0)")
+	return err
+}
+
+// start is what a program does: it opens the database with its rule and inserts.
+func start(ctx context.Context, out io.Writer, dsn, table string) (err error) {
+	r, err := rule.Parse("customgenerator", fmt.Appendf(nil, ruleText, dsn))
 	if err != nil {
 		return err
 	}
@@ -59,12 +88,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 
-	for _, table := range []string{"t_order_0", "t_order_1"} {
-		if err := insert(ctx, out, db, table); err != nil {
-			return err
-		}
-	}
-	return nil
+	return insert(ctx, out, db, table)
 }
 
 func insert(ctx context.Context, out io.Writer, db *sql.DB, table string) error {
