@@ -199,17 +199,30 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	if err == nil && !swapped {
 		return false, nil
 	}
-	if !a.rules.confirmed(swapped, err) {
-		// The outcome is not known. If the record is there after all, it is
-		// ours; if not, but it is applied later, no ids are made of it and it runs
-		// out.
-		found, again := a.store.Get(ctx, c.WorkerID)
-		if again != nil || found.Owner != next.Owner {
-			return false, a.storeError("take a worker id", err)
-		}
+	found, readErr := a.store.Get(ctx, c.WorkerID)
+	switch confirmed := a.rules.confirmed(swapped, err); {
+	case confirmed && readErr != nil:
+		return false, a.storeError("read a worker id that was taken", readErr)
+	case confirmed && found.Owner != next.Owner:
+		return false, nil // another owner has it already
+	case readErr != nil || found.Owner != next.Owner:
+		// If it is applied later, no ids are made of it and it runs out.
+		return false, a.storeError("take a worker id", err)
+	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
+		return false, a.storeError("take a worker id", &alteredError{Wrote: next, Found: found})
+	case confirmed:
+		l.begin(c.WorkerID, floor, next.ReservedUntil, next)
+		return true, nil
 	}
-	l.begin(c.WorkerID, floor, next)
-	return true, nil
+	// The outcome was not known, and the record is there: it is ours, but the
+	// store has not confirmed it.
+	l.begin(c.WorkerID, floor, a.rules.shown(noLimit, next), next)
+	var lost *leaseLostError
+	err = l.reserve(ctx, now)
+	if errors.As(err, &lost) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // newToken is an owner's token: 128 random bits, so that the same record is never

@@ -49,7 +49,7 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	}
 	reserved := original.Limit()
 	clone := newLease(a)
-	clone.begin(original.workerID, original.floor, original.confirmed)
+	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
 
 	clock.ms += 3000
 	if err := original.keep(t.Context()); err != nil {

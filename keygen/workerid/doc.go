@@ -22,21 +22,25 @@
 // each a function of a few lines) and the argument:
 //
 //  1. A record changes only by an atomic compare-and-set on the very record that
-//     was read. Each write has a fresh random owner token, so no record ever
-//     comes back, and a write that is delayed until after another one fails.
+//     was read. Each write has a fresh random owner token, so no record is ever
+//     written twice, and a write that is delayed until after another one fails.
 //  2. Hence the records of a worker id form one chain r1 → r2 → …, and each link
 //     was made by a lease that held the one before (a renewal) or by a new lease
 //     (a takeover).
 //  3. reserved_until never falls along the chain (rule raise).
-//  4. A lease raises its limit to u only when it knows that its own record with
-//     reserved_until = u entered the chain: after a confirmed write, or when it
-//     reads back a token that it alone wrote (rule confirmed). After a lost
-//     answer the limit stays, and the record is read again.
-//     So at every moment limit ≤ reserved_until of the lease's own last link.
+//  4. A lease raises its limit to u only when the store has confirmed its own
+//     record with reserved_until = u (rule confirmed), so that this link lasts and
+//     all before it. After a lost answer the limit stays, and the record is read
+//     again. To read back its own token is not enough (rule shown): a store may show
+//     what it would forget in a crash, as InnoDB without a binary log shows a
+//     commit before its log is on disk. The lease then writes once more, on top
+//     of what it read; when that is confirmed, both last.
+//     So at every moment limit ≤ reserved_until of the lease's own last link that
+//     cannot be forgotten.
 //  5. A takeover writes on top of the record that it read, and starts at its
-//     reserved_until or above (rule floor). By 3 and 4 that is at or past the
-//     limit that any lease before it can have or get: their later writes fail
-//     by 1, and what they find out later about earlier writes is below it.
+//     reserved_until or above (rule floor). Once that is confirmed the record below
+//     lasts as well. By 3 and 4 it starts at or past the limit that any lease
+//     before it can have or get: their later writes fail by 1.
 //  6. So floor(successor) ≥ limit(predecessor): the intervals are disjoint. No
 //     step uses a clock. Clocks only decide when a record looks free.
 //

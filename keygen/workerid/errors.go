@@ -90,6 +90,17 @@ func (e *ForeignRecordError) Error() string {
 
 func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
+// alteredError says that a store does not keep a record as it was written: one
+// with a column that is too narrow, or of another type. It is [spi.ErrStore].
+type alteredError struct{ Wrote, Found Record }
+
+func (e *alteredError) Error() string {
+	return fmt.Sprintf("%v: the store was given reserved_until %d, free_from %d and returns %d, %d: it must keep records as they are; is a column too narrow, or of another type?",
+		spi.ErrStore, e.Wrote.ReservedUntil, e.Wrote.FreeFrom, e.Found.ReservedUntil, e.Found.FreeFrom)
+}
+
+func (e *alteredError) Unwrap() error { return spi.ErrStore }
+
 // clockError says that this machine's clock is so far off that nothing it says
 // is written to the store. It is [spi.ErrStore].
 type clockError struct {

@@ -81,17 +81,11 @@ func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
 	return entries, nil
 }
 
-// Get makes sure that what it read lasts: it may be a record whose writer did
-// not live to see that it does.
 func (s *fileStore) Get(ctx context.Context, workerID int64) (Record, error) {
 	if err := s.usable(ctx); err != nil {
 		return Record{}, err
 	}
-	r, err := s.read(workerID)
-	if err != nil || r.IsZero() {
-		return Record{}, err
-	}
-	return r, syncDir(s.dir)
+	return s.read(workerID)
 }
 
 func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (bool, error) {

@@ -33,11 +33,10 @@ type lease struct {
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
-	// so that waiting for it ends with a context. It guards confirmed and
-	// attempts.
-	busy      chan struct{}
-	confirmed Record   // the newest record that certainly stood in the store
-	attempts  []string // tokens of writes on top of it whose outcome is unknown
+	// so that waiting for it ends with a context. It guards newest and attempts.
+	busy     chan struct{}
+	newest   Record   // of this lease, as the store has confirmed or shown it
+	attempts []string // tokens of writes on top of it whose outcome is unknown
 
 	mu       sync.Mutex // guards what follows and changes of limit
 	ended    error      // why the lease has ended: lost, or released
@@ -50,11 +49,11 @@ func newLease(a *assigner) *lease {
 	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}}
 }
 
-// begin makes it the lease of a worker id, by a record that stands in the
-// store.
-func (l *lease) begin(workerID, floor int64, confirmed Record) {
-	l.workerID, l.floor, l.confirmed = workerID, floor, confirmed
-	l.limit.Store(confirmed.ReservedUntil)
+// begin makes it the lease of a worker id, by a record of its own that the store
+// has confirmed or, with a limit below the record's reserved_until, has only shown.
+func (l *lease) begin(workerID, floor, limit int64, newest Record) {
+	l.workerID, l.floor, l.newest, l.attempts = workerID, floor, newest, nil
+	l.limit.Store(limit)
 }
 
 // WorkerID is the leased worker id.
@@ -236,7 +235,7 @@ func (l *lease) reserve(ctx context.Context, until int64) error {
 	for range busyRetries {
 		want := max(until, l.assigner.now()) + l.assigner.config.Lease.Milliseconds()
 		next := l.next(want)
-		if next.ReservedUntil == l.confirmed.ReservedUntil {
+		if next.ReservedUntil == l.newest.ReservedUntil && l.Limit() >= next.ReservedUntil {
 			return l.reread(ctx) // far enough; is it still ours?
 		}
 		done, err := l.write(ctx, next)
@@ -246,57 +245,53 @@ func (l *lease) reserve(ctx context.Context, until int64) error {
 		if err := l.reread(ctx); err != nil {
 			return err
 		}
-		if l.Limit() > until && l.confirmed.ReservedUntil >= want {
-			return nil
-		}
 	}
 	return l.storeError("renew", errors.New("the record was busy"))
 }
 
 // next is the record that reserves up to want.
 func (l *lease) next(want int64) Record {
-	r := l.confirmed
+	r := l.newest
 	r.Owner = newToken()
 	if len(l.attempts) >= maxAttempts {
 		r.Owner = l.attempts[len(l.attempts)-1]
 	}
-	r.ReservedUntil = l.assigner.rules.raise(l.confirmed, want)
+	r.ReservedUntil = l.assigner.rules.raise(l.newest, want)
 	return r
 }
 
-// write puts next on top of the confirmed record. The limit follows only when
-// it certainly stands there.
+// write puts next on top of the newest record. The limit follows only when the
+// store has confirmed it.
 func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 	if !slices.Contains(l.attempts, next.Owner) {
 		l.attempts = append(l.attempts, next.Owner)
 	}
-	swapped, err := l.assigner.store.CompareAndSet(ctx, l.workerID, l.confirmed, next)
+	swapped, err := l.assigner.store.CompareAndSet(ctx, l.workerID, l.newest, next)
 	if l.assigner.rules.confirmed(swapped, err) {
-		l.confirm(next)
+		l.newest, l.attempts = next, nil
+		l.grow(next.ReservedUntil)
 		return true, nil
 	}
 	return false, l.readError("renew", err)
 }
 
-// reread finds out what stands in the store: the record that was confirmed
-// last, one of the attempts (which is confirmed by that), or another owner's.
+// reread finds out what stands in the store: the newest record, one of the
+// attempts, or another owner's. One of the attempts is what the next write goes on
+// top of; it does not move the limit, for a store may show what it has not yet made
+// last.
 func (l *lease) reread(ctx context.Context) error {
 	found, err := l.assigner.store.Get(ctx, l.workerID)
 	if err != nil {
 		return l.readError("read the lease", err)
 	}
-	if !l.assigner.rules.mine(found, l.confirmed, l.attempts) {
+	if !l.assigner.rules.mine(found, l.newest, l.attempts) {
 		return &leaseLostError{WorkerID: l.workerID, Found: found}
 	}
-	if !found.Same(l.confirmed) {
-		l.confirm(found)
+	if !found.Same(l.newest) {
+		l.newest, l.attempts = found, nil
+		l.grow(l.assigner.rules.shown(l.Limit(), found))
 	}
 	return nil
-}
-
-func (l *lease) confirm(r Record) {
-	l.confirmed, l.attempts = r, nil
-	l.grow(r.ReservedUntil)
 }
 
 // giveBack writes to the store that the worker id is free after lastUsed.
@@ -305,8 +300,8 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
 	defer cancel()
 	for range busyRetries {
-		next := l.next(l.confirmed.ReservedUntil)
-		next.FreeFrom = l.assigner.rules.freeFrom(l.floor, l.confirmed.ReservedUntil, lastUsed)
+		next := l.next(l.newest.ReservedUntil)
+		next.FreeFrom = l.assigner.rules.freeFrom(l.floor, l.newest.ReservedUntil, lastUsed)
 		if done, err := l.write(ctx, next); done || err != nil {
 			return err
 		}
@@ -326,7 +321,7 @@ func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	if asked := time.UnixMilli(until); asked.Sub(now) > horizon {
 		return &clockError{Clock: now, Other: asked, What: "ids are asked for of"}
 	}
-	return l.assigner.checkClock(ctx, l.confirmed.ReservedUntil)
+	return l.assigner.checkClock(ctx, l.newest.ReservedUntil)
 }
 
 // readError makes a foreign record a lost lease: it cannot be renewed.

@@ -13,9 +13,12 @@ type rules struct {
 	// store: swapped and err are CompareAndSet's.
 	confirmed func(swapped bool, err error) bool
 	// mine reports whether the record that stands in the store was written by
-	// this lease: it is the last confirmed one, or one of the attempts whose
-	// outcome was not known.
-	mine func(found, confirmed Record, attempts []string) bool
+	// this lease: it is the newest one that was known, or one of the attempts whose
+	// outcome was not.
+	mine func(found, newest Record, attempts []string) bool
+	// shown is the limit of a lease that had limit and was shown a record of its
+	// own by the store, which has not confirmed it.
+	shown func(limit int64, found Record) int64
 	// freeFrom is the first id time that a lease leaves to its successor.
 	freeFrom func(floor, limit, lastUsed int64) int64
 	// free reports whether a record looks free to a new owner. It is the one
@@ -36,8 +39,8 @@ var theRules = rules{
 	confirmed: func(swapped bool, err error) bool {
 		return swapped && err == nil
 	},
-	mine: func(found, confirmed Record, attempts []string) bool {
-		if found.Same(confirmed) {
+	mine: func(found, newest Record, attempts []string) bool {
+		if found.Same(newest) {
 			return true
 		}
 		for _, token := range attempts {
@@ -47,6 +50,7 @@ var theRules = rules{
 		}
 		return false
 	},
+	shown: func(limit int64, _ Record) int64 { return limit },
 	freeFrom: func(floor, limit, lastUsed int64) int64 {
 		if lastUsed < 0 { // not known: as if all were used
 			return limit

@@ -41,7 +41,7 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 				sum.add(w.figures)
 			}
 			t.Logf("%d worlds: %+v", seeds(), sum)
-			for _, n := range []int{sum.ids / 1000, sum.acquired, sum.lost, sum.released, sum.crashes, sum.lostAnswers, sum.lateWrites} {
+			for _, n := range []int{sum.ids / 1000, sum.acquired, sum.lost, sum.released, sum.crashes, sum.lostAnswers, sum.lateWrites, sum.forgotten} {
 				if n < seeds() {
 					t.Errorf("too little happened to prove anything: %+v", sum)
 				}
@@ -71,6 +71,9 @@ func TestSimulation_findsSeededBugs(t *testing.T) {
 		})},
 		"lost answer counts as written": {rules: withRule(func(r *rules) {
 			r.confirmed = func(swapped bool, err error) bool { return swapped || err != nil }
+		})},
+		"what the store shows counts as kept": {rules: withRule(func(r *rules) {
+			r.shown = func(_ int64, found Record) int64 { return found.ReservedUntil }
 		})},
 		"any record is mine": {rules: withRule(func(r *rules) {
 			r.mine = func(Record, Record, []string) bool { return true }

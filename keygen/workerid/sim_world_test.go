@@ -14,16 +14,18 @@ import (
 // lets the world go on before and after it takes effect, with the calling
 // process stuck in it, as if its answer were slow or it had been paused.
 type world struct {
-	rng     *rand.Rand
-	bugs    bugs
-	rules   rules
-	time    int64 // true time, in milliseconds
-	records map[int64]Record
-	late    []func() // writes on their way, whose senders have given up
-	procs   []*process
-	maxID   int64
-	depth   int
-	real    bool // processes have SNOWFLAKE generators, not the simulation's
+	rng    *rand.Rand
+	bugs   bugs
+	rules  rules
+	time   int64              // true time, in milliseconds
+	log    map[int64][]Record // of each worker id: the last one is what the store shows
+	kept   map[int64]int      // how many of them outlive the store's crash
+	starts int                // of the store
+	late   []func()           // writes on their way, whose senders have given up
+	procs  []*process
+	maxID  int64
+	depth  int
+	real   bool // processes have SNOWFLAKE generators, not the simulation's
 
 	made    map[id]*lease
 	keys    map[int64]bool // of real generators
@@ -43,7 +45,7 @@ type bugs struct {
 }
 
 type figures struct {
-	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs int
+	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten int
 }
 
 func (f *figures) add(g figures) {
@@ -59,6 +61,7 @@ func (f *figures) add(g figures) {
 	f.lostAnswers += g.lostAnswers
 	f.lateWrites += g.lateWrites
 	f.cutOffs += g.cutOffs
+	f.forgotten += g.forgotten
 }
 
 func newWorld(seed uint64, r rules, b bugs) *world { return makeWorld(seed, r, b, false) }
@@ -67,7 +70,7 @@ func makeWorld(seed uint64, r rules, b bugs, real bool) *world {
 	w := &world{
 		real: real, keys: map[int64]bool{},
 		rng: rand.New(rand.NewPCG(seed, 1)), bugs: b, rules: r,
-		time: 1_790_000_000_000, records: map[int64]Record{}, made: map[id]*lease{},
+		time: 1_790_000_000_000, log: map[int64][]Record{}, kept: map[int64]int{}, made: map[id]*lease{},
 	}
 	w.maxID = int64(w.rng.IntN(5))
 	for range 2 + w.rng.IntN(4) {
@@ -98,6 +101,9 @@ func (w *world) step() {
 		w.late[i]()
 		w.late[i] = w.late[len(w.late)-1]
 		w.late = w.late[:len(w.late)-1]
+	}
+	if w.chance(1000) {
+		w.crashStore()
 	}
 	w.procs[w.rng.IntN(len(w.procs))].act()
 }

@@ -8,8 +8,9 @@ import (
 // Store keeps the [Record] of each worker id of one namespace. It is all that
 // differs between the lease assigners: a file, a table, a key, a node.
 //
-// An acknowledged CompareAndSet must last: the uniqueness of ids rests on a
-// store that forgets no write that it has confirmed. Methods are called by many
+// An acknowledged CompareAndSet must last, and so must all that it was written on
+// top of: the uniqueness of ids rests on a store that forgets no write that it has
+// confirmed. Methods are called by many
 // goroutines at once and honour their context. A store connects at its first
 // use, not when it is made.
 //
@@ -22,7 +23,9 @@ type Store interface {
 	List(ctx context.Context) ([]Entry, error)
 
 	// Get returns the record of a worker id, the zero Record when it has none,
-	// and a [*ForeignRecordError] when it holds what is not a record.
+	// and a [*ForeignRecordError] when it holds what is not a record. It may
+	// return one that does not last yet: of a CompareAndSet that has not been
+	// acknowledged.
 	Get(ctx context.Context, workerID int64) (Record, error)
 
 	// CompareAndSet replaces the record of a worker id by next, if it is still
