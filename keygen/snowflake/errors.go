@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,15 +43,19 @@ func (e *TimeError) Error() string {
 func (e *TimeError) Unwrap() error { return spi.ErrTimeOverflow }
 
 // LeaseError says that the reserved interval of the worker id is used up and
-// could not be extended. [spi.ErrLeaseLimit] and the store's error are in its
+// could not be extended, or that the lease was lost ([spi.ErrLeaseLost] is then in
+// its chain) and no other was to be had. [spi.ErrLeaseLimit] and the store's error are in its
 // chain.
 type LeaseError struct {
 	WorkerID int64
-	Limit    time.Time // the end of the reserved interval
+	Limit    time.Time // the end of the interval that was reserved
 	Err      error     // why it was not extended
 }
 
 func (e *LeaseError) Error() string {
+	if errors.Is(e.Err, spi.ErrLeaseLost) {
+		return fmt.Sprintf("shardkey: worker id %d is this generator's no longer, and it got no other: %v", e.WorkerID, e.Err)
+	}
 	return fmt.Sprintf("shardkey: worker id %d is reserved until %s only, and that could not be extended: %v",
 		e.WorkerID, stamp(e.Limit), e.Err)
 }

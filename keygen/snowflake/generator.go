@@ -28,6 +28,7 @@ type Generator struct {
 	lastTick int64  // of the time field
 	end      uint64 // first position after the time field
 	catchUp  int64  // ticks that keys may lag behind the clock when saturated
+	longTick bool   // too long to look at the lease once a tick
 
 	maxVibration int64
 
@@ -65,6 +66,7 @@ func New(cfg Config) (*Generator, error) {
 		maxVibration: int64(cfg.MaxVibrationOffset),
 	}
 	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
+	g.longTick = cfg.Layout.Tick > 10*time.Millisecond
 	g.end = uint64(g.lastTick+1) << g.seqBits
 	if g.clock.System() {
 		g.catchUp = int64(catchUpTime / cfg.Layout.Tick)

@@ -18,9 +18,10 @@ import (
 // come from and the position that they must stay below.
 //
 // A leased slot has a state of its own, which begins at the lease's floor.
-// limit follows the lease's: it is read again only when it is met. An older
-// limit was the lease's own once, and what a lease has reserved stays its own
-// even when it is lost, so that it errs on the safe side.
+// limit follows the lease's: it is read again when it is met. Before the first
+// key of each tick the lease is asked whether it is over. What it had reserved
+// would be its own even then, but where the store has forgotten it, or this machine
+// is a copy, somebody else makes the same keys.
 type slot struct {
 	state  *state
 	worker int64  // shifted to its place in a key
@@ -94,6 +95,9 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 // floorAhead is how far a lease's floor may be ahead of the clock without
 // being taken for a clock that stepped back.
 const floorAhead = time.Minute
+
+// over reports whether the lease was lost, or released.
+func (s *slot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }
 
 // extend takes over the lease's limit as it is now, and reports whether it grew.
 func (g *Generator) extend(s *slot) bool {

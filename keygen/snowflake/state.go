@@ -113,7 +113,7 @@ const (
 	taken   verdict = iota
 	full            // the tick's sequence is used up: wait for tick need
 	behind          // the clock is behind tick need, which was used
-	atLimit         // tick need is not below the slot's limit
+	atLimit         // tick need is not below the slot's limit, or the lease is over
 	ended           // the state was closed
 )
 
@@ -161,7 +161,7 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 				return 0, tick, full
 			}
 		}
-		if start+r.n > s.limit.Load() {
+		if start+r.n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
 		if st.word.CompareAndSwap(w, start+r.n) {
@@ -217,7 +217,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 			}
 			continue
 		}
-		if start+r.n > s.limit.Load() {
+		if start+r.n > s.limit.Load() || (fresh || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
 		if word.CompareAndSwap(w, start+r.n) {
