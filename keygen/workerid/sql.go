@@ -3,9 +3,9 @@ package workerid
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
@@ -19,8 +19,9 @@ var _ Clocked = (*sqlStore)(nil)
 type sqlStore struct {
 	db        *sql.DB
 	namespace string
-	table     string // quoted
-	where     string // for Describe
+	table     string      // quoted
+	where     string      // for Describe
+	keyed     atomic.Bool // the table was seen to have its primary key
 }
 
 // maxConns bounds the store's own pool. It takes one connection a lease that is
@@ -77,12 +78,17 @@ func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
 	}
 	defer rows.Close()
 	var entries []Entry
+	seen := map[int64]bool{}
 	for rows.Next() {
 		var e Entry
 		var row recordRow
 		if err := rows.Scan(append([]any{&e.WorkerID}, row.fields()...)...); err != nil {
 			return nil, err
 		}
+		if seen[e.WorkerID] {
+			return nil, s.doubled(e.WorkerID)
+		}
+		seen[e.WorkerID] = true
 		e.Record, e.Err = row.record(e.WorkerID)
 		entries = append(entries, e)
 	}
@@ -91,18 +97,32 @@ func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
 
 func (s *sqlStore) Get(ctx context.Context, workerID int64) (r Record, err error) {
 	err = s.withTable(ctx, func() error {
-		var row recordRow
-		err := s.db.QueryRowContext(ctx, "SELECT "+columns+" FROM "+s.table+" WHERE namespace = ? AND worker_id = ?",
-			s.namespace, workerID).Scan(row.fields()...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			r, err = row.record(workerID)
-		}
+		r, err = s.get(ctx, workerID)
 		return err
 	})
 	return r, err
+}
+
+func (s *sqlStore) get(ctx context.Context, workerID int64) (Record, error) {
+	rows, err := s.db.QueryContext(ctx, "SELECT "+columns+" FROM "+s.table+" WHERE namespace = ? AND worker_id = ?", s.namespace, workerID)
+	if err != nil {
+		return Record{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return Record{}, rows.Err()
+	}
+	var row recordRow
+	if err := rows.Scan(row.fields()...); err != nil {
+		return Record{}, err
+	}
+	if rows.Next() {
+		return Record{}, s.doubled(workerID)
+	}
+	if err := rows.Err(); err != nil {
+		return Record{}, err
+	}
+	return row.record(workerID)
 }
 
 func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (swapped bool, err error) {
@@ -139,6 +159,9 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 		return false, err
 	}
 	n, err := res.RowsAffected()
+	if n > 1 {
+		return false, s.doubled(workerID)
+	}
 	return n == 1 && err == nil, err
 }
 
@@ -150,64 +173,6 @@ func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	return time.UnixMilli(ms.Int64), nil
-}
-
-// defaultTable is the table of SQL worker ids.
-const defaultTable = "shardkey_worker"
-
-// columns of a record, in the order of recordRow.fields.
-const columns = "owner, reserved_until, free_from, holder, since"
-
-// TableDDL is the statement that makes the table; name is used as it is.
-func TableDDL(name string) string {
-	return "CREATE TABLE IF NOT EXISTS " + name + ` (
-  namespace      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  worker_id      INT NOT NULL,
-  owner          VARBINARY(64) NOT NULL,
-  reserved_until BIGINT NOT NULL COMMENT 'milliseconds since 1970, in id time; only ever raised',
-  free_from      BIGINT NOT NULL COMMENT '0 while held, else where the next owner begins',
-  holder         VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
-  since          BIGINT NOT NULL,
-  PRIMARY KEY (namespace, worker_id)
-) ENGINE=InnoDB`
-}
-
-// TableError says that the table is missing and could not be made, or is not
-// as it should be. It is [spi.ErrStore].
-type TableError struct {
-	Table string
-	DDL   string // the statement to run by hand
-	Err   error  // the server's error
-}
-
-func (e *TableError) Error() string {
-	return fmt.Sprintf("%v: worker-id table %s is missing or has other columns: %v; have it created with:\n%s", spi.ErrStore, e.Table, e.Err, e.DDL)
-}
-
-func (e *TableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
-
-// withTable runs op, and once more after making the table if it was missing.
-func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
-	err := op()
-	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
-		if _, err := s.db.ExecContext(ctx, TableDDL(s.table)); err != nil {
-			return s.tableError(err)
-		}
-		err = op()
-	}
-	if mysqldb.Number(err) == mysqldb.ErrUnknownColumn {
-		return s.tableError(err)
-	}
-	return err
-}
-
-// tableError adds the DDL to an error of the server; a broken connection has
-// nothing to do with the table.
-func (s *sqlStore) tableError(err error) error {
-	if mysqldb.Number(err) == 0 {
-		return err
-	}
-	return &TableError{Table: s.table, DDL: TableDDL(s.table), Err: err}
 }
 
 // recordRow is a row; columns may be NULL if the row was edited by hand.

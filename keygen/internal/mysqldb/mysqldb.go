@@ -101,7 +101,10 @@ const (
 	ErrDeadlock          = 1213
 	ErrNotSupported      = 1235
 	ErrOutOfRangeColumn  = 1264
+	ErrDataTruncated     = 1265
 	ErrReadOnly          = 1290
+	ErrWrongValue        = 1366
+	ErrDataTooLong       = 1406
 	ErrNoAutoIncrement   = 1467
 	ErrOutOfRange        = 1690
 )

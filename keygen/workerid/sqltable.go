@@ -1,0 +1,139 @@
+package workerid
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// defaultTable is the table of SQL worker ids.
+const defaultTable = "shardkey_worker"
+
+// columns of a record, in the order of recordRow.fields.
+const columns = "owner, reserved_until, free_from, holder, since"
+
+// TableDDL is the statement that makes the table; name is used as it is.
+func TableDDL(name string) string {
+	return "CREATE TABLE IF NOT EXISTS " + name + ` (
+  namespace      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  worker_id      INT NOT NULL,
+  owner          VARBINARY(64) NOT NULL,
+  reserved_until BIGINT NOT NULL COMMENT 'milliseconds since 1970, in id time; only ever raised',
+  free_from      BIGINT NOT NULL COMMENT '0 while held, else where the next owner begins',
+  holder         VARCHAR(255) CHARACTER SET utf8mb4 NOT NULL,
+  since          BIGINT NOT NULL,
+  PRIMARY KEY (namespace, worker_id)
+) ENGINE=InnoDB`
+}
+
+// TableError says that the table is missing and could not be made, or is not
+// as it should be. It is [spi.ErrStore].
+type TableError struct {
+	Table string
+	DDL   string // the statement to run by hand
+	Err   error  // the server's error, or what was found
+}
+
+func (e *TableError) Error() string {
+	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; the statement for whoever may run it:\n%s",
+		spi.ErrStore, e.Table, e.Err, e.DDL)
+}
+
+func (e *TableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
+
+// withTable runs op on a table that has its key, and once more after making the table
+// if it was missing.
+func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
+	err := s.checkedThen(ctx, op)
+	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+		s.keyed.Store(false)
+		if _, err := s.db.ExecContext(ctx, TableDDL(s.table)); err != nil {
+			return s.tableError(err)
+		}
+		err = s.checkedThen(ctx, op)
+	}
+	switch mysqldb.Number(err) {
+	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong, mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
+		return s.tableError(err)
+	}
+	return err
+}
+
+func (s *sqlStore) checkedThen(ctx context.Context, op func() error) error {
+	if !s.keyed.Load() {
+		if err := s.checkKey(ctx); err != nil {
+			return err
+		}
+		s.keyed.Store(true)
+	}
+	return op()
+}
+
+// tableError adds the DDL to an error of the server; a broken connection has
+// nothing to do with the table.
+func (s *sqlStore) tableError(err error) error {
+	if mysqldb.Number(err) == 0 {
+		return err
+	}
+	return &TableError{Table: s.table, DDL: TableDDL(s.table), Err: err}
+}
+
+// keyError says that rows of the table can be doubled.
+func (s *sqlStore) keyError(what string) error {
+	return &TableError{Table: s.table, DDL: "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)", Err: errors.New(what)}
+}
+
+// doubled is the error for several rows of one worker id.
+func (s *sqlStore) doubled(workerID int64) error {
+	s.keyed.Store(false)
+	return s.keyError(fmt.Sprintf("worker id %d of namespace %s has several rows, so that several processes have it: "+
+		"stop them, delete all rows of it but the one with the highest reserved_until, and add the key", workerID, s.namespace))
+}
+
+// checkKey looks for the key without which each process would insert a row, and
+// hold the worker id, of its own: any unique key of no other columns will do.
+func (s *sqlStore) checkKey(ctx context.Context) error {
+	rows, err := s.db.QueryContext(ctx, "SHOW KEYS FROM "+s.table)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	fits := map[string]bool{} // by the unique keys' names
+	for rows.Next() {
+		values, fields := make([]sql.NullString, len(names)), make([]any, len(names))
+		for i := range values {
+			fields[i] = &values[i]
+		}
+		if err := rows.Scan(fields...); err != nil {
+			return err
+		}
+		row := map[string]string{}
+		for i, name := range names {
+			row[strings.ToLower(name)] = values[i].String
+		}
+		if row["non_unique"] != "0" {
+			continue
+		}
+		key, column := row["key_name"], strings.ToLower(row["column_name"])
+		others, known := fits[key]
+		fits[key] = (others || !known) && (column == "namespace" || column == "worker_id")
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, ok := range fits {
+		if ok {
+			return nil
+		}
+	}
+	return s.keyError("it has no primary key (namespace, worker_id), so that each process would have a row of its own for one worker id")
+}
