@@ -24,7 +24,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short servers unit matrix check fmt vet staticcheck tidy vuln bench fuzz soak cover
+.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench fuzz soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -32,7 +32,7 @@ help: ## this list
 	@echo 'variables: TESTFLAGS="$(TESTFLAGS)" BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME) SOAKTIME=$(SOAKTIME)'
 
 test: servers ## all tests with -race against private servers, and all checks
-	@failed=; for step in unit fmt vet staticcheck tidy vuln; do \
+	@failed=; for step in unit fmt vet bits32 staticcheck tidy vuln; do \
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
@@ -56,13 +56,22 @@ unit: ## the tests of all modules with -race, against private servers
 matrix: ## docs/compatibility.md of what the last run of all tests noted
 	@go run ./internal/testserver/matrix -write $(RECORD) docs/compatibility.md
 
-check: fmt vet staticcheck tidy vuln ## everything that test does but the tests
+check: fmt vet bits32 staticcheck tidy vuln ## everything that test does but the tests of 64 bits
 
 fmt: ## fail on files that gofmt -s would change
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
 
 vet: ## go vet
 	@$(call each, go vet ./...)
+
+# An int of 32 bits: both builds are vetted, and the tests that need no server run
+# on 386, whose programs an amd64 runs as well. Packages that import the examples'
+# embedded server are left out: it does not build there.
+bits32: ## go vet with GOARCH=386 and arm, and the short tests with 386
+	@$(call each, export CGO_ENABLED=0; \
+		packages=$$(go list -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/dolthub/go-mysql-server/sql"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./...); \
+		GOARCH=arm go build $$packages && GOARCH=arm go vet $$packages && GOARCH=386 go vet $$packages && \
+		if [ "$$(go env GOHOSTARCH)" = amd64 ]; then GOARCH=386 go test -short $(TESTFLAGS) $$packages; fi)
 
 staticcheck: ## staticcheck, as staticcheck.conf says
 	@$(call each, $(TOOL) staticcheck ./...)

@@ -63,10 +63,10 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 		key    any
 		ddl    string
 	}{
-		{"INT", 5000000000, "MODIFY `id` BIGINT NOT NULL"},
+		{"INT", int64(5000000000), "MODIFY `id` BIGINT NOT NULL"},
 		{"TINYINT UNSIGNED", 256, "MODIFY `id` BIGINT NOT NULL"},
 		{"BIGINT", uint64(math.MaxUint64), "MODIFY `id` BIGINT UNSIGNED NOT NULL"},
-		{"DOUBLE", 1<<60 + 1, "MODIFY `id` BIGINT NOT NULL"},
+		{"DOUBLE", int64(1<<60 + 1), "MODIFY `id` BIGINT NOT NULL"},
 		{"CHAR(20)", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
 		{"BIGINT", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
 		{"VARBINARY(8)", make([]byte, 16), "MODIFY `id` VARBINARY(16) NOT NULL"},
@@ -103,7 +103,7 @@ func TestKeyColumn_widened(t *testing.T) {
 	if testserver.Each(t, TestKeyColumn_widened) {
 		return
 	}
-	ours, plain := openScripted(t, scriptRule(t, listed(1, 5000000000, 5000000001), "ruled.id"))
+	ours, plain := openScripted(t, scriptRule(t, listed(1, int64(5000000000), int64(5000000001)), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id INT PRIMARY KEY, a INT)")
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
 	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT")

@@ -36,7 +36,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 }
 
 func parseReading(text string, opts Options, e engine) (*parser, error) {
-	if len(text) > math.MaxUint32 {
+	if uint64(len(text)) > math.MaxUint32 {
 		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{

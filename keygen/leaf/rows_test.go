@@ -31,7 +31,7 @@ func TestSQLStore_rows(t *testing.T) {
 		{"no table", []string{"DROP TABLE leaf_alloc"}, spi.ErrStore, "CREATE TABLE leaf_alloc", 0},
 		{"max_id 0: no key 0", []string{"UPDATE leaf_alloc SET max_id = 0"}, nil, "", 1},
 		{"max_id below 0", []string{"UPDATE leaf_alloc SET max_id = -1000"}, nil, "", 1},
-		{"end of int64", []string{fmt.Sprint("UPDATE leaf_alloc SET max_id = ", math.MaxInt64-5)}, ErrExhausted, "used up", 0},
+		{"end of int64", []string{fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5))}, ErrExhausted, "used up", 0},
 		{"past int64", []string{"ALTER TABLE leaf_alloc MODIFY max_id bigint unsigned NOT NULL", "UPDATE leaf_alloc SET max_id = 18446744073709551000"}, ErrExhausted, "used up", 0},
 		{"a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL", "UPDATE leaf_alloc SET max_id = 2147483647"}, ErrExhausted, "used up", 0},
 	}
@@ -68,7 +68,7 @@ func TestSQLStore_rowChangesWhileLive(t *testing.T) {
 	}{
 		{"moved back", "UPDATE leaf_alloc SET max_id = 1", ErrMovedBack},
 		{"deleted", "DELETE FROM leaf_alloc", ErrUnknownKey},
-		{"at the end", fmt.Sprint("UPDATE leaf_alloc SET max_id = ", math.MaxInt64-5), ErrExhausted},
+		{"at the end", fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5)), ErrExhausted},
 		{"table dropped", "DROP TABLE leaf_alloc", spi.ErrStore},
 		{"narrowed", "ALTER TABLE leaf_alloc MODIFY max_id smallint NOT NULL", ErrExhausted},
 	}
