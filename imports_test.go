@@ -25,13 +25,14 @@ var modules = []string{".", "cmd/shardkey", "internal/chaos", "keygen/etcd", "ke
 // directory stands for all that is below it.
 var mayImport = map[string][]string{
 	"":                    {},
-	"spi":                 {},
-	"keygen":              {"spi", "keygen"},
-	"rule":                {"spi", "internal/nearest"},
+	"spi":                 {"internal/guard"},
+	"keygen":              {"spi", "keygen", "internal/guard"},
+	"rule":                {"spi", "internal/guard", "internal/nearest"},
 	"rewrite":             {"internal/sqltext"},
-	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/nearest", "internal/sqltext"},
+	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"rewrite/tidb":        {"rewrite", "internal/sqltext"},
 	"cmd":                 {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/nearest", "internal/sqltext"},
+	"internal/guard":      {},
 	"internal/nearest":    {},
 	"internal/sqltext":    {},
 	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -65,7 +66,7 @@ func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o option
 	c := &Connector{base: base, driver: d, host: o.host(dsn), warnings: o.warnings}
 	c.servers.kind, c.servers.dsn = o.server, dsn
 	c.verifier.set(o.verify)
-	c.unlisted.policy, c.unlisted.logger = o.unlisted, cmp.Or(o.logger, slog.Default())
+	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
 	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
 		return nil, err
 	}
@@ -223,7 +224,8 @@ func WithClock(clock spi.Clock) Option {
 }
 
 // WithLogger takes the few lines that are logged, as the warning about a
-// SNOWFLAKE without worker id. The default is slog.Default().
+// SNOWFLAKE without worker id. The default is slog.Default(). A line whose handler
+// panics is lost.
 func WithLogger(logger *slog.Logger) Option {
 	return func(o *options) { o.logger = logger }
 }
@@ -254,5 +256,5 @@ func newOptions(opts []Option) options {
 
 // host is what the generators of a connector with this data source see.
 func (o options) host(dsn string) spi.Host {
-	return spi.Host{DSN: dsn, Clock: o.clock, Logger: o.logger}
+	return spi.Host{DSN: dsn, Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -316,7 +317,7 @@ func (e *execution) carry() bool {
 func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("it panicked: %v", p)
+			err = &guard.PanicError{What: "it", Value: p}
 		}
 		if err != nil {
 			keys, err = rewrite.Keys{}, &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -193,16 +194,19 @@ func (l *Live) Health() map[string]spi.Health {
 	health := map[string]spi.Health{}
 	for i, spec := range l.rule.generators {
 		if h, ok := l.generators[i].(spi.HealthReporter); ok {
-			health[spec.name.text] = h.Health()
+			health[spec.name.text] = guard.Value(h.Health, unhealthy)
 		}
 	}
 	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
 		if h, ok := a.(spi.HealthReporter); ok {
-			health["workerIdAssigners."+spec.name.text] = h.Health()
+			health["workerIdAssigners."+spec.name.text] = guard.Value(h.Health, unhealthy)
 		}
 	})
 	return health
 }
+
+// unhealthy is the health of what panics when it is asked for it.
+func unhealthy(err error) spi.Health { return spi.Health{Err: err} }
 
 // Describe describes the open rule for logs: one line for the rule, each
 // generator, each worker-id assigner in use and each table. It shows no
@@ -223,7 +227,7 @@ func (l *Live) Describe() string {
 
 func describe(spec makeSpec, v any) string {
 	if d, ok := v.(spi.Describer); ok {
-		return d.Describe()
+		return guard.Value(d.Describe, error.Error)
 	}
 	if spec.ready != nil {
 		return fmt.Sprintf("%T", v)
@@ -236,7 +240,7 @@ func closeNamed(kind, name string, v any) error {
 	if !ok {
 		return nil
 	}
-	if err := c.Close(); err != nil {
+	if err := guard.Call("its Close", c.Close); err != nil {
 		return fmt.Errorf("shardkey: close %s %s: %w", kind, name, err)
 	}
 	return nil

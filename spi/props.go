@@ -1,6 +1,7 @@
 package spi
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/guard"
 )
 
 // Props are the properties of one generator or assigner, as written in its rule.
@@ -74,20 +77,19 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// Clock returns the host's clock, by default [SystemClock].
+// Clock returns the host's clock, by default [SystemClock]. Where the host's
+// panics, it returns the zero time, and Sleep an error.
 func (p Props) Clock() Clock {
-	if p.host.Clock == nil {
+	if p.host.Clock == nil || p.host.Clock == SystemClock {
 		return SystemClock
 	}
-	return p.host.Clock
+	return guard.NewClock(p.host.Clock)
 }
 
-// Logger returns the host's logger, by default slog.Default().
+// Logger returns the host's logger, by default slog.Default(). Where its handler
+// panics, the line is lost.
 func (p Props) Logger() *slog.Logger {
-	if p.host.Logger == nil {
-		return slog.Default()
-	}
-	return p.host.Logger
+	return guard.NewLogger(cmp.Or(p.host.Logger, slog.Default()))
 }
 
 // HostDSN returns the connector's own data source; empty when it is not known.

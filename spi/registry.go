@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/shardkey/shardkey/internal/guard"
 )
 
 // A KeyGeneratorFactory makes a generator from its properties. It checks them
@@ -103,7 +105,7 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 	if err != nil {
 		return zero, err
 	}
-	made, err := factory(props)
+	made, err := call(factory, props)
 	switch {
 	case err != nil:
 	case isNil(made):
@@ -113,14 +115,20 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 			return made, nil
 		}
 		if c, ok := any(made).(io.Closer); ok {
-			_ = c.Close()
+			_ = guard.Call("its Close", c.Close)
 		}
 	}
 	return zero, &factoryError{r.kind, strings.ToUpper(typ), err}
 }
 
-// isNil reports whether v is nil, or a nil pointer in an interface.
+// call calls a factory, whose panic is an error.
+func call[T any](factory func(Props) (T, error), props Props) (made T, err error) {
+	defer guard.Recover(&err, "its factory")
+	return factory(props)
+}
+
+// isNil reports whether v is nil, or a nil pointer or function in an interface.
 func isNil(v any) bool {
 	rv := reflect.ValueOf(v)
-	return v == nil || rv.Kind() == reflect.Pointer && rv.IsNil()
+	return v == nil || (rv.Kind() == reflect.Pointer || rv.Kind() == reflect.Func) && rv.IsNil()
 }

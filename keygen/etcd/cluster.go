@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
@@ -134,7 +135,7 @@ func (c *cluster) make() *making {
 	m := &making{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(m.done)
-		m.client, m.err = c.connect(ctx)
+		m.err = guard.Call("the client", func() (err error) { m.client, err = c.connect(ctx); return err })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.making = nil

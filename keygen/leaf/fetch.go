@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -33,7 +34,8 @@ func (g *generator) startFetch() {
 
 func (g *generator) runFetch(ctx context.Context, f *fetch) {
 	began := g.config.Clock.Now()
-	s, err := g.claimSegment(ctx)
+	var s *segment
+	err := guard.Call("the fetch", func() (err error) { s, err = g.claimSegment(ctx); return err })
 	took := g.config.Clock.Now().Sub(began)
 	f.cancel()
 

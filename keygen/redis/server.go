@@ -13,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -87,8 +88,9 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 	go func() {
 		defer s.calls.Done()
 		defer cancel()
-		value, err := call(callCtx, client)
-		answers <- answer{value, err}
+		var a answer
+		a.err = guard.Call("the client", func() (err error) { a.value, err = call(callCtx, client); return err })
+		answers <- a
 	}()
 	var a answer
 	select {

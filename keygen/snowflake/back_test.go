@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -86,7 +87,7 @@ func wantClockBack(t *testing.T, g *Generator, err error, step time.Duration) {
 		t.Errorf("\nhave: %+v\nwant: one clock-back error, one step", h)
 	}
 	// Keys come again when the clock has caught up.
-	g.cfg.Clock.(*handClock).step(step)
+	g.cfg.Clock.(guard.Clock).Unwrap().(*handClock).step(step)
 	mustKeys(t, g, 1)
 }
 

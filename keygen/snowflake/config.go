@@ -1,11 +1,13 @@
 package snowflake
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -109,9 +111,10 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
+	if c.Clock != spi.SystemClock {
+		c.Clock = guard.NewClock(c.Clock)
 	}
+	c.Logger = guard.NewLogger(cmp.Or(c.Logger, slog.Default()))
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
@@ -75,13 +76,16 @@ func (g *Generator) enqueue(ctx context.Context, keys []int64, waited bool) erro
 	g.queue.push(w)
 	g.waiting.Add(1)
 	for {
-		todo := g.serve()
+		todo, err := g.serveSafely()
+		if err != nil {
+			g.failAll(err)
+		}
 		if w.done {
 			return w.err
 		}
 		first := g.queue.first == w
 		g.mu.Unlock()
-		err := g.await(ctx, w, first, todo)
+		err = g.await(ctx, w, first, todo)
 		g.mu.Lock()
 		if w.done {
 			return w.err
@@ -123,7 +127,7 @@ func (g *Generator) await(ctx context.Context, w *waiter, first bool, t todo) er
 	}
 	var err error
 	if t.act != nil {
-		err = t.act(actx)
+		err = guard.Call("the worker-id assigner", func() error { return t.act(actx) })
 	} else {
 		err = g.cfg.Clock.Sleep(actx, min(t.nap, maxNap))
 	}
@@ -195,6 +199,12 @@ func (g *Generator) failAll(err error) {
 	for g.queue.first != nil {
 		g.leave(g.queue.first, err)
 	}
+}
+
+// serveSafely is serve, whose error is a panic of the lease's. mu is held.
+func (g *Generator) serveSafely() (t todo, err error) {
+	defer guard.Recover(&err, "the worker id's lease")
+	return g.serve(), nil
 }
 
 // serve gives keys to the waiters, in order, until the queue is empty or its first must

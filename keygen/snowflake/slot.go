@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -65,12 +66,15 @@ const unsetWorker = "shardkey: no worker id is set, 0 is used: a second process 
 // leasedSlot asks the assigner. now is the clock's tick; no key is below from.
 func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
+	if err == nil && isNil(lease) {
+		err = errors.New("the assigner returned neither a lease nor an error")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
 	}
 	id := lease.WorkerID()
 	if id < 0 || id > g.cfg.Layout.MaxWorkerID() {
-		_ = lease.Release(ctx, 0)
+		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
 		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
 	}
 	from = max(from, uint64(g.ceilTick(lease.Floor()))<<g.seqBits)
@@ -156,7 +160,13 @@ func (g *Generator) release(s *slot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return s.lease.Release(ctx, lastUsed)
+	return guard.Call("the worker id's lease", func() error { return s.lease.Release(ctx, lastUsed) })
+}
+
+// isNil reports whether a lease is nil, or a nil pointer in the interface.
+func isNil(lease spi.WorkerIDLease) bool {
+	v := reflect.ValueOf(lease)
+	return lease == nil || v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // ceilTick is the first tick that begins at or after a millisecond since 1970.
@@ -205,7 +215,7 @@ var shared = struct {
 // join returns the state of an identity; from is its first position when the
 // identity is new. leave ends its use, once.
 func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func(), err error) {
-	if !reflect.TypeOf(id.clock).Comparable() {
+	if !reflect.ValueOf(id.clock).Comparable() {
 		return newState(ringSize, from, seqBits), func() {}, nil
 	}
 	shared.Lock()

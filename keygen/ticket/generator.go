@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -188,7 +189,8 @@ func (g *generator) serve(ctx context.Context, done chan struct{}) {
 			return
 		}
 		began := g.config.Clock.Now()
-		b, err := g.pool.fetch(ctx, n)
+		var b block
+		err := guard.Call("the fetch", func() (err error) { b, err = g.pool.fetch(ctx, n); return err })
 		g.deliver(requests, b, err, g.config.Clock.Now().Sub(began))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -79,6 +80,9 @@ func New(cfg Config) (*Generator, error) {
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = spi.SystemClock
+	}
+	if cfg.Clock != spi.SystemClock {
+		cfg.Clock = guard.NewClock(cfg.Clock)
 	}
 	switch {
 	case cfg.Version != 4 && cfg.Version != 7:

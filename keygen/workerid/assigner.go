@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -75,7 +76,8 @@ func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 	return lease, nil
 }
 
-func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (*lease, error) {
+func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, err error) {
+	defer guard.Recover(&err, "the store of worker ids")
 	if a.background.Err() != nil {
 		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
 	}
@@ -132,7 +134,7 @@ func (a *assigner) Close() error {
 	for _, l := range held {
 		errs = append(errs, l.Release(ctx, lastUsedUnknown))
 	}
-	return errors.Join(append(errs, a.store.Close())...)
+	return errors.Join(append(errs, guard.Call("the store of worker ids", a.store.Close))...)
 }
 
 // forget drops a lease that has ended.

@@ -1,6 +1,7 @@
 package workerid
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -119,8 +120,11 @@ func FromProps(p spi.Props, open func(namespace string) (Store, error)) (spi.Wor
 		return nil, err
 	}
 	store, err := open(config.Namespace)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case store == nil:
+		return nil, errors.New("shardkey: worker ids: there is no store, and no error either")
 	}
 	return newAssigner(store, config), nil
 }

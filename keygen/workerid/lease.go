@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -93,7 +94,8 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 // Release gives the worker id back. lastUsed is the highest id time that was
 // used, 0 for none. It is idempotent. After an error the worker id is free all
 // the same, once the reservation has run out.
-func (l *lease) Release(ctx context.Context, lastUsed int64) error {
+func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
+	defer guard.Recover(&err, "the store of worker ids")
 	if !l.end(fmt.Errorf("%w: worker id %d was released", spi.ErrClosed, l.workerID)) {
 		return nil
 	}
@@ -223,7 +225,8 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 	return err
 }
 
-func (l *lease) reserve(ctx context.Context, until int64) error {
+func (l *lease) reserve(ctx context.Context, until int64) (err error) {
+	defer guard.Recover(&err, "the store of worker ids") // the outcome is unknown, as with any error
 	if err := l.checkClocks(ctx, until); err != nil {
 		return err
 	}

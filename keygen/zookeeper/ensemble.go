@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -116,7 +117,7 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 		defer e.calls.Done()
 		a := answer{err: e.logIn(conn)}
 		if a.err == nil {
-			a.value, a.err = call(conn)
+			a.err = guard.Call("the client", func() (err error) { a.value, err = call(conn); return err })
 		}
 		answers <- a
 	}()

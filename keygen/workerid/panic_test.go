@@ -1,0 +1,146 @@
+package workerid_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// panickyStore is a store whose methods panic while it is told to.
+type panickyStore struct {
+	workerid.Store
+	on atomic.Bool
+}
+
+var errPanic = errors.New("the store's own panic")
+
+func (s *panickyStore) check() {
+	if s.on.Load() {
+		panic(errPanic)
+	}
+}
+
+func (s *panickyStore) List(ctx context.Context) ([]workerid.Entry, error) {
+	s.check()
+	return s.Store.List(ctx)
+}
+
+func (s *panickyStore) Get(ctx context.Context, id int64) (workerid.Record, error) {
+	s.check()
+	return s.Store.Get(ctx, id)
+}
+
+func (s *panickyStore) CompareAndSet(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+	s.check()
+	return s.Store.CompareAndSet(ctx, id, prev, next)
+}
+
+func (s *panickyStore) Close() error { s.check(); return s.Store.Close() }
+
+// fromProps opens an assigner as a program's own factory does.
+func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
+	t.Helper()
+	p, err := spi.NewProps(nil, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workerid.FromProps(p, func(string) (workerid.Store, error) { return store, nil })
+}
+
+// A store that panics is one that is away: the renewal in the background tries
+// again, and the limit stays where it certainly is.
+func TestStore_panics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &panickyStore{Store: new(workeridtest.Memory).Open()}
+		a, err := fromProps(t, s, spi.Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.AcquireWorkerID(t.Context(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := l.Limit()
+		s.on.Store(true)
+		time.Sleep(time.Hour)
+		wantMS(t, "limit", l.Limit(), limit)
+		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
+			t.Errorf("health\nhave: %v\nwant: the panic", err)
+		}
+		if err := l.Renew(t.Context(), time.Now().UnixMilli()); !errors.Is(err, errPanic) {
+			t.Errorf("Renew\nhave: %v\nwant: the panic", err)
+		}
+		if _, err := a.AcquireWorkerID(t.Context(), 7); !errors.Is(err, errPanic) {
+			t.Errorf("AcquireWorkerID\nhave: %v\nwant: the panic", err)
+		}
+		s.on.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if l.Limit() <= time.Now().UnixMilli() {
+			t.Error("the renewal did not go on")
+		}
+		s.on.Store(true)
+		if err := l.Release(t.Context(), 0); !errors.Is(err, errPanic) {
+			t.Errorf("Release\nhave: %v\nwant: the panic", err)
+		}
+		if err := a.(interface{ Close() error }).Close(); !errors.Is(err, errPanic) {
+			t.Errorf("Close\nhave: %v\nwant: the panic", err)
+		}
+	})
+}
+
+type panickyClock struct{ on atomic.Bool }
+
+func (c *panickyClock) Now() time.Time {
+	if c.on.Load() {
+		panic(errPanic)
+	}
+	return time.Now()
+}
+
+func (c *panickyClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.Now()
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+type panickyHandler struct{ slog.Handler }
+
+func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errPanic) }
+
+// A clock or a logger that panics ends no goroutine of ours.
+func TestClockAndLogger_panic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(panickyClock)
+		m := new(workeridtest.Memory).Open()
+		a, err := fromProps(t, m, spi.Host{Clock: clock, Logger: slog.New(panickyHandler{slog.DiscardHandler})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.AcquireWorkerID(t.Context(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.on.Store(true)
+		time.Sleep(time.Hour)
+		if _, err := a.AcquireWorkerID(t.Context(), 7); err == nil {
+			t.Error("a worker id was leased by a clock that panics")
+		}
+		if err := errors.Join(l.Release(t.Context(), 0), a.(interface{ Close() error }).Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFromProps_noStore(t *testing.T) {
+	if a, err := fromProps(t, nil, spi.Host{}); err == nil {
+		t.Errorf("\nhave: %v\nwant: an error", a)
+	}
+}
