@@ -20,12 +20,13 @@ type builder struct {
 	byName  map[string]int  // generator name in lower case → index
 	logical map[string]word // logical table name in lower case → where
 	sources map[string]bool // data sources of tables with a key; "" for nodes without
+	source  string          // the last of them, as it is written
 }
 
 // build looks everything up, checks it, and opens the generators once.
 func build(s spec) (*Rule, error) {
 	b := builder{
-		rule:    &Rule{file: s.file},
+		rule:    &Rule{file: s.file, source: s.source},
 		byName:  map[string]int{},
 		logical: map[string]word{},
 		sources: map[string]bool{},
@@ -37,6 +38,9 @@ func build(s spec) (*Rule, error) {
 		}
 	}
 	if err := b.rule.check(); err != nil {
+		return nil, err
+	}
+	if err := b.rule.checkDatabases(); err != nil {
 		return nil, err
 	}
 	return b.rule, nil

@@ -2,7 +2,9 @@ package rule_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -108,4 +110,49 @@ func newFake(typ string, p spi.Props) (spi.KeyGenerator, error) {
 		return nil, err
 	}
 	return &fake{typ: typ, worker: worker, assigner: assigner, onClose: noteClose}, nil
+}
+
+// slow is a generator that takes its time to close.
+type slow struct{ fake }
+
+var slowOpen struct{ now, most atomic.Int64 }
+
+func (g *slow) Close() error {
+	runtime.Gosched()
+	slowOpen.now.Add(-1)
+	return g.fake.Close()
+}
+
+// failing says how the factory of FAILING fails: "error", "panic" or "".
+var failing atomic.Value
+
+// ownFake keeps its state in the connector's own database, or in that of dsn.
+func ownFake(p spi.Props) string {
+	if dsn := p.Secret("dsn"); dsn != "" {
+		return dsn
+	}
+	return p.HostDSN()
+}
+
+func init() {
+	spi.RegisterKeyGenerator("SLOW", func(spi.Props) (spi.KeyGenerator, error) {
+		now := slowOpen.now.Add(1)
+		slowOpen.most.Store(max(slowOpen.most.Load(), now))
+		return new(slow), nil
+	})
+	spi.RegisterKeyGenerator("FAILING", func(spi.Props) (spi.KeyGenerator, error) {
+		switch failing.Load() {
+		case "error":
+			return nil, errors.New("not today")
+		case "panic":
+			panic("not today")
+		}
+		return new(fake), nil
+	})
+	spi.RegisterKeyGenerator("OWN", func(p spi.Props) (spi.KeyGenerator, error) {
+		return &fake{typ: ownFake(p)}, nil
+	})
+	spi.RegisterWorkerIDAssigner("OWN", func(p spi.Props) (spi.WorkerIDAssigner, error) {
+		return &fakeAssigner{path: ownFake(p)}, nil
+	})
 }

@@ -13,12 +13,15 @@ import (
 )
 
 // Live is a rule at work in one connector: its generators and worker-id
-// assigners. Its methods may be called by many goroutines at once.
+// assigners, which it may share with others of its process ([Rule.Open]). Its
+// methods may be called by many goroutines at once.
 type Live struct {
 	rule       *Rule
+	host       spi.Host
 	tables     []Table
 	generators []spi.KeyGenerator // as Rule.generators
-	assigners  *assigners
+	held       []*made            // as well; nil for those that were given ready-made
+	pool       *pool
 	// shared are the tables for names that several tables have in different
 	// schemas, by name in lower case. A statement means the one in the
 	// connector's own database; when that is none of them, it gets a table
@@ -32,18 +35,39 @@ type Live struct {
 // Open makes the rule's generators for one connector. No server is asked: a
 // generator connects when its first key is wanted. The caller closes what it
 // gets.
-func (r *Rule) Open(host spi.Host) (*Live, error) {
+//
+// Connectors of one process share generators and worker-id assigners: those that
+// open the same rule, which is the same file ([Load]), the same text under the
+// same name ([Parse]) or the same *Rule, with the same clock. Each is closed when the last of them is.
+// It is one per name and configuration, and one per database where it keeps its
+// state in the connector's own. It logs where the connector that opened it first
+// does. Databases that would give the same keys are refused: [ErrOwnDatabase].
+func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, nil) }
+
+// Replace opens another rule in place of l, for the same connector. Generators
+// and worker-id assigners that are configured in the same way in both are the same
+// ones: they keep their worker id and their state. Both are open afterwards, and
+// the caller closes each.
+func (l *Live) Replace(r *Rule) (*Live, error) {
+	earlier := slices.Clone(l.held)
+	for _, e := range l.held {
+		if e != nil {
+			earlier = append(earlier, e.uses...)
+		}
+	}
+	return r.open(atWork, l.host, earlier)
+}
+
+func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
-	l := &Live{rule: r, assigners: newAssigners(r, host)}
-	for _, spec := range r.generators {
-		generator, err := r.newGenerator(spec, host, l.assigners)
-		if err != nil {
+	l := &Live{rule: r, host: host, pool: from}
+	for i := range r.generators {
+		if err := l.openGenerator(i, earlier); err != nil {
 			_ = l.Close()
 			return nil, err
 		}
-		l.generators = append(l.generators, generator)
 	}
 	l.tables = r.Tables()
 	for i := range l.tables {
@@ -147,18 +171,6 @@ func sameTable(owners []owner) bool {
 	return true
 }
 
-// databaseOf returns the default database of a data source name in
-// go-sql-driver/mysql's form: what stands between the last slash and the
-// parameters.
-func databaseOf(dsn string) string {
-	slash := strings.LastIndexByte(dsn, '/')
-	if slash < 0 {
-		return ""
-	}
-	database, _, _ := strings.Cut(dsn[slash+1:], "?")
-	return database
-}
-
 // Generator returns the live generator of that name, which is case-insensitive;
 // nil when the rule has none.
 func (l *Live) Generator(name string) spi.KeyGenerator {
@@ -171,18 +183,18 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 }
 
 // Close closes the generators and then the worker-id assigners that they used,
-// and returns their errors together. Generators that were given ready-made
-// ([GeneratorConfig]) stay open. Closing again does nothing more and returns
-// the same.
+// unless others share them, and returns their errors together. Generators that
+// were given ready-made ([GeneratorConfig]) stay open. Closing again does nothing
+// more and returns the same.
 func (l *Live) Close() error {
 	l.closing.Do(func() {
 		var errs []error
-		for i, generator := range l.generators {
-			if spec := l.rule.generators[i]; spec.ready == nil {
-				errs = append(errs, closeNamed("key generator", spec.name.text, generator))
+		for _, e := range l.held {
+			if e != nil {
+				errs = append(errs, l.pool.release(e))
 			}
 		}
-		l.closed = errors.Join(append(errs, l.assigners.close())...)
+		l.closed = errors.Join(errs...)
 	})
 	return l.closed
 }
@@ -197,7 +209,7 @@ func (l *Live) Health() map[string]spi.Health {
 			health[spec.name.text] = guard.Value(h.Health, unhealthy)
 		}
 	}
-	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
+	l.eachAssigner(func(spec makeSpec, a any) {
 		if h, ok := a.(spi.HealthReporter); ok {
 			health["workerIdAssigners."+spec.name.text] = guard.Value(h.Health, unhealthy)
 		}
@@ -218,11 +230,28 @@ func (l *Live) Describe() string {
 	for i, spec := range l.rule.generators {
 		fmt.Fprintf(&b, "\n  key generator %s: %s", spec.name.text, describe(spec, l.generators[i]))
 	}
-	l.assigners.each(func(spec makeSpec, a spi.WorkerIDAssigner) {
+	l.eachAssigner(func(spec makeSpec, a any) {
 		fmt.Fprintf(&b, "\n  worker-id assigner %s: %s", spec.name.text, describe(spec, a))
 	})
 	l.rule.describeTables(&b)
 	return b.String()
+}
+
+// eachAssigner calls do with each worker-id assigner in use, in the rule's order.
+func (l *Live) eachAssigner(do func(makeSpec, any)) {
+	used := map[string]*made{}
+	for _, e := range l.held {
+		if e != nil {
+			for _, a := range e.uses {
+				used[strings.ToLower(a.spec.name.text)] = a
+			}
+		}
+	}
+	for _, spec := range l.rule.assigners {
+		if a := used[strings.ToLower(spec.name.text)]; a != nil {
+			do(spec, a.value)
+		}
+	}
 }
 
 func describe(spec makeSpec, v any) string {

@@ -99,8 +99,8 @@ func TestLive_oneInstanceOfEachName(t *testing.T) {
 	if g.Generator("SnowFlake") != g.Lookup("", "t_order").Generator || g.Generator("none") != nil {
 		t.Error("Generator finds by name, without case")
 	}
-	if other := mustOpen(t, r); other.Generator("snowflake") == g.Generator("snowflake") {
-		t.Error("have: two connectors share a generator\nwant: one each")
+	if other := mustOpen(t, r); other.Generator("snowflake") != g.Generator("snowflake") {
+		t.Error("have: two connectors of one rule have a generator each\nwant: one")
 	}
 	a, b := g.Generator("snowflake").(*fake), g.Generator("uuid").(*fake)
 	if a.assigner == nil || a.assigner != b.assigner {

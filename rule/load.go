@@ -1,10 +1,12 @@
 package rule
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -24,7 +26,30 @@ func Load(path string) (*Rule, error) {
 		}
 		return nil, &Error{File: path, Reason: "cannot read the rule: " + reason, Err: err}
 	}
-	return Parse(path, data)
+	full, err := filepath.Abs(path)
+	if err != nil {
+		full = path
+	}
+	return parse(path, data, full)
+}
+
+// source is what a rule was read from.
+type source struct {
+	path string   // the file, from the root; empty for one that was parsed
+	name string   // of a text that is in no file
+	text [32]byte // the SHA-256 of the text
+}
+
+// scope is what two rules have in common that share generators: the file, the
+// text, or the rule itself when it was built in Go.
+func (r *Rule) scope() any {
+	switch {
+	case r.source.path != "":
+		return source{path: r.source.path}
+	case r.source != source{}:
+		return r.source
+	}
+	return r
 }
 
 func readFile(path string) ([]byte, error) {
@@ -43,11 +68,14 @@ func readFile(path string) ([]byte, error) {
 // Parse reads a rule from YAML text, or from Java properties when name ends with
 // ".properties". name stands for the file in errors and descriptions. All that is wrong with the rule is an error here, properties of
 // generators included; the error is an [*Error].
-func Parse(name string, data []byte) (*Rule, error) {
+func Parse(name string, data []byte) (*Rule, error) { return parse(name, data, "") }
+
+func parse(name string, data []byte, path string) (*Rule, error) {
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	rd := &reader{spec: spec{file: name}}
+	from := source{path: path, name: name, text: sha256.Sum256(data)}
+	rd := &reader{spec: spec{file: name, source: from}}
 	if strings.HasSuffix(strings.ToLower(name), ".properties") {
 		if err := rd.spring(parseProperties(data)); err != nil {
 			return nil, err

@@ -4,52 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 
 	"github.com/shardkey/shardkey/spi"
 )
-
-// assigners are the worker-id assigners of one connector, each made when a
-// generator first asks for it.
-type assigners struct {
-	rule *Rule
-	host spi.Host
-
-	mu     sync.Mutex
-	made   map[int]spi.WorkerIDAssigner // by index in Rule.assigners
-	closed bool
-}
-
-func newAssigners(r *Rule, host spi.Host) *assigners {
-	return &assigners{rule: r, host: host, made: map[int]spi.WorkerIDAssigner{}}
-}
-
-// get returns the assigner of that name, always the same one.
-func (a *assigners) get(name string) (spi.WorkerIDAssigner, error) {
-	for i, spec := range a.rule.assigners {
-		if strings.EqualFold(spec.name.text, name) {
-			return a.make(i, spec)
-		}
-	}
-	return nil, a.undefined(name)
-}
-
-func (a *assigners) make(i int, spec makeSpec) (spi.WorkerIDAssigner, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
-		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, spec.name.text)
-	}
-	if made, ok := a.made[i]; ok {
-		return made, nil
-	}
-	made, err := a.rule.newAssigner(spec, a.host)
-	if err == nil {
-		a.made[i] = made
-	}
-	return made, err
-}
 
 // undefinedAssigner is turned into an [Error] at the property that names it.
 type undefinedAssigner struct {
@@ -65,38 +24,6 @@ func (e *undefinedAssigner) Error() string {
 	return s + "; defined: " + strings.Join(e.defined, ", ")
 }
 
-func (a *assigners) undefined(name string) error {
-	e := &undefinedAssigner{name: name}
-	for _, spec := range a.rule.assigners {
-		e.defined = append(e.defined, spec.name.text)
-	}
-	return e
-}
-
-func (a *assigners) close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.closed = true
-	var errs []error
-	for i, spec := range a.rule.assigners {
-		if made, ok := a.made[i]; ok {
-			errs = append(errs, closeNamed("worker-id assigner", spec.name.text, made))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// each calls do with each assigner that has been made, in the rule's order.
-func (a *assigners) each(do func(makeSpec, spi.WorkerIDAssigner)) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for i, spec := range a.rule.assigners {
-		if made, ok := a.made[i]; ok {
-			do(spec, made)
-		}
-	}
-}
-
 // What a makeSpec makes, in the words of errors.
 const (
 	generatorKind = "key generator"
@@ -104,8 +31,8 @@ const (
 )
 
 // check opens and closes all generators and assigners, so that what is wrong
-// with their types and properties is an error when the rule is made. Factories
-// ask no server, so nothing needs to be there.
+// with their types and properties is an error when the rule is made, and learns
+// what they use. Factories ask no server, so nothing needs to be there.
 func (r *Rule) check() error {
 	// The host of a check belongs to no connector: a data source as every
 	// connector has one, and no log, which is the live generators' to write.
@@ -113,47 +40,132 @@ func (r *Rule) check() error {
 		DSN:    "shardkey@tcp(127.0.0.1:3306)/shardkey",
 		Logger: slog.New(slog.DiscardHandler),
 	}
-	a := newAssigners(r, host)
-	for i, spec := range r.assigners {
-		if _, err := a.make(i, spec); err != nil {
-			return errors.Join(err, a.close())
+	for i := range r.assigners {
+		e := new(made)
+		if err := r.makeAssigner(i, host, e); err != nil {
+			return err
+		}
+		r.assigners[i].ownDatabase, r.assigners[i].ownMeant = e.spec.ownDatabase, e.spec.ownMeant
+		if err := closeNamed(assignerKind, r.assigners[i].name.text, e.value); err != nil {
+			return err
 		}
 	}
-	if err := a.close(); err != nil {
-		return err
-	}
-	l, err := r.Open(host)
+	own := new(pool) // shared with nobody
+	l, err := r.open(own, host, nil)
 	if err != nil {
 		return err
+	}
+	for i, e := range l.held {
+		if e == nil {
+			continue
+		}
+		g := &r.generators[i]
+		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
+		g.used = slices.ContainsFunc(r.tables, func(t Table) bool { return t.GeneratorName == g.name.text })
+		for _, a := range g.assigners {
+			r.assigners[a].used = r.assigners[a].used || g.used
+		}
 	}
 	return l.Close()
 }
 
-func (r *Rule) newGenerator(m makeSpec, host spi.Host, a *assigners) (spi.KeyGenerator, error) {
+// openGenerator adds a generator of the rule to the live ones.
+func (l *Live) openGenerator(i int, earlier []*made) error {
+	m := l.rule.generators[i]
 	if m.ready != nil {
-		return m.ready, nil
+		l.generators, l.held = append(l.generators, m.ready), append(l.held, nil)
+		return nil
 	}
-	props, err := r.props(m, host)
+	e, err := l.acquire(generatorKind, m, earlier, func(e *made) error { return l.makeGenerator(i, earlier, e) })
 	if err != nil {
-		return nil, err
+		return err
 	}
-	generator, err := spi.NewKeyGenerator(m.typ.text, props.WithWorkerIDAssigners(a.get))
-	if err != nil {
-		return nil, r.makeError(generatorKind, m, err)
-	}
-	return generator, nil
+	l.generators, l.held = append(l.generators, e.value.(spi.KeyGenerator)), append(l.held, e)
+	return nil
 }
 
-func (r *Rule) newAssigner(m makeSpec, host spi.Host) (spi.WorkerIDAssigner, error) {
+func (l *Live) acquire(kind string, m makeSpec, earlier []*made, build func(*made) error) (*made, error) {
+	e, err := l.pool.acquire(l.rule.keyOf(kind, m, l.host), m, earlier, build)
+	if other := (*otherDatabaseError)(nil); errors.As(err, &other) {
+		return nil, l.rule.ownDatabaseError(kind, m, other.Error())
+	}
+	return e, err
+}
+
+// makeGenerator makes the rule's generator i, and acquires the assigners that it
+// asks for.
+func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
+	r, m := l.rule, l.rule.generators[i]
+	props, err := r.props(m, l.host)
+	if err != nil {
+		return err
+	}
+	done := false
+	props = props.WithWorkerIDAssigners(func(name string) (spi.WorkerIDAssigner, error) {
+		a := r.assignerOf(name)
+		switch {
+		case done:
+			return nil, fmt.Errorf("%w: a worker-id assigner is asked for by a factory, while it runs", spi.ErrClosed)
+		case a < 0:
+			return nil, r.undefinedAssigner(name)
+		}
+		if at := slices.Index(e.spec.assigners, a); at >= 0 {
+			return e.uses[at].value.(spi.WorkerIDAssigner), nil
+		}
+		used, err := l.acquire(assignerKind, r.assigners[a], earlier, func(e *made) error { return r.makeAssigner(a, l.host, e) })
+		if err != nil {
+			return nil, err
+		}
+		e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a)
+		return used.value.(spi.WorkerIDAssigner), nil
+	})
+	m.assigners = nil // those of this call are noted
+	e.spec = m
+	generator, err := spi.NewKeyGenerator(m.typ.text, props)
+	done = true
+	if err != nil {
+		return r.makeError(generatorKind, m, err)
+	}
+	e.value = generator
+	return r.noteDatabase(generatorKind, props, e)
+}
+
+func (r *Rule) assignerOf(name string) int {
+	return slices.IndexFunc(r.assigners, func(m makeSpec) bool { return strings.EqualFold(m.name.text, name) })
+}
+
+func (r *Rule) undefinedAssigner(name string) error {
+	e := &undefinedAssigner{name: name}
+	for _, spec := range r.assigners {
+		e.defined = append(e.defined, spec.name.text)
+	}
+	return e
+}
+
+func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
+	m := r.assigners[i]
 	props, err := r.props(m, host)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	assigner, err := spi.NewWorkerIDAssigner(m.typ.text, props)
 	if err != nil {
-		return nil, r.makeError(assignerKind, m, err)
+		return r.makeError(assignerKind, m, err)
 	}
-	return assigner, nil
+	e.spec, e.value = m, assigner
+	return r.noteDatabase(assignerKind, props, e)
+}
+
+// noteDatabase takes down whether the connector's own database is used.
+func (r *Rule) noteDatabase(kind string, props spi.Props, e *made) (err error) {
+	if e.spec.ownDatabase = props.UsesHostDSN(); !e.spec.ownDatabase {
+		return nil
+	}
+	if e.spec.ownMeant, err = props.Bool(spi.OwnDatabase, false); err != nil {
+		_ = closeNamed(kind, e.spec.name.text, e.value)
+		return r.makeError(kind, e.spec, err)
+	}
+	return nil
 }
 
 func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {

@@ -14,6 +14,7 @@ import (
 // [Load], [Parse] or [New]; [Rule.Open] refuses the zero Rule.
 type Rule struct {
 	file       string
+	source     source // what it was read from; zero for a rule built in Go
 	tables     []Table
 	keyless    []string // the logical tables without a key
 	sources    []string // the data sources of the ruled tables, sorted

@@ -6,6 +6,7 @@ import "github.com/shardkey/shardkey/spi"
 // their places, nothing looked up yet.
 type spec struct {
 	file       string
+	source     source
 	scopes     []scope
 	generators []makeSpec
 	assigners  []makeSpec
@@ -51,6 +52,12 @@ type makeSpec struct {
 	typ   word
 	props []propSpec
 	ready spi.KeyGenerator // built in Go; nil when it is made from typ
+
+	// What making it has shown, once the rule is checked.
+	assigners   []int // those that a generator uses, by index
+	ownDatabase bool  // its state is in the connector's own database
+	ownMeant    bool  // and is to be, although there are several
+	used        bool  // some table's keys come from it
 }
 
 // propSpec is one property. Its value is a string or a []string, with the

@@ -201,7 +201,9 @@ func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 		if isNew && t != nil {
 			t.addActual(n)
 			b.rule.names.addShape(n.schema, n.table, index)
-			b.sources[shown(n.source)] = true
+		}
+		if t != nil {
+			b.addSource(n.source)
 		}
 		return err
 	}
@@ -225,10 +227,17 @@ func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 	return nil
 }
 
+func (b *builder) addSource(name string) {
+	if name != b.source { // nodes come by the million, mostly of one source after the other
+		b.source = name
+		b.sources[shown(name)] = true
+	}
+}
+
 func (b *builder) addPattern(n node, index int32, t *Table) {
 	p := newPattern(n, index)
 	if t != nil {
-		b.sources[shown(n.source)] = true
+		b.addSource(n.source)
 	}
 	for _, q := range b.rule.names.patterns {
 		if q.owner == p.owner && q.text == p.text {

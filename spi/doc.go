@@ -24,6 +24,6 @@
 //
 // A factory checks its properties and keeps them; it does no I/O and starts no
 // goroutine. Connections are made at the first key. A rule calls each factory
-// once to check itself when it is read, and again for each connector that uses
-// it; it closes what the factories return.
+// once to check itself when it is read, and again when the first connector of a
+// process opens it, which the others share; it closes what the factories return.
 package spi

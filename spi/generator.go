@@ -24,9 +24,9 @@ type Column struct {
 // A call that must wait returns soon after ctx ends, with ctx's error in its
 // chain. A generator that cannot make all n keys returns an error and no keys.
 //
-// GenerateKeys is called by many goroutines at once. A rule opens a generator
-// for each connector, and each process has its own: keys must be unique among
-// all of them, and after a restart.
+// GenerateKeys is called by many goroutines at once. The connectors
+// of one rule in one process share a generator, and each process has its own:
+// keys must be unique among all of them, and after a restart.
 type KeyGenerator interface {
 	GenerateKeys(ctx context.Context, column Column, n int) ([]any, error)
 }

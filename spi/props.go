@@ -30,6 +30,7 @@ type Props struct {
 	values    map[string]prop
 	asked     map[string]string // normalised name → name as asked
 	host      Host
+	usesHost  *bool
 	assigners func(name string) (WorkerIDAssigner, error)
 }
 
@@ -55,7 +56,7 @@ type Host struct {
 // scalars are, or a []string. Two spellings of one name, and values of other
 // types, are a [*PropError].
 func NewProps(values map[string]any, host Host) (Props, error) {
-	p := Props{values: map[string]prop{}, asked: map[string]string{}, host: host}
+	p := Props{values: map[string]prop{}, asked: map[string]string{}, host: host, usesHost: new(bool)}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := propKey(name)
 		if other, dup := p.values[key]; dup {
@@ -92,8 +93,27 @@ func (p Props) Logger() *slog.Logger {
 	return guard.NewLogger(cmp.Or(p.host.Logger, slog.Default()))
 }
 
+// OwnDatabase is the property of every type that asks for [Props.HostDSN]. Its value
+// yes allows a rule over several databases, each of which then has its own state.
+const OwnDatabase = "own-database"
+
 // HostDSN returns the connector's own data source; empty when it is not known.
-func (p Props) HostDSN() string { return p.host.DSN }
+//
+// A factory asks for it only where no property names another database: it says
+// that the state is kept in the connector's own one. Where a rule is for several
+// databases each would have its own state, and give the same keys as the others,
+// so that such a rule is refused unless the property [OwnDatabase] is yes.
+func (p Props) HostDSN() string {
+	if p.usesHost != nil {
+		*p.usesHost = true
+		p.asked[OwnDatabase] = OwnDatabase
+	}
+	return p.host.DSN
+}
+
+// UsesHostDSN reports whether HostDSN was asked for. It is for the caller of a
+// factory.
+func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
 
 // WithWorkerIDAssigners returns p with the worker-id assigners of its rule:
 // find returns the one of a name. They belong to the rule, which closes them.
@@ -167,16 +187,16 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 	return n, nil
 }
 
-// Bool returns true or false.
+// Bool returns true or false, which may also be written as yes and no.
 func (p Props) Bool(name string, def bool) (bool, error) {
 	v, ok := p.get(name)
 	if !ok {
 		return def, nil
 	}
 	switch strings.ToLower(v) {
-	case "true":
+	case "true", "yes":
 		return true, nil
-	case "false":
+	case "false", "no":
 		return false, nil
 	}
 	return false, p.Wrong(name, "true or false")
@@ -251,6 +271,9 @@ func (p Props) get(name string) (string, bool) {
 func (p Props) unknown() error {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if _, ok := p.asked[key]; !ok {
+			if key == OwnDatabase {
+				return p.Wrong(OwnDatabase, "it only where the connector's own database is used: by a type that keeps its state there, and without a dsn")
+			}
 			known := slices.Sorted(maps.Values(p.asked))
 			return &PropError{Name: p.values[key].name, Unknown: true, Known: known}
 		}

@@ -1,0 +1,111 @@
+package rule_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+const (
+	own       = "{type: OWN}"
+	ownDSN    = "{type: OWN, props: {dsn: u@tcp(one)/ids}}"
+	ownMeant  = "{type: OWN, props: {own-database: yes}}"
+	twoShards = "ds_${0..1}.t_${0..3}"
+)
+
+// withAssigner is a rule whose generator uses an assigner, and one that does not.
+func withAssigner(nodes, assigner string) string {
+	return oneTable(nodes, "{type: SNOWFLAKE, props: {worker-id-assigner: cluster}}\n    unused: {type: UUID, props: {worker-id-assigner: idle}}") +
+		"  workerIdAssigners:\n    cluster: " + assigner + "\n    idle: {type: OWN}\n"
+}
+
+func TestParse_stateInEachDatabase(t *testing.T) {
+	for _, c := range []struct {
+		name, text, want string
+	}{
+		{"a generator", oneTable(twoShards, own), `rule.yaml:8:5: key generator "g" keeps its state in the connector's own database, but the tables are in several data sources (ds_0, ds_1): each database would give the same keys; write dsn: with one database for all of them, or own-database: yes if their keys never meet`},
+		{"an assigner", withAssigner(twoShards, own), `rule.yaml:11:5: worker-id assigner "cluster" keeps its state`},
+		{"any number of data sources", oneTable("ds_${*}.t_${0..3}", own), "(ds_${*})"},
+		{"many", oneTable("ds_${0..9}.t", own), "(ds_0, ds_1, ds_2, …)"},
+		{"schemas of two data sources", oneTable("a.s.t,b.s.t", own), "(a, b)"},
+		{"patterns", oneTable("a.t_${*},b.t_${*}", own), "(a, b)"},
+		{"one data source", oneTable("ds_0.t_${0..15}", own), ""},
+		{"two schemas of one", oneTable("ds.a.t,ds.b.t", own), ""},
+		{"none", oneTable("t_${0..15}", own), ""},
+		{"a dsn", oneTable(twoShards, ownDSN), ""},
+		{"an assigner's dsn", withAssigner(twoShards, ownDSN), ""},
+		{"meant so", oneTable(twoShards, ownMeant), ""},
+		{"an assigner meant so", withAssigner(twoShards, ownMeant), ""},
+		{"said twice", oneTable(twoShards, "{type: OWN, props: {dsn: u@tcp(one)/ids, own-database: yes}}"), `property "own-database" is "yes": want it only where the connector's own database is used`},
+		{"of a type without", oneTable(twoShards, "{type: UUID, props: {own-database: yes}}"), `property "own-database" is "yes": want it only where`},
+		{"neither yes nor no", oneTable("t", "{type: OWN, props: {own-database: maybe}}"), `property "own-database" is "maybe": want true or false`},
+		{"no", oneTable(twoShards, "{type: OWN, props: {own-database: no}}"), "keeps its state"},
+	} {
+		_, err := rule.Parse("rule.yaml", []byte(c.text))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", c.name, err, c.want)
+		}
+		inner := (*rule.Error)(nil)
+		if strings.Contains(c.want, "keeps its state") && (!errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line == 0) {
+			t.Errorf("%s\nhave: %#v\nwant: a rule.Error with a place that is ErrOwnDatabase", c.name, err)
+		}
+	}
+}
+
+func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
+	for _, text := range []string{oneTable("t_${0..3}", own), withAssigner("t_${0..3}", own)} {
+		r := mustParse(t, text)
+		first := opened(t, r, spi.Host{DSN: "u:geheim@tcp(Shard0)/shop?timeout=1s"})
+		for _, same := range []string{
+			"u:geheim@tcp(shard0)/shop",
+			"other:pw@tcp(shard0:3306)/shop?parseTime=true&loc=UTC",
+			"", // not known; nothing can be said
+		} {
+			l, err := r.Open(spi.Host{DSN: same})
+			if err != nil {
+				t.Errorf("%s\nhave: %v\nwant: the same database", same, err)
+				continue
+			}
+			if shared := l.Generator("g") == first.Generator("g"); shared != (same != "") && text == oneTable("t_${0..3}", own) {
+				t.Errorf("%s\nhave: shared %v", same, shared)
+			}
+			mustClose(t, l)
+		}
+		for _, other := range []string{"u:geheim@tcp(shard1)/shop", "u:geheim@tcp(shard0:3307)/shop", "u:geheim@tcp(shard0)/shop2", "u:geheim@unix(/shard0)/shop"} {
+			l, err := r.Open(spi.Host{DSN: other})
+			inner := (*rule.Error)(nil)
+			if l != nil || !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line == 0 {
+				t.Errorf("%s\nhave: %v\nwant: ErrOwnDatabase", other, err)
+				continue
+			}
+			if strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "tcp(shard0:3306)/shop") {
+				t.Errorf("%s\nhave: %v\nwant: both databases, and no password", other, err)
+			}
+		}
+		mustClose(t, first)
+		// One after the other is moving, or a test's.
+		mustClose(t, opened(t, r, spi.Host{DSN: "u@tcp(shard1)/shop"}))
+	}
+}
+
+func TestOpen_ownDatabaseMeant(t *testing.T) {
+	r := mustParse(t, oneTable(twoShards, ownMeant))
+	a, b := opened(t, r, spi.Host{DSN: "u@tcp(a)/d"}), opened(t, r, spi.Host{DSN: "u@tcp(b)/d"})
+	if a.Generator("g") == b.Generator("g") {
+		t.Error("have: one generator for two databases\nwant: one for each")
+	}
+	again := opened(t, r, spi.Host{DSN: "v@tcp(b)/d"})
+	if again.Generator("g") != b.Generator("g") {
+		t.Error("have: two generators in one database\nwant: one")
+	}
+	mustClose(t, a, b, again)
+}
+
+// What no table uses repeats nothing.
+func TestOpen_unusedStore(t *testing.T) {
+	r := mustParse(t, oneTable(twoShards, "{type: UUID}\n    unused: {type: OWN}"))
+	mustClose(t, opened(t, r, spi.Host{DSN: "u@tcp(a)/d"}), opened(t, r, spi.Host{DSN: "u@tcp(b)/d"}))
+}

@@ -1,0 +1,221 @@
+package rule_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// opened opens a rule for a data source, to be closed by the test.
+func opened(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
+	t.Helper()
+	l, err := r.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustClose(t *testing.T, lives ...*rule.Live) {
+	t.Helper()
+	for _, l := range lives {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func writeRule(t *testing.T, path, text string) *rule.Rule {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return mustLoad(t, path)
+}
+
+func mustLoad(t *testing.T, path string) *rule.Rule {
+	t.Helper()
+	r, err := rule.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// oneTable is a rule with one table and one generator.
+func oneTable(nodes, generator string) string {
+	return "rules:\n- !SHARDING\n  tables:\n    t:\n      actualDataNodes: " + nodes +
+		"\n      keyGenerateStrategy: {column: id, keyGeneratorName: g}\n  keyGenerators:\n    g: " + generator + "\n"
+}
+
+type otherClock struct {
+	spi.Clock
+	odd func() // makes it one that == panics for
+}
+
+func TestOpen_sharesWhatIsTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	text := oneTable("t_${0..3}", "{type: SNOWFLAKE, props: {worker-id: 3, password: a}}")
+	first := opened(t, writeRule(t, path, text), spi.Host{})
+	g := first.Generator("g").(*fake)
+	t.Chdir(filepath.Dir(path))
+	built := func() *rule.Rule {
+		r, err := rule.New(rule.Config{
+			Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+			Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: map[string]any{"worker-id": 3, "password": "a"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name   string
+		rule   *rule.Rule
+		host   spi.Host
+		shared bool
+	}{
+		{"the same file", mustLoad(t, path), spi.Host{}, true},
+		{"by another path", mustLoad(t, "./rule.yaml"), spi.Host{}, true},
+		{"for another database that is not used", mustLoad(t, path), spi.Host{DSN: "u@tcp(h)/d"}, true},
+		{"with the clock that is the default", mustLoad(t, path), spi.Host{Clock: spi.SystemClock}, true},
+		{"with another clock", mustLoad(t, path), spi.Host{Clock: otherClock{odd: func() {}}}, false},
+		{"the same text elsewhere", writeRule(t, filepath.Join(t.TempDir(), "rule.yaml"), text), spi.Host{}, false},
+		{"other tables", writeRule(t, path, strings.Replace(text, "0..3", "0..9", 1)), spi.Host{}, true},
+		{"the name spelt otherwise", writeRule(t, path, strings.Replace(text, "worker-id", "worker.ID", 1)), spi.Host{}, true},
+		{"another worker id", writeRule(t, path, strings.Replace(text, "3,", "4,", 1)), spi.Host{}, false},
+		{"another type", writeRule(t, path, strings.Replace(text, "SNOWFLAKE", "UUID", 1)), spi.Host{}, false},
+		{"built in Go", built(), spi.Host{}, false},
+	} {
+		l := opened(t, c.rule, c.host)
+		if have := l.Generator("g") == first.Generator("g"); have != c.shared {
+			t.Errorf("%s\nhave: shared %v\nwant: %v", c.name, have, c.shared)
+		}
+		mustClose(t, l, l) // the second time does nothing
+		if g.closed.Load() != 0 {
+			t.Fatalf("%s: the first one's generator is closed", c.name)
+		}
+	}
+	a, b := opened(t, mustParse(t, text), spi.Host{}), opened(t, mustParse(t, text), spi.Host{})
+	if a.Generator("g") != b.Generator("g") {
+		t.Error("have: two generators of one text under one name\nwant: one")
+	}
+	r := built()
+	c, d := opened(t, r, spi.Host{}), opened(t, r, spi.Host{})
+	if c.Generator("g") != d.Generator("g") {
+		t.Error("have: two generators of one *Rule\nwant: one")
+	}
+	mustClose(t, a, b, c, d, first)
+	if n := g.closed.Load(); n != 1 {
+		t.Errorf("have: closed %d times by the last one\nwant: once", n)
+	}
+	again := opened(t, writeRule(t, path, text), spi.Host{})
+	if again.Generator("g") == g {
+		t.Error("have: the closed generator\nwant: another one")
+	}
+	mustClose(t, again)
+}
+
+func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
+	old := mustParse(t, shop)
+	first, second := opened(t, old, spi.Host{}), opened(t, old, spi.Host{})
+	snowflake, uuid := first.Generator("snowflake").(*fake), first.Generator("uuid").(*fake)
+	next := mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1))
+	var replaced []*rule.Live
+	for _, l := range []*rule.Live{first, second} {
+		r, err := l.Replace(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaced = append(replaced, r)
+	}
+	third := opened(t, next, spi.Host{})
+	for _, l := range append(replaced, third) {
+		if l.Generator("uuid") != uuid || l.Generator("snowflake") == snowflake || l.Generator("snowflake") != third.Generator("snowflake") {
+			t.Errorf("have: uuid kept %v, snowflake kept %v\nwant: uuid, and one other snowflake", l.Generator("uuid") == uuid, l.Generator("snowflake") == snowflake)
+		}
+	}
+	mustClose(t, first)
+	if snowflake.closed.Load() != 0 {
+		t.Error("have: closed while another uses it\nwant: open")
+	}
+	mustClose(t, second)
+	if snowflake.closed.Load() != 1 || uuid.closed.Load() != 0 || uuid.assigner.(*fakeAssigner).closed.Load() != 0 {
+		t.Errorf("have: snowflake closed %d times, uuid %d, its assigner %d\nwant: 1, 0, 0",
+			snowflake.closed.Load(), uuid.closed.Load(), uuid.assigner.(*fakeAssigner).closed.Load())
+	}
+	mustClose(t, append(replaced, third)...)
+	if uuid.closed.Load() != 1 || uuid.assigner.(*fakeAssigner).closed.Load() != 1 {
+		t.Error("have: something is left open\nwant: all closed once")
+	}
+}
+
+// A generator whose assigner is another one has another worker id.
+func TestReplace_changedAssigner(t *testing.T) {
+	first := opened(t, mustParse(t, shop), spi.Host{})
+	next, err := first.Replace(mustParse(t, strings.Replace(shop, "path: /", "path: /else/", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next.Generator("snowflake") == first.Generator("snowflake") {
+		t.Error("have: the generator with the old assigner\nwant: another one")
+	}
+	mustClose(t, first, next)
+}
+
+// TestOpen_atOnce opens and closes one rule in many goroutines: there is never
+// more than one generator open.
+func TestOpen_atOnce(t *testing.T) {
+	r := mustParse(t, oneTable("t", "{type: SLOW}"))
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 50 {
+				l, err := r.Open(spi.Host{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if l.Generator("g").(*slow).closed.Load() != 0 {
+					t.Error("have: a closed generator\nwant: an open one")
+				}
+				mustClose(t, l)
+			}
+		})
+	}
+	wg.Wait()
+	if open, most := slowOpen.now.Load(), slowOpen.most.Load(); open != 0 || most != 1 {
+		t.Errorf("have: %d open, %d at once\nwant: 0 and 1", open, most)
+	}
+}
+
+// A factory that fails, or panics, leaves nothing behind, and is called again.
+func TestOpen_failingFactory(t *testing.T) {
+	r := mustParse(t, oneTable("t", "{type: FAILING}"))
+	for _, fails := range []string{"error", "panic", ""} {
+		failing.Store(fails)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				defer func() { _ = recover() }()
+				l, err := r.Open(spi.Host{})
+				if (err != nil) != (fails != "") {
+					t.Errorf("%q\nhave: %v", fails, err)
+				}
+				if err == nil {
+					mustClose(t, l)
+				} else if inner := (*rule.Error)(nil); fails == "error" && !errors.As(err, &inner) {
+					t.Errorf("have: %v\nwant: a rule.Error", err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	failing.Store("")
+}
