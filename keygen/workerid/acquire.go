@@ -285,6 +285,9 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 			continue
 		}
 		e.Taken = append(e.Taken, t)
+		if t.isHere() {
+			e.Here = append(e.Here, t.WorkerID)
+		}
 		if t.Err == nil && (soonest == 0 || t.Record.ReservedUntil < soonest) {
 			soonest = t.Record.ReservedUntil
 		}

@@ -101,6 +101,8 @@ func (a *assigner) start(l *lease) error {
 		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
 	}
 	a.leases[l] = struct{}{}
+	l.name = nameOf(l.workerID, l.confirmed)
+	here.Store(l.name, true)
 	a.figures.Err = nil
 	if !a.manual {
 		ctx, stop := context.WithCancel(a.background)
@@ -142,6 +144,7 @@ func (a *assigner) forget(l *lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.leases, l)
+	here.Delete(l.name)
 }
 
 // Describe names the store, the namespace, the intervals and the worker ids

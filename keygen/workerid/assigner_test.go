@@ -3,6 +3,7 @@ package workerid_test
 import (
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,6 +96,41 @@ func TestAssigner_allTakenNamesTheHolders(t *testing.T) {
 	}
 	if h := a.Health(); !errors.Is(h.Err, spi.ErrNoWorkerID) || h.Errors["no-worker-id"] != 1 {
 		t.Errorf("health\nhave: %+v\nwant: no-worker-id", h)
+	}
+}
+
+func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
+	m := new(workeridtest.Memory)
+	mine, other := newAssigner(t, m, nil), newAssigner(t, m, nil)
+	mustAcquire(t, mine, 2)
+	released := mustAcquire(t, mine, 2)
+	mustAcquire(t, mine, 2)
+	if err := released.Release(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	// Another process takes the worker id that was given back.
+	store := m.Open()
+	entries, err := store.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.WorkerID == released.WorkerID() {
+			next := e.Record
+			next.Owner, next.FreeFrom, next.Holder = "other", 0, "host-7 pid 1"
+			next.ReservedUntil += time.Hour.Milliseconds()
+			if ok, err := store.CompareAndSet(t.Context(), e.WorkerID, e.Record, next); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+	}
+	_, err = other.AcquireWorkerID(t.Context(), 2)
+	var none *workerid.NoWorkerIDError
+	if !errors.As(err, &none) || !slices.Equal(none.Here, []int64{0, 2}) {
+		t.Fatalf("have: %v\nwant: a NoWorkerIDError with 0 and 2 of this process", err)
+	}
+	if want := "; this very process holds 0, 2 (connectors that open the same rule share one)"; !strings.Contains(err.Error(), want) {
+		t.Errorf("have: %v\nwant: %s", err, want)
 	}
 }
 

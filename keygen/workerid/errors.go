@@ -15,6 +15,9 @@ type NoWorkerIDError struct {
 	MaxWorkerID int64
 	// Taken are the worker ids in 0..MaxWorkerID that could not be had.
 	Taken []Entry
+	// Here are those of them that this very process holds: by rules or clocks
+	// that differ, as connectors of one rule share one.
+	Here []int64
 	// Soonest is when the first of them is free, by their records; zero when
 	// that is not known.
 	Soonest time.Time
@@ -22,6 +25,9 @@ type NoWorkerIDError struct {
 
 // shownHolders bounds the holders that an error message names.
 const shownHolders = 5
+
+// shownHere bounds the worker ids of this process that it names.
+const shownHere = 16
 
 func (e *NoWorkerIDError) Error() string {
 	var b strings.Builder
@@ -36,6 +42,19 @@ func (e *NoWorkerIDError) Error() string {
 		} else {
 			fmt.Fprintf(&b, "; %d: %v", t.WorkerID, t.Record)
 		}
+	}
+	if len(e.Here) > 0 {
+		b.WriteString("; this very process holds ")
+		for i, id := range e.Here[:min(shownHere, len(e.Here))] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprint(&b, id)
+		}
+		if more := len(e.Here) - shownHere; more > 0 {
+			fmt.Fprintf(&b, " and %d more", more)
+		}
+		b.WriteString(" (connectors that open the same rule share one)")
 	}
 	if !e.Soonest.IsZero() {
 		fmt.Fprintf(&b, "; the next is free at %s", e.Soonest.UTC().Format(time.RFC3339))

@@ -31,6 +31,7 @@ type lease struct {
 	workerID int64
 	floor    int64
 	limit    atomic.Int64
+	name     leaseName
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
