@@ -137,10 +137,10 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(base.calls)
-	if _, err := run(t.Context(), p, &c.session, nil, nil, execCall); err != errReplan {
+	if _, err := run(t.Context(), p, &c.session, nil, nil, nil, execCall); err != errReplan {
 		t.Errorf("exec\nhave: %v\nwant: errReplan", err)
 	}
-	if _, err := run(t.Context(), p, &c.session, nil, nil, queryCall); err != errReplan {
+	if _, err := run(t.Context(), p, &c.session, nil, nil, nil, queryCall); err != errReplan {
 		t.Errorf("query\nhave: %v\nwant: errReplan", err)
 	}
 	if len(base.calls) != before {

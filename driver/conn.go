@@ -16,9 +16,12 @@ import (
 type conn struct {
 	session
 	connector *Connector
-	last      *plan // the plan used last: programs repeat themselves
-	closed    bool
-	onClose   func() error
+	// Programs repeat themselves: last is the plan used last, and lastPass the text
+	// that passed through last with nothing to do for it.
+	last     *plan
+	lastPass string
+	closed   bool
+	onClose  func() error
 }
 
 var (
@@ -44,6 +47,8 @@ func (c *conn) Unwrap() driver.Conn { return c.base.conn }
 func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	out := keysOf(ctx)
+	out.reset()
 	for {
 		p, use, err := c.planOrPass(ctx, query, false)
 		if err != nil {
@@ -54,7 +59,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			c.afterPass(ctx, use, p, args, res, err)
 			return res, err
 		}
-		res, err := run(ctx, p, &c.session, nil, c.convertLate(args), execCall)
+		res, err := p.exec(ctx, &c.session, nil, out, c.convertLate(args))
 		if again, err := c.again(ctx, err); !again {
 			return res, err
 		}
@@ -62,6 +67,8 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	out := keysOf(ctx)
+	out.reset()
 	for {
 		p, use, err := c.planOrPass(ctx, query, true)
 		if err != nil {
@@ -72,7 +79,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			c.afterPass(ctx, use, p, args, nil, err)
 			return rows, err
 		}
-		rows, err := run(ctx, p, &c.session, nil, c.convertLate(args), queryCall)
+		rows, err := p.query(ctx, &c.session, nil, out, c.convertLate(args))
 		if again, err := c.again(ctx, err); !again {
 			return rows, err
 		}
@@ -83,10 +90,21 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // that passes through untouched it makes the session ready; rows says that it is
 // sent for rows.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
-	keysOf(ctx).reset()
+	if last := c.last; last != nil && last.key.text == query && last.fills {
+		if p, err = c.planFor(ctx, query); err != nil || p.fills {
+			return p, use, err
+		}
+	}
+	if c.lastID.synced && c.lastPass == query {
+		return nil, use, nil
+	}
 	class := rewrite.Classify(query)
 	if class == rewrite.ClassPass && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
-		return nil, use, nil // as most texts are: nothing to do before it or after
+		// As most texts are: nothing to do before it or after.
+		if c.lastPass = query; len(query) > maxLiteralBytes {
+			c.lastPass = "" // too long to keep
+		}
+		return nil, use, nil
 	}
 	if class.MustParse() {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {

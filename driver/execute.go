@@ -13,23 +13,41 @@ import (
 // number is 16 bits wide in the protocol.
 const maxPlaceholders = 65535
 
-// run executes a plan: it makes the keys, sends the statement by a call, and
-// settles what came of it. stmt is the prepared statement, nil when the text is
-// sent itself. It returns errReplan, before anything was generated or sent, when
+// exec executes a plan for a result, and query for rows: it makes the keys, sends
+// the statement, and settles what came of it. stmt is the prepared statement, nil
+// when the text is sent itself; out is where the caller wants the keys. They return
+// errReplan, before anything was generated or sent, when
 // the rule has been replaced, and driver.ErrSkip when the arguments are not as
 // many as a text's placeholders: database/sql then prepares the statement and
 // says so in its own words.
-func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, args []driver.NamedValue, by call[T]) (none T, err error) {
+func (p *plan) exec(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
+	if p.isShort(s, args) {
+		return p.execShort(ctx, s, stmt, out, args)
+	}
+	return run(ctx, p, s, stmt, out, args, execCall)
+}
+
+func (p *plan) query(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Rows, error) {
+	return run(ctx, p, s, stmt, out, args, queryCall)
+}
+
+// run is exec or query, by a call.
+func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue, by call[T]) (none T, err error) {
 	if !p.rules.acquire() {
 		return none, errReplan
 	}
 	defer p.rules.release()
 	s.forInsert = p.key.text
-	on, err := p.begin(ctx, s, stmt, args)
+	on, err := p.begin(ctx, s, stmt, out, args)
 	s.forInsert = ""
 	if err != nil {
 		return none, err
 	}
+	return finish(ctx, on, by)
+}
+
+// finish sends a statement, and settles what came of it.
+func finish[T any](ctx context.Context, on running, by call[T]) (none T, err error) {
 	res, err := by.send(on.sending(), ctx)
 	if err != nil {
 		return none, on.failed(ctx, err)
@@ -106,7 +124,7 @@ func (a *asIs) settleRows(_ context.Context, base driver.Rows) (driver.Rows, err
 }
 
 // begin makes ready what is to be sent.
-func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, args []driver.NamedValue) (running, error) {
+func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (running, error) {
 	sent := sending{base: &s.base, stmt: stmt, text: p.key.text, args: args}
 	if want := p.Params(); len(args) != want {
 		switch {
@@ -120,9 +138,9 @@ func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, args []dri
 		return nil, driver.ErrSkip
 	}
 	if in := p.source(); in != nil {
-		return p.beginSource(ctx, s, in, sent)
+		return p.beginSource(ctx, s, in, out, sent)
 	}
-	e := &execution{plan: p, session: s, out: keysOf(ctx), user: args, sent: sent}
+	e := &execution{plan: p, session: s, out: out, user: args, sent: sent}
 	return e, e.begin(ctx)
 }
 
@@ -169,8 +187,7 @@ func (e *execution) failed(_ context.Context, err error) error {
 	return e.plan.failed(err)
 }
 
-// begin generates the keys, makes the session ready and writes the text and
-// arguments to send.
+// begin generates the keys and makes ready what is to be sent.
 func (e *execution) begin(ctx context.Context) error {
 	if e.inserts = e.first[:]; len(e.plan.Inserts) > 1 {
 		e.inserts = make([]insertion, len(e.plan.Inserts))
@@ -185,6 +202,12 @@ func (e *execution) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	return e.ready(ctx)
+}
+
+// ready makes the session ready for the keys and writes the text and arguments
+// to send.
+func (e *execution) ready(ctx context.Context) error {
 	if err := e.prepareSession(ctx); err != nil {
 		return err
 	}
@@ -286,7 +309,8 @@ func (e *execution) bind() (err error) {
 	case e.sent.stmt != nil:
 		return e.sent.stmt.checkArgs(&e.session.base, e.sent.args, e.plan.added)
 	case literal:
-		e.sent.text = text.LiteralText(e.fillKeys())
+		var room [1]rewrite.Keys
+		e.sent.text = text.LiteralText(e.fillKeys(room[:0]))
 	default:
 		e.sent.text = text.BindText()
 	}
@@ -315,21 +339,17 @@ func (e *execution) carry() bool {
 // generate makes n keys in one call. One key goes into one, which spares an
 // allocation.
 func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &guard.PanicError{What: "it", Value: p}
-		}
-		if err != nil {
-			keys, err = rewrite.Keys{}, &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err}
-		}
-	}()
 	if t.ints != nil {
 		ints := one[:]
 		if n > 1 {
 			ints = make([]int64, n)
 		}
-		return rewrite.Keys{Ints: ints}, t.ints.GenerateInt64Keys(ctx, t.column(), ints)
+		if err := t.generateInts(ctx, ints); err != nil {
+			return rewrite.Keys{}, err
+		}
+		return rewrite.Keys{Ints: ints}, nil
 	}
+	defer t.keysFailed(&err)
 	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
 	switch {
 	case err != nil:
@@ -348,6 +368,22 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 	return rewrite.Keys{Values: values}, nil
 }
 
+// generateInts fills keys.
+func (t *table) generateInts(ctx context.Context, keys []int64) (err error) {
+	defer t.keysFailed(&err)
+	return t.ints.GenerateInt64Keys(ctx, t.column(), keys)
+}
+
+// keysFailed is deferred by what calls the generator.
+func (t *table) keysFailed(err *error) {
+	if p := recover(); p != nil {
+		*err = &guard.PanicError{What: "it", Value: p}
+	}
+	if *err != nil {
+		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, *err}
+	}
+}
+
 func (e *execution) haveLiterals() bool {
 	for i := range e.inserts {
 		if !e.inserts[i].keys.HaveLiterals() {
@@ -357,16 +393,16 @@ func (e *execution) haveLiterals() bool {
 	return true
 }
 
-// fillKeys are the keys that the literal text takes: those that are not bound
+// fillKeys appends the keys that the literal text takes: those that are not bound
 // in place of a user's argument.
-func (e *execution) fillKeys() []rewrite.Keys {
-	all := make([]rewrite.Keys, len(e.inserts))
+func (e *execution) fillKeys(all []rewrite.Keys) []rewrite.Keys {
 	for i := range e.inserts {
 		k := &e.inserts[i]
 		if k.filled == nil {
-			all[i] = k.keys
+			all = append(all, k.keys)
 			continue
 		}
+		all = append(all, rewrite.Keys{})
 		next := 0
 		for row := range k.in.Rows() {
 			if !k.isGenerated(row) {
@@ -401,7 +437,9 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 			kind, param := k.in.Slot(row)
 			if kind == rewrite.SlotParam || placeholders {
 				b.upTo(param)
-				if err := b.add(k.keys.At(next)); err != nil {
+				if k.keys.Ints != nil {
+					b.addInt(k.keys.Ints[next])
+				} else if err := b.add(k.keys.Values[next]); err != nil {
 					return nil, err
 				}
 			}
@@ -435,11 +473,17 @@ type binder struct {
 }
 
 func (b *binder) upTo(n int) {
-	for ; b.taken < n; b.taken++ {
-		nv := b.user[b.taken]
-		nv.Ordinal = len(b.out) + 1
-		b.out = append(b.out, nv)
+	at := len(b.out)
+	b.out = append(b.out, b.user[b.taken:n]...)
+	b.taken = n
+	for ; at < len(b.out); at++ {
+		b.out[at].Ordinal = at + 1
 	}
+}
+
+// addInt adds a key that needs no conversion.
+func (b *binder) addInt(key int64) {
+	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
 }
 
 func (b *binder) add(key any) error {

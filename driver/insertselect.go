@@ -51,7 +51,7 @@ type sourceRun struct {
 
 // beginSource runs the query of an INSERT … SELECT and brings the keys to the
 // server.
-func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, sent sending) (running, error) {
+func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, out *keysRing, sent sending) (running, error) {
 	sent.stmt = nil // it was prepared for its check and count
 	if in.KeepsSource() {
 		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
@@ -61,7 +61,7 @@ func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, 
 		return nil, errReadsCounts
 	}
 	s.forInsert = ""
-	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: keysOf(ctx)}
+	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: out}
 	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.createRows, r.readQuery, r.makeKeys, r.syncLastID} {
 		if err := step(ctx); err != nil {
 			return nil, r.failed(ctx, err)

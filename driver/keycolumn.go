@@ -69,6 +69,7 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 	if known.triggered, err = k.hasTrigger(ctx, s); err != nil {
 		return err
 	}
+	known.plain = !known.beside && !known.triggered && known.holdsAll()
 	k.known.Store(known)
 	return nil
 }
@@ -200,6 +201,13 @@ type keyType struct {
 	beside bool
 	// triggered: a trigger may give a row another key than the statement does.
 	triggered bool
+	// plain: neither is so, and the column holds all keys that are not negative.
+	plain bool
+}
+
+// holdsAll reports whether the type holds all int64 that are not negative.
+func (t *keyType) holdsAll() bool {
+	return t.form == formAny || t.form == formInteger && t.high >= math.MaxInt64
 }
 
 // padded reports whether the type changes a text's length: CHAR and BINARY.

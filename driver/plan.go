@@ -23,6 +23,8 @@ type plan struct {
 	added      int // placeholders of the bind text that are ours
 	// fills: there is something to fill; else the text passes through.
 	fills bool
+	// short: an execution may take the short way.
+	short bool
 	// columns are what the plan depends on of its tables' columns.
 	columns map[columnsKey][]string
 
@@ -167,6 +169,9 @@ func (r *ruleSet) planAs(ctx context.Context, s *session, last *plan, key planKe
 // isCurrent reports whether a plan holds in the session: a table's columns
 // depend on the current database when its name is not qualified.
 func (p *plan) isCurrent(ctx context.Context, s *session) (bool, error) {
+	if len(p.columns) == 0 {
+		return true, nil
+	}
 	for key := range p.columns {
 		if !key.unqualified {
 			continue
@@ -244,6 +249,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		p.keyColumns[i] = g.session.columns.keyColumn(&p.Inserts[i])
 		p.fills = true
 	}
+	p.short = p.maybeShort()
 	return p, nil
 }
 

@@ -39,11 +39,14 @@ func (r *result) AllLastInsertIds() []int64 {
 	return append([]int64(nil), r.ids...)
 }
 
-func (r *result) AllRowsAffected() []int64 {
-	if all, ok := r.Result.(mysql.Result); ok {
+func (r *result) AllRowsAffected() []int64 { return allRowsAffected(r.Result) }
+
+// allRowsAffected are those of each statement, as far as a base tells.
+func allRowsAffected(base driver.Result) []int64 {
+	if all, ok := base.(mysql.Result); ok {
 		return all.AllRowsAffected()
 	}
-	n, err := r.RowsAffected()
+	n, err := base.RowsAffected()
 	if err != nil {
 		return nil
 	}
@@ -65,7 +68,7 @@ const unknownCount = math.MinInt64
 // settle finds out which rows were inserted and what the insert ids are.
 func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
 	e.result.Result, e.result.execution = base, e
-	if len(e.inserts) == 1 && e.plan.Statements == 1 {
+	if len(e.inserts) == 1 && e.plan.Statements == 1 && !e.inserts[0].in.Refused {
 		affected, err := base.RowsAffected()
 		if err != nil {
 			affected = unknownCount

@@ -92,7 +92,6 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (driver.Stmt, error) {
 // ready prepares the statement again when the rule was replaced, and makes the
 // session ready for a text that passes; rows says that it is executed for rows.
 func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) {
-	keysOf(ctx).reset()
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil {
 		s.conn.forInsert = s.query
@@ -131,6 +130,8 @@ func (s *stmt) again(ctx context.Context, err error) (bool, error) {
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	out := keysOf(ctx)
+	out.reset()
 	for {
 		use, err := s.ready(ctx, false)
 		if err != nil {
@@ -141,7 +142,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 			s.conn.afterPass(ctx, use, s.plan, args, res, err)
 			return res, err
 		}
-		res, err := run(ctx, s.plan, &s.conn.session, &s.base, args, execCall)
+		res, err := s.plan.exec(ctx, &s.conn.session, &s.base, out, args)
 		if again, err := s.again(ctx, err); !again {
 			return res, err
 		}
@@ -149,6 +150,8 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	out := keysOf(ctx)
+	out.reset()
 	for {
 		use, err := s.ready(ctx, true)
 		if err != nil {
@@ -159,7 +162,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 			s.conn.afterPass(ctx, use, s.plan, args, nil, err)
 			return rows, err
 		}
-		rows, err := run(ctx, s.plan, &s.conn.session, &s.base, args, queryCall)
+		rows, err := s.plan.query(ctx, &s.conn.session, &s.base, out, args)
 		if again, err := s.again(ctx, err); !again {
 			return rows, err
 		}

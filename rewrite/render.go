@@ -75,7 +75,10 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	size := len(p.text)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		size += in.Rows()*(len(in.keyPrefix)+longest) + 256
+		size += len(in.headText) + in.Rows()*(len(in.keyPrefix)+longest) + len(" LAST_INSERT_ID()")
+		if in.OnDuplicate || in.wrapper != nil || in.Refused {
+			size += 256
+		}
 	}
 	w := writer{text: p.text}
 	w.out.Grow(size)

@@ -1,0 +1,128 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// short is the execution of what most INSERTs are: one row with arguments, whose
+// key is an integer and always generated. It takes the steps of run and
+// execution in their order, without those that have nothing to do for such an
+// INSERT, and one allocation holds all that they need. Whatever is out of the
+// ordinary makes an execution of it, which goes on from there.
+//
+// It is the result as well: the row was inserted, with the key.
+type short struct {
+	driver.Result
+	key  [1]int64
+	room [4]driver.NamedValue // for the arguments, where they fit
+}
+
+var _ KeysResult = (*short)(nil)
+
+func (e *short) LastInsertId() (int64, error) { return e.key[0], nil }
+func (e *short) Keys() []any                  { return []any{e.key[0]} }
+func (e *short) AllLastInsertIds() []int64    { return []int64{e.key[0]} }
+func (e *short) AllRowsAffected() []int64     { return allRowsAffected(e.Result) }
+
+// maybeShort reports whether a plan is of such an INSERT.
+func (p *plan) maybeShort() bool {
+	if len(p.Inserts) != 1 || p.Statements != 1 || len(p.columns) > 0 {
+		return false
+	}
+	in := &p.Inserts[0]
+	return in.Rows() == 1 && in.AllFilled() && p.tables[0].ints != nil && p.Params() > 0 && p.Params()+p.added <= maxPlaceholders &&
+		!in.Refused && !in.OnDuplicate && !in.Returning && !in.MentionsLastID
+}
+
+// isShort reports whether an execution has nothing else to do: the arguments are
+// as many as they must be, and there is nothing to ask the server.
+func (p *plan) isShort(s *session, args []driver.NamedValue) bool {
+	if !p.short || len(args) != p.Params() {
+		return false
+	}
+	column := p.keyColumns[0].known.Load()
+	return column != nil && column.plain && (s.lastID.known || !p.Inserts[0].InText)
+}
+
+// execShort is run for an INSERT for which isShort is true.
+func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
+	if !p.rules.acquire() {
+		return nil, errReplan
+	}
+	defer p.rules.release()
+	e := &short{}
+	if err := p.tables[0].generateInts(ctx, e.key[:]); err != nil {
+		return nil, err
+	}
+	if e.key[0] < 0 {
+		return e.long(p, s, stmt, out, args).goOn(ctx) // LAST_INSERT_ID(key) is unsigned, as the column may be
+	}
+	sent := sending{base: &s.base, stmt: stmt, text: p.BindText(), args: e.bind(p, args), added: 1}
+	if stmt != nil {
+		if err := stmt.checkArgs(&s.base, sent.args, 1); err != nil {
+			return nil, err
+		}
+	}
+	res, err := sent.exec(ctx)
+	if err != nil {
+		return nil, e.long(p, s, stmt, out, args).failed(ctx, err)
+	}
+	if res == nil {
+		return e.long(p, s, stmt, out, args).settle(ctx, res)
+	}
+	if n, err := res.RowsAffected(); err != nil || n != 1 {
+		return e.long(p, s, stmt, out, args).settle(ctx, res)
+	}
+	e.Result = res
+	if key := uint64(e.key[0]); p.Inserts[0].InText {
+		s.lastID.carried(key, key, true)
+	} else {
+		s.lastID.set(key)
+	}
+	if out != nil {
+		out.set(p, e.Keys())
+	}
+	return e, nil
+}
+
+// bind puts the key among the user's arguments.
+func (e *short) bind(p *plan, user []driver.NamedValue) []driver.NamedValue {
+	_, at := p.Inserts[0].Slot(0)
+	b := binder{user: user, out: e.room[:0]}
+	if len(user) >= len(e.room) {
+		b.out = make([]driver.NamedValue, 0, len(user)+1)
+	}
+	b.upTo(at)
+	b.addInt(e.key[0])
+	b.upTo(len(user))
+	return b.out
+}
+
+// long is the execution that e has been so far.
+func (e *short) long(p *plan, s *session, stmt *baseStmt, out *keysRing, user []driver.NamedValue) *execution {
+	x := &execution{plan: p, session: s, out: out, user: user, sent: sending{base: &s.base, stmt: stmt}}
+	x.inserts = x.first[:]
+	k := &x.inserts[0]
+	k.in, k.table, k.column = &p.Inserts[0], p.tables[0], p.keyColumns[0]
+	k.one, k.keys = e.key, rewrite.Keys{Ints: k.one[:]}
+	k.carries = k.in.InText && e.key[0] >= 0
+	return x
+}
+
+// goOn is what run does once the keys are made.
+func (e *execution) goOn(ctx context.Context) (driver.Result, error) {
+	e.session.forInsert = e.plan.key.text
+	k := &e.inserts[0]
+	err := k.column.check(ctx, e.session, k.table, &k.keys)
+	if err == nil {
+		err = e.ready(ctx)
+	}
+	e.session.forInsert = ""
+	if err != nil {
+		return nil, err
+	}
+	return finish(ctx, e, execCall)
+}
