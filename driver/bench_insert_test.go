@@ -94,6 +94,24 @@ func BenchmarkInsert(b *testing.B) {
 	}
 }
 
+// TestInsert_allocations holds what BenchmarkInsert shows: one allocation is the
+// execution, with arguments and result, and one the key as an argument.
+func TestInsert_allocations(t *testing.T) {
+	connector := mustConnector(t, idleConnector{}, benchRule(t))
+	defer connector.Close()
+	c, err := connector.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx := context.Background()
+	if n := testing.AllocsPerRun(100, func() {
+		_, _ = c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (?, ?)", benchArgs)
+	}); n != 2 {
+		t.Errorf("allocations\nhave: %v\nwant: 2", n)
+	}
+}
+
 // BenchmarkPlan executes texts whose plans are not cached, over a base that does
 // nothing: more texts in turn than the cache holds, and one that is too long for
 // it. What BenchmarkInsert takes for the same text is what is left without

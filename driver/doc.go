@@ -201,7 +201,8 @@ package driver
 //	plan     plan.go, plancache.go, a text, understood once for all connections
 //	         verify.go
 //	execute  execute.go, values.go, one execution: keys, text, arguments
-//	         insertselect.go
+//	         insertselect.go,
+//	         short.go
 //	result   result.go, present.go, what came of it
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
@@ -219,6 +220,10 @@ package driver
 //	execute.go           execution.bind        the text (rewrite/render.go) and its arguments
 //	prepare.go, base.go  baseConn              sent
 //	result.go            execution.settle      which rows stand, insert ids, Keys
+//
+// Most INSERTs are one row whose integer key is always made, and take the short
+// way from run to settle: short.go has the same steps, less those that such an
+// INSERT does not need.
 //
 // Its types: conn, ruleSet, plan, table, keyColumn, session with its lastID,
 // execution, insertion, result, baseConn; rewrite.Plan and rewrite.Insert.
