@@ -97,7 +97,10 @@ func BenchmarkInsert(b *testing.B) {
 // TestInsert_allocations holds what BenchmarkInsert shows: one allocation is the
 // execution, with arguments and result, and one the key as an argument.
 func TestInsert_allocations(t *testing.T) {
-	connector := mustConnector(t, idleConnector{}, benchRule(t))
+	connector, err := NewConnector(idleConnector{}, benchRule(t), WithServer(ServerMySQL))
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer connector.Close()
 	c, err := connector.Connect(context.Background())
 	if err != nil {
@@ -106,7 +109,9 @@ func TestInsert_allocations(t *testing.T) {
 	defer c.Close()
 	ctx := context.Background()
 	if n := testing.AllocsPerRun(100, func() {
-		_, _ = c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (?, ?)", benchArgs)
+		if _, err := c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (?, ?)", benchArgs); err != nil {
+			t.Fatal(err)
+		}
 	}); n != 2 {
 		t.Errorf("allocations\nhave: %v\nwant: 2", n)
 	}
