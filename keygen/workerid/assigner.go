@@ -101,7 +101,7 @@ func (a *assigner) start(l *lease) error {
 		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
 	}
 	a.leases[l] = struct{}{}
-	l.name = nameOf(l.workerID, l.confirmed)
+	l.name = nameOf(l.workerID, l.newest)
 	here.Store(l.name, true)
 	a.figures.Err = nil
 	if !a.manual {
