@@ -268,3 +268,29 @@ func appendDecimal(b []byte, v Value) []byte {
 	}
 	return strconv.AppendInt(b, int64(exponent), 10)
 }
+
+// Cut returns the value's text without some characters at its beginning and its
+// end. At least one must be left.
+func (v Value) Cut(start, end int64) (Value, error) {
+	s := v.String()
+	length := int64(textLength(s))
+	if length-end <= start {
+		return Value{}, evalError("nothing of it is left between start-offset and stop-offset")
+	}
+	return substring(s, int(start), int(length-end))
+}
+
+// Remainder is the integer that a text is, modulo n, never negative.
+func (v Value) Remainder(n int64) (int64, error) {
+	if k, err := strconv.ParseInt(v.s, 10, 64); v.class == String && err == nil {
+		if k %= n; k < 0 {
+			k += n
+		}
+		return k, nil
+	}
+	k, err := parseBig(v.String())
+	if err != nil {
+		return 0, err
+	}
+	return new(big.Int).Mod(k.big(), big.NewInt(n)).Int64(), nil
+}

@@ -108,8 +108,8 @@ func TestValue_HashCode(t *testing.T) {
 // which Groovy would not run either, or of which the class is not known.
 func TestCompile_expressionsOfRealFiles(t *testing.T) {
 	not := map[string]string{
-		"t_order_$->{Long.parseLong(date_format(created_at, 'yyyyMM')) % 12}":           "a function of SQL",
-		"t_order_${(user_id.hashCode() + create_time.getMonthValue()) % 4}": "a method of dates",
+		"t_order_$->{Long.parseLong(date_format(created_at, 'yyyyMM')) % 12}": "a function of SQL",
+		"t_order_${(user_id.hashCode() + create_time.getMonthValue()) % 4}":   "a method of dates",
 	}
 	understood := 0
 	for _, text := range loadVectors(t).Expressions {

@@ -1,0 +1,129 @@
+package sharding
+
+import (
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+)
+
+// interval is INTERVAL: a table for each step from lower on, which is any whose
+// name ends with the step's beginning.
+type interval struct {
+	layout string
+	steps  []time.Time // their beginnings, and the end of the last one
+	suffix string      // the layout of the names' ends
+}
+
+// maxSteps bounds the steps of an interval.
+const maxSteps = 1 << 16
+
+// stepUnits are Java's ChronoUnits by their names, in upper case.
+var stepUnits = map[string]func(t time.Time, n int) time.Time{
+	"YEARS":   func(t time.Time, n int) time.Time { return plusMonths(t, 12*n) },
+	"MONTHS":  plusMonths,
+	"WEEKS":   func(t time.Time, n int) time.Time { return t.AddDate(0, 0, 7*n) },
+	"DAYS":    func(t time.Time, n int) time.Time { return t.AddDate(0, 0, n) },
+	"HOURS":   func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Hour) },
+	"MINUTES": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Minute) },
+	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
+}
+
+// plusMonths stops at the last day of a month, as Java does.
+func plusMonths(t time.Time, n int) time.Time {
+	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	h, m, s := t.Clock()
+	return time.Date(first.Year(), first.Month(), min(t.Day(), last), h, m, s, t.Nanosecond(), time.UTC)
+}
+
+func newInterval(a *Algorithm, p properties) error {
+	var bounds [2]time.Time
+	iv := &interval{}
+	pattern, err := p.text("datetime-pattern")
+	if err != nil {
+		return err
+	}
+	var ok bool
+	iv.layout, ok = groovy.DateLayout(pattern)
+	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
+		return a.fail("datetime-pattern", "datetime-pattern %q is not understood: want one of yyyy, MM, dd, HH, mm, ss and SSS that begins with the year", clip(pattern))
+	}
+	for i, name := range []string{"datetime-lower", "datetime-upper"} {
+		text := p.values[name]
+		if text == "" && i == 1 {
+			return a.fail(name, "it has no datetime-upper, which would be the time at which ShardingSphere was started")
+		}
+		if bounds[i], err = time.Parse(iv.layout, text); err != nil {
+			return a.fail(name, "%s is %q: want a time as %s", name, clip(text), pattern)
+		}
+	}
+	suffix, err := p.text("sharding-suffix-pattern")
+	if err != nil {
+		return err
+	}
+	if iv.suffix, ok = groovy.DateLayout(suffix); !ok {
+		return a.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
+	}
+	return a.steps(p, iv, bounds)
+}
+
+// steps computes the beginnings of an interval's steps.
+func (a *Algorithm) steps(p properties, iv *interval, bounds [2]time.Time) error {
+	amount, err := p.count("datetime-interval-amount", 1, 1)
+	if err != nil {
+		return err
+	}
+	unit := strings.ToUpper(p.values["datetime-interval-unit"])
+	if unit == "" {
+		unit = "DAYS"
+	}
+	next, ok := stepUnits[unit]
+	if !ok || amount > 1_000_000 {
+		return a.fail("datetime-interval-unit", "a step of %d %s is not understood", amount, clip(unit))
+	}
+	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
+		!strings.Contains(iv.layout, "02") && !strings.Contains("YEARS MONTHS", unit) ||
+		!strings.Contains(iv.layout, "01") && unit != "YEARS" {
+		return a.fail("datetime-interval-unit", "a step of %s is shorter than datetime-pattern says", unit)
+	}
+	for at := bounds[0]; ; at = next(at, int(amount)) {
+		iv.steps = append(iv.steps, at)
+		switch {
+		case at.After(bounds[1]):
+			a.interval = iv
+			return nil
+		case len(iv.steps) > maxSteps:
+			return a.fail("datetime-upper", "there are more than %d steps from datetime-lower to datetime-upper", maxSteps)
+		}
+	}
+}
+
+// step returns the number of the step that a value falls into; -1 for none.
+func (iv *interval) step(v groovy.Value) (int, error) {
+	layout := iv.layout
+	if v.Class() == groovy.String && len(v.String()) < len(layout) {
+		// A text may leave minutes and seconds out.
+		layout = layout[:len(v.String())]
+		if strings.Contains(layout, "15") != strings.Contains(iv.layout, "15") {
+			layout = iv.layout
+		}
+	}
+	at, err := parseTime(v, layout)
+	if err != nil {
+		return 0, err
+	}
+	if text := iv.layout; len(text) < len(time.DateTime) {
+		// What the pattern does not have is not looked at.
+		at, _ = time.Parse(text, at.Format(text))
+	}
+	i := sort.Search(len(iv.steps), func(i int) bool { return iv.steps[i].After(at) })
+	if i == len(iv.steps) {
+		return -1, nil
+	}
+	return i - 1, nil
+}
+
+// name is how the names of a step's tables end.
+func (iv *interval) name(step int) string { return iv.steps[step].Format(iv.suffix) }
