@@ -9,7 +9,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,19 +31,19 @@ func TestShort_sameAsGeneral(t *testing.T) {
 		server := []Server{ServerMySQL, ServerOther}[rnd.IntN(2)]
 		column := shortColumns[rnd.IntN(len(shortColumns))]
 		kind := []string{"direct", "skipping", "minimal"}[rnd.IntN(3)]
-		var sides [2]*shortSide
-		for i := range sides {
-			sides[i] = newShortSide(t, kind, column, server, i == 1)
+		var both [2]*shortSide
+		for i := range both {
+			both[i] = newShortSide(t, kind, column, server, i == 1)
 		}
 		for range statements {
 			stmt := randomShortStatement(rnd)
-			have, want := sides[0].execute(stmt), sides[1].execute(stmt)
+			have, want := both[0].execute(stmt), both[1].execute(stmt)
 			if have != want {
 				t.Fatalf("seed %d, %s, %v on %s over a %s base\nstatement: %+v\nhave: %s\nwant: %s", seed, server, column, "t_order", kind, stmt, have, want)
 			}
 		}
-		taken += sides[0].short
-		if n := sides[1].short; n != 0 {
+		taken += both[0].short
+		if n := both[1].short; n != 0 {
 			t.Fatalf("the general connection took the short way %d times", n)
 		}
 	}
@@ -181,7 +183,8 @@ func newShortSide(t *testing.T, kind string, columns [][2]string, server Server,
 	keys := &scriptedKeys{next: 1}
 	scripted = keys
 	base := &shortBase{fakeBase: &fakeBase{kind: kind}, columns: columns}
-	r, err := rule.Parse("short.yaml", []byte(`
+	// Each side has generators of its own: no rule of the same name and content.
+	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -205,6 +208,9 @@ rules:
 	}
 	return &shortSide{t: t, conn: connOf(c), keys: keys, base: base, general: general}
 }
+
+// sides counts the sides.
+var sides atomic.Int64
 
 // scripted is what the next generator of the type SHORT_SCRIPTED is.
 var scripted *scriptedKeys
