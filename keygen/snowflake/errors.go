@@ -11,8 +11,7 @@ import (
 // ClockBackError says that the clock is behind the keys that were made, by
 // more than the generator waits for. [spi.ErrClockBack] is in its chain.
 type ClockBackError struct {
-	// Last is the time of the newest key (or the first time that the worker
-	// id's lease allows), Now what the clock says.
+	// Last is the time of the newest key, Now what the clock says.
 	Last, Now time.Time
 	// Tolerance is how far behind the generator would have waited.
 	Tolerance time.Duration
@@ -25,6 +24,23 @@ func (e *ClockBackError) Error() string {
 }
 
 func (e *ClockBackError) Unwrap() error { return spi.ErrClockBack }
+
+// StartError says that the only worker id to be had is one whose keys must begin
+// well ahead of this machine's clock, because it was used with a clock that was
+// ahead. It is given back, and another one looked for with the next key.
+// [spi.ErrNoWorkerID] is in its chain.
+type StartError struct {
+	WorkerID   int64
+	Start, Now time.Time // where its keys begin, and what the clock says
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("%v: worker id %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): it was used with a clock that was ahead; "+
+		"set this clock right if it is wrong, wait, stop a holder of another worker id, or use a layout with more of them",
+		spi.ErrNoWorkerID, e.WorkerID, stamp(e.Start), e.Start.Sub(e.Now), stamp(e.Now))
+}
+
+func (e *StartError) Unwrap() error { return spi.ErrNoWorkerID }
 
 // TimeError says that a time does not fit the layout's time field.
 // [spi.ErrTimeOverflow] is in its chain.

@@ -155,7 +155,8 @@ func TestLease_floor(t *testing.T) {
 	}
 }
 
-// A floor far ahead is not a crash but a wrong clock: the policy decides.
+// A floor far ahead is not a crash but a wrong clock: such a worker id is kept only
+// where keys may be of any time.
 func TestLease_floorFarAhead(t *testing.T) {
 	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
 		clock := newHandClock()
@@ -165,8 +166,17 @@ func TestLease_floorFarAhead(t *testing.T) {
 		g := mustNew(t, Config{Clock: clock, Assigner: store, ClockBack: policy})
 		key, err := g.Next(context.Background())
 		if policy != ClockBackBorrow {
-			if !errors.Is(err, spi.ErrClockBack) {
-				t.Errorf("%v\nhave: %v\nwant: ErrClockBack", policy, err)
+			var start *StartError
+			if !errors.As(err, &start) || !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) ||
+				!start.Start.Equal(floor) || !start.Now.Equal(clock.Now()) || start.WorkerID != 0 {
+				t.Errorf("%v\nhave: %v\nwant: a StartError", policy, err)
+			}
+			if store.owner[0] != nil || store.reserved[0] != floor.UnixMilli() {
+				t.Errorf("%v\nhave: worker id 0 is kept\nwant: it is given back as it was", policy)
+			}
+			store.first = 1
+			if key := mustKeys(t, g, 1)[0]; key>>12&1023 != 1 {
+				t.Errorf("%v: worker of the next key\nhave: %d\nwant: 1", policy, key>>12&1023)
 			}
 			continue
 		}

@@ -77,7 +77,13 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
 		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
 	}
-	from = max(from, uint64(g.ceilTick(lease.Floor()))<<g.seqBits)
+	start := g.ceilTick(lease.Floor())
+	if !g.begins(start, now) && g.cfg.ClockBack != ClockBackBorrow {
+		// Somebody else may have another one by the next key.
+		err := errors.Join(&StartError{WorkerID: id, Start: g.clock.At(start), Now: g.clock.At(now)}, lease.Release(ctx, 0))
+		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
+	}
+	from = max(from, uint64(start)<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
 		s, err := g.unleasedSlot(id, max(from, uint64(now)<<g.seqBits))
 		if err == nil {
@@ -89,16 +95,24 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	g.extend(s)
 	// The lease's interval is this generator's alone, so that keys may begin
 	// ahead of the clock: after a crash the floor is where the crashed process
-	// had reserved to. More than that is a clock that is wrong.
-	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && ahead*int64(g.cfg.Layout.Tick) <= int64(floorAhead) {
+	// had reserved to. More than that is a clock that stepped back.
+	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && g.begins(now+ahead, now) {
 		s.state.ahead.Store(ahead)
 	}
 	return s, nil
 }
 
-// floorAhead is how far a lease's floor may be ahead of the clock without
-// being taken for a clock that stepped back.
-const floorAhead = time.Minute
+// A lease's start may be ahead of the clock by floorAhead, and by floorTicks: it is
+// rounded up to a tick, as is the time that an owner leaves to the next one.
+const (
+	floorAhead = time.Minute
+	floorTicks = 4
+)
+
+// begins reports whether keys may begin with tick start when the clock is in tick now.
+func (g *Generator) begins(start, now int64) bool {
+	return start-now <= floorTicks+int64(floorAhead/g.cfg.Layout.Tick)
+}
 
 // over reports whether the lease was lost, or released.
 func (s *slot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }

@@ -279,6 +279,7 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	if err != nil {
 		return errors.Join(e, a.storeError("list worker ids", err))
 	}
+	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.WorkerID, y.WorkerID) })
 	soonest := int64(0)
 	for _, t := range entries {
 		if t.WorkerID > maxWorkerID {
@@ -288,8 +289,8 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 		if t.isHere() {
 			e.Here = append(e.Here, t.WorkerID)
 		}
-		if t.Err == nil && (soonest == 0 || t.Record.ReservedUntil < soonest) {
-			soonest = t.Record.ReservedUntil
+		if t.Err == nil && (soonest == 0 || t.Record.start() < soonest) {
+			soonest = t.Record.start()
 		}
 	}
 	if soonest > 0 {

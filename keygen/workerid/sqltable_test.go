@@ -140,7 +140,7 @@ func TestSQLStore_serverWithOtherDefaults(t *testing.T) {
 	again := mustSQL(t, good, "shardkey_worker")
 	defer again.Close()
 	if have, err := again.Get(t.Context(), 0); err != nil || have != next {
-		t.Errorf("after the connection was closed\nhave: %+v, %v\nwant: %+v", have, err, next)
+		t.Fatalf("after the connection was closed\nhave: %+v, %v\nwant: %+v", have, err, next)
 	}
 
 	for _, c := range []struct{ column, narrow string }{

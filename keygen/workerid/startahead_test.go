@@ -1,0 +1,134 @@
+package workerid_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+func openGenerator(t *testing.T, m *workeridtest.Memory, layout snowflake.Layout, clock spi.Clock) *snowflake.Generator {
+	t.Helper()
+	a, err := workerid.NewAssigner(m.Open(), workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := snowflake.New(snowflake.Config{Layout: layout, Assigner: a, Clock: clock, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = g.Close()
+		_ = a.Close()
+	})
+	return g
+}
+
+// A worker id that a clock three hours ahead has used is the last to be taken, is
+// not kept, and does not make a clock wrong that is right.
+func TestAssigner_startAheadIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ahead := new(workeridtest.Memory), new(shiftedClock)
+		two := snowflake.Layout{TimeBits: 41, WorkerBits: 1, SequenceBits: 21}
+		ahead.set(3 * time.Hour)
+		wrong := openGenerator(t, m, two, ahead)
+		mustKey(t, wrong)
+		if err := wrong.Close(); err != nil {
+			t.Fatal(err)
+		}
+		holder, waiting := openGenerator(t, m, two, nil), openGenerator(t, m, two, nil)
+		mustKey(t, holder)
+		held := *holder.Health().WorkerID
+
+		for range 3 {
+			_, err := waiting.Next(context.Background())
+			var start *snowflake.StartError
+			if !errors.As(err, &start) || !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) {
+				t.Fatalf("have: %v\nwant: a StartError", err)
+			}
+			if from := start.Start.Sub(time.Now()); from < 2*time.Hour || from > 3*time.Hour+time.Second {
+				t.Errorf("start\nhave: %v ahead\nwant: three hours, not more with each attempt", from)
+			}
+			time.Sleep(time.Second)
+		}
+		if err := holder.Close(); err != nil {
+			t.Fatal(err)
+		}
+		mustKey(t, waiting)
+		if have := *waiting.Health().WorkerID; have != held {
+			t.Errorf("worker id\nhave: %d\nwant: %d, which has become free", have, held)
+		}
+	})
+}
+
+// With ticks of an hour a start is rounded up to the next hour: keys begin there
+// at once, on an empty store, after a restart, and after several.
+func TestAssigner_longTicksDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		hours := snowflake.Layout{TimeBits: 30, WorkerBits: 1, SequenceBits: 30, Tick: time.Hour}
+		seen := map[int64]bool{}
+		began := time.Now()
+		for range 3 {
+			g := openGenerator(t, m, hours, nil)
+			for range 3 {
+				key := mustKey(t, g)
+				if seen[key] {
+					t.Fatalf("key %d twice", key)
+				}
+				seen[key] = true
+			}
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("waited\nhave: %v\nwant: no wait", waited)
+		}
+	})
+}
+
+func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		s := &shuffled{Store: m.Open()}
+		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		for id := range int64(8) {
+			m.Put(id, workerid.Record{Owner: "x", ReservedUntil: nowMS() + 60_000 - id*1000})
+		}
+		_, err = a.AcquireWorkerID(t.Context(), 7)
+		var none *workerid.NoWorkerIDError
+		if !errors.As(err, &none) {
+			t.Fatalf("have: %v\nwant: a NoWorkerIDError", err)
+		}
+		for i, e := range none.Taken {
+			if e.WorkerID != int64(i) {
+				t.Errorf("Taken[%d]\nhave: worker id %d\nwant: %d", i, e.WorkerID, i)
+			}
+		}
+		wantMS(t, "soonest", none.Soonest.UnixMilli(), nowMS()+53_000)
+	})
+}
+
+// shuffled lists as a map does.
+type shuffled struct{ workerid.Store }
+
+func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
+	entries, err := s.Store.List(ctx)
+	for i := range entries {
+		j := (i*5 + 3) % len(entries)
+		entries[i], entries[j] = entries[j], entries[i]
+	}
+	return entries, err
+}
