@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -230,7 +231,13 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 func newToken() string {
 	var b [16]byte
 	_, _ = cryptorand.Read(b[:]) // never fails: the runtime ends the program instead
-	return hex.EncodeToString(b[:])
+	return tokenOf(b, time.Now())
+}
+
+// tokenOf adds the time to the random bits: machines started from one snapshot may
+// go on with the same random numbers, but hardly in the same nanosecond.
+func tokenOf(random [16]byte, now time.Time) string {
+	return hex.EncodeToString(random[:]) + "-" + strconv.FormatInt(now.UnixNano(), 36)
 }
 
 // earliest is before any clock that is not plainly unset.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/keygen/internal/machine"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -31,6 +32,9 @@ type assigner struct {
 	intN   func(n int) int // a random number; the simulation's is seeded
 	manual bool            // the simulation renews by hand
 
+	generation func() uint64 // see machine.Generation
+	identity   func() string // see machine.Identity
+
 	background context.Context // ends with Close
 	stop       context.CancelFunc
 	running    sync.WaitGroup
@@ -49,6 +53,7 @@ func newAssigner(store Store, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
 	return &assigner{
 		store: store, config: c.withDefaults(), rules: theRules, holder: holderName(), intN: rand.IntN,
+		generation: machine.Generation, identity: machine.Identity,
 		background: background, stop: stop, leases: map[*lease]struct{}{},
 	}
 }

@@ -57,17 +57,37 @@
 // hand out intervals again. Worker ids need to be unique only
 // within one namespace and one layout and epoch.
 //
-// A virtual machine that is cloned or resumed from a snapshot runs one lease
-// twice; both copies may use what the lease had reserved when the snapshot was
-// taken, and no scheme without a look at the store for each id can exclude that. What
-// is certain: the repeated ids lie in the worker id's interval that was reserved
-// then, at most one lease long and only what is left of it. At the first write
-// of one copy the other one's fail, for each write has a new token; it finds
-// out at its next renewal, drops its limit and takes another worker id. So
-// repeats end, at the latest, where that interval does, and a shorter lease makes
-// it shorter. A copy that wakes with the right time past its limit repeats
-// nothing. (Two copies whose random numbers are the same as well cannot be
-// distinguished by this; kernels reseed when they see a VM generation id.)
+// Where it forgets all the same, both owners go on until the older one renews: it
+// finds that its record is not there, its limit is gone, and it takes another
+// worker id.
+//
+// # Copies of a running process
+//
+// A virtual machine or a process that was saved and is started from what was
+// saved, twice or beside the original, runs one lease twice. Step 5 does not hold
+// for copies: they have the same token and the same limit, and make the same keys
+// without asking anybody. No scheme without a look at the store for each key can
+// exclude that. What holds:
+//
+//   - A record is renewed by one of the copies only. Each write has a new token
+//     (of random bits and the time, as copies may go on with the same random
+//     numbers) and is made on the very record that was read, so that the first write
+//     wins and all others fail, in every store. Those who lose have no limit any
+//     more and take another worker id before their next tick. So copies make the same keys
+//     until each has tried to renew, which is within renew (3 s) and one operation of
+//     the store; a copy that cannot reach the store, until the limit that the lease
+//     had: within lease (10 s). The repeated keys have times before that limit.
+//   - A copy that wakes with the right time past the limit repeats nothing.
+//   - Where the machine tells, a copy stops before that. The generation in the
+//     memory of a VMClock device is looked at before the first key of each tick:
+//     nothing repeats. Boot id and start time of the process, which differ when a
+//     process was saved alone, as containers are, and a clock that was set while
+//     nobody looked, are looked at each 100 ms. A lease that finds its process to
+//     be a copy is over: it is neither renewed nor given back, and its worker
+//     id is free when the reservation has run out.
+//   - Nothing tells on most hypervisors: Linux keeps the generation id of virtual
+//     machines (vmgenid) for its random numbers, and boot id, machine id, process id
+//     and monotonic clock are the snapshot's.
 //
 // # Assigners
 //

@@ -32,6 +32,7 @@ type lease struct {
 	floor    int64
 	limit    atomic.Int64
 	name     leaseName
+	origin   origin             // noted before the worker id was taken
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
@@ -48,7 +49,7 @@ type lease struct {
 }
 
 func newLease(a *assigner) *lease {
-	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}}
+	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}, origin: origin{a.generation(), a.identity()}}
 }
 
 // begin makes it the lease of a worker id, by a record of its own that the store
@@ -66,8 +67,14 @@ func (l *lease) WorkerID() int64 { return l.workerID }
 func (l *lease) Floor() int64 { return l.floor }
 
 // Limit is the first id time that is not this lease's. It falls to 0, below
-// every id, when the lease is lost or released.
-func (l *lease) Limit() int64 { return l.limit.Load() }
+// every id, when the lease is lost or released, and when the machine tells that it
+// was started from a snapshot.
+func (l *lease) Limit() int64 {
+	if l.regenerated() {
+		return noLimit
+	}
+	return l.limit.Load()
+}
 
 // Renew reserves the interval further, so that ids of time until may be made.
 // The error has [spi.ErrLeaseLost] or [spi.ErrStore] in its chain, the latter
@@ -93,8 +100,8 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 }
 
 // Release gives the worker id back. lastUsed is the highest id time that was
-// used, 0 for none. It is idempotent. After an error the worker id is free all
-// the same, once the reservation has run out.
+// used, 0 for none. It is idempotent. After an error, and when this process is a copy,
+// the worker id is free all the same, once the reservation has run out.
 func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 	defer guard.Recover(&err, "the store of worker ids")
 	if !l.end(fmt.Errorf("%w: worker id %d was released", spi.ErrClosed, l.workerID)) {
@@ -105,6 +112,9 @@ func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 		return err
 	}
 	defer l.unlock()
+	if l.copied() != nil {
+		return nil // what the other copies have used is not known
+	}
 	return l.giveBack(ctx, lastUsed)
 }
 
@@ -184,7 +194,7 @@ const busyRetries = 3
 func (l *lease) renewForever(ctx context.Context) {
 	every := l.assigner.config.Renew
 	for wait := every; ; {
-		if l.assigner.config.Clock.Sleep(ctx, wait) != nil {
+		if l.sleep(ctx, wait) != nil {
 			return
 		}
 		wait = every
@@ -216,7 +226,10 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
 	defer cancel()
-	err := l.reserve(bounded, until)
+	err := l.copied()
+	if err == nil {
+		err = l.reserve(bounded, until)
+	}
 	callerEnded := ctx.Err() != nil
 	var lost *leaseLostError
 	if errors.As(err, &lost) && l.end(err) {

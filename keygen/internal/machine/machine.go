@@ -1,4 +1,5 @@
-// Package machine finds the address by which others know this machine.
+// Package machine finds the address by which others know this machine, and what tells
+// whether this process is still the one that it was.
 package machine
 
 import "net"
