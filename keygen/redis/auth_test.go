@@ -73,17 +73,32 @@ func errText(err error) string {
 	return err.Error()
 }
 
-// An assigner's user needs what docs/redis.md says, and no more.
+// An assigner's user needs what docs/redis.md says, and no more. What it may not
+// look at is said.
 func TestServer_privilegesOfTheAssigner(t *testing.T) {
 	s := start(t)
-	setUser(t, client(t, s.Addr()), "app", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall")
-	a, err := spi.NewWorkerIDAssigner("REDIS", props(t, map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.(io.Closer).Close()
-	if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
-		t.Errorf("have: %v\nwant: no error", err)
+	for name, c := range map[string]struct {
+		more     []string
+		warnings int
+	}{
+		"all":    {[]string{"+config|get", "+info"}, 0},
+		"enough": {nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setUser(t, client(t, s.Addr()), "app", append([]string{"reset", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall"}, c.more...)...)
+			a, err := spi.NewWorkerIDAssigner("REDIS", props(t, map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.(io.Closer).Close()
+			if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
+				t.Errorf("have: %v\nwant: no error", err)
+			}
+			w := a.(spi.HealthReporter).Health().Warnings
+			if len(w) != c.warnings || len(w) > 0 && (!strings.Contains(w[0], "+config|get") || strings.Contains(w[0], "pa55")) {
+				t.Errorf("warnings\nhave: %q\nwant: %d", w, c.warnings)
+			}
+		})
 	}
 }
 

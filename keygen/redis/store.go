@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -33,17 +33,19 @@ type store struct {
 	server *server
 	key    string
 	logger *slog.Logger
-	asked  atomic.Bool // whether the server keeps what it confirms
+
+	mu       sync.Mutex
+	warnings []string // of the last look at the server's settings
 }
 
 var (
 	_ workerid.Store   = (*store)(nil)
 	_ workerid.Clocked = (*store)(nil)
+	_ workerid.Warner  = (*store)(nil)
 )
 
 // newStore keeps worker-id records in the hash namespace:{workers}. The server
-// must keep what it has confirmed: appendonly yes and appendfsync always. Where
-// it can be seen that it does not, one warning is logged.
+// must keep what it has confirmed: see durability.go.
 func newStore(server *server, namespace string, logger *slog.Logger) *store {
 	// A repeated compare-and-set would say false of what it has done itself.
 	server.noRetry = true
@@ -64,7 +66,7 @@ func (s *store) Now(ctx context.Context) (time.Time, error) {
 }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
-	s.checkDurability(ctx)
+	s.lookAtSettings(ctx)
 	texts, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
 		return c.HGetAll(ctx, s.key).Result()
 	})
@@ -123,22 +125,4 @@ func (s *store) foreign(workerID int64, err error) error {
 		return &workerid.ForeignRecordError{WorkerID: workerID, Value: s.key, Err: errors.New("the Redis key is not a hash")}
 	}
 	return err
-}
-
-// checkDurability looks once whether the server keeps what it confirms. Many
-// servers do not let their users look; then the documentation has to do.
-func (s *store) checkDurability(ctx context.Context) {
-	if s.asked.Load() {
-		return
-	}
-	settings, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
-		return c.ConfigGet(ctx, "append*").Result()
-	})
-	if err != nil || s.asked.Swap(true) {
-		return
-	}
-	if settings["appendonly"] != "yes" || settings["appendfsync"] != "always" {
-		s.logger.Warn("shardkey: worker-id leases are kept in a Redis that can forget them: a restart of the server can let keys repeat; set appendonly yes and appendfsync always",
-			"server", s.server.addr, "appendonly", settings["appendonly"], "appendfsync", settings["appendfsync"])
-	}
 }

@@ -1,12 +1,10 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -97,30 +95,6 @@ func TestStore_serverAway(t *testing.T) {
 	server.Resume()
 	if have, err := s.Get(t.Context(), 1); have != r || err != nil {
 		t.Errorf("resumed\nhave: %v, %v\nwant: %v", have, err, r)
-	}
-}
-
-func TestStore_warnsOfForgetfulServer(t *testing.T) {
-	for name, c := range map[string]struct {
-		args []string
-		want bool
-	}{
-		"always":   {nil, false},
-		"everysec": {[]string{"--appendfsync", "everysec"}, true},
-		"none":     {[]string{"--appendonly", "no"}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var log bytes.Buffer
-			s := openStoreLogging(t, start(t, c.args...).Addr(), "shardkey", slog.New(slog.NewTextHandler(&log, nil)))
-			for range 2 {
-				if _, err := s.List(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if n := strings.Count(log.String(), "can forget"); (n == 1) != c.want || n > 1 {
-				t.Errorf("warnings\nhave: %d\nwant: one: %v", n, c.want)
-			}
-		})
 	}
 }
 

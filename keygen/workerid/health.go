@@ -16,7 +16,7 @@ import (
 func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: l.renewals, Err: l.lastErr}
+	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: l.renewals, Err: l.lastErr, Warnings: l.assigner.storeWarnings()}
 	if l.ended != nil {
 		h.Err = l.ended
 		return h
@@ -110,6 +110,14 @@ func (a *assigner) warn(warnings []string) {
 	a.mu.Unlock()
 }
 
+// storeWarnings are what the store says of its server.
+func (a *assigner) storeWarnings() []string {
+	if w, ok := a.store.(Warner); ok {
+		return w.Warnings()
+	}
+	return nil
+}
+
 // held are the worker ids held, in order.
 func (a *assigner) held() []int64 {
 	a.mu.Lock()
@@ -129,6 +137,7 @@ func (a *assigner) Health() spi.Health {
 	h := a.figures.Snapshot()
 	leases := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()
+	h.Warnings = append(h.Warnings, a.storeWarnings()...)
 	for _, l := range leases {
 		one := l.Health()
 		if h.LeaseLimit.IsZero() || one.LeaseLimit.Before(h.LeaseLimit) {

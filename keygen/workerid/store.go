@@ -58,6 +58,13 @@ type Clocked interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
+// Warner is a [Store] that knows of settings of its server with which it may
+// forget what it confirmed. Warnings returns them, for Health, as the last List found
+// them; it asks nobody.
+type Warner interface {
+	Warnings() []string
+}
+
 // Chooser is a [Store] that decides itself which worker ids this process may
 // have, as one with a fixed worker id for each machine. WorkerIDs returns them, the
 // best first; those over maxWorkerID are not taken.
