@@ -64,7 +64,7 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 
 func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
 	c := &Connector{base: base, driver: d, host: o.host(dsn), warnings: o.warnings}
-	c.servers.kind, c.servers.dsn = o.server, dsn
+	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
 	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
@@ -256,5 +256,5 @@ func newOptions(opts []Option) options {
 
 // host is what the generators of a connector with this data source see.
 func (o options) host(dsn string) spi.Host {
-	return spi.Host{DSN: dsn, Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
+	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
 }

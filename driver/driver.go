@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // The generator and assigner types that every rule can name. Those that need a
@@ -129,17 +130,19 @@ func baseConnector(base driver.Driver, name string) (driver.Connector, error) {
 	if d, ok := base.(driver.DriverContext); ok {
 		return d.OpenConnector(name)
 	}
-	return nameConnector{base, name}, nil
+	return nameConnector{base, spi.NewSecret(name)}, nil
 }
 
 // nameConnector is the connector of a base without DriverContext.
 type nameConnector struct {
 	driver driver.Driver
-	name   string
+	name   spi.Secret
 }
 
-func (c nameConnector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.name) }
-func (c nameConnector) Driver() driver.Driver                        { return c.driver }
+func (c nameConnector) Connect(context.Context) (driver.Conn, error) {
+	return c.driver.Open(c.name.Reveal())
+}
+func (c nameConnector) Driver() driver.Driver { return c.driver }
 
 // noConnector is a connector that cannot connect: it has its driver only.
 type noConnector struct{ driver driver.Driver }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // session asks the server of a connection, and keeps what is known about the
@@ -231,8 +232,8 @@ func checkServer(kind Server) error {
 
 // serverCache is what one connector knows about its server, asked once.
 type serverCache struct {
-	kind  Server // what shardkeyServer says
-	dsn   string // of the base, where it is known
+	kind  Server     // what shardkeyServer says
+	dsn   spi.Secret // of the base, where it is known
 	known atomic.Pointer[server]
 }
 
@@ -242,7 +243,7 @@ func (s *session) server(ctx context.Context) (*server, error) {
 	if known := s.servers.known.Load(); known != nil {
 		return known, nil
 	}
-	known := &server{foundRows: mayFindRows(s.servers.dsn)}
+	known := &server{foundRows: mayFindRows(s.servers.dsn.Reveal())}
 	switch s.servers.kind {
 	case ServerMySQL:
 		known.lastInsertID, known.dialect = true, rewrite.DialectMySQL

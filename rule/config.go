@@ -93,7 +93,7 @@ const (
 type GeneratorConfig struct {
 	// Type is a registered type, as "SNOWFLAKE". Types are case-insensitive.
 	Type string
-	// Props are its properties: texts, []string, booleans, integers,
+	// Props are its properties: texts, spi.Secret, []string, booleans, integers,
 	// time.Duration and time.Time. ${NAME} is not expanded in them.
 	Props map[string]any
 	// Generator is a generator that is there already; Type and Props are then
@@ -189,9 +189,8 @@ func newMake(name string, at place, typ string, props map[string]any, ready spi.
 	for _, prop := range slices.Sorted(maps.Keys(props)) {
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
 		p.place = p.name.place
-		var ok bool
-		if p.value, ok = propValue(props[prop]); !ok {
-			reason := fmt.Sprintf("a property is a text, a []string, a boolean, an integer, a time.Duration or a time.Time, not a %T", props[prop])
+		if !p.set(props[prop]) {
+			reason := fmt.Sprintf("a property is a text, a spi.Secret, a []string, a boolean, an integer, a time.Duration or a time.Time, not a %T", props[prop])
 			return m, errorAt("rule", p.name, reason)
 		}
 		m.props = append(m.props, p)
@@ -199,13 +198,29 @@ func newMake(name string, at place, typ string, props map[string]any, ready spi.
 	return m, nil
 }
 
-// propValue turns a Go value into the text that YAML would have for it.
-func propValue(v any) (any, bool) {
+// set takes a Go value, and reports whether a property can have it.
+func (p *propSpec) set(v any) bool {
+	switch v := v.(type) {
+	case spi.Secret:
+		p.value = v
+		return true
+	case []string:
+		p.list = make([]spi.Secret, len(v))
+		for i, item := range v {
+			p.list[i] = spi.NewSecret(item)
+		}
+		return true
+	}
+	text, ok := propText(v)
+	p.value = spi.NewSecret(text)
+	return ok
+}
+
+// propText turns a Go value into the text that YAML would have for it.
+func propText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true
-	case []string:
-		return slices.Clone(v), true
 	case time.Duration:
 		return v.String(), true
 	case time.Time:
@@ -221,5 +236,5 @@ func propValue(v any) (any, bool) {
 	case rv.Kind() == reflect.String:
 		return rv.String(), true
 	}
-	return nil, false
+	return "", false
 }

@@ -58,13 +58,13 @@ func TestParse_stateInEachDatabase(t *testing.T) {
 func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 	for _, text := range []string{oneTable("t_${0..3}", own), withAssigner("t_${0..3}", own)} {
 		r := mustParse(t, text)
-		first := opened(t, r, spi.Host{DSN: "u:geheim@tcp(Shard0)/shop?timeout=1s"})
+		first := opened(t, r, spi.Host{DSN: spi.NewSecret("u:geheim@tcp(Shard0)/shop?timeout=1s")})
 		for _, same := range []string{
 			"u:geheim@tcp(shard0)/shop",
 			"other:pw@tcp(shard0:3306)/shop?parseTime=true&loc=UTC",
 			"", // not known; nothing can be said
 		} {
-			l, err := r.Open(spi.Host{DSN: same})
+			l, err := r.Open(spi.Host{DSN: spi.NewSecret(same)})
 			if err != nil {
 				t.Errorf("%s\nhave: %v\nwant: the same database", same, err)
 				continue
@@ -75,7 +75,7 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 			mustClose(t, l)
 		}
 		for _, other := range []string{"u:geheim@tcp(shard1)/shop", "u:geheim@tcp(shard0:3307)/shop", "u:geheim@tcp(shard0)/shop2", "u:geheim@unix(/shard0)/shop"} {
-			l, err := r.Open(spi.Host{DSN: other})
+			l, err := r.Open(spi.Host{DSN: spi.NewSecret(other)})
 			inner := (*rule.Error)(nil)
 			if l != nil || !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line == 0 {
 				t.Errorf("%s\nhave: %v\nwant: ErrOwnDatabase", other, err)
@@ -87,17 +87,17 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 		}
 		mustClose(t, first)
 		// One after the other is moving, or a test's.
-		mustClose(t, opened(t, r, spi.Host{DSN: "u@tcp(shard1)/shop"}))
+		mustClose(t, opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(shard1)/shop")}))
 	}
 }
 
 func TestOpen_ownDatabaseMeant(t *testing.T) {
 	r := mustParse(t, oneTable(twoShards, ownMeant))
-	a, b := opened(t, r, spi.Host{DSN: "u@tcp(a)/d"}), opened(t, r, spi.Host{DSN: "u@tcp(b)/d"})
+	a, b := opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}), opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")})
 	if a.Generator("g") == b.Generator("g") {
 		t.Error("have: one generator for two databases\nwant: one for each")
 	}
-	again := opened(t, r, spi.Host{DSN: "v@tcp(b)/d"})
+	again := opened(t, r, spi.Host{DSN: spi.NewSecret("v@tcp(b)/d")})
 	if again.Generator("g") != b.Generator("g") {
 		t.Error("have: two generators in one database\nwant: one")
 	}
@@ -107,5 +107,5 @@ func TestOpen_ownDatabaseMeant(t *testing.T) {
 // What no table uses repeats nothing.
 func TestOpen_unusedStore(t *testing.T) {
 	r := mustParse(t, oneTable(twoShards, "{type: UUID}\n    unused: {type: OWN}"))
-	mustClose(t, opened(t, r, spi.Host{DSN: "u@tcp(a)/d"}), opened(t, r, spi.Host{DSN: "u@tcp(b)/d"}))
+	mustClose(t, opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}), opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")}))
 }

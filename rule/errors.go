@@ -127,14 +127,17 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
 	w, cause := m.name, err
 	for _, p := range m.props {
-		value, _ := p.value.(string)
-		if !strings.Contains(text, p.name.text) && (len(value) < 3 || !strings.Contains(text, value)) {
-			continue
-		}
-		w = word{value, p.place}
-		if p.fromEnv {
+		value := p.value.Reveal()
+		shown := len(value) >= 3 && strings.Contains(text, value)
+		switch {
+		case shown && p.fromEnv:
 			// What the environment holds may be a secret.
-			w.text, text, cause = p.written, strings.ReplaceAll(text, value, p.written), nil
+			w = word{p.written.Reveal(), p.place}
+			text, cause = strings.ReplaceAll(text, value, w.text), nil
+		case shown:
+			w = word{value, p.place}
+		case strings.Contains(text, p.name.text):
+			w = word{p.name.text, p.place}
 		}
 	}
 	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, text))
@@ -202,10 +205,10 @@ func packageOf(kind, typ string) string {
 func (r *Rule) assignerError(m makeSpec, err *undefinedAssigner) error {
 	w := word{err.name, m.name.place}
 	for _, p := range m.props {
-		if p.value == err.name {
+		if p.value.Reveal() == err.name {
 			w.place = p.place
 			if p.fromEnv {
-				w.text = p.written
+				w.text = p.written.Reveal()
 			}
 		}
 	}
@@ -221,9 +224,9 @@ func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error 
 	right := prop.Known
 	if p, ok := m.prop(prop.Name); ok && !prop.Unknown {
 		w = word{prop.Value, p.place}
-		if p.fromEnv {
+		if p.fromEnv && prop.Value != "" {
 			// What the environment holds may be a secret.
-			shown.Value, w.text = p.written, p.written
+			shown.Value, w.text = p.written.Reveal(), p.written.Reveal()
 		}
 		right = nil
 	} else if slip, ok := m.slipOf(prop.Name); ok && !prop.Unknown {

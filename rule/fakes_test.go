@@ -128,10 +128,10 @@ var failing atomic.Value
 
 // ownFake keeps its state in the connector's own database, or in that of dsn.
 func ownFake(p spi.Props) string {
-	if dsn := p.Secret("dsn"); dsn != "" {
-		return dsn
+	if dsn := p.Secret("dsn"); !dsn.IsZero() {
+		return dsn.Reveal()
 	}
-	return p.HostDSN()
+	return p.HostDSN().Reveal()
 }
 
 func init() {

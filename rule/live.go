@@ -73,7 +73,7 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	for i := range l.tables {
 		l.tables[i].Generator = l.Generator(l.tables[i].GeneratorName)
 	}
-	l.share(databaseOf(host.DSN))
+	l.share(databaseOf(host.DSN.Reveal()))
 	return l, nil
 }
 

@@ -196,7 +196,7 @@ rules:
   keyGenerators: {u: {type: UUID}}
 `)
 	open := func(dsn string) *rule.Live {
-		g, err := r.Open(spi.Host{DSN: dsn})
+		g, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func (r *Rule) check() error {
 	// The host of a check belongs to no connector: a data source as every
 	// connector has one, and no log, which is the live generators' to write.
 	host := spi.Host{
-		DSN:    "shardkey@tcp(127.0.0.1:3306)/shardkey",
+		DSN:    spi.NewSecret("shardkey@tcp(127.0.0.1:3306)/shardkey"),
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i := range r.assigners {
@@ -174,7 +174,7 @@ func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
 			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text, other.name.text, other.name.place.also()))
 		}
-		values[p.name.text] = p.value
+		values[p.name.text] = p.given()
 	}
 	props, err := spi.NewProps(values, host)
 	if err != nil {

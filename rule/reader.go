@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/spi"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -267,17 +268,17 @@ func (rd *reader) propValue(p *propSpec, n *yaml.Node) error {
 	list := resolve(n)
 	if list.Kind != yaml.SequenceNode {
 		value, err := rd.expanded(p, n, what)
-		p.value = value
+		p.value = spi.NewSecret(value)
 		return err
 	}
-	values := make([]string, len(list.Content))
+	p.list = make([]spi.Secret, len(list.Content))
 	for i, item := range list.Content {
-		var err error
-		if values[i], err = rd.expanded(p, item, "an item of "+what); err != nil {
+		value, err := rd.expanded(p, item, "an item of "+what)
+		if err != nil {
 			return err
 		}
+		p.list[i] = spi.NewSecret(value)
 	}
-	p.value = values
 	return nil
 }
 
@@ -295,10 +296,10 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.warn(word{w.text, w.place}, fmt.Sprintf("%s is %s: other YAML readers take it for an octal number; leave the zero out or put it in quotes", what, w.text))
+		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0: other YAML readers take it for an octal number; leave the zero out or put it in quotes", what))
 	}
 	p.fromEnv = p.fromEnv || used
-	p.written = strings.TrimPrefix(p.written+","+w.text, ",")
+	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
 	return value, nil
 }
 
@@ -337,7 +338,7 @@ func (rd *reader) expandEnv(text string) (expanded string, used bool, err error)
 		}
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
-			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::%s}", one, strings.TrimPrefix(after, "-"))
+			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::default}", one)
 		case !ok || !isEnvName(name):
 			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the characters themselves")
 		}

@@ -1,6 +1,8 @@
 package rule
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -170,7 +172,7 @@ func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
 		key.clock = new(byte) // equal to no other
 	}
 	if m.ownDatabase {
-		key.database = databaseName(host.DSN)
+		key.database = databaseName(host.DSN.Reveal())
 	}
 	for _, i := range m.assigners {
 		a := r.keyOf(assignerKind, r.assigners[i], host)
@@ -179,12 +181,18 @@ func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
 	return key
 }
 
-// config is the type and the properties of a generator or assigner.
+// config tells the type and the properties of a generator or assigner from others.
+// It is a hash, since properties may be passwords.
 func (m makeSpec) config() string {
 	props := make([]string, len(m.props))
 	for i, p := range m.props {
-		props[i] = fmt.Sprintf("%q=%q", propKey(p.name.text), p.value)
+		values := []string{p.value.Reveal()}
+		for _, v := range p.list {
+			values = append(values, v.Reveal())
+		}
+		props[i] = fmt.Sprintf("%q=%q", propKey(p.name.text), values)
 	}
 	slices.Sort(props)
-	return strings.ToUpper(m.typ.text) + " " + strings.Join(props, " ")
+	sum := sha256.Sum256([]byte(strings.Join(props, " ")))
+	return strings.ToUpper(m.typ.text) + " " + hex.EncodeToString(sum[:])
 }

@@ -83,7 +83,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 	}{
 		{"the same file", mustLoad(t, path), spi.Host{}, true},
 		{"by another path", mustLoad(t, "./rule.yaml"), spi.Host{}, true},
-		{"for another database that is not used", mustLoad(t, path), spi.Host{DSN: "u@tcp(h)/d"}, true},
+		{"for another database that is not used", mustLoad(t, path), spi.Host{DSN: spi.NewSecret("u@tcp(h)/d")}, true},
 		{"with the clock that is the default", mustLoad(t, path), spi.Host{Clock: spi.SystemClock}, true},
 		{"with another clock", mustLoad(t, path), spi.Host{Clock: otherClock{odd: func() {}}}, false},
 		{"the same text elsewhere", writeRule(t, filepath.Join(t.TempDir(), "rule.yaml"), text), spi.Host{}, false},

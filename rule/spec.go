@@ -60,12 +60,21 @@ type makeSpec struct {
 	used        bool  // some table's keys come from it
 }
 
-// propSpec is one property. Its value is a string or a []string, with the
-// environment put in; written is what stands in the file when that differs.
+// propSpec is one property. Its value, one or a list, has the environment put in;
+// written is what stands in the file. Any of them may be a password.
 type propSpec struct {
 	name    word
 	place   place // of the value
-	value   any
-	written string
+	value   spi.Secret
+	list    []spi.Secret // nil for one value
+	written spi.Secret
 	fromEnv bool
+}
+
+// given is the property's value for [spi.NewProps].
+func (p propSpec) given() any {
+	if p.list != nil {
+		return p.list
+	}
+	return p.value
 }

@@ -63,7 +63,7 @@ func TestParse_saysWhatToUseInstead(t *testing.T) {
 
 func TestParse_warnsOfOddProperties(t *testing.T) {
 	expectWarnings(t, mustParse(t, strings.Replace(whole("", ""), "type: SNOWFLAKE", "type: SNOWFLAKE, props: {worker-id: 0123, datacenter-id: 1}", 1)), []string{
-		`rule.yaml:7:53: property "worker-id" is 0123: other YAML readers take it for an octal number`,
+		`rule.yaml:7:53: property "worker-id" begins with a 0: other YAML readers take it for an octal number`,
 		`rule.yaml:7:59: property "datacenter-id" of keyGenerators "snowflake" is ignored`,
 	})
 	_, err := rule.Parse("rule.yaml", []byte(strings.Replace(whole("", ""), "type: SNOWFLAKE", "type: SNOWFLAKE, props: {worker-id: [1]}", 1)))

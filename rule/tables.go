@@ -173,8 +173,7 @@ func (b *builder) vibration(generator string) int64 {
 	if !ok {
 		return 1
 	}
-	text, _ := p.value.(string)
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	n, err := strconv.ParseInt(strings.TrimSpace(p.value.Reveal()), 10, 64)
 	if err != nil {
 		return -1
 	}

@@ -29,15 +29,18 @@ import (
 type Props struct {
 	values    map[string]prop
 	asked     map[string]string // normalised name → name as asked
+	secret    map[string]bool   // normalised names that Secret and Secrets were asked for
 	host      Host
 	usesHost  *bool
 	assigners func(name string) (WorkerIDAssigner, error)
 }
 
+// prop is a property. Which ones are passwords is known only when they are asked
+// for, so that each value is a secret.
 type prop struct {
 	name  string
-	value string   // a list's items joined by commas
-	list  []string // nil for a scalar
+	value Secret   // a list's items joined by commas
+	list  []Secret // nil for a scalar
 }
 
 // Host is the connector that a generator makes keys for. Its zero value is
@@ -45,7 +48,7 @@ type prop struct {
 type Host struct {
 	// DSN is the connector's own data source, in go-sql-driver/mysql's form,
 	// without the wrapper's parameters; empty when it is not known.
-	DSN string
+	DSN Secret
 	// Clock is the clock to use; nil means SystemClock.
 	Clock Clock
 	// Logger receives the few lines that are logged; nil means slog.Default().
@@ -53,10 +56,10 @@ type Host struct {
 }
 
 // NewProps makes Props of names and values. A value is a string, as YAML
-// scalars are, or a []string. Two spellings of one name, and values of other
-// types, are a [*PropError].
+// scalars are, a [Secret], or a slice of either. Two spellings of one name, and
+// values of other types, are a [*PropError].
 func NewProps(values map[string]any, host Host) (Props, error) {
-	p := Props{values: map[string]prop{}, asked: map[string]string{}, host: host, usesHost: new(bool)}
+	p := Props{values: map[string]prop{}, asked: map[string]string{}, secret: map[string]bool{}, host: host, usesHost: new(bool)}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		key := propKey(name)
 		if other, dup := p.values[key]; dup {
@@ -64,14 +67,29 @@ func NewProps(values map[string]any, host Host) (Props, error) {
 		}
 		switch v := values[name].(type) {
 		case string:
+			p.values[key] = prop{name: name, value: NewSecret(v)}
+		case Secret:
 			p.values[key] = prop{name: name, value: v}
 		case []string:
-			p.values[key] = prop{name: name, value: strings.Join(v, ","), list: v}
+			p.values[key] = listProp(name, v, NewSecret)
+		case []Secret:
+			p.values[key] = listProp(name, v, func(s Secret) Secret { return s })
 		default:
 			return Props{}, &PropError{Name: name, Want: fmt.Sprintf("a string or a list of strings, not a %T", v)}
 		}
 	}
 	return p, nil
+}
+
+func listProp[T any](name string, items []T, secret func(T) Secret) prop {
+	p := prop{name: name, list: make([]Secret, len(items))}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		p.list[i] = secret(item)
+		texts[i] = p.list[i].Reveal()
+	}
+	p.value = NewSecret(strings.Join(texts, ","))
+	return p
 }
 
 func propKey(name string) string {
@@ -103,7 +121,7 @@ const OwnDatabase = "own-database"
 // that the state is kept in the connector's own one. Where a rule is for several
 // databases each would have its own state, and give the same keys as the others,
 // so that such a rule is refused unless the property [OwnDatabase] is yes.
-func (p Props) HostDSN() string {
+func (p Props) HostDSN() Secret {
 	if p.usesHost != nil {
 		*p.usesHost = true
 		p.asked[OwnDatabase] = OwnDatabase
@@ -150,8 +168,43 @@ func (p Props) String(name, def string) string {
 }
 
 // Secret returns a value that must not appear in errors, logs or descriptions;
-// it is empty when the property is absent.
-func (p Props) Secret(name string) string { return p.String(name, "") }
+// it is empty when the property is absent. The errors of [Props.Wrong] and of the
+// factory do not show it.
+func (p Props) Secret(name string) Secret {
+	p.keepSecret(name)
+	v, _ := p.get(name)
+	return NewSecret(v)
+}
+
+// Secrets is List for values that are secrets, as addresses with passwords.
+func (p Props) Secrets(name string) []Secret {
+	p.keepSecret(name)
+	items := p.List(name)
+	if items == nil {
+		return nil
+	}
+	secrets := make([]Secret, len(items))
+	for i, item := range items {
+		secrets[i] = NewSecret(item)
+	}
+	return secrets
+}
+
+func (p Props) keepSecret(name string) {
+	if p.secret != nil {
+		p.secret[propKey(name)] = true
+	}
+}
+
+// isSecret reports whether a property was asked for as a secret, or is called one.
+func (p Props) isSecret(name string) bool {
+	key := propKey(name)
+	return p.secret[key] || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
+}
+
+// secretWords are parts of the names of properties that hold secrets, whatever
+// their factory asks for.
+var secretWords = []string{"password", "passwd", "secret", "token", "credential"}
 
 // List returns the items of a list, or of a text separated by commas, without
 // surrounding spaces. It is nil when the property is absent.
@@ -160,12 +213,14 @@ func (p Props) List(name string) []string {
 	if !ok {
 		return nil
 	}
-	list := p.values[propKey(name)].list
-	if list == nil {
-		list = strings.Split(v, ",")
+	items := strings.Split(v, ",")
+	if list := p.values[propKey(name)].list; list != nil {
+		items = make([]string, len(list))
+		for i, item := range list {
+			items[i] = item.Reveal()
+		}
 	}
-	items := make([]string, len(list))
-	for i, item := range list {
+	for i, item := range items {
 		items[i] = strings.TrimSpace(item)
 	}
 	return items
@@ -246,11 +301,14 @@ func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 }
 
 // Wrong returns the error for a property whose value a factory refuses: a
-// [*PropError] that shows the value. For a secret make the PropError yourself.
+// [*PropError] that shows the value, unless it is a secret.
 func (p Props) Wrong(name, want string) error {
 	e := &PropError{Name: name, Want: want}
 	if given, ok := p.values[propKey(name)]; ok {
-		e.Name, e.Value = given.name, given.value
+		e.Name = given.name
+		if !p.isSecret(name) {
+			e.Value = given.value.Reveal()
+		}
 	}
 	return e
 }
@@ -264,7 +322,7 @@ func (p Props) get(name string) (string, bool) {
 		p.asked[key] = name
 	}
 	v, ok := p.values[key]
-	return v.value, ok
+	return v.value.Reveal(), ok
 }
 
 // unknown returns the error for the first property that no getter was asked for.

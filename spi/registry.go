@@ -106,6 +106,7 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 		return zero, err
 	}
 	made, err := call(factory, props)
+	err = props.redacted(err)
 	switch {
 	case err != nil:
 	case isNil(made):

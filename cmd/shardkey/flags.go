@@ -92,7 +92,7 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := r.Open(spi.Host{DSN: dsn, Clock: p.clock, Logger: p.logger()})
+	g, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn), Clock: p.clock, Logger: p.logger()})
 	return r, g, err
 }
 

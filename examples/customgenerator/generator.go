@@ -83,7 +83,7 @@ func (c *counter) Close() error {
 
 func init() {
 	spi.RegisterKeyGenerator("COUNTER", func(p spi.Props) (spi.KeyGenerator, error) {
-		c := &counter{dsn: p.Secret("dsn"), name: p.String("name", "")}
+		c := &counter{dsn: p.Secret("dsn").Reveal(), name: p.String("name", "")}
 		if c.dsn == "" {
 			return nil, p.Wrong("dsn", "the DSN of the one database that has the table counters")
 		}

@@ -2,12 +2,13 @@ package etcd
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,9 +16,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/keygen/internal/address"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
@@ -27,10 +30,13 @@ const defaultTimeout = 3 * time.Second
 
 // cluster is an etcd cluster that is connected to at the first call.
 type cluster struct {
-	endpoints          []string // host:port or http(s)://host:port
-	username, password string   // may be empty
-	timeout            time.Duration
-	tls                tlsprops.Settings
+	endpoints []string // host:port or http(s)://host:port
+	username  string   // may be empty, as the password may
+	password  spi.Secret
+	timeout   time.Duration
+	tls       tlsprops.Settings
+
+	refused refusals
 
 	mu     sync.Mutex
 	client *clientv3.Client
@@ -50,35 +56,63 @@ type making struct {
 // properties.
 func newCluster(p spi.Props) (*cluster, error) {
 	c := &cluster{endpoints: p.List("endpoints"), username: p.String("username", ""), password: p.Secret("password")}
-	if err := checkEndpoints(c.endpoints); err != nil {
-		return nil, p.Wrong("endpoints", err.Error())
+	if !areEndpoints(c.endpoints) {
+		return nil, address.Wrong(p, "endpoints", "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379")
 	}
-	if c.password != "" && c.username == "" {
+	if !c.password.IsZero() && c.username == "" {
 		return nil, &spi.PropError{Name: "username", Want: "a name, as there is a password"}
 	}
 	var err error
 	if c.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	c.tls, err = tlsprops.FromProps(p)
-	return c, err
+	if c.tls, err = tlsprops.FromProps(p); err != nil {
+		return nil, err
+	}
+	if c.endpoints, err = c.schemes(p); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
-func checkEndpoints(endpoints []string) error {
-	err := errors.New("the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379")
-	if len(endpoints) == 0 {
-		return err
-	}
+func areEndpoints(endpoints []string) bool {
 	for _, e := range endpoints {
-		host := e
-		if u, parseErr := url.Parse(e); parseErr == nil && (u.Scheme == "http" || u.Scheme == "https") {
-			host = u.Host
-		}
-		if _, port, splitErr := net.SplitHostPort(host); splitErr != nil || port == "" {
-			return err
+		if _, host := cutScheme(e); !address.IsHostPort(host) {
+			return false
 		}
 	}
-	return nil
+	return len(endpoints) > 0
+}
+
+// cutScheme takes http:// or https:// off an endpoint.
+func cutScheme(endpoint string) (scheme, host string) {
+	for _, scheme := range []string{"http", "https"} {
+		if n := len(scheme + "://"); len(endpoint) > n && strings.EqualFold(endpoint[:n], scheme+"://") {
+			return scheme, strings.TrimSuffix(endpoint[n:], "/")
+		}
+	}
+	return "", endpoint
+}
+
+// schemes returns the endpoints with one scheme, or none: etcd's client takes the
+// first one's for all, and leaves TLS out where that is http, whatever was
+// configured.
+func (c *cluster) schemes(p spi.Props) ([]string, error) {
+	first, _ := cutScheme(c.endpoints[0])
+	endpoints := make([]string, len(c.endpoints))
+	for i, endpoint := range c.endpoints {
+		scheme, host := cutScheme(endpoint)
+		switch {
+		case scheme == "http" && c.tls.On():
+			return nil, p.Wrong("endpoints", "https:// or no scheme, as the property tls is on")
+		case scheme != first:
+			return nil, p.Wrong("endpoints", "all of them with the same scheme, or without: https:// speaks TLS, http:// does not")
+		}
+		if endpoints[i] = host; scheme != "" {
+			endpoints[i] = scheme + "://" + host
+		}
+	}
+	return endpoints, nil
 }
 
 // name is the members' addresses, for messages.
@@ -156,17 +190,56 @@ func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return clientv3.New(clientv3.Config{
-		Context: ctx, Endpoints: c.endpoints, Username: c.username, Password: c.password, TLS: tlsConfig,
-		DialTimeout: c.timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.timeout,
-		Logger: zap.NewNop(), // what fails is in the error of the call
+	if scheme, _ := cutScheme(c.endpoints[0]); tlsConfig == nil && scheme == "https" {
+		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	options := []grpc.DialOption{
 		// A cluster that was away for long is found again in a second or two;
 		// gRPC by itself would look each two minutes only.
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: c.timeout,
-		})},
+		}),
+	}
+	if tlsConfig != nil {
+		options = append(options, grpc.WithTransportCredentials(noting{credentials.NewTLS(tlsConfig), &c.refused}))
+	}
+	return clientv3.New(clientv3.Config{
+		Context: ctx, Endpoints: c.endpoints, Username: c.username, Password: c.password.Reveal(), TLS: tlsConfig,
+		DialTimeout: c.timeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: c.timeout,
+		Logger:      zap.NewNop(), // what fails is in the error of the call
+		DialOptions: options,
 	})
+}
+
+// refusals keeps why the newest TLS handshake failed: gRPC tries again, and says
+// in the end that time was up.
+type refusals struct{ newest atomic.Pointer[error] }
+
+func (r *refusals) err() error {
+	if err := r.newest.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// noting are credentials that note the outcome of each handshake.
+type noting struct {
+	credentials.TransportCredentials
+	refused *refusals
+}
+
+func (n noting) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	secured, info, err := n.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	if n.refused.newest.Store(nil); err != nil && ctx.Err() == nil {
+		n.refused.newest.Store(&err)
+	}
+	return secured, info, err
+}
+
+// Clone is called by gRPC for each connection.
+func (n noting) Clone() credentials.TransportCredentials {
+	return noting{n.TransportCredentials.Clone(), n.refused}
 }
 
 // Close ends the connections.
@@ -198,7 +271,9 @@ func (c *cluster) wrap(ctx context.Context, err error) error {
 	case status.Code(err) == codes.Canceled: // the client was closed under the call
 		return spi.ErrClosed
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
-		err = fmt.Errorf("no answer within %v", c.timeout)
+		if err = c.refused.err(); err == nil {
+			err = fmt.Errorf("no answer within %v", c.timeout)
+		}
 	}
 	e := c.storeError(err)
 	for _, a := range []struct{ word, advice string }{

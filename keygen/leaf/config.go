@@ -56,6 +56,12 @@ type config struct {
 	Clock spi.Clock
 }
 
+// withoutSecrets is c without what may hold a password.
+func (c config) withoutSecrets() config {
+	c.JDBCURL, c.DSN, c.Password = "", "", ""
+	return c
+}
+
 // withDefaults fills the zeros and checks the key and what two properties say
 // together; newFromProps has checked each by itself.
 func (c config) withDefaults() (config, error) {
@@ -133,31 +139,39 @@ func init() {
 // none is an error at the first key, because a rule is also checked without a
 // connector.
 func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
-	c := config{
-		Key:      p.String("leaf.key", ""),
-		JDBCURL:  p.Secret("leaf.jdbc.url"),
-		DSN:      p.Secret("dsn"),
-		User:     p.String("leaf.jdbc.username", ""),
-		Password: p.Secret("leaf.jdbc.password"),
-		Clock:    p.Clock(),
-	}
-	if !p.Has("leaf.jdbc.url") && !p.Has("dsn") {
-		c.DSN = p.HostDSN()
-	}
-	var err error
-	if c.MinStep, err = p.Int("min-step", 0, 1, maxStep); err != nil {
-		return nil, err
-	}
-	if c.MaxStep, err = p.Int("max-step", 0, 1, maxStep); err != nil {
-		return nil, err
-	}
-	if c.Reserve, err = p.Duration("reserve", defaultReserve, 0, 24*time.Hour); err != nil {
-		return nil, err
-	}
-	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
+	c, err := configFromProps(p)
+	if err != nil {
 		return nil, err
 	}
 	return newGenerator(c)
+}
+
+func configFromProps(p spi.Props) (config, error) {
+	c := config{
+		Key:      p.String("leaf.key", ""),
+		JDBCURL:  p.Secret("leaf.jdbc.url").Reveal(),
+		DSN:      p.Secret("dsn").Reveal(),
+		User:     p.String("leaf.jdbc.username", ""),
+		Password: p.Secret("leaf.jdbc.password").Reveal(),
+		Clock:    p.Clock(),
+	}
+	if !p.Has("leaf.jdbc.url") && !p.Has("dsn") {
+		c.DSN = p.HostDSN().Reveal()
+	}
+	var err error
+	if c.MinStep, err = p.Int("min-step", 0, 1, maxStep); err != nil {
+		return c, err
+	}
+	if c.MaxStep, err = p.Int("max-step", 0, 1, maxStep); err != nil {
+		return c, err
+	}
+	if c.Reserve, err = p.Duration("reserve", defaultReserve, 0, 24*time.Hour); err != nil {
+		return c, err
+	}
+	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
+		return c, err
+	}
+	return c, nil
 }
 
 // parseJDBC reads a database's address in the form of MySQL's and MariaDB's
@@ -183,6 +197,9 @@ func parseJDBC(address string) (*mysql.Config, error) {
 	}
 	if strings.ContainsAny(u.Host, ",()") {
 		return nil, badJDBC("one host: two servers would hand out the same numbers")
+	}
+	if strings.Contains(u.Path+u.Fragment, "@") || u.Fragment != "" {
+		return nil, badJDBC("percent-encoding where the password has /, ? or #")
 	}
 	cfg := mysql.NewConfig()
 	cfg.Net = "tcp"
@@ -215,9 +232,9 @@ func hostPort(u *url.URL) string {
 }
 
 func applyOptions(cfg *mysql.Config, query url.Values) error {
-	option := map[string]string{}
-	for name, values := range query {
-		option[strings.ToLower(name)] = values[len(values)-1]
+	option, err := single(query)
+	if err != nil {
+		return err
 	}
 	for name, field := range map[string]*string{"user": &cfg.User, "password": &cfg.Passwd} {
 		if v := option[name]; v != "" {
@@ -237,6 +254,26 @@ func applyOptions(cfg *mysql.Config, query url.Values) error {
 	return err
 }
 
+// single returns each option by its name in lower case, and refuses one that is
+// given twice: which of them counts, drivers do not agree on.
+func single(query url.Values) (map[string]string, error) {
+	option := map[string]string{}
+	for name, values := range query {
+		lower := strings.ToLower(name)
+		_, twice := option[lower]
+		secret := lower == "user" || lower == "password"
+		switch {
+		case strings.Contains(name, "@"), !secret && strings.Contains(values[0], "@"):
+			// The password's end, after a '?' in it.
+			return nil, badJDBC("percent-encoding where the password has /, ? or #")
+		case twice || len(values) > 1:
+			return nil, badJDBC("each option once, in whatever case")
+		}
+		option[lower] = values[0]
+	}
+	return option, nil
+}
+
 func milliseconds(option map[string]string, name string) (time.Duration, error) {
 	v := option[strings.ToLower(name)]
 	if v == "" {
@@ -253,7 +290,18 @@ func milliseconds(option map[string]string, name string) (time.Duration, error) 
 // (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html)
 // to go-sql-driver's tls parameter. sslMode takes precedence over the older ones. VERIFY_CA checks the host name too here.
 func tlsMode(option map[string]string) (string, error) {
-	is := func(name, value string) bool { return strings.EqualFold(option[name], value) }
+	useSSL, err := yesOrNo(option, "useSSL")
+	if err != nil {
+		return "", err
+	}
+	require, err := yesOrNo(option, "requireSSL")
+	if err != nil {
+		return "", err
+	}
+	verify, err := yesOrNo(option, "verifyServerCertificate")
+	if err != nil {
+		return "", err
+	}
 	switch mode := strings.ToUpper(strings.ReplaceAll(option["sslmode"], "-", "_")); mode {
 	case "":
 	case "DISABLED", "DISABLE":
@@ -268,14 +316,36 @@ func tlsMode(option map[string]string) (string, error) {
 		return "", badJDBC("sslMode DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
 	}
 	switch {
-	case is("usessl", "false"):
+	case useSSL == no:
 		return "false", nil
-	case is("verifyservercertificate", "true"):
+	case verify == yes:
 		return "true", nil
-	case is("usessl", "true"), is("requiressl", "true"):
+	case useSSL == yes, require == yes:
 		return "skip-verify", nil
 	}
 	return "preferred", nil
+}
+
+// answer is the value of an option that Connector/J takes true, false, yes and no
+// for.
+type answer int
+
+const (
+	absent answer = iota
+	yes
+	no
+)
+
+func yesOrNo(option map[string]string, name string) (answer, error) {
+	switch v := option[strings.ToLower(name)]; {
+	case v == "":
+		return absent, nil
+	case strings.EqualFold(v, "true"), strings.EqualFold(v, "yes"):
+		return yes, nil
+	case strings.EqualFold(v, "false"), strings.EqualFold(v, "no"):
+		return no, nil
+	}
+	return absent, badJDBC(name + " true, false, yes or no")
 }
 
 func badJDBC(want string) error {

@@ -64,11 +64,15 @@ func TestProperties_checked(t *testing.T) {
 // Without an address of its own the generator asks the connector's database,
 // with the connector's rights, but always with autocommit and a strict mode.
 func TestProperties_connectorsDatabase(t *testing.T) {
-	g, err := construct(t, map[string]any{"leaf.key": "order"}, spi.Host{DSN: "app:pw@tcp(db:3306)/app?autocommit=0&AUTOCOMMIT=0&sql_mode=%27%27&time_zone=%27UTC%27"})
+	p, err := spi.NewProps(map[string]any{"leaf.key": "order"}, spi.Host{DSN: spi.NewSecret("app:pw@tcp(db:3306)/app?autocommit=0&AUTOCOMMIT=0&sql_mode=%27%27&time_zone=%27UTC%27")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := g.(*generator).config.mysqlConfig()
+	c, err := configFromProps(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := c.mysqlConfig()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +107,11 @@ func TestParseJDBC_addresses(t *testing.T) {
 		{"jdbc:mariadb://db:3306/leaf?sslMode=verify-full", "db:3306", "leaf", "", "true"},
 		{"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&useSSL=false", "db:3306", "leaf", "", "true"},
 		{"jdbc:mysql://db/leaf?useSSL=true&verifyServerCertificate=true", "db:3306", "leaf", "", "true"},
+		{"jdbc:mysql://db/leaf?useSSL=yes&verifyServerCertificate=YES", "db:3306", "leaf", "", "true"},
+		{"jdbc:mysql://db/leaf?useSSL=Yes&verifyServerCertificate=no", "db:3306", "leaf", "", "skip-verify"},
+		{"jdbc:mysql://db/leaf?useSSL=no", "db:3306", "leaf", "", "false"},
+		{"jdbc:mysql://db/leaf?requireSSL=yes", "db:3306", "leaf", "", "skip-verify"},
+		{"jdbc:mysql://db/leaf?user=u&password=p@ss", "db:3306", "leaf", "u", "preferred"},
 		{"jdbc:mysql://u:p%40ss@db/leaf", "db:3306", "leaf", "u", "preferred"},
 		{"jdbc:mysql://db/leaf?user=u&password=p%40ss", "db:3306", "leaf", "u", "preferred"},
 		{"jdbc:mysql://db/l%C3%A9af", "db:3306", "léaf", "", "preferred"},
@@ -133,6 +142,11 @@ func TestParseJDBC_refuses(t *testing.T) {
 		"jdbc:mysql://a:3306,b:3306/leaf?password=geheim", "jdbc:mysql://a,b/geheim", "jdbc:mysql://address=(host=a)/geheim",
 		"jdbc:mysql://u:geheim@db:port/leaf", "jdbc:mysql://db/leaf?connectTimeout=geheim", "jdbc:mysql://db/leaf?sslMode=geheim",
 		"jdbc:mysql://db/leaf?password=%zzgeheim",
+		// Passwords with what ends an address.
+		"jdbc:mysql://root:12/geheim@h/leaf", "jdbc:mysql://root:12?geheim@h/leaf", "jdbc:mysql://root:12#geheim@h/leaf", "jdbc:mysql://root:12?a=geheim@h/leaf?useSSL=true",
+		// What Connector/J and others could take for two things.
+		"jdbc:mysql://db/leaf?sslMode=VERIFY_CA&sslmode=DISABLED", "jdbc:mysql://db/leaf?useSSL=true&useSSL=false", "jdbc:mysql://db/leaf?USESSL=true&useSSL=true",
+		"jdbc:mysql://db/leaf?useSSL=geheim", "jdbc:mysql://db/leaf?useSSL=1", "jdbc:mysql://db/leaf?verifyServerCertificate=on", "jdbc:mysql://db/leaf?requireSSL=ja",
 	} {
 		_, err := parseJDBC(url)
 		var bad *spi.PropError

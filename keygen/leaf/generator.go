@@ -60,7 +60,7 @@ func newGenerator(c config) (*generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newWithStore(c, store), nil
+	return newWithStore(c.withoutSecrets(), store), nil
 }
 
 func newWithStore(c config, store store) *generator {

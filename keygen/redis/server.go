@@ -14,6 +14,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/keygen/internal/address"
 	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -22,13 +23,14 @@ const defaultTimeout = 3 * time.Second
 
 // server is a Redis server that is connected to at the first call.
 type server struct {
-	addr               string // host:port; several with commas are the nodes of a cluster
-	username, password string // may be empty
-	db                 int    // 0 in a cluster
-	timeout            time.Duration
-	tls                tlsprops.Settings
-	onConnect          func(context.Context, *goredis.Conn) error
-	noRetry            bool // a call may not be sent twice
+	addr      string // host:port; several with commas are the nodes of a cluster
+	username  string // may be empty, as the password may
+	password  spi.Secret
+	db        int // 0 in a cluster
+	timeout   time.Duration
+	tls       tlsprops.Settings
+	onConnect func(context.Context, *goredis.Conn) error
+	noRetry   bool // a call may not be sent twice
 
 	mu     sync.Mutex
 	client goredis.UniversalClient
@@ -40,8 +42,10 @@ type server struct {
 // properties.
 func newServer(p spi.Props) (*server, error) {
 	s := &server{addr: p.String("addr", ""), username: p.String("username", ""), password: p.Secret("password")}
-	if err := checkAddr(s.addr); err != nil {
-		return nil, p.Wrong("addr", err.Error())
+	for item := range strings.SplitSeq(s.addr, ",") {
+		if !address.IsHostPort(strings.TrimSpace(item)) {
+			return nil, address.Wrong(p, "addr", "the server's address, host:port")
+		}
 	}
 	db, err := p.Int("db", 0, 0, 1<<16)
 	if err != nil {
@@ -56,15 +60,6 @@ func newServer(p spi.Props) (*server, error) {
 	}
 	s.tls, err = tlsprops.FromProps(p)
 	return s, err
-}
-
-func checkAddr(addr string) error {
-	for item := range strings.SplitSeq(addr, ",") {
-		if _, port, err := net.SplitHostPort(strings.TrimSpace(item)); err != nil || port == "" {
-			return errors.New("the server's address, host:port")
-		}
-	}
-	return nil
 }
 
 // do runs one call of the server: within the timeout, and no longer than ctx,
@@ -151,7 +146,7 @@ func (s *server) options(tlsConfig *tls.Config) *goredis.UniversalOptions {
 		retries = -1
 	}
 	return &goredis.UniversalOptions{
-		Addrs: addrs, Username: s.username, Password: s.password, DB: s.db, TLSConfig: tlsConfig,
+		Addrs: addrs, Username: s.username, Password: s.password.Reveal(), DB: s.db, TLSConfig: tlsConfig,
 		OnConnect:   s.onConnect,
 		Dialer:      dialer(tlsConfig, s.timeout),
 		DialTimeout: s.timeout, ReadTimeout: s.timeout, WriteTimeout: s.timeout,

@@ -121,9 +121,13 @@ func init() {
 // is looked for in the connector's own database; that it has none is an error
 // at the first key, because a rule is also checked without a connector.
 func newFromProps(p spi.Props) (spi.KeyGenerator, error) {
-	c := config{DSNs: p.List("dsns"), Table: p.String("table", defaultTable), Clock: p.Clock()}
-	if c.DSNs == nil && p.HostDSN() != "" {
-		c.DSNs = []string{p.HostDSN()}
+	c := config{Table: p.String("table", defaultTable), Clock: p.Clock()}
+	dsns := p.Secrets("dsns")
+	if dsns == nil && !p.HostDSN().IsZero() {
+		dsns = []spi.Secret{p.HostDSN()}
+	}
+	for _, dsn := range dsns {
+		c.DSNs = append(c.DSNs, dsn.Reveal())
 	}
 	var err error
 	if c.Increment, err = p.Int("increment", 0, 1, maxIncrement); err != nil {

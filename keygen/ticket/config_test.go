@@ -78,7 +78,7 @@ func TestProperties_noServer(t *testing.T) {
 }
 
 func TestGenerator_describe(t *testing.T) {
-	g, err := construct(t, map[string]any{"batch": "5"}, spi.Host{DSN: "app:geheim@tcp(db:3306)/app"})
+	g, err := construct(t, map[string]any{"batch": "5"}, spi.Host{DSN: spi.NewSecret("app:geheim@tcp(db:3306)/app")})
 	if err != nil {
 		t.Fatal(err)
 	}

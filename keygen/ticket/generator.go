@@ -52,6 +52,7 @@ func newGenerator(c config) (*generator, error) {
 		}
 		members = append(members, &member{source: s, server: s})
 	}
+	c.DSNs = nil // they may hold passwords
 	return newWithMembers(c, members), nil
 }
 

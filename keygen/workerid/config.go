@@ -158,13 +158,13 @@ func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 
 func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 	dsn, table := p.Secret("dsn"), p.String("table", defaultTable)
-	if dsn == "" {
+	if dsn.IsZero() {
 		dsn = p.HostDSN()
 	}
-	if dsn == "" {
+	if dsn.IsZero() {
 		return nil, &spi.PropError{Name: "dsn", Want: "a DSN, as user:pass@tcp(127.0.0.1:3306)/app; the connector's own is not known here"}
 	}
 	return FromProps(p, func(namespace string) (Store, error) {
-		return newSQLStore(dsn, table, namespace)
+		return newSQLStore(dsn.Reveal(), table, namespace)
 	})
 }

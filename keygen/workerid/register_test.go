@@ -46,7 +46,7 @@ func TestProperties_accepted(t *testing.T) {
 		"file, all":       {"FILE", spi.Host{}, map[string]any{"path": "/nowhere", "namespace": "a-b_C.9", "lease": "1m", "renew": "59s"}, "namespace=a-b_C.9 lease=1m0s renew=59s"},
 		"short lease":     {"FILE", spi.Host{}, map[string]any{"path": "/nowhere", "lease": "3s"}, "renew=1s"},
 		"sql":             {"SQL", spi.Host{}, map[string]any{"dsn": dsn, "table": "w"}, "SQL 127.0.0.1:1/app table w"},
-		"sql, connectors": {"SQL", spi.Host{DSN: dsn}, nil, "table shardkey_worker"},
+		"sql, connectors": {"SQL", spi.Host{DSN: spi.NewSecret(dsn)}, nil, "table shardkey_worker"},
 	} {
 		a, err := build(t, c.typ, c.host, c.props)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/keygen/internal/address"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -20,9 +21,10 @@ const (
 
 // ensemble is an ensemble that is connected to at the first call.
 type ensemble struct {
-	servers            []string // host:port
-	chroot             string   // "" or "/app"
-	username, password string   // sent with the digest scheme; may be empty
+	servers  []string // host:port
+	chroot   string   // "" or "/app"
+	username string   // sent with the digest scheme, as the password; may be empty
+	password spi.Secret
 	// sessionTimeout is asked of the ensemble. A member that is silent for two
 	// thirds of it is given up for another one.
 	sessionTimeout time.Duration
@@ -52,11 +54,11 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 	if e.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	if (e.username == "") != (e.password == "") {
+	if (e.username == "") != e.password.IsZero() {
 		return nil, &spi.PropError{Name: "username", Want: "both username and password, or neither"}
 	}
 	if e.servers, e.chroot, err = parseServers(strings.Join(p.List(servers), ",")); err != nil {
-		return nil, p.Wrong(servers, err.Error())
+		return nil, address.Wrong(p, servers, err.Error())
 	}
 	return e, nil
 }
@@ -75,7 +77,7 @@ func parseServers(text string) (servers []string, chroot string, err error) {
 		if err != nil {
 			host, port = server, "2181"
 		}
-		if host == "" || port == "" || strings.ContainsAny(host, ": ") {
+		if host == "" || strings.ContainsAny(host, ": ") || !address.IsHostPort(net.JoinHostPort(host, port)) {
 			return nil, "", errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
 		}
 		servers = append(servers, net.JoinHostPort(host, port))
@@ -192,7 +194,7 @@ func (e *ensemble) logIn(conn *zk.Conn) error {
 	if e.loggedIn {
 		return nil
 	}
-	err := conn.AddAuth("digest", []byte(e.username+":"+e.password))
+	err := conn.AddAuth("digest", []byte(e.username+":"+e.password.Reveal()))
 	e.loggedIn = err == nil
 	return err
 }

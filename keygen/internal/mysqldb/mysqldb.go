@@ -28,6 +28,11 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 		}
 		return nil, &spi.PropError{Name: prop, Want: want}
 	}
+	if database, _, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?"); strings.ContainsAny(database, "@()") {
+		// A password with a slash and no database after it: what is taken for the
+		// database is the end of the password.
+		return nil, &spi.PropError{Name: prop, Want: "a database after the last '/', which a password with a '/' needs as well, as " + example}
+	}
 	OwnSession(cfg)
 	return cfg, nil
 }
