@@ -150,6 +150,10 @@ func (c *Connector) Describe() string {
 	return c.rules.Load().generators.Describe()
 }
 
+// Format writes what Describe returns, whatever the verb: what a base holds may
+// have a password in it.
+func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Describe()) }
+
 // Close closes the rule's generators and the base's connector. sql.DB.Close
 // calls it. It may be called any number of times; the first error of the base
 // is returned once.

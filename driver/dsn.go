@@ -54,6 +54,16 @@ type dsn struct {
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
 func parseDSN(text string) (dsn, error) {
 	head, query, found := splitQuery(text)
+	d, err := parseParams(head, query, found)
+	if wrong := (*DSNError)(nil); errors.As(err, &wrong) && wrong.Param != "" && strings.Contains(query, "@") {
+		// What is taken for the parameters may be the end of a password.
+		return dsn{}, &DSNError{Reason: "the parameters are not understood, and there is an @ in them; write it as %40, or, where it stands after a password with \"@/?\" in it, " +
+			"set the password in a mysql.Config and use NewConnector"}
+	}
+	return d, err
+}
+
+func parseParams(head, query string, found bool) (dsn, error) {
 	given := map[string]string{}
 	var rest []string
 	for _, param := range strings.Split(query, "&") {

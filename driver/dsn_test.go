@@ -70,6 +70,9 @@ func TestParseDSN_refuses(t *testing.T) {
 		{"u:s3cr3t@udp/app?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
 		{"u:s3cr3t@tcp(h:1)/app?parseTime=maybe&shardkeyRule=r", "parameter parseTime: invalid bool value: maybe"},
 		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: write / in its value as %2F"},
+		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "there is an @ in them"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "there is an @ in them"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1", "there is an @ in them"},
 		{"u:s3cr3t@tcp(h:1)/app?tls=nobody&shardkeyRule=r", "parameter tls: "},
 		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed"},
 	}

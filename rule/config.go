@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"slices"
@@ -93,9 +94,8 @@ const (
 type GeneratorConfig struct {
 	// Type is a registered type, as "SNOWFLAKE". Types are case-insensitive.
 	Type string
-	// Props are its properties: texts, spi.Secret, []string, booleans, integers,
-	// time.Duration and time.Time. ${NAME} is not expanded in them.
-	Props map[string]any
+	// Props are its properties.
+	Props Props
 	// Generator is a generator that is there already; Type and Props are then
 	// empty. It is shared by all connectors of the rule, and closed by whoever
 	// made it, never by the rule.
@@ -106,9 +106,23 @@ type GeneratorConfig struct {
 type WorkerIDAssignerConfig struct {
 	// Type is a registered type, as "SQL". Types are case-insensitive.
 	Type string
-	// Props are its properties, as in [GeneratorConfig].
-	Props map[string]any
+	// Props are its properties.
+	Props Props
 }
+
+// Props are properties by name: texts, spi.Secret, []string, booleans, integers,
+// time.Duration and time.Time. ${NAME} is not expanded in them. Some are passwords,
+// so that printing Props shows their names and no value.
+type Props map[string]any
+
+// String returns the names, sorted.
+func (p Props) String() string { return fmt.Sprint(slices.Sorted(maps.Keys(p))) }
+
+// Format writes what String returns, whatever the verb.
+func (p Props) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
+
+// MarshalText is String, for JSON and others.
+func (p Props) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // New builds a rule in Go and checks it as [Parse] does: the error is an
 // [*Error] whose Path says where in cfg.

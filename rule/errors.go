@@ -247,6 +247,17 @@ func (m makeSpec) prop(name string) (propSpec, bool) {
 	return propSpec{}, false
 }
 
+// shownName is what may be shown of a property's name: a value that is not set
+// apart from it may be a password.
+func shownName(name string) string {
+	if i := strings.IndexFunc(name, func(r rune) bool {
+		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".-_", r))
+	}); i >= 0 {
+		return name[:i]
+	}
+	return name
+}
+
 // slipOf finds the property that is probably the missing one, misspelt.
 func (m makeSpec) slipOf(missing string) (word, bool) {
 	for _, p := range m.props {
@@ -266,6 +277,11 @@ func propKey(name string) string {
 func (m makeSpec) wordOf(prop, text string) word {
 	if p, ok := m.prop(prop); ok {
 		return word{text, p.name.place}
+	}
+	for _, p := range m.props {
+		if name := shownName(p.name.text); name == prop || strings.HasPrefix(strings.ToLower(name), prop+".") {
+			return word{text, p.name.place}
+		}
 	}
 	return word{text, m.name.place}
 }

@@ -20,7 +20,7 @@ func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 		// The text is anybody's; a slip in the YAML reader must not end the
 		// program that opens a database with it.
 		if r := recover(); r != nil {
-			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: fmt.Sprintf("not YAML: %v", r)}
+			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "not YAML: the reader panicked"}
 		}
 	}()
 	data = directive.ReplaceAll(data, []byte("#YAML"))
@@ -45,7 +45,7 @@ var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 
 var (
 	yamlLine   = regexp.MustCompile(`^line (\d+): `)
-	yamlAnchor = regexp.MustCompile(`unknown anchor '([^']*)'`)
+	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
 )
 
 // syntaxError returns the YAML reader's error with its place.
@@ -57,8 +57,11 @@ func syntaxError(name string, data []byte, err error) *Error {
 		line, _ = strconv.Atoi(m[1])
 		reason = reason[len(m[0]):]
 	case yamlAnchor.MatchString(reason):
+		// A text that begins with * is taken for the name of an anchor. It may be
+		// a password.
 		anchor := yamlAnchor.FindStringSubmatch(reason)[1]
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
+		reason, err = "unknown anchor, or one that contains itself; put a text that begins with * in quotes", nil
 	default:
 		line = lineOf(data, firstUnreadable(data))
 	}

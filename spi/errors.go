@@ -51,7 +51,8 @@ func (e *UnknownTypeError) Error() string {
 // PropError is the error for a property that is missing, not understood, out
 // of range or unknown.
 type PropError struct {
-	Name  string // the property as it was written
+	// Name is the property as it was written; of an unknown one only what can be a name.
+	Name  string
 	Value string // its value; empty for a secret or a missing property
 	Want  string // what would be right, as "an integer in 0..1023"
 	// Unknown reports that the type has no property of this name; Known lists
@@ -62,6 +63,8 @@ type PropError struct {
 
 func (e *PropError) Error() string {
 	switch {
+	case e.Unknown && e.Want != "":
+		return fmt.Sprintf("shardkey: unknown property %q…: want %s; known: %s", e.Name, e.Want, strings.Join(e.Known, ", "))
 	case e.Unknown:
 		return fmt.Sprintf("shardkey: unknown property %q; known: %s", e.Name, strings.Join(e.Known, ", "))
 	case e.Value == "":

@@ -313,6 +313,11 @@ func (p Props) Wrong(name, want string) error {
 	return e
 }
 
+// isOdd reports whether no name of a property has the character.
+func isOdd(r rune) bool {
+	return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
+}
+
 // isList reports whether the value is a list, which is never a number.
 func (p Props) isList(name string) bool { return p.values[propKey(name)].list != nil }
 
@@ -333,7 +338,17 @@ func (p Props) unknown() error {
 				return p.Wrong(OwnDatabase, "it only where the connector's own database is used: by a type that keeps its state there, and without a dsn")
 			}
 			known := slices.Sorted(maps.Values(p.asked))
-			return &PropError{Name: p.values[key].name, Unknown: true, Known: known}
+			e := &PropError{Name: p.values[key].name, Unknown: true, Known: known}
+			if i := strings.IndexFunc(e.Name, isOdd); i >= 0 {
+				// A value that the name was not set apart from.
+				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; is a blank missing after its ':'?"
+			}
+			for _, of := range known {
+				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.isSecret(of) {
+					e.Name, e.Want = of, "a text, and nothing below it" // what stands below may be the secret
+				}
+			}
+			return e
 		}
 	}
 	return nil

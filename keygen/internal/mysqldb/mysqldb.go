@@ -33,6 +33,10 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 		// database is the end of the password.
 		return nil, &spi.PropError{Name: prop, Want: "a database after the last '/', which a password with a '/' needs as well, as " + example}
 	}
+	if strings.ContainsAny(cfg.Net, ":/?&=@() ") || cfg.Net != "unix" && strings.ContainsAny(cfg.Addr, "=@,/?") {
+		// An address of another form, as JDBC's: what it calls a host may be anything.
+		return nil, &spi.PropError{Name: prop, Want: "a DSN in go-sql-driver's form, as " + example}
+	}
 	OwnSession(cfg)
 	return cfg, nil
 }

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// canary is a password that no output may show. Its digits are of an octal number.
+const canary = "01732654417"
+
+// secretMakers are the types that have passwords: in secret the properties that
+// are one or may hold one, in address those of servers.
+var secretMakers = []struct {
+	assigner        bool
+	typ             string
+	props           map[string]string
+	secret, address []string
+}{
+	{false, "LEAF_SEGMENT", map[string]string{"leaf.key": "k", "dsn": "u@tcp(127.0.0.1:1)/d"}, []string{"leaf.jdbc.password", "dsn", "leaf.jdbc.url"}, nil},
+	{false, "LEAF_SEGMENT", map[string]string{"leaf.key": "k", "leaf.jdbc.url": "jdbc:mysql://127.0.0.1:1/d"}, []string{"leaf.jdbc.password"}, nil},
+	{false, "TICKET", map[string]string{"dsns": "u@tcp(127.0.0.1:1)/d"}, []string{"dsns"}, nil},
+	{false, "REDIS", map[string]string{"addr": "127.0.0.1:1", "username": "u", "worker-id": "1", "namespace": "n"}, []string{"password"}, []string{"addr"}},
+	{false, "LEAF_SNOWFLAKE", map[string]string{"leaf.key": "k", "leaf.zk.list": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"leaf.zk.list"}},
+	{true, "SQL", map[string]string{"dsn": "u@tcp(127.0.0.1:1)/d"}, []string{"dsn"}, nil},
+	{true, "REDIS", map[string]string{"addr": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"addr"}},
+	{true, "ETCD", map[string]string{"endpoints": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"endpoints"}},
+	{true, "ZOOKEEPER", map[string]string{"servers": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"servers"}},
+	{false, "TOLD", nil, []string{"password", "token", "apiSecret"}, nil},
+}
+
+// told is a custom generator whose factory's error names the property, or says
+// what it is.
+func init() {
+	spi.RegisterKeyGenerator("TOLD", func(p spi.Props) (spi.KeyGenerator, error) {
+		for _, name := range []string{"password", "token", "apiSecret"} {
+			p.Has(name)
+		}
+		switch {
+		case p.Has("token"):
+			return nil, fmt.Errorf("the service refused password and token")
+		case p.Has("apiSecret"):
+			return nil, fmt.Errorf("dial u:%s@h: refused", p.Secret("apiSecret").Reveal())
+		}
+		return nil, p.Wrong("password", "another one")
+	})
+}
+
+// asSecret are ways to write a property that is a password, right and wrong: $P is
+// its name, $C the canary.
+var asSecret = []string{
+	"$P: '$C'", "$P: \"$C\"", "$P: $C", "$P: 'a$Cb'", "$P:$C", "$P:'$C'", "$P=$C", "$P = $C", "$P $C", "$P: *$C", "$P: &$C x", "$P: &$C", "$P: !$C x", "$P: !!$C x",
+	"$P: {$C: 1}", "$P: {a: $C}", "$P: [$C]", "$P: [[$C]]", "$P: [{a: $C}]", "$P: |$C", "$P: >$C", "$P: %$C", "$P: @$C", "$P: `$C", "$P: \"$C", "$P: '$C", "$P: \"\\$C\"",
+	"$P: $C: x", "$P: 'x'$C", "$P: $C}", "$P: $C]", "$P: \t$C", "$P: \x01$C", "$P: '\x7f$C'", "$P: '$C\xff'", "$P: ${NOT_SET:$C}", "$P: '${NOT_SET:$C}'", "$P: '${NOT_SET:-$C}'",
+	"$P: '${NOT_SET::$C}'", "$P: '${NOT_SET::$C'", "$P: '${$C x}'", "$P: '$C${'", "$P: '$C', $P: '$C'", "$P: '$C', '$P ': '$C'", "x$P: '$C'", "$Px: '$C'", "'$P:$C': 1", "'$P=$C'",
+	"? {$P: $C}", "<<: {$P: $C}", "<<: $C", "$P: <<$C", "$P: #$C", "$P: ? $C", "$P: - $C", "- $P: $C", "$P:: $C", ": $C", "$P: \"$C\\x\"", "$P: 1$C", "$P: 0x$C", "$P: $C.5e7", "$P: !!binary $C",
+}
+
+// asAddress are ways to write a password into an address: $A is a good one.
+var asAddress = []string{
+	"$P: 'redis://u:$C@$A'", "$P: 'u:$C@$A'", "$P: '$C@$A'", "$P: ':$C@$A'", "$P: 'http://u:$C@$A'", "$P: 'https://u:$C@$A'", "$P: '$A,u:$C@$A'", "$P: 'u:$C@$A,$A'", "$P: ['$A', 'u:$C@$A']",
+	"$P: '$A?password=$C'", "$P: '$A/?password=$C'", "$P: 'http://$A?password=$C'", "$P: 'http://$A/#$C@'", "$P: 'u:$C@h'", "$P: 'u:$C/@$A'", "$P: 'zk://u:$C@$A/x'", "$P: 'password=$C@$A'", "$P: '$A;password=$C'", "$P:u:$C@$A",
+}
+
+// asDSN are ways to write a data source with a password.
+var asDSN = []string{
+	"u:$C@tcp(127.0.0.1:1)/d", "u:$C@tcp(127.0.0.1:1)", "u:$C@tcp(127.0.0.1:1", "u:$C", "$C", "u:a/$C@tcp(127.0.0.1:1)", "u:a@/$C@tcp(127.0.0.1:1)/d", "u:$C@udp(127.0.0.1:1)/d", "u:$C@tcp(127.0.0.1:1)/d?timeout=$C",
+	"u:$C@tcp(127.0.0.1:1)/d?tls=$C", "u:a@/?$C@tcp(127.0.0.1:1)/d", "mysql://u:$C@127.0.0.1:1/d", "u:$C@127.0.0.1:1/d", "u:a?b/$C@tcp(127.0.0.1:1)/d", "jdbc:mysql://u:$C@127.0.0.1:1/d", "jdbc:mysql://u:12/$C@h/d",
+	"jdbc:mysql://u:12?$C@h/d", "jdbc:mysql://u:12#$C@h/d", "jdbc:mysql://127.0.0.1:1/d?user=u&password=$C", "jdbc:mysql://u:%zz$C@h/d", "jdbc:mysql://127.0.0.1:1/d?password=$C&sslMode=$C", "jdbc:mysql://127.0.0.1:1/d?password=%zz$C", "jdbc:postgresql://u:$C@h/d",
+	"jdbc:mysql://127.0.0.1:1,127.0.0.1:2/d?password=$C", "jdbc:mysql://(user=u,password=$C)/d", "jdbc:mysql:$C",
+}
+
+// ruleForms are the places where a rule stands: $G are the generator's type and
+// properties.
+var ruleForms = []struct{ name, assigner, generator string }{
+	{"5.yaml", `
+dataSources: {ds: {url: 'jdbc:mysql://h/d', password: CANARY}}
+rules:
+- !SHARDING
+  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}
+  workerIdAssigners: {a: $G}
+  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id-assigner: a}}}
+`, `
+dataSources: {ds: {url: 'jdbc:mysql://h/d', password: CANARY}}
+rules:
+- !SHARDING
+  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}
+  keyGenerators: {g: $G}
+`},
+	{"4.yaml", "", `
+dataSources: {ds: {url: 'jdbc:mysql://h/d', password: CANARY}}
+shardingRule:
+  tables: {t: {keyGenerator: {column: id, $I}}}
+`},
+	{"spring.yaml", `
+spring: {datasource: {password: CANARY}, shardingsphere: {datasource: {ds: {password: CANARY}}, rules: {sharding: {
+  tables: {t: {key-generate-strategy: {column: id, key-generator-name: g}}},
+  worker-id-assigners: {a: $G},
+  key-generators: {g: {type: SNOWFLAKE, props: {worker-id-assigner: a}}}}}}}
+`, `
+spring: {datasource: {password: CANARY}, shardingsphere: {rules: {sharding: {
+  tables: {t: {key-generate-strategy: {column: id, key-generator-name: g}}},
+  key-generators: {g: $G}}}}}
+`},
+	{"spring.properties", `
+spring.datasource.password=CANARY
+spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id
+spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g
+spring.shardingsphere.rules.sharding.key-generators.g.type=SNOWFLAKE
+spring.shardingsphere.rules.sharding.key-generators.g.props.worker-id-assigner=a
+spring.shardingsphere.rules.sharding.worker-id-assigners.a.type=$T
+$L`, `
+spring.datasource.password=CANARY
+spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id
+spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g
+spring.shardingsphere.rules.sharding.key-generators.g.type=$T
+$L`},
+}
+
+// TestSecrets_rules writes a password into rules in all right and many wrong ways,
+// and looks for it in everything that comes of them.
+func TestSecrets_rules(t *testing.T) {
+	rules, outputs := 0, 0
+	look := func(text string, shown []string) {
+		rules++
+		for _, s := range shown {
+			if outputs++; shows(s) {
+				t.Errorf("%s\nshows the password: %s", text, s)
+			}
+		}
+	}
+	for _, m := range secretMakers {
+		for _, entry := range entriesOf(m.secret, m.address, m.props) {
+			given := map[string]string{}
+			for name, value := range m.props {
+				if name != entry.replaces {
+					given[name] = value
+				}
+			}
+			for _, form := range ruleForms {
+				text := form.generator
+				if m.assigner {
+					text = form.assigner
+				}
+				if text == "" {
+					continue
+				}
+				text = fill(text, m.typ, given, entry.text, m.assigner)
+				look(form.name+text, tryRule(t, form.name, text))
+			}
+		}
+	}
+	t.Logf("%d rules, %d outputs", rules, outputs)
+}
+
+type entry struct{ text, replaces string }
+
+func entriesOf(secret, address []string, props map[string]string) (entries []entry) {
+	for _, name := range secret {
+		replaces := ""
+		if _, given := props[name]; given {
+			replaces = name
+		}
+		if name == "leaf.jdbc.url" {
+			replaces = "dsn"
+		}
+		for _, form := range asSecret {
+			entries = append(entries, entry{strings.NewReplacer("$P", name, "$C", canary).Replace(form), replaces})
+		}
+		if strings.Contains(name, "dsn") || strings.Contains(name, "url") {
+			for _, form := range asDSN {
+				value := strings.ReplaceAll(form, "$C", canary)
+				entries = append(entries, entry{name + ": '" + value + "'", replaces}, entry{name + ": " + value, replaces}, entry{name + ":" + value, replaces}, entry{name + ": ['" + value + "', x]", replaces})
+			}
+		}
+	}
+	for _, name := range address {
+		for _, form := range asAddress {
+			entries = append(entries, entry{strings.NewReplacer("$P", name, "$C", canary, "$A", "127.0.0.1:1").Replace(form), name})
+		}
+	}
+	return entries
+}
+
+// fill puts a type with its properties into a form.
+func fill(form, typ string, given map[string]string, more string, assigner bool) string {
+	var flow, lines strings.Builder
+	prefix := "spring.shardingsphere.rules.sharding.key-generators.g.props."
+	if assigner {
+		prefix = "spring.shardingsphere.rules.sharding.worker-id-assigners.a.props."
+	}
+	for name, value := range given {
+		fmt.Fprintf(&flow, "%s: '%s', ", name, value)
+		fmt.Fprintf(&lines, "%s%s=%s\n", prefix, name, value)
+	}
+	name, value, found := strings.Cut(more, ": ")
+	fmt.Fprintf(&lines, "%s%s", prefix, name)
+	if found {
+		lines.WriteString("=" + value)
+	}
+	lines.WriteString("\n")
+	props := "type: " + typ + ", props: {" + flow.String() + more + "}"
+	return strings.NewReplacer("$G", "{"+props+"}", "$I", props, "$T", typ, "$L", lines.String(), "CANARY", canary).Replace(form)
+}
+
+// tryRule returns everything that can be seen of a rule.
+func tryRule(t *testing.T, name, text string) (shown []string) {
+	var log bytes.Buffer
+	r, err := rule.Parse(name, []byte(text))
+	if err != nil {
+		return printedChain(err)
+	}
+	shown = append(shown, printed(r)...)
+	shown = append(shown, printed(*r)...)
+	for _, w := range r.Warnings() {
+		shown = append(shown, printedChain(w)...)
+	}
+	live, err := r.Open(spi.Host{
+		DSN:    spi.NewSecret("u:" + canary + "@tcp(127.0.0.1:1)/d"),
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		return append(shown, printedChain(err)...)
+	}
+	shown = append(shown, printed(live)...)
+	table := live.Lookup("", "t")
+	shown = append(shown, printed(table)...)
+	shown = append(shown, printed(*table)...)
+	shown = append(shown, printed(table.Generator)...)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // no server is there
+	_, err = table.Generator.GenerateKeys(ctx, spi.Column{}, 1)
+	shown = append(append(shown, printedChain(err)...), live.Describe(), r.String())
+	for _, h := range live.Health() {
+		shown = append(shown, printed(h)...)
+	}
+	return append(append(shown, printedChain(live.Close())...), log.String())
+}
+
+// printedChain is an error and all that it wraps, printed.
+func printedChain(err error) (shown []string) {
+	if err == nil {
+		return nil
+	}
+	shown = printed(err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return append(shown, printedChain(e.Unwrap())...)
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			shown = append(shown, printedChain(inner)...)
+		}
+	}
+	return shown
+}
+
+// printed is a value in all the ways that programs print values.
+func printed(v any) (shown []string) {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
+		shown = append(shown, fmt.Sprintf(verb, v))
+	}
+	shown = append(shown, fmt.Sprintf("%+v %x", []any{v}, struct{ V any }{v}))
+	if text, err := json.Marshal(v); err == nil {
+		shown = append(shown, string(text))
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "v", v)
+	return append(shown, log.String())
+}
+
+// shows reports whether a text has the canary in it, plain or encoded.
+func shows(text string) bool {
+	for _, form := range []string{canary, hex.EncodeToString([]byte(canary)), base64.StdEncoding.EncodeToString([]byte(canary))[:12]} {
+		if strings.Contains(strings.ToLower(text), strings.ToLower(form)) {
+			return true
+		}
+	}
+	return false
+}
