@@ -266,6 +266,9 @@ func ruleOf(value string) (*rule.Rule, error) {
 	switch {
 	case err == nil:
 		return r, nil
+	case errors.Is(err, fs.ErrNotExist) && strings.Contains(path, "@"):
+		// It may be the end of a password that has "@/?" in it.
+		return nil, &DSNError{Param: paramRule, Err: fs.ErrNotExist, Reason: "it is neither a registered rule nor a file, and not shown, as it has an @ in it"}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &DSNError{Param: paramRule, Err: err,
 			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, registeredRules())}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"database/sql"
+	dbdriver "database/sql/driver"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// plainTypes are the exported structs that nothing secret gets into: texts of
+// statements, tables' names, numbers, times, and what a program's own clock,
+// logger and random source are.
+var plainTypes = strings.Fields(`
+	driver.Driver driver.Keys driver.NarrowColumnError driver.PrivilegeError driver.Verification
+	keygen/nanoid.Config keygen/nanoid.Generator keygen/uuid.Config keygen/uuid.Generator
+	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.TimeError
+	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
+	rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite/tidb.DisagreementError
+	rule.AmbiguousTableError rule.KeyConfig rule.TableConfig rule.UnlistedTableError
+	spi.Column spi.KeyParts spi.UnknownTypeError
+`)
+
+// oldDriver is a base without DriverContext, whose connector holds the data source
+// name.
+type oldDriver struct{}
+
+func (oldDriver) Open(string) (dbdriver.Conn, error) { return nil, errors.New("refused") }
+
+// openConnector opens a connector as sql.Open does.
+func openConnector(t *testing.T, d dbdriver.Driver, dsn string) dbdriver.Connector {
+	t.Helper()
+	c, err := d.(dbdriver.DriverContext).OpenConnector(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.(*driver.Connector).Close() })
+	return c
+}
+
+// secretValues are values of each exported type that may hold a secret, made with
+// one.
+func secretValues(t *testing.T) map[string][]any {
+	const dsn = "u:" + canary + "@tcp(127.0.0.1:1)/d"
+	cfg := rule.Config{
+		Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+		Generators: map[string]rule.GeneratorConfig{
+			"g": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id-assigner": "a"}},
+			"l": {Type: "LEAF_SEGMENT", Props: rule.Props{"leaf.key": "k", "dsn": dsn, "leaf.jdbc.password": spi.NewSecret(canary)}},
+			"k": {Type: "TICKET", Props: rule.Props{"dsns": []string{dsn, dsn}}},
+			"r": {Type: "REDIS", Props: rule.Props{"addr": "127.0.0.1:1", "password": canary, "worker-id": 1}},
+		},
+		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{
+			"a": {Type: "SQL", Props: rule.Props{"dsn": dsn}},
+			"e": {Type: "ETCD", Props: rule.Props{"endpoints": "127.0.0.1:1", "username": "u", "password": canary}},
+			"z": {Type: "ZOOKEEPER", Props: rule.Props{"servers": "127.0.0.1:1", "username": "u", "password": canary}},
+		},
+	}
+	delete(cfg.Generators["r"].Props, "worker-id")
+	r, err := rule.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := spi.Host{DSN: spi.NewSecret(dsn)}
+	live, err := r.Open(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = live.Close() })
+	props, err := spi.NewProps(map[string]any{"password": canary, "dsns": []string{canary}, "token": spi.NewSecret(canary)}, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.RegisterRule(t.Name(), r); err != nil {
+		t.Fatal(err)
+	}
+	_, ruleErr := rule.New(rule.Config{
+		Tables:     cfg.Tables,
+		Generators: map[string]rule.GeneratorConfig{"g": {Type: "TICKET", Props: rule.Props{"dsns": canary}}},
+	})
+	_, dsnErr := driver.Driver{}.OpenConnector("u:x@/?shardkey" + canary + "@tcp(h)/d")
+	_, propErr := spi.NewKeyGenerator("REDIS", props)
+	opened := openConnector(t, driver.Driver{}, dsn+"?shardkeyRule="+t.Name())
+	wrapped := driver.Wrap(oldDriver{}, r)
+	overOld := openConnector(t, wrapped, dsn)
+	generatorErr := insertError(opened)
+	var values []any
+	for _, name := range []string{"g", "l", "k", "r"} {
+		values = append(values, live.Generator(name))
+	}
+	table := live.Lookup("", "t")
+	return map[string][]any{
+		"driver.Connector":                {opened, overOld, struct{ c any }{wrapped}, wrapped},
+		"driver.DSNError":                 {dsnErr},
+		"driver.GeneratorError":           {generatorErr},
+		"keygen/snowflake.LeaseError":     {generatorErr},
+		"keygen/workerid.NoWorkerIDError": {generatorErr},
+		"keygen/workerid.TableError":      {generatorErr},
+		"rule.Config":                     {cfg, &cfg},
+		"rule.GeneratorConfig":            {cfg.Generators["l"], cfg.Generators},
+		"rule.WorkerIDAssignerConfig":     {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},
+		"rule.Error":                      {ruleErr},
+		"rule.Live":                       {live, live.Describe()},
+		"rule.Rule":                       {r, *r, r.Tables(), r.Warnings()},
+		"rule.Table":                      append(values, table, *table),
+		"spi.Health":                      {live.Health()},
+		"spi.Host":                        {host, &host, struct{ h spi.Host }{host}},
+		"spi.PropError":                   {propErr, props.Wrong("password", "another one"), props.Wrong("token", "another one")},
+		"spi.Props":                       {props, &props, struct{ p spi.Props }{props}},
+		"spi.Secret":                      {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
+	}
+}
+
+// insertError is the error of an INSERT that no server takes.
+func insertError(c dbdriver.Connector) error {
+	db := sql.OpenDB(c)
+	defer db.Close()
+	_, err := db.Exec("INSERT INTO t (a) VALUES (1)")
+	return err
+}
+
+// TestSecrets_exportedTypes prints a value of every exported struct of all modules
+// that may hold a secret. A new type has to be put on one of the two lists.
+func TestSecrets_exportedTypes(t *testing.T) {
+	values := secretValues(t)
+	for name, some := range values {
+		for _, v := range some {
+			shown := printed(v)
+			if err, ok := v.(error); ok {
+				shown = printedChain(err)
+			}
+			for _, s := range shown {
+				if shows(s) {
+					t.Errorf("%s (%T) shows the password: %s", name, v, s)
+				}
+			}
+		}
+	}
+	for _, name := range exportedStructs(t) {
+		known := values[name] != nil
+		for _, plain := range plainTypes {
+			known = known || plain == name
+		}
+		if !known {
+			t.Errorf("%s: nobody knows whether it shows secrets", name)
+		}
+	}
+	if s := spi.NewSecret(canary); s.Reveal() != canary || s.IsZero() || !(spi.Secret{}).IsZero() || (spi.Secret{}).Reveal() != "" {
+		t.Error("a Secret does not keep its text")
+	}
+}
+
+// exportedStructs lists the structs of the recorded API, as "spi.Host".
+func exportedStructs(t *testing.T) (names []string) {
+	t.Helper()
+	api, err := os.ReadFile(filepath.Join("..", "..", "testdata", "api.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg := ""
+	for line := range strings.Lines(string(api)) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) > 1 && words[0] == "package":
+			pkg = words[1]
+		case len(words) > 2 && words[0] == "type" && strings.HasPrefix(words[2], "struct"):
+			names = append(names, pkg+"."+words[1])
+		}
+	}
+	if len(names) < 30 {
+		t.Fatalf("only %d types", len(names))
+	}
+	return names
+}
+
+// TestSecrets_dsn opens data source names with a password, right and wrong, and
+// looks for it in what comes of them.
+func TestSecrets_dsn(t *testing.T) {
+	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyUnlisted=x"}
+	passwords := []string{"$C", "$C/", "/$C", "a/$C", "a?$C", "?$C", "a#$C", "a@$C", "$C@a", "@/?$C", "@/?shardkey$C", "@/?shardkeyRule=$C", "a:$C", "a)$C", "($C)", "a&$C=1", "$C%", "%zz$C", "$C'", "tcp($C", "@tcp(h)/$C?a", "=$C&", " $C"}
+	shapes := []string{"u:$P@tcp(127.0.0.1:1)/d$R", "u:$P@tcp(127.0.0.1:1)$R", "u:$P@tcp(127.0.0.1:1/d$R", "u:$P@/d$R", "u:$P@udp/d$R", "u:$P/d$R", "u:$P$R", "$P@tcp(127.0.0.1:1)/d$R", "u:$P@127.0.0.1:1/d$R", "mysql://u:$P@h:1/d$R", ":$P@/$R", "u:$P@unix(/x)/d$R"}
+	tried := 0
+	for _, params := range rules {
+		for _, password := range passwords {
+			for _, shape := range shapes {
+				if strings.Contains(password, "@/?") && !strings.Contains(shape, "$P@") {
+					continue // a whole data source name by itself, without password
+				}
+				dsn := strings.NewReplacer("$P", password, "$R", params).Replace(shape)
+				dsn = strings.ReplaceAll(dsn, "$C", canary)
+				tried++
+				c, err := driver.Driver{}.OpenConnector(dsn)
+				shown := printedChain(err)
+				if err == nil {
+					shown = append(printed(c), printedChain(insertError(c))...)
+				}
+				for _, s := range shown {
+					if shows(s) {
+						t.Errorf("%s\nshows the password: %s", dsn, s)
+						break
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d data source names", tried)
+}
