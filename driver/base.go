@@ -80,7 +80,7 @@ func (b *baseConn) execContext(ctx context.Context, query string, args []driver.
 func (b *baseConn) queryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	switch {
 	case b.queryCtx != nil:
-		return b.queryCtx.QueryContext(ctx, query, args)
+		return answered(b.queryCtx.QueryContext(ctx, query, args))
 	case b.query == nil:
 		return nil, driver.ErrSkip
 	}
@@ -91,19 +91,36 @@ func (b *baseConn) queryContext(ctx context.Context, query string, args []driver
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return b.query.Query(query, values)
+	return answered(b.query.Query(query, values))
 }
 
-func (b *baseConn) prepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+func (b *baseConn) prepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
 	if b.preparer != nil {
-		return b.preparer.PrepareContext(ctx, query)
+		stmt, err = b.preparer.PrepareContext(ctx, query)
+	} else {
+		stmt, err = b.conn.Prepare(query)
 	}
-	stmt, err := b.conn.Prepare(query)
-	if err == nil && ctx.Err() != nil {
+	switch {
+	case err != nil:
+	case stmt == nil:
+		return nil, errNoAnswer
+	case b.preparer == nil && ctx.Err() != nil:
 		_ = stmt.Close() // the context has ended: its error is the one to return
 		return nil, ctx.Err()
 	}
 	return stmt, err
+}
+
+// errNoAnswer is the error for a base that returns neither an error nor what was
+// asked for, as a mock may.
+var errNoAnswer = errors.New("shardkey: the base driver returned nil without an error")
+
+// answered refuses rows that are nil, which end the process in database/sql.
+func answered(rows driver.Rows, err error) (driver.Rows, error) {
+	if err == nil && rows == nil {
+		err = errNoAnswer
+	}
+	return rows, err
 }
 
 func (b *baseConn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
@@ -212,7 +229,7 @@ func (s *baseStmt) execContext(ctx context.Context, args []driver.NamedValue) (d
 
 func (s *baseStmt) queryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if s.queryCtx != nil {
-		return s.queryCtx.QueryContext(ctx, args)
+		return answered(s.queryCtx.QueryContext(ctx, args))
 	}
 	values, err := namedToValues(args)
 	if err != nil {
@@ -232,9 +249,9 @@ func (s *baseStmt) exec(values []driver.Value) (driver.Result, error) {
 }
 
 func (s *baseStmt) query(values []driver.Value) (driver.Rows, error) {
-	return s.Stmt.(interface {
+	return answered(s.Stmt.(interface {
 		Query(args []driver.Value) (driver.Rows, error)
-	}).Query(values)
+	}).Query(values))
 }
 
 // checkNamedValue does what database/sql does with an argument of this

@@ -21,6 +21,7 @@ type conn struct {
 	last     *plan
 	lastPass string
 	closed   bool
+	stale    int // how often the statement at hand was planned again for its columns
 	onClose  func() error
 }
 
@@ -126,6 +127,10 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	return p, err
 }
 
+// maxStale is how often a statement is planned again because a table's columns
+// are others than a moment ago.
+const maxStale = 3
+
 // again reports whether a statement that failed is to be planned again: the rule
 // was replaced, or the server refused columns that have changed since they were
 // read, or an upsert's guard. While the connection is open the current rule's generators are, so that
@@ -133,8 +138,13 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
 		c.last = nil
-		return c.columnsChanged(ctx, stale.plan), stale.error
+		if c.stale++; c.stale <= maxStale && c.columnsChanged(ctx, stale.plan) {
+			return true, stale.error
+		}
+		c.stale = 0
+		return false, stale.error
 	}
+	c.stale = 0
 	if err != errReplan || c.closed {
 		return false, err
 	}
@@ -182,7 +192,7 @@ func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := c.base.query.Query(query, args)
+	rows, err := answered(c.base.query.Query(query, args))
 	c.afterPass(ctx, use, nil, nil, nil, err)
 	return rows, err
 }

@@ -98,6 +98,9 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	base, err := c.base.Connect(ctx)
+	if err == nil && base == nil {
+		err = errNoAnswer
+	}
 	if err != nil {
 		_ = c.leave()
 		return nil, err

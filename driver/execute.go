@@ -49,6 +49,9 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *k
 // finish sends a statement, and settles what came of it.
 func finish[T any](ctx context.Context, on running, by call[T]) (none T, err error) {
 	res, err := by.send(on.sending(), ctx)
+	if err == nil && any(res) == nil {
+		err = errNoAnswer
+	}
 	if err != nil {
 		return none, on.failed(ctx, err)
 	}

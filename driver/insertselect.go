@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,6 +102,25 @@ func renumbered(args []driver.NamedValue) []driver.NamedValue {
 	return args
 }
 
+// maxSourceRows bounds the rows of one INSERT … SELECT: their keys are made
+// before the statement runs, and the server alone says how many there are.
+const maxSourceRows = 50_000_000
+
+// checkRows refuses a number of rows that cannot be, or is too large.
+func (r *sourceRun) checkRows() error {
+	switch {
+	case r.rows < 0:
+		return r.badCount(r.rows)
+	case r.rows > maxSourceRows:
+		return fmt.Errorf("%w: the query of INSERT … SELECT returns %d rows, and at most %d get keys at once; insert them in parts", ErrUnsupportedStatement, r.rows, maxSourceRows)
+	}
+	return nil
+}
+
+func (r *sourceRun) badCount(n int64) error {
+	return fmt.Errorf("shardkey: the server counts %d rows of a query", n)
+}
+
 // keysAtOnce is how many keys one statement brings to the server.
 const keysAtOnce = 5000
 
@@ -143,7 +163,7 @@ func (r *sourceRun) contiguous() (first int64, ok bool) {
 func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error) {
 	var low, high int64
 	var err1, err2 error
-	err := r.askRows(ctx, "MIN("+rowNumber+"), MAX("+rowNumber+")", "LIMIT 1", func(row []driver.Value) {
+	err := r.askRows(ctx, 2, "MIN("+rowNumber+"), MAX("+rowNumber+")", "LIMIT 1", func(row []driver.Value) {
 		low, err1 = strconv.ParseInt(text(row[0]), 10, 64)
 		high, err2 = strconv.ParseInt(text(row[1]), 10, 64)
 	})
@@ -154,13 +174,13 @@ func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error)
 	return strconv.FormatInt(first-low, 10), nil
 }
 
-// askRows asks about the rows. With the answer LAST_INSERT_ID() is right again,
+// askRows asks for n columns about the rows. With the answer LAST_INSERT_ID() is right again,
 // which the rows' numbers have changed.
-func (r *sourceRun) askRows(ctx context.Context, columns, rest string, each func([]driver.Value)) error {
+func (r *sourceRun) askRows(ctx context.Context, n int, columns, rest string, each func([]driver.Value)) error {
 	if !r.lastID.synced {
 		columns += ", LAST_INSERT_ID(" + strconv.FormatUint(r.lastID.must, 10) + ")"
 	}
-	return r.queryRows(ctx, "SELECT "+columns+" FROM "+r.qualify(rowsTable)+" "+rest, func(row []driver.Value) {
+	return r.queryColumns(ctx, n, "SELECT "+columns+" FROM "+r.qualify(rowsTable)+" "+rest, func(row []driver.Value) {
 		r.lastID.synced = true
 		each(row)
 	})
@@ -184,9 +204,12 @@ func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, er
 		missing += " OR " + isZeroSQL(key)
 	}
 	var bad error
-	err = r.askRows(ctx, "COUNT(*)", "WHERE "+missing+" LIMIT 1", func(row []driver.Value) {
+	err = r.askRows(ctx, 1, "COUNT(*)", "WHERE "+missing+" LIMIT 1", func(row []driver.Value) {
 		n, bad = strconv.Atoi(text(row[0]))
 	})
+	if n < 0 || int64(n) > r.rows {
+		bad = r.badCount(int64(n))
+	}
 	return n, missing, cmp.Or(err, bad)
 }
 
@@ -226,11 +249,18 @@ func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
 
 func (r *sourceRun) numbers(ctx context.Context, missing, after string) ([]string, error) {
 	var numbers []string
-	err := r.askRows(ctx, rowNumber, "WHERE "+rowNumber+" > "+after+" AND ("+missing+
+	var bad error
+	err := r.askRows(ctx, 1, rowNumber, "WHERE "+rowNumber+" > "+after+" AND ("+missing+
 		") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
-		numbers = append(numbers, text(row[0]))
+		// It becomes text of a statement: an integer, and nothing else.
+		number, err := strconv.ParseUint(text(row[0]), 10, 64)
+		if err != nil {
+			bad = fmt.Errorf("shardkey: the server numbers a row of a temporary table %.20q", text(row[0]))
+			return
+		}
+		numbers = append(numbers, strconv.FormatUint(number, 10))
 	})
-	return numbers, err
+	return numbers, cmp.Or(err, bad)
 }
 
 func (r *sourceRun) insertKeys(ctx context.Context, numbers []string, from int) error {
@@ -312,7 +342,11 @@ func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
 	if !known.padded() {
 		return "", nil
 	}
-	return declaration(shownColumn{r.key.name, "var" + known.text, known.collation}), nil
+	typ := plainText.FindString(known.text)
+	if typ == "" {
+		return "", nil
+	}
+	return declaration(shownColumn{r.key.name, "var" + typ, known.collation}), nil
 }
 
 // declareDates declares the columns of dates: the server refuses the default of
@@ -320,16 +354,24 @@ func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
 func (r *sourceRun) declareDates(ctx context.Context, declared string) (string, error) {
 	err := r.showColumns(ctx, sqltext.QuoteTable(r.in.Schema, r.in.Name), "", func(column shownColumn) {
 		isColumn := func(name string) bool { return strings.EqualFold(name, column.name) }
-		if column.isDate() && slices.ContainsFunc(r.in.Source.Columns, isColumn) {
+		if typ := plainDate.FindString(column.typ); typ != "" && slices.ContainsFunc(r.in.Source.Columns, isColumn) {
+			column.typ = typ
 			declared += declaration(column)
 		}
 	})
 	return declared, err
 }
 
+// What of the server's words for types and collations is written in a statement.
+var (
+	plainText      = regexp.MustCompile(`^(char|binary)\([0-9]+\)`)
+	plainDate      = regexp.MustCompile(`^(datetime|date|timestamp)(\([0-9]\))?`)
+	plainCollation = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+)
+
 func declaration(column shownColumn) string {
 	d := ", " + sqltext.QuoteIdentifier(column.name) + " " + column.typ
-	if column.collation != "" && column.collation != "NULL" {
+	if column.collation != "NULL" && plainCollation.MatchString(column.collation) {
 		d += " COLLATE " + column.collation
 	}
 	return d + " NULL DEFAULT NULL"
@@ -391,10 +433,13 @@ func (r *sourceRun) readQuery(ctx context.Context) error {
 		r.lastID.moved()
 		return err
 	}
+	if res == nil {
+		return errNoAnswer
+	}
 	if r.rows, err = res.RowsAffected(); r.rows != 0 {
 		r.lastID.moved()
 	}
-	return err
+	return cmp.Or(err, r.checkRows())
 }
 
 // query is what the statement selects: the rows with their keys. The columns are

@@ -106,7 +106,7 @@ func (r *sourceRun) present(ctx context.Context) (map[string]bool, error) {
 		return present, nil
 	}
 	key := r.targetColumn(r.in.Table.KeyColumn)
-	err := r.queryRows(ctx, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+sqltext.QuoteTable(r.in.Schema, r.in.Name)+
+	err := r.queryColumns(ctx, 1, "SELECT "+key+" FROM "+r.joined(r.qualify(rowsTable))+" JOIN "+sqltext.QuoteTable(r.in.Schema, r.in.Name)+
 		" ON "+key+" = "+r.keyOf()+allRows, func(row []driver.Value) {
 		present[text(row[0])] = true
 	})
@@ -128,8 +128,8 @@ func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 	if int64(len(values)) == r.rows {
 		return values
 	}
-	all, next := make([]any, 0, r.rows), 0
-	err := r.queryRows(ctx, "SELECT "+r.keyOf()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber+allRows, func(row []driver.Value) {
+	all, next := make([]any, 0, len(values)), 0
+	err := r.queryColumns(ctx, 2, "SELECT "+r.keyOf()+" IS NULL, "+r.keyInRows()+" FROM "+r.joined(r.qualify(rowsTable))+" ORDER BY "+rowNumber+allRows, func(row []driver.Value) {
 		switch given := text(row[0]) != "0"; {
 		case !given && next < len(values):
 			all = append(all, values[next])

@@ -137,11 +137,6 @@ func (k *keyColumn) holds(key any) bool {
 // shownColumn is what SHOW FULL COLUMNS says of a column.
 type shownColumn struct{ name, typ, collation string }
 
-// isDate reports whether the type has zero dates.
-func (c *shownColumn) isDate() bool {
-	return strings.HasPrefix(c.typ, "date") || strings.HasPrefix(c.typ, "timestamp")
-}
-
 // showColumns asks for a table's columns, a temporary one's too.
 func (s *session) showColumns(ctx context.Context, table, where string, each func(shownColumn)) error {
 	const field, typ, collation = 0, 1, 2
@@ -255,7 +250,7 @@ func parseKeyType(shown string) *keyType {
 var integerBits = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64, "float": 25, "double": 54}
 
 func (t *keyType) integer(bits int, unsigned bool) {
-	t.form = formInteger
+	t.form, bits = formInteger, max(1, min(bits, 64))
 	if unsigned {
 		t.high = math.MaxUint64 >> (64 - bits)
 	} else {

@@ -156,6 +156,10 @@ func (s *session) passed(ctx context.Context, u lastIDUse, p *plan, args []drive
 // a generated key, which LAST_INSERT_ID() now returns, or one that the statement
 // gave, which changes nothing.
 func (s *session) passedInsert(ctx context.Context, given *givenNumbers, args []driver.NamedValue, res driver.Result) {
+	if res == nil { // a mock's
+		s.lastID.lost()
+		return
+	}
 	n, err := res.LastInsertId()
 	id := uint64(n)
 	switch {

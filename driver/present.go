@@ -121,7 +121,7 @@ func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []an
 				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
 			}
 		}
-		err := s.queryRows(ctx, string(append(query, ")"+allRows...)), func(row []driver.Value) {
+		err := s.queryColumns(ctx, 1, string(append(query, ")"+allRows...)), func(row []driver.Value) {
 			present[text(row[0])] = true
 		})
 		if err != nil {

@@ -74,7 +74,10 @@ func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Resu
 			affected = unknownCount
 		}
 		id, _ := base.LastInsertId()
-		e.result.id = e.settleInsert(ctx, &e.inserts[0], said{affected, id})
+		if k := &e.inserts[0]; !k.in.Refused {
+			id = e.settleInsert(ctx, k, said{affected, id})
+		}
+		e.result.id = id
 	} else {
 		e.settleEach(ctx, base)
 	}

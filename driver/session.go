@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -120,6 +121,20 @@ func (s *session) ask(ctx context.Context, query string) (driver.Rows, error) {
 		return nil, errReadsCounts
 	}
 	return s.base.queryOrPrepare(ctx, query, nil, 0)
+}
+
+// queryColumns is queryRows for a question of so many columns, at least; an answer
+// that has fewer is an error.
+func (s *session) queryColumns(ctx context.Context, columns int, query string, each func([]driver.Value)) error {
+	var short error
+	err := s.queryRows(ctx, query, func(row []driver.Value) {
+		if len(row) >= columns {
+			each(row)
+		} else {
+			short = fmt.Errorf("shardkey: the server answers %d columns where %d were asked for", len(row), columns)
+		}
+	})
+	return cmp.Or(err, short)
 }
 
 // queryRows calls each with every row, whose values are valid until it returns.
