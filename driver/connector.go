@@ -62,8 +62,9 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 	return newConnector(base, own, r, o, "")
 }
 
-func newConnector(base driver.Connector, d driver.Driver, r *rule.Rule, o options, dsn string) (*Connector, error) {
-	c := &Connector{base: base, driver: d, host: o.host(dsn), warnings: o.warnings}
+func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
+	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings}
+	c.driver = d.of(c)
 	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
@@ -85,7 +86,12 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if err := checkWarnings(r, c.warnings, c.host.Logger); err != nil {
 		return nil, err
 	}
-	generators, err := r.Open(c.host)
+	var generators *rule.Live
+	if now := c.rules.Load(); now != nil {
+		generators, err = now.generators.Replace(r)
+	} else {
+		generators, err = r.Open(c.host)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,8 +123,8 @@ func (c *Connector) Unwrap() driver.Connector { return c.base }
 // SetRule replaces the rule. Statements that are running finish with the rule
 // that they began with, and then its generators are closed; prepared statements
 // are planned again at their next execution. When the new rule cannot be opened,
-// the old one stays. The new rule's generators are new ones, also where both
-// rules spell them the same way.
+// the old one stays. Generators that both rules configure in the same way stay as
+// well, with their worker id and their state; see [rule.Live.Replace].
 //
 // The error is the rule's, that of closing the old generators when nobody uses
 // them any more (the new rule holds all the same), or [spi.ErrClosed].

@@ -22,7 +22,11 @@
 //	connector, err := driver.NewConnector(base, rule)
 //	db := sql.OpenDB(connector)
 //
-// Closing the sql.DB closes the generators that were opened with it.
+// Closing the sql.DB closes the generators that were opened with it. All sql.DBs of
+// one process that open one rule share them, and so one worker id: the last one
+// closes them ([rule.Rule.Open] says what is shared). For several databases a
+// rule's stores (SQL worker ids, LEAF_SEGMENT, TICKET) need a dsn of one for all;
+// with one in each the keys would repeat, which is refused ([rule.ErrOwnDatabase]).
 //
 // The DSN's other parameters of ours: shardkeyServer, as [WithServer], says what the
 // server is where its version does not show it: auto, mysql, mariadb or other.
@@ -46,6 +50,12 @@
 //
 //	var keys driver.Keys
 //	_, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (user_id) VALUES (?), (?)", 7, 8)
+//
+// [NextKeys] gives keys before their INSERT, from the same generator: for children that
+// are inserted with their parent, for an outbox, to choose the shard by the key. An
+// INSERT that gives such a key keeps it.
+//
+//	keys, err := driver.NextKeys(ctx, db, "t_order", 2)
 //
 // The text is spliced, never printed again; keys are bound where the statement has
 // arguments, and written where it has none.
@@ -183,13 +193,13 @@
 //
 // # Raw connections
 //
-// (*sql.Conn).Raw passes our connection. Unwrap() driver.Conn returns the base's,
-// and [ConnectorOf] the [Connector], which has the generators' health and takes
-// another rule while the database is open:
+// (*sql.Conn).Raw passes our connection, whose Unwrap() driver.Conn returns the
+// base's.
 //
-//	conn.Raw(func(c any) error {
-//		return driver.ConnectorOf(c).SetRule(newRule)
-//	})
+// [ConnectorOf] returns the [Connector] of a sql.DB, a sql.Conn or such a connection. It
+// has the generators' health and takes another rule while the database is open:
+//
+//	err := driver.ConnectorOf(db).SetRule(newRule)
 package driver
 
 // For readers of the code: the layers, each of which knows only those before it,

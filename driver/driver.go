@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"reflect"
 
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -26,7 +27,9 @@ func init() { sql.Register("shardkey", Driver{}) }
 
 // Driver is what is registered as "shardkey": go-sql-driver/mysql with keys
 // filled by the rule that the DSN names.
-type Driver struct{}
+type Driver struct {
+	connector *Connector // of an open database; nil in the registered one
+}
 
 var (
 	_ driver.Driver        = Driver{}
@@ -78,9 +81,10 @@ func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 }
 
 type wrapped struct {
-	base driver.Driver
-	rule *rule.Rule
-	opts options
+	connector *Connector // as Driver's
+	base      driver.Driver
+	rule      *rule.Rule
+	opts      options
 }
 
 func (d *wrapped) Open(name string) (driver.Conn, error) { return open(d, name) }
@@ -164,22 +168,67 @@ func mysqlDSN(name string) string {
 	return name
 }
 
-// ConnectorOf returns the connector that a connection, as (*sql.Conn).Raw shows
-// it, came from; nil when it is not one of ours. Connections of other wrappers are
-// looked through when they have an Unwrap method, or Raw, as otelsql calls it.
-func ConnectorOf(conn any) *Connector {
-	for conn != nil {
-		if own, ok := conn.(interface{ Connector() *Connector }); ok {
-			return own.Connector()
+// ConnectorOf returns the connector of a database or a connection: of a *sql.DB, a
+// *sql.Conn, what (*sql.Conn).Raw shows, or a [*Connector] itself. It is nil when
+// that is not one of ours. Other wrappers are looked through when they have an
+// Unwrap method, or Raw, as otelsql calls it. Of a *sql.DB over such a wrapper,
+// which shows nothing without a connection, pass a *sql.Conn.
+func ConnectorOf(v any) (c *Connector) {
+	defer func() {
+		if recover() != nil { // of a zero sql.DB, say
+			c = nil
 		}
-		switch wrapper := conn.(type) {
+	}()
+	const most = 100 // wrappers; one that unwraps to itself has no end
+	for range most {
+		if isNil(v) {
+			return nil
+		}
+		switch of := v.(type) {
+		case *Connector:
+			return of
+		case interface{ Connector() *Connector }:
+			return of.Connector()
+		case ownDriver:
+			return of.connectorOf()
 		case interface{ Unwrap() driver.Conn }:
-			conn = wrapper.Unwrap()
+			v = of.Unwrap()
+		case interface{ Unwrap() driver.Driver }:
+			v = of.Unwrap()
 		case interface{ Raw() driver.Conn }:
-			conn = wrapper.Raw()
+			v = of.Raw()
+		case interface{ Driver() driver.Driver }:
+			v = of.Driver()
+		case interface{ Raw(func(any) error) error }:
+			var inner any
+			_ = of.Raw(func(conn any) error { inner = conn; return nil })
+			v = inner
 		default:
 			return nil
 		}
 	}
 	return nil
+}
+
+// ownDriver is one of ours. That of an open database knows its connector.
+type ownDriver interface {
+	driver.DriverContext
+	connectorOf() *Connector
+	of(*Connector) driver.Driver
+}
+
+func (d Driver) connectorOf() *Connector       { return d.connector }
+func (d Driver) of(c *Connector) driver.Driver { return Driver{c} }
+
+func (d *wrapped) connectorOf() *Connector { return d.connector }
+func (d *wrapped) of(c *Connector) driver.Driver {
+	own := *d
+	own.connector = c
+	return &own
+}
+
+// isNil reports whether v is nil, or a nil pointer in an interface.
+func isNil(v any) bool {
+	rv := reflect.ValueOf(v)
+	return v == nil || rv.Kind() == reflect.Pointer && rv.IsNil()
 }

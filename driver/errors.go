@@ -69,6 +69,34 @@ func errTooManyPlaceholders(user, added int) error {
 		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, maxPlaceholders)
 }
 
+// NextKeysError is the error for arguments of [NextKeys] that no keys can be made
+// for.
+type NextKeysError struct {
+	Table   string // as it was given; empty when it is not about the table
+	Reason  string // what is wrong and what to give instead
+	Nearest string // the table that was probably meant, empty when none is near
+	// Err is a [*rule.UnlistedTableError] for a table that looks like one of a ruled
+	// table's, else nil.
+	Err error
+}
+
+func (e *NextKeysError) Error() string {
+	s := "shardkey: next keys: "
+	if e.Table != "" {
+		s += fmt.Sprintf("table %q: ", e.Table)
+	}
+	s += e.Reason
+	if e.Nearest != "" {
+		s += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	}
+	if e.Err != nil {
+		s += ": " + strings.TrimPrefix(e.Err.Error(), "shardkey: ")
+	}
+	return s
+}
+
+func (e *NextKeysError) Unwrap() error { return e.Err }
+
 // GeneratorError is the error for keys that a generator could not make. The
 // statement was not sent.
 type GeneratorError struct {
