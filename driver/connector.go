@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
@@ -25,6 +26,7 @@ type Connector struct {
 	base   driver.Connector
 	driver driver.Driver
 	host   spi.Host
+	logger *slog.Logger // as it was given; the host's does the same and never panics
 	// warnings is what becomes of a rule's: log, the default, or error.
 	warnings string
 	servers  serverCache
@@ -67,6 +69,7 @@ func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, d
 	c.driver = d.of(c)
 	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
+	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
 	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
 		return nil, err
@@ -74,19 +77,34 @@ func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, d
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}
+	if err := openConnectors.add(c, o.reload); err != nil {
+		return nil, errors.Join(err, c.rules.Load().release())
+	}
 	return c, nil
 }
 
 // install opens the rule's generators and makes them the current ones. It
 // returns what they replace, for the caller to release.
 func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
+	next, err := c.open(r)
+	if err != nil {
+		return nil, err
+	}
+	logWarnings(r, c.host.Logger)
+	return c.rules.Swap(next), nil
+}
+
+// open opens the rule's generators, which are the current ones where the rule
+// configures them in the same way.
+func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
-	if err := checkWarnings(r, c.warnings, c.host.Logger); err != nil {
+	if err := checkWarnings(r, c.warnings); err != nil {
 		return nil, err
 	}
 	var generators *rule.Live
+	var err error
 	if now := c.rules.Load(); now != nil {
 		generators, err = now.generators.Replace(r)
 	} else {
@@ -95,7 +113,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.rules.Swap(newRuleSet(r, generators, &c.verifier, &c.unlisted, c.host.Logger)), nil
+	return newRuleSet(r, generators, &c.verifier, &c.unlisted, c.host.Logger), nil
 }
 
 // Connect opens a connection of the base and wraps it.
@@ -134,6 +152,14 @@ func (c *Connector) SetRule(r *rule.Rule) error {
 		return err
 	}
 	return old.release() // without the lock: closing may talk to a store
+}
+
+// change makes next the current rule in place of old. It is false, and next is to
+// be released, when another came before or the connector was closed.
+func (c *Connector) change(old, next *ruleSet) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.closed && c.rules.CompareAndSwap(old, next)
 }
 
 func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
@@ -175,6 +201,7 @@ func (c *Connector) Close() error {
 	c.closed = true
 	unused := c.unused()
 	c.mu.Unlock()
+	openConnectors.remove(c)
 	err := unused.release()
 	c.closeBase.Do(func() {
 		if closer, ok := c.base.(io.Closer); ok {
@@ -228,6 +255,7 @@ type options struct {
 
 	warnings string // what becomes of a rule's: log, the default, or error
 	unlisted rule.Unlisted
+	reload   time.Duration // how often the rule's file is looked at; 0: never
 }
 
 // WithClock gives the generators another clock than the system's. It is for

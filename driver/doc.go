@@ -32,7 +32,9 @@
 // server is where its version does not show it: auto, mysql, mariadb or other.
 // shardkeyRuleWarnings says what becomes of what is likely wrong with the rule
 // (rule.Rule.Warnings): log, the default, writes it to the logger when the rule
-// is opened, error refuses the rule. shardkeyUnlisted says what becomes of an INSERT
+// is opened, error refuses the rule. shardkeyReload=5s takes changes of the rule's file
+// into all sql.DBs of the process that use it, looked for at this interval, as
+// [WatchRule] does; off, the default, does not. shardkeyUnlisted says what becomes of an INSERT
 // into a table that the rule does not list, but whose name looks like one of a ruled
 // table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
 // rule says it for one table.

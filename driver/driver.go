@@ -65,6 +65,9 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if o.unlisted, err = unlistedPolicy(parsed.unlisted); err != nil {
 		return nil, err
 	}
+	if o.reload, err = reloadInterval(parsed.reload); err != nil {
+		return nil, err
+	}
 	base, err := parsed.baseConnector()
 	if err != nil {
 		return nil, err

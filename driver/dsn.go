@@ -33,9 +33,12 @@ const paramWarnings = "shardkeyRuleWarnings"
 // list, but that look like one of a ruled table's.
 const paramUnlisted = "shardkeyUnlisted"
 
+// paramReload says how often the rule's file is looked at for changes.
+const paramReload = "shardkeyReload"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramRule, paramWarnings, paramServer, paramUnlisted, paramVerify}
+var params = [...]string{paramReload, paramRule, paramWarnings, paramServer, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -49,6 +52,7 @@ type dsn struct {
 	warnings string // the value of shardkeyRuleWarnings, empty by default
 	verify   Verify // the value of shardkeyVerify, empty by default
 	unlisted string // the value of shardkeyUnlisted, empty by default
+	reload   string // the value of shardkeyReload, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -78,7 +82,7 @@ func parseParams(head, query string, found bool) (dsn, error) {
 		given[name] = value
 	}
 	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
-		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted]}
+		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload]}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}
@@ -222,10 +226,12 @@ func parseBase(text string) (cfg *mysql.Config, err error) {
 
 // namedRules are the rules that a DSN can name, as mysql.RegisterTLSConfig's
 // are for tls=.
-var namedRules = struct {
+var namedRules = registeredRules{rules: map[string]*rule.Rule{}}
+
+type registeredRules struct {
 	sync.RWMutex
 	rules map[string]*rule.Rule
-}{rules: map[string]*rule.Rule{}}
+}
 
 // RegisterRule lets a DSN say shardkeyRule=name instead of a file's path. A
 // name that is registered already gets the new rule, for connectors opened from
@@ -271,14 +277,13 @@ func ruleOf(value string) (*rule.Rule, error) {
 		return nil, &DSNError{Param: paramRule, Err: fs.ErrNotExist, Reason: "it is neither a registered rule nor a file, and not shown, as it has an @ in it"}
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &DSNError{Param: paramRule, Err: err,
-			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, registeredRules())}
+			Reason: fmt.Sprintf("%q is neither a registered rule (%s) nor a file", path, namedRules.list())}
 	}
 	return nil, &DSNError{Param: paramRule, Reason: "the rule does not load", Err: err}
 }
 
-// checkWarnings refuses a rule that has warnings where they are errors, and logs
-// them otherwise.
-func checkWarnings(r *rule.Rule, mode string, logger *slog.Logger) error {
+// checkWarnings refuses a rule that has warnings where they are errors.
+func checkWarnings(r *rule.Rule, mode string) error {
 	warnings := r.Warnings()
 	switch {
 	case mode != "" && mode != "log" && mode != "error":
@@ -286,13 +291,13 @@ func checkWarnings(r *rule.Rule, mode string, logger *slog.Logger) error {
 	case len(warnings) > 0 && mode == "error":
 		return &DSNError{Param: paramWarnings, Reason: fmt.Sprintf("the rule has %d warnings, the first being", len(warnings)), Err: warnings[0]}
 	}
-	if logger == nil {
-		logger = slog.Default()
-	}
-	for _, w := range warnings {
+	return nil
+}
+
+func logWarnings(r *rule.Rule, logger *slog.Logger) {
+	for _, w := range r.Warnings() {
 		logger.Warn(w.Error())
 	}
-	return nil
 }
 
 func namedRule(name string) (*rule.Rule, bool) {
@@ -302,11 +307,11 @@ func namedRule(name string) (*rule.Rule, bool) {
 	return r, ok
 }
 
-func registeredRules() string {
-	namedRules.RLock()
-	defer namedRules.RUnlock()
-	if len(namedRules.rules) == 0 {
+func (n *registeredRules) list() string {
+	n.RLock()
+	defer n.RUnlock()
+	if len(n.rules) == 0 {
 		return "none is registered"
 	}
-	return "registered: " + strings.Join(slices.Sorted(maps.Keys(namedRules.rules)), ", ")
+	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
 }

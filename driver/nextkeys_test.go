@@ -207,7 +207,8 @@ func TestNextKeys_atOnce(t *testing.T) {
 
 // A wrapper over this driver shows it on a connection.
 func TestNextKeys_belowAWrapper(t *testing.T) {
-	server, _, err := sqlmock.NewWithDSN(t.Name())
+	name := t.TempDir() // sqlmock takes each only once
+	server, _, err := sqlmock.NewWithDSN(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +216,11 @@ func TestNextKeys_belowAWrapper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connector, err := driver.Wrap(server.Driver(), r).(sqldriver.DriverContext).OpenConnector(t.Name())
+	connector, err := driver.Wrap(server.Driver(), r).(sqldriver.DriverContext).OpenConnector(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer driver.ConnectorOf(connector).Close()
 	below := sql.OpenDB(veil{connector})
 	defer below.Close()
 	if driver.ConnectorOf(below) != nil {

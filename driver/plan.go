@@ -95,9 +95,6 @@ type ruleSet struct {
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
 	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
-	if logger == nil {
-		r.logger = slog.Default()
-	}
 	r.refs.Store(1)
 	return r
 }

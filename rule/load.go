@@ -40,6 +40,13 @@ type source struct {
 	text [32]byte // the SHA-256 of the text
 }
 
+// Source returns the file that the rule was read from, as a path from the root,
+// and the SHA-256 of the text. A rule that was parsed has no file, and one that was
+// built in Go neither.
+func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
+	return r.source.path, r.source.text
+}
+
 // scope is what two rules have in common that share generators: the file, the
 // text, or the rule itself when it was built in Go.
 func (r *Rule) scope() any {

@@ -1,0 +1,423 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// watched is a rule with two generators: one of a tag, and one that stays.
+func watched(tables string, tag int) string {
+	return fmt.Sprintf(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: %s
+      keyGenerateStrategy: {column: id, keyGeneratorName: changing}
+    t_item:
+      keyGenerateStrategy: {column: id, keyGeneratorName: staying}
+  keyGenerators:
+    changing: {type: TEST, props: {tag: %d}}
+    staying: {type: TEST}
+`, tables, tag)
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// defaultLog takes what is logged by default until the test ends.
+func defaultLog(t *testing.T) *logLines {
+	old := slog.Default()
+	log := new(logLines)
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	return log
+}
+
+type logLines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+// count returns how many lines hold a text.
+func (l *logLines) count(text string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *logLines) want(t *testing.T, when, text string, n int) {
+	t.Helper()
+	if have := l.count(text); have != n {
+		t.Errorf("%s: lines with %q\nhave: %d\nwant: %d\n%s", when, text, have, n, l.buf.String())
+	}
+}
+
+func openWatched(t *testing.T, path, params string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// keyOf takes one key of a table; 0 when there is none to have.
+func keyOf(t *testing.T, db *sql.DB, table string) int64 {
+	keys, err := NextKeys(t.Context(), db, table, 1)
+	if err != nil {
+		return 0
+	}
+	return keys[0].(int64)
+}
+
+func wantKey(t *testing.T, when string, db *sql.DB, table string, want int64) {
+	t.Helper()
+	if have := keyOf(t, db, table); have != want {
+		t.Errorf("%s: key of %s\nhave: %d\nwant: %d", when, table, have, want)
+	}
+}
+
+// The goroutine of each test's watcher ends with its bubble, or the bubble fails.
+
+func TestWatch_reload(t *testing.T) {
+	log := defaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 6))
+		first := openWatched(t, path, "&shardkeyReload=5s")
+		second := openWatched(t, path, "") // the file is watched already
+		if err := RegisterRule("watched", mustLoadRule(t, path)); err != nil {
+			t.Fatal(err)
+		}
+		defer DeregisterRule("watched")
+		third := openWatched(t, "watched", "")
+		all := []*sql.DB{first, second, third}
+		for i, db := range all {
+			wantKey(t, "at first", db, "t_order_1", int64(i+1))
+			wantKey(t, "at first", db, "t_item", int64(i+1))
+		}
+		running := ConnectorOf(first).rules.Load()
+		if !running.acquire() {
+			t.Fatal("the rule cannot be used")
+		}
+
+		write(t, path, watched("t_order_${0..2}", 7))
+		time.Sleep(6 * time.Second)
+		for i, db := range all {
+			wantKey(t, "changed", db, "t_order_2", int64(i+1)) // of another generator
+			wantKey(t, "changed", db, "t_item", int64(i+4))    // of the same
+		}
+		log.want(t, "changed", "the new rule holds", 1)
+		liveOf(t, "the changed one, in use", 6, 1)
+		if err := running.release(); err != nil {
+			t.Error(err)
+		}
+		liveOf(t, "the changed one, left", 6, 0)
+		late := openWatched(t, "watched", "")
+		wantKey(t, "opened later by name", late, "t_order_2", 4)
+
+		write(t, path, strings.Replace(watched("t_order_${0..3}", 7), "keyGeneratorName: changing", "keyGeneratorName: chnging", 1))
+		time.Sleep(time.Minute)
+		for i, db := range all {
+			wantKey(t, "broken", db, "t_order_2", int64(i+5))
+			wantKey(t, "broken", db, "t_order_3", 0)
+		}
+		log.want(t, "broken", "cannot be taken", 1)
+		log.want(t, "broken", path+":7:59: key generator", 1)
+
+		write(t, path, watched("t_order_${0..3}", 7))
+		time.Sleep(6 * time.Second)
+		for i, db := range all {
+			wantKey(t, "mended", db, "t_order_3", int64(i+8))
+		}
+		log.want(t, "mended", "the new rule holds", 2)
+
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		wantKey(t, "removed", second, "t_order_3", 11)
+		log.want(t, "removed", "no such file", 1)
+		write(t, path, watched("t_order_${0..3}", 7))
+		time.Sleep(6 * time.Second)
+		log.want(t, "there again", "right again", 1)
+
+		if err := errors.Join(first.Close(), late.Close()); err != nil { // nobody watches
+			t.Error(err)
+		}
+		write(t, path, watched("t_order_${0..9}", 7))
+		time.Sleep(time.Minute)
+		wantKey(t, "no longer watched", second, "t_order_9", 0)
+		if err := errors.Join(second.Close(), third.Close()); err != nil {
+			t.Error(err)
+		}
+		liveOf(t, "closed", 7, 0)
+	})
+}
+
+func mustLoadRule(t *testing.T, path string) *rule.Rule {
+	t.Helper()
+	r, err := rule.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The file is a link through ..data, which is renamed into place.
+func TestWatchRule_configMap(t *testing.T) {
+	defaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		put := func(version, text string) {
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(os.Mkdir(filepath.Join(dir, version), 0o755))
+			write(t, filepath.Join(dir, version, "rule.yaml"), text)
+			must(os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+			must(os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		}
+		put("..2026_1", watched("t_order_${0..1}", 1))
+		path := filepath.Join(dir, "rule.yaml")
+		if err := os.Symlink("..data/rule.yaml", path); err != nil {
+			t.Fatal(err)
+		}
+		db := openWatched(t, path, "")
+		defer db.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := errors.Join(WatchRule(ctx, path), WatchRule(ctx, path)); err != nil {
+			t.Fatal(err)
+		}
+		put("..2026_2", watched("t_order_${0..2}", 1))
+		time.Sleep(2 * time.Second)
+		wantKey(t, "swapped", db, "t_order_2", 1)
+		if err := os.RemoveAll(filepath.Join(dir, "..2026_1")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		wantKey(t, "the old one removed", db, "t_order_2", 2)
+		cancel()
+		synctest.Wait()
+		put("..2026_3", watched("t_order_${0..3}", 1))
+		time.Sleep(time.Minute)
+		wantKey(t, "after the context", db, "t_order_3", 0)
+	})
+}
+
+// A file that is written bit by bit is not read before it is whole.
+func TestWatchRule_halfWritten(t *testing.T) {
+	log := defaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 1))
+		db := openWatched(t, path, "")
+		defer db.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := WatchRule(ctx, path); err != nil {
+			t.Fatal(err)
+		}
+		text := watched("t_order_${0..2}", 1)
+		time.Sleep(settle / 4)
+		for i := 0; i < len(text); i += 5 {
+			write(t, path, text[:i])
+			time.Sleep(settle / 2)
+			if keyOf(t, db, "t_order_1") == 0 {
+				t.Fatalf("%q was taken", text[:i])
+			}
+		}
+		write(t, path, text)
+		time.Sleep(2 * time.Second)
+		if keyOf(t, db, "t_order_2") == 0 {
+			t.Error("the whole file was not taken")
+		}
+		log.want(t, "whole", "cannot be taken", 0)
+	})
+}
+
+// All connectors take a rule, or none.
+func TestWatchRule_allOrNone(t *testing.T) {
+	log := defaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 1))
+		strict, easy := openWatched(t, path, "&shardkeyReload=1s&shardkeyRuleWarnings=error"), openWatched(t, path, "")
+		defer easy.Close()
+		write(t, path, strings.Replace(watched("t_order_${0..2}", 2), "    t_item:", "      comment: hello\n    t_item:", 1))
+		time.Sleep(time.Minute)
+		for _, db := range []*sql.DB{strict, easy} {
+			wantKey(t, "with a warning", db, "t_order_2", 0)
+		}
+		log.want(t, "with a warning", "cannot be taken", 1)
+		log.want(t, "with a warning", `unknown key \"comment\"`, 1)
+		liveOf(t, "of the refused rule", 2, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := WatchRule(ctx, path); err != nil {
+			t.Fatal(err)
+		}
+		if err := strict.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		wantKey(t, "when it has been closed", easy, "t_order_2", 1)
+		log.want(t, "when it has been closed", `unknown key \"comment\"`, 2) // as a warning
+	})
+}
+
+func TestWatchRule_refuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	inner := (*rule.Error)(nil)
+	if err := WatchRule(t.Context(), path); !errors.Is(err, os.ErrNotExist) || !errors.As(err, &inner) {
+		t.Errorf("no file\nhave: %v", err)
+	}
+	write(t, path, "rules: [")
+	if err := WatchRule(t.Context(), path); !errors.As(err, &inner) || inner.Line == 0 {
+		t.Errorf("a broken one\nhave: %v", err)
+	}
+	if err := RegisterRule("parsed", testRule(t)); err != nil {
+		t.Fatal(err)
+	}
+	defer DeregisterRule("parsed")
+	write(t, path, watched("t_order", 3))
+	for params, want := range map[string]string{
+		"parsed&shardkeyReload=5s":   "the rule was not loaded from a file",
+		path + "&shardkeyReload=5":   `"5" is neither off nor a duration in 10ms..24h0m0s, as 5s`,
+		path + "&shardkeyReload=0s":  "neither off nor",
+		path + "&shardkeyReload=48h": "neither off nor",
+	} {
+		_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+params)
+		dsnErr := (*DSNError)(nil)
+		if !errors.As(err, &dsnErr) || dsnErr.Param != paramReload || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", params, err, want)
+		}
+	}
+	db := openWatched(t, path, "&shardkeyReload=off")
+	liveOf(t, "off", 3, 1)
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	openConnectors.mu.Lock()
+	defer openConnectors.mu.Unlock()
+	if n := len(openConnectors.watchers); n > 0 {
+		t.Errorf("have: %d files are watched\nwant: none", n)
+	}
+}
+
+// What tells a changed file from the same one: its content, and without reading it
+// only what cannot have changed in between.
+func TestWatcher_see(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	old := time.Now().Add(-time.Hour)
+	put := func(name, text string, at time.Time) {
+		write(t, name, text)
+		if err := os.Chtimes(name, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename := func() {
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &watcher{file: path}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want bool
+	}{
+		{"not there", func() {}, true},
+		{"still not there", func() {}, false},
+		{"written", func() { put(path, "a", old) }, true},
+		{"the same", func() {}, false},
+		{"touched", func() { put(path, "a", old.Add(time.Minute)) }, true},
+		{"another text of the same length", func() { put(path, "b", old.Add(2*time.Minute)) }, true},
+		{"another file of the same time and length", func() { put(path+".new", "c", old.Add(2*time.Minute)); rename() }, true},
+		{"written now", func() { put(path, "d", time.Now()) }, true},
+		{"and again within the clock's tick", func() { info := w.seen.info; put(path, "e", info.ModTime()) }, true},
+		{"a directory", func() { _ = os.Remove(path); _ = os.Mkdir(path, 0o755) }, true},
+		{"still one", func() {}, false},
+	} {
+		step.do()
+		if have := w.see(); have != step.want {
+			t.Errorf("%s\nhave: %v\nwant: %v", step.name, have, step.want)
+		}
+	}
+}
+
+// Rules change while keys are made and databases are opened and closed.
+func TestWatchRule_atOnce(t *testing.T) {
+	defaultLog(t)
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, watched("t_order_${0..1}", 4))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for range 30 {
+				db, err := sql.Open("shardkey", fmt.Sprintf("u:p@tcp(127.0.0.1:1)/app%d?shardkeyRule=%s&shardkeyReload=10ms", i, path))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 20 {
+					if _, err := NextKeys(ctx, db, "t_order_1", 2); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for n := 2; ; n++ {
+		select {
+		case <-done:
+			liveOf(t, "closed", 4, 0)
+			liveOf(t, "closed", 5, 0)
+			return
+		default:
+			write(t, path+".new", watched(fmt.Sprintf("t_order_${0..%d}", n), 4+n%2))
+			if err := os.Rename(path+".new", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
