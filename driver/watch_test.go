@@ -421,3 +421,52 @@ func TestWatchRule_atOnce(t *testing.T) {
 		}
 	}
 }
+
+// What was known by the old rule is not used with the new one: a text that both
+// fill, prepared or not, gets the column of its own rule.
+func TestWatchRule_otherKeyColumn(t *testing.T) {
+	defaultLog(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "rule.yaml")
+		write(t, path, watched("t_order_${0..1}", 1))
+		base := &fakeBase{kind: "direct"}
+		c, err := NewConnector(base, mustLoadRule(t, path), WithServer(ServerOther))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(c)
+		defer db.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := WatchRule(ctx, path); err != nil {
+			t.Fatal(err)
+		}
+		const text = "INSERT INTO t_order_1 (a) VALUES (?)"
+		prepared, err := db.Prepare(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer prepared.Close()
+		both := func(column string) {
+			t.Helper()
+			for name, exec := range map[string]func() (sql.Result, error){
+				"direct":   func() (sql.Result, error) { return db.Exec(text, 1) },
+				"prepared": func() (sql.Result, error) { return prepared.Exec(1) },
+			} {
+				base.calls = nil
+				_, err := exec()
+				if calls := strings.Join(base.calls, "\n"); err != nil || name == "direct" && !strings.Contains(calls, "`"+column+"`") {
+					t.Errorf("%s\nhave: %v, %s\nwant: a key in %s", name, err, calls, column)
+				}
+			}
+		}
+		both("id")
+		write(t, path, strings.Replace(watched("t_order_${0..1}", 1), "column: id", "column: other", 1))
+		time.Sleep(2 * time.Second)
+		base.calls = nil
+		if _, err := prepared.Exec(1); err != nil || !strings.Contains(strings.Join(base.calls, "\n"), "`other`") {
+			t.Errorf("prepared\nhave: %v, %s\nwant: prepared again with other", err, base.calls)
+		}
+		both("other")
+	})
+}
