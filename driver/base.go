@@ -39,6 +39,8 @@ type baseConn struct {
 	// then shows arguments to its statements only, which may take other types
 	// than its connection does.
 	preparesAll bool
+
+	kept keptStatements
 }
 
 func newBaseConn(conn driver.Conn) baseConn {
@@ -94,7 +96,19 @@ func (b *baseConn) queryContext(ctx context.Context, query string, args []driver
 	return answered(b.query.Query(query, values))
 }
 
-func (b *baseConn) prepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
+// prepareContext makes room at the server, where it has none, by closing what is
+// kept.
+func (b *baseConn) prepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := b.prepareNow(ctx, query)
+	const tooManyStatements = 1461
+	if b.kept.total == nil || b.kept.total.n.Load() == 0 || !isServerError(err, tooManyStatements) {
+		return stmt, err
+	}
+	b.kept.noRoom()
+	return b.prepareNow(ctx, query)
+}
+
+func (b *baseConn) prepareNow(ctx context.Context, query string) (stmt driver.Stmt, err error) {
 	if b.preparer != nil {
 		stmt, err = b.preparer.PrepareContext(ctx, query)
 	} else {

@@ -38,7 +38,11 @@ var (
 )
 
 func newConn(c *Connector, base driver.Conn) *conn {
-	return &conn{connector: c, session: session{base: newBaseConn(base), servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
+	own := newBaseConn(base)
+	if c.kept.mode != StatementsOff {
+		own.kept.total = &c.kept
+	}
+	return &conn{connector: c, session: session{base: own, servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
 }
 
 // Unwrap returns the base's connection.
@@ -56,7 +60,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return nil, err
 		}
 		if p == nil || !p.fills {
-			res, err := c.base.execContext(ctx, query, args)
+			res, err := pass(ctx, &c.session, p, query, args, execWay)
 			c.afterPass(ctx, use, p, args, res, err)
 			return res, err
 		}
@@ -76,7 +80,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return nil, err
 		}
 		if p == nil || !p.fills {
-			rows, err := c.base.queryContext(ctx, query, args)
+			rows, err := pass(ctx, &c.session, p, query, args, queryWay)
 			c.afterPass(ctx, use, p, args, nil, err)
 			return rows, err
 		}
@@ -245,6 +249,7 @@ func (c *conn) Close() error {
 		return c.base.conn.Close()
 	}
 	c.closed = true
+	c.base.kept.clear()
 	err := c.base.conn.Close()
 	left := c.connector.leave()
 	if c.onClose != nil {

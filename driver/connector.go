@@ -33,6 +33,7 @@ type Connector struct {
 	columns  columnCache
 	verifier verifier
 	unlisted unlisted
+	kept     keptTotal
 
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
@@ -69,9 +70,10 @@ func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, d
 	c.driver = d.of(c)
 	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
+	c.kept.set(o.statements)
 	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
-	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify)); err != nil {
+	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements)); err != nil {
 		return nil, err
 	}
 	if _, err := c.install(r); err != nil {
@@ -179,10 +181,10 @@ func (c *Connector) Health() map[string]spi.Health {
 	return c.rules.Load().generators.Health()
 }
 
-// Describe tells what the rule's tables, generators and assigners are, for logs
-// and debugging. It holds no secrets.
+// Describe tells what the rule's tables, generators and assigners are, and how many
+// prepared statements are kept, for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.rules.Load().generators.Describe()
+	return c.rules.Load().generators.Describe() + "\n  " + c.kept.describe()
 }
 
 // Format writes what Describe returns, whatever the verb: what a base holds may
@@ -253,9 +255,10 @@ type options struct {
 	server Server
 	verify Verify
 
-	warnings string // what becomes of a rule's: log, the default, or error
-	unlisted rule.Unlisted
-	reload   time.Duration // how often the rule's file is looked at; 0: never
+	statements Statements
+	warnings   string // what becomes of a rule's: log, the default, or error
+	unlisted   rule.Unlisted
+	reload     time.Duration // how often the rule's file is looked at; 0: never
 }
 
 // WithClock gives the generators another clock than the system's. It is for

@@ -61,7 +61,7 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := options{server: parsed.server, verify: parsed.verify, warnings: parsed.warnings}
+	o := options{server: parsed.server, verify: parsed.verify, statements: parsed.statements, warnings: parsed.warnings}
 	if o.unlisted, err = unlistedPolicy(parsed.unlisted); err != nil {
 		return nil, err
 	}

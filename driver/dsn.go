@@ -36,9 +36,12 @@ const paramUnlisted = "shardkeyUnlisted"
 // paramReload says how often the rule's file is looked at for changes.
 const paramReload = "shardkeyReload"
 
+// paramStatements says which prepared statements are kept.
+const paramStatements = "shardkeyStatements"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramReload, paramRule, paramWarnings, paramServer, paramUnlisted, paramVerify}
+var params = [...]string{paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -53,6 +56,8 @@ type dsn struct {
 	verify   Verify // the value of shardkeyVerify, empty by default
 	unlisted string // the value of shardkeyUnlisted, empty by default
 	reload   string // the value of shardkeyReload, empty by default
+
+	statements Statements // the value of shardkeyStatements, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -82,7 +87,8 @@ func parseParams(head, query string, found bool) (dsn, error) {
 		given[name] = value
 	}
 	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
-		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload]}
+		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload],
+		statements: Statements(given[paramStatements])}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -74,6 +74,6 @@ func Example_openErrors() {
 	}
 	// Output:
 	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule
-	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?
+	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }

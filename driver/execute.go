@@ -86,12 +86,16 @@ type sending struct {
 	stmt  *baseStmt // nil: the text
 	text  string
 	args  []driver.NamedValue
-	added int // args that are ours
+	added int  // args that are ours
+	kept  bool // the statement that the base prepares for the text is kept
 }
 
 func (s *sending) exec(ctx context.Context) (driver.Result, error) {
 	if s.stmt != nil {
 		return s.stmt.execContext(ctx, s.args)
+	}
+	if s.kept {
+		return s.base.execKept(ctx, s.text, s.args, s.added)
 	}
 	return s.base.execOrPrepare(ctx, s.text, s.args, s.added)
 }
@@ -99,6 +103,9 @@ func (s *sending) exec(ctx context.Context) (driver.Result, error) {
 func (s *sending) query(ctx context.Context) (driver.Rows, error) {
 	if s.stmt != nil {
 		return s.stmt.queryContext(ctx, s.args)
+	}
+	if s.kept {
+		return s.base.queryKept(ctx, s.text, s.args, s.added)
 	}
 	return s.base.queryOrPrepare(ctx, s.text, s.args, s.added)
 }
@@ -214,6 +221,9 @@ func (e *execution) ready(ctx context.Context) error {
 	if err := e.prepareSession(ctx); err != nil {
 		return err
 	}
+	if err := e.session.askKeptLimit(ctx); err != nil {
+		return err
+	}
 	return e.bind()
 }
 
@@ -316,6 +326,7 @@ func (e *execution) bind() (err error) {
 		e.sent.text = text.LiteralText(e.fillKeys(room[:0]))
 	default:
 		e.sent.text = text.BindText()
+		e.sent.kept = e.plan.keeps && e.session.base.kept.total != nil
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type plan struct {
 	fills bool
 	// short: an execution may take the short way.
 	short bool
+	// keeps: the prepared statement of the text may be kept.
+	keeps bool
 	// columns are what the plan depends on of its tables' columns.
 	columns map[columnsKey][]string
 
@@ -247,6 +249,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		p.fills = true
 	}
 	p.short = p.maybeShort()
+	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil
 }
 

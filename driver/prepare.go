@@ -16,6 +16,11 @@ func (b *baseConn) execOrPrepare(ctx context.Context, query string, args []drive
 	if res, err := b.execContext(ctx, query, args); err != driver.ErrSkip {
 		return res, err
 	}
+	return b.execOnce(ctx, query, args, added)
+}
+
+// execOnce executes a text by a statement that is prepared for it and closed.
+func (b *baseConn) execOnce(ctx context.Context, query string, args []driver.NamedValue, added int) (driver.Result, error) {
 	s, err := b.prepareFor(ctx, query, args, added)
 	if err != nil {
 		return nil, err
@@ -30,6 +35,11 @@ func (b *baseConn) queryOrPrepare(ctx context.Context, query string, args []driv
 	if rows, err := b.queryContext(ctx, query, args); err != driver.ErrSkip {
 		return rows, err
 	}
+	return b.queryOnce(ctx, query, args, added)
+}
+
+// queryOnce is execOnce for rows.
+func (b *baseConn) queryOnce(ctx context.Context, query string, args []driver.NamedValue, added int) (driver.Rows, error) {
 	s, err := b.prepareFor(ctx, query, args, added)
 	if err != nil {
 		return nil, err

@@ -42,6 +42,7 @@ type session struct {
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
+	s.base.kept.forget(query, class)
 	changes := rewrite.ChangesOf(query, class)
 	if changes.Mode || changes.Charset {
 		s.modeKnown = false

@@ -44,7 +44,7 @@ func (p *plan) isShort(s *session, args []driver.NamedValue) bool {
 		return false
 	}
 	column := p.keyColumns[0].known.Load()
-	return column != nil && column.plain && (s.lastID.known || !p.Inserts[0].InText)
+	return column != nil && column.plain && !s.base.kept.asks() && (s.lastID.known || !p.Inserts[0].InText)
 }
 
 // execShort is run for an INSERT for which isShort is true.
@@ -60,7 +60,8 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 	if e.key[0] < 0 {
 		return e.long(p, s, stmt, out, args).goOn(ctx) // LAST_INSERT_ID(key) is unsigned, as the column may be
 	}
-	sent := sending{base: &s.base, stmt: stmt, text: p.BindText(), args: e.bind(p, args), added: 1}
+	sent := sending{base: &s.base, stmt: stmt, text: p.BindText(), args: e.bind(p, args), added: 1,
+		kept: p.keeps && s.base.kept.total != nil}
 	if stmt != nil {
 		if err := stmt.checkArgs(&s.base, sent.args, 1); err != nil {
 			return nil, err

@@ -190,6 +190,11 @@ func MentionsLastInsertID(text string) bool {
 	return containsFold(text, "LAST_INSERT_ID") || containsFold(text, "@IDENTITY") || containsFold(text, ".IDENTITY")
 }
 
+// mentionsDatabase reports whether the text names a database or schema by this word.
+func mentionsDatabase(text string) bool {
+	return containsFold(text, "DATABASE") || containsFold(text, "SCHEMA")
+}
+
 // mentionsSQLMode reports whether the text names sql_mode.
 func mentionsSQLMode(text string) bool { return containsFold(text, "SQL_MODE") }
 
@@ -209,7 +214,7 @@ func ChangesOf(text string, class Class) Changes {
 	case classUse:
 		return Changes{Database: true}
 	case classDDL:
-		return Changes{Database: true, Columns: true}
+		return Changes{Database: mentionsDatabase(text), Columns: true}
 	case classCall:
 		return Changes{Mode: true, Charset: true, Database: true, Columns: true}
 	case classSet:

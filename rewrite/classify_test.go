@@ -109,7 +109,9 @@ func TestChanges_session(t *testing.T) {
 		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true},
 		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true},
 		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true},
-		"ALTER TABLE t ADD a INT":                                       {Database: true, Columns: true},
+		"ALTER TABLE t ADD a INT":                                       {Columns: true},
+		"DROP DATABASE app":                                             {Database: true, Columns: true},
+		"create schema app":                                             {Database: true, Columns: true},
 		"LOAD DATA INFILE 'x' INTO TABLE t":                             {},
 		"BEGIN NOT ATOMIC EXECUTE p; INSERT INTO t (a) VALUES (1); END": all,
 	} {
