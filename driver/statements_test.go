@@ -1,0 +1,452 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// keepingBase is a server of prepared statements: it counts those that are open,
+// and refuses more than max.
+type keepingBase struct {
+	max, open   int
+	prepared    int
+	direct      bool // texts with arguments are executed directly
+	questions   int  // for the limit
+	executed    []string
+	failPrepare error
+	fail        []error // of the next executions of prepared statements
+}
+
+func (b *keepingBase) Connect(context.Context) (driver.Conn, error) {
+	return &keepingConn{base: b}, nil
+}
+func (b *keepingBase) Driver() driver.Driver { return nil }
+
+type keepingConn struct {
+	base *keepingBase
+	open int
+}
+
+func (c *keepingConn) Prepare(query string) (driver.Stmt, error) {
+	b := c.base
+	if b.failPrepare != nil {
+		return nil, b.failPrepare
+	}
+	if b.open >= b.max {
+		return nil, &mysql.MySQLError{Number: 1461, Message: "Can't create more than max_prepared_stmt_count statements"}
+	}
+	b.prepared++
+	b.open++
+	return &keepingStmt{base: b, text: query}, nil
+}
+
+func (c *keepingConn) Close() error              { return nil }
+func (c *keepingConn) Begin() (driver.Tx, error) { return nil, errFake }
+
+func (c *keepingConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if len(args) > 0 && !c.base.direct {
+		return nil, driver.ErrSkip
+	}
+	c.base.executed = append(c.base.executed, query)
+	return driver.RowsAffected(1), nil
+}
+
+func (c *keepingConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	switch {
+	case len(args) > 0 && !c.base.direct:
+		return nil, driver.ErrSkip
+	case strings.HasPrefix(query, "SELECT @@max_prepared_stmt_count"):
+		c.base.questions++
+		return &shownRows{[][]driver.Value{{int64(c.base.max)}}}, nil
+	case strings.HasPrefix(query, "SELECT @@sql_mode"):
+		return &shownRows{[][]driver.Value{{"", "utf8mb4"}}}, nil
+	}
+	return idleRows{}, nil
+}
+
+type keepingStmt struct {
+	base   *keepingBase
+	text   string
+	closed bool
+}
+
+func (s *keepingStmt) Close() error {
+	if !s.closed {
+		s.base.open--
+	}
+	s.closed = true
+	return nil
+}
+
+func (s *keepingStmt) NumInput() int                               { return strings.Count(s.text, "?") }
+func (s *keepingStmt) Exec([]driver.Value) (driver.Result, error)  { return nil, errFake }
+func (s *keepingStmt) Query([]driver.Value) (driver.Rows, error)   { return nil, errFake }
+func (s *keepingStmt) CheckNamedValue(nv *driver.NamedValue) error { return nil }
+
+func (s *keepingStmt) run() error {
+	if s.closed {
+		return errors.New("the statement is closed")
+	}
+	if len(s.base.fail) > 0 {
+		err := s.base.fail[0]
+		s.base.fail = s.base.fail[1:]
+		if err != nil {
+			return err
+		}
+	}
+	s.base.executed = append(s.base.executed, s.text)
+	return nil
+}
+
+func (s *keepingStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(1), s.run()
+}
+
+func (s *keepingStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
+	return idleRows{}, s.run()
+}
+
+// keeping is a connector over a keepingBase with a connection.
+type keeping struct {
+	*testing.T
+	base      *keepingBase
+	connector *Connector
+	conn      *conn
+}
+
+func newKeeping(t *testing.T, base *keepingBase, mode Statements) *keeping {
+	t.Helper()
+	connector, err := NewConnector(base, benchRule(t), WithServer(ServerMySQL), WithStatements(mode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connector.Close() })
+	k := &keeping{T: t, base: base, connector: connector}
+	k.conn = k.connect()
+	return k
+}
+
+func (k *keeping) connect() *conn {
+	k.Helper()
+	c, err := k.connector.Connect(context.Background())
+	if err != nil {
+		k.Fatal(err)
+	}
+	return connOf(c)
+}
+
+// warm lets the limit be known.
+func (k *keeping) warm() *keeping {
+	k.Helper()
+	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
+	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
+	k.conn.base.kept.clear()
+	k.base.prepared, k.base.executed = 0, nil
+	return k
+}
+
+func (k *keeping) exec(query string, args ...any) {
+	k.Helper()
+	if err := k.try(k.conn, query, args...); err != nil {
+		k.Fatalf("%s %v: %v", query, args, err)
+	}
+}
+
+func (k *keeping) try(c *conn, query string, args ...any) error {
+	named := make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		if n, ok := arg.(int); ok {
+			arg = int64(n)
+		}
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
+	}
+	_, err := c.ExecContext(context.Background(), query, named)
+	if err == driver.ErrSkip { // as database/sql
+		var st driver.Stmt
+		if st, err = c.PrepareContext(context.Background(), query); err == nil {
+			_, err = st.(driver.StmtExecContext).ExecContext(context.Background(), named)
+			st.Close()
+		}
+	}
+	return err
+}
+
+func (k *keeping) check(what string, have, want int) {
+	k.Helper()
+	if have != want {
+		k.Errorf("%s\nhave: %d\nwant: %d", what, have, want)
+	}
+}
+
+func TestStatements_keptOnTheirConnection(t *testing.T) {
+	for _, of := range []struct {
+		mode                     Statements
+		direct                   bool
+		inserts, selects, update int // prepared by ten executions
+	}{
+		{"", false, 1, 10, 10},
+		{StatementsAuto, false, 1, 10, 10},
+		{StatementsAuto, true, 0, 0, 0},
+		{StatementsAlways, true, 1, 0, 0},
+		{StatementsAlways, false, 1, 10, 10},
+		{StatementsAll, false, 1, 1, 1},
+		{StatementsAll, true, 0, 0, 0},
+		{StatementsOff, false, 10, 10, 10},
+	} {
+		t.Run(fmt.Sprintf("%s/direct=%v", of.mode, of.direct), func(t *testing.T) {
+			k := newKeeping(t, &keepingBase{max: 1000, direct: of.direct}, of.mode).warm()
+			for _, step := range []struct {
+				query string
+				want  int
+			}{
+				{"INSERT INTO t_order (a) VALUES (?)", of.inserts},
+				{"SELECT ? FROM t_order", of.selects},
+				{"UPDATE t_order SET a = ?", of.update},
+				{"INSERT INTO t_plain (a) VALUES (?)", of.update},
+			} {
+				k.base.prepared, k.base.executed = 0, nil
+				for range 10 {
+					k.exec(step.query, 1)
+				}
+				k.check("prepared of "+step.query, k.base.prepared, step.want)
+				k.check("executed of "+step.query, len(k.base.executed), 10)
+			}
+			if err := k.conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			k.check("open statements of a closed connection", k.base.open, 0)
+			k.check("statements of the connector", int(k.connector.kept.n.Load()), 0)
+		})
+	}
+}
+
+func TestStatements_questionComesOnce(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto)
+	for range 5 {
+		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+	}
+	k.check("questions", k.base.questions, 1)
+	k.check("prepared", k.base.prepared, 2)
+	if text := k.connector.Describe(); !strings.Contains(text, "prepared statements: auto, 1 kept of 125") {
+		t.Errorf("have: %s\nwant: what is kept", text)
+	}
+	// One that reads counts is not refused for it, and does not ask.
+	k = newKeeping(t, &keepingBase{max: 1000}, StatementsAuto)
+	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+	k.exec("INSERT INTO t_order (a) VALUES (? + ROW_COUNT())", 1)
+	k.check("questions before one that reads ROW_COUNT()", k.base.questions, 0)
+}
+
+func TestStatements_notKept(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	for _, query := range []string{
+		"INSERT INTO t_order (a) VALUES (? + @u)",
+		"INSERT INTO t_order (a) VALUES (?) /* " + strings.Repeat("x", maxKeptBytes) + " */",
+	} {
+		k.base.prepared = 0
+		for range 3 {
+			k.exec(query, 1)
+		}
+		k.check("prepared of "+query[:30], k.base.prepared, 3)
+		k.check("open", k.base.open, 0)
+	}
+}
+
+func TestStatements_byTypesOfArguments(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	values := []any{int64(1), uint64(1), 1.5, true, "text", []byte("bytes"), nil, time.Now()}
+	for _, v := range values {
+		k.base.prepared = 0
+		k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", v, v)
+		k.check(fmt.Sprintf("prepared for the first %T", v), k.base.prepared, 1)
+		k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", v, v)
+		k.check(fmt.Sprintf("prepared for the second %T", v), k.base.prepared, 1)
+	}
+	k.check("kept for one text", len(k.conn.base.kept.all), maxKeptTypes)
+	k.base.prepared = 0
+	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", []byte(nil), nil)
+	k.check("prepared for bytes that are nil, as nil", k.base.prepared, 1-1)
+	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
+	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
+	k.check("prepared for types that are not known", k.base.prepared, 2)
+}
+
+func TestStatements_ended(t *testing.T) {
+	for query, ends := range map[string]bool{
+		"SET NAMES latin1":                       true,
+		"SET sql_mode = ''":                      true,
+		"USE other":                              true,
+		"CALL p()":                               true,
+		"EXECUTE s":                              true,
+		"SELECT 1; SET sql_mode = ''":            true,
+		"SET STATEMENT sql_mode = '' FOR DO 1":   true,
+		"DROP DATABASE app":                      true,
+		"SELECT 1":                               false,
+		"UPDATE t_order SET a = 1":               false,
+		"INSERT INTO t_plain VALUES (1)":         false,
+		"REPLACE INTO t_plain VALUES (1);":       false,
+		"INSERT INTO t_order (a) VALUES (1)":     false,
+		"CREATE TEMPORARY TABLE t_order (a INT)": false,
+		"ALTER TABLE t_order ADD b INT":          false,
+		"XA START 'x'":                           false,
+		"COMMIT":                                 false,
+		"LOCK TABLES t_order WRITE":              false,
+		"INSERT INTO t_plain VALUES (1); SET sql_mode = ''": true,
+		"INSERT INTO t_order (a) VALUES (1); SELECT 1":      true,
+	} {
+		k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+		k.exec(query)
+		want := 1
+		if ends {
+			want = 0
+		}
+		k.check("kept after "+query, len(k.conn.base.kept.all), want)
+		k.check("open after "+query, k.base.open, want)
+	}
+}
+
+func TestStatements_bounded(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 800}, StatementsAuto).warm()
+	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
+	for i := range 3 * maxKept {
+		k.exec(text(i), 1)
+	}
+	k.check("kept by a connection", len(k.conn.base.kept.all), maxKept)
+	k.check("open", k.base.open, maxKept)
+	k.base.prepared = 0
+	k.exec(text(3*maxKept-maxKept), 1)
+	k.check("prepared for the oldest of the kept", k.base.prepared, 0)
+	k.exec(text(3*maxKept), 1)
+	k.exec(text(3*maxKept-maxKept), 1)
+	k.check("prepared for one that was used since", k.base.prepared, 1)
+
+	// An eighth of 800 is the connector's: the others prepare and close.
+	for range 20 {
+		c := k.connect()
+		for i := range maxKept {
+			if err := k.try(c, text(i), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	k.check("open of the connector", k.base.open, 100)
+	k.check("counted of the connector", int(k.connector.kept.n.Load()), 100)
+}
+
+func TestStatements_noRoomAtTheServer(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 80}, StatementsAuto).warm()
+	other := k.connect()
+	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
+	for i := range 5 {
+		k.exec(text(i), 1)
+		if err := k.try(other, text(i), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.check("kept", k.base.open, 10)
+	k.base.max = 9 // others took the rest
+	k.exec(text(9), 1)
+	k.check("open after the connection had no room", k.base.open, 5)
+	if err := k.try(other, text(9), 1); err != nil {
+		t.Fatal(err)
+	}
+	k.check("open after the other connection did something", k.base.open, 0)
+	k.base.prepared = 0
+	k.exec(text(9), 1)
+	k.exec(text(9), 1)
+	k.check("prepared from then on", k.base.prepared, 2)
+	k.check("open from then on", k.base.open, 0)
+
+	// A statement of the user's makes room as well.
+	k = newKeeping(t, &keepingBase{max: 80}, StatementsAuto).warm()
+	for i := range 5 {
+		k.exec(text(i), 1)
+	}
+	k.base.max = 5
+	st, err := k.conn.PrepareContext(context.Background(), "SELECT ?")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st.Close()
+	k.check("open", k.base.open, 0)
+}
+
+func TestStatements_preparedAnewOnce(t *testing.T) {
+	gone, other := &mysql.MySQLError{Number: 1243}, &mysql.MySQLError{Number: 1062}
+	changed := &mysql.MySQLError{Number: 1615}
+	for _, of := range []struct {
+		name     string
+		fail     []error
+		err      error
+		prepared int
+		kept     int
+	}{
+		{"unknown to the server", []error{gone}, nil, 1, 1},
+		{"not fit for what has changed", []error{changed}, nil, 1, 1},
+		{"twice", []error{gone, changed}, changed, 1, 0},
+		{"another error", []error{other}, other, 0, 0},
+		{"bad connection", []error{driver.ErrBadConn}, driver.ErrBadConn, 0, 0},
+		{"ended context", []error{context.Canceled}, context.Canceled, 0, 0},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+			k.base.prepared, k.base.executed, k.base.fail = 0, nil, of.fail
+			if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != of.err {
+				t.Errorf("have: %v\nwant: %v", err, of.err)
+			}
+			k.check("prepared", k.base.prepared, of.prepared)
+			k.check("kept", len(k.conn.base.kept.all), of.kept)
+			k.check("open", k.base.open, of.kept)
+			executed := 0
+			if of.err == nil {
+				executed = 1
+			}
+			k.check("executed", len(k.base.executed), executed)
+		})
+	}
+	t.Run("at first", func(t *testing.T) {
+		k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+		k.base.fail = []error{gone}
+		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != gone {
+			t.Errorf("have: %v\nwant: %v", err, gone)
+		}
+	})
+	t.Run("cannot be prepared", func(t *testing.T) {
+		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, StatementsAuto).warm()
+		k.base.failPrepare = errFake
+		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != errFake {
+			t.Errorf("have: %v\nwant: %v", err, errFake)
+		}
+		k.check("counted", int(k.connector.kept.n.Load()), 0)
+	})
+}
+
+func TestStatements_wrongNumberOfArguments(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAll).warm()
+	k.exec("SELECT ?", 1)
+	err := k.try(k.conn, "SELECT ?", 1, 2)
+	if err == nil || err.Error() != "sql: expected 1 arguments, got 2" {
+		t.Errorf("have: %v\nwant: database/sql's words", err)
+	}
+	k.check("kept", len(k.conn.base.kept.all), 1)
+}
+
+func TestStatements_option(t *testing.T) {
+	_, err := NewConnector(&keepingBase{}, benchRule(t), WithStatements("some"))
+	var wrong *DSNError
+	if !errors.As(err, &wrong) || wrong.Param != paramStatements {
+		t.Errorf("have: %v\nwant: an error about shardkeyStatements", err)
+	}
+	if _, err := (Driver{}).OpenConnector("u@/app?shardkeyRule=x&shardkeyStatements=some"); err == nil {
+		t.Error("have: no error for a value that is none")
+	}
+}
