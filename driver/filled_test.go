@@ -180,7 +180,9 @@ func TestFilled_statementsAreClosed(t *testing.T) {
 	for _, params := range bothWays {
 		ours, _, _ := openFilled(t, params)
 		ours.SetMaxOpenConns(1)
-		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1) // whatever is asked once
+		for range 2 { // whatever is asked once, and the statement that is kept
+			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1)
+		}
 		before := prepared(t, ours)
 		for i := range 10 {
 			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", i)
@@ -251,7 +253,27 @@ func (c badConn) PrepareContext(ctx context.Context, query string) (driver.Stmt,
 		c.of.left--
 		return nil, driver.ErrBadConn
 	}
-	return c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	st, err := c.Conn.(driver.ConnPrepareContext).PrepareContext(ctx, query)
+	return badStmt{st, c.of}, err
+}
+
+// badStmt is a statement of a badConn, which may be prepared before the connection
+// is bad.
+type badStmt struct {
+	driver.Stmt
+	of *badConnector
+}
+
+func (s badStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.of.left > 0 {
+		s.of.left--
+		return nil, driver.ErrBadConn
+	}
+	return s.Stmt.(driver.StmtExecContext).ExecContext(ctx, args)
+}
+
+func (s badStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return s.Stmt.(driver.StmtQueryContext).QueryContext(ctx, args)
 }
 
 func TestFilled_retriedAfterBadConn(t *testing.T) {
