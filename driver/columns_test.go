@@ -141,7 +141,7 @@ func TestColumns_areKept(t *testing.T) {
 		}
 		later(t, ours)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 301 {
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 303 {
 		t.Errorf("%d rows", n)
 	}
 }

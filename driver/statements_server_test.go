@@ -100,12 +100,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 
 func keptRule(t *testing.T) string {
 	t.Helper()
-	r, err := rule.Parse("kept.yaml", []byte(`
-rules:
-- !SHARDING
-  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
-  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
-`))
+	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
 	if err == nil {
 		err = driver.RegisterRule("kept", r)
 	}

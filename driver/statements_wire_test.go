@@ -1,0 +1,241 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// wire is the line to a server, on which executions of prepared statements may
+// fail.
+type wire struct {
+	mu       sync.Mutex
+	executed int    // COM_STMT_EXECUTE
+	prepared int    // COM_STMT_PREPARE
+	next     []byte // what becomes of the next executions: 0, unknownToServer, needsReprepare
+}
+
+const (
+	unknownToServer = 1 + iota // the server gets a statement that it does not have
+	needsReprepare             // the server gets nothing, and the client its error 1615
+)
+
+type wireConn struct {
+	net.Conn
+	*wire
+	answer []byte
+}
+
+func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return &wireConn{Conn: c, wire: w}, err
+}
+
+func (c *wireConn) Write(packet []byte) (int, error) {
+	const prepare, execute = 0x16, 0x17
+	fate := byte(0)
+	c.mu.Lock()
+	if len(packet) > 4 && packet[4] == prepare {
+		c.prepared++
+	}
+	if len(packet) > 8 && packet[4] == execute {
+		c.executed++
+		if len(c.next) > 0 {
+			fate, c.next = c.next[0], c.next[1:]
+		}
+	}
+	c.mu.Unlock()
+	switch fate {
+	case unknownToServer:
+		packet = append([]byte(nil), packet...)
+		binary.LittleEndian.PutUint32(packet[5:], 1<<30)
+	case needsReprepare:
+		text := "Prepared statement needs to be re-prepared"
+		c.answer = append([]byte{byte(9 + len(text)), 0, 0, 1, 0xFF, 1615 & 0xFF, 1615 >> 8, '#', 'H', 'Y', '0', '0', '0'}, text...)
+		return len(packet), nil
+	}
+	return c.Conn.Write(packet)
+}
+
+func (c *wireConn) Read(p []byte) (int, error) {
+	if len(c.answer) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.answer)
+	c.answer = c.answer[n:]
+	return n, nil
+}
+
+// A statement that the server has no longer is prepared anew, once, and its row
+// stands once.
+func TestStatements_preparedAnewOnServers(t *testing.T) {
+	if testserver.Each(t, TestStatements_preparedAnewOnServers) {
+		return
+	}
+	cfg, err := mysql.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{}
+	cfg.DialFunc = w.dial
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, err := driver.NewConnector(base, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if _, err := db.Exec("INSERT INTO t (n) VALUES (?)", -1-i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, of := range []struct {
+		name           string
+		next           []byte
+		failure        uint16
+		prepared, rows int
+	}{
+		{"kept", nil, 0, 0, 1},
+		{"unknown to the server", []byte{unknownToServer}, 0, 1, 1},
+		{"not fit", []byte{needsReprepare}, 0, 1, 1},
+		{"twice", []byte{unknownToServer, needsReprepare}, 1615, 1, 0},
+		{"prepared again after that", nil, 0, 1, 1},
+		{"first executions are not repeated", []byte{unknownToServer}, 1243, 1, 0},
+	} {
+		if of.failure == 1243 { // none is kept
+			if _, err := db.Exec("SET @a = 1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.mu.Lock()
+		w.next, w.prepared = of.next, 0
+		w.mu.Unlock()
+		_, err := db.Exec("INSERT INTO t (n) VALUES (?)", i)
+		if have := errorNumber(err); have != of.failure {
+			t.Errorf("%s\nhave: %v\nwant: error %d", of.name, err, of.failure)
+		}
+		if w.prepared != of.prepared {
+			t.Errorf("%s: prepared\nhave: %d\nwant: %d", of.name, w.prepared, of.prepared)
+		}
+		rows := 0
+		if err := db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM t WHERE n = %d", i)).Scan(&rows); err != nil || rows != of.rows {
+			t.Errorf("%s: rows\nhave: %d, %v\nwant: %d", of.name, rows, err, of.rows)
+		}
+	}
+}
+
+const keptRuleText = `
+rules:
+- !SHARDING
+  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
+  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
+`
+
+func errorNumber(err error) uint16 {
+	if my, ok := err.(*mysql.MySQLError); ok {
+		return my.Number
+	}
+	return 0
+}
+
+// No INSERT fails for the statements that others keep, whatever the server has
+// room for.
+func TestStatements_fewAtTheServer(t *testing.T) {
+	if testserver.Each(t, TestStatements_fewAtTheServer) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	admin := openFor(t, "mysql", server.DSN())
+	exec := func(query string) {
+		t.Helper()
+		if _, err := admin.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE DATABASE few")
+	exec("CREATE TABLE few.t (id BIGINT PRIMARY KEY, n INT)")
+	const connections, texts = 15, 16
+	kept := func() (n int) {
+		t.Helper()
+		var name string
+		if err := admin.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, limit := range []int{20, 100, 2000} {
+		exec(fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d", limit))
+		db := openFor(t, "shardkey", server.DSN()+"few?shardkeyRule="+keptRule(t))
+		var conns []*sql.Conn
+		for range connections {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conns = append(conns, conn)
+		}
+		insert := func() (failed int) {
+			t.Helper()
+			for i := range texts {
+				for _, conn := range conns {
+					if _, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO t (n) VALUES (? + %d)", i), i); errorNumber(err) == 1461 {
+						failed++
+					} else if err != nil {
+						t.Fatalf("limit %d: %v", limit, err)
+					}
+				}
+			}
+			for _, conn := range conns { // what it has closed is closed at the server
+				if _, err := conn.ExecContext(t.Context(), "DO 1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return failed
+		}
+		if failed := insert() + insert(); failed != 0 {
+			t.Errorf("limit %d: %d INSERTs failed", limit, failed)
+		}
+		want := min(limit/8, connections*texts)
+		if have := kept(); have != want {
+			t.Errorf("limit %d: kept\nhave: %d\nwant: %d", limit, have, want)
+		}
+		if limit == 100 {
+			// As if others had the rest: a connection that has nothing to close fails
+			// until those that have did something.
+			exec("SET GLOBAL max_prepared_stmt_count = 5")
+			insert()
+			if failed := insert(); failed != 0 {
+				t.Errorf("%d INSERTs failed where the server had no room", failed)
+			}
+			if have := kept(); have != 0 {
+				t.Errorf("kept where the server had no room\nhave: %d\nwant: 0", have)
+			}
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+		db.Close()
+	}
+}
