@@ -258,7 +258,10 @@ func (s *sqlStore) close() error {
 	if s.one != nil {
 		_ = s.one.Close()
 	}
-	return s.db.Close()
+	if err := s.db.Close(); err != nil {
+		return storeError(s.key, "closing the connections to "+s.addr, nil, err)
+	}
+	return nil
 }
 
 const ddl = "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, " +

@@ -99,8 +99,10 @@ func bad(name string, value any, want string) error {
 	return &spi.PropError{Name: name, Value: fmt.Sprint(value), Want: want}
 }
 
-// parseDSN is a server's connection as the generator needs it.
-func parseDSN(dsn string) (*mysql.Config, error) {
+// parseDSN is a server's connection as the generator needs it. A statement that is no
+// longer waited for does not wait for a lock either: it would be done all the same when
+// its turn comes, and others wait behind it.
+func parseDSN(dsn string, timeout time.Duration) (*mysql.Config, error) {
 	if dsn == "" {
 		// The driver would take it for root at 127.0.0.1.
 		return nil, &spi.PropError{Name: "dsns", Want: "no empty item"}
@@ -110,7 +112,16 @@ func parseDSN(dsn string) (*mysql.Config, error) {
 		return nil, err
 	}
 	cfg.MultiStatements = true // of our own fixed text only
+	wait := fmt.Sprint(lockWait(timeout))
+	mysqldb.SetSession(cfg, map[string]string{"lock_wait_timeout": wait, "innodb_lock_wait_timeout": wait})
 	return cfg, nil
+}
+
+// lockWait is a timeout in whole seconds, within what the server takes:
+// https://dev.mysql.com/doc/refman/en/server-system-variables.html#sysvar_lock_wait_timeout
+func lockWait(timeout time.Duration) int64 {
+	const most = 31536000
+	return max(1, min(int64((timeout-1)/time.Second)+1, most))
 }
 
 func init() {

@@ -30,7 +30,7 @@
 //	REPLACE INTO Tickets64 (id, stub) VALUES (first+(n-2)*N, 'a')
 //	REPLACE INTO Tickets64 (stub) VALUES ('a')                  -- the last
 //
-// An explicit id moves AUTO_INCREMENT on to the next number after it
+// are committed together before it is unlocked. An explicit id moves AUTO_INCREMENT on to the next number after it
 // (https://dev.mysql.com/doc/refman/8.4/en/example-auto-increment.html), so that
 // last is first+(n-1)*N, where N is the increment. That is checked each time. No
 // other client gets one of the n: before the lock the server handed out only lower

@@ -3,7 +3,6 @@ package ticket
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -181,8 +180,5 @@ func (p *pool) close() error {
 	for _, m := range p.members {
 		errs = append(errs, m.source.close())
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("shardkey: TICKET: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }

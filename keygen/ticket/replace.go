@@ -40,15 +40,17 @@ func (s *server) replaceOnce(ctx context.Context, n int64) (block, error) {
 
 // replaceBlock gets n numbers, n > 1, while the table is locked: it takes the
 // first, sets the row to the last but one, which moves AUTO_INCREMENT on, and
-// takes the last. The statements go in one packet: a process that is stopped in
-// between leaves no lock. After an error the connection is closed, which unlocks.
+// takes the last. The three are one transaction, committed before the table is
+// unlocked. The statements go in one packet: a process that is stopped in between
+// leaves no lock. After an error the connection is closed, which takes back and
+// unlocks.
 func (s *server) replaceBlock(ctx context.Context, n int64) (block, error) {
 	_, err := s.conn.ExecContext(ctx, strings.NewReplacer(
 		"{table}", s.table, "{id}", s.column, "{jump}", fmt.Sprint((n-2)*s.increment),
-	).Replace("LOCK TABLES {table} WRITE; "+
+	).Replace("LOCK TABLES {table} WRITE; SET autocommit = 0; "+
 		"REPLACE INTO {table} (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); "+
 		"REPLACE INTO {table} ({id}, stub) VALUES (@shardkey_first + {jump}, 'a'); "+
-		"REPLACE INTO {table} (stub) VALUES ('a'); UNLOCK TABLES"))
+		"REPLACE INTO {table} (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"))
 	if lockRefused(err) {
 		s.noLock = true
 		return s.replaceRows(ctx, n)

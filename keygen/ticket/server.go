@@ -50,7 +50,7 @@ type server struct {
 
 // newServer makes a server without connecting.
 func newServer(c config, dsn string) (*server, error) {
-	cfg, err := parseDSN(dsn)
+	cfg, err := parseDSN(dsn, c.Timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,10 @@ func (s *server) close() error {
 		return nil
 	}
 	s.disconnect()
-	return s.db.Close()
+	if err := s.db.Close(); err != nil {
+		return storeError(s.name, "closing the connection", nil, err)
+	}
+	return nil
 }
 
 // explain puts the server's error into words.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -46,15 +47,21 @@ func ParseDSN(prop, dsn, example string) (*mysql.Config, error) {
 // never committed; without a strict mode a column that is too narrow would be
 // cut off silently. What the driver would log, it returns as well.
 func OwnSession(cfg *mysql.Config) {
-	params := map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"}
+	SetSession(cfg, map[string]string{"autocommit": "1", "sql_mode": "'STRICT_ALL_TABLES'"})
+	cfg.MultiStatements = false
+	cfg.Logger = &mysql.NopLogger{}
+}
+
+// SetSession sets session variables, named in small letters, in place of what the
+// address says of them.
+func SetSession(cfg *mysql.Config, variables map[string]string) {
+	params := maps.Clone(variables)
 	for name, value := range cfg.Params {
-		if _, ours := params[strings.ToLower(name)]; !ours {
+		if _, ours := variables[strings.ToLower(name)]; !ours {
 			params[name] = value
 		}
 	}
 	cfg.Params = params
-	cfg.MultiStatements = false
-	cfg.Logger = &mysql.NopLogger{}
 }
 
 // NewConnector makes the connector of a configuration. The error is a
