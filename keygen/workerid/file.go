@@ -95,16 +95,16 @@ func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	if err := s.makeDir(); err != nil {
 		return false, err
 	}
-	unlock, err := s.lock(ctx, workerID)
-	if unlock == nil {
+	lock, err := s.lock(ctx, workerID)
+	if lock == nil {
 		return false, err
 	}
-	defer unlock()
+	defer lock.Close() // unlocks
 	found, err := s.read(workerID)
 	if err != nil || !found.Same(prev) {
 		return false, err
 	}
-	return s.replace(workerID, next)
+	return s.replace(workerID, next, lock)
 }
 
 func (s *fileStore) usable(ctx context.Context) error {
@@ -130,10 +130,14 @@ func (s *fileStore) read(workerID int64) (Record, error) {
 }
 
 // replace writes a record beside the old one, makes it last, puts it in the old
-// one's place and makes that last too. The caller holds the lock.
-func (s *fileStore) replace(workerID int64, r Record) (bool, error) {
+// one's place and makes that last too. The caller holds the lock. If its file was
+// removed in the meantime, another process may hold a lock of that name.
+func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, error) {
 	temp := s.file(workerID, "tmp")
 	if err := writeSynced(temp, r.Text()+"\n"); err != nil {
+		return false, err
+	}
+	if err := hasName(lock, s.file(workerID, "lock")); err != nil {
 		return false, err
 	}
 	if err := os.Rename(temp, s.file(workerID, "json")); err != nil {
@@ -152,7 +156,7 @@ func writeSynced(name, text string) error {
 	}
 	_, err = f.WriteString(text)
 	if err == nil {
-		err = f.Sync()
+		err = fsync(f)
 	}
 	return errors.Join(err, f.Close())
 }
@@ -190,19 +194,22 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(fsync(d), d.Close())
 }
+
+// fsync is replaced by tests, which cannot cut the power.
+var fsync = (*os.File).Sync
 
 // errLocked says that another process holds the lock.
 var errLocked = errors.New("locked")
 
-// lock takes the lock of a worker id, which ends with the process at the
-// latest. Both results are nil when others have held it for too long.
-func (s *fileStore) lock(ctx context.Context, workerID int64) (unlock func(), err error) {
+// lock takes the lock of a worker id, which closing ends, or the process's end.
+// Both results are nil when others have held it for too long.
+func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) {
 	for waited := time.Duration(0); waited < lockPatience; waited += lockPoll {
 		f, err := tryLock(s.file(workerID, "lock"))
 		if err == nil {
-			return func() { _ = f.Close() }, nil // closing unlocks
+			return f, nil
 		}
 		if !errors.Is(err, errLocked) {
 			return nil, err
@@ -225,14 +232,21 @@ func tryLock(name string) (*os.File, error) {
 		_ = f.Close()
 		return nil, err
 	}
-	locked, err := f.Stat()
-	if err != nil {
+	if err := hasName(f, name); err != nil {
 		_ = f.Close()
-		return nil, err
-	}
-	if named, err := os.Stat(name); err != nil || !os.SameFile(locked, named) {
-		_ = f.Close()
-		return nil, errLocked // look again, at the new one
+		return nil, err // errLocked: look again, at the new one
 	}
 	return f, nil
+}
+
+// hasName returns errLocked when a lock's file is no longer the one of that name.
+func hasName(lock *os.File, name string) error {
+	locked, err := lock.Stat()
+	if err != nil {
+		return err
+	}
+	if named, err := os.Stat(name); err != nil || !os.SameFile(locked, named) {
+		return errLocked
+	}
+	return nil
 }

@@ -41,6 +41,7 @@ func TestHostnameWorkerID_ordinal(t *testing.T) {
 	for name, want := range map[string]int64{
 		"orders-0": 0, "orders-12": 12, "a-b-1023": 1023, "orders-3.orders.default.svc": 3,
 		"orders": -1, "orders12": -1, "orders-": -1, "orders-x": -1, "": -1, "orders-99999999999": -1,
+		"ip-10-0-1-12": -1, "ip-10-0-1-12.eu-west-1.compute.internal": -1, "10-0-1-12": -1, "v1-2-3": 3,
 	} {
 		have, err := hostnameWorkerID(name)
 		if err != nil {

@@ -97,13 +97,18 @@ func machineIP() (int64, error) {
 	return ipWorkerID(ip)
 }
 
-var ordinal = regexp.MustCompile(`-([0-9]{1,9})(\.|$)`)
+var (
+	ordinal = regexp.MustCompile(`-([0-9]{1,9})(\.|$)`)
+	// addressName is a name made of an address, as EC2 gives them. Its last number is
+	// no ordinal: many machines have it.
+	addressName = regexp.MustCompile(`(^|-)[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}-[0-9]{1,3}(\.|$)`)
+)
 
 // hostnameWorkerID is the ordinal of a StatefulSet's pod: "orders-12" is 12.
 func hostnameWorkerID(name string) (int64, error) {
 	m := ordinal.FindStringSubmatch(name)
-	if m == nil {
-		return 0, fmt.Errorf("host name %q has no ordinal, as orders-12 of a StatefulSet has; use STATIC or an assigner that leases", name)
+	if m == nil || addressName.MatchString(name) {
+		return 0, fmt.Errorf("host name %q has no ordinal, as orders-12 of a StatefulSet has (the last number of an address is none); use STATIC or an assigner that leases", name)
 	}
 	return strconv.ParseInt(m[1], 10, 64)
 }
