@@ -61,6 +61,87 @@ func (n *node) eval(values []Value) (Value, error) {
 	return between(args[0], args[1], args[2])
 }
 
+// integer computes an expression of integers, without the copies that [Value]s of
+// all classes need. ok is false where eval must compute it.
+func (n *node) integer(values []Value) (number int64, class Class, ok bool) {
+	switch n.op {
+	case constant:
+		return n.value.n, n.value.class, n.value.IsInteger()
+	case variable:
+		v := &values[n.index]
+		return v.n, v.class, v.IsInteger()
+	case infix:
+		a, class, ok := n.args[0].integer(values)
+		if !ok {
+			return 0, 0, false
+		}
+		b, other, ok := n.args[1].integer(values)
+		if !ok {
+			return 0, 0, false
+		}
+		switch class = max(class, other); n.sign {
+		case plus:
+			a += b
+		case minus:
+			a -= b
+		case times:
+			a *= b
+		case percent:
+			if b <= 0 {
+				return 0, 0, false
+			}
+			a %= b
+		case bitAnd:
+			a &= b
+		default:
+			return 0, 0, false
+		}
+		if class == Integer {
+			a = int64(int32(a))
+		}
+		return a, class, true
+	case call:
+		return n.integerCall(values)
+	case static:
+		if n.name != "Math.abs" {
+			return 0, 0, false
+		}
+		a, class, ok := n.args[0].integer(values)
+		if ok && a < 0 {
+			a = wrapped(class, -a).n
+		}
+		return a, class, ok
+	}
+	return 0, 0, false
+}
+
+func (n *node) integerCall(values []Value) (number int64, class Class, ok bool) {
+	arg := n.args[0]
+	switch n.name {
+	case "hashCode":
+		if arg.op != variable {
+			return 0, 0, false
+		}
+		switch v := &values[arg.index]; v.class {
+		case String:
+			return int64(HashString(v.s)), Integer, true
+		case Long:
+			return int64(fold(v.n)), Integer, true
+		}
+	case "longValue", "toLong":
+		a, _, ok := arg.integer(values)
+		return a, Long, ok
+	case "intdiv":
+		a, class, ok := arg.integer(values)
+		b, other, also := n.args[1].integer(values)
+		if !ok || !also || b <= 0 {
+			return 0, 0, false
+		}
+		return a / b, max(class, other), true
+	}
+	return 0, 0, false
+}
+
 // branch computes the operators that leave one of their arguments alone.
 func (n *node) branch(values []Value) (Value, error) {
 	v, err := n.args[0].eval(values)

@@ -3,6 +3,7 @@ package groovy
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -108,6 +109,10 @@ func (t *Template) Append(b []byte, values []Value) ([]byte, error) {
 			b = append(b, p.text...)
 			continue
 		}
+		if n, _, ok := p.expr.integer(values); ok {
+			b = strconv.AppendInt(b, n, 10)
+			continue
+		}
 		v, err := p.expr.eval(values)
 		if err != nil {
 			return b, err
@@ -118,4 +123,34 @@ func (t *Template) Append(b []byte, values []Value) ([]byte, error) {
 		b = v.append(b)
 	}
 	return b, nil
+}
+
+// Around returns the texts around the only expression of the template; ok is false
+// when it has none or several.
+func (t *Template) Around() (before, after string, ok bool) {
+	for _, p := range t.parts {
+		switch {
+		case p.expr != nil && ok:
+			return "", "", false
+		case p.expr != nil:
+			ok = true
+		case ok:
+			after = p.text
+		default:
+			before = p.text
+		}
+	}
+	return before, after, ok
+}
+
+// Integer computes the only expression of the template ([Template.Around]) where it
+// is one of integers; ok is false for all others.
+func (t *Template) Integer(values []Value) (n int64, ok bool) {
+	for i := range t.parts {
+		if t.parts[i].expr != nil {
+			n, _, ok = t.parts[i].expr.integer(values)
+			return n, ok
+		}
+	}
+	return 0, false
 }

@@ -73,8 +73,25 @@ func (a *Algorithm) Over(names []string, naming Naming, classes []groovy.Class) 
 		for i, name := range slices.Backward(names) {
 			s.byName[name] = int32(i)
 		}
+		s.numberInline()
 	}
 	return s
+}
+
+// numberInline finds the names that an expression makes of one small integer, so
+// that they are found without being written.
+func (s *Strategy) numberInline() {
+	before, after, ok := s.template.Around()
+	if !ok {
+		return
+	}
+	for n := range int64(min(len(s.names)+8, 1<<16)) {
+		i, ok := s.byName[before+strconv.FormatInt(n, 10)+after]
+		if !ok {
+			i = none
+		}
+		s.byNumber = append(s.byNumber, i)
+	}
 }
 
 // number finds the number of each name.
@@ -193,6 +210,9 @@ func (s *Strategy) place(values []groovy.Value) (int, error) {
 		return int(s.numbered(n)), nil
 	case s.interval != nil:
 		return s.placeStep(values[0])
+	}
+	if n, ok := s.template.Integer(values); ok && n >= 0 && n < int64(len(s.byNumber)) && s.byNumber[n] != none {
+		return int(s.byNumber[n]), nil
 	}
 	var buf [128]byte
 	name, err := s.template.Append(buf[:0], values)
