@@ -3,27 +3,33 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/internal/sharding"
 )
 
-// algorithm is one of a rule's shardingAlgorithms, of which two things matter
-// here: how many tables it makes of an auto table, and whether it shards by the
-// remainder of a key. What else is odd in it is not looked at.
+// algorithm is one of a rule's shardingAlgorithms, or the expression that version
+// 4 has in the strategy itself.
 type algorithm struct {
 	name  word
 	typ   string
 	props map[string]word // by name in lower case
 }
 
-// sharding says that a table is sharded by a column through an algorithm.
-type sharding struct {
-	column string
-	algorithm
+// strategyOf is a databaseStrategy, a tableStrategy or an auto table's
+// shardingStrategy, as it is written.
+type strategyOf struct {
+	key       word // "tableStrategy", or that of the rule's default
+	columns   []word
+	classes   []groovy.Class // of the columns in Java; nil when none is said
+	algorithm algorithm
+	// unknown is why it is not understood, at the word at; empty when it may be.
+	unknown string
+	at      word
 }
 
 // algorithms returns the rule's shardingAlgorithms by name.
@@ -35,75 +41,147 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 		typ, _ := scalar(entries, "type")
 		a.typ = strings.ToUpper(typ.text)
 		for _, prop := range rd.below(entries, "props") {
-			name := strings.ReplaceAll(strings.ToLower(prop.key.text), ".", "-")
-			a.props[name] = word{resolve(prop.value).Value, placeOf(prop.value)}
+			a.props[propKey(prop.key.text)] = word{resolve(prop.value).Value, placeOf(prop.value)}
 		}
 		all[p.key.text] = a
 	}
 	return all
 }
 
-// shardings returns the columns and algorithms of the strategies under the given
-// keys of a table; where it has none, those of the rule's defaults.
-func (rd *reader) shardings(table, rule []pair, all map[string]algorithm, names ...string) []sharding {
-	column, _ := scalar(rule, "defaultShardingColumn")
-	var list []sharding
-	for _, name := range names {
-		from := table
-		if _, own := find(table, name); !own {
-			from, name = rule, "default"+strings.ToUpper(name[:1])+name[1:]
-		}
-		for _, p := range rd.below(from, name) {
-			list = append(list, rd.oneSharding(p, column.text, all)...)
+// strategyNamed returns a table's strategy, or the rule's default where it has
+// none; nil where both have none, or it is written as none.
+func (rd *reader) strategyNamed(name string, table, rule []pair, all map[string]algorithm) (*strategyOf, error) {
+	p, own := find(table, name)
+	if !own {
+		if p, own = find(rule, "default"+strings.ToUpper(name[:1])+name[1:]); !own {
+			return nil, nil
 		}
 	}
-	return list
+	kinds := rd.entries(p.value)
+	if len(kinds) == 0 {
+		return nil, nil
+	}
+	s := &strategyOf{key: p.key, at: p.key}
+	kind := kinds[0].key
+	switch {
+	case len(kinds) > 1:
+		s.fail(kinds[1].key, "it has more than one kind of strategy")
+	case kind.text == "none":
+		return nil, nil
+	case kind.text == "hint":
+		s.fail(kind, "a hint is given by the application, and is no column of the row")
+	case kind.text != "standard" && kind.text != "complex" && kind.text != "inline":
+		s.fail(kind, fmt.Sprintf("it is none of standard, complex, inline, hint and none, but %q", clip(kind.text)))
+	}
+	if s.unknown != "" {
+		return s, nil
+	}
+	column, _ := scalar(rule, "defaultShardingColumn")
+	return s, rd.readStrategy(s, rd.entries(kinds[0].value), column, all)
 }
 
-// oneSharding reads one strategy: standard, complex, or version 4's inline.
-func (rd *reader) oneSharding(p pair, column string, all map[string]algorithm) (list []sharding) {
-	entries := rd.entries(p.value)
+func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
+
+// readStrategy reads what is below standard, complex or inline.
+func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all map[string]algorithm) error {
 	for _, key := range []string{"shardingColumn", "shardingColumns"} {
 		if w, ok := scalar(entries, key); ok {
-			column = w.text
+			column = w
 		}
 	}
-	var a algorithm
-	if name, ok := scalar(entries, "shardingAlgorithmName"); ok {
-		if a, ok = all[name.text]; !ok {
-			return nil
+	for one := range strings.SplitSeq(column.text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			s.columns = append(s.columns, word{one, column.place})
 		}
-	} else if expr, ok := scalar(entries, "algorithmExpression"); ok {
-		a = algorithm{typ: "INLINE", props: map[string]word{"algorithm-expression": expr}}
 	}
-	for one := range strings.SplitSeq(column, ",") {
-		list = append(list, sharding{strings.TrimSpace(one), a})
+	if err := rd.javaTypes(s, entries); err != nil {
+		return err
 	}
-	return list
+	name, named := scalar(entries, "shardingAlgorithmName")
+	expression, isInline := scalar(entries, "algorithmExpression")
+	switch {
+	case named:
+		var ok bool
+		if s.algorithm, ok = all[name.text]; !ok {
+			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", clip(name.text)))
+		}
+	case isInline:
+		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
+	default:
+		s.fail(s.key, "it names no algorithm that is not a Java class")
+	}
+	return nil
 }
 
-// modulus returns the n of a sharding by column modulo n, and where it is
-// written; 0 when the sharding is of another kind.
-func (s sharding) modulus() (n int64, at word) {
-	number := func(prop string) (int64, word) {
-		w := s.props[prop]
-		n, _ := strconv.ParseInt(strings.TrimSpace(w.text), 10, 64)
-		return n, w
+// javaTypes reads the classes of the sharding columns in Java: one, or one for
+// each of them.
+func (rd *reader) javaTypes(s *strategyOf, entries []pair) error {
+	w, ok := scalar(entries, "javaType")
+	if !ok {
+		return nil
 	}
-	switch s.typ {
-	case "MOD":
-		return number("sharding-count")
-	case "COSID_MOD":
-		return number("mod")
-	case "INLINE", "COMPLEX_INLINE":
-		w := s.props["algorithm-expression"]
-		expr := regexp.MustCompile(`(?i)(?:^|[^\w.])` + regexp.QuoteMeta(s.column) +
-			`(?:\.(?:longValue|toLong|abs)\(\))?(?:\s+as\s+\w+)?[\s)]*%\s*(\d{1,9})`)
-		for _, m := range expr.FindAllStringSubmatch(w.text, -1) {
-			found, _ := strconv.ParseInt(m[1], 10, 64)
-			n = max(n, found)
+	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
+	for one := range strings.SplitSeq(w.text, ",") {
+		one = strings.TrimSpace(one)
+		class, ok := groovy.ParseClass(one)
+		if !ok || !slices.Contains(known, one) {
+			return rd.errorAt(word{one, w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas", clip(one), strings.Join(known, ", ")), known...)
 		}
-		return n, w
+		s.classes = append(s.classes, class)
+	}
+	for len(s.classes) == 1 && len(s.columns) > 1 && len(s.classes) < len(s.columns) {
+		s.classes = slices.Repeat(s.classes, len(s.columns))
+	}
+	if len(s.classes) != len(s.columns) {
+		return rd.errorAt(w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(s.classes), len(s.columns)))
+	}
+	return nil
+}
+
+// compile makes the strategy's algorithm.
+func (s *strategyOf) compile() (*sharding.Algorithm, error) {
+	var columns []string
+	for _, c := range s.columns {
+		columns = append(columns, c.text)
+	}
+	return s.algorithm.compile(columns)
+}
+
+func (a algorithm) compile(columns []string) (*sharding.Algorithm, error) {
+	props := make(map[string]string, len(a.props))
+	for name, w := range a.props {
+		props[name] = w.text
+	}
+	return sharding.Compile(a.typ, props, columns)
+}
+
+// wordOf returns the place of the property that an error is about, or of the
+// algorithm's name.
+func (a algorithm) wordOf(err error) word {
+	var e *sharding.NotUnderstoodError
+	if errors.As(err, &e) {
+		if w, ok := a.props[e.Prop]; ok {
+			return w
+		}
+	}
+	return a.name
+}
+
+// modulus returns the n of a sharding by the column modulo n, and where it is
+// written; 0 when the sharding is of another kind.
+func (s *strategyOf) modulus(column string) (n int64, at word) {
+	i := slices.IndexFunc(s.columns, func(w word) bool { return strings.EqualFold(w.text, column) })
+	if i < 0 || s.unknown != "" {
+		return 0, word{}
+	}
+	a, err := s.compile()
+	if err != nil {
+		return 0, word{}
+	}
+	for _, prop := range []string{"sharding-count", "mod", "algorithm-expression"} {
+		if w, ok := s.algorithm.props[prop]; ok {
+			return a.Modulus(i), w
+		}
 	}
 	return 0, word{}
 }
@@ -111,85 +189,17 @@ func (s sharding) modulus() (n int64, at word) {
 // autoTables returns how many actual tables ShardingSphere makes of an auto table
 // with this algorithm.
 func (a algorithm) autoTables() (int64, error) {
-	switch a.typ {
-	case "MOD", "HASH_MOD":
-		return a.integer("sharding-count", 1)
-	case "BOUNDARY_RANGE":
-		ranges, ok := a.props["sharding-ranges"]
-		if !ok {
-			return 0, errors.New("it has no sharding-ranges")
-		}
-		count := int64(1)
-		for one := range strings.SplitSeq(ranges.text, ",") {
-			if _, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64); err != nil {
-				return 0, fmt.Errorf("sharding-ranges is %q: want numbers separated by commas", clip(ranges.text))
-			}
-			count++
-		}
-		return count, nil
-	case "VOLUME_RANGE":
-		return a.volumes()
-	case "AUTO_INTERVAL":
-		return a.intervals()
-	}
-	return 0, errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
-}
-
-// volumes is ⌈(upper - lower) / volume⌉, and one table below and one above.
-func (a algorithm) volumes() (int64, error) {
-	lower, err1 := a.integer("range-lower", -1<<61)
-	upper, err2 := a.integer("range-upper", -1<<61)
-	volume, err3 := a.integer("sharding-volume", 1)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return 0, firstOf(err1, err2, err3)
-	}
-	if upper-lower < volume {
-		return 0, errors.New("range-upper is less than range-lower and one sharding-volume")
-	}
-	return (upper-lower+volume-1)/volume + 2, nil
-}
-
-// intervals is the whole intervals between the bounds, and one table below and
-// one above.
-func (a algorithm) intervals() (int64, error) {
-	seconds, err := a.integer("sharding-seconds", 1)
-	if err != nil {
+	compiled, err := a.compile([]string{"a column"})
+	switch {
+	case slices.Contains(autoTypes, a.typ) && err != nil:
 		return 0, err
+	case err != nil || !compiled.IsAuto():
+		return 0, errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
 	}
-	var bounds [2]time.Time
-	for i, prop := range []string{"datetime-lower", "datetime-upper"} {
-		text := a.props[prop].text
-		if bounds[i], err = time.Parse(time.DateTime, text[:min(len(text), len(time.DateTime))]); err != nil {
-			return 0, fmt.Errorf("%s is %q: want a time as 2026-01-31 00:00:00", prop, clip(text))
-		}
-	}
-	between := bounds[1].Unix() - bounds[0].Unix()
-	if between < 0 {
-		return 0, errors.New("datetime-upper is before datetime-lower")
-	}
-	return between/seconds + 2, nil
+	return compiled.Tables(), nil
 }
 
-func (a algorithm) integer(prop string, least int64) (int64, error) {
-	w, ok := a.props[prop]
-	if !ok {
-		return 0, fmt.Errorf("it has no %s", prop)
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(w.text), 10, 64)
-	if err != nil || n < least || n > 1<<61 {
-		return 0, fmt.Errorf("%s is %q: want an integer", prop, clip(w.text))
-	}
-	return n, nil
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
+var autoTypes = []string{"MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL"}
 
 // below returns the entries of the map that stands under key; none when there is
 // no such map.

@@ -124,11 +124,16 @@ func (b *builder) finish(s spec) error {
 	return nil
 }
 
-// autoSources reads the actualDataSources of an auto table.
+// autoSources takes the actualDataSources of an auto table.
 func (b *builder) autoSources(t tableSpec) error {
+	return b.eachSource(t, func(source string) { b.sources[source] = true })
+}
+
+// eachSource calls yield with each of the actualDataSources of an auto table.
+func (b *builder) eachSource(t tableSpec, yield func(source string)) error {
 	budget := maxNodes
 	for _, item := range splitInline(t.sources.text) {
-		err := product(item, &budget, func(source string) error { b.sources[source] = true; return nil })
+		err := product(item, &budget, func(source string) error { yield(source); return nil })
 		if err != nil {
 			return b.errorAt(t.sources, fmt.Sprintf("actualDataSources of table %q: %v", t.name.text, err))
 		}

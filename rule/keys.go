@@ -33,14 +33,14 @@ func (o object) with(more object) object {
 }
 
 var (
-	standard = keys("shardingColumn", "shardingAlgorithmName")
-	several  = keys("shardingColumns", "shardingAlgorithmName")
+	standard = keys("shardingColumn", "shardingAlgorithmName", "javaType")
+	several  = keys("shardingColumns", "shardingAlgorithmName", "javaType")
 	hint     = keys("shardingAlgorithmName")
 
 	strategyObject = object{"standard": standard, "complex": several, "hint": hint, "none": nil}
 	strategy4      = object{
 		"standard": keys("shardingColumn", "preciseAlgorithmClassName", "rangeAlgorithmClassName"),
-		"inline":   keys("shardingColumn", "algorithmExpression"),
+		"inline":   keys("shardingColumn", "algorithmExpression", "javaType"),
 		"complex":  keys("shardingColumns", "algorithmClassName"),
 		"hint":     keys("algorithmClassName"),
 		"none":     nil,
@@ -77,9 +77,10 @@ var (
 )
 
 // ours are the words about keys, in all objects together. A key that looks like
-// one of them is an error: ignored, it would leave keys unfilled.
+// one of them is an error: ignored, it would leave keys unfilled, or let them be
+// taken for values of another class.
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
-	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"}
+	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners", "javaType"}
 
 // others takes the keys of an object that are not read: those of ShardingSphere's
 // are ignored, those that look like one about keys are an error, and the rest

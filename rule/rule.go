@@ -49,6 +49,9 @@ type Table struct {
 	// and ActualCount is how many actual tables there are.
 	Actual      []string
 	ActualCount int
+	// Sharding says how the table's rows are spread over its actual tables; nil
+	// when the rule does not say it.
+	Sharding *Sharding
 	// Patterns are the actual tables that may come at run time, as they are
 	// written: t_order_${*}.
 	Patterns []string

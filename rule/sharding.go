@@ -162,15 +162,26 @@ func (rd *reader) tables(n *yaml.Node, sc *scope, o object, rule []pair) error {
 		if err := rd.table(entries, &t, o); err != nil {
 			return err
 		}
-		if _, auto := o["actualDataSources"]; auto {
-			t.sharded = rd.shardings(entries, nil, all, "shardingStrategy")
-			rd.autoTable(entries, &t)
-		} else {
-			t.sharded = rd.shardings(entries, rule, all, "databaseStrategy", "tableStrategy")
+		if err := rd.tableStrategies(entries, rule, all, &t, o); err != nil {
+			return err
 		}
 		sc.tables = append(sc.tables, t)
 	}
 	return nil
+}
+
+// tableStrategies reads how a table is sharded.
+func (rd *reader) tableStrategies(entries, rule []pair, all map[string]algorithm, t *tableSpec, o object) (err error) {
+	if _, auto := o["actualDataSources"]; auto {
+		t.table, err = rd.strategyNamed("shardingStrategy", entries, rule, all)
+		rd.autoTable(t)
+		return err
+	}
+	if t.database, err = rd.strategyNamed("databaseStrategy", entries, rule, all); err != nil {
+		return err
+	}
+	t.table, err = rd.strategyNamed("tableStrategy", entries, rule, all)
+	return err
 }
 
 func (rd *reader) table(entries []pair, t *tableSpec, o object) (err error) {
@@ -244,15 +255,15 @@ func (rd *reader) indented(p pair, o object) error {
 }
 
 // autoTable computes how many actual tables an auto table has.
-func (rd *reader) autoTable(entries []pair, t *tableSpec) {
+func (rd *reader) autoTable(t *tableSpec) {
 	if t.nodes.text != "" {
 		return
 	}
 	err := errors.New("it has no shardingStrategy with a shardingAlgorithmName of the rule")
 	at := t.name
-	if len(t.sharded) > 0 {
-		t.autoCount, err = t.sharded[0].autoTables()
-		at = t.sharded[0].name
+	if t.table != nil && t.table.unknown == "" {
+		t.autoCount, err = t.table.algorithm.autoTables()
+		at = t.table.algorithm.name
 	}
 	if err != nil {
 		rd.warn(at, fmt.Sprintf("the actual tables of auto table %q are not known: %v; only %q itself is filled (write actualDataNodes to list them)", t.name.text, err, t.name.text))

@@ -30,7 +30,8 @@ type tableSpec struct {
 	sources   word  // an auto table's actualDataSources
 	autoCount int64 // an auto table's number of actual tables, 0 when not known
 	strategy  *strategySpec
-	sharded   []sharding
+	database  *strategyOf // which data source; nil when the rule does not say
+	table     *strategyOf // which actual table; of an auto table its shardingStrategy
 }
 
 // strategySpec says which column of a table is filled by which generator. Texts

@@ -142,11 +142,11 @@ func (b *builder) skew(spec tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
-	for _, s := range spec.sharded {
-		if !strings.EqualFold(s.column, t.Column) {
+	for _, s := range []*strategyOf{spec.database, spec.table} {
+		if s == nil {
 			continue
 		}
-		n, at := s.modulus()
+		n, at := s.modulus(t.Column)
 		offset := b.vibration(t.GeneratorName)
 		enough := min(n, maxSequences) - 1
 		if n < 2 || offset < 0 || offset >= enough {
@@ -190,8 +190,13 @@ func (b *builder) warn(w word, reason string) {
 // be understood of them is left out.
 func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 	schemas := map[string]bool{}
+	var nodes []node // of a table that is sharded
+	sharded := t != nil && (spec.database != nil || spec.table != nil)
 	claim := func(n node) error {
 		schemas[n.schema] = true
+		if sharded {
+			nodes = append(nodes, n)
+		}
 		if isPattern(n.table) {
 			b.addPattern(n, index, t)
 			return nil
@@ -212,6 +217,9 @@ func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 	}
 	if err != nil && t != nil {
 		return b.expandError(spec, err)
+	}
+	if sharded {
+		b.shard(spec, t, nodes)
 	}
 	if len(schemas) == 0 {
 		return b.claimLogical(spec, index, claim)

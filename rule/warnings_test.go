@@ -155,8 +155,8 @@ func TestParse_warnsOfSkew(t *testing.T) {
 - !SHARDING
   tables:
     t_order:
-      tableStrategy: {standard: {shardingColumn: ORDER_ID, shardingAlgorithmName: a}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}
+      keyGenerateStrategy: {column: ORDER_ID, keyGeneratorName: snowflake}
   keyGenerators: {snowflake: {type: %s, props: {%s}}}
   shardingAlgorithms: {a: {type: %s, props: {%s}}}
 `

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -15,8 +16,9 @@ func checkCommand() *command {
 	return &command{
 		name: "check", args: "RULE.yaml…", short: "check rule files and print what they mean",
 		long: "Reads rule files as a program would that opens them, and prints what was understood:\n" +
-			"generators, worker-id assigners, and the tables with their key columns and actual\n" +
-			"tables. What is wrong is reported with file, line and column; what is risky or\n" +
+			"generators, worker-id assigners, the tables with their key columns and actual\n" +
+			"tables, and how these are sharded; where that is not understood, a note says what.\n" +
+			"What is wrong is reported with file, line and column; what is risky or\n" +
 			"ignored is a warning. No server is asked, and no property's secret is shown. An\n" +
 			"environment variable that a property names must be set.",
 		flags: func(flags *flag.FlagSet) action {
@@ -54,6 +56,7 @@ func checkFile(p *program, file string) (warned bool, err error) {
 		return false, err
 	}
 	fmt.Fprintln(p.out, g.Describe())
+	printSharding(p, r)
 	lines := warnings(g)
 	for _, warning := range lines {
 		fmt.Fprintln(p.out, "  warning:", warning)
@@ -64,6 +67,27 @@ func checkFile(p *program, file string) (warned bool, err error) {
 		fmt.Fprintf(p.out, "%s: warning%s\n", place, strings.TrimPrefix(text, place))
 	}
 	return len(lines)+len(r.Warnings()) > 0, g.Close()
+}
+
+// printSharding prints how each table is sharded, and a note where that is not
+// understood.
+func printSharding(p *program, r *rule.Rule) {
+	var notes []string
+	for _, t := range r.Tables() {
+		if t.Sharding == nil {
+			continue
+		}
+		var e *rule.Error
+		if errors.As(t.Sharding.Err, &e) {
+			place := fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
+			notes = append(notes, place+": note"+strings.TrimPrefix(plain(e), place))
+			continue
+		}
+		fmt.Fprintf(p.out, "  sharding of %s: %s\n", t.Logical, t.Sharding)
+	}
+	for _, note := range notes {
+		fmt.Fprintln(p.out, note)
+	}
 }
 
 // warnings are the standing risks of a rule's generators and assigners.

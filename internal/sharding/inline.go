@@ -39,3 +39,34 @@ func newInline(a *Algorithm, p properties) error {
 	}
 	return nil
 }
+
+// Modulus returns n when column i is all that the algorithm uses of a row, or one
+// of several, and each remainder of it modulo n makes a name of its own; 0 when it
+// is not like that.
+func (a *Algorithm) Modulus(i int) int64 {
+	if m, ok := a.numbers.(*mod); ok && m.start == 0 && m.stop == 0 {
+		return m.count
+	}
+	if a.template == nil {
+		return 0
+	}
+	// The other columns are the same, whatever they are.
+	values := make([]groovy.Value, len(a.columns))
+	for j := range values {
+		values[j] = groovy.OfLong(1)
+	}
+	p, ok := a.template.Period(i, groovy.Long, values)
+	if !ok || p.Mod < 2 || p.Mod > maxResidues {
+		return 0
+	}
+	names := map[string]bool{}
+	for r := range p.Mod {
+		values[i] = groovy.OfLong((p.Min+p.Mod-1)/p.Mod*p.Mod + r)
+		name, err := a.template.Append(nil, values)
+		if err != nil || names[string(name)] {
+			return 0
+		}
+		names[string(name)] = true
+	}
+	return p.Mod
+}

@@ -1,0 +1,372 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/internal/sharding"
+)
+
+// Sharding says how a table's rows are spread over its actual tables. It never
+// changes and may be used by many goroutines at once.
+type Sharding struct {
+	// Columns are the sharding columns, as the rule spells them: what
+	// [Sharding.Place] wants the values of. It is nil when Err is not.
+	Columns []string
+	// ByKey reports whether the table's key column is one of Columns.
+	ByKey bool
+	// Err is an [*Error] that says what of the table's sharding is not understood,
+	// and where it stands; nil when all of it is.
+	Err error
+
+	logical string
+	text    string
+	// database is the choice of a data source; without one there is one element
+	// in tables, for all data sources.
+	database *strategy
+	tables   []actuals // by data source
+}
+
+// Place is where a row belongs.
+type Place struct {
+	// DataSource is the data source's name in the rule. It is empty when the rule
+	// names none, and when it leaves open which of several it is.
+	DataSource string
+	// Schema is the schema of dataSource.schema.table, and Table the actual
+	// table's name.
+	Schema, Table string
+}
+
+// String returns the place as a data node is written.
+func (p Place) String() string {
+	s := p.Table
+	if p.Schema != "" {
+		s = p.Schema + "." + s
+	}
+	if p.DataSource != "" {
+		s = p.DataSource + "." + s
+	}
+	return s
+}
+
+// PlaceError is the error for a row that belongs into no actual table.
+type PlaceError struct {
+	Table  string // the logical table
+	Column string // the sharding column whose value is at fault; empty when it is not one of them
+	Reason string
+	Err    error // the cause
+}
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
+}
+
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// strategy is an algorithm over names, with the indexes of its columns among
+// those of the table.
+type strategy struct {
+	*sharding.Strategy
+	columns []int
+}
+
+func (s *strategy) place(values []groovy.Value) (int, error) {
+	if len(s.columns) == 1 {
+		i := s.columns[0]
+		return s.Strategy.Place(values[i : i+1])
+	}
+	var buf [4]groovy.Value
+	own := buf[:0]
+	for _, i := range s.columns {
+		own = append(own, values[i])
+	}
+	return s.Strategy.Place(own)
+}
+
+// actuals are the actual tables of one data source, or of all.
+type actuals struct {
+	strategy *strategy // nil where there is one table
+	places   []Place
+}
+
+// Place returns where the row belongs that has these values in Columns, in their
+// order: integers, texts, bools, floats, time.Time. An integer counts as a Long
+// of Java, unless the rule's javaType says otherwise; a time is taken as its own
+// clock shows it. The error is a [*PlaceError], or Err when that is not nil.
+func (s *Sharding) Place(values []any) (Place, error) {
+	if s.Err != nil {
+		return Place{}, s.Err
+	}
+	if len(values) != len(s.Columns) {
+		return Place{}, &PlaceError{Table: s.logical, Reason: fmt.Sprintf("%d values for %d sharding columns", len(values), len(s.Columns))}
+	}
+	var buf [4]groovy.Value
+	classed := buf[:0]
+	for i, v := range values {
+		value, ok := sharding.ValueOf(v)
+		if !ok {
+			return Place{}, &PlaceError{Table: s.logical, Column: s.Columns[i],
+				Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", s.Columns[i], v)}
+		}
+		classed = append(classed, value)
+	}
+	return s.place(classed)
+}
+
+func (s *Sharding) place(values []groovy.Value) (Place, error) {
+	source := 0
+	if s.database != nil {
+		var err error
+		if source, err = s.database.place(values); err != nil {
+			return Place{}, s.misplaced(err)
+		}
+	}
+	in := &s.tables[source]
+	if in.strategy == nil {
+		return in.places[0], nil
+	}
+	table, err := in.strategy.place(values)
+	if err != nil {
+		return Place{}, s.misplaced(err)
+	}
+	return in.places[table], nil
+}
+
+func (s *Sharding) misplaced(err error) error {
+	e := &PlaceError{Table: s.logical, Reason: err.Error(), Err: err}
+	var value *sharding.ValueError
+	if errors.As(err, &value) {
+		e.Column = value.Column
+	}
+	return e
+}
+
+// String says in one line how the table is sharded, or what is not understood.
+func (s *Sharding) String() string {
+	if s.Err != nil {
+		return "not understood: " + plain(s.Err)
+	}
+	return s.text
+}
+
+// shard works out how a table is sharded that has these actual tables.
+func (b *builder) shard(spec tableSpec, t *Table, nodes []node) {
+	if spec.database == nil && spec.table == nil {
+		return
+	}
+	s := &Sharding{logical: t.Logical}
+	t.Sharding = s
+	if err := b.sharding(spec, t, s, nodes); err != nil {
+		t.Sharding = &Sharding{logical: t.Logical, Err: err}
+		return
+	}
+	s.ByKey = slices.ContainsFunc(s.Columns, func(c string) bool { return strings.EqualFold(c, t.Column) })
+}
+
+// notUnderstood is what Sharding.Err says.
+func (b *builder) notUnderstood(w word, what, reason string, cause error) error {
+	e := b.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
+	e.Err = cause
+	return e
+}
+
+func (b *builder) sharding(spec tableSpec, t *Table, s *Sharding, nodes []node) error {
+	what := fmt.Sprintf("the sharding of table %q is not understood", t.Logical)
+	if len(t.Patterns) > 0 {
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("which actual tables there are like %s is not known", t.Patterns[0]), nil)
+	}
+	var texts []string
+	for _, of := range []*strategyOf{spec.database, spec.table} {
+		if of == nil {
+			continue
+		}
+		a, err := of.compile()
+		w, reason := of.at, of.unknown
+		if reason == "" && err != nil {
+			w, reason = of.algorithm.wordOf(err), err.Error()
+		}
+		if reason != "" {
+			return b.notUnderstood(w, what, of.key.text+": "+reason, err)
+		}
+		b.odd(of, a)
+		if of == spec.database {
+			s.database = &strategy{columns: s.indexes(of)}
+			texts = append(texts, "data source by "+of.describe(a))
+		} else {
+			texts = append(texts, "table by "+of.describe(a))
+		}
+	}
+	if spec.nodes.text == "" && spec.autoCount == 0 {
+		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)
+	}
+	s.text = strings.Join(texts, ", ")
+	if spec.autoCount > 0 {
+		b.autoNodes(spec, nodes)
+	}
+	return b.targets(spec, s, nodes, what)
+}
+
+// autoNodes gives the tables of an auto table their data sources, in turn.
+func (b *builder) autoNodes(spec tableSpec, nodes []node) {
+	var sources []string
+	_ = b.eachSource(spec, func(source string) { sources = append(sources, source) })
+	for i := range nodes {
+		if len(sources) > 0 {
+			nodes[i].source = sources[i%len(sources)]
+		}
+	}
+}
+
+// odd warns of what is likely not meant in an algorithm.
+func (b *builder) odd(of *strategyOf, a *sharding.Algorithm) {
+	if a.Odd() != "" {
+		b.warnOnce(of.algorithm.name, a.Odd())
+	}
+}
+
+func (b *builder) warnOnce(w word, reason string) {
+	e := b.errorAt(w, reason)
+	if !slices.ContainsFunc(b.rule.warnings, func(o *Error) bool { return o.Error() == e.Error() }) {
+		b.rule.warnings = append(b.rule.warnings, e)
+	}
+}
+
+// describe says by which columns and how.
+func (of *strategyOf) describe(a *sharding.Algorithm) string {
+	columns := strings.Join(a.Columns(), ", ")
+	if of.classes != nil {
+		columns += fmt.Sprintf(" (in Java %s)", of.classes[0])
+	}
+	detail := ""
+	for _, prop := range []string{"algorithm-expression", "sharding-count", "mod", "sharding-ranges"} {
+		if w, ok := of.algorithm.props[prop]; ok {
+			detail = " " + clip(strings.TrimSpace(w.text))
+		}
+	}
+	for _, name := range a.Ignored() {
+		detail += fmt.Sprintf(" (which ignores %q)", name)
+	}
+	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
+}
+
+// indexes returns where the strategy's columns are among those of the table, and
+// adds the ones that are new.
+func (s *Sharding) indexes(of *strategyOf) (list []int) {
+	for _, c := range of.columns {
+		i := slices.IndexFunc(s.Columns, func(have string) bool { return strings.EqualFold(have, c.text) })
+		if i < 0 {
+			i = len(s.Columns)
+			s.Columns = append(s.Columns, c.text)
+		}
+		list = append(list, i)
+	}
+	return list
+}
+
+// group is the actual tables of one data source.
+type group struct {
+	source string
+	names  []string
+	places []Place
+	seen   map[string]bool
+}
+
+// grouped returns the actual tables by data source, in the order of the nodes, and
+// the names of all of them.
+func grouped(nodes []node) (groups []*group, names []string) {
+	bySource, seen := map[string]*group{}, map[string]bool{}
+	for _, n := range nodes {
+		g := bySource[n.source]
+		if g == nil {
+			g = &group{source: n.source, seen: map[string]bool{}}
+			bySource[n.source] = g
+			groups = append(groups, g)
+		}
+		if !g.seen[n.table] {
+			g.seen[n.table] = true
+			g.names = append(g.names, n.table)
+			g.places = append(g.places, Place{n.source, n.schema, n.table})
+		}
+		if !seen[n.table] {
+			seen[n.table] = true
+			names = append(names, n.table)
+		}
+	}
+	return groups, names
+}
+
+// targets gives the strategies the names that they choose from.
+func (b *builder) targets(spec tableSpec, s *Sharding, nodes []node, what string) error {
+	groups, names := grouped(nodes)
+	naming := sharding.NamingOf(spec.name.text, names)
+	if s.database == nil {
+		s.tables = []actuals{anySource(groups, names)}
+		if slices.ContainsFunc(s.tables[0].places, func(p Place) bool { return p.DataSource == "" }) && len(groups) > 1 {
+			s.text += ", in any data source"
+		}
+		return s.choose(spec.table, naming, [][]string{names})
+	}
+	var sources []string
+	var choices [][]string
+	for _, g := range groups {
+		switch {
+		case g.source == "":
+			return b.notUnderstood(spec.nodesOrName(), what, "it has a "+spec.database.key.text+", but a data node without data source", nil)
+		case spec.table == nil && len(g.names) > 1:
+			return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", g.source), nil)
+		}
+		sources = append(sources, g.source)
+		choices = append(choices, g.names)
+		s.tables = append(s.tables, actuals{places: g.places})
+	}
+	a, err := spec.database.compile()
+	if err != nil {
+		return err
+	}
+	s.database.Strategy = a.Over(sources, sharding.NamingOf("", sources), spec.database.classes)
+	if spec.table == nil {
+		return nil
+	}
+	return s.choose(spec.table, naming, choices)
+}
+
+// anySource is the actual tables of all data sources together: of an auto table,
+// whose tables stand in one data source each, or where it is left open which.
+func anySource(groups []*group, names []string) actuals {
+	all := actuals{places: make([]Place, len(names))}
+	numbers := make(map[string]int, len(names))
+	for i, name := range names {
+		numbers[name] = i
+	}
+	for _, g := range groups {
+		for _, place := range g.places {
+			p := &all.places[numbers[place.Table]]
+			if p.Table != "" {
+				place.DataSource = ""
+			}
+			*p = place
+		}
+	}
+	return all
+}
+
+// choose makes the strategy of each data source's tables; those of the same names
+// share one.
+func (s *Sharding) choose(of *strategyOf, naming sharding.Naming, choices [][]string) error {
+	a, err := of.compile()
+	if err != nil {
+		return err
+	}
+	columns := s.indexes(of)
+	for i, names := range choices {
+		if i > 0 && slices.Equal(names, choices[i-1]) {
+			s.tables[i].strategy = s.tables[i-1].strategy
+			continue
+		}
+		s.tables[i].strategy = &strategy{a.Over(names, naming, of.classes), columns}
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+package rule_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// shardingOf parses a rule, and returns the sharding of its first table.
+func shardingOf(t testing.TB, text string) *rule.Sharding {
+	t.Helper()
+	r, err := rule.Parse("rule.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Tables()[0].Sharding
+	if s == nil {
+		t.Fatalf("have: no sharding of %s", text)
+	}
+	return s
+}
+
+// table is a rule with one table of these settings.
+func tableRule(settings, algorithms string) string {
+	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      " + strings.ReplaceAll(settings, "\n", "\n      ") + `
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: u}
+  keyGenerators: {u: {type: UUID}}
+  shardingAlgorithms:
+    ` + strings.ReplaceAll(algorithms, "\n", "\n    ") + "\n"
+}
+
+func expectPlace(t *testing.T, s *rule.Sharding, want string, values ...any) {
+	t.Helper()
+	place, err := s.Place(values)
+	have := place.String()
+	if err != nil {
+		have = err.Error()
+	}
+	if have != want && (err == nil || !strings.Contains(have, want)) {
+		t.Errorf("%v\nhave: %s\nwant: %s", values, have, want)
+	}
+}
+
+func TestSharding_twoStrategies(t *testing.T) {
+	s := shardingOf(t, tableRule(`actualDataNodes: ds_${0..1}.t_order_${0..3}
+databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}
+tableStrategy: {standard: {shardingColumn: ORDER_ID, shardingAlgorithmName: t}}`,
+		`d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}
+t: {type: MOD, props: {sharding-count: 4}}`))
+	if strings.Join(s.Columns, " ") != "user_id ORDER_ID" || !s.ByKey || s.Err != nil {
+		t.Errorf("have: %v, %v, %v", s.Columns, s.ByKey, s.Err)
+	}
+	expectPlace(t, s, "ds_1.t_order_3", 7, 7)
+	expectPlace(t, s, "ds_0.t_order_1", int64(8), uint8(9))
+	expectPlace(t, s, "ds_0.t_order_3", 0, "7")
+	expectPlace(t, s, "ds_0.t_order_3", 0, -1)
+	expectPlace(t, s, `gives "ds_-1", which is not there`, -1, 0)
+	expectPlace(t, s, "there is no String % Integer", "7", 0)
+	expectPlace(t, s, "it is NULL", 1, nil)
+	expectPlace(t, s, "of user_id is a []uint8", []byte("7"), 1)
+	expectPlace(t, s, "1 values for 2 sharding columns", 1)
+	var e *rule.PlaceError
+	if _, err := s.Place([]any{1, nil}); !errors.As(err, &e) || e.Column != "ORDER_ID" || e.Table != "t_order" {
+		t.Errorf("have: %#v", err)
+	}
+}
+
+func TestSharding_defaultsAndOlderForms(t *testing.T) {
+	const key = "keyGenerator: {type: UUID, column: id}"
+	s := shardingOf(t, `shardingRule:
+  tables:
+    t_order: {actualDataNodes: "ds${0..1}.t_order$->{0..1}", tableStrategy: {inline: {shardingColumn: order_id, algorithmExpression: "t_order$->{order_id % 2}"}}, `+key+`}
+  defaultDatabaseStrategy: {inline: {shardingColumn: user_id, algorithmExpression: "ds${user_id % 2}"}}
+`)
+	expectPlace(t, s, "ds1.t_order0", 3, 4)
+	s = shardingOf(t, `rules:
+- !SHARDING
+  tables:
+    t_order: {actualDataNodes: "ds0.t_order_$->{0..1}", databaseStrategy: {none: }, keyGenerateStrategy: {column: id, keyGeneratorName: u}}
+  defaultDatabaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: a}}
+  defaultTableStrategy: {standard: {shardingAlgorithmName: a}}
+  defaultShardingColumn: k
+  shardingAlgorithms: {a: {type: HASH_MOD, props: {sharding-count: 2}}}
+  keyGenerators: {u: {type: UUID}}
+`)
+	expectPlace(t, s, "ds0.t_order_1", 3)
+	if s.ByKey || strings.Join(s.Columns, " ") != "k" {
+		t.Errorf("have: %v, %v", s.Columns, s.ByKey)
+	}
+	s = shardingOf(t, `spring.shardingsphere.rules.sharding.tables:
+  t_order:
+    actual-data-nodes: ds0.t_order_$->{0..1}
+    table-strategy.standard: {sharding-column: k, sharding-algorithm-name: a, java-type: Integer}
+    key-generate-strategy: {column: id, key-generator-name: u}
+spring.shardingsphere.rules.sharding.sharding-algorithms.a: {type: HASH_MOD, props: {sharding-count: 2}}
+spring.shardingsphere.rules.sharding.key-generators.u: {type: UUID}
+`)
+	expectPlace(t, s, "ds0.t_order_1", -1)
+}
+
+func TestSharding_autoTables(t *testing.T) {
+	s := shardingOf(t, `rules:
+- !SHARDING
+  autoTables:
+    t_order:
+      actualDataSources: ds_${0..2}
+      shardingStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: u}
+  shardingAlgorithms: {a: {type: VOLUME_RANGE, props: {range-lower: 10, range-upper: 45, sharding-volume: 10}}}
+  keyGenerators: {u: {type: UUID}}
+`)
+	expectPlace(t, s, "ds_0.t_order_0", 9)
+	expectPlace(t, s, "ds_1.t_order_4", 44)
+	expectPlace(t, s, "ds_2.t_order_5", 45)
+}
+
+func TestSharding_otherShapes(t *testing.T) {
+	const byID = "{standard: {shardingColumn: id, shardingAlgorithmName: a}}"
+	const mod4 = "a: {type: MOD, props: {sharding-count: 4}}"
+	// A table of its own in each data source.
+	s := shardingOf(t, tableRule("actualDataNodes: ds_${0..3}.t_order\ndatabaseStrategy: "+byID, mod4))
+	expectPlace(t, s, "ds_2.t_order", 6)
+	// Each table in one data source, without a databaseStrategy.
+	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${[0, 2]}, ds_1.t_order_${[1, 3]}\ntableStrategy: "+byID, mod4))
+	expectPlace(t, s, "ds_0.t_order_2", 6)
+	// The same tables in each: which data source is left open.
+	s = shardingOf(t, tableRule("actualDataNodes: ds_${0..1}.t_order_${0..3}\ntableStrategy: "+byID, mod4))
+	expectPlace(t, s, "t_order_2", 6)
+	if !strings.HasSuffix(s.String(), "in any data source") {
+		t.Errorf("have: %s", s)
+	}
+	// Different tables in each data source.
+	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${0..1}, ds_1.t_order_${2..3}\ndatabaseStrategy: "+byID+"\ntableStrategy: "+byID, mod4))
+	expectPlace(t, s, "ds_0.t_order_0", 4)
+	expectPlace(t, s, `MOD gives "t_order_1", which is not there`, 9) // in ds_1
+	s = shardingOf(t, tableRule("actualDataNodes: t_order_${00..15}\ntableStrategy: "+byID, "a: {type: MOD, props: {sharding-count: 16}}"))
+	expectPlace(t, s, "t_order_05", 21)
+	s = shardingOf(t, tableRule("actualDataNodes: ds.app.t_order_${0..3}\ntableStrategy: "+byID, mod4))
+	expectPlace(t, s, "ds.app.t_order_2", 6)
+	s = shardingOf(t, tableRule("actualDataNodes: ds.t_order_${2026}${['01', '02']}\ntableStrategy: {standard: {shardingColumn: created, shardingAlgorithmName: a}}",
+		"a: {type: INTERVAL, props: {datetime-pattern: 'yyyy-MM-dd HH:mm:ss', datetime-lower: '2026-01-01 00:00:00', datetime-upper: '2026-02-28 00:00:00', sharding-suffix-pattern: yyyyMM, datetime-interval-unit: MONTHS}}"))
+	expectPlace(t, s, "ds.t_order_202602", time.Date(2026, 2, 28, 23, 59, 59, 0, time.Local))
+	expectPlace(t, s, "outside of datetime-lower", "2026-03-01 00:00:00")
+	s = shardingOf(t, tableRule("actualDataNodes: ds.t_order_${0..1}_${0..1}\ntableStrategy: {complex: {shardingColumns: 'user_id, order_id', shardingAlgorithmName: a, javaType: 'Integer, String'}}",
+		"a: {type: COMPLEX_INLINE, props: {algorithm-expression: 't_order_${user_id % 2}_${order_id.length() % 2}'}}"))
+	expectPlace(t, s, "ds.t_order_1_0", 3, 4711)
+	expectPlace(t, s, `Long "2147483648" is no Integer`, 1<<31, 1)
+}
+
+func TestSharding_javaType(t *testing.T) {
+	const nodes = "actualDataNodes: ds.t_order_${0..3}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a%s}}"
+	for _, c := range []struct {
+		javaType string
+		value    any
+		want     string
+	}{
+		{"", -1, "t_order_0"}, // Long
+		{", javaType: Long", -1, "t_order_0"},
+		{", javaType: Long", "-1", "t_order_0"},
+		{", javaType: Integer", -1, "t_order_1"},
+		{", javaType: BigInteger", -1, "t_order_1"},
+		{", javaType: String", -1, "t_order_0"}, // "-1"
+		{", javaType: String", "-1", "t_order_0"},
+		{", javaType: Integer", int64(1) << 40, "is no Integer"},
+		{", javaType: Integer", "x", "is no Integer"},
+		{", javaType: Long", 1.5, "is no Long"},
+		{"", uint64(1) << 63, "t_order_0"},
+	} {
+		s := shardingOf(t, tableRule(strings.ReplaceAll(nodes, "%s", c.javaType), "a: {type: HASH_MOD, props: {sharding-count: 4}}"))
+		want := c.want
+		if strings.HasPrefix(want, "t_") {
+			want = "ds." + want
+		}
+		expectPlace(t, s, want, c.value)
+	}
+	for javaType, want := range map[string]string{
+		"javaType: integer":     `rule.yaml:6:90: javaType is "integer": want Integer, Long, BigInteger, BigDecimal, String`,
+		"javaType: Integer, LO": `unknown key`,
+		"javaTyp: Integer":      `unknown key "javaTyp"`,
+		"javaType: 'Long,Long'": "javaType has 2 classes, but there are 1 sharding columns",
+	} {
+		text := tableRule(strings.ReplaceAll(nodes, "%s", ", "+javaType), "a: {type: MOD, props: {sharding-count: 4}}")
+		_, err := rule.Parse("rule.yaml", []byte(text))
+		if javaType == "javaType: Integer, LO" {
+			continue // a key of its own, in YAML's flow style
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", javaType, err, want)
+		}
+	}
+}
+
+func TestSharding_notUnderstood(t *testing.T) {
+	const nodes = "actualDataNodes: ds_${0..1}.t_order_${0..3}\n"
+	byID := func(algorithm string) string {
+		return nodes + "tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: " + algorithm + "}}"
+	}
+	for _, c := range []struct{ table, algorithms, want string }{
+		{byID("a"), "a: {type: CLASS_BASED, props: {strategy: STANDARD}}", "rule.yaml:10:5: the sharding of table \"t_order\" is not understood: tableStrategy: the type CLASS_BASED is none of"},
+		{byID("b"), "a: {type: MOD}", `rule.yaml:6:77: the sharding of table "t_order" is not understood: tableStrategy: the sharding algorithm "b" is not defined`},
+		{byID("a"), "a: {type: MOD}", `rule.yaml:10:5: the sharding of table "t_order" is not understood: tableStrategy: it has no sharding-count`},
+		{byID("a"), "a: {type: MOD, props: {sharding-count: x}}", `rule.yaml:10:44: the sharding of table "t_order" is not understood: tableStrategy: sharding-count is "x": want an integer`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${id.foo() % 2}'}}", `rule.yaml:10:53: the sharding of table "t_order" is not understood: tableStrategy: algorithm-expression: "foo" is not understood at character 8`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${ID % 2}'}}", `has the name "ID", which is none of the sharding columns: id (names are case-sensitive)`},
+		{byID("a"), "a: {type: INLINE, props: {algorithm-expression: 't_${1 % 2}'}}", `does not have the sharding column id in it`},
+		{byID("a"), "a: {type: INTERVAL, props: {datetime-pattern: yyyy}}", "tableStrategy: datetime-"},
+		{nodes + "tableStrategy: {hint: {shardingAlgorithmName: a}}", "a: {type: MOD}", "a hint is given by the application"},
+		{nodes + "tableStrategy: {standart: {shardingAlgorithmName: a}}", "a: {type: MOD}", `it is none of standard, complex, inline, hint and none, but "standart"`},
+		{nodes + "tableStrategy: {standard: {shardingColumn: id, preciseAlgorithmClassName: com.example.A}}", "a: {type: MOD}", "it names no algorithm that is not a Java class"},
+		{nodes + "tableStrategy: {standard: {shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "it has no sharding column"},
+		{nodes + "tableStrategy: {complex: {shardingColumns: 'a,b', shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 4}}", "MOD takes one sharding column, not 2"},
+		{nodes + "databaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", `data source "ds_0" has several actual tables, and there is no tableStrategy`},
+		{"actualDataNodes: t_order_${0..3}\ndatabaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "a data node without data source"},
+		{"actualDataNodes: ds.t_order_${*}\ntableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "which actual tables there are like t_order_${*} is not known"},
+		{"tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: a}}", "a: {type: MOD, props: {sharding-count: 2}}", "the table has no actualDataNodes"},
+	} {
+		s := shardingOf(t, tableRule(c.table, c.algorithms))
+		var e *rule.Error
+		if s.Err == nil || !errors.As(s.Err, &e) || !strings.Contains(e.Error(), c.want) || s.Columns != nil {
+			t.Errorf("%s\n%s\nhave: %v\nwant: %s", c.table, c.algorithms, s.Err, c.want)
+			continue
+		}
+		if _, err := s.Place([]any{1}); err != s.Err {
+			t.Errorf("have: %v\nwant: %v", err, s.Err)
+		}
+	}
+	r, err := rule.Parse("rule.yaml", []byte(tableRule("actualDataNodes: ds.t_order", "a: {type: MOD}")))
+	if err != nil || r.Tables()[0].Sharding != nil {
+		t.Errorf("have: %v, %v\nwant: no sharding", err, r.Tables()[0].Sharding)
+	}
+}
+
+func TestSharding_Place_withoutAllocation(t *testing.T) {
+	s := shardingOf(t, tableRule(`actualDataNodes: ds_${0..1}.t_order_${0..3}
+databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}
+tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}`,
+		`d: {type: HASH_MOD, props: {sharding-count: 2}}
+t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 4}'}}`))
+	values := []any{"user", int64(931430767001669673)}
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := s.Place(values); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("have: %v allocations\nwant: none", n)
+	}
+}
+
+func BenchmarkSharding_Place(b *testing.B) {
+	s := shardingOf(b, tableRule("actualDataNodes: ds_0.t_order_${0..15}\ntableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: t}}",
+		"t: {type: INLINE, props: {algorithm-expression: 't_order_${order_id % 16}'}}"))
+	values := []any{int64(931430767001669673)}
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := s.Place(values); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
