@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/sharding":   {"internal/groovy"},
 	"internal/sqltext":    {},
 	"internal":            {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
+	"internal/testrouter": {},
 	"internal/testserver": {"internal/testserver"},
 }
 

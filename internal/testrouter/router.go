@@ -1,0 +1,318 @@
+// Package testrouter says where a row belongs, for tests that compare. It is written
+// from ShardingSphere's documentation and from the definitions of Java's methods,
+// step by step and without regard to speed, and shares no code with the packages
+// that it is compared with.
+package testrouter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Table is a sharded table.
+type Table struct {
+	Logic string
+	Nodes []Node
+	// Database chooses the data source, and Table the actual table in it; nil
+	// chooses all.
+	Database, Table *Strategy
+}
+
+// Node is one actual table.
+type Node struct{ DataSource, Table string }
+
+// Strategy is an algorithm and the columns whose values it takes.
+type Strategy struct {
+	Columns []string
+	// Integer are the columns that Java holds as Integer; others are Long or
+	// String, as the value is.
+	Integer map[string]bool
+	Type    string
+	Props   map[string]string
+	// Expression is INLINE's and COMPLEX_INLINE's: the text between Prefix and
+	// Suffix.
+	Expression     *Expression
+	Prefix, Suffix string
+}
+
+var errNowhere = errors.New("the row belongs to no actual table")
+
+// Route returns the only actual table for a row, whose values are int64, string
+// or time.Time by column. Anything else than one table is an error.
+func (t Table) Route(row map[string]any) (Node, error) {
+	var sources, tables []string
+	for _, n := range t.Nodes {
+		if !slices.Contains(sources, n.DataSource) {
+			sources = append(sources, n.DataSource)
+		}
+		if !slices.Contains(tables, n.Table) {
+			tables = append(tables, n.Table)
+		}
+	}
+	if t.Database != nil {
+		source, err := t.Database.choose(row, "", sources, sources)
+		if err != nil {
+			return Node{}, err
+		}
+		sources = []string{source}
+	}
+	var found []Node
+	for _, source := range sources {
+		var available []string
+		for _, n := range t.Nodes {
+			if n.DataSource == source {
+				available = append(available, n.Table)
+			}
+		}
+		if t.Table != nil {
+			table, err := t.Table.choose(row, t.Logic, tables, available)
+			if errors.Is(err, errNowhere) {
+				continue
+			}
+			if err != nil {
+				return Node{}, err
+			}
+			available = []string{table}
+		}
+		for _, table := range available {
+			found = append(found, Node{source, table})
+		}
+	}
+	if len(found) != 1 {
+		return Node{}, errNowhere
+	}
+	return found[0], nil
+}
+
+// choose returns the name among those available that the algorithm chooses; all
+// are those from which prefix and padding are taken.
+func (s *Strategy) choose(row map[string]any, logic string, all, available []string) (string, error) {
+	if s.Expression != nil {
+		text, err := s.Expression.Text(row, s.Integer)
+		if err != nil {
+			return "", err
+		}
+		return one(available, func(name string) bool { return name == s.Prefix+text+s.Suffix })
+	}
+	value := row[s.Columns[0]]
+	switch s.Type {
+	case "INTERVAL":
+		suffix, err := s.step(value)
+		if err != nil {
+			return "", err
+		}
+		return one(available, func(name string) bool { return strings.HasSuffix(name, suffix) })
+	case "COSID_MOD":
+		n, ok := value.(int64)
+		if !ok {
+			return "", fmt.Errorf("%v is no number", value)
+		}
+		text := floorMod(big.NewInt(n), s.number("mod")).String()
+		return one(available, func(name string) bool { return name == s.Props["logic-name-prefix"]+text })
+	}
+	n, err := s.partition(value)
+	if err != nil {
+		return "", err
+	}
+	first := all[0]
+	prefix := strings.TrimRight(first, "0123456789")
+	if logic != "" && strings.HasPrefix(first, logic) {
+		prefix = logic + strings.TrimRight(strings.TrimPrefix(first, logic), "0123456789")
+	}
+	shortest := math.MaxInt
+	for _, name := range all {
+		shortest = min(shortest, len(name)-len(prefix))
+	}
+	for len(n) < shortest {
+		n = "0" + n
+	}
+	return one(available, func(name string) bool { return name == prefix+n })
+}
+
+func one(names []string, is func(string) bool) (string, error) {
+	found := ""
+	for _, name := range names {
+		if is(name) {
+			if found != "" {
+				return "", errors.New("several")
+			}
+			found = name
+		}
+	}
+	if found == "" {
+		return "", errNowhere
+	}
+	return found, nil
+}
+
+func (s *Strategy) number(name string) *big.Int {
+	n, ok := new(big.Int).SetString(s.Props[name], 10)
+	if !ok {
+		return new(big.Int)
+	}
+	return n
+}
+
+func floorMod(n, m *big.Int) *big.Int {
+	r := new(big.Int).Rem(n, m)
+	if r.Sign() < 0 {
+		r.Add(r, m)
+	}
+	return r
+}
+
+// partition returns the suffix of an automatic sharding algorithm.
+func (s *Strategy) partition(value any) (string, error) {
+	switch s.Type {
+	case "MOD":
+		text := fmt.Sprint(value)
+		start, stop := int(s.number("start-offset").Int64()), int(s.number("stop-offset").Int64())
+		if len(text)-stop <= start {
+			return "", errors.New("offset")
+		}
+		n, ok := new(big.Int).SetString(text[start:len(text)-stop], 10)
+		if !ok {
+			return "", errors.New("no number")
+		}
+		suffix := floorMod(n, s.number("sharding-count")).String()
+		if s.Props["zero-padding"] == "true" {
+			last := new(big.Int).Sub(s.number("sharding-count"), big.NewInt(1)).String()
+			for len(suffix) < len(last) {
+				suffix = "0" + suffix
+			}
+		}
+		return suffix, nil
+	case "HASH_MOD":
+		hash := hashOf(value, s.Integer[s.Columns[0]])
+		return floorMod(new(big.Int).Abs(hash), s.number("sharding-count")).String(), nil
+	case "VOLUME_RANGE":
+		n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
+		if !ok {
+			return "", errors.New("no number")
+		}
+		lower, upper, volume := s.number("range-lower"), s.number("range-upper"), s.number("sharding-volume")
+		// (-∞, lower), [lower, lower+volume) … [?, upper), [upper, ∞)
+		partition := 0
+		for bound := lower; ; bound = new(big.Int).Add(bound, volume) {
+			if bound.Cmp(upper) > 0 {
+				bound = upper
+			}
+			if n.Cmp(bound) < 0 {
+				return strconv.Itoa(partition), nil
+			}
+			partition++
+			if bound.Cmp(upper) == 0 {
+				return strconv.Itoa(partition), nil
+			}
+		}
+	case "BOUNDARY_RANGE":
+		n, ok := new(big.Int).SetString(fmt.Sprint(value), 10)
+		if !ok {
+			return "", errors.New("no number")
+		}
+		partition := 0
+		for bound := range strings.SplitSeq(s.Props["sharding-ranges"], ",") {
+			b, _ := new(big.Int).SetString(strings.TrimSpace(bound), 10)
+			if n.Cmp(b) >= 0 {
+				partition++
+			}
+		}
+		return strconv.Itoa(partition), nil
+	case "AUTO_INTERVAL":
+		return s.seconds(value)
+	}
+	return "", fmt.Errorf("no algorithm %s", s.Type)
+}
+
+// hashOf is hashCode(), by its definition in each class.
+func hashOf(value any, isInteger bool) *big.Int {
+	if n, ok := value.(int64); ok {
+		if !isInteger {
+			// (int) (value ^ (value >>> 32))
+			bits := wrap(big.NewInt(n), 64)
+			unsigned := new(big.Int).Mod(bits, new(big.Int).Lsh(big.NewInt(1), 64))
+			upper := new(big.Int).Rsh(unsigned, 32)
+			return wrap(new(big.Int).Xor(unsigned, upper), 32)
+		}
+		return big.NewInt(n)
+	}
+	// s[0]·31^(n-1) + s[1]·31^(n-2) + … + s[n-1]
+	text := value.(string)
+	sum := new(big.Int)
+	for i := range len(text) {
+		power := new(big.Int).Exp(big.NewInt(31), big.NewInt(int64(len(text)-1-i)), nil)
+		sum.Add(sum, power.Mul(power, big.NewInt(int64(text[i]))))
+	}
+	return wrap(sum, 32)
+}
+
+// wrap keeps the lower bits of a number, as a signed one.
+func wrap(n *big.Int, bits uint) *big.Int {
+	size := new(big.Int).Lsh(big.NewInt(1), bits)
+	n = new(big.Int).Mod(n, size)
+	if n.Bit(int(bits)-1) == 1 {
+		n.Sub(n, size)
+	}
+	return n
+}
+
+const dateTime = "2006-01-02 15:04:05"
+
+func (s *Strategy) seconds(value any) (string, error) {
+	at, err := timeOf(value)
+	lower, err1 := time.Parse(dateTime, s.Props["datetime-lower"])
+	upper, err2 := time.Parse(dateTime, s.Props["datetime-upper"])
+	if err := errors.Join(err, err1, err2); err != nil {
+		return "", err
+	}
+	seconds := s.number("sharding-seconds").Int64()
+	last := int64(upper.Sub(lower)/time.Second)/seconds + 1
+	since := at.Truncate(time.Second).Sub(lower) / time.Second
+	quotient, err := strconv.ParseFloat(fmt.Sprintf("%.2f", float64(since)/float64(seconds)), 64)
+	return strconv.FormatInt(min(max(int64(math.Ceil(quotient)), 0), last), 10), err
+}
+
+func timeOf(value any) (time.Time, error) {
+	text, ok := value.(string)
+	if t, isTime := value.(time.Time); isTime {
+		text, ok = t.Format(dateTime), true
+	}
+	if !ok || len(text) < len(dateTime) {
+		return time.Time{}, errors.New("no time")
+	}
+	return time.Parse(dateTime, text[:len(dateTime)])
+}
+
+// step returns the suffix of the step that a value falls into. The steps go by
+// months or by days.
+func (s *Strategy) step(value any) (string, error) {
+	at, err := timeOf(value)
+	lower, err1 := time.Parse(dateTime, s.Props["datetime-lower"])
+	upper, err2 := time.Parse(dateTime, s.Props["datetime-upper"])
+	if err := errors.Join(err, err1, err2); err != nil {
+		return "", err
+	}
+	amount := int(s.number("datetime-interval-amount").Int64())
+	for from := lower; !from.After(upper); {
+		to := from.AddDate(0, 0, amount)
+		if s.Props["datetime-interval-unit"] == "MONTHS" {
+			to = from.AddDate(0, amount, 0)
+		}
+		if !at.Before(from) && at.Before(to) {
+			year, month, day := from.Date()
+			suffix := fmt.Sprintf("%04d%02d", year, month)
+			if s.Props["sharding-suffix-pattern"] == "yyyyMMdd" {
+				suffix += fmt.Sprintf("%02d", day)
+			}
+			return suffix, nil
+		}
+		from = to
+	}
+	return "", errNowhere
+}
