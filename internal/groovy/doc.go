@@ -19,7 +19,7 @@
 //     Math.abs(x)  Long.parseLong(s)  String.format("%02d", n) …
 //
 // Everything else is a [*SyntaxError]: no Groovy is run that is not listed here.
-// A text has at most 4,096 bytes and its brackets are nested at most 64 deep;
+// A text has at most 4,096 bytes and its brackets are nested at most 60 deep;
 // numbers have at most 4,096 bits.
 //
 // # Classes

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxDepth bounds nested brackets.
-const maxDepth = 64
+// maxDepth bounds nested brackets, each of which takes three calls.
+const maxDepth = 3 * 64
 
 // op is what a node does with its arguments.
 type op uint8
@@ -184,7 +184,7 @@ func nameLength(s string) int {
 // expression reads a ternary, which binds least.
 func (p *parser) expression() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("the expression is nested more than %d deep", maxDepth)
+		return nil, p.fail("the expression is nested too deep")
 	}
 	defer func() { p.depth-- }()
 	condition, err := p.binary(0)
@@ -254,7 +254,7 @@ func (p *parser) operation(left *node, sign token, level int) (*node, error) {
 // unary reads the signs in front of a power.
 func (p *parser) unary() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("the expression is nested more than %d deep", maxDepth)
+		return nil, p.fail("the expression is nested too deep")
 	}
 	defer func() { p.depth-- }()
 	for _, o := range []struct {
@@ -290,7 +290,7 @@ var minLong = new(big.Int).Lsh(big.NewInt(1), 63)
 // prefixed reads "~", "!" and casts, and what they are in front of.
 func (p *parser) prefixed() (*node, error) {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("the expression is nested more than %d deep", maxDepth)
+		return nil, p.fail("the expression is nested too deep")
 	}
 	defer func() { p.depth-- }()
 	sign := token(0)
@@ -306,9 +306,14 @@ func (p *parser) prefixed() (*node, error) {
 	}
 	before := p.at
 	if p.take("(") {
+		name := p.peekToken()
 		class, err := p.className()
 		if err == nil && p.take(")") {
-			arg, err := p.prefixed()
+			operand := p.prefixed
+			if name == "int" || name == "long" || name == "double" {
+				operand = p.unary // (Integer) - 1 subtracts from a name
+			}
+			arg, err := operand()
 			return &node{op: cast, class: class, args: []*node{arg}}, err
 		}
 		p.at = before

@@ -44,7 +44,7 @@ type vectors struct {
 	Expressions []string
 }
 
-func loadVectors(t *testing.T) (v vectors) {
+func loadVectors(t testing.TB) (v vectors) {
 	t.Helper()
 	data, err := os.ReadFile("../sharding/testdata/vectors.json")
 	if err == nil {

@@ -63,7 +63,7 @@ type vectors struct {
 	}
 }
 
-func loadVectors(t *testing.T) (v vectors) {
+func loadVectors(t testing.TB) (v vectors) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/vectors.json")
 	if err == nil {

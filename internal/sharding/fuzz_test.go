@@ -1,0 +1,60 @@
+package sharding
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+)
+
+// FuzzPlace makes any algorithm and places any value: without a panic, at a name
+// that is there, and Fit agrees.
+func FuzzPlace(f *testing.F) {
+	for _, v := range loadVectors(f).Vectors {
+		var props []string
+		for _, name := range slices.Sorted(maps.Keys(v.Props)) {
+			props = append(props, name+"="+v.Props[name])
+		}
+		value := ""
+		if v.Value != nil {
+			value = *v.Value
+		}
+		f.Add(v.Algorithm, strings.Join(props, "\n"), value, int64(v.ID))
+	}
+	f.Fuzz(func(t *testing.T, typ, text, value string, n int64) {
+		props := map[string]string{}
+		for line := range strings.SplitSeq(text, "\n") {
+			name, value, _ := strings.Cut(line, "=")
+			props[name] = value
+		}
+		a, err := Compile(typ, props, []string{"k"})
+		if err != nil {
+			var e *NotUnderstoodError
+			if !errors.As(err, &e) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		names := []string{"t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_202401"}
+		s := a.Over(names, NamingOf("t_order", names), nil)
+		for _, v := range []groovy.Value{groovy.OfString(value), groovy.OfLong(n), groovy.OfInt(int32(n)), groovy.OfDouble(float64(n)), {}} {
+			i, err := s.Place([]groovy.Value{v})
+			var bad *ValueError
+			var none *NoTargetError
+			if err != nil && !errors.As(err, &bad) && !errors.As(err, &none) || err == nil && (i < 0 || i >= len(names)) {
+				t.Fatalf("%s %v of %v: %d, %v", typ, props, v, i, err)
+			}
+		}
+		fit := s.Fit(1, 0, nil)
+		key, ok := fit.Next(n, n|0xfff)
+		if !ok {
+			return
+		}
+		if i, err := s.Place([]groovy.Value{groovy.OfLong(key)}); err != nil || i != 1 || key < max(n, 0) || key > n|0xfff {
+			t.Fatalf("%s %v\nhave: %d from %d, which belongs to %d, %v", typ, props, key, n, i, err)
+		}
+	})
+}
