@@ -39,8 +39,8 @@
 // # What is an error, and what a warning
 //
 // The keys of each object are closed lists, those of all versions together. What
-// is about keys is used; what is not (data sources, strategies, algorithms,
-// auditors, other rules) is known and ignored. Every other key is
+// is about keys and sharding is used; what is not (data sources, auditors, other
+// rules) is known and ignored. Every other key is
 //
 //   - an error when it looks like one about keys, by its spelling (keyGenerator_,
 //     dataNodes) or by what is under it (a map with a generator's name): ignored, it
@@ -69,6 +69,12 @@
 //   - unlisted: refuse, warn or pass: what becomes of an INSERT into a table that the
 //     rule does not list, but that looks like one of this table's; without it that is
 //     the connection's shardkeyUnlisted
+//
+// Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
+//
+//   - javaType: Integer, Long, BigInteger, BigDecimal or String: the class that the
+//     column has in Java, which HASH_MOD and expressions depend on; without it that
+//     of the value, where an integer is a Long
 //
 // workerIdAssigners beside keyGenerators are what the property worker-id-assigner
 // of a generator names.
@@ -113,6 +119,12 @@
 // followed by numbers or dates (t_order_16, t_order_2026_01), or that differs from
 // an actual table's in its numbers only, was likely forgotten: [Live.Unlisted] finds
 // it.
+//
+// # Sharding
+//
+// [Table.Sharding] says where the rows of a table belong, by the values of its
+// sharding columns, as ShardingSphere computes it; or what of its strategies and
+// algorithms is not understood. docs/sharding.md has what is.
 //
 // # Properties
 //

@@ -25,3 +25,22 @@ func TestDocs_rulesLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_shardingIsUnderstood reads the rule files that docs/sharding.md shows.
+func TestDocs_shardingIsUnderstood(t *testing.T) {
+	text, err := os.ReadFile("../docs/sharding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := strings.Split(string(text), "```yaml\n")[1:]
+	for _, file := range files {
+		file, _, _ = strings.Cut(file, "```")
+		r, err := rule.Parse("rule.yaml", []byte(file))
+		if err != nil || len(r.Warnings()) > 0 || r.Tables()[0].Sharding.Err != nil {
+			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)
+		}
+	}
+	if len(files) != 2 {
+		t.Errorf("have: %d files\nwant: 2", len(files))
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/groovy"
@@ -231,6 +232,56 @@ func BenchmarkFit(b *testing.B) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestNewFit_twoStrategies has keys that choose the data source as well as the
+// table.
+func TestNewFit_twoStrategies(t *testing.T) {
+	for _, c := range []struct {
+		database, table string // types
+		props           string // of the table's
+		period          int64  // 0 for none
+	}{
+		{"MOD", "MOD", "sharding-count=6", 12},
+		{"MOD", "INLINE", "algorithm-expression=t_order_${id.intdiv(4) % 3}", 12},
+		{"MOD", "HASH_MOD", "sharding-count=6", 0},
+		{"HASH_MOD", "HASH_MOD", "sharding-count=4", 0},
+		{"MOD", "VOLUME_RANGE", "range-lower=0,range-upper=1000,sharding-volume=200", 0},
+	} {
+		database := mustStrategy(t, c.database, countProps(4), 4)
+		props := map[string]string{}
+		for one := range strings.SplitSeq(c.props, ",") {
+			name, value, _ := strings.Cut(one, "=")
+			props[name] = value
+		}
+		table := mustStrategy(t, c.table, props, 7)
+		has := func(key int64) bool {
+			values := []groovy.Value{groovy.OfLong(key)}
+			d, err1 := database.Place(values)
+			i, err2 := table.Place(values)
+			return err1 == nil && err2 == nil && d == 1 && i == 1
+		}
+		f := NewFit(has, database.Uses(0, nil), table.Uses(0, nil))
+		if mod, _ := f.Modulus(); mod != c.period {
+			t.Errorf("%v\nhave: period %d\nwant: %d", c, mod, c.period)
+		}
+		var have, want []int64
+		for key := range int64(300) {
+			if has(key) {
+				want = append(want, key)
+			}
+		}
+		for at := int64(0); ; {
+			key, ok := f.Next(at, 299)
+			if !ok {
+				break
+			}
+			have, at = append(have, key), key+1
+		}
+		if fmt.Sprint(have) != fmt.Sprint(want) || len(have) == 0 {
+			t.Errorf("%v\nhave: %v\nwant: %v", c, have, want)
 		}
 	}
 }
