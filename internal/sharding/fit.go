@@ -90,24 +90,34 @@ const maxResidues = 1 << 16
 // NewFit returns the keys of which has is true. uses are those of the strategies
 // that has asks about the key.
 func NewFit(has func(key int64) bool, uses ...KeyUse) *Fit {
-	f := &Fit{has: has, period: groovy.Period{Mod: 1, Max: math.MaxInt64}}
+	f := &Fit{has: has}
+	periods := groovy.Period{Mod: 1, Max: math.MaxInt64}
+	hashes := groovy.Period{Mod: 1}
+	areHashes := len(uses) > 0
 	for _, use := range uses {
-		ok := use.Period.Mod > 0
-		if ok {
-			f.period, ok = f.period.And(use.Period)
-		}
-		if !ok || f.period.Mod > maxResidues {
-			f.period = groovy.Period{}
-			break
-		}
+		periods = both(periods, use.Period)
+		hashes = both(hashes, groovy.Period{Mod: use.HashCount})
+		areHashes = areHashes && use.HashCount > 0
 	}
 	switch {
-	case f.period.Mod > 0:
+	case periods.Mod > 0:
+		f.period = periods
 		f.findResidues()
-	case len(uses) == 1 && uses[0].HashCount > 0 && uses[0].HashCount <= maxResidues:
-		f.findHash(uses[0].HashCount)
+	case areHashes && hashes.Mod > 0:
+		f.findHash(hashes.Mod)
 	}
 	return f
+}
+
+// both returns the period of two, with Mod 0 when one has none or it is too large.
+func both(p, q groovy.Period) groovy.Period {
+	if p.Mod == 0 || q.Mod == 0 {
+		return groovy.Period{}
+	}
+	if p, ok := p.And(q); ok && p.Mod <= maxResidues {
+		return p
+	}
+	return groovy.Period{}
 }
 
 // findResidues tries one key of each residue.

@@ -243,12 +243,13 @@ func TestNewFit_twoStrategies(t *testing.T) {
 		database, table string // types
 		props           string // of the table's
 		period          int64  // 0 for none
+		share           float64
 	}{
-		{"MOD", "MOD", "sharding-count=6", 12},
-		{"MOD", "INLINE", "algorithm-expression=t_order_${id.intdiv(4) % 3}", 12},
-		{"MOD", "HASH_MOD", "sharding-count=6", 0},
-		{"HASH_MOD", "HASH_MOD", "sharding-count=4", 0},
-		{"MOD", "VOLUME_RANGE", "range-lower=0,range-upper=1000,sharding-volume=200", 0},
+		{"MOD", "MOD", "sharding-count=6", 12, 1. / 12},
+		{"MOD", "INLINE", "algorithm-expression=t_order_${id.intdiv(4) % 3}", 12, 1. / 12},
+		{"MOD", "HASH_MOD", "sharding-count=6", 0, 0},
+		{"HASH_MOD", "HASH_MOD", "sharding-count=8", 0, .125},
+		{"MOD", "VOLUME_RANGE", "range-lower=0,range-upper=1000,sharding-volume=200", 0, 0},
 	} {
 		database := mustStrategy(t, c.database, countProps(4), 4)
 		props := map[string]string{}
@@ -264,8 +265,8 @@ func TestNewFit_twoStrategies(t *testing.T) {
 			return err1 == nil && err2 == nil && d == 1 && i == 1
 		}
 		f := NewFit(has, database.Uses(0, nil), table.Uses(0, nil))
-		if mod, _ := f.Modulus(); mod != c.period {
-			t.Errorf("%v\nhave: period %d\nwant: %d", c, mod, c.period)
+		if mod, _ := f.Modulus(); mod != c.period || f.Share() != c.share {
+			t.Errorf("%v\nhave: period %d, share %v", c, mod, f.Share())
 		}
 		var have, want []int64
 		for key := range int64(300) {
