@@ -19,7 +19,7 @@ const module = "github.com/shardkey/shardkey"
 // modules are the directories of the modules that others may require, and of
 // those whose packages are held to the same rules. A store's client comes with
 // the module of its own package.
-var modules = []string{".", "cmd/shardkey", "internal/chaos", "keygen/etcd", "keygen/redis", "keygen/zookeeper"}
+var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/chaos", "keygen/etcd", "keygen/redis", "keygen/zookeeper"}
 
 // mayImport is the picture in doc.go: what each package may import of ours. A
 // directory stands for all that is below it.
@@ -31,6 +31,7 @@ var mayImport = map[string][]string{
 	"rewrite":             {"internal/sqltext"},
 	"driver":              {"rewrite", "rule", "spi", "keygen", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"rewrite/tidb":        {"rewrite", "internal/sqltext"},
+	"gormshardkey":        {"driver"},
 	"cmd":                 {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/nearest", "internal/sqltext"},
 	"internal/guard":      {},
 	"internal/nearest":    {},

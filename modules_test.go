@@ -22,12 +22,14 @@ var rootRequires = []string{
 	"go.yaml.in/yaml/v3",
 }
 
-// storeClients are the libraries that only the modules of their stores require.
+// storeClients are the libraries that only the modules of their stores, or of
+// their own, require.
 var storeClients = map[string]string{
 	"github.com/redis/go-redis/v9": "keygen/redis",
 	"go.etcd.io/etcd/client/v3":    "keygen/etcd",
 	"google.golang.org/grpc":       "keygen/etcd",
 	"github.com/go-zookeeper/zk":   "keygen/zookeeper",
+	"gorm.io/gorm":                 "gormshardkey",
 }
 
 // goMod is what go mod edit -json, or go work edit -json, prints.
@@ -54,7 +56,7 @@ func TestModules_rootRequiresFew(t *testing.T) {
 
 func TestModules_storeClientsStayApart(t *testing.T) {
 	touchSources(t)
-	for _, dir := range []string{".", "keygen/etcd", "keygen/redis", "keygen/zookeeper"} {
+	for _, dir := range []string{".", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "gormshardkey"} {
 		graph := listModules(t, dir, nil)
 		for client, owner := range storeClients {
 			if have := slices.Contains(graph, client); have != (dir == owner) {

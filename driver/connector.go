@@ -176,6 +176,14 @@ func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
 // Rule returns the rule that new statements are filled by.
 func (c *Connector) Rule() *rule.Rule { return c.rules.Load().rule }
 
+// Lookup returns what the current rule says of the table that a statement names,
+// with schema the qualifier in front of the name or empty, as [rule.Live.Lookup]
+// does; nil for a table whose keys are not filled. The Table is not to be changed,
+// and its Generator is closed once another rule replaces this one.
+func (c *Connector) Lookup(schema, table string) *rule.Table {
+	return c.rules.Load().generators.Lookup(schema, table)
+}
+
 // Health tells how each of the rule's generators is, by its name in the rule.
 func (c *Connector) Health() map[string]spi.Health {
 	return c.rules.Load().generators.Health()

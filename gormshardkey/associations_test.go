@@ -1,0 +1,129 @@
+package gormshardkey_test
+
+import (
+	"testing"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+const orderTables = "orders_37 items customers profiles tags order_tags notes"
+
+// family compares an order and all that hangs on it with the tables.
+func (w *world) family(t *testing.T, orders ...Order) {
+	t.Helper()
+	w.orders(t, orders...)
+	for _, o := range orders {
+		for _, item := range o.Items {
+			w.has(t, "items", item.Name, item.ID)
+			w.hasIn(t, "items", "order_id", item.Name, o.ID)
+		}
+		for _, tag := range o.Tags {
+			w.has(t, "tags", tag.Name, tag.ID)
+			w.joined(t, o.ID, tag.ID)
+		}
+		for _, note := range o.Notes {
+			w.has(t, "notes", note.Name, note.ID)
+			w.hasIn(t, "notes", "owner_id", note.Name, o.ID)
+		}
+		if c := o.Customer; c != nil {
+			w.has(t, "customers", c.Name, c.ID)
+			w.hasIn(t, "orders_37", "customer_id", o.Name, c.ID)
+			if c.Profile != nil {
+				w.has(t, "profiles", c.Profile.Name, c.Profile.ID)
+				w.hasIn(t, "profiles", "customer_id", c.Profile.Name, c.ID)
+			}
+		}
+	}
+}
+
+func (w *world) joined(t *testing.T, order, tag int64) {
+	t.Helper()
+	var n int
+	if err := w.plain.QueryRow("SELECT COUNT(*) FROM order_tags WHERE order_id = ? AND tag_id = ?", order, tag).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != 1 {
+		t.Errorf("order %d and tag %d are joined %d times", order, tag, n)
+	}
+}
+
+func newFamily() []Order {
+	shared := &Tag{Name: "shared"}
+	return []Order{
+		{
+			Name: "a", Items: []Item{{Name: "a1"}, {Name: "a2"}, {Name: "a3"}},
+			Tags: []*Tag{{Name: "x"}, shared}, Notes: []Note{{Name: "na1"}, {Name: "na2"}},
+			Customer: &Customer{Name: "ann", Profile: &Profile{Name: "ann's"}},
+		},
+		{
+			Name: "b", Items: []Item{{Name: "b1"}}, Tags: []*Tag{shared, {Name: "y"}, {Name: "z"}},
+			Notes: []Note{{Name: "nb1"}}, Customer: &Customer{Name: "bob", Profile: &Profile{Name: "bob's"}},
+		},
+		{Name: "c", Items: []Item{{Name: "c1"}, {Name: "c2"}}},
+	}
+}
+
+func TestAssociations_created(t *testing.T) {
+	each(t, TestAssociations_created, orderTables, func(t *testing.T, w *world) {
+		orders := newFamily()
+		must(t, w.Create(&orders))
+		w.family(t, orders...)
+
+		var found []Order
+		must(t, w.Preload(clause.Associations).Preload("Customer.Profile").Order("name").Find(&found))
+		w.family(t, found...)
+		if len(found[0].Tags) != 2 || len(found[1].Tags) != 3 || found[1].Customer.Profile.Name != "bob's" {
+			t.Errorf("found %+v", found)
+		}
+	})
+}
+
+func TestAssociations_appended(t *testing.T) {
+	each(t, TestAssociations_appended, orderTables, func(t *testing.T, w *world) {
+		orders := newFamily()
+		must(t, w.Create(&orders))
+		mustDo(t, w.Model(&orders[2]).Association("Tags").Append(&Tag{Name: "v"}, &Tag{Name: "w"}))
+		mustDo(t, w.Model(&orders[2]).Association("Items").Append(&Item{Name: "c3"}, &Item{Name: "c4"}))
+		mustDo(t, w.Model(&orders[0]).Association("Customer").Replace(&Customer{Name: "cid"}))
+		mustDo(t, w.Model(&orders[0]).Association("Tags").Replace(&Tag{Name: "u"}))
+		w.family(t, orders...)
+	})
+}
+
+func TestAssociations_saved(t *testing.T) {
+	each(t, TestAssociations_saved, orderTables, func(t *testing.T, w *world) {
+		orders := newFamily()
+		must(t, w.Create(&orders))
+		orders[0].Amount = 5
+		orders[0].Items[1].Name = "a2 renamed"
+		orders[0].Items = append(orders[0].Items, Item{Name: "a4"}, Item{Name: "a5"})
+		orders[0].Tags = append(orders[0].Tags, &Tag{Name: "late"})
+		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&orders[0]))
+		w.family(t, orders...)
+		more := append(orders[:2:2], Order{Name: "d", Items: []Item{{Name: "d1"}}})
+		must(t, w.Session(&gorm.Session{FullSaveAssociations: true}).Save(&more))
+		w.family(t, more...)
+		must(t, w.Omit(clause.Associations).Create(&Order{Name: "e", Items: []Item{{Name: "e1"}}}))
+		if have := w.key(t, "items", "id", "e1"); have != "no row" {
+			t.Errorf("an association that was left out has key %s", have)
+		}
+	})
+}
+
+// The one parent that an upsert finds is the one that the children get.
+func TestAssociations_ofARowThatExists(t *testing.T) {
+	each(t, TestAssociations_ofARowThatExists, orderTables, func(t *testing.T, w *world) {
+		first := Order{Name: "a", Customer: &Customer{Name: "ann"}}
+		must(t, w.Create(&first))
+		again := Order{Name: "b", Customer: &Customer{Name: "ann"}}
+		must(t, w.Create(&again))
+		if w.family(t, first, again); again.Customer.ID != first.Customer.ID {
+			t.Errorf("customers %d and %d", first.Customer.ID, again.Customer.ID)
+		}
+		tag := Tag{Name: "x"}
+		must(t, w.Create(&tag))
+		mustDo(t, w.Model(&again).Association("Tags").Append(&Tag{Name: "x"}))
+		w.family(t, again)
+	})
+}

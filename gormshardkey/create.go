@@ -1,0 +1,103 @@
+package gormshardkey
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/driver"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// creator is what "gorm:create" becomes.
+type creator struct {
+	stock func(*gorm.DB) // the callback that was there
+	exec  func(*gorm.DB) // the same as on a server without RETURNING
+	rules rules
+}
+
+// create runs the INSERT with a context that receives its keys, and gives them
+// to what is created.
+func (c *creator) create(db *gorm.DB) {
+	stmt := db.Statement
+	if db.Error != nil || db.DryRun {
+		c.stock(db)
+		return
+	}
+	run, reads := c.stock, slices.Contains(stmt.BuildClauses, "RETURNING")
+	if reads && !hasClause(stmt, "RETURNING") && misreads(stmt) && c.rules.fills(stmt) {
+		run, reads = c.exec, false
+	}
+	before := remember(stmt)
+	var keys driver.Keys
+	withKeys(stmt, &keys, func() { run(db) })
+	switch values := keys.Values(); {
+	case db.Error != nil && reads && c.rules.fills(stmt):
+		before.forget() // rows that came before the error
+	case db.Error == nil && values != nil:
+		before.fill(db, filled{column: keys.Column(), keys: values, affected: db.RowsAffected, returned: reads})
+	}
+}
+
+// withKeys has the statement's context receive keys while run runs: what is saved
+// before and after must not see them.
+func withKeys(stmt *gorm.Statement, keys *driver.Keys, run func()) {
+	ctx := stmt.Context
+	defer func() { stmt.Context = ctx }()
+	stmt.Context = driver.WithKeys(ctx, keys)
+	run()
+}
+
+// misreads reports whether GORM would read the rows of RETURNING wrongly: they
+// are not the elements one for one, or are no structs.
+func misreads(stmt *gorm.Statement) bool {
+	return hasClause(stmt, "ON CONFLICT") || hasModifier(stmt) || mapsOf(stmt.Dest) != nil
+}
+
+// hasModifier reports whether the INSERT is one with a word of its own: IGNORE.
+func hasModifier(stmt *gorm.Statement) bool {
+	insert, ok := stmt.Clauses["INSERT"].Expression.(clause.Insert)
+	return ok && insert.Modifier != ""
+}
+
+func hasClause(stmt *gorm.Statement, name string) bool {
+	_, ok := stmt.Clauses[name]
+	return ok
+}
+
+// rules is the rule of a database; the zero value of one that is not shardkey's,
+// or that something between GORM and the driver hides.
+type rules struct{ connector *driver.Connector }
+
+// rulesOf asks a connection of the database's pool.
+func rulesOf(db *gorm.DB) rules {
+	pool, err := db.DB()
+	if err != nil {
+		return rules{}
+	}
+	conn, err := pool.Conn(context.Background())
+	if err != nil {
+		return rules{} // what is wrong with the database shows elsewhere
+	}
+	defer conn.Close()
+	var r rules
+	_ = conn.Raw(func(c any) error {
+		r.connector = driver.ConnectorOf(c)
+		return nil
+	})
+	return r
+}
+
+// fills reports whether the statement's table is one of the rule's. (The databases
+// of a resolver are taken to have one rule.)
+func (r rules) fills(stmt *gorm.Statement) bool {
+	if r.connector == nil {
+		return false
+	}
+	schema, table, found := strings.Cut(strings.ReplaceAll(stmt.Table, "`", ""), ".")
+	if !found {
+		schema, table = "", schema
+	}
+	return r.connector.Lookup(schema, table) != nil
+}

@@ -1,0 +1,39 @@
+package gormshardkey
+
+import (
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+)
+
+// Dialector is gorm.io/driver/mysql's with the plugin.
+type Dialector struct{ *mysql.Dialector }
+
+var (
+	_ gorm.Dialector                     = Dialector{}
+	_ gorm.SavePointerDialectorInterface = Dialector{}
+	_ gorm.ErrorTranslator               = Dialector{}
+)
+
+// Open returns a dialector over the driver "shardkey". Its data source name is
+// go-sql-driver's with shardkeyRule: see package driver.
+func Open(dsn string) gorm.Dialector { return New(mysql.Config{DSN: dsn}) }
+
+// New is [Open] with all that mysql.Config has. DriverName is "shardkey" by
+// default; any other is that of a driver around it, as one that traces.
+func New(config mysql.Config) gorm.Dialector {
+	if config.DriverName == "" {
+		config.DriverName = "shardkey"
+	}
+	return Dialector{mysql.New(config).(*mysql.Dialector)}
+}
+
+// Initialize opens the database and initializes the plugin. gorm.Open calls it.
+func (d Dialector) Initialize(db *gorm.DB) error {
+	if err := d.Dialector.Initialize(db); err != nil {
+		return err
+	}
+	if err := (Plugin{}).Apply(db.Config); err != nil {
+		return err
+	}
+	return Plugin{}.Initialize(db)
+}

@@ -1,0 +1,179 @@
+package gormshardkey
+
+import (
+	"reflect"
+	"strings"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/schema"
+)
+
+// filled is what a statement came to.
+type filled struct {
+	column   string
+	keys     []any // one a row; nil where it is not known
+	affected int64 // rows affected, or read
+	returned bool  // GORM has read the rows of RETURNING
+}
+
+// memory is what a statement's destination held before it ran.
+type memory struct {
+	stmt    *gorm.Statement
+	primary *schema.Field // the field that GORM itself would fill; nil if none
+	// zero says of each element whether GORM takes its primary field to be missing.
+	zero []bool
+	maps *mapMemory // nil for structs
+}
+
+func remember(stmt *gorm.Statement) *memory {
+	m := &memory{stmt: stmt}
+	if stmt.Schema != nil {
+		m.primary = stmt.Schema.PrioritizedPrimaryField
+	}
+	if maps := mapsOf(stmt.Dest); maps != nil {
+		m.maps = rememberMaps(maps, m.primary)
+		return m
+	}
+	for _, element := range elements(stmt.ReflectValue) {
+		zero := false
+		if m.primary != nil {
+			_, zero = m.primary.ValueOf(stmt.Context, element)
+		}
+		m.zero = append(m.zero, zero)
+	}
+	return m
+}
+
+// fill gives each element its row's key. Row i is element i: GORM writes one row
+// an element, but for elements without any column, of which it writes one.
+func (m *memory) fill(db *gorm.DB, f filled) {
+	field := m.field(f.column)
+	if m.maps != nil {
+		m.maps.fill(m.stmt, field, f)
+		return
+	}
+	if f.returned && returnsAll(m.stmt) {
+		return // GORM has made elements of the rows, one for one
+	}
+	elements := elements(m.stmt.ReflectValue)
+	if m.wrong(elements, field, f) {
+		m.restore(elements)
+	}
+	if field == nil || !field.Readable {
+		return
+	}
+	for i, element := range elements {
+		if i >= len(f.keys) || f.keys[i] == nil || !settable(element) {
+			continue
+		}
+		primary := field == m.primary && m.zero[i]
+		if value, zero := field.ValueOf(m.stmt.Context, element); primary || zero || isMissing(value) {
+			db.AddError(setKey(m.stmt.Context, field, element, f.keys[i]))
+		}
+	}
+}
+
+// forget takes back what GORM has read of a statement that failed.
+func (m *memory) forget() {
+	if m.maps == nil && m.primary != nil && !returnsAll(m.stmt) {
+		m.restore(elements(m.stmt.ReflectValue))
+	}
+}
+
+// field is that of a column, whose name may be written in another case.
+func (m *memory) field(column string) *schema.Field {
+	if m.stmt.Schema == nil {
+		return nil
+	}
+	if field := m.stmt.Schema.FieldsByDBName[column]; field != nil {
+		return field
+	}
+	for name, field := range m.stmt.Schema.FieldsByDBName {
+		if strings.EqualFold(name, column) {
+			return field
+		}
+	}
+	return nil
+}
+
+// wrong reports whether what GORM has put into the primary fields is not to be
+// relied on.
+func (m *memory) wrong(elements []reflect.Value, field *schema.Field, f filled) bool {
+	switch {
+	case m.primary == nil || !m.primary.Readable:
+		return false // GORM has put nothing there
+	case f.returned:
+		return m.shifted(f)
+	case field == m.primary:
+		return true // it has counted
+	}
+	// It has counted too, but where the primary column has AUTO_INCREMENT it has
+	// done so from the server's own value.
+	for i, element := range elements {
+		if value, zero := m.primary.ValueOf(m.stmt.Context, element); m.zero[i] && !zero {
+			return isKey(value, f.keys)
+		}
+	}
+	return false
+}
+
+// shifted reports whether GORM may have read a row of RETURNING into the element
+// of another: INSERT IGNORE returns fewer rows, and with DoNothing GORM passes over
+// elements that have a value already.
+func (m *memory) shifted(f filled) bool {
+	if f.affected != int64(len(m.zero)) && len(m.zero) > 1 {
+		return true
+	}
+	conflict, _ := m.stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
+	if !conflict.DoNothing {
+		return false
+	}
+	for _, zero := range m.zero {
+		if !zero {
+			return true
+		}
+	}
+	return false
+}
+
+// returnsAll reports whether the caller has asked for whole rows.
+func returnsAll(stmt *gorm.Statement) bool {
+	returning, ok := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
+	return ok && (len(returning.Columns) == 0 || len(returning.Columns) == 1 && returning.Columns[0].Name == "*")
+}
+
+// restore sets the primary fields to zero that were zero before.
+func (m *memory) restore(elements []reflect.Value) {
+	for i, element := range elements {
+		if !m.zero[i] || !settable(element) {
+			continue
+		}
+		if _, zero := m.primary.ValueOf(m.stmt.Context, element); !zero {
+			m.primary.ReflectValueOf(m.stmt.Context, element).SetZero()
+		}
+	}
+}
+
+// elements are the structs that GORM makes rows of, one for one.
+func elements(v reflect.Value) []reflect.Value {
+	switch v.Kind() {
+	case reflect.Struct:
+		return []reflect.Value{v}
+	case reflect.Slice, reflect.Array:
+		all := make([]reflect.Value, 0, v.Len())
+		for i := range v.Len() {
+			element := v.Index(i)
+			if reflect.Indirect(element).Kind() != reflect.Struct {
+				return nil
+			}
+			all = append(all, element)
+		}
+		return all
+	}
+	return nil
+}
+
+// settable reports whether an element can be written to: one of an array that was
+// given by value cannot.
+func settable(element reflect.Value) bool { return reflect.Indirect(element).CanAddr() }

@@ -1,0 +1,273 @@
+package gormshardkey_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// lastGapped is the last key of GAPPED, whose keys are 7 apart: counting on from
+// the first one is wrong at once.
+var lastGapped atomic.Int64
+
+func init() {
+	lastGapped.Store(1 << 40)
+	register("GAPPED", func(key int64) any { return key })
+	register("GAPPED_UNSIGNED", func(key int64) any { return uint64(key) | 1<<63 })
+	register("GAPPED_NEGATIVE", func(key int64) any { return -key })
+	register("GAPPED_TEXT", func(key int64) any { return fmt.Sprint("k", key) })
+}
+
+func register(name string, form func(int64) any) {
+	spi.RegisterKeyGenerator(name, func(spi.Props) (spi.KeyGenerator, error) { return gapped(form), nil })
+}
+
+type gapped func(int64) any
+
+func (g gapped) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	first := lastGapped.Add(int64(7*n)) - int64(7*(n-1))
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = g(first + int64(7*i))
+	}
+	return keys, nil
+}
+
+const ruleText = `
+rules:
+- !SHARDING
+  tables:
+    t_order: {actualDataNodes: 'ds.orders_${0..40}', keyGenerateStrategy: {column: ID, keyGeneratorName: gap}}
+    items: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    profiles: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    customers: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    tags: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    notes: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    kinds: {keyGenerateStrategy: {column: id, keyGeneratorName: gap}}
+    negatives: {keyGenerateStrategy: {column: id, keyGeneratorName: negative}}
+    unsigneds: {keyGenerateStrategy: {column: id, keyGeneratorName: unsigned}}
+    texts: {keyGenerateStrategy: {column: id, keyGeneratorName: text}}
+    uuids: {keyGenerateStrategy: {column: id, keyGeneratorName: uuid}}
+    binaries: {keyGenerateStrategy: {column: id, keyGeneratorName: binary}}
+    parts: {keyGenerateStrategy: {column: seq, keyGeneratorName: gap}}
+    numbered: {keyGenerateStrategy: {column: order_no, keyGeneratorName: gap}}
+    beside: {keyGenerateStrategy: {column: order_no, keyGeneratorName: gap}}
+  keyGenerators:
+    gap: {type: GAPPED}
+    negative: {type: GAPPED_NEGATIVE}
+    unsigned: {type: GAPPED_UNSIGNED}
+    text: {type: GAPPED_TEXT}
+    uuid: {type: UUID, props: {format: canonical}}
+    binary: {type: UUID, props: {format: binary}}
+`
+
+// tables have a column "name" that is unique, by which a row is found again. AUTO
+// is AUTO_INCREMENT, or nothing.
+var tables = []string{
+	"orders_37 (id BIGINT AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE, amount INT NOT NULL DEFAULT 1, customer_id BIGINT, deleted_at DATETIME NULL)",
+	"items (id BIGINT UNSIGNED AUTO PRIMARY KEY, order_id BIGINT, name VARCHAR(40) UNIQUE)",
+	"profiles (id BIGINT AUTO PRIMARY KEY, customer_id BIGINT, name VARCHAR(40) UNIQUE)",
+	"customers (id BIGINT AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"tags (id BIGINT AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"order_tags (order_id BIGINT, tag_id BIGINT, PRIMARY KEY (order_id, tag_id))",
+	"notes (id BIGINT AUTO PRIMARY KEY, owner_id BIGINT, owner_type VARCHAR(40), name VARCHAR(40) UNIQUE)",
+	"kinds (id BIGINT AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"negatives (id BIGINT AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"unsigneds (id BIGINT UNSIGNED AUTO PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"texts (id VARCHAR(40) PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"uuids (id CHAR(36) PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"binaries (id BINARY(16) PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"parts (shop BIGINT, seq BIGINT, name VARCHAR(40) UNIQUE, PRIMARY KEY (shop, seq))",
+	"numbered (id BIGINT NOT NULL DEFAULT 0, order_no BIGINT PRIMARY KEY, name VARCHAR(40) UNIQUE)",
+	"beside (id BIGINT AUTO_INCREMENT PRIMARY KEY, order_no BIGINT UNIQUE, name VARCHAR(40) UNIQUE)",
+	"unruled (id BIGINT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) UNIQUE, amount INT NOT NULL DEFAULT 1)",
+}
+
+// mode is one way to open a database.
+type mode struct {
+	form      string // option, use, dialector, conn
+	auto      bool   // key columns have AUTO_INCREMENT
+	prepare   bool
+	returning bool // where the server has it
+}
+
+// modes are not all combinations: each value of each meets each of the others.
+var modes = []mode{
+	{"option", true, false, true},
+	{"option", false, true, false},
+	{"use", false, true, true},
+	{"use", true, false, false},
+	{"dialector", true, true, false},
+	{"dialector", false, false, true},
+}
+
+// world is a database as a test sees it.
+type world struct {
+	*gorm.DB
+	mode
+	dsn   string  // for the driver "shardkey"
+	plain *sql.DB // without shardkey
+}
+
+// each runs a test on each server and in each mode, in a database with the tables
+// that are named.
+func each(t *testing.T, self func(*testing.T), tables string, test func(t *testing.T, w *world)) {
+	t.Helper()
+	if testserver.Each(t, self) {
+		return
+	}
+	for _, m := range modes {
+		t.Run(fmt.Sprintf("%s,auto=%t,prepare=%t,returning=%t", m.form, m.auto, m.prepare, m.returning), func(t *testing.T) {
+			test(t, newWorld(t, m, strings.Fields(tables)))
+		})
+	}
+}
+
+func newWorld(t *testing.T, m mode, names []string) *world {
+	t.Helper()
+	base := testserver.Database(t)
+	w := &world{mode: m, plain: openPlain(t, base)}
+	auto := ""
+	if m.auto {
+		auto = "AUTO_INCREMENT"
+	}
+	for _, table := range tables {
+		if name, _, _ := strings.Cut(table, " "); !slices.Contains(names, name) {
+			continue
+		}
+		text := "CREATE TABLE " + strings.Replace(table, "AUTO PRIMARY", auto+" PRIMARY", 1)
+		if _, err := w.plain.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	w.dsn = base + "?parseTime=true&shardkeyRule=" + registerRule(t)
+	w.DB = w.open(t, &gorm.Config{PrepareStmt: m.prepare, Logger: logger.Discard})
+	return w
+}
+
+func registerRule(t *testing.T) string {
+	t.Helper()
+	r, err := rule.Parse("gormshardkey", []byte(ruleText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.NewReplacer("/", ".", ",", ".", "=", "").Replace(t.Name())
+	if err := driver.RegisterRule(name, r); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { driver.DeregisterRule(name) })
+	return name
+}
+
+// open opens the database another time, in the mode's form.
+func (w *world) open(t *testing.T, config *gorm.Config) *gorm.DB {
+	t.Helper()
+	cfg := mysql.Config{DSN: w.dsn, DriverName: "shardkey", DisableWithReturning: !w.returning}
+	var db *gorm.DB
+	var err error
+	switch w.form {
+	case "option":
+		db, err = gorm.Open(mysql.New(cfg), config, gormshardkey.Plugin{})
+	case "use":
+		if db, err = gorm.Open(mysql.New(cfg), config); err == nil {
+			err = db.Use(gormshardkey.Plugin{})
+		}
+	default:
+		cfg.DriverName = ""
+		db, err = gorm.Open(gormshardkey.New(cfg), config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, db)
+	return db.WithContext(t.Context())
+}
+
+func closeAtEnd(t *testing.T, db *gorm.DB) {
+	t.Helper()
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+}
+
+func openPlain(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// key reads what a row has in a column, as text; "no row" where there is none.
+func (w *world) key(t *testing.T, table, column, name string) string {
+	t.Helper()
+	var key string
+	err := w.plain.QueryRow("SELECT "+column+" FROM "+table+" WHERE name = ?", name).Scan(&key)
+	if err == sql.ErrNoRows {
+		return "no row"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// has compares a model's key with its row's.
+func (w *world) has(t *testing.T, table, name string, have any) {
+	t.Helper()
+	w.hasIn(t, table, "id", name, have)
+}
+
+func (w *world) hasIn(t *testing.T, table, column, name string, have any) {
+	t.Helper()
+	if want := w.key(t, table, column, name); fmt.Sprint(have) != want {
+		t.Errorf("%s %q: %s\nhave: %v\nwant: %s", table, name, column, have, want)
+	}
+}
+
+func (w *world) orders(t *testing.T, orders ...Order) {
+	t.Helper()
+	for _, o := range orders {
+		w.has(t, "orders_37", o.Name, o.ID)
+	}
+}
+
+func must(t *testing.T, db *gorm.DB) *gorm.DB {
+	t.Helper()
+	if db.Error != nil {
+		t.Fatal(db.Error)
+	}
+	return db
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func affected(t *testing.T, db *gorm.DB, want int64) {
+	t.Helper()
+	if must(t, db).RowsAffected != want {
+		t.Errorf("rows affected\nhave: %d\nwant: %d", db.RowsAffected, want)
+	}
+}

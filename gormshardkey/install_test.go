@@ -1,0 +1,195 @@
+package gormshardkey_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+	"gorm.io/plugin/dbresolver"
+)
+
+// every way in which the plugin gets into a database.
+func TestInstall_forms(t *testing.T) {
+	if testserver.Each(t, TestInstall_forms) {
+		return
+	}
+	w := newWorld(t, mode{form: "use", auto: true, returning: true}, []string{"orders_37"})
+	stock := func() gorm.Dialector { return mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn}) }
+	quiet := func() *gorm.Config { return &gorm.Config{Logger: logger.Discard} }
+	shared := quiet()
+	plugin := gormshardkey.Plugin{}
+	for name, open := range map[string]func() (*gorm.DB, error){
+		"option alone":           func() (*gorm.DB, error) { return gorm.Open(stock(), plugin) },
+		"option, then config":    func() (*gorm.DB, error) { return gorm.Open(stock(), plugin, quiet()) },
+		"option as a pointer":    func() (*gorm.DB, error) { return gorm.Open(stock(), quiet(), &plugin) },
+		"option twice":           func() (*gorm.DB, error) { return gorm.Open(stock(), quiet(), plugin, plugin) },
+		"dialector and option":   func() (*gorm.DB, error) { return gorm.Open(gormshardkey.Open(w.dsn), quiet(), plugin) },
+		"dialector alone":        func() (*gorm.DB, error) { return gorm.Open(gormshardkey.Open(w.dsn)) },
+		"config used once":       func() (*gorm.DB, error) { return gorm.Open(stock(), shared, plugin) },
+		"config used twice":      func() (*gorm.DB, error) { return gorm.Open(stock(), shared, plugin) },
+		"config for a dialector": func() (*gorm.DB, error) { return gorm.Open(gormshardkey.Open(w.dsn), shared) },
+		"in the config": func() (*gorm.DB, error) {
+			c := quiet()
+			c.Plugins = map[string]gorm.Plugin{"shardkey": plugin}
+			return gorm.Open(stock(), c)
+		},
+		"over a pool": func() (*gorm.DB, error) {
+			pool, err := sql.Open("shardkey", w.dsn)
+			if err != nil {
+				return nil, err
+			}
+			return gorm.Open(mysql.New(mysql.Config{Conn: pool}), quiet(), plugin)
+		},
+		"dialector over a pool": func() (*gorm.DB, error) {
+			pool, err := sql.Open("shardkey", w.dsn)
+			if err != nil {
+				return nil, err
+			}
+			return gorm.Open(gormshardkey.New(mysql.Config{Conn: pool}), quiet())
+		},
+		"initialized twice": func() (*gorm.DB, error) {
+			db, err := gorm.Open(stock(), quiet(), plugin)
+			if err != nil {
+				return nil, err
+			}
+			return db, plugin.Initialize(db)
+		},
+		"without asking the version": func() (*gorm.DB, error) {
+			return gorm.Open(mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn, SkipInitializeWithVersion: true}), quiet(), plugin)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeAtEnd(t, db)
+			if db.Name() != "mysql" {
+				t.Errorf("the dialector's name: %q", db.Name())
+			}
+			orders := named(name+"1", name+"2", name+"3")
+			must(t, db.Create(&orders))
+			w.orders(t, orders...)
+			if err := db.Use(plugin); !errors.Is(err, gorm.ErrRegistered) {
+				t.Errorf("used once more\nhave: %v\nwant: %v", err, gorm.ErrRegistered)
+			}
+		})
+	}
+}
+
+// What is wrong with the database is gorm.Open's error, and not the plugin's.
+func TestInstall_databaseThatDoesNotOpen(t *testing.T) {
+	for name, open := range map[string]func() (*gorm.DB, error){
+		"option": func() (*gorm.DB, error) {
+			return gorm.Open(mysql.New(mysql.Config{DriverName: "shardkey", DSN: "u@tcp(127.0.0.1:1)/db"}), &gorm.Config{Logger: logger.Discard}, gormshardkey.Plugin{})
+		},
+		"dialector": func() (*gorm.DB, error) {
+			return gorm.Open(gormshardkey.Open("u@tcp(127.0.0.1:1)/db"), &gorm.Config{Logger: logger.Discard})
+		},
+	} {
+		if _, err := open(); !errors.Is(err, driver.ErrNoRule) {
+			t.Errorf("%s\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
+		}
+	}
+	if err := (gormshardkey.Plugin{}).Initialize(noCallbacks(t)); err == nil || !strings.Contains(err.Error(), "gorm:create") {
+		t.Errorf("a database without the callback: %v", err)
+	}
+}
+
+// noCallbacks opens a database whose dialector registers none.
+func noCallbacks(t *testing.T) *gorm.DB {
+	t.Helper()
+	db, err := gorm.Open(nil, &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// Callbacks of others stay where they are, whether they come before the plugin or
+// after it.
+func TestInstall_callbacksKeepTheirPlaces(t *testing.T) {
+	if testserver.Each(t, TestInstall_callbacksKeepTheirPlaces) {
+		return
+	}
+	w := newWorld(t, mode{form: "use", auto: true, returning: true}, []string{"orders_37"})
+	db, err := gorm.Open(mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn}), &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeAtEnd(t, db)
+	var steps []string
+	step := func(name string) func(*gorm.DB) {
+		return func(db *gorm.DB) {
+			o := db.Statement.Dest.(*Order)
+			steps = append(steps, fmt.Sprintf("%s %t", name, o.ID != 0))
+		}
+	}
+	register := func(when string) {
+		create := db.Callback().Create()
+		mustDo(t, create.Before("gorm:create").Register("before:"+when, step("before, "+when)))
+		mustDo(t, create.After("gorm:create").Register("after:"+when, step("after, "+when)))
+	}
+	register("first")
+	mustDo(t, db.Use(gormshardkey.Plugin{}))
+	register("then")
+	must(t, db.Create(&Order{Name: "a"}))
+	slices.Sort(steps)
+	if have, want := strings.Join(steps, "; "), "after, first true; after, then true; before, first false; before, then false"; have != want {
+		t.Errorf("whether there is a key\nhave: %s\nwant: %s", have, want)
+	}
+}
+
+func TestInstall_resolver(t *testing.T) {
+	each(t, TestInstall_resolver, "orders_37 items", func(t *testing.T, w *world) {
+		replica := mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn, DisableWithReturning: !w.returning})
+		mustDo(t, w.Use(dbresolver.Register(dbresolver.Config{
+			Sources:  []gorm.Dialector{gormshardkey.New(mysql.Config{DSN: w.dsn, DisableWithReturning: !w.returning})},
+			Replicas: []gorm.Dialector{replica},
+		})))
+		orders := []Order{{Name: "a", Items: []Item{{Name: "a1"}, {Name: "a2"}}}, {Name: "b"}, {ID: 5, Name: "c"}}
+		must(t, w.Create(&orders))
+		w.family(t, orders...)
+		mustDo(t, w.Transaction(func(tx *gorm.DB) error {
+			more := named("d", "e")
+			if err := tx.Clauses(dbresolver.Write, clause.OnConflict{DoNothing: true}).Create(&more).Error; err != nil {
+				return err
+			}
+			var found []Order
+			if err := tx.Where("name IN ?", []string{"d", "e"}).Order("name").Find(&found).Error; err != nil {
+				return err
+			}
+			if len(found) != 2 || found[0].ID != more[0].ID || found[1].ID != more[1].ID {
+				t.Errorf("have: %v\nwant: %v", more, found)
+			}
+			return nil
+		}))
+		skipped := named("f", "g")
+		must(t, w.Session(&gorm.Session{SkipDefaultTransaction: true}).Create(&skipped))
+		w.orders(t, skipped...)
+	})
+}
+
+// The databases of one program may have rules and forms of their own.
+func TestInstall_autoMigrate(t *testing.T) {
+	each(t, TestInstall_autoMigrate, "", func(t *testing.T, w *world) {
+		mustDo(t, w.AutoMigrate(&Customer{}, &Profile{}, &Tag{}, &Item{}))
+		customers := []Customer{{Name: "a", Profile: &Profile{Name: "pa"}}, {Name: "b", Profile: &Profile{Name: "pb"}}}
+		must(t, w.Create(&customers))
+		for _, c := range customers {
+			w.has(t, "customers", c.Name, c.ID)
+			w.has(t, "profiles", c.Profile.Name, c.Profile.ID)
+			w.hasIn(t, "profiles", "customer_id", c.Profile.Name, c.ID)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package gormshardkey_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/shardkey/shardkey/gormshardkey"
+	"gorm.io/gorm"
+)
+
+// row is a model of one kind of key.
+type row[K any] struct {
+	ID   K `gorm:"primaryKey;default:(-)"`
+	Name string
+}
+
+// plainRow is one without a default, whose zero key is sent.
+type plainRow[K any] struct {
+	ID   K `gorm:"primaryKey;autoIncrement:false"`
+	Name string
+}
+
+// testKeys creates rows of a key type, some with keys of their own, and compares
+// their keys with the table's. text is how the table's text and the key's compare.
+func testKeys[K any](t *testing.T, w *world, table string, own K, text func(K) string) {
+	t.Helper()
+	create := func(kind string, rows any, keys func() []K, names ...string) {
+		t.Helper()
+		if err := w.Table(table).Create(rows).Error; err != nil {
+			t.Errorf("%s %s %T: %v", table, kind, own, err)
+			return
+		}
+		for i, k := range keys() {
+			w.has(t, table, names[i], text(k))
+		}
+	}
+	prefix := fmt.Sprintf("%T", own)
+	prefix = prefix[max(0, len(prefix)-20):]
+	name := func(s string) string { return prefix + s }
+
+	many := []row[K]{{Name: name("a")}, {Name: name("b")}, {Name: name("c"), ID: own}}
+	create("default", &many, func() []K { return []K{many[0].ID, many[1].ID, many[2].ID} }, name("a"), name("b"), name("c"))
+	must(t, w.Table(table).Where("name = ?", name("c")).Delete(&row[K]{}))
+	one := row[K]{Name: name("d")}
+	create("default", &one, func() []K { return []K{one.ID} }, name("d"))
+	sent := []*plainRow[K]{{Name: name("e")}, {Name: name("f")}, {Name: name("g"), ID: own}}
+	create("sent", sent, func() []K { return []K{sent[0].ID, sent[1].ID, sent[2].ID} }, name("e"), name("f"), name("g"))
+	must(t, w.Table(table).Where("name = ?", name("g")).Delete(&row[K]{}))
+}
+
+func sprint[K any](k K) string { return fmt.Sprint(k) }
+
+// myInt, myText and bytesOnly are types of a user's own.
+type myInt int64
+
+type myText string
+
+// bytesOnly scans what go-sql-driver reads of a text column, and nothing else.
+type bytesOnly struct{ text string }
+
+func (b *bytesOnly) Scan(src any) error {
+	switch src := src.(type) {
+	case nil:
+		b.text = ""
+	case []byte:
+		b.text = string(src)
+	default:
+		return fmt.Errorf("bytesOnly does not scan a %T", src)
+	}
+	return nil
+}
+
+func (b bytesOnly) Value() (driver.Value, error) { return b.text, nil }
+
+func (bytesOnly) GormDataType() string { return "varchar(40)" }
+
+// stringOnly scans nothing but a string.
+type stringOnly struct{ text string }
+
+func (s *stringOnly) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("stringOnly does not scan a %T", src)
+	}
+	s.text = text
+	return nil
+}
+
+func (s stringOnly) Value() (driver.Value, error) { return s.text, nil }
+
+func (stringOnly) GormDataType() string { return "varchar(40)" }
+
+// number scans an integer, as of a package of decimals.
+type number struct{ n int64 }
+
+func (n *number) Scan(src any) error {
+	i, ok := src.(int64)
+	if !ok {
+		return fmt.Errorf("number does not scan a %T", src)
+	}
+	n.n = i
+	return nil
+}
+
+func (n number) Value() (driver.Value, error) { return n.n, nil }
+
+func (number) GormDataType() string { return "bigint" }
+
+func pointer[T any](v T) *T { return &v }
+
+func TestKeyTypes_integers(t *testing.T) {
+	each(t, TestKeyTypes_integers, "kinds negatives unsigneds", func(t *testing.T, w *world) {
+		testKeys(t, w, "kinds", int64(5), sprint[int64])
+		testKeys(t, w, "kinds", int(5), sprint[int])
+		testKeys(t, w, "kinds", uint64(5), sprint[uint64])
+		testKeys(t, w, "kinds", uint(5), sprint[uint])
+		testKeys(t, w, "kinds", myInt(5), sprint[myInt])
+		texts := []row[string]{{Name: "t1"}, {Name: "t2"}, {Name: "t3", ID: "6"}}
+		must(t, w.Table("kinds").Create(&texts))
+		for _, r := range texts {
+			w.has(t, "kinds", r.Name, r.ID)
+		}
+		testKeys(t, w, "kinds", pointer(int64(5)), func(k *int64) string { return fmt.Sprint(*k) })
+		testKeys(t, w, "kinds", sql.NullInt64{Int64: 5, Valid: true}, func(k sql.NullInt64) string { return fmt.Sprint(k.Int64) })
+		testKeys(t, w, "kinds", sql.Null[int64]{V: 5, Valid: true}, func(k sql.Null[int64]) string { return fmt.Sprint(k.V) })
+		testKeys(t, w, "kinds", number{5}, func(k number) string { return fmt.Sprint(k.n) })
+		testKeys(t, w, "negatives", int64(-5), sprint[int64])
+		testKeys(t, w, "unsigneds", uint64(5), sprint[uint64])
+	})
+}
+
+func TestKeyTypes_texts(t *testing.T) {
+	each(t, TestKeyTypes_texts, "texts", func(t *testing.T, w *world) {
+		testKeys(t, w, "texts", "own", sprint[string])
+		testKeys(t, w, "texts", myText("own"), sprint[myText])
+		testKeys(t, w, "texts", []byte("own"), func(k []byte) string { return string(k) })
+		testKeys(t, w, "texts", pointer("own"), func(k *string) string { return *k })
+		testKeys(t, w, "texts", sql.NullString{String: "own", Valid: true}, func(k sql.NullString) string { return k.String })
+		testKeys(t, w, "texts", bytesOnly{"own"}, func(k bytesOnly) string { return k.text })
+		strings := []plainRow[stringOnly]{{Name: "s1"}, {Name: "s2"}, {Name: "s3", ID: stringOnly{"mine"}}}
+		must(t, w.Table("texts").Create(&strings))
+		for _, r := range strings {
+			w.has(t, "texts", r.Name, r.ID.text)
+		}
+	})
+}
+
+func TestKeyTypes_uuids(t *testing.T) {
+	each(t, TestKeyTypes_uuids, "uuids binaries", func(t *testing.T, w *world) {
+		text := func(u uuid.UUID) string { return u.String() }
+		rows := []row[uuid.UUID]{{Name: "a"}, {Name: "b"}, {Name: "c", ID: uuid.New()}}
+		must(t, w.Table("uuids").Create(&rows))
+		for _, r := range rows {
+			w.has(t, "uuids", r.Name, text(r.ID))
+		}
+		testKeys(t, w, "uuids", uuid.NewString(), sprint[string])
+		testKeys(t, w, "uuids", uuid.NullUUID{UUID: uuid.New(), Valid: true}, func(k uuid.NullUUID) string { return text(k.UUID) })
+		testKeys(t, w, "uuids", pointer(uuid.New()), func(k *uuid.UUID) string { return text(*k) })
+
+		binary := []row[uuid.UUID]{{Name: "x"}, {Name: "y"}}
+		must(t, w.Table("binaries").Create(&binary))
+		for _, r := range binary {
+			w.hasIn(t, "binaries", "LOWER(HEX(id))", r.Name, hex.EncodeToString(r.ID[:]))
+		}
+		raw := []row[[]byte]{{Name: "p"}, {Name: "q"}}
+		must(t, w.Table("binaries").Create(&raw))
+		for _, r := range raw {
+			w.hasIn(t, "binaries", "LOWER(HEX(id))", r.Name, hex.EncodeToString(r.ID))
+		}
+		raw[0].ID[0]++ // a key's bytes are the model's own
+		if w.hasIn(t, "binaries", "LOWER(HEX(id))", "q", hex.EncodeToString(raw[1].ID)); raw[0].ID[0] == raw[1].ID[0] && raw[0].ID[1] == raw[1].ID[1] {
+			t.Log("two random keys began with the same bytes")
+		}
+	})
+}
+
+// A pointer to zero, and a Valuer of it, ask for a key as zero does.
+func TestKeyTypes_pointersToZero(t *testing.T) {
+	each(t, TestKeyTypes_pointersToZero, "kinds", func(t *testing.T, w *world) {
+		rows := []plainRow[*int64]{{Name: "a", ID: new(int64)}, {Name: "b"}, {Name: "c", ID: pointer(int64(3))}}
+		must(t, w.Table("kinds").Create(&rows))
+		for _, r := range rows {
+			w.has(t, "kinds", r.Name, *r.ID)
+		}
+		valuers := []plainRow[sql.NullInt64]{{Name: "d", ID: sql.NullInt64{Valid: true}}, {Name: "e"}}
+		must(t, w.Table("kinds").Create(&valuers))
+		for _, r := range valuers {
+			w.has(t, "kinds", r.Name, r.ID.Int64)
+		}
+	})
+}
+
+func TestKeyTypes_tooSmallAField(t *testing.T) {
+	each(t, TestKeyTypes_tooSmallAField, "kinds negatives texts unsigneds", func(t *testing.T, w *world) {
+		check := func(table string, rows any) {
+			t.Helper()
+			err := w.Table(table).Create(rows).Error
+			var e *gormshardkey.FieldError
+			if !errors.As(err, &e) || e.Field != "ID" || e.Column != "id" {
+				t.Errorf("%T: have %v, want a FieldError", rows, err)
+			}
+			if have := w.key(t, table, "COUNT(*)", "small"); have != "0" {
+				t.Errorf("%T: %s rows are left", rows, have)
+			}
+		}
+		check("kinds", &[]plainRow[int32]{{Name: "small"}, {Name: "b"}})
+		check("kinds", &plainRow[uint16]{Name: "small"})
+		check("kinds", &plainRow[int32]{Name: "small"})
+		check("kinds", &plainRow[float32]{Name: "small"})
+		check("negatives", &plainRow[uint64]{Name: "small"})
+		check("unsigneds", &plainRow[int64]{Name: "small"})
+		if !w.returning {
+			check("texts", &row[number]{Name: "small"}) // whose Scan wants an integer
+		}
+	})
+}
+
+type Base struct {
+	ID int64
+}
+
+type embedded struct {
+	Base
+	Name string
+}
+
+type prefixed struct {
+	Key struct {
+		ID int64 `gorm:"primaryKey"`
+	} `gorm:"embedded"`
+	Name string
+}
+
+type renamed struct {
+	Number int64 `gorm:"column:id;primaryKey"`
+	Name   string
+}
+
+type embeddedPointer struct {
+	*Base
+	Name string
+}
+
+type readOnly struct {
+	ID   int64 `gorm:"->;primaryKey"`
+	Name string
+}
+
+type writeOnly struct {
+	ID   int64 `gorm:"->:false;<-:create;primaryKey"`
+	Name string
+}
+
+func TestKeyTypes_whereTheFieldIs(t *testing.T) {
+	each(t, TestKeyTypes_whereTheFieldIs, "kinds parts", func(t *testing.T, w *world) {
+		kinds := func() *gorm.DB { return w.Table("kinds") }
+		a := []embedded{{Name: "a1"}, {Name: "a2"}, {Base: Base{5}, Name: "a3"}}
+		must(t, kinds().Create(&a))
+		for _, r := range a {
+			w.has(t, "kinds", r.Name, r.ID)
+		}
+		b := []prefixed{{Name: "b1"}, {Name: "b2"}}
+		must(t, kinds().Create(&b))
+		for _, r := range b {
+			w.has(t, "kinds", r.Name, r.Key.ID)
+		}
+		c := []*renamed{{Name: "c1"}, {Name: "c2"}}
+		must(t, kinds().Create(c))
+		for _, r := range c {
+			w.has(t, "kinds", r.Name, r.Number)
+		}
+		d := []embeddedPointer{{Name: "d1"}, {Name: "d2", Base: &Base{}}}
+		must(t, kinds().Create(&d))
+		for _, r := range d {
+			w.has(t, "kinds", r.Name, r.ID)
+		}
+		e := []readOnly{{Name: "e1"}, {Name: "e2"}}
+		must(t, kinds().Create(&e))
+		for _, r := range e {
+			w.has(t, "kinds", r.Name, r.ID)
+		}
+		f := []writeOnly{{Name: "f1"}, {Name: "f2"}, {ID: 6, Name: "f3"}}
+		must(t, kinds().Create(&f))
+		if f[0].ID != 0 || f[1].ID != 0 || f[2].ID != 6 {
+			t.Errorf("a field that is not to be read: %v", f)
+		}
+		parts := []Part{{Shop: 1, Name: "p1"}, {Shop: 1, Name: "p2"}, {Shop: 2, Seq: 4, Name: "p3"}}
+		must(t, w.Create(&parts))
+		for _, p := range parts {
+			w.hasIn(t, "parts", "seq", p.Name, p.Seq)
+			w.hasIn(t, "parts", "shop", p.Name, p.Shop)
+		}
+		type keyOnly struct{ ID int64 }
+		var alone [2]keyOnly
+		must(t, kinds().Create(&alone))
+		if n := strconv.FormatInt(alone[0].ID, 10); alone[0].ID == 0 || alone[1].ID != 0 && alone[1].ID-alone[0].ID != 7 {
+			t.Errorf("elements without another column: %s, %d", n, alone[1].ID)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package gormshardkey
+
+import (
+	"bytes"
+	"reflect"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// mapMemory is what maps that are created held before.
+type mapMemory struct {
+	maps []map[string]any
+	name string // the entry that GORM itself would fill
+	had  []any  // that entry of each map
+	has  []bool
+}
+
+func rememberMaps(maps []map[string]any, primary *schema.Field) *mapMemory {
+	m := &mapMemory{maps: maps, name: "@id"}
+	if primary != nil {
+		m.name = primary.DBName
+	}
+	for _, entries := range maps {
+		value, ok := entries[m.name]
+		m.had, m.has = append(m.had, value), append(m.has, ok)
+	}
+	return m
+}
+
+// fill gives each map its row's key.
+func (m *mapMemory) fill(stmt *gorm.Statement, field *schema.Field, f filled) {
+	if many, ok := stmt.Dest.(*[]map[string]any); ok {
+		*many = (*many)[:len(m.maps)] // GORM has appended the rows of RETURNING
+	}
+	name := m.name
+	switch counted := m.counted(f); {
+	case counted:
+		m.restore()
+	case field == nil && m.stored():
+		name = f.column // the entry is another column's
+	}
+	for i, entries := range m.maps {
+		if entries != nil && i < len(f.keys) && f.keys[i] != nil {
+			setEntry(entries, nameIn(entries, stmt.Schema, field, name), f.keys[i])
+		}
+	}
+}
+
+// counted reports whether GORM has counted on from one of the keys: where another
+// column has AUTO_INCREMENT it has counted on from that column's value.
+func (m *mapMemory) counted(f filled) bool {
+	for _, entries := range m.maps {
+		if entries != nil {
+			return !f.returned && isKey(entries[m.name], f.keys)
+		}
+	}
+	return false
+}
+
+// stored reports whether GORM has stored anything.
+func (m *mapMemory) stored() bool {
+	for i, entries := range m.maps {
+		if _, ok := entries[m.name]; ok && !m.has[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// restore puts back what GORM has written over.
+func (m *mapMemory) restore() {
+	for i, entries := range m.maps {
+		switch {
+		case entries == nil:
+		case m.has[i]:
+			entries[m.name] = m.had[i]
+		default:
+			delete(entries, m.name)
+		}
+	}
+}
+
+// nameIn is the name that a map has for the key: the column's or the field's.
+// Without field it is the one given.
+func nameIn(entries map[string]any, s *schema.Schema, field *schema.Field, name string) string {
+	if field == nil {
+		return name
+	}
+	for known := range entries {
+		if s.LookUpField(known) == field {
+			return known
+		}
+	}
+	return field.DBName
+}
+
+func setEntry(entries map[string]any, name string, key any) {
+	if value, ok := entries[name]; !ok || isMissing(value) {
+		entries[name] = own(key)
+	}
+}
+
+// mapsOf returns the maps of a destination; nil when it is none of maps.
+func mapsOf(dest any) []map[string]any {
+	switch dest := dest.(type) {
+	case map[string]any:
+		return []map[string]any{dest}
+	case *map[string]any:
+		return []map[string]any{*dest}
+	case []map[string]any:
+		return dest
+	case *[]map[string]any:
+		return *dest
+	}
+	return nil
+}
+
+// own copies a key that could be written to.
+func own(key any) any {
+	if b, ok := key.([]byte); ok {
+		return bytes.Clone(b)
+	}
+	return key
+}
+
+// isKey reports whether a value, of any integer type, is one of the keys.
+func isKey(value any, keys []any) bool {
+	n, ok := integer(reflect.ValueOf(value))
+	if !ok {
+		return false
+	}
+	for _, key := range keys {
+		if k, ok := integer(reflect.ValueOf(key)); ok && k == n {
+			return true
+		}
+	}
+	return false
+}
