@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+	"gorm.io/sharding"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "8 orders found by user and key") {
+		t.Errorf("have: %s", out.String())
+	}
+}
+
+func TestSharding_rightKeysInTheRightShard(t *testing.T) {
+	if testserver.Each(t, TestSharding_rightKeysInTheRightShard) {
+		return
+	}
+	db := openServer(t, &gorm.Config{})
+	have := map[string]int64{}
+	for user := range int64(6) {
+		name := func(s string) string { return fmt.Sprint(user, s) }
+		one := Order{UserID: user, Item: name("one"), Lines: []Line{{Note: name("a")}, {Note: name("b")}}}
+		many := []Order{{UserID: user, Item: name("x")}, {UserID: user, Item: name("y")}, {UserID: user, Item: name("z")}}
+		own := Order{ID: 100 + user, UserID: user, Item: name("own")}
+		for _, rows := range []any{&one, &many, &own} {
+			if err := db.Create(rows).Error; err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, o := range append(many, one, own) {
+			have[fmt.Sprintf("orders_%d %s", user%shards, o.Item)] = o.ID
+		}
+		if err := check(db, append(many, one, own)); err != nil {
+			t.Error(err)
+		}
+		err := db.Transaction(func(tx *gorm.DB) error {
+			o := Order{UserID: user, Item: name("tx")}
+			err := tx.Create(&o).Error
+			have[fmt.Sprintf("orders_%d %s", user%shards, o.Item)] = o.ID
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := rowsOfShards(t, db)
+	if fmt.Sprint(have) != fmt.Sprint(want) {
+		t.Errorf("keys\nhave: %v\nwant: %v", have, want)
+	}
+}
+
+// What gorm.io/sharding does not do is loud.
+func TestSharding_itsLimits(t *testing.T) {
+	if testserver.Each(t, TestSharding_itsLimits) {
+		return
+	}
+	db := openServer(t, &gorm.Config{})
+	err := db.Create(&[]Order{{UserID: 1, Item: "a"}, {UserID: 2, Item: "b"}}).Error
+	if !errors.Is(err, sharding.ErrInsertDiffSuffix) {
+		t.Errorf("rows of two tables\nhave: %v\nwant: %v", err, sharding.ErrInsertDiffSuffix)
+	}
+	err = db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&Order{UserID: 1, Item: "a"}).Error
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) || e.Number != 1146 {
+		t.Errorf("an upsert goes to the table that is not there\nhave: %v\nwant: error 1146", err)
+	}
+	if have := rowsOfShards(t, db); len(have) != 0 {
+		t.Errorf("rows are left: %v", have)
+	}
+	var o Order
+	if err := db.First(&o, 5).Error; err == nil || errors.Is(err, gorm.ErrRecordNotFound) {
+		t.Errorf("a look-up without the sharding key: %v", err)
+	}
+}
+
+func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
+	t.Helper()
+	db, err := open(testserver.Database(t), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closePool(db) })
+	if err := createTables(db); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// rowsOfShards reads all shards, past gorm.io/sharding.
+func rowsOfShards(t *testing.T, db *gorm.DB) map[string]int64 {
+	t.Helper()
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for i := range shards {
+		rows, err := pool.Query(fmt.Sprintf("SELECT item, id FROM orders_%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var item string
+			var id int64
+			if err := rows.Scan(&item, &id); err != nil {
+				t.Fatal(err)
+			}
+			found[fmt.Sprintf("orders_%d %s", i, item)] = id
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
+}
