@@ -2,8 +2,9 @@
 //
 //	go run -C examples ./gorm
 //
-// The driver's name and the rule in the DSN are all that differs from a program
-// with one table and AUTO_INCREMENT. GORM finds each row's key in its structs.
+// The driver's name, the rule in the DSN and gormshardkey.Plugin are all that
+// differs from a program with one table and AUTO_INCREMENT. Each struct gets the
+// key that its row has, of whatever type and generator.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/gormshardkey"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -31,8 +33,7 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
 `
 
-// Order is an order, as one writes it for AUTO_INCREMENT: with autoIncrement:false
-// GORM would send the key 0, which is filled as well, and not ask for it.
+// Order is an order, as one writes it for AUTO_INCREMENT.
 type Order struct {
 	ID     int64 `gorm:"primaryKey"`
 	UserID int64
@@ -64,7 +65,7 @@ func run(out io.Writer) (err error) {
 	db, err := gorm.Open(mysql.New(mysql.Config{
 		DriverName: "shardkey",
 		DSN:        dsn + "?shardkeyRule=gorm",
-	}), &gorm.Config{})
+	}), &gorm.Config{}, gormshardkey.Plugin{})
 	if err != nil {
 		return err
 	}

@@ -1,58 +1,39 @@
-package tracing
+package main
 
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
-	"go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/rule"
 )
 
-const ruleText = `
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 6}}
-`
-
-func parse(t *testing.T) *rule.Rule {
-	t.Helper()
-	r, err := rule.Parse("tracing", []byte(ruleText))
-	if err != nil {
+func TestRun(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out); err != nil {
 		t.Fatal(err)
 	}
-	return r
-}
-
-// spans records what otelsql tells.
-func spans() (*tracetest.SpanRecorder, otelsql.Option) {
-	recorder := tracetest.NewSpanRecorder()
-	return recorder, otelsql.WithTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+	for _, want := range []string{
+		"otelsql over shardkey: INSERT INTO t_order (item) VALUES (?)\n",
+		"shardkey over otelsql: INSERT INTO t_order (item, `order_id`) VALUES (?, ?)\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("have: %swant: %s", out.String(), want)
+		}
+	}
 }
 
 func TestTracingOverShardkey(t *testing.T) {
 	if testserver.Each(t, TestTracingOverShardkey) {
 		return
 	}
-	if err := driver.RegisterRule("tracing", parse(t)); err != nil {
-		t.Fatal(err)
-	}
-	defer driver.DeregisterRule("tracing")
 	recorder, option := spans()
-	db, err := otelsql.Open("shardkey", testserver.Database(t)+"?shardkeyRule=tracing", option)
+	db, err := tracingOverShardkey(testserver.Database(t), option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +48,11 @@ func TestShardkeyOverTracing(t *testing.T) {
 		return
 	}
 	recorder, option := spans()
-	traced := otelsql.WrapDriver(mysql.MySQLDriver{}, option)
-	connector, err := driver.Wrap(traced, parse(t)).(sqldriver.DriverContext).OpenConnector(testserver.Database(t))
+	db, err := shardkeyOverTracing(testserver.Database(t), option)
 	if err != nil {
 		t.Fatal(err)
 	}
-	use(t, sql.OpenDB(connector))
+	use(t, db)
 	if text := statements(recorder); !strings.Contains(text, "order_id") {
 		t.Errorf("spans hold the statement as written:\n%s", text)
 	}
@@ -122,17 +102,4 @@ func use(t *testing.T, db *sql.DB) {
 	if err := errors.Join(conn.Close(), st.Close(), db.Close()); err != nil {
 		t.Error(err)
 	}
-}
-
-// statements are the texts of all spans.
-func statements(recorder *tracetest.SpanRecorder) string {
-	var all strings.Builder
-	for _, span := range recorder.Ended() {
-		for _, attribute := range span.Attributes() {
-			if strings.HasPrefix(attribute.Value.AsString(), "INSERT") {
-				all.WriteString(attribute.Value.AsString() + "\n")
-			}
-		}
-	}
-	return all.String()
 }
