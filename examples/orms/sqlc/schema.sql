@@ -1,0 +1,5 @@
+CREATE TABLE t_order_1 (
+  order_id BIGINT PRIMARY KEY,
+  item VARCHAR(20) NOT NULL UNIQUE,
+  amount INT NOT NULL DEFAULT 1
+);
