@@ -1,0 +1,277 @@
+package gormshardkey_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// suiteDir names a checkout of GORM of the version that go.mod has. Its tests are a
+// module of their own, gorm.io/gorm/tests, which is never released: no module can
+// require it, and the proxies do not have it.
+//
+//	SHARDKEY_GORM_DIR=…/gorm go run ./internal/testserver/run -- go test -run GORMSuite -v ./gormshardkey
+//
+// takes about a minute for each run of the suite, and two runs a server: one by
+// itself, from which the test learns the tables, and one with the plugin. With
+// SHARDKEY_SOAK as well there are seven.
+const suiteDir = "SHARDKEY_GORM_DIR"
+
+// inherent are GORM's tests that take keys to be those of an AUTO_INCREMENT table:
+// they cannot pass with others.
+var inherent = []string{
+	"TestForeignKeyConstraints", // compares a key with 1
+	"TestMigrateAutoIncrement",  // wants the last key + 1
+}
+
+// assertDialector are those that assert the type of the dialector.
+var assertDialector = []string{"TestGenericsPreloads", "TestGenericsNestedPreloads"}
+
+// wantSuite is how many tests GORM 1.31.2 passes at least by itself.
+const wantSuite = 390
+
+// suiteEdits have the tests open their databases through the functions of
+// testdata/suitehook.go.txt. Each must change something.
+var suiteEdits = []struct {
+	file    string
+	pattern *regexp.Regexp
+	with    string
+}{
+	{"tests_test.go", regexp.MustCompile(`gorm\.Open\(mysql\.Open\(dbDSN\), `), "openMySQL(mysql.Open(dbDSN), "},
+	{"connpool_test.go", regexp.MustCompile(`sql\.Open\("mysql", dbDSN\)`), "openNative(dbDSN)"},
+}
+
+// suiteModes are the ways to run the suite; only the first is run, unless
+// SHARDKEY_SOAK is set.
+var suiteModes = []mode{
+	{form: "option", auto: true, returning: true},
+	{form: "option", auto: false, returning: false},
+	{form: "use", auto: true, returning: false},
+	{form: "use", auto: false, returning: true},
+	{form: "dialector", auto: true, returning: false},
+	{form: "dialector", auto: true, returning: true},
+}
+
+// TestGORMSuite runs GORM's own tests with keys that are 7 apart.
+func TestGORMSuite(t *testing.T) {
+	checkout := os.Getenv(suiteDir)
+	if checkout == "" {
+		t.Skipf("GORM's own tests are in no module that can be required: name a checkout of GORM in %s", suiteDir)
+	}
+	if !strings.Contains(t.Name(), "/") {
+		buildSuite(t, checkout)
+	}
+	if testserver.Each(t, TestGORMSuite) {
+		return
+	}
+	s := &suite{server: testserver.StartSQL(t, "--general-log=1", "--log-output=TABLE")}
+	s.rule = filepath.Join(t.TempDir(), "rule.yaml")
+	plain := s.run(t, mode{form: "plain", auto: true}, nil)
+	if len(plain.passed) < wantSuite {
+		t.Fatalf("by itself GORM passes %d tests, and fails %v\nwant: at least %d\n%s", len(plain.passed), plain.failed, wantSuite, tail(plain.output))
+	}
+	s.writeRule(t)
+	modes := suiteModes
+	if os.Getenv("SHARDKEY_SOAK") == "" {
+		modes = modes[:1]
+	}
+	for _, m := range modes {
+		t.Run(fmt.Sprintf("%s,auto=%t,returning=%t", m.form, m.auto, m.returning), func(t *testing.T) {
+			want := slices.Clone(plain.passed)
+			var skip []string
+			if m.form == "dialector" {
+				skip = assertDialector
+			}
+			ours := s.run(t, m, skip)
+			passed := 0
+			for _, name := range want {
+				switch {
+				case slices.Contains(ours.passed, name):
+					passed++
+				case !slices.Contains(inherent, name) && !slices.Contains(skip, name):
+					t.Errorf("%s does not pass:\n%s", name, ours.of(name))
+				}
+			}
+			testserver.Ran(t, "GORM's own tests, through gormshardkey, "+m.form, fmt.Sprintf("%d of %d", passed, len(want)))
+			t.Logf("%d of %d tests pass; failed: %v", passed, len(want), ours.failed)
+		})
+	}
+}
+
+// suiteBinary is the test binary of GORM's tests.
+var suiteBinary string
+
+// buildSuite copies the checkout and builds its tests with the hook.
+func buildSuite(t *testing.T, checkout string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "gorm")
+	if err := os.CopyFS(dir, os.DirFS(checkout)); err != nil {
+		t.Fatal(err)
+	}
+	tests := filepath.Join(dir, "tests")
+	for _, edit := range suiteEdits {
+		file := filepath.Join(tests, edit.file)
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := edit.pattern.ReplaceAll(text, []byte(edit.with))
+		if bytes.Equal(edited, text) {
+			t.Fatalf("%s has no %s", file, edit.pattern)
+		}
+		mustDo(t, os.WriteFile(file, edited, 0o600))
+	}
+	hook, err := os.ReadFile("testdata/suitehook.go.txt")
+	mustDo(t, err)
+	mustDo(t, os.WriteFile(filepath.Join(tests, "shardkey_hook_test.go"), hook, 0o600))
+	here, err := os.Getwd()
+	mustDo(t, err)
+	edit := []string{"mod", "edit", "-go=1.26.0"}
+	for module, path := range map[string]string{"github.com/shardkey/shardkey": filepath.Dir(here), "github.com/shardkey/shardkey/gormshardkey": here} {
+		edit = append(edit, "-require="+module+"@v0.0.0", "-replace="+module+"="+path)
+	}
+	runGo(t, tests, edit...)
+	runGo(t, tests, "mod", "tidy")
+	suiteBinary = filepath.Join(tests, "suite.test")
+	runGo(t, tests, "test", "-c", "-vet=off", "-o", suiteBinary, ".")
+}
+
+func runGo(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// suite is a server on which the tests run, in the database gorm, whose name they
+// use.
+type suite struct {
+	server *testserver.Server
+	rule   string
+}
+
+func (s *suite) exec(t *testing.T, texts ...string) {
+	t.Helper()
+	db := openPlain(t, s.server.DSN())
+	for _, text := range texts {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+}
+
+// writeRule writes a rule for each table in which the tests have made a column
+// AUTO_INCREMENT.
+func (s *suite) writeRule(t *testing.T) {
+	t.Helper()
+	rows, err := openPlain(t, s.server.DSN()).Query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'CREATE TABLE%AUTO_INCREMENT%'")
+	mustDo(t, err)
+	defer rows.Close()
+	columns := map[string]string{}
+	for rows.Next() {
+		var text string
+		mustDo(t, rows.Scan(&text))
+		if m := autoColumn.FindStringSubmatch(text); m != nil {
+			columns[m[1]] = m[2]
+		}
+	}
+	mustDo(t, rows.Err())
+	var rule strings.Builder
+	rule.WriteString("rules:\n- !SHARDING\n  keyGenerators: {gap: {type: GAPPED}}\n  tables:\n")
+	for table, column := range columns {
+		fmt.Fprintf(&rule, "    %q: {keyGenerateStrategy: {column: %q, keyGeneratorName: gap}, unlisted: pass}\n", table, column)
+	}
+	if len(columns) == 0 {
+		t.Fatal("the tests have made no table with AUTO_INCREMENT")
+	}
+	t.Logf("%d tables with AUTO_INCREMENT", len(columns))
+	mustDo(t, os.WriteFile(s.rule, []byte(rule.String()), 0o600))
+}
+
+var autoColumn = regexp.MustCompile("(?s)^CREATE TABLE (?:`gorm`\\.)?`([^`]+)`.*?[(,]`([^`]+)` [^,]*AUTO_INCREMENT")
+
+// outcomes are the top-level tests of a run.
+type outcomes struct {
+	passed, failed []string
+	output         []byte
+}
+
+// run runs the tests in an empty database, and those that fail again alone: some
+// compare times of the same millisecond.
+func (s *suite) run(t *testing.T, m mode, skip []string) *outcomes {
+	t.Helper()
+	s.exec(t, "DROP DATABASE IF EXISTS gorm", "CREATE DATABASE gorm")
+	o := s.runOnce(t, m, "^Test", skip)
+	for _, name := range slices.Clone(o.failed) {
+		for range 3 {
+			if slices.Contains(inherent, name) {
+				break
+			}
+			if again := s.runOnce(t, m, "^"+name+"$", nil); slices.Contains(again.passed, name) {
+				o.passed = append(o.passed, name)
+				o.failed = slices.DeleteFunc(o.failed, func(failed string) bool { return failed == name })
+				break
+			}
+		}
+	}
+	return o
+}
+
+func (s *suite) runOnce(t *testing.T, m mode, pattern string, skip []string) *outcomes {
+	t.Helper()
+	args := []string{"-test.v", "-test.run=" + pattern, "-test.timeout=10m"}
+	if skip != nil {
+		args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
+	}
+	cmd := exec.CommandContext(t.Context(), suiteBinary, args...)
+	cmd.Dir = filepath.Dir(suiteBinary)
+	cmd.Env = append(os.Environ(), "GORM_DIALECT=mysql", "DEBUG=false", "GORMSUITE_FORM="+m.form, "GORMSUITE_RULE="+s.rule,
+		"GORM_DSN=root@tcp("+s.server.Addr()+")/gorm?charset=utf8mb4&parseTime=True&loc=Local",
+		"GORMSUITE_AUTO="+word(m.auto), "GORMSUITE_RETURNING="+word(m.returning))
+	out, err := cmd.CombinedOutput()
+	o := &outcomes{output: out}
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		if match := outcomeLine.FindStringSubmatch(lines.Text()); match != nil {
+			if match[1] == "PASS" {
+				o.passed = append(o.passed, match[2])
+			} else {
+				o.failed = append(o.failed, match[2])
+			}
+		}
+	}
+	if err != nil && (len(o.failed) == 0 || bytes.Contains(out, []byte("\npanic: "))) {
+		t.Fatalf("%s: %v\n%s", m.form, err, tail(out))
+	}
+	return o
+}
+
+// word is a value of an environment variable, which is empty for false.
+func word(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
+}
+
+// outcomeLine is that of a top-level test; those of subtests are indented.
+var outcomeLine = regexp.MustCompile(`^--- (PASS|FAIL): (\w+) `)
+
+// of is what a run printed of one test.
+func (o *outcomes) of(name string) string {
+	_, text, _ := bytes.Cut(o.output, []byte("=== RUN   "+name+"\n"))
+	text, _, _ = bytes.Cut(text, []byte("\n=== RUN   "))
+	return tail(text)
+}
+
+func tail(text []byte) string { return string(text[max(0, len(text)-4000):]) }
