@@ -1,8 +1,10 @@
 package gormshardkey_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testserver"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 )
@@ -125,5 +127,75 @@ func TestAssociations_ofARowThatExists(t *testing.T) {
 		must(t, w.Create(&tag))
 		mustDo(t, w.Model(&again).Association("Tags").Append(&Tag{Name: "x"}))
 		w.family(t, again)
+	})
+}
+
+// Of several rows that exist MariaDB tells the keys, and MySQL does not.
+func TestAssociations_ofRowsThatExist(t *testing.T) {
+	each(t, TestAssociations_ofRowsThatExist, orderTables, func(t *testing.T, w *world) {
+		must(t, w.Create(&[]Tag{{Name: "x"}, {Name: "y"}}))
+		order := Order{Name: "a", Tags: []*Tag{{Name: "new1"}, {Name: "x"}, {Name: "new2"}, {Name: "y"}}}
+		err := w.Create(&order).Error
+		if w.returning && testserver.Has(t, testserver.KindMariaDB, "RETURNING") {
+			mustDo(t, err)
+			w.family(t, order)
+			return
+		}
+		for _, tag := range order.Tags {
+			if tag.ID != 0 || strings.HasPrefix(tag.Name, "new") {
+				w.has(t, "tags", tag.Name, tag.ID)
+			}
+		}
+	})
+}
+
+// Person is its own manager's.
+type Person struct {
+	ID        int64
+	Name      string
+	Score     int `gorm:"default:(-)"`
+	ManagerID *int64
+	Manager   *Person
+	Team      []Person `gorm:"foreignKey:ManagerID"`
+}
+
+func (Person) TableName() string { return "kinds" }
+
+func TestAssociations_ofOneself(t *testing.T) {
+	each(t, TestAssociations_ofOneself, "kinds", func(t *testing.T, w *world) {
+		if _, err := w.plain.Exec("ALTER TABLE kinds ADD manager_id BIGINT, ADD score INT NOT NULL DEFAULT 7"); err != nil {
+			t.Fatal(err)
+		}
+		people := []Person{
+			{
+				Name: "a", Manager: &Person{Name: "m", Score: 1, Team: []Person{{Name: "mt"}}},
+				Team: []Person{{Name: "t1", Score: 3}, {Name: "t2", Team: []Person{{Name: "tt1"}, {Name: "tt2", Score: 4}, {Name: "tt3"}}}, {Name: "t3"}},
+			},
+			{Name: "b"}, {ID: 3, Name: "c"}, {Name: "d", Score: 3},
+		}
+		must(t, w.Create(&people))
+		var check func(people ...Person)
+		check = func(people ...Person) {
+			for _, p := range people {
+				w.has(t, "kinds", p.Name, p.ID)
+				if p.Score != 0 { // else it may not have been read
+					w.hasIn(t, "kinds", "score", p.Name, p.Score)
+				}
+				check(p.Team...)
+				for _, member := range p.Team {
+					w.hasIn(t, "kinds", "manager_id", member.Name, p.ID)
+				}
+				if p.Manager != nil {
+					check(*p.Manager)
+				}
+			}
+		}
+		check(people...)
+		same := &Person{Name: "same"}
+		must(t, w.Create([]*Person{same, {Name: "other"}}))
+		values, array := []Person{{Name: "v1"}, {Name: "v2"}}, [2]*Person{{Name: "p1"}, {Name: "p2"}}
+		must(t, w.Create(values))
+		must(t, w.Create(array))
+		check(append(values, *same, *array[0], *array[1])...)
 	})
 }

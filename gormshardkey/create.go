@@ -26,10 +26,10 @@ func (c *creator) create(db *gorm.DB) {
 		return
 	}
 	run, reads := c.stock, slices.Contains(stmt.BuildClauses, "RETURNING")
-	if reads && !hasClause(stmt, "RETURNING") && misreads(stmt) && c.rules.fills(stmt) {
+	before := remember(stmt)
+	if reads && !hasClause(stmt, "RETURNING") && misreads(db, before) && c.rules.fills(stmt) {
 		run, reads = c.exec, false
 	}
-	before := remember(stmt)
 	var keys driver.Keys
 	withKeys(stmt, &keys, func() { run(db) })
 	switch values := keys.Values(); {
@@ -50,9 +50,17 @@ func withKeys(stmt *gorm.Statement, keys *driver.Keys, run func()) {
 }
 
 // misreads reports whether GORM would read the rows of RETURNING wrongly: they
-// are not the elements one for one, or are no structs.
-func misreads(stmt *gorm.Statement) bool {
-	return hasClause(stmt, "ON CONFLICT") || hasModifier(stmt) || mapsOf(stmt.Dest) != nil
+// are not the elements one for one, or are no structs, or their number would be
+// taken for that of the rows affected, which of an association nobody sees.
+func misreads(db *gorm.DB, before *memory) bool {
+	switch stmt := db.Statement; {
+	case hasModifier(stmt), before.maps != nil:
+		return true
+	case hasClause(stmt, "ON CONFLICT"):
+		// Associations are saved without transactions of their own.
+		return !db.DisableNestedTransaction || before.skipped
+	}
+	return false
 }
 
 // hasModifier reports whether the INSERT is one with a word of its own: IGNORE.

@@ -60,12 +60,13 @@
 // # RETURNING
 //
 // On MariaDB from 10.5, GORM reads the primary key and other columns with a
-// default by RETURNING. It still does for a plain INSERT of structs. For upserts,
-// INSERT IGNORE and maps it would give some elements the values of other rows,
-// add maps to a slice, and count the rows returned as those affected; with a
-// table of the rule such statements run as they do on MySQL. A
-// clause.Returning that the caller gives is left as it is, and of its rows the
-// keys are corrected where GORM may have mixed them up.
+// default by RETURNING. It still does for a plain INSERT of structs, and for the
+// upserts by which it saves associations, so that there those that existed have
+// their keys too. For other upserts, INSERT IGNORE and maps it would give some
+// elements the values of other rows, add maps to a slice, and count the rows
+// returned as those affected; with a table of the rule such statements run as they
+// do on MySQL. A clause.Returning that the caller gives is left as it is, and of
+// its rows the keys are corrected where GORM may have mixed them up.
 //
 // # WithKeys
 //

@@ -23,7 +23,10 @@ type memory struct {
 	primary *schema.Field // the field that GORM itself would fill; nil if none
 	// zero says of each element whether GORM takes its primary field to be missing.
 	zero []bool
-	maps *mapMemory // nil for structs
+	// skipped says that there is an element that GORM reads no row of RETURNING
+	// into, if ON CONFLICT does nothing: it reads that row into the next element.
+	skipped bool
+	maps    *mapMemory // nil for structs
 }
 
 func remember(stmt *gorm.Statement) *memory {
@@ -35,7 +38,13 @@ func remember(stmt *gorm.Statement) *memory {
 		m.maps = rememberMaps(maps, m.primary)
 		return m
 	}
+	returned := returnedFields(stmt)
 	for _, element := range elements(stmt.ReflectValue) {
+		for _, field := range returned {
+			if _, zero := field.ValueOf(stmt.Context, element); !zero {
+				m.skipped = true
+			}
+		}
 		zero := false
 		if m.primary != nil {
 			_, zero = m.primary.ValueOf(stmt.Context, element)
@@ -126,15 +135,25 @@ func (m *memory) shifted(f filled) bool {
 		return true
 	}
 	conflict, _ := m.stmt.Clauses["ON CONFLICT"].Expression.(clause.OnConflict)
-	if !conflict.DoNothing {
-		return false
+	return conflict.DoNothing && m.skipped
+}
+
+// returnedFields are those that an upsert reads by RETURNING.
+func returnedFields(stmt *gorm.Statement) []*schema.Field {
+	if stmt.Schema == nil || !hasClause(stmt, "ON CONFLICT") {
+		return nil
 	}
-	for _, zero := range m.zero {
-		if !zero {
-			return true
+	returning, ok := stmt.Clauses["RETURNING"].Expression.(clause.Returning)
+	if !ok {
+		return stmt.Schema.FieldsWithDefaultDBValue
+	}
+	var fields []*schema.Field
+	for _, column := range returning.Columns {
+		if field := stmt.Schema.LookUpField(column.Name); field != nil {
+			fields = append(fields, field)
 		}
 	}
-	return false
+	return fields
 }
 
 // returnsAll reports whether the caller has asked for whole rows.

@@ -18,7 +18,7 @@ import (
 	"gorm.io/plugin/dbresolver"
 )
 
-// every way in which the plugin gets into a database.
+// Every way in which the plugin gets into a database.
 func TestInstall_forms(t *testing.T) {
 	if testserver.Each(t, TestInstall_forms) {
 		return
@@ -180,7 +180,7 @@ func TestInstall_resolver(t *testing.T) {
 	})
 }
 
-// The databases of one program may have rules and forms of their own.
+// The columns that GORM's migrator makes are AUTO_INCREMENT.
 func TestInstall_autoMigrate(t *testing.T) {
 	each(t, TestInstall_autoMigrate, "", func(t *testing.T, w *world) {
 		mustDo(t, w.AutoMigrate(&Customer{}, &Profile{}, &Tag{}, &Item{}))
@@ -191,5 +191,27 @@ func TestInstall_autoMigrate(t *testing.T) {
 			w.has(t, "profiles", c.Profile.Name, c.Profile.ID)
 			w.hasIn(t, "profiles", "customer_id", c.Profile.Name, c.ID)
 		}
+	})
+}
+
+// The plugin needs no second connection.
+func TestInstall_singleConnection(t *testing.T) {
+	each(t, TestInstall_singleConnection, "orders_37 items", func(t *testing.T, w *world) {
+		pool, err := w.DB.DB()
+		mustDo(t, err)
+		pool.SetMaxOpenConns(1)
+		db, err := gorm.Open(mysql.New(mysql.Config{Conn: pool, DisableWithReturning: !w.returning}), &gorm.Config{Logger: logger.Discard, PrepareStmt: w.prepare}, gormshardkey.Plugin{})
+		mustDo(t, err)
+		order := Order{Name: "a", Items: []Item{{Name: "a1"}, {Name: "a2"}}}
+		must(t, db.Create(&order))
+		w.family(t, order)
+		mustDo(t, db.Connection(func(tx *gorm.DB) error {
+			more := named("b", "c")
+			if err := tx.Clauses(doNothing).Create(&more).Error; err != nil {
+				return err
+			}
+			w.orders(t, more...)
+			return nil
+		}))
 	})
 }
