@@ -1,0 +1,3 @@
+package main
+
+var workerids = group{dir: "keygen/workerid", servers: true}
