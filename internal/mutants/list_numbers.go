@@ -25,6 +25,8 @@ var leafs = group{dir: "keygen/leaf", servers: true, mutants: []mutant{
 		old: "rows != 1 {", new: "rows < 0 {"},
 	{what: "claim: the swap does not compare", in: "claimSwap",
 		old: "AND max_id = ?", new: "AND max_id <> ? + 1"},
+	{what: "claim: a session that an address of JDBC's form sets", in: "config.mysqlConfig",
+		old: "mysqldb.OwnSession(cfg)", new: "_ = mysqldb.OwnSession"},
 	{what: "claim: several rows of one key", in: "sqlStore.claimOne",
 		old: "case rows > 1:", new: "case false:"},
 	{what: "claim: several rows of one key, in the transaction", in: "sqlStore.onlyRow",

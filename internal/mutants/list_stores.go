@@ -2,9 +2,9 @@ package main
 
 var etcds = group{dir: "keygen/etcd", servers: true, mutants: []mutant{
 	{what: "swap: the record that was read is not compared", in: "store.CompareAndSet",
-		old: "!found.Same(prev) {", new: "false {"},
+		old: "!found.Same(prev) {", new: "!found.Same(found) {"},
 	{what: "swap: a write since the read is overwritten", in: "store.CompareAndSet",
-		old: `"=", revision)`, new: `">", -1)`},
+		old: `"=", revision)`, new: `">", revision-revision-1)`},
 	{what: "swap: one that was refused is taken for done", in: "store.CompareAndSet",
 		old: "return r.Succeeded, nil", new: "return r.Succeeded || true, nil"},
 	{what: "key: worker ids share a record", in: "store.key",
@@ -17,7 +17,7 @@ var etcds = group{dir: "keygen/etcd", servers: true, mutants: []mutant{
 
 var zookeepers = group{dir: "keygen/zookeeper", servers: true, mutants: []mutant{
 	{what: "swap: the record that was read is not compared", in: "store.CompareAndSet",
-		old: "!found.Same(prev) {", new: "false {"},
+		old: "!found.Same(prev) {", new: "!found.Same(found) {"},
 	{what: "swap: a write since the read is overwritten", in: "store.CompareAndSet",
 		old: "data, version)", new: "data, version-version-1)"},
 	{what: "swap: one that was refused is taken for done", in: "swapped",

@@ -37,7 +37,7 @@ type group struct {
 }
 
 // groups are all of them.
-var groups = []group{snowflakes, ticks, leafs, uuids, nanoids, drivers, redises, tickets, etcds, zookeepers, workerids}
+var groups = []group{snowflakes, ticks, leafs, uuids, nanoids, drivers, redises, tickets, etcds, zookeepers, workerids, mysqldbs}
 
 // mutated is a file with the rule taken out.
 type mutated struct {

@@ -90,23 +90,22 @@ func testsOf(t *testing.T, dir string) (names []string) {
 // against the export data of what the package imports.
 func newChecker(t *testing.T, dir string) func(mutated) error {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,GoFiles,Dir", ".")
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export,GoFiles", ".")
 	cmd.Dir = dir
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	export := map[string]string{}
-	var pkg struct {
-		ImportPath, Export, Dir string
-		GoFiles                 []string
+	type listed struct {
+		ImportPath, Export string
+		GoFiles            []string
 	}
-	for d := json.NewDecoder(bytes.NewReader(out)); ; { // the package itself comes last
-		pkg.Export, pkg.GoFiles = "", nil
-		if err := d.Decode(&pkg); err == io.EOF {
-			break
-		} else if err != nil {
+	export := map[string]string{}
+	var pkg listed // the package itself comes last
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		pkg = listed{}
+		if err := d.Decode(&pkg); err != nil {
 			t.Fatal(err)
 		}
 		export[pkg.ImportPath] = pkg.Export
@@ -118,6 +117,9 @@ func newChecker(t *testing.T, dir string) func(mutated) error {
 		if parsed[name], err = parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if len(parsed) == 0 {
+		t.Fatalf("%s has no source", dir)
 	}
 	return func(m mutated) error {
 		if filepath.Ext(m.path) != ".go" {

@@ -75,7 +75,7 @@ func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 
 func TestQueue_canceledWaitersLeave(t *testing.T) {
 	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *Generator) {
-		mustKeys(t, g, 1) // the next one is 10 s away
+		mustKeys(t, g, 2) // the second waits for a tick to begin, so that the next one is 10 s away
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i := range 10 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -132,11 +133,50 @@ func TestVersion7_ascends(t *testing.T) {
 	}
 }
 
+// Callers in a tight loop, of a clock that stands still, get each time once.
+func TestVersion7_givesEachTimeOnce(t *testing.T) {
+	const goroutines, times = 4, 1 << 20
+	g := mustNew(t, Config{Version: 7, Clock: &clock{someTime}})
+	from, err := g.reserve(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := make([]atomic.Int32, times)
+	var wg sync.WaitGroup
+	for i := range uint64(goroutines) {
+		wg.Go(func() {
+			for n := 1 + i%3; ; n = 1 + n%3 {
+				first, err := g.reserve(n)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for at := first - from; at < first-from+n; at++ {
+					if at >= times {
+						return
+					}
+					given[at].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	twice := 0
+	for i := range given {
+		if given[i].Load() > 1 {
+			twice++
+		}
+	}
+	if twice > 0 {
+		t.Errorf("\nhave: %d of %d times given more than once\nwant: none", twice, times)
+	}
+}
+
 func TestVersion7_time(t *testing.T) {
-	for _, at := range []time.Time{time.Unix(-1, 0), time.UnixMilli(1 << 48)} {
+	for at, says := range map[time.Time]string{time.Unix(-1, 0): "before 1970", time.UnixMilli(1 << 48): "after the year 2262"} {
 		g := mustNew(t, Config{Version: 7, Clock: &clock{at}})
-		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || keys != nil {
-			t.Errorf("%v\nhave: %v, %v\nwant: ErrTimeOverflow", at, keys, err)
+		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || !strings.Contains(err.Error(), says) || keys != nil {
+			t.Errorf("%v\nhave: %v, %v\nwant: ErrTimeOverflow that says %q", at, keys, err, says)
 		}
 	}
 	g := mustNew(t, Config{Version: 7, Clock: &clock{someTime}})

@@ -58,3 +58,31 @@ func TestClock_endsOfTime(t *testing.T) {
 		}
 	}
 }
+
+// A wall clock that has been set since it was read shows with the next tick.
+func TestClock_isReadAgainEachTick(t *testing.T) {
+	for _, set := range []time.Duration{time.Hour, -time.Hour} {
+		var tick Clock
+		tick.Init(spi.SystemClock, epoch, time.Millisecond, math.MaxInt64)
+		tick.Read()
+		tick.offset.Add(int64(-set)) // as when the clock was set forward by that
+		now := time.Since(epoch)
+		if have := tick.Now(); have < now.Milliseconds() || have > now.Milliseconds()+time.Minute.Milliseconds() {
+			t.Errorf("set by %v\nhave: tick %d\nwant: tick %d", set, have, now.Milliseconds())
+		}
+		tick.offset.Add(int64(-set))
+		if have := tick.Nanos(); have < now.Nanoseconds() || have > now.Nanoseconds()+time.Minute.Nanoseconds() {
+			t.Errorf("set by %v\nhave: %d ns\nwant: %d ns", set, have, now.Nanoseconds())
+		}
+	}
+}
+
+func TestDivision_roundsBelowZero(t *testing.T) {
+	for _, tt := range []struct{ a, b, floor, ceil int64 }{
+		{7, 2, 3, 4}, {6, 2, 3, 3}, {0, 5, 0, 0}, {-1, 5, -1, 0}, {-5, 5, -1, -1}, {-6, 5, -2, -1}, {math.MinInt64 + 1, 2, math.MinInt64 / 2, math.MinInt64/2 + 1},
+	} {
+		if floor, ceil := FloorDiv(tt.a, tt.b), CeilDiv(tt.a, tt.b); floor != tt.floor || ceil != tt.ceil {
+			t.Errorf("%d / %d\nhave: %d down, %d up\nwant: %d, %d", tt.a, tt.b, floor, ceil, tt.floor, tt.ceil)
+		}
+	}
+}
