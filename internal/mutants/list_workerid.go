@@ -101,10 +101,10 @@ var workerids = group{dir: "keygen/workerid", servers: true, mutants: []mutant{
 }}
 
 var mysqldbs = group{dir: "keygen/internal/mysqldb", mutants: []mutant{
-	{what: "session: what it writes may be rolled back", in: "OwnSession",
+	{what: "session: what it writes may be rolled back", in: "OwnSession", by: "TestParseDSN_session",
 		old: `"autocommit": "1", `, new: ""},
-	{what: "session: numbers that a column cannot hold are cut off", in: "OwnSession",
+	{what: "session: numbers that a column cannot hold are cut off", in: "OwnSession", by: "TestParseDSN_session",
 		old: `, "sql_mode": "'STRICT_ALL_TABLES'"`, new: ""},
-	{what: "session: the address decides", in: "OwnSession",
+	{what: "session: the address decides", in: "OwnSession", by: "TestParseDSN_session",
 		old: "!ours {", new: "!ours || true {"},
 }}

@@ -20,13 +20,26 @@ type mutant struct {
 	in string
 	// old, which stands there once, is replaced by new.
 	old, new string
-	// by is a regular expression of tests that notice; "" for all of the package.
+	// by is the test that notices, TestTake or TestTake/mariadb; or several, with |
+	// between them; or "" for all of the package.
 	by string
 	// pkg is the directory of their package; "" for the group's.
 	pkg string
 	// equivalent is why no test can notice: nothing that a caller, or another
 	// process, can see is different. It is "" for the others.
 	equivalent string
+}
+
+// pattern is by as go test -run takes it.
+func (m mutant) pattern() string {
+	if m.by == "" {
+		return ""
+	}
+	tests := strings.Split(m.by, "|")
+	for i, t := range tests {
+		tests[i] = "^" + strings.ReplaceAll(t, "/", "$/^") + "$"
+	}
+	return strings.Join(tests, "|")
 }
 
 // group is the mutants of one package.

@@ -112,7 +112,7 @@ func (r *runner) test(ctx context.Context, overlay, dir string, m mutant, skip [
 		args = append(args, "-overlay", overlay)
 	}
 	if m.by != "" && !r.all {
-		args = append(args, "-run", m.by)
+		args = append(args, "-run", m.pattern())
 	}
 	if len(skip) > 0 {
 		args = append(args, "-skip", "^("+strings.Join(skip, "|")+")$")
