@@ -8,8 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Callers in a tight loop, one number or several at a time, get as many as there
@@ -39,19 +41,102 @@ func TestSegment_givesEachNumberOnce(t *testing.T) {
 	}
 }
 
-// Numbers that a call claimed for itself count when the row is moved back.
-func TestGenerator_movedBackBelowALargeCall(t *testing.T) {
+// Whatever was claimed last, a segment or the numbers of one large call, counts
+// when the row is moved back; both refuse to claim below it.
+func TestGenerator_movedBackBelowAClaim(t *testing.T) {
+	for name, large := range map[string]bool{"a segment": false, "a large call": true} {
+		synctest.Test(t, func(t *testing.T) {
+			g, s := newFake(t, 100, config{})
+			mustReserve(t, g, 1)
+			if large {
+				mustReserve(t, g, 5000)
+			}
+			s.set(func(s *fakeStore) { s.maxID-- })
+			if first, err := g.reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
+				t.Errorf("%s, then a large call\nhave: %d %v\nwant: ErrMovedBack", name, first, err)
+			}
+			var err error
+			for range 200 { // past the segment's end
+				if _, err = g.reserve(t.Context(), 1); err != nil {
+					break
+				}
+			}
+			if !errors.Is(err, ErrMovedBack) {
+				t.Errorf("%s, then a segment\nhave: %v\nwant: ErrMovedBack", name, err)
+			}
+		})
+	}
+}
+
+// Two claims at once may come back in the other order.
+func TestGenerator_leastOnlyRises(t *testing.T) {
+	g, _ := newFake(t, 100, config{})
+	for _, end := range []int64{100, 5000, 200, -5} {
+		g.claimed(end)
+	}
+	if g.least != 5000 {
+		t.Errorf("\nhave: %d\nwant: 5000", g.least)
+	}
+}
+
+// A call that no buffer can serve leaves them to the others.
+func TestGenerator_callLargerThanTheNextSegment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newFake(t, 100, config{})
+		mustReserve(t, g, 40)
+		g.mu.Lock()
+		g.next = &segment{first: 1000, size: 100}
+		g.step = 1000 // it has grown since
+		g.mu.Unlock()
+		mustReserve(t, g, 500)
+		if have := g.Health().SegmentLeft; have != 160 {
+			t.Errorf("\nhave: %d numbers left in the buffers\nwant: 160, as before", have)
+		}
+	})
+}
+
+// Keys one by one, by the door that a statement of one row uses, have the next
+// segment fetched before they need it.
+func TestGenerator_singleKeysDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, s := newFake(t, 100, config{})
+		s.set(func(s *fakeStore) { s.delay = 5 * time.Millisecond })
+		var key [1]int64
+		for range 2000 {
+			if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, key[:]); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if have := g.Health().Waits; have != 1 {
+			t.Errorf("\nhave: %d waits\nwant: 1, for the first segment", have)
+		}
+	})
+}
+
+// What is left in the buffers is not handed out after Close.
+func TestGenerator_noKeysAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newFake(t, 100, config{})
 		mustReserve(t, g, 1)
-		end := mustReserve(t, g, 5000) + 5000
-		for _, maxID := range []int64{end - 1, 200} { // above the segment, and below what was claimed
-			s.set(func(s *fakeStore) { s.maxID = maxID })
-			if first, err := g.reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
-				t.Errorf("max_id %d\nhave: %d %v\nwant: ErrMovedBack", maxID, first, err)
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 3 {
+			if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n+1)); !errors.Is(err, spi.ErrClosed) {
+				t.Errorf("%d keys\nhave: %v\nwant: %v", n+1, err, spi.ErrClosed)
 			}
 		}
 	})
+}
+
+// One statement that has raised several rows' max_id gives no numbers.
+func TestSQLStore_severalRows(t *testing.T) {
+	s, mock := newMockedStore(t)
+	mock.ExpectPrepare(claimOne).ExpectExec().WillReturnResult(sqlmock.NewResult(700, 2))
+	if first, err := s.claim(t.Context(), 10, 500); !errors.Is(err, ErrBadRow) {
+		t.Errorf("\nhave: %d %v\nwant: ErrBadRow", first, err)
+	}
 }
 
 // A server behind the same address that does not echo, or echoes something else,
@@ -66,19 +151,12 @@ func TestSQLStore_echoIsChecked(t *testing.T) {
 		"a number below 0":       -1,
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
+			s, mock := newMockedStore(t)
 			mock.ExpectPrepare(claimOne).ExpectExec().WillReturnResult(sqlmock.NewResult(echoed, 1))
 			mock.ExpectBegin()
 			mock.ExpectQuery(selectRow).WillReturnRows(sqlmock.NewRows([]string{"max_id"}).AddRow(claimed))
 			mock.ExpectExec(claimSwap).WithArgs(claimed+n, "order", claimed).WillReturnResult(sqlmock.NewResult(0, 1))
 			mock.ExpectCommit()
-			s := newMockedStore(t)
-			s.db = db
-			s.echo.Store(echoYes)
 			first, err := s.claim(t.Context(), n, least)
 			if err != nil || first != claimed || s.echo.Load() != echoNo {
 				t.Errorf("\nhave: %d %v, echo %d\nwant: %d of the transaction, echo %d", first, err, s.echo.Load(), claimed, echoNo)
@@ -90,7 +168,8 @@ func TestSQLStore_echoIsChecked(t *testing.T) {
 	}
 }
 
-func newMockedStore(t *testing.T) *sqlStore {
+// newMockedStore is a store that takes its server to echo.
+func newMockedStore(t *testing.T) (*sqlStore, sqlmock.Sqlmock) {
 	t.Helper()
 	c, err := config{Key: "order", DSN: "root@tcp(127.0.0.1:1)/leaf"}.withDefaults()
 	if err != nil {
@@ -100,7 +179,14 @@ func newMockedStore(t *testing.T) *sqlStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	s.db = db
+	s.echo.Store(echoYes)
+	return s, mock
 }
 
 // The session of an address of JDBC's form commits each statement too, and cuts
