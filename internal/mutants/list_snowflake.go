@@ -116,7 +116,7 @@ var snowflakes = group{dir: "keygen/snowflake", mutants: []mutant{
 
 	// Leases and shared states.
 	{what: "lease: the floor is not looked at", in: "Generator.leasedSlot", by: "TestLease_floor",
-		old: "uint64(g.ceilTick(lease.Floor()))", new: "uint64(now)"},
+		old: "from = max(from, uint64(start)<<g.seqBits)", new: "from = max(from, uint64(now)<<g.seqBits)"},
 	{what: "lease: the floor is rounded down", in: "Generator.ceilTick", by: "TestLease_floorWithinATick",
 		old: "(since-1)/g.clock.Length()+1", new: "since/g.clock.Length()"},
 	{what: "lease: the limit is rounded up", in: "Generator.extend", by: "TestLease_limit",
@@ -133,8 +133,8 @@ var snowflakes = group{dir: "keygen/snowflake", mutants: []mutant{
 		old: "if uint64(tick+1)<<g.seqBits <= s.limit.Load() {", new: "if true {"},
 	{what: "lease: a worker id too large for the layout is used", in: "Generator.leasedSlot", by: "TestLease_acquireFails",
 		old: "id < 0 || id > g.cfg.Layout.MaxWorkerID()", new: "id < 0"},
-	{what: "lease: a floor far ahead is begun at", in: "Generator.leasedSlot", by: "TestLease_floorFarAhead",
-		old: "ahead > 0 &&", new: "ahead > 0 ||"},
+	{what: "lease: keys begin far ahead of the clock", in: "Generator.begins", by: "TestLease_floorFarAhead",
+		old: "start-now <=", new: "start-now <= 1<<40+"},
 	{what: "lease: one that is over goes on to its old limit", in: "slot.over", by: "TestLease_lostEndsWithTheTick",
 		old: "s.lease.Limit() == 0", new: "false"},
 	{what: "lease: a saturated tick does not look whether it is over", in: "Generator.take", by: "TestLease_lostEndsASaturatedTick",

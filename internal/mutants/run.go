@@ -166,7 +166,8 @@ func crash(out []byte) string {
 
 // check runs the tests of mutants over the source as it is: what fails there
 // shows nothing about a mutant.
-func (r *runner) check(ctx context.Context, chosen []chosen) error {
+func (r runner) check(ctx context.Context, chosen []chosen) error {
+	r.timeout *= 10 // for all tests of a package's mutants together
 	type tests struct{ dir, by, pkg string }
 	regexps := map[tests][]string{}
 	var order []tests
