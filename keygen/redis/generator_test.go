@@ -16,10 +16,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
+// started sets the state of this run of the tests apart from that of the last.
+var started = time.Now().UnixNano()
+
 // open makes a generator by its properties, with a namespace of the test's own.
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
-	values := map[string]any{"addr": addr, "namespace": "shardkey-test-" + t.Name()}
+	values := map[string]any{"addr": addr, "namespace": fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)}
 	for i := 0; i+1 < len(more); i += 2 {
 		values[more[i].(string)] = fmt.Sprint(more[i+1])
 	}
