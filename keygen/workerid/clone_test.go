@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,40 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	}
 	if err := original.keep(t.Context()); err != nil || original.Limit() <= reserved {
 		t.Errorf("the original\nhave: %v, limit %d\nwant: one beyond %d", err, original.Limit(), reserved)
+	}
+}
+
+// A clone whose snapshot was taken while a write was on its way: both find that
+// write, and know its token. Neither counts it; the first write on top of it decides.
+func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	store := &deaf{oneRecord: new(oneRecord)}
+	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a.manual = true
+	original, err := a.acquire(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserved := original.Limit()
+	clock.ms += 3000
+	store.answersLost = true
+	if err := original.keep(t.Context()); !errors.Is(err, spi.ErrStore) {
+		t.Fatal(err)
+	}
+	store.answersLost = false
+	clone := newLease(a)
+	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
+	clone.attempts = slices.Clone(original.attempts)
+	for name, l := range map[string]*lease{"original": original, "clone": clone} {
+		if err := l.reread(t.Context()); err != nil || l.Limit() != reserved {
+			t.Errorf("the %s reads the record\nhave: %v, limit %d\nwant: limit %d", name, err, l.Limit(), reserved)
+		}
+	}
+	if err := clone.keep(t.Context()); err != nil || clone.Limit() != reserved+3000 {
+		t.Errorf("the first to write\nhave: %v, limit %d\nwant: limit %d", err, clone.Limit(), reserved+3000)
+	}
+	if err := original.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || original.Limit() != noLimit {
+		t.Errorf("the other one\nhave: %v, limit %d\nwant: spi.ErrLeaseLost", err, original.Limit())
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -235,8 +236,8 @@ func TestLeaf_restarts(t *testing.T) {
 	more := make([]int64, 100)
 	if err := fifth.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
 		keys = append(keys, more...)
-	} else if !errors.Is(err, spi.ErrClockBack) {
-		t.Errorf("restarted with the clock an hour back\nhave: %v\nwant: later keys or spi.ErrClockBack", err)
+	} else if start := new(snowflake.StartError); !errors.As(err, &start) || !errors.Is(err, spi.ErrNoWorkerID) {
+		t.Errorf("restarted with the clock an hour back\nhave: %v\nwant: later keys or a StartError", err)
 	}
 	wantApart(t, keys)
 }
