@@ -102,7 +102,7 @@ func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) 
 //
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
-// errors are [*ClockBackError], [*TimeError], [*LeaseError], the
+// errors are [*ClockBackError], [*TimeError], [*LeaseError], [*StartError], the
 // assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
 func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
