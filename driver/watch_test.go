@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // watched is a rule with two generators: one of a tag, and one that stays.
@@ -274,9 +276,10 @@ func TestWatchRule_allOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
+		factoryCalls.Store(0)
 		strict, easy := openWatched(t, path, "&shardkeyReload=1s&shardkeyRuleWarnings=error"), openWatched(t, path, "")
 		defer easy.Close()
-		write(t, path, strings.Replace(watched("t_order_${0..2}", 2), "    t_item:", "      comment: hello\n    t_item:", 1))
+		write(t, path, strings.Replace(watched("t_order_${0..2}", 2), "    t_item:", "      comment: hello\n    t_item:", 1)+"    another: {type: COUNTED}\n")
 		time.Sleep(time.Minute)
 		for _, db := range []*sql.DB{strict, easy} {
 			wantKey(t, "with a warning", db, "t_order_2", 0)
@@ -284,6 +287,9 @@ func TestWatchRule_allOrNone(t *testing.T) {
 		log.want(t, "with a warning", "cannot be taken", 1)
 		log.want(t, "with a warning", `unknown key \"comment\"`, 1)
 		liveOf(t, "of the refused rule", 2, 0)
+		if n := factoryCalls.Load(); n > 2 { // the check of the file, and at most one connector
+			t.Errorf("generators were made %d times in a minute\nwant: once for the text", n)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		if err := WatchRule(ctx, path); err != nil {
@@ -469,4 +475,67 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 		}
 		both("other")
 	})
+}
+
+// factoryCalls counts those of COUNTED's factory.
+var factoryCalls atomic.Int64
+
+func init() {
+	spi.RegisterKeyGenerator("COUNTED", func(spi.Props) (spi.KeyGenerator, error) {
+		factoryCalls.Add(1)
+		return new(testGenerator), nil
+	})
+}
+
+// A rule that was set meanwhile stays, and a closed connector takes none.
+func TestConnector_changeOfAnotherRule(t *testing.T) {
+	c := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
+	old := c.rules.Load()
+	next, err := c.open(taggedRule(t, "t", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	between := taggedRule(t, "t", 3)
+	if err := c.SetRule(between); err != nil {
+		t.Fatal(err)
+	}
+	if c.change(old, next) || c.Rule() != between {
+		t.Errorf("have: %v\nwant: the rule that was set", c.Rule())
+	}
+	current := c.rules.Load()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if c.change(current, next) {
+		t.Error("have: a closed connector took a rule")
+	}
+	if err := next.release(); err != nil {
+		t.Error(err)
+	}
+	for tag := 1; tag <= 3; tag++ {
+		liveOf(t, "closed", tag, 0)
+	}
+}
+
+// Whoever leaves last waits for the goroutine's end.
+func TestWatch_leaveWaits(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	first, second := openConnectors.watch(path, time.Hour), openConnectors.watch(path, time.Minute)
+	openConnectors.mu.Lock()
+	w := openConnectors.watchers[path]
+	openConnectors.mu.Unlock()
+	if have := w.interval(); have != time.Minute {
+		t.Errorf("have: each %v\nwant: the shortest", have)
+	}
+	second()
+	second() // does nothing
+	if have := w.interval(); have != time.Hour {
+		t.Errorf("have: each %v\nwant: what is left", have)
+	}
+	first()
+	select {
+	case <-w.done:
+	default:
+		t.Error("have: the goroutine runs when the last has left")
+	}
 }

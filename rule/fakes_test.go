@@ -140,7 +140,10 @@ func init() {
 		slowOpen.most.Store(max(slowOpen.most.Load(), now))
 		return new(slow), nil
 	})
-	spi.RegisterKeyGenerator("FAILING", func(spi.Props) (spi.KeyGenerator, error) {
+	spi.RegisterKeyGenerator("FAILING", func(p spi.Props) (spi.KeyGenerator, error) {
+		if _, err := p.WorkerIDAssigner("worker-id-assigner"); err != nil {
+			return nil, err
+		}
 		switch failing.Load() {
 		case "error":
 			return nil, errors.New("not today")

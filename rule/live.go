@@ -38,10 +38,11 @@ type Live struct {
 //
 // Connectors of one process share generators and worker-id assigners: those that
 // open the same rule, which is the same file ([Load]), the same text under the
-// same name ([Parse]) or the same *Rule, with the same clock. Each is closed when the last of them is.
-// It is one per name and configuration, and one per database where it keeps its
-// state in the connector's own. It logs where the connector that opened it first
-// does. Databases that would give the same keys are refused: [ErrOwnDatabase].
+// same name ([Parse]) or the same *Rule, with the same clock. There is one of each
+// name and configuration, and one for each database where the state is kept in the
+// connector's own. It logs where the connector that opened it first does, and is
+// closed when the last one is; one that is being closed at this moment is waited
+// for. Databases that would give the same keys are refused: [ErrOwnDatabase].
 func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, nil) }
 
 // Replace opens another rule in place of l, for the same connector. Generators

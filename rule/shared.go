@@ -89,7 +89,7 @@ func (p *pool) acquire(key makeKey, m makeSpec, earlier []*made, build func(*mad
 // equal finds the one of an earlier rule that only its scope tells from key.
 func (p *pool) equal(key makeKey, earlier []*made) *made {
 	for other, e := range p.made {
-		if other.scope = key.scope; other == key && e.refs > 0 && slices.Contains(earlier, e) {
+		if other.scope = key.scope; other == key && slices.Contains(earlier, e) {
 			return e
 		}
 	}

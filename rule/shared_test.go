@@ -197,7 +197,7 @@ func TestOpen_atOnce(t *testing.T) {
 
 // A factory that fails, or panics, leaves nothing behind, and is called again.
 func TestOpen_failingFactory(t *testing.T) {
-	r := mustParse(t, oneTable("t", "{type: FAILING}"))
+	r := mustParse(t, oneTable("t", "{type: FAILING, props: {worker-id-assigner: cluster}}")+"  workerIdAssigners:\n    cluster: {type: FILE, props: {path: /failing}}\n")
 	for _, fails := range []string{"error", "panic", ""} {
 		failing.Store(fails)
 		var wg sync.WaitGroup
@@ -218,4 +218,11 @@ func TestOpen_failingFactory(t *testing.T) {
 		wg.Wait()
 	}
 	failing.Store("")
+	made.Lock()
+	defer made.Unlock()
+	for _, a := range made.assigners {
+		if a.path == "/failing" && a.closed.Load() != 1 {
+			t.Errorf("have: an assigner closed %d times\nwant: once", a.closed.Load())
+		}
+	}
 }

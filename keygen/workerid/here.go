@@ -19,5 +19,5 @@ func nameOf(workerID int64, r Record) leaseName { return leaseName{workerID, r.H
 // isHere reports whether the entry is a lease of this process.
 func (e Entry) isHere() bool {
 	_, ok := here.Load(nameOf(e.WorkerID, e.Record))
-	return ok && e.Err == nil && e.Record.FreeFrom == 0
+	return ok
 }
