@@ -85,6 +85,7 @@ vuln: ## govulncheck, where its database can be reached
 bench: servers ## the benchmarks, and tables of the generators beside their peers
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
+	@$(SERVERS) go run -C bench ./inserts
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz

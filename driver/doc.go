@@ -37,7 +37,8 @@
 // [WatchRule] does; off, the default, does not. shardkeyUnlisted says what becomes of an INSERT
 // into a table that the rule does not list, but whose name looks like one of a ruled
 // table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
-// rule says it for one table.
+// rule says it for one table. shardkeyStatements says which prepared statements are
+// kept: auto, always, all or off, see below.
 //
 // # What is filled
 //
@@ -175,10 +176,39 @@
 // [WithVerify] say which texts are read twice: cached, all or off ([Verify]). The
 // build tag shardkey_noparser leaves TiDB's parser out, and 12 MB of the program.
 //
+// # Prepared statements that are kept
+//
+// go-sql-driver prepares a statement with arguments, executes it and closes it
+// again, which takes two round trips. A filled one is kept on its connection
+// instead, so that the same text with arguments of the same types takes one from
+// then on: it is twice as fast, with keys or without. shardkeyStatements, as
+// [WithStatements], says which are kept ([Statements]): auto, the default, those
+// filled statements that the base prepares; always, also where the base would
+// execute the text directly (interpolateParams); all, also SELECT, UPDATE, DELETE
+// and INSERTs without rule; off, none. Statements that the program prepares itself
+// are its own.
+//
+// A connection keeps 16, of at most 16 KiB of text each. What may change how the
+// server reads a text (SET, USE, CALL, EXECUTE, several statements in one text, DDL
+// of a database) closes them; DDL of tables, transactions and INSERTs do not, as the
+// server looks at its tables with each execution. Texts with an @ are not kept: MySQL
+// fixes the types of user variables when it prepares. A statement that the server no
+// longer has (error 1243) or cannot make fit (1615) is prepared anew once; after any
+// other error it is closed. What the program changes by Raw or Unwrap is not seen: a
+// SET or USE there must be followed by one here, or shardkeyStatements be off.
+//
+// Each takes 16 to 26 kB of the server's memory, more where its text is long, and
+// counts for max_prepared_stmt_count, of which the connections of a connector keep an
+// eighth together, and 2,048 at most. That is asked once, before the second INSERT
+// that would be kept. When the server has no room (error 1461), the connection that
+// finds out closes what it keeps and prepares again, the others close theirs before
+// what they do next, and none is kept from then on. [Connector.Describe] has their
+// number.
+//
 // # What passes through
 //
 // A statement that does not insert into a ruled table reaches the base as it is
-// written, by the same method with the same arguments, and its rows, results
+// written (by shardkeyStatements=all perhaps as a kept one), by the same method with the same arguments, and its rows, results
 // and errors come back as the same values. Transactions are the base's own.
 // Connections and statements have every optional interface of
 // database/sql/driver, and do where the base lacks one what database/sql does;
@@ -206,7 +236,8 @@ package driver
 
 // For readers of the code: the layers, each of which knows only those before it,
 //
-//	base     base.go, prepare.go    the base's connection, as database/sql treats one
+//	base     base.go, prepare.go,   the base's connection, as database/sql treats one
+//	         statements.go
 //	session  session.go, lastid.go, what is known of the server's session, and is
 //	         columns.go,            asked on the connection
 //	         keycolumn.go
@@ -219,7 +250,7 @@ package driver
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
 //
-// and the way of an INSERT whose plan is known, through twelve files:
+// and the way of an INSERT whose plan is known, through thirteen files:
 //
 //	conn.go              conn.ExecContext      what text is it? (rewrite/classify.go)
 //	plan.go              ruleSet.plan          its plan: the one used last, or from the cache
@@ -230,7 +261,8 @@ package driver
 //	keycolumn.go         keyColumn.check       the column holds them
 //	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it
 //	execute.go           execution.bind        the text (rewrite/render.go) and its arguments
-//	prepare.go, base.go  baseConn              sent
+//	statements.go        sendKept              sent, by a prepared statement that is kept,
+//	prepare.go, base.go  baseConn              or one that is prepared for it, or as a text
 //	result.go            execution.settle      which rows stand, insert ids, Keys
 //
 // Most INSERTs are one row whose integer key is always made, and take the short

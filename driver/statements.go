@@ -387,12 +387,16 @@ func (b *baseConn) prepareKept(ctx context.Context, query string, args []driver.
 	if types == nil || !k.admit(query) {
 		return nil, nil
 	}
+	const notInProtocol = 1295
 	prepared, err := b.prepareFor(ctx, query, args, added)
 	if err == nil && k.total.limit.Load() <= 0 { // the server had no room, and has for this one now
 		_ = prepared.Close()
 	}
 	if err != nil || k.total.limit.Load() <= 0 {
 		k.total.n.Add(-1)
+		if k.total.always && isServerError(err, notInProtocol) {
+			return nil, nil // it cannot be prepared, and the base need not
+		}
 		return nil, err
 	}
 	st := &keptStatement{baseStmt: *prepared, text: query, types: types}

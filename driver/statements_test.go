@@ -420,6 +420,12 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 			t.Errorf("have: %v\nwant: %v", err, gone)
 		}
 	})
+	t.Run("not in the protocol", func(t *testing.T) {
+		k := newKeeping(t, &keepingBase{max: 1000, direct: true}, StatementsAlways).warm()
+		k.base.failPrepare = &mysql.MySQLError{Number: 1295}
+		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+		k.check("executed", len(k.base.executed), 1)
+	})
 	t.Run("cannot be prepared", func(t *testing.T) {
 		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, StatementsAuto).warm()
 		k.base.failPrepare = errFake
