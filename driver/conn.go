@@ -60,7 +60,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return nil, err
 		}
 		if p == nil || !p.fills {
-			res, err := pass(ctx, &c.session, p, query, args, execWay)
+			res, err := c.execPassing(ctx, p, query, args)
 			c.afterPass(ctx, use, p, args, res, err)
 			return res, err
 		}
@@ -80,7 +80,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return nil, err
 		}
 		if p == nil || !p.fills {
-			rows, err := pass(ctx, &c.session, p, query, args, queryWay)
+			rows, err := c.queryPassing(ctx, p, query, args)
 			c.afterPass(ctx, use, p, args, nil, err)
 			return rows, err
 		}

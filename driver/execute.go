@@ -86,8 +86,8 @@ type sending struct {
 	stmt  *baseStmt // nil: the text
 	text  string
 	args  []driver.NamedValue
-	added int  // args that are ours
-	kept  bool // the statement that the base prepares for the text is kept
+	added int32 // args that are ours
+	kept  bool  // the statement that the base prepares for the text is kept
 }
 
 func (s *sending) exec(ctx context.Context) (driver.Result, error) {
@@ -95,9 +95,9 @@ func (s *sending) exec(ctx context.Context) (driver.Result, error) {
 		return s.stmt.execContext(ctx, s.args)
 	}
 	if s.kept {
-		return s.base.execKept(ctx, s.text, s.args, s.added)
+		return s.base.execKept(ctx, s.text, s.args, int(s.added))
 	}
-	return s.base.execOrPrepare(ctx, s.text, s.args, s.added)
+	return s.base.execOrPrepare(ctx, s.text, s.args, int(s.added))
 }
 
 func (s *sending) query(ctx context.Context) (driver.Rows, error) {
@@ -105,9 +105,9 @@ func (s *sending) query(ctx context.Context) (driver.Rows, error) {
 		return s.stmt.queryContext(ctx, s.args)
 	}
 	if s.kept {
-		return s.base.queryKept(ctx, s.text, s.args, s.added)
+		return s.base.queryKept(ctx, s.text, s.args, int(s.added))
 	}
-	return s.base.queryOrPrepare(ctx, s.text, s.args, s.added)
+	return s.base.queryOrPrepare(ctx, s.text, s.args, int(s.added))
 }
 
 // asIs is a statement with nothing to fill after all.
@@ -317,7 +317,7 @@ func (e *execution) bind() (err error) {
 	if e.sent.args, err = e.bindArgs(!literal); err != nil {
 		return err
 	}
-	e.sent.added = len(e.sent.args) - len(e.user)
+	e.sent.added = int32(len(e.sent.args) - len(e.user))
 	switch {
 	case e.sent.stmt != nil:
 		return e.sent.stmt.checkArgs(&e.session.base, e.sent.args, e.plan.added)

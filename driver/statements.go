@@ -404,19 +404,28 @@ func (b *baseConn) prepareKept(ctx context.Context, query string, args []driver.
 	return st, nil
 }
 
-// keepsPassing reports whether the prepared statement of a text that passes through
-// may be kept.
-func (b *baseConn) keepsPassing(query string, p *plan, args []driver.NamedValue) bool {
-	if b.kept.total == nil || !b.kept.total.all || b.preparesAll || len(args) == 0 || !mayKeep(query) {
-		return false
+// execPassing executes a text that passes through, with a plan if it may insert.
+func (s *session) execPassing(ctx context.Context, p *plan, query string, args []driver.NamedValue) (driver.Result, error) {
+	if !s.base.kept.keepsAll() {
+		return s.base.execContext(ctx, query, args)
 	}
-	class := rewrite.Classify(query)
-	return class == rewrite.ClassPass || p != nil && rewrite.ChangesOf(query, class) == (rewrite.Changes{})
+	return sendPassing(ctx, s, p, query, args, execWay)
 }
 
-// pass executes a text that passes through, with a plan if it may insert.
-func pass[T any](ctx context.Context, s *session, p *plan, query string, args []driver.NamedValue, by way[T]) (none T, err error) {
-	if !s.base.keepsPassing(query, p, args) {
+// queryPassing is execPassing for rows.
+func (s *session) queryPassing(ctx context.Context, p *plan, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if !s.base.kept.keepsAll() {
+		return s.base.queryContext(ctx, query, args)
+	}
+	return sendPassing(ctx, s, p, query, args, queryWay)
+}
+
+func (k *keptStatements) keepsAll() bool { return k.total != nil && k.total.all }
+
+func sendPassing[T any](ctx context.Context, s *session, p *plan, query string, args []driver.NamedValue, by way[T]) (none T, err error) {
+	class := rewrite.Classify(query)
+	alone := class == rewrite.ClassPass || p != nil && rewrite.ChangesOf(query, class) == (rewrite.Changes{})
+	if !alone || s.base.preparesAll || len(args) == 0 || !mayKeep(query) {
 		return by.text(&s.base, ctx, query, args)
 	}
 	s.forInsert = query
