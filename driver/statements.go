@@ -92,6 +92,8 @@ const (
 	// keptShare is the part of the server's limit that one connector takes: others
 	// have statements too.
 	keptShare = 8
+	// keptUntold is for servers that do not tell their limit.
+	keptUntold = 256
 )
 
 func (t *keptTotal) set(mode Statements) {
@@ -120,19 +122,30 @@ func (s *session) askKeptLimit(ctx context.Context) error {
 	if !s.base.kept.asks() || rewrite.ReadsCounts(s.forInsert, s.mode) {
 		return nil
 	}
-	row, err := s.askRow(ctx, "SELECT @@max_prepared_stmt_count LIMIT 1")
-	if err != nil {
+	row, err := s.queryRow(ctx, "SELECT @@max_prepared_stmt_count LIMIT 1")
+	if err != nil && isFatal(ctx, err) {
 		return err
 	}
-	limit := int64(maxKeptTotal)
-	if len(row) == 1 {
-		if n, err := strconv.ParseInt(text(row[0]), 10, 64); err == nil {
-			limit = min(limit, n/keptShare)
-		}
+	limit := int64(keptUntold)
+	if err == nil && len(row) == 1 {
+		limit = keptLimit(text(row[0]), limit)
 	}
 	t.limit.CompareAndSwap(unasked, limit)
 	t.wanted.Store(false)
 	return nil
+}
+
+// keptLimit is what a connector may keep of a server's limit; TiDB's is -1 where
+// there is none.
+func keptLimit(server string, untold int64) int64 {
+	n, err := strconv.ParseInt(server, 10, 64)
+	switch {
+	case err != nil:
+		return untold
+	case n < 0:
+		return maxKeptTotal
+	}
+	return min(maxKeptTotal, n/keptShare)
 }
 
 // keptStatements are the prepared statements that a connection keeps, the one used

@@ -21,6 +21,8 @@ type keepingBase struct {
 	questions   int  // for the limit
 	executed    []string
 	failPrepare error
+	untold      error   // the question's
+	wide        bool    // its answer cannot be read
 	fail        []error // of the next executions of prepared statements
 }
 
@@ -63,7 +65,11 @@ func (c *keepingConn) QueryContext(_ context.Context, query string, args []drive
 	case len(args) > 0 && !c.base.direct:
 		return nil, driver.ErrSkip
 	case strings.HasPrefix(query, "SELECT @@max_prepared_stmt_count"):
-		c.base.questions++
+		if c.base.questions++; c.base.wide {
+			return &shownRows{[][]driver.Value{{"1\x000\x00"}}}, nil
+		} else if c.base.untold != nil {
+			return nil, c.base.untold
+		}
 		return &shownRows{[][]driver.Value{{int64(c.base.max)}}}, nil
 	case strings.HasPrefix(query, "SELECT @@sql_mode"):
 		return &shownRows{[][]driver.Value{{"", "utf8mb4"}}}, nil
@@ -444,6 +450,29 @@ func TestStatements_wrongNumberOfArguments(t *testing.T) {
 		t.Errorf("have: %v\nwant: database/sql's words", err)
 	}
 	k.check("kept", len(k.conn.base.kept.all), 1)
+}
+
+func TestStatements_limit(t *testing.T) {
+	for server, want := range map[string]int64{"16382": 2047, "100": 12, "7": 0, "0": 0, "4194304": maxKeptTotal, "-1": maxKeptTotal, "": 5, "1\x006\x00": 5} {
+		if have := keptLimit(server, 5); have != want {
+			t.Errorf("%q\nhave: %d\nwant: %d", server, have, want)
+		}
+	}
+	// A server that does not know the question, and one whose answer cannot be read,
+	// are no reason to refuse an INSERT.
+	for _, k := range []*keeping{newKeeping(t, &keepingBase{max: 1000, untold: errFake}, StatementsAuto), newKeeping(t, &keepingBase{max: 1000, wide: true}, StatementsAuto)} {
+		for range 3 {
+			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+		}
+		k.check("prepared", k.base.prepared, 2)
+		k.check("limit", int(k.connector.kept.limit.Load()), keptUntold)
+	}
+	// A connection that is bad is.
+	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, StatementsAuto)
+	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+	if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != driver.ErrBadConn {
+		t.Errorf("have: %v\nwant: %v", err, driver.ErrBadConn)
+	}
 }
 
 func TestStatements_option(t *testing.T) {
