@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -237,5 +238,40 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 			conn.Close()
 		}
 		db.Close()
+	}
+}
+
+// What was kept at a server that has restarted is forgotten with its connection.
+func TestStatements_afterRestart(t *testing.T) {
+	if testserver.Each(t, TestStatements_afterRestart) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	admin := openFor(t, "mysql", server.DSN())
+	if _, err := admin.Exec("CREATE DATABASE again"); err != nil {
+		t.Fatal(err)
+	}
+	db := openFor(t, "shardkey", server.DSN()+"again?shardkeyRule="+keptRule(t))
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 6 {
+		if i == 3 {
+			server.Stop()
+			server.Start()
+		}
+		if _, err := db.ExecContext(ended, "INSERT INTO t (n) VALUES (?)", -1); !errors.Is(err, context.Canceled) {
+			t.Fatalf("have: %v\nwant: %v", err, context.Canceled)
+		}
+		if _, err := db.Exec("INSERT INTO t (n) VALUES (?)", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := 0
+	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE n >= 0").Scan(&rows); err != nil || rows != 6 {
+		t.Errorf("rows\nhave: %d, %v\nwant: 6", rows, err)
 	}
 }
