@@ -113,29 +113,32 @@ func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all m
 	return nil
 }
 
-// javaTypes reads the classes of the sharding columns in Java: one, or one for
-// each of them.
-func (rd *reader) javaTypes(s *strategyOf, entries []pair) error {
-	w, ok := scalar(entries, "javaType")
-	if !ok {
-		return nil
+// javaTypes reads the classes of the sharding columns in Java.
+func (rd *reader) javaTypes(s *strategyOf, entries []pair) (err error) {
+	if w, ok := scalar(entries, "javaType"); ok {
+		s.classes, err = javaClasses(rd.spec.file, w, len(s.columns))
 	}
+	return err
+}
+
+// javaClasses reads the classes of columns: one for all, or one for each of them.
+func javaClasses(file string, w word, columns int) (classes []groovy.Class, err error) {
 	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
 	for one := range strings.SplitSeq(w.text, ",") {
 		one = strings.TrimSpace(one)
 		class, ok := groovy.ParseClass(one)
 		if !ok || !slices.Contains(known, one) {
-			return rd.errorAt(word{one, w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas", clip(one), strings.Join(known, ", ")), known...)
+			return nil, errorAt(file, word{one, w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas", clip(one), strings.Join(known, ", ")), known...)
 		}
-		s.classes = append(s.classes, class)
+		classes = append(classes, class)
 	}
-	for len(s.classes) == 1 && len(s.columns) > 1 && len(s.classes) < len(s.columns) {
-		s.classes = slices.Repeat(s.classes, len(s.columns))
+	if len(classes) == 1 && columns > 1 {
+		classes = slices.Repeat(classes, columns)
 	}
-	if len(s.classes) != len(s.columns) {
-		return rd.errorAt(w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(s.classes), len(s.columns)))
+	if len(classes) != columns {
+		return nil, errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(classes), columns))
 	}
-	return nil
+	return classes, nil
 }
 
 // compile makes the strategy's algorithm.

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -36,6 +37,23 @@ type TableConfig struct {
 	ActualDataNodes string
 	// KeyConfig is the key column; when zero, the default's.
 	KeyConfig
+	// DatabaseStrategy says which data source a row belongs to, and TableStrategy
+	// which actual table in it; a zero one says nothing.
+	DatabaseStrategy, TableStrategy StrategyConfig
+}
+
+// StrategyConfig is a standard or complex strategy of sharding. What is not
+// understood of it is told by [Sharding.Err].
+type StrategyConfig struct {
+	// Columns are the sharding columns: one, or several for COMPLEX_INLINE.
+	Columns []string
+	// JavaTypes are the classes of the columns in Java ("Integer"); when empty,
+	// those of the values, where an integer is a Long.
+	JavaTypes []string
+	// Type is the algorithm's, as "HASH_MOD", and Props its properties, as in
+	// [GeneratorConfig].
+	Type  string
+	Props map[string]any
 }
 
 // KeyConfig is a key column and what fills it.
@@ -139,6 +157,12 @@ func New(cfg Config) (*Rule, error) {
 		if table.strategy, err = t.strategy(at); err != nil {
 			return nil, err
 		}
+		if table.database, err = t.DatabaseStrategy.strategy(at.named("DatabaseStrategy")); err != nil {
+			return nil, err
+		}
+		if table.table, err = t.TableStrategy.strategy(at.named("TableStrategy")); err != nil {
+			return nil, err
+		}
 		sc.tables = append(sc.tables, table)
 	}
 	var err error
@@ -193,6 +217,32 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 		st.unlisted = &k.Unlisted
 	}
 	return st, nil
+}
+
+func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
+	if c.Type == "" && len(c.Columns) == 0 && len(c.Props) == 0 && len(c.JavaTypes) == 0 {
+		return nil, nil
+	}
+	name := at.path[strings.LastIndexByte(at.path, '.')+1:]
+	s := &strategyOf{key: word{name, at}, at: word{c.Type, at.named("Type")}}
+	s.algorithm = algorithm{name: s.at, typ: strings.ToUpper(c.Type), props: map[string]word{}}
+	for _, column := range c.Columns {
+		s.columns = append(s.columns, word{column, at.named("Columns")})
+	}
+	var err error
+	if len(c.JavaTypes) > 0 {
+		s.classes, err = javaClasses("rule", word{strings.Join(c.JavaTypes, ","), at.named("JavaTypes")}, len(s.columns))
+	}
+	for _, prop := range slices.Sorted(maps.Keys(c.Props)) {
+		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}
+		value, ok := propValue(c.Props[prop])
+		text, isText := value.(string)
+		if !ok || !isText {
+			return nil, errorAt("rule", w, fmt.Sprintf("a property of an algorithm is a text, a boolean or an integer, not a %T", c.Props[prop]))
+		}
+		s.algorithm.props[propKey(prop)] = word{text, w.place}
+	}
+	return s, err
 }
 
 func newMake(name string, at place, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {

@@ -89,7 +89,23 @@ func (s *strategy) place(values []groovy.Value) (int, error) {
 // actuals are the actual tables of one data source, or of all.
 type actuals struct {
 	strategy *strategy // nil where there is one table
-	places   []Place
+	names    []string
+	// One for all names, or one for each of them; none where there are none.
+	sources, schemas []string
+}
+
+func (a *actuals) place(i int) Place {
+	return Place{DataSource: oneOf(a.sources, i), Schema: oneOf(a.schemas, i), Table: a.names[i]}
+}
+
+func oneOf(list []string, i int) string {
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return list[0]
+	}
+	return list[i]
 }
 
 // Place returns where the row belongs that has these values in Columns, in their
@@ -126,13 +142,13 @@ func (s *Sharding) place(values []groovy.Value) (Place, error) {
 	}
 	in := &s.tables[source]
 	if in.strategy == nil {
-		return in.places[0], nil
+		return in.place(0), nil
 	}
 	table, err := in.strategy.place(values)
 	if err != nil {
 		return Place{}, s.misplaced(err)
 	}
-	return in.places[table], nil
+	return in.place(table), nil
 }
 
 func (s *Sharding) misplaced(err error) error {
@@ -266,34 +282,46 @@ func (s *Sharding) indexes(of *strategyOf) (list []int) {
 	return list
 }
 
-// group is the actual tables of one data source.
-type group struct {
-	source string
-	names  []string
-	places []Place
-	seen   map[string]bool
-}
-
-// grouped returns the actual tables by data source, in the order of the nodes, and
-// the names of all of them.
-func grouped(nodes []node) (groups []*group, names []string) {
-	bySource, seen := map[string]*group{}, map[string]bool{}
+// grouped returns the actual tables of each data source, in the order of the
+// nodes, and the names of all of them. Data sources with the same tables share
+// their names.
+func grouped(nodes []node) (groups []actuals, names []string) {
+	numbers := map[string]int{} // of groups, by data source
+	var all [][]node
 	for _, n := range nodes {
-		g := bySource[n.source]
-		if g == nil {
-			g = &group{source: n.source, seen: map[string]bool{}}
-			bySource[n.source] = g
-			groups = append(groups, g)
+		last := len(all) - 1
+		if last < 0 || all[last][0].source != n.source {
+			var known bool
+			if last, known = numbers[n.source]; !known {
+				last = len(all)
+				numbers[n.source] = last
+				all = append(all, nil)
+			}
 		}
-		if !g.seen[n.table] {
-			g.seen[n.table] = true
-			g.names = append(g.names, n.table)
-			g.places = append(g.places, Place{n.source, n.schema, n.table})
+		all[last] = append(all[last], n)
+	}
+	seen := map[string]bool{}
+	for i, own := range all {
+		group := actuals{sources: []string{own[0].source}}
+		if i > 0 && slices.EqualFunc(own, all[i-1], func(m, n node) bool { return m.table == n.table && m.schema == n.schema }) {
+			group.names, group.schemas = groups[i-1].names, groups[i-1].schemas
+			groups = append(groups, group)
+			continue
 		}
-		if !seen[n.table] {
-			seen[n.table] = true
-			names = append(names, n.table)
+		mine := map[string]bool{}
+		for _, n := range own {
+			if mine[n.table] {
+				continue
+			}
+			mine[n.table] = true
+			group.names = append(group.names, n.table)
+			group.schemas = append(group.schemas, n.schema)
+			if !seen[n.table] {
+				seen[n.table] = true
+				names = append(names, n.table)
+			}
 		}
+		groups = append(groups, group)
 	}
 	return groups, names
 }
@@ -304,24 +332,23 @@ func (b *builder) targets(spec tableSpec, s *Sharding, nodes []node, what string
 	naming := sharding.NamingOf(spec.name.text, names)
 	if s.database == nil {
 		s.tables = []actuals{anySource(groups, names)}
-		if slices.ContainsFunc(s.tables[0].places, func(p Place) bool { return p.DataSource == "" }) && len(groups) > 1 {
+		if len(groups) > 1 && slices.Contains(s.tables[0].sources, "") {
 			s.text += ", in any data source"
 		}
-		return s.choose(spec.table, naming, [][]string{names})
+		return s.choose(spec.table, naming)
 	}
 	var sources []string
-	var choices [][]string
 	for _, g := range groups {
+		source := g.sources[0]
 		switch {
-		case g.source == "":
+		case source == "":
 			return b.notUnderstood(spec.nodesOrName(), what, "it has a "+spec.database.key.text+", but a data node without data source", nil)
 		case spec.table == nil && len(g.names) > 1:
-			return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", g.source), nil)
+			return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", source), nil)
 		}
-		sources = append(sources, g.source)
-		choices = append(choices, g.names)
-		s.tables = append(s.tables, actuals{places: g.places})
+		sources = append(sources, source)
 	}
+	s.tables = groups
 	a, err := spec.database.compile()
 	if err != nil {
 		return err
@@ -330,24 +357,26 @@ func (b *builder) targets(spec tableSpec, s *Sharding, nodes []node, what string
 	if spec.table == nil {
 		return nil
 	}
-	return s.choose(spec.table, naming, choices)
+	return s.choose(spec.table, naming)
 }
 
 // anySource is the actual tables of all data sources together: of an auto table,
 // whose tables stand in one data source each, or where it is left open which.
-func anySource(groups []*group, names []string) actuals {
-	all := actuals{places: make([]Place, len(names))}
+func anySource(groups []actuals, names []string) actuals {
+	all := actuals{names: names, sources: make([]string, len(names)), schemas: make([]string, len(names))}
 	numbers := make(map[string]int, len(names))
 	for i, name := range names {
 		numbers[name] = i
 	}
+	found := make([]bool, len(names))
 	for _, g := range groups {
-		for _, place := range g.places {
-			p := &all.places[numbers[place.Table]]
-			if p.Table != "" {
-				place.DataSource = ""
+		for j, name := range g.names {
+			i := numbers[name]
+			all.sources[i], all.schemas[i] = g.sources[0], oneOf(g.schemas, j)
+			if found[i] {
+				all.sources[i] = ""
 			}
-			*p = place
+			found[i] = true
 		}
 	}
 	return all
@@ -355,18 +384,18 @@ func anySource(groups []*group, names []string) actuals {
 
 // choose makes the strategy of each data source's tables; those of the same names
 // share one.
-func (s *Sharding) choose(of *strategyOf, naming sharding.Naming, choices [][]string) error {
+func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) error {
 	a, err := of.compile()
 	if err != nil {
 		return err
 	}
 	columns := s.indexes(of)
-	for i, names := range choices {
-		if i > 0 && slices.Equal(names, choices[i-1]) {
+	for i := range s.tables {
+		if i > 0 && slices.Equal(s.tables[i].names, s.tables[i-1].names) {
 			s.tables[i].strategy = s.tables[i-1].strategy
 			continue
 		}
-		s.tables[i].strategy = &strategy{a.Over(names, naming, of.classes), columns}
+		s.tables[i].strategy = &strategy{a.Over(s.tables[i].names, naming, of.classes), columns}
 	}
 	return nil
 }

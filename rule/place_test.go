@@ -90,6 +90,16 @@ func TestSharding_defaultsAndOlderForms(t *testing.T) {
 	if s.ByKey || strings.Join(s.Columns, " ") != "k" {
 		t.Errorf("have: %v, %v", s.Columns, s.ByKey)
 	}
+	for _, list := range []string{"[x, T_Order]", "x, t_order"} {
+		r, err := rule.Parse("rule.yaml", []byte("rules:\n- !SHARDING\n  broadcastTables: "+list+`
+  tables: {t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: u}}}
+  defaultDatabaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: a}}
+  keyGenerators: {u: {type: UUID}}
+`))
+		if err != nil || r.Tables()[0].Sharding != nil {
+			t.Errorf("%s\nhave: %v, %v\nwant: a table that is not sharded", list, r, err)
+		}
+	}
 	s = shardingOf(t, `spring.shardingsphere.rules.sharding.tables:
   t_order:
     actual-data-nodes: ds0.t_order_$->{0..1}
@@ -258,6 +268,48 @@ func BenchmarkSharding_Place(b *testing.B) {
 	for range b.N {
 		if _, err := s.Place(values); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestNew_sharding(t *testing.T) {
+	config := func(table rule.StrategyConfig) rule.Config {
+		return rule.Config{
+			Tables: []rule.TableConfig{{
+				Name: "t_order", ActualDataNodes: "ds_${0..1}.t_order_${0..3}", KeyConfig: rule.KeyConfig{Column: "id", Generator: "u"},
+				DatabaseStrategy: rule.StrategyConfig{Columns: []string{"user_id"}, JavaTypes: []string{"Integer"}, Type: "hash_mod", Props: map[string]any{"sharding-count": 2}},
+				TableStrategy:    table,
+			}},
+			Generators: map[string]rule.GeneratorConfig{"u": {Type: "UUID"}},
+		}
+	}
+	byID := rule.StrategyConfig{Columns: []string{"id"}, Type: "INLINE", Props: map[string]any{"algorithm-expression": "t_order_${id % 4}"}}
+	r, err := rule.New(config(byID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Tables()[0].Sharding
+	expectPlace(t, s, "ds_1.t_order_3", -1, 7)
+	if want := "data source by user_id (in Java Integer) with HASH_MOD 2, table by id with INLINE t_order_${id % 4}"; s.String() != want || !s.ByKey {
+		t.Errorf("have: %s, %v\nwant: %s", s, s.ByKey, want)
+	}
+	other := byID
+	other.Type = "SNAIL"
+	r, err = rule.New(config(other))
+	if err != nil || !strings.Contains(r.Tables()[0].Sharding.String(), `rule: Tables[0] "t_order".TableStrategy.Type: the sharding of table "t_order" is not understood: TableStrategy: the type SNAIL is none of`) {
+		t.Errorf("have: %v, %v", r.Tables()[0].Sharding, err)
+	}
+	for _, c := range []struct {
+		change func(*rule.StrategyConfig)
+		want   string
+	}{
+		{func(c *rule.StrategyConfig) { c.JavaTypes = []string{"int"} }, `TableStrategy.JavaTypes: javaType is "int"`},
+		{func(c *rule.StrategyConfig) { c.Props = map[string]any{"algorithm-expression": []string{"x"}} }, `TableStrategy.Props["algorithm-expression"]: a property of an algorithm is a text`},
+	} {
+		other := byID
+		c.change(&other)
+		if _, err := rule.New(config(other)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("have: %v\nwant: %s", err, c.want)
 		}
 	}
 }

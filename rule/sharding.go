@@ -172,6 +172,9 @@ func (rd *reader) tables(n *yaml.Node, sc *scope, o object, rule []pair) error {
 
 // tableStrategies reads how a table is sharded.
 func (rd *reader) tableStrategies(entries, rule []pair, all map[string]algorithm, t *tableSpec, o object) (err error) {
+	if rd.isBroadcast(t.name.text, rule) {
+		return nil
+	}
 	if _, auto := o["actualDataSources"]; auto {
 		t.table, err = rd.strategyNamed("shardingStrategy", entries, rule, all)
 		rd.autoTable(t)
@@ -182,6 +185,26 @@ func (rd *reader) tableStrategies(entries, rule []pair, all map[string]algorithm
 	}
 	t.table, err = rd.strategyNamed("tableStrategy", entries, rule, all)
 	return err
+}
+
+// isBroadcast reports whether all rows of a table are in all data sources.
+func (rd *reader) isBroadcast(table string, rule []pair) bool {
+	p, ok := find(rule, "broadcastTables")
+	if !ok {
+		return false
+	}
+	names := []*yaml.Node{p.value}
+	if list := resolve(p.value); list.Kind == yaml.SequenceNode {
+		names = list.Content
+	}
+	for _, n := range names {
+		for name := range strings.SplitSeq(resolve(n).Value, ",") {
+			if strings.EqualFold(strings.TrimSpace(name), table) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (rd *reader) table(entries []pair, t *tableSpec, o object) (err error) {
