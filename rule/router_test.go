@@ -162,9 +162,9 @@ func (rr *randomRule) row() map[string]any {
 // TestSharding_asTheRouter compares where random rows of random rules belong with
 // what a router says that is written from ShardingSphere's documentation.
 func TestSharding_asTheRouter(t *testing.T) {
-	rules, rows := 1000, 250
+	rules, rows := 400, 600
 	if testing.Short() {
-		rules = 100
+		rules = 50
 	}
 	r := rand.New(rand.NewPCG(13, 1))
 	placed, types := 0, map[string]int{}

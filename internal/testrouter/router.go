@@ -22,6 +22,8 @@ type Table struct {
 	// Database chooses the data source, and Table the actual table in it; nil
 	// chooses all.
 	Database, Table *Strategy
+
+	sources, tables []string // of the nodes, once each
 }
 
 // Node is one actual table.
@@ -45,16 +47,18 @@ var errNowhere = errors.New("the row belongs to no actual table")
 
 // Route returns the only actual table for a row, whose values are int64, string
 // or time.Time by column. Anything else than one table is an error.
-func (t Table) Route(row map[string]any) (Node, error) {
-	var sources, tables []string
-	for _, n := range t.Nodes {
-		if !slices.Contains(sources, n.DataSource) {
-			sources = append(sources, n.DataSource)
-		}
-		if !slices.Contains(tables, n.Table) {
-			tables = append(tables, n.Table)
+func (t *Table) Route(row map[string]any) (Node, error) {
+	if t.sources == nil {
+		for _, n := range t.Nodes {
+			if !slices.Contains(t.sources, n.DataSource) {
+				t.sources = append(t.sources, n.DataSource)
+			}
+			if !slices.Contains(t.tables, n.Table) {
+				t.tables = append(t.tables, n.Table)
+			}
 		}
 	}
+	sources, tables := t.sources, t.tables
 	if t.Database != nil {
 		source, err := t.Database.choose(row, "", sources, sources)
 		if err != nil {
