@@ -37,6 +37,9 @@ func (c *creator) create(db *gorm.DB) {
 		before.forget() // rows that came before the error
 	case db.Error == nil && values != nil:
 		before.fill(db, filled{column: keys.Column(), keys: values, affected: db.RowsAffected, returned: reads})
+		if isAssociation(db) {
+			find(db, before.missing(keys.Column()))
+		}
 	}
 }
 
@@ -57,10 +60,28 @@ func misreads(db *gorm.DB, before *memory) bool {
 	case hasModifier(stmt), before.maps != nil:
 		return true
 	case hasClause(stmt, "ON CONFLICT"):
-		// Associations are saved without transactions of their own.
-		return !db.DisableNestedTransaction || before.skipped
+		return !isAssociation(db) || before.skipped
 	}
 	return false
+}
+
+// isAssociation reports whether a statement is one by which GORM saves
+// associations: an upsert, and without a transaction of its own.
+func isAssociation(db *gorm.DB) bool {
+	return db.DisableNestedTransaction && hasClause(db.Statement, "ON CONFLICT")
+}
+
+// find gives the keys of rows that exist to associations of which several were
+// upserted at once: the foreign key of what belongs to them would be 0. An upsert
+// of one row that does nothing tells its key.
+func find(db *gorm.DB, elements []any) {
+	for _, element := range elements {
+		tx := db.Session(&gorm.Session{NewDB: true, SkipHooks: true})
+		tx = tx.Omit(clause.Associations).Clauses(clause.OnConflict{DoNothing: true})
+		if db.AddError(tx.Create(element).Error) != nil {
+			return
+		}
+	}
 }
 
 // hasModifier reports whether the INSERT is one with a word of its own: IGNORE.

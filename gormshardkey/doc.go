@@ -53,7 +53,10 @@
 //
 // The one row of a Create with clause.OnConflict gets the key that its row has,
 // also if that row existed. Of several rows those that were inserted get their
-// keys. Those that existed keep their zero, except where there was exactly one.
+// keys. Those that existed keep their zero, except where there was exactly one, and
+// in associations, which GORM saves by upserts: their keys are asked for row by
+// row, since what belongs to them would get the foreign key 0. Where keys are no
+// integers, those of existing rows are not known.
 // Where the key column is not the primary key, OnConflict with UpdateAll gives
 // the existing row the new key, as its SQL says.
 //

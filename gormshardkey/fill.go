@@ -90,6 +90,20 @@ func (m *memory) forget() {
 	}
 }
 
+// missing are pointers to the elements whose primary field is that of the key
+// column and is zero still, if there are several elements.
+func (m *memory) missing(column string) (pointers []any) {
+	if len(m.zero) < 2 || m.primary == nil || m.field(column) != m.primary || !m.primary.Readable {
+		return nil
+	}
+	for _, element := range elements(m.stmt.ReflectValue) {
+		if _, zero := m.primary.ValueOf(m.stmt.Context, element); zero && settable(element) {
+			pointers = append(pointers, reflect.Indirect(element).Addr().Interface())
+		}
+	}
+	return pointers
+}
+
 // field is that of a column, whose name may be written in another case.
 func (m *memory) field(column string) *schema.Field {
 	if m.stmt.Schema == nil {

@@ -28,7 +28,16 @@ func TestSharding_rightKeysInTheRightShard(t *testing.T) {
 	if testserver.Each(t, TestSharding_rightKeysInTheRightShard) {
 		return
 	}
-	db := openServer(t, &gorm.Config{})
+	for name, config := range map[string]*gorm.Config{
+		"default":             {},
+		"without transaction": {SkipDefaultTransaction: true},
+	} {
+		t.Run(name, func(t *testing.T) { checkKeys(t, openServer(t, config)) })
+	}
+}
+
+// checkKeys compares the keys that orders hold with those of all shards.
+func checkKeys(t *testing.T, db *gorm.DB) {
 	have := map[string]int64{}
 	for user := range int64(6) {
 		name := func(s string) string { return fmt.Sprint(user, s) }
@@ -79,6 +88,10 @@ func TestSharding_itsLimits(t *testing.T) {
 	}
 	if have := rowsOfShards(t, db); len(have) != 0 {
 		t.Errorf("rows are left: %v", have)
+	}
+	prepared := openServer(t, &gorm.Config{PrepareStmt: true})
+	if err := prepared.Create(&Order{UserID: 1, Item: "a"}).Error; !errors.As(err, &e) || e.Number != 1146 {
+		t.Errorf("a prepared statement goes to the table that is not there\nhave: %v\nwant: error 1146", err)
 	}
 	var o Order
 	if err := db.First(&o, 5).Error; err == nil || errors.Is(err, gorm.ErrRecordNotFound) {
