@@ -145,7 +145,7 @@ func TestReturning_askedFor(t *testing.T) {
 		if w.returning && testserver.Has(t, testserver.KindMariaDB, "RETURNING") {
 			w.orders(t, updated...) // those that existed too
 		}
-		whole := named("new8", "a")
+		whole := named("a", "new8")
 		must(t, w.Clauses(clause.Returning{}, ignore).Create(&whole))
 		w.rightOrZero(t, whole)
 		maps := []map[string]any{{"name": "new9"}, {"name": "new10"}}
