@@ -171,6 +171,23 @@ func TestConnector_healthAndDescribe(t *testing.T) {
 	}
 }
 
+func TestConnector_lookupFollowsTheRule(t *testing.T) {
+	c := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 6))
+	defer c.Close()
+	if table := c.Lookup("", "T"); table == nil || table.Column != "id" {
+		t.Errorf("t: %+v", table)
+	}
+	if table := c.Lookup("", "u"); table != nil {
+		t.Errorf("u, which has no rule: %+v", table)
+	}
+	if err := c.SetRule(taggedRule(t, "u", 6)); err != nil {
+		t.Fatal(err)
+	}
+	if c.Lookup("", "t") != nil || c.Lookup("any", "u") == nil {
+		t.Error("Lookup goes by the rule that was replaced")
+	}
+}
+
 func TestConnector_connectFails(t *testing.T) {
 	c := mustConnector(t, refusing{}, taggedRule(t, "t", 6))
 	db := sql.OpenDB(c)
