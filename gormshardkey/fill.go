@@ -91,10 +91,13 @@ func (m *memory) forget() {
 }
 
 // missing are pointers to the elements whose primary field is that of the key
-// column and is zero still, if there are several elements.
+// column, an integer, and is zero still, if there are several elements.
 func (m *memory) missing(column string) (pointers []any) {
 	if len(m.zero) < 2 || m.primary == nil || m.field(column) != m.primary || !m.primary.Readable {
 		return nil
+	}
+	if kind := m.primary.DataType; kind != schema.Int && kind != schema.Uint {
+		return nil // an upsert tells no text
 	}
 	for _, element := range elements(m.stmt.ReflectValue) {
 		if _, zero := m.primary.ValueOf(m.stmt.Context, element); zero && settable(element) {

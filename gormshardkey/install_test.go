@@ -1,6 +1,7 @@
 package gormshardkey_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -25,7 +26,8 @@ func TestInstall_forms(t *testing.T) {
 	}
 	w := newWorld(t, mode{form: "use", auto: true, returning: true}, []string{"orders_37"})
 	stock := func() gorm.Dialector { return mysql.New(mysql.Config{DriverName: "shardkey", DSN: w.dsn}) }
-	quiet := func() *gorm.Config { return &gorm.Config{Logger: logger.Discard} }
+	replaced := &replacements{Interface: logger.Discard}
+	quiet := func() *gorm.Config { return &gorm.Config{Logger: replaced} }
 	shared := quiet()
 	plugin := gormshardkey.Plugin{}
 	for name, open := range map[string]func() (*gorm.DB, error){
@@ -69,11 +71,15 @@ func TestInstall_forms(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			replaced.n = 0
 			db, err := open()
 			if err != nil {
 				t.Fatal(err)
 			}
 			closeAtEnd(t, db)
+			if alone := strings.HasSuffix(name, "alone"); !alone && replaced.n != 1 {
+				t.Errorf("the callback was replaced %d times", replaced.n)
+			}
 			if db.Name() != "mysql" {
 				t.Errorf("the dialector's name: %q", db.Name())
 			}
@@ -84,6 +90,18 @@ func TestInstall_forms(t *testing.T) {
 				t.Errorf("used once more\nhave: %v\nwant: %v", err, gorm.ErrRegistered)
 			}
 		})
+	}
+}
+
+// replacements counts what GORM logs of callbacks that are replaced.
+type replacements struct {
+	logger.Interface
+	n int
+}
+
+func (r *replacements) Info(_ context.Context, format string, _ ...any) {
+	if strings.HasPrefix(format, "replacing callback") {
+		r.n++
 	}
 }
 
