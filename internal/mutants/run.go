@@ -172,6 +172,9 @@ func (r runner) check(ctx context.Context, chosen []chosen) error {
 	regexps := map[tests][]string{}
 	var order []tests
 	for _, c := range chosen {
+		if c.mutant.equivalent != "" {
+			continue
+		}
 		key := tests{dir: c.dir, pkg: c.mutant.pkg}
 		if r.all || c.mutant.by == "" {
 			key.by = "all"
