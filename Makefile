@@ -24,7 +24,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench fuzz soak cover
+.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench fuzz soak mutants cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -94,6 +94,10 @@ fuzz: ## each fuzz target for FUZZTIME
 soak: servers ## keys from processes that are killed, and generated statements, for SOAKTIME each
 	@$(SERVERS) env SHARDKEY_SOAK=$(SOAKTIME) go test -v -count=1 -p 1 -timeout 0 $(TESTFLAGS) \
 		$$(grep -rl --include='*_test.go' SHARDKEY_SOAK . | xargs -n 1 dirname | sort -u)
+
+# Which: make mutants MUTANTS='snowflake.*ring'
+mutants: servers ## the rules that unique keys rest on, taken out one at a time: which test notices
+	@$(SERVERS) go run ./internal/mutants -run '$(MUTANTS)'
 
 cover: servers ## coverage of the root module, to bin/cover.html
 	@mkdir -p bin

@@ -12,7 +12,7 @@ var snowflakes = group{dir: "keygen/snowflake", mutants: []mutant{
 		old: "start+r.n > s.limit.Load()", new: "start > s.limit.Load()"},
 	{what: "word: only the first key must be below the limit", in: "Generator.take",
 		old: "start+r.n > s.limit.Load()", new: "start >= s.limit.Load()",
-		equivalent: "a limit is where a tick begins, and the keys of a reservation are of one tick"},
+		exempt: "a limit is where a tick begins, and the keys of a reservation are of one tick"},
 	{what: "word: a closed state goes on", in: "Generator.take", by: "TestLease_releaseEndsTheState",
 		old: "if w&closedBit != 0 {", new: "if false {"},
 	{what: "word: keys run over the end of the sequence", in: "Generator.take", by: "TestClockBack_borrowKeepsTheClocksRate",

@@ -136,8 +136,8 @@ func (o outcome) String() string {
 		return fmt.Sprintf("killed by time only: %s, %v", o.why, took)
 	case survived:
 		return fmt.Sprintf("SURVIVED, %v", took)
-	case equivalent:
-		return "equivalent: " + o.why
+	case exempt:
+		return "not tried: " + o.why
 	}
 	return "BROKEN: " + o.why
 }
@@ -155,9 +155,9 @@ func report(some []chosen, outcomes []outcome) int {
 		why, _, _ := strings.Cut(outcomes[i].String(), "\n")
 		fmt.Printf("%-*s  %s\n", width, c, why)
 	}
-	tried := len(some) - count[equivalent]
-	fmt.Printf("\n%d mutants: %d killed by a test that fails, %d by time only, %d survived, %d could not be tried; %d equivalent, not counted\n",
-		tried, count[killed], count[byTime], count[survived], count[broken], count[equivalent])
+	tried := len(some) - count[exempt]
+	fmt.Printf("\n%d mutants: %d killed by a test that fails, %d by time only, %d survived, %d broken; not counted: %d that are exempt\n",
+		tried, count[killed], count[byTime], count[survived], count[broken], count[exempt])
 	switch {
 	case count[broken] > 0:
 		return 2

@@ -25,9 +25,9 @@ type mutant struct {
 	by string
 	// pkg is the directory of their package; "" for the group's.
 	pkg string
-	// equivalent is why no test can notice: nothing that a caller, or another
-	// process, can see is different. It is "" for the others.
-	equivalent string
+	// exempt is why it is not tried: another rule does the same, or only a power cut
+	// or a race can tell. It is "" for all but a few.
+	exempt string
 }
 
 // pattern is by as go test -run takes it.

@@ -19,11 +19,11 @@ import (
 type verdict int
 
 const (
-	killed     verdict = iota // a test failed
-	byTime                    // tests hang, and no other test fails
-	survived                  // all tests pass
-	equivalent                // it was not tried
-	broken                    // it cannot be applied, or does not compile
+	killed   verdict = iota // a test failed
+	byTime                  // tests hang, and no other test fails
+	survived                // all tests pass
+	exempt                  // it was not tried
+	broken                  // it cannot be applied, or does not compile
 )
 
 // outcome is a verdict with its reason: the test that failed, or what is wrong.
@@ -49,8 +49,8 @@ const hangs = 3
 func (r *runner) try(ctx context.Context, dir string, m mutant) (o outcome) {
 	began := time.Now()
 	defer func() { o.took = time.Since(began) }()
-	if m.equivalent != "" {
-		return outcome{verdict: equivalent, why: m.equivalent}
+	if m.exempt != "" {
+		return outcome{verdict: exempt, why: m.exempt}
 	}
 	changed, err := m.apply(r.root, dir)
 	if err != nil {
@@ -172,7 +172,7 @@ func (r runner) check(ctx context.Context, chosen []chosen) error {
 	regexps := map[tests][]string{}
 	var order []tests
 	for _, c := range chosen {
-		if c.mutant.equivalent != "" {
+		if c.mutant.exempt != "" {
 			continue
 		}
 		key := tests{dir: c.dir, pkg: c.mutant.pkg}

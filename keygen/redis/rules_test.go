@@ -49,7 +49,7 @@ func TestMemory_isOfTheNewestAnswer(t *testing.T) {
 // call ended.
 func TestScript_callStaysInAMillisecond(t *testing.T) {
 	w := newWorld(t, testserver.Redis(t), reserveSource, 1)
-	w.now += 60_000 // a new state begins as far ahead of the clock as it may
+	w.now += 60_000                                                   // a new state begins as far ahead of the clock as it may
 	for i, n := range []int{1, 1023, 1000, 30, 1000, 1024, 2, 1024} { // all at one time
 		r, err := w.gens[0].ask(t.Context(), scripter{w: w}, n, "")
 		if used := int(r.first % 1024); err != nil || r.kind != "ok" || used+n > 1024 {

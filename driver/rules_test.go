@@ -1,0 +1,125 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// failingOnce is a connection whose first question fails.
+type failingOnce struct {
+	driver.Conn
+	asked []string
+}
+
+func (c *failingOnce) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	if c.asked = append(c.asked, query); len(c.asked) == 1 {
+		return nil, errors.New("away")
+	}
+	return noRows{}, nil
+}
+
+type noRows struct{}
+
+func (noRows) Columns() []string         { return nil }
+func (noRows) Close() error              { return nil }
+func (noRows) Next([]driver.Value) error { return io.EOF }
+
+// What the server was to be told, and was not, it is told before the next
+// statement that reads it.
+func TestLastID_setAgainAfterAFailure(t *testing.T) {
+	conn := &failingOnce{}
+	s := &session{base: newBaseConn(conn), lastID: newLastID()}
+	s.lastID.set(5)
+	if err := s.syncLastID(t.Context()); err == nil {
+		t.Error("have: no error\nwant: the server's")
+	}
+	for range 2 {
+		if err := s.syncLastID(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(conn.asked) != 2 || conn.asked[1] != "SELECT LAST_INSERT_ID(5)" {
+		t.Errorf("have: %q\nwant: the same question twice", conn.asked)
+	}
+}
+
+// Beside other statements, and where the statement itself reads it, only the
+// server knows what LAST_INSERT_ID() is when no generated key was inserted.
+func TestLastID_besideOtherStatements(t *testing.T) {
+	for name, c := range map[string]struct {
+		statements int
+		in         rewrite.Insert
+	}{
+		"the last of two":  {2, rewrite.Insert{Statement: 1}},
+		"the first of two": {2, rewrite.Insert{}},
+		"it reads it":      {1, rewrite.Insert{MentionsLastID: true}},
+	} {
+		s := &session{lastID: newLastID()}
+		s.lastID.told(7)
+		e := &execution{session: s, plan: &plan{Plan: &rewrite.Plan{Statements: c.statements}}}
+		e.keepLastID(&insertion{in: &c.in, table: &table{}}, said{}, noneInserted, 0, false)
+		if want := (lastID{synced: true}); s.lastID != want {
+			t.Errorf("%s\nhave: %+v\nwant: %+v, not known", name, s.lastID, want)
+		}
+	}
+}
+
+// A bound key asks for a generated one as AUTO_INCREMENT has it: by its kind and
+// the session's sql_mode.
+func TestSession_isMissing(t *testing.T) {
+	const zeroStays, emptyIsNull = rewrite.NoAutoValueOnZero, rewrite.EmptyStringIsNull
+	for _, c := range []struct {
+		kind  rewrite.Kind
+		mode  rewrite.Mode
+		bound driver.Value
+		want  bool
+	}{
+		{rewrite.KindInteger, 0, nil, true},
+		{rewrite.KindInteger, zeroStays, []byte(nil), true},
+		{rewrite.KindInteger, 0, int64(0), true},
+		{rewrite.KindInteger, 0, uint64(0), true},
+		{rewrite.KindInteger, 0, "0", true},
+		{rewrite.KindInteger, 0, []byte("00"), true},
+		{rewrite.KindInteger, 0, false, true},
+		{rewrite.KindInteger, 0, 0.4, true},
+		{rewrite.KindInteger, zeroStays, int64(0), false},
+		{rewrite.KindInteger, zeroStays, "0", false},
+		{rewrite.KindInteger, 0, int64(7), false},
+		{rewrite.KindInteger, 0, "7", false},
+		{rewrite.KindInteger, emptyIsNull | zeroStays, "", true},
+		{rewrite.KindText, 0, nil, true},
+		{rewrite.KindText, zeroStays, "", true},
+		{rewrite.KindText, 0, []byte{}, true},
+		{rewrite.KindText, 0, "0", false},
+		{rewrite.KindText, 0, int64(0), false},
+	} {
+		keys := &table{}
+		keys.setKind(c.kind)
+		s := &session{mode: c.mode, modeKnown: true}
+		if have, err := s.isMissing(t.Context(), keys, c.bound); err != nil || have != c.want {
+			t.Errorf("%#v, kind %v, mode %v\nhave: %v, %v\nwant: %v", c.bound, c.kind, c.mode, have, err, c.want)
+		}
+	}
+}
+
+func TestInsertion_changedNothing(t *testing.T) {
+	for _, c := range []struct {
+		in   rewrite.Insert
+		said said
+		want bool
+	}{
+		{rewrite.Insert{}, said{affected: 0}, false},
+		{rewrite.Insert{Ignore: true}, said{affected: 0, id: 5}, false},
+		{rewrite.Insert{}, said{affected: 1}, true},
+		{rewrite.Insert{}, said{affected: unknownCount}, true},
+	} {
+		if have := (&insertion{in: &c.in}).changed(c.said, false); have != c.want {
+			t.Errorf("%+v, %+v\nhave: %v\nwant: %v", c.in, c.said, have, c.want)
+		}
+	}
+}
