@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,10 @@ import (
 //	path/namespace/0017.json   the record, replaced atomically
 //	path/namespace/0017.lock   locked (flock) while it is compared and replaced
 //
+// Others may be able to write in the directory, as in /tmp: no link is followed,
+// what is no regular file is not read or written, and no file is opened but by its
+// owner, or the directory's group where that may write there.
+//
 // Each worker id has its own lock, so that a process which is stopped while it
 // holds one blocks no other: they skip that worker id.
 type fileStore struct {
@@ -33,6 +38,38 @@ type fileStore struct {
 // not, neither by a network file system nor by copying it.
 func newFileStore(path, namespace string) Store {
 	return &fileStore{path: path, dir: filepath.Join(path, namespace)}
+}
+
+// maxRecord is more than any record has, in bytes.
+const maxRecord = 64 << 10
+
+// errNotRegular says that a link, a FIFO or a directory stands where a file of
+// ours would.
+var errNotRegular = errors.New("it is not a regular file")
+
+// open opens a file of ours, and makes it where flags say so.
+func (s *fileStore) open(name string, flags int) (*os.File, error) {
+	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	f, err := os.OpenFile(name, flags|openPlain, s.mode())
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close()
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotRegular}
+	}
+	return f, nil
+}
+
+// mode is that of new files: they are this user's, and the group's where the
+// directory is as well. Who may open a lock file, may hold the lock.
+func (s *fileStore) mode() fs.FileMode {
+	if info, err := os.Stat(s.dir); err == nil && info.Mode()&0o020 != 0 {
+		return 0o660
+	}
+	return 0o600
 }
 
 // Waiting for a lock: how often to look, and when to call the record busy.
@@ -119,10 +156,17 @@ func (s *fileStore) file(workerID int64, suffix string) string {
 }
 
 func (s *fileStore) read(workerID int64) (Record, error) {
-	text, err := os.ReadFile(s.file(workerID, "json"))
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := s.open(s.file(workerID, "json"), os.O_RDONLY)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Record{}, nil
+	case errors.Is(err, errNotRegular):
+		return Record{}, &ForeignRecordError{WorkerID: workerID, Err: err}
+	case err != nil:
+		return Record{}, err
 	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err != nil {
 		return Record{}, err
 	}
@@ -134,7 +178,7 @@ func (s *fileStore) read(workerID int64) (Record, error) {
 // removed in the meantime, another process may hold a lock of that name.
 func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, error) {
 	temp := s.file(workerID, "tmp")
-	if err := writeSynced(temp, r.Text()+"\n"); err != nil {
+	if err := s.writeSynced(temp, r.Text()+"\n"); err != nil {
 		return false, err
 	}
 	if err := hasName(lock, s.file(workerID, "lock")); err != nil {
@@ -149,12 +193,20 @@ func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, erro
 	return true, nil
 }
 
-func writeSynced(name, text string) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+// writeSynced writes a new file, in place of what a crashed process, or anybody,
+// left under that name.
+func (s *fileStore) writeSynced(name, text string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := s.open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString(text)
+	err = f.Chmod(s.mode()) // whatever the umask
+	if err == nil {
+		_, err = f.WriteString(text)
+	}
 	if err == nil {
 		err = fsync(f)
 	}
@@ -165,7 +217,11 @@ func writeSynced(name, text string) error {
 func (s *fileStore) makeDir() error {
 	var missing []string
 	for dir := s.dir; ; dir = filepath.Dir(dir) {
-		if info, err := os.Stat(dir); err == nil {
+		stat := os.Stat
+		if dir == s.dir {
+			stat = os.Lstat // anybody's link would lead the records elsewhere
+		}
+		if info, err := stat(dir); err == nil {
 			if !info.IsDir() {
 				return fmt.Errorf("%s: not a directory", dir)
 			}
@@ -178,7 +234,7 @@ func (s *fileStore) makeDir() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
 	for _, dir := range missing {
@@ -207,7 +263,7 @@ var errLocked = errors.New("locked")
 // Both results are nil when others have held it for too long.
 func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) {
 	for waited := time.Duration(0); waited < lockPatience; waited += lockPoll {
-		f, err := tryLock(s.file(workerID, "lock"))
+		f, err := s.tryLock(s.file(workerID, "lock"))
 		if err == nil {
 			return f, nil
 		}
@@ -223,10 +279,13 @@ func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) 
 
 // tryLock opens and locks a file, and makes sure that it is still the one of
 // that name: people remove lock files.
-func tryLock(name string) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+func (s *fileStore) tryLock(name string) (*os.File, error) {
+	f, err := s.open(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && info.Size() == 0 && s.mode() == 0o660 && info.Mode().Perm() == 0o640 {
+		_ = f.Chmod(0o660) // made a moment ago, under a umask that takes the group's right to write
 	}
 	if err := flock(f); err != nil {
 		_ = f.Close()
@@ -245,7 +304,7 @@ func hasName(lock *os.File, name string) error {
 	if err != nil {
 		return err
 	}
-	if named, err := os.Stat(name); err != nil || !os.SameFile(locked, named) {
+	if named, err := os.Lstat(name); err != nil || !os.SameFile(locked, named) {
 		return errLocked
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"os"
 )
 
+const openPlain = 0
+
 func flock(*os.File) error {
 	return errors.New("FILE worker ids need a system with flock; use SQL or another assigner here")
 }

@@ -8,6 +8,10 @@ import (
 	"syscall"
 )
 
+// openPlain are the flags for a file of ours: no link is followed, and a FIFO that
+// stands there instead is not waited for.
+const openPlain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // flock takes the file's exclusive lock, or returns errLocked at once. It
 // belongs to the open file, so that two stores of one process exclude each
 // other too.
