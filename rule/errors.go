@@ -93,8 +93,17 @@ func (p place) named(name string) place {
 func errorAt(file string, w word, reason string, right ...string) *Error {
 	return &Error{
 		File: file, Line: w.place.line, Column: w.place.column, Path: w.place.path,
-		Word: w.text, Reason: reason, Nearest: nearest.Words(w.text, right),
+		Word: w.text, Reason: clipReason(reason), Nearest: nearest.Words(w.text[:min(len(w.text), maxName)], right),
 	}
+}
+
+// clipReason shortens a reason that quotes a whole file.
+func clipReason(reason string) string {
+	const most = 2000
+	if len(reason) <= most {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
 // makeError turns a factory's error into one that says where in the rule.

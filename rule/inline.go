@@ -43,6 +43,9 @@ func combine(parts [][]string, prefix []byte, yield func(string) error) error {
 		return yield(string(prefix))
 	}
 	for _, text := range parts[0] {
+		if len(prefix)+len(text) > 4*maxName {
+			return errLongName // of data source, schema and table together
+		}
 		if err := combine(parts[1:], append(prefix, text...), yield); err != nil {
 			return err
 		}
@@ -102,7 +105,10 @@ func evaluate(expr string) ([]string, error) {
 		return []string{wildcard(expr)}, nil
 	}
 	tokens, err := tokenize(expr)
-	if err != nil {
+	switch {
+	case errors.Is(err, errLongName):
+		return nil, fmt.Errorf("cannot expand ${%s}: %w", clip(expr), err)
+	case err != nil:
 		return nil, notUnderstood(expr)
 	}
 	e := evaluator{tokens: tokens}
@@ -131,7 +137,10 @@ func evaluate(expr string) ([]string, error) {
 	return texts, nil
 }
 
-var errNotUnderstood = errors.New("not understood")
+var (
+	errNotUnderstood = errors.New("not understood")
+	errLongName      = fmt.Errorf("a name is longer than %d bytes", maxName)
+)
 
 func notUnderstood(expr string) error {
 	return fmt.Errorf("cannot expand ${%s}: write a range (${0..15}), a list (${['a','b']}), a quoted text (${'x'}), ${*} for any number or a date (${yyyyMM}); other Groovy is not run", clip(expr))
@@ -212,6 +221,9 @@ func binary(op string, a, b value) (value, error) {
 	case a.isList || b.isList:
 		return value{}, errNotUnderstood
 	case op == "+" && !(a.isInt && b.isInt):
+		if len(a.text)+len(b.text) > maxName {
+			return value{}, errLongName
+		}
 		return textOf(a.text + b.text), nil
 	case !a.isInt || !b.isInt || max(a.number, b.number) > 1<<31:
 		return value{}, errNotUnderstood
@@ -460,8 +472,11 @@ var operators = []string{"..<", "..", "->", "(", ")", "[", "]", "{", "}", ",", "
 func tokenize(expr string) (tokens []string, err error) {
 	for expr = strings.TrimSpace(expr); expr != ""; expr = strings.TrimSpace(expr) {
 		n := tokenLength(expr)
-		if n == 0 {
+		switch {
+		case n == 0:
 			return nil, errNotUnderstood
+		case n > maxName:
+			return nil, errLongName // it may stand for a million texts as long
 		}
 		tokens, expr = append(tokens, expr[:n]), expr[n:]
 	}

@@ -45,7 +45,7 @@ type UnknownTypeError struct {
 }
 
 func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("shardkey: unknown %s type %q; registered: %s", e.Kind, e.Type, strings.Join(e.Known, ", "))
+	return fmt.Sprintf("shardkey: unknown %s type %q; registered: %s", e.Kind, clip(e.Type), strings.Join(e.Known, ", "))
 }
 
 // PropError is the error for a property that is missing, not understood, out
@@ -66,11 +66,20 @@ func (e *PropError) Error() string {
 	case e.Unknown && e.Want != "":
 		return fmt.Sprintf("shardkey: unknown property %q…: want %s; known: %s", e.Name, e.Want, strings.Join(e.Known, ", "))
 	case e.Unknown:
-		return fmt.Sprintf("shardkey: unknown property %q; known: %s", e.Name, strings.Join(e.Known, ", "))
+		return fmt.Sprintf("shardkey: unknown property %q; known: %s", clip(e.Name), strings.Join(e.Known, ", "))
 	case e.Value == "":
-		return fmt.Sprintf("shardkey: property %q: want %s", e.Name, e.Want)
+		return fmt.Sprintf("shardkey: property %q: want %s", clip(e.Name), e.Want)
 	}
-	return fmt.Sprintf("shardkey: property %q is %q: want %s", e.Name, e.Value, e.Want)
+	return fmt.Sprintf("shardkey: property %q is %q: want %s", clip(e.Name), clip(e.Value), e.Want)
+}
+
+// clip shortens a text for an error.
+func clip(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // factoryError is a factory's error with the type that it belongs to.
