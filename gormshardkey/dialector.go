@@ -1,6 +1,9 @@
 package gormshardkey
 
 import (
+	"fmt"
+	"io"
+
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 )
@@ -37,3 +40,12 @@ func (d Dialector) Initialize(db *gorm.DB) error {
 	}
 	return Plugin{}.Initialize(db)
 }
+
+const shownAs = "gormshardkey.Dialector"
+
+// Format writes the type's name, whatever the verb: the data source name may have
+// a password in it.
+func (d Dialector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, shownAs) }
+
+// MarshalText is Format, for JSON and others.
+func (d Dialector) MarshalText() ([]byte, error) { return []byte(shownAs), nil }

@@ -53,7 +53,7 @@ type StrategyConfig struct {
 	// Type is the algorithm's, as "HASH_MOD", and Props its properties, as in
 	// [GeneratorConfig].
 	Type  string
-	Props map[string]any
+	Props Props
 }
 
 // KeyConfig is a key column and what fills it.
@@ -235,12 +235,11 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 	}
 	for _, prop := range slices.Sorted(maps.Keys(c.Props)) {
 		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}
-		value, ok := propValue(c.Props[prop])
-		text, isText := value.(string)
-		if !ok || !isText {
+		var p propSpec
+		if !p.set(c.Props[prop]) || p.list != nil {
 			return nil, errorAt("rule", w, fmt.Sprintf("a property of an algorithm is a text, a boolean or an integer, not a %T", c.Props[prop]))
 		}
-		s.algorithm.props[propKey(prop)] = word{text, w.place}
+		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.place}
 	}
 	return s, err
 }

@@ -164,7 +164,7 @@ func (rr *randomRule) row() map[string]any {
 func TestSharding_asTheRouter(t *testing.T) {
 	rules, rows := 400, 600
 	if testing.Short() {
-		rules = 50
+		rules = 120
 	}
 	r := rand.New(rand.NewPCG(13, 1))
 	placed, types := 0, map[string]int{}

@@ -4,7 +4,7 @@ var workerids = group{dir: "keygen/workerid", servers: true, mutants: []mutant{
 	// The rules of the argument, as the package comment has them.
 	{what: "rule 1: a write that is not on top of what was read, FILE", in: "fileStore.CompareAndSet", by: "TestFileStore_conforms",
 		old: "!found.Same(prev) {", new: "!found.Same(found) {"},
-	{what: "rule 1: a write that is not under the lock, FILE", in: "tryLock", by: "TestFileStore_lockedByAnother|TestFileStore_conforms",
+	{what: "rule 1: a write that is not under the lock, FILE", in: "fileStore.tryLock", by: "TestFileStore_lockedByAnother|TestFileStore_conforms",
 		old: "if err := flock(f); err != nil {", new: "if err := flock(f); err != nil && false {"},
 	{what: "rule 1: a lock file that was removed is locked, FILE", in: "hasName", by: "TestFileStore_lockRemovedWhileHeld|TestFileStore_lockedByAnother|TestFileStore_conforms",
 		old: "err != nil || !os.SameFile(locked, named) {", new: "err != nil && locked == named {"},
@@ -93,7 +93,7 @@ var workerids = group{dir: "keygen/workerid", servers: true, mutants: []mutant{
 		old: "d.DisallowUnknownFields()", new: "_ = d"},
 	{what: "record: no owner", in: "Record.check", by: "TestFileStore_foreignValue",
 		old: `case r.Owner == "":`, new: "case false:"},
-	{what: "FILE: the record is not made last", in: "writeSynced", by: "TestFileStore_syncsBeforeItConfirms|TestFileStore_failedSyncIsNotConfirmed",
+	{what: "FILE: the record is not made last", in: "fileStore.writeSynced", by: "TestFileStore_syncsBeforeItConfirms|TestFileStore_failedSyncIsNotConfirmed",
 		old: "err = fsync(f)", new: "_ = fsync"},
 	{what: "FILE: the record's name is not made last", in: "fileStore.replace", by: "TestFileStore_syncsBeforeItConfirms|TestFileStore_failedSyncIsNotConfirmed",
 		old: "if err := syncDir(s.dir); err != nil {", new: "if false {\n\t\tvar err error"},
