@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ func generateCommand() *command {
 			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
 			fs.StringVar(&f.table, "table", "", "the logical or actual table's `name`, or schema.name (required)")
 			fs.IntVar(&f.n, "n", 1, "the `number` of keys, at most 1000000")
-			fs.StringVar(&f.dsn, "dsn", "", "the application's data source `name`, for generators and assigners that\nwork in its own database")
+			fs.StringVar(&f.dsn, "dsn", "", "the application's data source `name`, for generators and assigners that\nwork in its own database; @file reads it from a file (- is standard input),\nand without -dsn it is what the environment variable SHARDKEY_DSN says: other\nusers of the machine see a command's arguments, and a password in them")
 			fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the keys")
 			fs.BoolVar(&f.verbose, "v", false, "print the generators and their state on standard error")
 			return func(ctx context.Context, p *program, args []string) error { return generate(ctx, p, f, args) }
@@ -60,8 +62,33 @@ func (f *generateFlags) check(args []string) error {
 	return nil
 }
 
+// readDSN finds the data source name where a password is not seen by others.
+func (f *generateFlags) readDSN(stdin io.Reader) (err error) {
+	file, isFile := strings.CutPrefix(f.dsn, "@")
+	var text []byte
+	switch {
+	case f.dsn == "":
+		f.dsn = os.Getenv("SHARDKEY_DSN")
+		return nil
+	case !isFile:
+		return nil
+	case file == "-":
+		text, err = io.ReadAll(stdin)
+	default:
+		text, err = os.ReadFile(file)
+	}
+	f.dsn = strings.TrimSpace(string(text))
+	if err == nil && f.dsn == "" {
+		err = fmt.Errorf("%s holds no data source name", file)
+	}
+	return err
+}
+
 func generate(ctx context.Context, p *program, f *generateFlags, args []string) (err error) {
 	if err := f.check(args); err != nil {
+		return err
+	}
+	if err := f.readDSN(p.stdin); err != nil {
 		return err
 	}
 	r, g, err := p.openRule(f.rule, f.dsn)

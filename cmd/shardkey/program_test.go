@@ -153,6 +153,27 @@ func TestGenerate_withoutStore(t *testing.T) {
 	}
 }
 
+// A password need not be an argument, which every user of the machine sees.
+func TestGenerate_dsnFromFileOrEnvironment(t *testing.T) {
+	const dsn = "app:hunter2@tcp(127.0.0.1:1)/app"
+	args := []string{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-timeout", "3s"}
+	try := func(how string, more ...string) {
+		t.Helper()
+		status, _, stderr := runTool(t, append(args, more...)...)
+		if status != statusError || !strings.Contains(stderr, "generator ring") || strings.Contains(stderr, "hunter2") {
+			t.Errorf("%s\nhave: status %d, %s\nwant: the generator at work, and no password", how, status, stderr)
+		}
+	}
+	try("a file", "-dsn", "@"+write(t, dsn+"\n"))
+	t.Setenv("SHARDKEY_DSN", dsn)
+	try("the environment")
+	for _, file := range []string{"@no-such-file", "@" + write(t, " \n")} {
+		if status, _, stderr := runTool(t, append(args, "-dsn", file)...); status != statusError || strings.Contains(stderr, "generator ring") {
+			t.Errorf("%s\nhave: status %d, %s\nwant: an error of the file", file, status, stderr)
+		}
+	}
+}
+
 func TestCheck_showsNoSecret(t *testing.T) {
 	_, stdout, stderr := runTool(t, "check", "testdata/mixed.yaml")
 	if strings.Contains(stdout+stderr, "hunter2") {
