@@ -34,7 +34,11 @@ type columnCache struct {
 	now     func() time.Time // nil: time.Now
 	mu      sync.Mutex
 	columns map[columnsKey]columnsRead
-	keys    map[[3]string]*keyColumn
+	// shared are the lists of columns that there are: those of one logical table
+	// mostly have the same. bytes is about what all of it occupies.
+	shared map[string][]string
+	bytes  int
+	keys   map[[3]string]*keyColumn
 }
 
 // columnsRead are a table's columns as they were at a time.
@@ -44,8 +48,10 @@ type columnsRead struct {
 }
 
 const (
-	// maxColumnTables bounds the cache; past it everything is read again.
+	// maxColumnTables and maxColumnBytes bound the cache; past them everything is
+	// read again.
 	maxColumnTables = 10000
+	maxColumnBytes  = 16 << 20
 	// maxColumnsAge is how long cached columns are used: one
 	// query for a table in that time costs little beside the INSERTs.
 	maxColumnsAge = 10 * time.Second
@@ -73,10 +79,27 @@ func (c *columnCache) put(key columnsKey, names []string) {
 	now := c.time()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.columns == nil || len(c.columns) >= maxColumnTables {
-		c.columns = map[columnsKey]columnsRead{}
+	if c.columns == nil || len(c.columns) >= maxColumnTables || c.bytes > maxColumnBytes {
+		c.columns, c.shared, c.bytes = map[columnsKey]columnsRead{}, map[string][]string{}, 0
 	}
-	c.columns[key] = columnsRead{names, now}
+	if _, again := c.columns[key]; !again {
+		const entry = 200
+		c.bytes += entry + len(key.schema) + len(key.name)
+	}
+	c.columns[key] = columnsRead{c.share(names), now}
+}
+
+// share returns the list that is kept already, where an equal one is.
+func (c *columnCache) share(names []string) []string {
+	text := strings.Join(names, "\x00")
+	kept, ok := c.shared[text]
+	if !ok {
+		const header = 16
+		kept = names
+		c.shared[text] = names
+		c.bytes += 2*len(text) + header*len(names)
+	}
+	return kept
 }
 
 func (c *columnCache) forget(key columnsKey) {
@@ -88,7 +111,7 @@ func (c *columnCache) forget(key columnsKey) {
 func (c *columnCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.columns = nil
+	c.columns, c.shared, c.bytes = nil, nil, 0
 	for _, key := range c.keys {
 		key.known.Store(nil)
 	}
@@ -123,6 +146,9 @@ func (s *session) columnsOf(ctx context.Context, key columnsKey) (names []string
 	}
 	if names, err = s.readColumns(ctx, schema, key.name); err == nil {
 		s.columns.put(key, names)
+		if shared, ok := s.columns.get(key); ok {
+			names = shared // the plan keeps it too
+		}
 	}
 	return names, false, err
 }

@@ -274,3 +274,33 @@ func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
 		_ = db.Close()
 	}
 }
+
+// Tables of one logical table have their columns once, and all together are
+// bounded in bytes.
+func TestColumnCache_bytes(t *testing.T) {
+	var c columnCache
+	names := func(i int) []string {
+		names := make([]string, 300)
+		for j := range names {
+			names[j] = fmt.Sprintf("%060d", i*1000+j)
+		}
+		return names
+	}
+	for i := range 6000 {
+		c.put(columnsKey{name: fmt.Sprint("t_", i)}, names(0))
+	}
+	first, _ := c.get(columnsKey{name: "t_0"})
+	last, ok := c.get(columnsKey{name: "t_5999"})
+	if !ok || &first[0] != &last[0] || c.bytes > 2<<20 {
+		t.Errorf("6000 equal tables: %d bytes, shared %v", c.bytes, ok && &first[0] == &last[0])
+	}
+	for i := range 6000 {
+		if c.put(columnsKey{name: fmt.Sprint("u_", i)}, names(i)); c.bytes > maxColumnBytes+100_000 {
+			t.Fatalf("%d bytes after %d tables", c.bytes, i)
+		}
+	}
+	c.clear()
+	if _, ok := c.get(columnsKey{name: "u_5999"}); ok || c.bytes != 0 {
+		t.Error("something is left")
+	}
+}

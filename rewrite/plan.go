@@ -3,6 +3,7 @@ package rewrite
 import (
 	"strings"
 	"sync"
+	"unsafe"
 )
 
 // Kind is the kind of keys that a generator makes.
@@ -217,7 +218,7 @@ func (p *Plan) FillsBefore(i int) int {
 // Size estimates the bytes that the plan occupies besides its text, the bind
 // text included, which may not have been made yet.
 func (p *Plan) Size() int {
-	n := 200
+	n := 200 + cap(p.Inserts)*int(unsafe.Sizeof(Insert{}))
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		s := &in.slots
