@@ -159,8 +159,9 @@ type keptStatements struct {
 type keptStatement struct {
 	baseStmt
 	text string
-	// types are those of the arguments: the server decides by them how it reads the
-	// text (MySQL, JSON_ARRAY(?) for one), with its first execution.
+	// types are those of the arguments: MySQL decides by them how it reads the text,
+	// with its first execution. JSON_ARRAY(?) is one that depends on them; that NULL is
+	// one of them matters to JSON_ARRAY(COALESCE(?, ?)).
 	types []argType
 }
 

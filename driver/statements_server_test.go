@@ -26,7 +26,7 @@ var keptTexts = []string{
 	"INSERT INTO t (n) VALUES (? + 1)", "INSERT INTO t (n) VALUES (COALESCE(?, 1))", "INSERT INTO t (s) VALUES (IF(? IS NULL, 'null', 'some'))",
 	"INSERT IGNORE INTO t (n, s, d) VALUES (?, ?, ?), (?, ?, ?)", "INSERT INTO t (u, s) VALUES (?, 'a') ON DUPLICATE KEY UPDATE s = CONCAT('b', ?)",
 	"REPLACE INTO t (u, n) VALUES (?, 1)", "INSERT INTO t SET s = LEFT(?, 3), n = 5", "INSERT INTO t (s) VALUES (? COLLATE utf8mb4_bin)",
-	"INSERT INTO t (x) VALUES (? / 3)", "INSERT INTO t (s) VALUES (? || ?)", "INSERT INTO t (s) VALUES (\"?\"), (?)",
+	"INSERT INTO t (j) VALUES (JSON_ARRAY(COALESCE(?, ?)))", "INSERT INTO t (s) VALUES (HEX(IFNULL(?, ?)))", "INSERT INTO t (x) VALUES (? / 3)", "INSERT INTO t (s) VALUES (? || ?)", "INSERT INTO t (s) VALUES (\"?\"), (?)",
 }
 
 // keptBetween stand between them: what may change how they are read, and what may not.
@@ -80,7 +80,11 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 				case 0:
 					query = keptBetween[rnd.IntN(len(keptBetween))]
 				case 1:
-					query = []string{"SELECT COUNT(*), HEX(?) FROM t WHERE n = ?", "UPDATE t SET s = ? WHERE n = ?", "INSERT INTO plain_t VALUES (?)"}[rnd.IntN(3)]
+					// By interpolateParams these are another text, which the server may read
+					// in another way than one with placeholders.
+					if i != 1 {
+						query = []string{"SELECT COUNT(*), HEX(?) FROM t WHERE n = ?", "UPDATE t SET s = ? WHERE n = ?", "INSERT INTO plain_t VALUES (?)"}[rnd.IntN(3)]
+					}
 				}
 				args := make([]any, strings.Count(strings.ReplaceAll(query, `"?"`, ""), "?"))
 				for i := range args {
