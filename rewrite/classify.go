@@ -204,6 +204,9 @@ type Changes struct {
 	Charset  bool // character_set_client
 	Database bool // the current database
 	Columns  bool // tables' columns
+	// Variables are any of the session's variables, as SET may change: sql_mode and
+	// character_set_client too.
+	Variables bool
 }
 
 // ChangesOf returns what a text of a class may change, if it runs.
@@ -216,7 +219,7 @@ func ChangesOf(text string, class Class) Changes {
 	case classDDL:
 		return Changes{Database: mentionsDatabase(text), Columns: true}
 	case classCall:
-		return Changes{Mode: true, Charset: true, Database: true, Columns: true}
+		return Changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	case classSet:
 		return setChanges(text)
 	}
@@ -224,7 +227,7 @@ func ChangesOf(text string, class Class) Changes {
 	case isOneInsert(text):
 		return Changes{}
 	case containsFold(text, "EXECUTE"), containsFold(text, "CALL"):
-		return Changes{Mode: true, Charset: true, Database: true, Columns: true}
+		return Changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	}
 	c := setChanges(text)
 	c.Database, c.Columns = true, true
@@ -234,8 +237,9 @@ func ChangesOf(text string, class Class) Changes {
 // setChanges are what SET may change in a text.
 func setChanges(text string) Changes {
 	return Changes{
-		Mode:    mentionsSQLMode(text),
-		Charset: containsFold(text, "NAMES") || containsFold(text, "CHAR"), // CHARSET, CHARACTER SET, character_set_client
+		Mode:      mentionsSQLMode(text),
+		Charset:   containsFold(text, "NAMES") || containsFold(text, "CHAR"), // CHARSET, CHARACTER SET, character_set_client
+		Variables: true,
 	}
 }
 

@@ -90,25 +90,25 @@ func TestMentions_functions(t *testing.T) {
 }
 
 func TestChanges_session(t *testing.T) {
-	all := Changes{Mode: true, Charset: true, Database: true, Columns: true}
+	all := Changes{Mode: true, Charset: true, Database: true, Columns: true, Variables: true}
 	for text, want := range map[string]Changes{
 		"SELECT 1":                               {},
 		"INSERT INTO t (s) VALUES ('sql_mode')":  {},
 		"INSERT INTO t (s) VALUES (1);":          {},
-		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true},
+		"INSERT INTO t (s) VALUES (1); SELECT 1": {Database: true, Columns: true, Variables: true},
 		"USE app":                                {Database: true},
 		"CALL p()":                               all,
 		"EXECUTE IMMEDIATE 'USE app'":            all,
 		"DO 1; EXECUTE p":                        all,
 		"DO 1; CALL p()":                         all,
-		"SET @a = 1":                             {},
-		"SET SESSION sql_mode = ''":              {Mode: true},
-		"SET NAMES latin1":                       {Charset: true},
-		"SET CHARACTER SET latin1":               {Charset: true},
-		"SET charset latin1":                     {Charset: true},
-		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true},
-		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true},
-		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true},
+		"SET @a = 1":                             {Variables: true},
+		"SET SESSION sql_mode = ''":              {Mode: true, Variables: true},
+		"SET NAMES latin1":                       {Charset: true, Variables: true},
+		"SET CHARACTER SET latin1":               {Charset: true, Variables: true},
+		"SET charset latin1":                     {Charset: true, Variables: true},
+		"SET @@character_set_client = latin1, sql_mode = ''":            {Mode: true, Charset: true, Variables: true},
+		"DO 1; SET NAMES latin1":                                        {Charset: true, Database: true, Columns: true, Variables: true},
+		"/*!40101 SET NAMES utf8 */":                                    {Charset: true, Database: true, Columns: true, Variables: true},
 		"ALTER TABLE t ADD a INT":                                       {Columns: true},
 		"DROP DATABASE app":                                             {Database: true, Columns: true},
 		"create schema app":                                             {Database: true, Columns: true},

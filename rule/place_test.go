@@ -157,7 +157,7 @@ func TestSharding_otherShapes(t *testing.T) {
 	s = shardingOf(t, tableRule("actualDataNodes: ds.t_order_${0..1}_${0..1}\ntableStrategy: {complex: {shardingColumns: 'user_id, order_id', shardingAlgorithmName: a, javaType: 'Integer, String'}}",
 		"a: {type: COMPLEX_INLINE, props: {algorithm-expression: 't_order_${user_id % 2}_${order_id.length() % 2}'}}"))
 	expectPlace(t, s, "ds.t_order_1_0", 3, 4711)
-	expectPlace(t, s, `Long "2147483648" is no Integer`, 1<<31, 1)
+	expectPlace(t, s, `Long "2147483648" is no Integer`, int64(1<<31), 1)
 }
 
 func TestSharding_javaType(t *testing.T) {
