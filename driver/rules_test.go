@@ -123,3 +123,32 @@ func TestInsertion_changedNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestConsecutive_integers(t *testing.T) {
+	for _, c := range []struct {
+		keys []int64
+		want bool
+	}{{nil, true}, {[]int64{7}, true}, {[]int64{7, 8, 9}, true}, {[]int64{7, 8, 10}, false}, {[]int64{7, 7}, false}, {[]int64{9, 8}, false}} {
+		if have := areConsecutive(&rewrite.Keys{Ints: c.keys}); have != c.want {
+			t.Errorf("%d\nhave: %v\nwant: %v", c.keys, have, c.want)
+		}
+	}
+}
+
+// Of a text whose keys are written, those take their places that are not bound in
+// place of an argument.
+func TestExecution_literalKeysOfTheirRows(t *testing.T) {
+	plan, err := rewrite.Parse("INSERT INTO t (id, a) VALUES (?, 1), (DEFAULT, 2), (?, 3), (NULL, 4)", rewrite.Options{
+		Tables: func(_, _ string) *rewrite.Table {
+			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &execution{inserts: []insertion{{in: &plan.Inserts[0], filled: []bool{true, false, false, false}, keys: rewrite.Keys{Ints: []int64{11, 12, 13}}}}}
+	have := e.fillKeys(nil)[0]
+	if have.Len() != 2 || have.At(0) != int64(12) || have.At(1) != int64(13) {
+		t.Errorf("have: %+v\nwant: 12, 13", have)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -56,15 +57,22 @@ func TestMutants_nameTests(t *testing.T) {
 				tests[dir] = testsOf(t, filepath.Join(root, dir))
 			}
 			for _, by := range strings.Split(m.by, "|") {
-				test, _, _ := strings.Cut(by, "/")
+				test, server, _ := strings.Cut(by, "/")
 				if test != "" && !slices.Contains(tests[dir], test) {
 					t.Errorf("%s: %s: %s has no %s", g.dir, m.what, dir, test)
+				}
+				if server != "" && !slices.Contains(tests[dir], "Each "+test) {
+					t.Errorf("%s: %s: %s does not run on each server, so that %s runs nothing", g.dir, m.what, test, by)
 				}
 			}
 		}
 	}
 }
 
+var eachCall = regexp.MustCompile(`testserver\.Each\(t, (Test\w+)\)`)
+
+// testsOf are the functions of a package's tests, and again, after "Each ", those
+// that testserver.Each runs.
 func testsOf(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -72,7 +80,14 @@ func testsOf(t *testing.T, dir string) (names []string) {
 		t.Fatal(err)
 	}
 	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range eachCall.FindAllSubmatch(text, -1) {
+			names = append(names, "Each "+string(m[1]))
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
