@@ -52,10 +52,14 @@ rules:
     test: {type: TEST, props: {tag: %d}}
 `
 
+// taggedRules counts the rules that taggedRule made.
+var taggedRules atomic.Int64
+
 // taggedRule rules one table with a generator of its own tag.
 func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse("test.yaml", []byte(fmt.Sprintf(testRuleYAML, table, tag)))
+	// A name of its own: rules of one name and text share their generators.
+	r, err := rule.Parse(fmt.Sprintf("test%d.yaml", taggedRules.Add(1)), []byte(fmt.Sprintf(testRuleYAML, table, tag)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -25,6 +26,9 @@ func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 
 // scripts are those that rules can name.
 var scripts sync.Map
+
+// scriptRules counts the rules that scriptRule made.
+var scriptRules atomic.Int64
 
 func init() {
 	spi.RegisterKeyGenerator("SCRIPT", func(p spi.Props) (spi.KeyGenerator, error) {
@@ -52,7 +56,8 @@ func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 		}
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: %s, keyGeneratorName: script%s}}\n", table, column, more)
 	}
-	r, err := rule.Parse("script.yaml", []byte(b.String()))
+	// A name of its own: rules of one name and text share their generators.
+	r, err := rule.Parse(fmt.Sprintf("script%d.yaml", scriptRules.Add(1)), []byte(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
