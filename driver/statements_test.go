@@ -33,7 +33,6 @@ func (b *keepingBase) Driver() driver.Driver { return nil }
 
 type keepingConn struct {
 	base *keepingBase
-	open int
 }
 
 func (c *keepingConn) Prepare(query string) (driver.Stmt, error) {
@@ -278,7 +277,7 @@ func TestStatements_byTypesOfArguments(t *testing.T) {
 	k.check("kept for one text", len(k.conn.base.kept.all), maxKeptTypes)
 	k.base.prepared = 0
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", []byte(nil), nil)
-	k.check("prepared for bytes that are nil, as nil", k.base.prepared, 1-1)
+	k.check("prepared for bytes that are nil, as nil", k.base.prepared, 0)
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
 	k.check("prepared for types that are not known", k.base.prepared, 2)

@@ -37,8 +37,8 @@ type Live struct {
 // gets.
 //
 // Connectors of one process share generators and worker-id assigners: those that
-// open the same rule, which is the same file ([Load]), the same text under the
-// same name ([Parse]) or the same *Rule, with the same clock. There is one of each
+// open the same rule, which is the same file ([Load]) or, where it is from none, the
+// same *Rule, with the same clock. There is one of each
 // name and configuration, and one for each database where the state is kept in the
 // connector's own. It logs where the connector that opened it first does, and is
 // closed when the last one is; one that is being closed at this moment is waited

@@ -36,7 +36,6 @@ func Load(path string) (*Rule, error) {
 // source is what a rule was read from.
 type source struct {
 	path string   // the file, from the root; empty for one that was parsed
-	name string   // of a text that is in no file
 	text [32]byte // the SHA-256 of the text
 }
 
@@ -47,14 +46,11 @@ func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
 	return r.source.path, r.source.text
 }
 
-// scope is what two rules have in common that share generators: the file, the
-// text, or the rule itself when it was built in Go.
+// scope is what two rules have in common that share generators: the file, or the
+// rule itself when it is from none.
 func (r *Rule) scope() any {
-	switch {
-	case r.source.path != "":
+	if r.source.path != "" {
 		return source{path: r.source.path}
-	case r.source != source{}:
-		return r.source
 	}
 	return r
 }
@@ -81,7 +77,7 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 	if len(data) > maxFile {
 		return nil, &Error{File: name, Reason: fmt.Sprintf("the rule is longer than %d bytes", maxFile)}
 	}
-	from := source{path: path, name: name, text: sha256.Sum256(data)}
+	from := source{path: path, text: sha256.Sum256(data)}
 	rd := &reader{spec: spec{file: name, source: from}}
 	if strings.HasSuffix(strings.ToLower(name), ".properties") {
 		if err := rd.spring(parseProperties(data)); err != nil {

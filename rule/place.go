@@ -251,14 +251,14 @@ func (b *builder) warnOnce(w word, reason string) {
 }
 
 // describe says by which columns and how.
-func (of *strategyOf) describe(a *sharding.Algorithm) string {
+func (s *strategyOf) describe(a *sharding.Algorithm) string {
 	columns := strings.Join(a.Columns(), ", ")
-	if of.classes != nil {
-		columns += fmt.Sprintf(" (in Java %s)", of.classes[0])
+	if s.classes != nil {
+		columns += fmt.Sprintf(" (in Java %s)", s.classes[0])
 	}
 	detail := ""
 	for _, prop := range []string{"algorithm-expression", "sharding-count", "mod", "sharding-ranges"} {
-		if w, ok := of.algorithm.props[prop]; ok {
+		if w, ok := s.algorithm.props[prop]; ok {
 			detail = " " + clip(strings.TrimSpace(w.text))
 		}
 	}

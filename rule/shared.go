@@ -26,7 +26,7 @@ type pool struct {
 
 // makeKey tells which generators and assigners are the same. Equal keys mean one.
 type makeKey struct {
-	scope      any    // the rule: its file, its text, or the *Rule
+	scope      any    // the rule: its file, or the *Rule
 	kind, name string // generatorKind or assignerKind; in lower case
 	config     string // type, properties, and the assigners that a generator uses
 	clock      any
