@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -105,6 +106,8 @@ func (l liar) statement() string {
 	return oneOf(l, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+"; "+insert+columns+source, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''")
 }
 
+var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
+
 // Whatever a server says, it costs an error at most: no panic, no endless
 // questions, no text of the server's in our statements.
 func TestLyingServer_randomStatements(t *testing.T) {
@@ -161,7 +164,8 @@ func TestLyingServer_randomStatements(t *testing.T) {
 				t.Fatalf("%s\n%d questions", query, n)
 			}
 			for _, call := range base.calls[before:] {
-				if strings.Contains(call, "SELECT password") || strings.Contains(call, "DROP TABLE t;") {
+				bare := quotedName.ReplaceAllString(call, "") // what is quoted is a name, whatever it says
+				if strings.Contains(bare, "SELECT password") || strings.Contains(bare, "DROP TABLE t;") {
 					t.Fatalf("%s\nsent: %s", query, call)
 				}
 			}
