@@ -250,24 +250,35 @@ package driver
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
 //
-// and the way of an INSERT whose plan is known, through thirteen files:
+// and the way of an INSERT whose plan is known: one row with arguments, whose key is
+// an integer and always made, as most are. It passes through twelve files:
 //
-//	conn.go              conn.ExecContext      what text is it? (rewrite/classify.go)
-//	plan.go              ruleSet.plan          its plan: the one used last, or from the cache
-//	                     ruleSet.acquire       keeps the generators open
+//	conn.go              conn.ExecContext      what text is it?
+//	plan.go              ruleSet.plan          its plan, the one used last; ruleSet.acquire
+//	                                           keeps the generators open
+//	execute.go           plan.exec             is it one for the short way?
+//	                     table.generateInts    the key
+//	short.go             plan.execShort        the steps below, less those with nothing to do:
+//	                                           the arguments with the key among them
+//	                                           (rewrite/plan.go, rows.go: where; render.go: the text)
+//	execute.go           sending.exec          sent,
+//	statements.go        sendKept              by a prepared statement that is kept
+//	prepare.go, base.go  baseStmt              or prepared for it, or as a text
+//	lastid.go            lastID.set            what LAST_INSERT_ID() is from now on
+//	result.go            keysRing.set          Keys
+//
+// Its types: conn, ruleSet, plan with its keyColumns, table, session with its lastID,
+// short, sending, baseConn, keptStatements, baseStmt; rewrite.Plan and rewrite.Insert.
+//
+// Every other INSERT, and a short one of which something out of the ordinary came,
+// takes the general way from plan.exec on, which has all the steps:
+//
 //	execute.go           run, plan.begin       an execution
-//	execute.go           execution.generate    which rows need a key (rewrite/plan.go, rows.go),
-//	                     table.generate        and the keys
+//	                     execution.generate    which rows need a key (values.go: what is missing),
+//	                                           and the keys
 //	keycolumn.go         keyColumn.check       the column holds them
 //	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it
 //	execute.go           execution.bind        the text (rewrite/render.go) and its arguments
-//	statements.go        sendKept              sent, by a prepared statement that is kept,
-//	prepare.go, base.go  baseConn              or one that is prepared for it, or as a text
-//	result.go            execution.settle      which rows stand, insert ids, Keys
-//
-// Most INSERTs are one row whose integer key is always made, and take the short
-// way from run to settle: short.go has the same steps, less those that such an
-// INSERT does not need.
-//
-// Its types: conn, ruleSet, plan, table, keyColumn, session with its lastID,
-// execution, insertion, result, baseConn; rewrite.Plan and rewrite.Insert.
+//	                     sending.exec          sent, as above
+//	result.go            execution.settle      which rows stand (present.go asks where the
+//	                                           answer does not tell), insert ids, Keys
