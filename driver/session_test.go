@@ -131,6 +131,47 @@ func TestSession_databaseChanges(t *testing.T) {
 	}
 }
 
+// What a written 0 asks for is the sql_mode's affair, also for a text that the
+// connection has just executed.
+func TestSession_zeroFollowsTheMode(t *testing.T) {
+	if testserver.Each(t, TestSession_zeroFollowsTheMode) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72)), "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO", ""} {
+		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
+		mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (0, 1)")
+	}
+	if have := column(t, plain, "SELECT id FROM ruled ORDER BY id"); have != "0 71 72" { // 70 told what kind of keys there are
+		t.Errorf("have: %s\nwant: 0 71 72", have)
+	}
+}
+
+// The same text means columns in another order in another database.
+func TestSession_columnsOfTheCurrentDatabase(t *testing.T) {
+	if testserver.Each(t, TestSession_columnsOfTheCurrentDatabase) {
+		return
+	}
+	ours, plain := one(t)
+	first := column(t, plain, "SELECT DATABASE()")
+	second := first + "_2"
+	mustExec(t, plain, "CREATE DATABASE "+second)
+	defer mustExec(t, plain, "DROP DATABASE "+second)
+	mustExec(t, plain, "CREATE TABLE "+second+".ruled (a INT, id BIGINT)") // and in the first one (id, a)
+	for _, database := range []string{first, second, first} {
+		mustExec(t, ours, "USE "+database)
+		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 7)")
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7"); n != 2 || keyless(t, plain, "ruled") != 0 {
+		t.Errorf("%d rows in the first", n)
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE a IS NULL AND id IS NOT NULL"); n != 1 {
+		t.Errorf("%d rows in the second", n)
+	}
+}
+
 // Without a current database, qualified names work.
 func TestSession_withoutDatabase(t *testing.T) {
 	if testserver.Each(t, TestSession_withoutDatabase) {

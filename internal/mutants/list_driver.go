@@ -95,15 +95,15 @@ var drivers = group{dir: "driver", servers: true, mutants: []mutant{
 		old: "if len(args) > maxPlaceholders {", new: "if false {"},
 
 	// The plan is the text's, the rule's and the session's.
-	{what: "plan: one of another sql_mode", in: "ruleSet.planAs", by: "TestReading_asTheServer/mariadb|TestDifferential_random/mariadb",
+	{what: "plan: one of another sql_mode", in: "ruleSet.planAs", by: "TestSession_zeroFollowsTheMode/mariadb",
 		old: "p.key != key {", new: "p.key.text != key.text {"},
-	{what: "plan: one of another database", in: "plan.isCurrent", by: "TestSession_databaseChanges/mariadb",
+	{what: "plan: one of another database", in: "plan.isCurrent", by: "TestSession_columnsOfTheCurrentDatabase/mariadb",
 		old: "err != nil || database != key.schema {", new: "err != nil || database == \"-\" {"},
 	{what: "plan: sql_mode is not asked for", in: "ruleSet.plan", by: "TestSession_modesOfTwoConnections/mariadb|TestStmt_zeroFollowsTheMode/mariadb",
 		old: "if s.modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {", new: "if true {"},
 	{what: "plan: sql_mode is not asked for again", in: "session.forget", by: "TestSession_modesOfTwoConnections/mariadb|TestStmt_zeroFollowsTheMode/mariadb",
 		old: "s.modeKnown = false", new: "_ = s.modeKnown"},
-	{what: "plan: the database is not asked for again", in: "session.forget", by: "TestSession_databaseChanges/mariadb",
+	{what: "plan: the database is not asked for again", in: "session.forget", by: "TestSession_columnsOfTheCurrentDatabase/mariadb",
 		old: "s.databaseKnown = false", new: "_ = s.databaseKnown"},
 	{what: "plan: the columns are not asked for again", in: "session.forget", by: "TestColumns_alteredByOwnConnection/mariadb|TestSession_temporaryTable/mariadb",
 		old: "s.forgetColumns(query)", new: "_ = query"},

@@ -151,6 +151,14 @@ func TestServer_accept(t *testing.T) {
 	}
 }
 
+// A table without AUTO_INCREMENT is mended, and asked again.
+func TestServer_acceptNoNumber(t *testing.T) {
+	s := &server{name: "test", table: "`t`", increment: 2, offset: 1, end: 100}
+	if err := s.accept(block{0, 1, 2}); err == nil || !strings.Contains(err.Error(), "must have an AUTO_INCREMENT column") || s.refused != nil {
+		t.Errorf("have: %v, refused for good: %v\nwant: an error about the column", err, s.refused)
+	}
+}
+
 // mocked is a server whose answers a test gives.
 func mocked(t *testing.T) (*server, sqlmock.Sqlmock) {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -75,6 +76,17 @@ func TestPool_serversInTurn(t *testing.T) {
 	}
 }
 
+// What is left of a batch serves the calls that it suffices for, on its own
+// server's grid.
+func TestGenerator_cutsBatches(t *testing.T) {
+	g, _ := newFake(t, config{Batch: 4}, 2)
+	for _, want := range [][]int64{{1}, {3, 5}, {2, 4}, {6, 8}, {9, 11, 13}, {10, 12}} {
+		if have := mustKeys(t, g, len(want)); !slices.Equal(have, want) {
+			t.Errorf("\nhave: %v\nwant: %v", have, want)
+		}
+	}
+}
+
 // A server that is down is tried again after 1, 2, 4, … 30 seconds, and costs
 // nothing in between.
 func TestPool_pausesGrow(t *testing.T) {
@@ -139,6 +151,20 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 	})
 }
 
+// A server that comes back with the offset of another one makes the other's numbers.
+func TestPool_offsetOfAServerThatIsBack(t *testing.T) {
+	g, _ := newFake(t, config{}, 2)
+	for i, m := range g.pool.members {
+		m.server = &server{name: "test", offset: int64(1 + i)}
+	}
+	mustKeys(t, g, 1)
+	mustKeys(t, g, 1)
+	g.pool.members[1].server.offset = 1 // read by its next connection
+	if keys, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
+		t.Errorf("have: %v, %v\nwant: ErrSettings", keys, err)
+	}
+}
+
 func TestPool_allServersFail(t *testing.T) {
 	g, servers := newFake(t, config{}, 2)
 	errA, errB := storeError("A", "down", nil, nil), storeError("B", "down", nil, nil)
@@ -174,8 +200,9 @@ func TestGenerator_close(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if err := g.GenerateInt64Keys(t.Context(), column, make([]int64, 1)); !errors.Is(err, spi.ErrClosed) {
-			t.Errorf("a later call\nhave: %v\nwant: spi.ErrClosed", err)
+		tries := servers[0].tries
+		if err := g.GenerateInt64Keys(t.Context(), column, make([]int64, 1)); !errors.Is(err, spi.ErrClosed) || servers[0].tries != tries {
+			t.Errorf("a later call\nhave: %v, asked %d times\nwant: spi.ErrClosed, the server not asked", err, servers[0].tries-tries)
 		}
 		if servers[0].closed != 1 || !errors.Is(g.Health().Err, spi.ErrClosed) {
 			t.Errorf("\nhave: closed %d times, %v\nwant: once, spi.ErrClosed", servers[0].closed, g.Health().Err)
