@@ -129,6 +129,48 @@ func randomShortStatement(rnd *rand.Rand) shortStatement {
 	return s
 }
 
+// With one more placeholder than the server takes, the short way is not taken.
+func TestShort_manyPlaceholders(t *testing.T) {
+	side := newShortSide(t, "direct", shortColumns[0], ServerMySQL, false)
+	for _, n := range []int{maxPlaceholders - 1, maxPlaceholders} {
+		p, err := side.conn.planFor(t.Context(), "INSERT INTO t_order (a) VALUES (CONCAT(?"+strings.Repeat(",?", n-1)+"))")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := n+p.added <= maxPlaceholders; p.Params() != n || p.short != want {
+			t.Errorf("%d placeholders and %d added\nhave: short %v\nwant: %v", p.Params(), p.added, p.short, want)
+		}
+	}
+}
+
+// The short way does nothing with a rule that was replaced, and holds none longer
+// than it needs it.
+func TestShort_ruleReplacedBeforeUse(t *testing.T) {
+	const query = "INSERT INTO t_order (a) VALUES (?)"
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	p, err := k.conn.planFor(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
+	if !p.isShort(&k.conn.session, args) {
+		t.Fatal("have: an INSERT that does not take the short way")
+	}
+	if _, err := p.execShort(t.Context(), &k.conn.session, nil, nil, args); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.rules.refs.Load(); n != 1 {
+		t.Errorf("users of the rule afterwards\nhave: %d\nwant: 1, the connector", n)
+	}
+	if err := k.connector.SetRule(benchRule(t)); err != nil {
+		t.Fatal(err)
+	}
+	k.base.executed = nil
+	if _, err := p.execShort(t.Context(), &k.conn.session, nil, nil, args); err != errReplan || len(k.base.executed) > 0 {
+		t.Errorf("have: %v, executed %v\nwant: errReplan", err, k.base.executed)
+	}
+}
+
 func pickInt(rnd *rand.Rand, of ...int64) int64 { return of[rnd.IntN(len(of))] }
 
 func randomValue(rnd *rand.Rand) driver.Value {

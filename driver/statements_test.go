@@ -275,6 +275,14 @@ func TestStatements_byTypesOfArguments(t *testing.T) {
 		k.check(fmt.Sprintf("prepared for the second %T", v), k.base.prepared, 1)
 	}
 	k.check("kept for one text", len(k.conn.base.kept.all), maxKeptTypes)
+	for _, next := range [][2]any{{int64(1), nil}, {"text", []byte("bytes")}} {
+		k.conn.base.kept.clear()
+		k.base.prepared = 0
+		k.exec("INSERT INTO t_order (a) VALUES (?)", next[0])
+		k.exec("INSERT INTO t_order (a) VALUES (?)", next[1])
+		k.check(fmt.Sprintf("prepared for %T and %T", next[0], next[1]), k.base.prepared, 2)
+	}
+	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", nil, nil)
 	k.base.prepared = 0
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", []byte(nil), nil)
 	k.check("prepared for bytes that are nil, as nil", k.base.prepared, 0)
@@ -316,6 +324,20 @@ func TestStatements_ended(t *testing.T) {
 		}
 		k.check("kept after "+query, len(k.conn.base.kept.all), want)
 		k.check("open after "+query, k.base.open, want)
+	}
+}
+
+// What changes how the server reads texts has arguments here, and is not kept.
+func TestStatements_endedByArguments(t *testing.T) {
+	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAll).warm()
+	for _, query := range []string{"SET sql_mode = ?", "SET STATEMENT sql_mode = ? FOR DO 1"} {
+		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
+		k.base.prepared = 0
+		k.exec(query, "")
+		k.exec(query, "")
+		k.check("prepared of "+query, k.base.prepared, 2)
+		k.check("kept after "+query, len(k.conn.base.kept.all), 0)
+		k.check("open after "+query, k.base.open, 0)
 	}
 }
 

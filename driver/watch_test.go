@@ -517,6 +517,32 @@ func TestConnector_changeOfAnotherRule(t *testing.T) {
 	}
 }
 
+// A rule that one connector refuses is no connector's, and is closed; of two that
+// come at once one is.
+func TestTakeRule_allOrNone(t *testing.T) {
+	easy, strict := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1)), mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
+	strict.warnings = "error"
+	old := easy.Rule()
+	odd, err := rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := takeRule([]*Connector{easy, strict}, odd); err == nil || easy.Rule() != old {
+		t.Errorf("have: %v, the new rule %v\nwant: an error, and the old rule", err, easy.Rule() != old)
+	}
+	liveOf(t, "of the refused rule", 2, 0)
+
+	next := taggedRule(t, "t", 3)
+	if err := takeRule([]*Connector{easy, strict, easy}, next); err != nil || easy.Rule() != next || strict.Rule() != next {
+		t.Errorf("have: %v\nwant: the new rule", err)
+	}
+	liveOf(t, "of the old rules", 1, 0)
+	if err := errors.Join(easy.Close(), strict.Close()); err != nil {
+		t.Error(err)
+	}
+	liveOf(t, "of the new rule", 3, 0)
+}
+
 // Whoever leaves last waits for the goroutine's end.
 func TestWatch_leaveWaits(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")

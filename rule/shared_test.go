@@ -169,6 +169,29 @@ func TestReplace_changedAssigner(t *testing.T) {
 	mustClose(t, first, next)
 }
 
+// A generator that is another one has the worker id of the one before, if its
+// assigner is the same.
+func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
+	text := oneTable("t", "{type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: files}}") + "  workerIdAssigners:\n    files: {type: FILE, props: {path: /kept}}\n"
+	first := opened(t, mustParse(t, text), spi.Host{})
+	next, err := first.Replace(mustParse(t, strings.Replace(text, "worker-id: 5", "worker-id: 6", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := first.Generator("g").(*fake), next.Generator("g").(*fake)
+	if was == is || was.assigner != is.assigner {
+		t.Errorf("have: the same generator %v, the same assigner %v\nwant: another generator with the same assigner", was == is, was.assigner == is.assigner)
+	}
+	mustClose(t, first)
+	if n := is.assigner.(*fakeAssigner).closed.Load(); n != 0 {
+		t.Errorf("have: the assigner closed %d times while it is used\nwant: open", n)
+	}
+	mustClose(t, next)
+	if n := is.assigner.(*fakeAssigner).closed.Load(); n != 1 {
+		t.Errorf("have: the assigner closed %d times\nwant: once", n)
+	}
+}
+
 // TestOpen_atOnce opens and closes one rule in many goroutines: there is never
 // more than one generator open.
 func TestOpen_atOnce(t *testing.T) {
