@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/shardkey/shardkey/rewrite"
@@ -131,6 +132,32 @@ func TestConsecutive_integers(t *testing.T) {
 	}{{nil, true}, {[]int64{7}, true}, {[]int64{7, 8, 9}, true}, {[]int64{7, 8, 10}, false}, {[]int64{7, 7}, false}, {[]int64{9, 8}, false}} {
 		if have := areConsecutive(&rewrite.Keys{Ints: c.keys}); have != c.want {
 			t.Errorf("%d\nhave: %v\nwant: %v", c.keys, have, c.want)
+		}
+	}
+}
+
+// Keys that are bound stand in their rows, integers and others.
+func TestExecution_boundKeysOfTheirRows(t *testing.T) {
+	for table, want := range map[string][]driver.Value{
+		"t_order": {"a", int64(5), "b", int64(6), "c", int64(7)},
+		"t_text":  {"a", "key0", "b", "key1", "c", "key2"},
+	} {
+		c := newShortSide(t, "direct", nil, ServerOther, false).conn
+		p, err := c.planFor(t.Context(), "INSERT INTO "+table+" (a) VALUES (?), (?), (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &execution{plan: p, session: &c.session, user: valuesToNamed([]driver.Value{"a", "b", "c"}), inserts: []insertion{{in: &p.Inserts[0]}}}
+		if e.inserts[0].keys.Values = []any{"key0", "key1", "key2"}; table == "t_order" {
+			e.inserts[0].keys = rewrite.Keys{Ints: []int64{5, 6, 7}}
+		}
+		args, err := e.bindArgs(true)
+		var have []driver.Value
+		for _, arg := range args {
+			have = append(have, arg.Value)
+		}
+		if err != nil || !slices.Equal(have, want) {
+			t.Errorf("%s\nhave: %v, %v\nwant: %v", table, have, err, want)
 		}
 	}
 }
