@@ -20,14 +20,10 @@ func (m makeSpec) needsOneDatabase() bool { return m.used && m.ownDatabase && !m
 
 // checkDatabases refuses a rule for several data sources with state in each of them.
 func (r *Rule) checkDatabases() error {
-	if len(r.sources) == 0 || len(r.sources) == 1 && !strings.Contains(r.sources[0], "${") {
+	reason := r.severalSources()
+	if reason == "" {
 		return nil
 	}
-	shown := strings.Join(r.sources[:min(3, len(r.sources))], ", ")
-	if len(r.sources) > 3 {
-		shown += ", …"
-	}
-	reason := "the tables are in several data sources (" + shown + ")"
 	for _, a := range r.assigners {
 		if a.needsOneDatabase() {
 			return r.ownDatabaseError(assignerKind, a, reason)
@@ -39,6 +35,22 @@ func (r *Rule) checkDatabases() error {
 		}
 	}
 	return nil
+}
+
+// severalSources says why the rule's tables are in more than one data source; empty
+// when nothing shows that they are.
+func (r *Rule) severalSources() string {
+	switch {
+	case len(r.sources) > 1 || len(r.sources) == 1 && strings.Contains(r.sources[0], "${"):
+		shown := strings.Join(r.sources[:min(3, len(r.sources))], ", ")
+		if len(r.sources) > 3 {
+			shown += ", …"
+		}
+		return "the tables are in several data sources (" + shown + ")"
+	case r.spread != "":
+		return fmt.Sprintf("a databaseStrategy spreads table %q over several data sources", r.spread)
+	}
+	return ""
 }
 
 func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {

@@ -2,6 +2,8 @@ package rule_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,6 +24,18 @@ func withAssigner(nodes, assigner string) string {
 		"  workerIdAssigners:\n    cluster: " + assigner + "\n    idle: {type: OWN}\n"
 }
 
+// spreadTable is a rule with a databaseStrategy, the table's own or the default one,
+// and no data nodes.
+func spreadTable(where, generator string) string {
+	strategy := "{standard: {shardingColumn: u, shardingAlgorithmName: two}}"
+	if where == "" {
+		return strings.Replace(oneTable("t", generator), "actualDataNodes: t", "databaseStrategy: "+strategy, 1) + twoAlgorithm
+	}
+	return strings.Replace(oneTable("t", generator), "      actualDataNodes: t\n", "", 1) + "  defaultDatabaseStrategy: " + strategy + "\n" + twoAlgorithm
+}
+
+const twoAlgorithm = "  shardingAlgorithms: {two: {type: MOD, props: {sharding-count: 2}}}\n"
+
 func TestParse_stateInEachDatabase(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
@@ -32,6 +46,9 @@ func TestParse_stateInEachDatabase(t *testing.T) {
 		{"many", oneTable("ds_${0..9}.t", own), "(ds_0, ds_1, ds_2, …)"},
 		{"schemas of two data sources", oneTable("a.s.t,b.s.t", own), "(a, b)"},
 		{"patterns", oneTable("a.t_${*},b.t_${*}", own), "(a, b)"},
+		{"a databaseStrategy without data nodes", spreadTable("", own), `a databaseStrategy spreads table "t" over several data sources`},
+		{"the rule's default", spreadTable("default", own), `a databaseStrategy spreads table "t"`},
+		{"the same with a dsn", spreadTable("default", ownDSN), ""},
 		{"one data source", oneTable("ds_0.t_${0..15}", own), ""},
 		{"two schemas of one", oneTable("ds.a.t,ds.b.t", own), ""},
 		{"none", oneTable("t_${0..15}", own), ""},
@@ -89,6 +106,29 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 		// One after the other is moving, or a test's.
 		mustClose(t, opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(shard1)/shop")}))
 	}
+}
+
+// The file was changed between two opens, and what keeps its state renamed.
+func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	load := func(text string) *rule.Rule {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := rule.Load(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	text := withAssigner("t_${0..3}", own)
+	first := opened(t, load(text), spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")})
+	defer mustClose(t, first)
+	renamed := load(strings.ReplaceAll(text, "cluster", "all"))
+	if _, err := renamed.Open(spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")}); !errors.Is(err, rule.ErrOwnDatabase) {
+		t.Errorf("have: %v\nwant: ErrOwnDatabase", err)
+	}
+	mustClose(t, opened(t, renamed, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}))
 }
 
 func TestOpen_ownDatabaseMeant(t *testing.T) {

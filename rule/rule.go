@@ -18,6 +18,7 @@ type Rule struct {
 	tables     []Table
 	keyless    []string // the logical tables without a key
 	sources    []string // the data sources of the ruled tables, sorted
+	spread     string   // a ruled table that a databaseStrategy spreads over data sources that no data node names
 	generators []makeSpec
 	assigners  []makeSpec
 	names      names

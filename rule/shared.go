@@ -154,7 +154,8 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) error {
 		return nil
 	}
 	for other, e := range p.made {
-		if other.scope == key.scope && other.kind == key.kind && other.name == key.name &&
+		// By its type, not its name: a newer version of the rule's file may have renamed it.
+		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
 			other.database != "" && other.database != key.database && e.refs > 0 {
 			return &otherDatabaseError{other.database, key.database}
 		}

@@ -211,6 +211,9 @@ func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 		}
 		return err
 	}
+	if t != nil && spec.nodes.text == "" && spec.database != nil {
+		b.rule.spread = t.Logical
+	}
 	err := spec.actualTables(claim)
 	if clash := (*Error)(nil); errors.As(err, &clash) {
 		return clash
