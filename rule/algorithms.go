@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,6 +47,23 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 		all[p.key.text] = a
 	}
 	return all
+}
+
+// algorithmProps warns of properties that the type of an algorithm does not have.
+func (rd *reader) algorithmProps(n *yaml.Node) {
+	for _, p := range rd.entries(n) {
+		entries := rd.entries(p.value)
+		typ, _ := scalar(entries, "type")
+		known := sharding.Props(typ.text)
+		if known == nil {
+			continue
+		}
+		for _, prop := range rd.below(entries, "props") {
+			if !slices.Contains(known, propKey(prop.key.text)) {
+				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it", clip(prop.key.text), clip(p.key.text), strings.ToUpper(typ.text)), known...)
+			}
+		}
+	}
 }
 
 // strategyNamed returns a table's strategy, or the rule's default where it has
@@ -104,6 +122,7 @@ func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all m
 		var ok bool
 		if s.algorithm, ok = all[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", clip(name.text)))
+			rd.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(all))...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}

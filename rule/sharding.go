@@ -121,6 +121,8 @@ func (rd *reader) sharding(n *yaml.Node) error {
 			sc.def, err = rd.strategy(p.value, p.key)
 		case "defaultKeyGenerator":
 			err = rd.defaultGenerator(p, &sc, "keyGeneratorName")
+		case "shardingAlgorithms":
+			rd.algorithmProps(p.value)
 		case "keyGenerators":
 			rd.spec.generators, err = rd.makers(p.value, p.key.text, rd.spec.generators)
 		case "workerIdAssigners":

@@ -67,6 +67,11 @@ func (rd *reader) spring(settings []springSetting) error {
 		if len(tree.Content) == 0 {
 			continue
 		}
+		for _, s := range settings {
+			if err := rd.astray(s, prefix.words); err != nil {
+				return err
+			}
+		}
 		rd.isSpring = true
 		read := rd.sharding
 		if prefix.four {
@@ -75,6 +80,44 @@ func (rd *reader) spring(settings []springSetting) error {
 		return read(tree)
 	}
 	rd.hint = springHint
+	return nil
+}
+
+// keyWords and shardingWords are letters in settings that are about nothing but keys,
+// and about sharding.
+var (
+	keyWords      = []string{"keygenerat", "datanodes", "workeridassigner"}
+	shardingWords = []string{"shardingalgorithm", "shardingstrategy", "shardingcolumn", "databasestrategy", "tablestrategy",
+		"actualdatasources", "bindingtables", "broadcasttables", "autotables"}
+)
+
+// astray finds a setting about sharding that is not below the prefix that the
+// file's others have: an error when it is about keys, and a warning when it is not,
+// or is of another version, which ShardingSphere ignores too.
+func (rd *reader) astray(s springSetting, prefix string) error {
+	if _, ok := s.below(prefix); ok {
+		return nil
+	}
+	has := func(parts []string) bool {
+		return slices.ContainsFunc(s.words, func(w word) bool {
+			return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(letters(w.text), part) })
+		})
+	}
+	of := func(p springPrefix) bool { _, ok := s.below(p.words); return ok }
+	about := has(keyWords)
+	if !about && !has(shardingWords) {
+		return nil
+	}
+	var name []string
+	for _, w := range s.words {
+		name = append(name, w.text)
+	}
+	w := word{strings.Join(name, "."), s.words[0].place}
+	reason := fmt.Sprintf("%q is not below %s, as the sharding rule is", clip(w.text), strings.TrimSuffix(prefix, "."))
+	if about && !slices.ContainsFunc(springPrefixes, of) {
+		return rd.errorAt(w, reason)
+	}
+	rd.warn(w, reason+": it is ignored")
 	return nil
 }
 

@@ -45,6 +45,8 @@ func TestParse_springErrorsPointIntoTheFile(t *testing.T) {
 		{"a.properties", "a=b\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
 			`a.properties:3:88: key generator "g" is not defined`},
 		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n", `"t" has a value of its own and others below it`},
+		{"a.properties", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column=id\n",
+			`a.properties:2:1: "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is`},
 		{"a.properties", "", "a.properties:1:1: no sharding rule"},
 	} {
 		_, err := rule.Parse(c.file, []byte(c.text))
@@ -52,6 +54,24 @@ func TestParse_springErrorsPointIntoTheFile(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.want)
 		}
 	}
+}
+
+const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\n"
+
+// What other rules and other versions have in the same file does not hinder.
+func TestParse_warnsOfSpringSettingsElsewhere(t *testing.T) {
+	r, err := rule.Parse("a.properties", []byte(springFive+
+		"spring.shardingsphere.rule.sharding.tables.u.binding-tables=id\n"+
+		"spring.shardingsphere.sharding.tables.v.key-generator.column=id\n"+
+		"spring.shardingsphere.rules.encrypt.tables.t.columns.c.cipher=x\n"+
+		"spring.shardingsphere.rules.readwrite-splitting.data-sources.ds.write-data-source-name=w\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectWarnings(t, r, []string{
+		`a.properties:2:1: "spring.shardingsphere.rule.sharding.tables.u.binding-tables" is not below`,
+		`a.properties:3:1: "spring.shardingsphere.sharding.tables.v.key-generator.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is: it is ignored`,
+	})
 }
 
 func TestParse_saysWhatToUseInstead(t *testing.T) {

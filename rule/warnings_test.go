@@ -42,7 +42,7 @@ rules:
   defaultTableStrategy: {hint: {shardingAlgorithmName: a}}
   defaultShardingColumn: id
   defaultAuditStrategy: {auditorNames: [x]}
-  shardingAlgorithms: {a: {type: HASH_MOD, props: {sharding-count: 4, anything: 1}}}
+  shardingAlgorithms: {a: {type: HASH_MOD, props: {sharding-count: 4}}, b: {type: CLASS_BASED, props: {strategy: STANDARD, anything: 1}}, c: {type: MINE, props: {anything: 1}}}
   auditors: {x: {type: DML_SHARDING_CONDITIONS}}
   shardingCache: {allowedMaxSqlLength: 1, routeCache: {softValues: true}}
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
@@ -55,6 +55,12 @@ props: {sql-show: true}
 		{"strategy", whole("      tableStrategy: {standard: {shardingColum: id}}\n", ""),
 			[]string{`unknown key "shardingColum" in "standard" of "tableStrategy" of table "t_order": it is ignored; did you mean "shardingColumn"`}},
 		{"algorithm", whole("", "  shardingAlgorithms: {a: {typ: MOD}}\n"), []string{`unknown key "typ" in "a" of "shardingAlgorithms"`}},
+		{"algorithm's name", whole("      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: bay}}\n    u:\n    v:\n",
+			"  defaultDatabaseStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: non}}\n  shardingAlgorithms: {bat: {type: MOD, props: {sharding-count: 4}}}\n"),
+			[]string{`the sharding algorithm "bay" is not defined; did you mean "bat"?`, `11:83: the sharding algorithm "non" is not defined`}},
+		{"algorithm's property", whole("", "  shardingAlgorithms: {a: {type: mod, props: {sharding-count: 4, stop-offst: 1}}}\n"),
+			[]string{`unknown property "stop-offst" of the sharding algorithm "a": MOD ignores it; did you mean "stop-offset"`}},
+		{"property of an algorithm that is not computed", whole("", "  shardingAlgorithms: {a: {type: COSID_INTERVAL, props: {zone-id: x, zone: y}}}\n"), []string{`unknown property "zone" of`}},
 		{"file", whole("", "") + "ruls: 1\nx-mine: 1\nanchor: &a {b: c}\n", []string{`8:1: unknown key "ruls" in the rule file: it is ignored; did you mean "rules"`}},
 		{"4", "shardingRule: {tables: {t: {keyGenerator: {type: UUID, column: id}, tabelStrategy: {none: }}}, defaultDataSource: ds}",
 			[]string{`"tabelStrategy" in table "t": it is ignored; did you mean "tableStrategy"`, `"defaultDataSource" in the shardingRule`}},
@@ -144,9 +150,11 @@ func TestParse_autoTablesOfEachAlgorithm(t *testing.T) {
 		t.Errorf("have: %s\nwant: ds_0 ds_1", have)
 	}
 	r = mustParse(t, fmt.Sprintf(file, "{type: MOD, props: {sharding-cout: 4}}"))
-	expectWarnings(t, r, []string{`rule.yaml:10:5: the actual tables of auto table "t_auto" are not known: it has no sharding-count; only "t_auto" itself is filled`})
+	expectWarnings(t, r, []string{`rule.yaml:10:5: the actual tables of auto table "t_auto" are not known: it has no sharding-count; only "t_auto" itself is filled`,
+		`rule.yaml:10:28: unknown property "sharding-cout"`})
 	r = mustParse(t, strings.Replace(fmt.Sprintf(file, "{type: MOD}"), "shardingAlgorithmName: a", "shardingAlgorithmName: b", 1))
-	expectWarnings(t, r, []string{`rule.yaml:4:5: the actual tables of auto table "t_auto" are not known: it has no shardingStrategy with a shardingAlgorithmName of the rule`})
+	expectWarnings(t, r, []string{`rule.yaml:4:5: the actual tables of auto table "t_auto" are not known: it has no shardingStrategy with a shardingAlgorithmName of the rule`,
+		`rule.yaml:6:85: the sharding algorithm "b" is not defined; did you mean "a"?`})
 }
 
 // TestParse_warnsOfSkew has files that shard by the generated key modulo n.

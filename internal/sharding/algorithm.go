@@ -55,6 +55,25 @@ var types = map[string]algorithmType{
 	"COSID_MOD":      {false, []string{"mod", "logic-name-prefix"}, newCosIDMod},
 }
 
+// others are the properties of the types that are not computed.
+var others = map[string][]string{
+	"HINT_INLINE": {"algorithm-expression"},
+	"COSID_INTERVAL": {"logic-name-prefix", "datetime-pattern", "datetime-lower", "datetime-upper", "sharding-suffix-pattern",
+		"datetime-interval-unit", "datetime-interval-amount", "ts-unit", "zone-id"},
+	"COSID_INTERVAL_SNOWFLAKE": {"logic-name-prefix", "datetime-pattern", "datetime-lower", "datetime-upper", "sharding-suffix-pattern",
+		"datetime-interval-unit", "datetime-interval-amount", "ts-unit", "zone-id", "epoch"},
+}
+
+// Props returns the names of a type's properties; nil for a type that is not known,
+// or may have any (CLASS_BASED).
+func Props(typ string) []string {
+	typ = strings.ToUpper(typ)
+	if known, ok := types[typ]; ok {
+		return known.props
+	}
+	return others[typ]
+}
+
 // Compile makes an algorithm. The names of properties are in lower case; columns
 // are the sharding columns. The error is a [*NotUnderstoodError].
 func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
