@@ -67,11 +67,11 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 }
 
 // strategyNamed returns a table's strategy, or the rule's default where it has
-// none; nil where both have none, or it is written as none.
-func (rd *reader) strategyNamed(name string, table, rule []pair, all map[string]algorithm) (*strategyOf, error) {
+// none, by their names; nil where both have none, or it is written as none.
+func (rd *reader) strategyNamed(name, byDefault string, table, rule []pair, all map[string]algorithm) (*strategyOf, error) {
 	p, own := find(table, name)
 	if !own {
-		if p, own = find(rule, "default"+strings.ToUpper(name[:1])+name[1:]); !own {
+		if p, own = find(rule, byDefault); !own {
 			return nil, nil
 		}
 	}

@@ -17,10 +17,11 @@ const shownTables = 16
 // builder makes a Rule from a spec.
 type builder struct {
 	rule    *Rule
-	byName  map[string]int  // generator name in lower case → index
-	logical map[string]word // logical table name in lower case → where
-	sources map[string]bool // data sources of tables with a key; "" for nodes without
-	source  string          // the last of them, as it is written
+	byName  map[string]int   // generator name in lower case → index
+	logical map[string]*word // logical table name in lower case → where
+	sources map[string]bool  // data sources of tables with a key; "" for nodes without
+	source  string           // the last of them, as it is written
+	schemas map[string]bool  // of one table
 }
 
 // build looks everything up, checks it, and opens the generators once.
@@ -28,7 +29,7 @@ func build(s spec) (*Rule, error) {
 	b := builder{
 		rule:    &Rule{file: s.file, source: s.source},
 		byName:  map[string]int{},
-		logical: map[string]word{},
+		logical: map[string]*word{},
 		sources: map[string]bool{},
 	}
 	steps := []func(spec) error{b.makers, b.tables, b.keyed, b.patterns, b.finish}
@@ -125,12 +126,12 @@ func (b *builder) finish(s spec) error {
 }
 
 // autoSources takes the actualDataSources of an auto table.
-func (b *builder) autoSources(t tableSpec) error {
+func (b *builder) autoSources(t *tableSpec) error {
 	return b.eachSource(t, func(source string) { b.sources[source] = true })
 }
 
 // eachSource calls yield with each of the actualDataSources of an auto table.
-func (b *builder) eachSource(t tableSpec, yield func(source string)) error {
+func (b *builder) eachSource(t *tableSpec, yield func(source string)) error {
 	budget := maxNodes
 	for _, item := range splitInline(t.sources.text) {
 		err := product(item, &budget, func(source string) error { yield(source); return nil })
@@ -157,7 +158,7 @@ func (p place) also() string {
 }
 
 // generator finds the generator that a strategy names, or the default one.
-func (b *builder) generator(sc scope, st *strategySpec) (int, error) {
+func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 	switch {
 	case st.inline != nil:
 		return b.addGenerator(*st.inline)

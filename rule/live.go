@@ -63,6 +63,20 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	if r == nil || len(r.tables) == 0 {
 		return nil, &Error{File: "rule", Reason: "this rule is empty; make one with rule.Load, rule.Parse or rule.New"}
 	}
+	l, err := r.openGenerators(from, host, earlier)
+	if err != nil {
+		return nil, err
+	}
+	l.tables = r.Tables()
+	for i := range l.tables {
+		l.tables[i].Generator = l.Generator(l.tables[i].GeneratorName)
+	}
+	l.share(databaseOf(host.DSN.Reveal()))
+	return l, nil
+}
+
+// openGenerators is open without what finds a table.
+func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	l := &Live{rule: r, host: host, pool: from}
 	for i := range r.generators {
 		if err := l.openGenerator(i, earlier); err != nil {
@@ -70,11 +84,6 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 			return nil, err
 		}
 	}
-	l.tables = r.Tables()
-	for i := range l.tables {
-		l.tables[i].Generator = l.Generator(l.tables[i].GeneratorName)
-	}
-	l.share(databaseOf(host.DSN.Reveal()))
 	return l, nil
 }
 

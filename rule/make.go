@@ -51,7 +51,7 @@ func (r *Rule) check() error {
 		}
 	}
 	own := new(pool) // shared with nobody
-	l, err := r.open(own, host, nil)
+	l, err := r.openGenerators(own, host, nil)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // names finds a table by the names that statements use for it. Keys are in
-// lower case. The zero names has none.
+// lower case. The zero names has none, and none can be added.
 type names struct {
 	first    map[string]owner   // the first owner of a name
 	more     map[string][]owner // further owners, which differ in their schema
@@ -29,6 +29,11 @@ type owner struct {
 // none is the table of an owner that has no key column.
 const none int32 = -1
 
+// newNames returns names with room for those of so many tables.
+func newNames(tables int) names {
+	return names{first: make(map[string]owner, tables), more: map[string][]owner{}, shapes: map[string]owner{}}
+}
+
 // add records the owner of a name, and reports whether the owner is new. When
 // the name already has another owner that a statement could mean as well, it
 // returns that one and true for clash.
@@ -38,9 +43,6 @@ func (n *names) add(schema, name string, table int32) (other owner, clash, isNew
 	name = strings.ToLower(name)
 	first, taken := n.first[name]
 	if !taken {
-		if n.first == nil {
-			n.first, n.more = map[string]owner{}, map[string][]owner{}
-		}
 		n.first[name] = o
 		return owner{}, false, true
 	}
@@ -95,7 +97,7 @@ func (n *names) sibling(schema, name string) (owner, bool) {
 			return o, true
 		}
 	}
-	o, ok := n.shapes[shapeOf(name)]
+	o, ok := n.shapes[string(shapeOf(nil, name))]
 	return o, ok && (schema == "" || o.in(schema))
 }
 
@@ -117,14 +119,12 @@ func (n *names) matched(p pattern) (other owner, name string, ok bool) {
 
 // addShape records the shape of an actual table's name.
 func (n *names) addShape(schema, name string, table int32) {
-	shape := shapeOf(name)
-	if _, taken := n.shapes[shape]; taken || shape == "" {
+	var room [64]byte
+	shape := shapeOf(room[:0], name)
+	if _, taken := n.shapes[string(shape)]; taken || len(shape) == 0 {
 		return
 	}
-	if n.shapes == nil {
-		n.shapes = map[string]owner{}
-	}
-	n.shapes[shape] = owner{strings.ToLower(schema), table}
+	n.shapes[string(shape)] = owner{strings.ToLower(schema), table}
 }
 
 // all returns every owner of a name in lower case.

@@ -66,8 +66,10 @@ func rowExpressionKind(text string) (kind, rest string, ok bool) {
 }
 
 func parseNode(text string) (node, error) {
-	parts := strings.Split(text, ".")
-	for _, part := range parts {
+	var room [3]string
+	parts := room[:0]
+	for part := range strings.SplitSeq(text, ".") {
+		parts = append(parts, part)
 		if reason := wrongName(part); reason != "" {
 			return node{}, fmt.Errorf("%q is not a data node: %s", clip(shown(text)), reason)
 		}
@@ -145,7 +147,9 @@ var bareRange = regexp.MustCompile(`(^|[^$]){(\d+\.\.\d+)}`)
 // ${…}, and trims the blanks.
 func splitInline(text string) []string {
 	text = strings.ReplaceAll(text, "$->{", "${")
-	text = bareRange.ReplaceAllString(text, "$1$${$2}")
+	if strings.Contains(text, "..") {
+		text = bareRange.ReplaceAllString(text, "$1$${$2}")
+	}
 	var items []string
 	depth, start := 0, 0
 	for i := 0; i <= len(text); i++ {

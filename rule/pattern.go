@@ -164,10 +164,9 @@ func (p pattern) overlaps(q pattern) bool {
 // tables: numbers and dates.
 var trailingNumber = regexp.MustCompile(`^(?:[_-]?\d+)+$`)
 
-// shapeOf returns a name in lower case with "#" for each number in it; empty when
-// there is none.
-func shapeOf(name string) string {
-	shape := make([]byte, 0, len(name))
+// shapeOf appends to an empty shape a name in lower case with "#" for each number in
+// it; nothing when there is none.
+func shapeOf(shape []byte, name string) []byte {
 	found := false
 	for _, c := range []byte(strings.ToLower(name)) {
 		if isDigit(c) {
@@ -178,9 +177,9 @@ func shapeOf(name string) string {
 		shape = append(shape, c)
 	}
 	if !found {
-		return ""
+		return shape[:0]
 	}
-	return string(shape)
+	return shape
 }
 
 // intervalNodes calls yield with the nodes of ShardingSphere's row expression

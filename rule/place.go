@@ -169,7 +169,7 @@ func (s *Sharding) String() string {
 }
 
 // shard works out how a table is sharded that has these actual tables.
-func (b *builder) shard(spec tableSpec, t *Table, nodes []node) {
+func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 	if spec.database == nil && spec.table == nil {
 		return
 	}
@@ -189,7 +189,7 @@ func (b *builder) notUnderstood(w word, what, reason string, cause error) error 
 	return e
 }
 
-func (b *builder) sharding(spec tableSpec, t *Table, s *Sharding, nodes []node) error {
+func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
 	what := fmt.Sprintf("the sharding of table %q is not understood", t.Logical)
 	if len(t.Patterns) > 0 {
 		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("which actual tables there are like %s is not known", t.Patterns[0]), nil)
@@ -226,7 +226,7 @@ func (b *builder) sharding(spec tableSpec, t *Table, s *Sharding, nodes []node) 
 }
 
 // autoNodes gives the tables of an auto table their data sources, in turn.
-func (b *builder) autoNodes(spec tableSpec, nodes []node) {
+func (b *builder) autoNodes(spec *tableSpec, nodes []node) {
 	var sources []string
 	_ = b.eachSource(spec, func(source string) { sources = append(sources, source) })
 	for i := range nodes {
@@ -327,7 +327,7 @@ func grouped(nodes []node) (groups []actuals, names []string) {
 }
 
 // targets gives the strategies the names that they choose from.
-func (b *builder) targets(spec tableSpec, s *Sharding, nodes []node, what string) error {
+func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what string) error {
 	groups, names := grouped(nodes)
 	naming := sharding.NamingOf(spec.name.text, names)
 	if s.database == nil {

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -41,8 +40,8 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, rd.kindError(n, what, "a map")
 	}
-	var own, merged []pair
-	lines := map[string]int{} // by key
+	own, merged := make([]pair, 0, len(n.Content)/2), []pair(nil)
+	lines := keyLines{pairs: &own}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if isMerge(key) {
@@ -58,19 +57,50 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 			return nil, rd.kindError(key, "a key of "+what, "a text")
 		}
 		w := word{k.Value, placeOf(key)}
-		if line, dup := lines[w.text]; dup {
+		if line, dup := lines.find(w.text); dup {
 			return nil, rd.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
-		lines[w.text] = w.place.line
 		own = append(own, pair{w, value})
+		lines.add(w)
 	}
 	for _, p := range merged {
-		if _, over := lines[p.key.text]; !over {
-			lines[p.key.text] = p.key.place.line
+		if _, over := lines.find(p.key.text); !over {
 			own = append(own, p)
+			lines.add(p.key)
 		}
 	}
 	return own, nil
+}
+
+// keyLines finds the lines of the keys among pairs, in which each is there once.
+// Most maps are short and are searched; the others have an index.
+type keyLines struct {
+	pairs *[]pair
+	index map[string]int
+}
+
+const maxSearched = 16
+
+func (l *keyLines) find(key string) (line int, ok bool) {
+	if l.index != nil {
+		line, ok = l.index[key]
+		return line, ok
+	}
+	p, ok := find(*l.pairs, key)
+	return p.key.place.line, ok
+}
+
+// add takes a key that has been added to the pairs.
+func (l *keyLines) add(key word) {
+	switch {
+	case l.index != nil:
+		l.index[key.text] = key.place.line
+	case len(*l.pairs) > maxSearched:
+		l.index = make(map[string]int, cap(*l.pairs))
+		for _, p := range *l.pairs {
+			l.index[p.key.text] = p.key.place.line
+		}
+	}
 }
 
 // merge returns the entries of what follows "<<": a map, or a list of maps
@@ -120,20 +150,36 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	return word{s.Value, placeOf(n)}, nil
 }
 
-// texts reads a map that has texts only, and no other keys than known.
-func (rd *reader) texts(n *yaml.Node, what string, known ...string) (map[string]word, error) {
-	pairs, err := rd.pairs(n, what)
-	if err != nil {
-		return nil, err
+// words are texts by name. There are few, so that they are searched.
+type words []namedWord
+
+type namedWord struct {
+	name string
+	word word
+}
+
+// at returns the text of a name; the zero word where there is none.
+func (ws words) at(name string) word {
+	for _, w := range ws {
+		if w.name == name {
+			return w.word
+		}
 	}
-	texts := map[string]word{}
+	return word{}
+}
+
+// texts takes pairs that are texts only, and no other keys than known.
+func (rd *reader) texts(pairs []pair, what string, known []string) (words, error) {
+	texts := make(words, 0, len(pairs))
 	for _, p := range pairs {
 		if !slices.Contains(known, p.key.text) {
 			return nil, rd.unknownKey(p.key, what, known, known)
 		}
-		if texts[p.key.text], err = rd.text(p.value, p.key.text); err != nil {
+		w, err := rd.text(p.value, p.key.text)
+		if err != nil {
 			return nil, err
 		}
+		texts = append(texts, namedWord{p.key.text, w})
 	}
 	return texts, nil
 }
@@ -211,23 +257,25 @@ func (rd *reader) makers(n *yaml.Node, what string, makers []makeSpec) ([]makeSp
 
 // maker reads type and props into m. Of the other keys, texts takes those that
 // it has; the rest is unknown.
-func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts map[string]word) error {
+func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts words) error {
 	pairs, err := rd.pairs(n, what)
 	if err != nil {
 		return err
 	}
-	known := []string{"type", "props"}
-	known = append(known, slices.Sorted(maps.Keys(texts))...)
 	for _, p := range pairs {
-		_, isText := texts[p.key.text]
+		i := slices.IndexFunc(texts, func(w namedWord) bool { return w.name == p.key.text })
 		switch {
 		case p.key.text == "type":
 			m.typ, err = rd.text(p.value, "type of "+what)
 		case p.key.text == "props":
 			m.props, err = rd.props(p.value, what)
-		case isText:
-			texts[p.key.text], err = rd.text(p.value, p.key.text)
+		case i >= 0:
+			texts[i].word, err = rd.text(p.value, p.key.text)
 		default:
+			known := []string{"type", "props"}
+			for _, w := range slices.SortedFunc(slices.Values(texts), func(a, b namedWord) int { return strings.Compare(a.name, b.name) }) {
+				known = append(known, w.name)
+			}
 			err = rd.unknownKey(p.key, what, known, known)
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -152,16 +153,18 @@ func (rd *reader) tables(n *yaml.Node, sc *scope, o object, rule []pair) error {
 		return err
 	}
 	all := rd.algorithms(rule)
+	sc.tables = slices.Grow(sc.tables, len(pairs))
 	for _, p := range pairs {
 		if err := rd.indented(p, o); err != nil {
 			return err
 		}
-		entries, err := rd.pairs(p.value, fmt.Sprintf("table %q", p.key.text))
+		what := "table " + strconv.Quote(p.key.text)
+		entries, err := rd.pairs(p.value, what)
 		if err != nil {
 			return err
 		}
 		t := tableSpec{name: p.key}
-		if err := rd.table(entries, &t, o); err != nil {
+		if err := rd.table(entries, what, &t, o); err != nil {
 			return err
 		}
 		if err := rd.tableStrategies(entries, rule, all, &t, o); err != nil {
@@ -178,14 +181,14 @@ func (rd *reader) tableStrategies(entries, rule []pair, all map[string]algorithm
 		return nil
 	}
 	if _, auto := o["actualDataSources"]; auto {
-		t.table, err = rd.strategyNamed("shardingStrategy", entries, rule, all)
+		t.table, err = rd.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries, rule, all)
 		rd.autoTable(t)
 		return err
 	}
-	if t.database, err = rd.strategyNamed("databaseStrategy", entries, rule, all); err != nil {
+	if t.database, err = rd.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries, rule, all); err != nil {
 		return err
 	}
-	t.table, err = rd.strategyNamed("tableStrategy", entries, rule, all)
+	t.table, err = rd.strategyNamed("tableStrategy", "defaultTableStrategy", entries, rule, all)
 	return err
 }
 
@@ -209,8 +212,7 @@ func (rd *reader) isBroadcast(table string, rule []pair) bool {
 	return false
 }
 
-func (rd *reader) table(entries []pair, t *tableSpec, o object) (err error) {
-	what := fmt.Sprintf("table %q", t.name.text)
+func (rd *reader) table(entries []pair, what string, t *tableSpec, o object) (err error) {
 	for _, e := range entries {
 		if _, known := o[e.key.text]; !known {
 			continue

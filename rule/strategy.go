@@ -43,7 +43,7 @@ var unlistedWords = []string{"refuse", "warn", "pass"}
 // settingNames are the words that settings reads.
 var settingNames = []string{"explicitKeys", "batchKeys", "unlisted"}
 
-func (rd *reader) settings(texts map[string]word) (s settings, err error) {
+func (rd *reader) settings(texts words) (s settings, err error) {
 	if i, err := rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
 		return s, err
 	} else if i >= 0 {
@@ -62,8 +62,8 @@ func (rd *reader) settings(texts map[string]word) (s settings, err error) {
 }
 
 // choice returns which of the words is written; -1 for none.
-func (rd *reader) choice(texts map[string]word, name string, words ...string) (int, error) {
-	w := texts[name]
+func (rd *reader) choice(texts words, name string, words ...string) (int, error) {
+	w := texts.at(name)
 	if w.text == "" {
 		return -1, nil
 	}
@@ -74,16 +74,22 @@ func (rd *reader) choice(texts map[string]word, name string, words ...string) (i
 	return -1, rd.errorAt(w, fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last]), words...)
 }
 
+var strategyKeys = append([]string{"column", "keyGeneratorName"}, settingNames...)
+
 // strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
 func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
-	if pairs := rd.entries(n); len(pairs) == 1 && pairs[0].key.text == "none" {
+	pairs, err := rd.pairs(n, key.text)
+	if err != nil {
+		return nil, err
+	}
+	if len(pairs) == 1 && pairs[0].key.text == "none" {
 		return &strategySpec{place: key.place, none: true}, nil
 	}
-	texts, err := rd.texts(n, key.text, append([]string{"column", "keyGeneratorName"}, settingNames...)...)
+	texts, err := rd.texts(pairs, key.text, strategyKeys)
 	if err != nil || len(texts) == 0 {
 		return nil, err
 	}
-	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
+	st := &strategySpec{place: key.place, column: texts.at("column"), generator: texts.at("keyGeneratorName")}
 	st.settings, err = rd.settings(texts)
 	return st, err
 }
@@ -93,9 +99,9 @@ func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
 // writing it. The generator gets a name for health and descriptions; without a
 // type the default's generator is used.
 func (rd *reader) keyGenerator(n *yaml.Node, key word, name string, known ...string) (*strategySpec, error) {
-	texts, zero := map[string]word{}, word{}
-	for _, word := range slices.Concat([]string{"column"}, known, settingNames) {
-		texts[word] = zero
+	var texts words
+	for _, name := range slices.Concat([]string{"column"}, known, settingNames) {
+		texts = append(texts, namedWord{name: name})
 	}
 	m := makeSpec{name: word{name, key.place}}
 	what := fmt.Sprintf("%s of %q", key.text, name)
@@ -105,7 +111,7 @@ func (rd *reader) keyGenerator(n *yaml.Node, key word, name string, known ...str
 	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
 		return nil, err
 	}
-	st := &strategySpec{place: key.place, column: texts["column"], generator: texts["keyGeneratorName"]}
+	st := &strategySpec{place: key.place, column: texts.at("column"), generator: texts.at("keyGeneratorName")}
 	var err error
 	if st.settings, err = rd.settings(texts); err != nil {
 		return nil, err
@@ -132,10 +138,14 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	for i, t := range sc.tables {
 		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
 	}
-	known := []string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}
+	known := append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settingNames...)
 	for _, p := range pairs {
 		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
-		texts, err := rd.texts(p.value, what, append(known, settingNames...)...)
+		entries, err := rd.pairs(p.value, what)
+		if err != nil {
+			return err
+		}
+		texts, err := rd.texts(entries, what, known)
 		if err == nil {
 			err = rd.columnStrategy(p.key, texts, tables)
 		}
@@ -146,12 +156,12 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	return nil
 }
 
-func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[string]*tableSpec) (err error) {
-	st := &strategySpec{place: name.place, column: texts["keyGenerateColumn"], generator: texts["keyGeneratorName"]}
+func (rd *reader) columnStrategy(name word, texts words, tables map[string]*tableSpec) (err error) {
+	st := &strategySpec{place: name.place, column: texts.at("keyGenerateColumn"), generator: texts.at("keyGeneratorName")}
 	if st.settings, err = rd.settings(texts); err != nil {
 		return err
 	}
-	switch kind := texts["keyGenerateType"]; {
+	switch kind := texts.at("keyGenerateType"); {
 	case strings.EqualFold(kind.text, "sequence"):
 		// For CREATE SEQUENCE, no column of any table.
 		rd.spec.sequences = append(rd.spec.sequences, name)
@@ -159,9 +169,9 @@ func (rd *reader) columnStrategy(name word, texts map[string]word, tables map[st
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
 		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
 	}
-	logic, ok := texts["logicTable"]
+	logic := texts.at("logicTable")
 	switch {
-	case !ok || logic.text == "":
+	case logic.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
 	case st.column.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))

@@ -23,7 +23,9 @@ func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "not YAML: the reader panicked"}
 		}
 	}()
-	data = directive.ReplaceAll(data, []byte("#YAML"))
+	if bytes.Contains(data, []byte("%YAML")) {
+		data = directive.ReplaceAll(data, []byte("#YAML"))
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var document yaml.Node

@@ -12,17 +12,24 @@ import (
 // tables takes each table with a key column. Tables without one are taken down
 // as well, as far as they can be understood: a name must not mean both.
 func (b *builder) tables(s spec) error {
+	count := 0
+	for _, sc := range s.scopes {
+		count += len(sc.tables)
+	}
+	b.rule.tables = make([]Table, 0, count)
+	b.rule.names = newNames(count)
+	b.logical = make(map[string]*word, count)
 	for _, sc := range s.scopes {
 		if sc.defMaker != nil {
 			if _, err := b.addGenerator(*sc.defMaker); err != nil {
 				return err
 			}
 		}
-		if err := b.checkDefault(sc); err != nil {
+		if err := b.checkDefault(&sc); err != nil {
 			return err
 		}
-		for _, t := range sc.tables {
-			if err := b.addTable(sc, t); err != nil {
+		for i := range sc.tables {
+			if err := b.addTable(&sc, &sc.tables[i]); err != nil {
 				return err
 			}
 		}
@@ -31,7 +38,7 @@ func (b *builder) tables(s spec) error {
 }
 
 // checkDefault resolves the default strategy even where no table uses it.
-func (b *builder) checkDefault(sc scope) error {
+func (b *builder) checkDefault(sc *scope) error {
 	if sc.def == nil || sc.def.generator.text == "" {
 		return nil
 	}
@@ -39,7 +46,7 @@ func (b *builder) checkDefault(sc scope) error {
 	return err
 }
 
-func (b *builder) addTable(sc scope, spec tableSpec) error {
+func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	key := strings.ToLower(spec.name.text)
 	if reason := wrongIdentifier(spec.name.text); reason != "" {
 		return b.errorAt(spec.name, fmt.Sprintf("table %q: %s", spec.name.text, reason))
@@ -47,34 +54,34 @@ func (b *builder) addTable(sc scope, spec tableSpec) error {
 	if other, dup := b.logical[key]; dup {
 		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive", spec.name.text, other.text, other.place.also()))
 	}
-	b.logical[key] = spec.name
-	t, err := b.keyColumn(sc, spec)
+	b.logical[key] = &spec.name
+	t, ok, err := b.keyColumn(sc, spec)
 	if err != nil {
 		return err
 	}
-	if t == nil {
+	if !ok {
 		b.rule.keyless = append(b.rule.keyless, spec.name.text)
 		return b.addNames(spec, none, nil)
 	}
-	b.rule.tables = append(b.rule.tables, *t)
+	b.rule.tables = append(b.rule.tables, t)
 	index := len(b.rule.tables) - 1
-	b.skew(spec, t)
+	b.skew(spec, &b.rule.tables[index])
 	if err := b.autoSources(spec); err != nil {
 		return err
 	}
 	return b.addNames(spec, int32(index), &b.rule.tables[index])
 }
 
-// keyColumn returns the table's column and generator, its own or the default's;
-// nil when it has none.
-func (b *builder) keyColumn(sc scope, spec tableSpec) (*Table, error) {
+// keyColumn returns the table with its column and generator, its own or the
+// default's, and whether it has one.
+func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err error) {
 	own, def := spec.strategy, sc.def
 	if def == nil || def.none {
-		def = new(strategySpec)
+		def = &noStrategy
 	}
 	switch {
 	case own != nil && own.none, own == nil && def.column.text == "":
-		return nil, nil
+		return Table{}, false, nil
 	case own == nil:
 		own = def
 	}
@@ -83,21 +90,24 @@ func (b *builder) keyColumn(sc scope, spec tableSpec) (*Table, error) {
 		column, set = def.column, set.or(def.settings)
 	}
 	if err := b.checkColumn(spec, own, column); err != nil {
-		return nil, err
+		return Table{}, false, err
 	}
 	index, err := b.generator(sc, own)
 	if err != nil {
-		return nil, err
+		return Table{}, false, err
 	}
-	g := b.rule.generators[index]
-	return &Table{
+	g := &b.rule.generators[index]
+	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
 		ExplicitKeys: valueOf(set.explicit), Consecutive: valueOf(set.consecutive), Unlisted: valueOf(set.unlisted),
-	}, nil
+	}, true, nil
 }
 
-func (b *builder) checkColumn(spec tableSpec, own *strategySpec, column word) error {
+// noStrategy is the default of a rule that has none.
+var noStrategy strategySpec
+
+func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) error {
 	reason := wrongIdentifier(column.text)
 	switch {
 	case strings.TrimSpace(column.text) == "":
@@ -138,7 +148,7 @@ func wrongIdentifier(name string) string {
 // worker id of a key are multiples of large powers of 2. So by the power of 2 in
 // n whole shards stay nearly empty; by the rest of n the time of each key decides,
 // which is even only if the times are.
-func (b *builder) skew(spec tableSpec, t *Table) {
+func (b *builder) skew(spec *tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
@@ -188,8 +198,8 @@ func (b *builder) warn(w word, reason string) {
 // addNames makes a table known by its logical and its actual names. t is nil
 // for a table without key, whose data nodes are nobody's to check: what cannot
 // be understood of them is left out.
-func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
-	schemas := map[string]bool{}
+func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
+	schemas := b.noSchemas()
 	var nodes []node // of a table that is sharded
 	sharded := t != nil && (spec.database != nil || spec.table != nil)
 	claim := func(n node) error {
@@ -229,12 +239,26 @@ func (b *builder) addNames(spec tableSpec, index int32, t *Table) error {
 	}
 	// The logical name stands in the schemas of its data nodes, and so in any
 	// when a node has none.
+	if len(schemas) == 1 && schemas[""] {
+		_, err := b.claim(spec, node{table: spec.name.text}, index)
+		return err
+	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
 		if _, err := b.claim(spec, node{schema: schema, table: spec.name.text}, index); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// noSchemas returns an empty set, which is that of the table before it, unless
+// emptying that takes longer than to make one.
+func (b *builder) noSchemas() map[string]bool {
+	if b.schemas == nil || len(b.schemas) > 16 {
+		b.schemas = map[string]bool{}
+	}
+	clear(b.schemas)
+	return b.schemas
 }
 
 func (b *builder) addSource(name string) {
@@ -281,12 +305,12 @@ func (b *builder) patterns(spec) error {
 
 func (b *builder) patternClash(p pattern, other owner, name string) error {
 	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
-	return b.errorAt(w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text, b.ownerName(other), name))
+	return b.errorAt(*w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text, b.ownerName(other), name))
 }
 
 // claimLogical makes the logical name the only actual table. One that is
 // written as schema.table is the table of that schema, too.
-func (b *builder) claimLogical(spec tableSpec, index int32, claim func(node) error) error {
+func (b *builder) claimLogical(spec *tableSpec, index int32, claim func(node) error) error {
 	if err := claim(node{table: spec.name.text}); err != nil {
 		return err
 	}
@@ -312,7 +336,7 @@ func (t *Table) addActual(n node) {
 }
 
 // actualTables calls yield with the actual tables that the rule names.
-func (s tableSpec) actualTables(yield func(node) error) error {
+func (s *tableSpec) actualTables(yield func(node) error) error {
 	if s.autoCount > maxNodes {
 		return errTooManyNodes
 	}
@@ -324,14 +348,14 @@ func (s tableSpec) actualTables(yield func(node) error) error {
 	return dataNodes(s.nodes.text, yield)
 }
 
-func (b *builder) expandError(spec tableSpec, cause error) error {
+func (b *builder) expandError(spec *tableSpec, cause error) error {
 	reason := fmt.Sprintf("the data nodes of table %q: %v", spec.name.text, cause)
 	return b.errorAt(spec.nodesOrName(), reason)
 }
 
 // claim makes n a name of the table, and reports whether it is a new one. Two
 // tables of which one has a key must not share a name.
-func (b *builder) claim(spec tableSpec, n node, index int32) (isNew bool, err error) {
+func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err error) {
 	other, clash, isNew := b.rule.names.add(n.schema, n.table, index)
 	if !clash {
 		return isNew, nil
@@ -341,7 +365,7 @@ func (b *builder) claim(spec tableSpec, n node, index int32) (isNew bool, err er
 		b.ownerName(other), spec.name.text, n.table))
 }
 
-func (s tableSpec) nodesOrName() word {
+func (s *tableSpec) nodesOrName() word {
 	if s.nodes.text != "" {
 		return s.nodes
 	}
