@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
@@ -18,9 +19,9 @@ import (
 type Live struct {
 	rule       *Rule
 	host       spi.Host
-	tables     []Table
-	generators []spi.KeyGenerator // as Rule.generators
-	held       []*made            // as well; nil for those that were given ready-made
+	tables     []atomic.Pointer[Table] // as the rule's, each made when it is looked up
+	generators []spi.KeyGenerator      // as Rule.generators
+	held       []*made                 // as well; nil for those that were given ready-made
 	pool       *pool
 	// shared are the tables for names that several tables have in different
 	// schemas, by name in lower case. A statement means the one in the
@@ -67,10 +68,7 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.tables = r.Tables()
-	for i := range l.tables {
-		l.tables[i].Generator = l.Generator(l.tables[i].GeneratorName)
-	}
+	l.tables = make([]atomic.Pointer[Table], len(r.tables))
 	l.share(databaseOf(host.DSN.Reveal()))
 	return l, nil
 }
@@ -110,7 +108,16 @@ func (l *Live) table(o owner) *Table {
 	if o.table == none {
 		return nil
 	}
-	return &l.tables[o.table]
+	at := &l.tables[o.table]
+	if t := at.Load(); t != nil {
+		return t
+	}
+	t := l.rule.tables[o.table].clone()
+	t.Generator = l.Generator(t.GeneratorName)
+	if !at.CompareAndSwap(nil, &t) {
+		return at.Load() // each has one, by which it is known
+	}
+	return &t
 }
 
 // Lookup finds the table that a statement names, by its logical name or that

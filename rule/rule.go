@@ -65,10 +65,14 @@ func (r *Rule) Name() string { return r.file }
 func (r *Rule) Tables() []Table {
 	tables := slices.Clone(r.tables)
 	for i := range tables {
-		tables[i].Actual = slices.Clone(tables[i].Actual)
-		tables[i].Patterns = slices.Clone(tables[i].Patterns)
+		tables[i] = tables[i].clone()
 	}
 	return tables
+}
+
+func (t Table) clone() Table {
+	t.Actual, t.Patterns = slices.Clone(t.Actual), slices.Clone(t.Patterns)
+	return t
 }
 
 // DataSources returns the names of the data sources in which the rule has tables
