@@ -6,17 +6,6 @@ import (
 	"time"
 )
 
-func BenchmarkSnowflakes(b *testing.B) { each(b, Snowflakes()) }
-func BenchmarkRandom(b *testing.B)     { each(b, Random()) }
-
-func each(b *testing.B, subjects []Subject) {
-	for _, s := range subjects {
-		for _, goroutines := range []int{1, 2, 16} {
-			b.Run(fmt.Sprintf("%s/goroutines=%d", s.Name, goroutines), OneKey(s, goroutines))
-		}
-	}
-}
-
 func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), Batch(n))

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,37 +10,6 @@ import (
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// OneKey is a benchmark of a subject with so many goroutines; they are rounded
-// up to a multiple of GOMAXPROCS, unless there is one.
-func OneKey(s Subject, goroutines int) func(*testing.B) {
-	return func(b *testing.B) {
-		next, done, err := s.Open()
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer done()
-		b.ReportAllocs()
-		if goroutines == 1 {
-			for b.Loop() {
-				if err := next(); err != nil {
-					b.Fatal(err)
-				}
-			}
-			return
-		}
-		p := runtime.GOMAXPROCS(0)
-		b.SetParallelism((goroutines + p - 1) / p)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				if err := next(); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-}
 
 // Batch is a benchmark of our keys in batches of n; its time is that of a
 // batch.

@@ -1,13 +1,12 @@
 // Command compare prints how shardkey's generators do beside their peers, as
-// Markdown tables. Each figure is the best of several rounds, in which all
-// subjects take turns, so that a busy neighbour slows all or none.
+// Markdown tables. Each figure is the median of many short turns, which all subjects
+// take one after another, so that a busy neighbour slows all or none.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
 	"time"
 
@@ -16,17 +15,21 @@ import (
 
 func main() {
 	testing.Init()
-	rounds := flag.Int("rounds", 5, "how often each measurement is repeated")
-	each := flag.Duration("time", 200*time.Millisecond, "how long one measurement takes")
+	rounds := flag.Int("rounds", 50, "how often every subject takes its turn; a tenth of it for saturation")
+	each := flag.Duration("time", 5*time.Millisecond, "how long a turn takes")
 	full := flag.Duration("saturate", 2*time.Second, "how long one measurement of saturation takes")
 	flag.Parse()
-	err := flag.Set("test.benchtime", each.String())
+	err := flag.Set("test.benchtime", "200ms")
 	if err == nil {
-		fmt.Printf("%s, %s/%s, %d processors, %s\n", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
-		oneKey("One integer key, below saturation", bench.Snowflakes(), *rounds)
-		batches(*rounds)
-		oneKey("One UUID or the like", bench.Random(), *rounds)
-		err = saturated(*rounds, *full)
+		fmt.Println(bench.Machine())
+		err = oneKey("One integer key, below saturation", bench.Snowflakes(), *rounds, *each)
+	}
+	if err == nil {
+		batches()
+		err = oneKey("One UUID or the like", bench.Random(), *rounds, *each)
+	}
+	if err == nil {
+		err = saturated(max(1, *rounds/10), *full)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compare:", err)
@@ -34,29 +37,28 @@ func main() {
 	}
 }
 
-// best is the shortest time of a key, and its allocations.
-type best struct {
-	ns     float64
-	allocs int64
-}
-
-func (b *best) take(r testing.BenchmarkResult) {
-	if ns := float64(r.T.Nanoseconds()) / float64(r.N); b.ns == 0 || ns < b.ns {
-		b.ns = ns
-	}
-	b.allocs = r.AllocsPerOp()
-}
-
-func oneKey(title string, subjects []bench.Subject, rounds int) {
+// oneKey lets all subjects take turns, and prints medians.
+func oneKey(title string, subjects []bench.Subject, rounds int, each time.Duration) error {
 	goroutines := []int{1, 2, 16}
-	results := make([][]best, len(subjects))
-	for i := range results {
-		results[i] = make([]best, len(goroutines))
-	}
-	for range rounds {
-		for j, n := range goroutines {
-			for i, s := range subjects {
-				results[i][j].take(testing.Benchmark(bench.OneKey(s, n)))
+	took := make([][][]time.Duration, len(goroutines)) // of a key, in nanoseconds times a thousand
+	for j, n := range goroutines {
+		took[j] = make([][]time.Duration, len(subjects))
+		keys := make([]int, len(subjects))
+		for round := range rounds + 2 { // the first two find out how many keys a turn has
+			for at := range subjects {
+				i := (at + round) % len(subjects)
+				if round == 0 {
+					keys[i] = 10_000
+				}
+				d, err := bench.Turn(subjects[i], n, keys[i])
+				if err != nil {
+					return fmt.Errorf("%s: %w", subjects[i].Name, err)
+				}
+				if round < 2 {
+					keys[i] = max(1_000, int(float64(keys[i])*each.Seconds()/d.Seconds()))
+					continue
+				}
+				took[j][i] = append(took[j][i], 1000*d/time.Duration(keys[i]))
 			}
 		}
 	}
@@ -64,20 +66,37 @@ func oneKey(title string, subjects []bench.Subject, rounds int) {
 	for i, s := range subjects {
 		fmt.Printf("| %s |", s.Name)
 		for j := range goroutines {
-			fmt.Printf(" %.0f (%.2f) |", results[i][j].ns, results[i][j].ns/results[0][j].ns)
+			own, first := bench.Median(took[j][i]), bench.Median(took[j][0])
+			fmt.Printf(" %.0f (%.2f) |", float64(own)/1000, float64(own)/float64(first))
 		}
-		fmt.Printf(" %d |\n", results[i][0].allocs)
+		allocs, err := allocations(s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		fmt.Printf(" %.0f |\n", allocs)
 	}
+	return nil
 }
 
-func batches(rounds int) {
+// allocations are those of one key.
+func allocations(s bench.Subject) (n float64, err error) {
+	next, done, err := s.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	return testing.AllocsPerRun(1000, func() {
+		if failed := next(); failed != nil {
+			err = failed
+		}
+	}), err
+}
+
+func batches() {
 	fmt.Print("\n### A batch of keys of shardkey SNOWFLAKE, leased\n\n| keys | ns a key | allocations |\n| --- | --- | --- |\n")
 	for _, n := range []int{100, 1000} {
-		var b best
-		for range rounds {
-			b.take(testing.Benchmark(bench.Batch(n)))
-		}
-		fmt.Printf("| %d | %.2f | %d |\n", n, b.ns/float64(n), b.allocs)
+		r := testing.Benchmark(bench.Batch(n))
+		fmt.Printf("| %d | %.2f | %d |\n", n, float64(r.T.Nanoseconds())/float64(r.N)/float64(n), r.AllocsPerOp())
 	}
 }
 
