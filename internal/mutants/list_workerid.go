@@ -122,7 +122,7 @@ var workerids = group{dir: "keygen/workerid", servers: true, mutants: []mutant{
 		old: "err = fsync(f)", new: "_ = fsync"},
 	{what: "FILE: the record's name is not made last", in: "fileStore.replace", by: "TestFileStore_syncsBeforeItConfirms|TestFileStore_failedSyncIsNotConfirmed",
 		old: "if err := syncDir(s.dir); err != nil {", new: "if false {\n\t\tvar err error"},
-	{what: "SQL: namespaces share records", in: "sqlStore.update", by: "TestSQLStore_conforms",
+	{what: "SQL: namespaces share records", in: "sqlStore.update", by: "TestSQLStore_namespacesAreApart",
 		old: "WHERE namespace = ? AND", new: "WHERE ? <> '' AND"},
 }}
 

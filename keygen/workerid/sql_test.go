@@ -66,6 +66,38 @@ func mustExec(t *testing.T, dsn, format string, args ...any) {
 	}
 }
 
+// Namespaces of one table have nothing in common, not even where their records are
+// the same.
+func TestSQLStore_namespacesAreApart(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_namespacesAreApart) {
+		return
+	}
+	dsn := testserver.Database(t)
+	first, second := workerid.Record{Owner: "1", ReservedUntil: 1}, workerid.Record{Owner: "2", ReservedUntil: 2}
+	var stores []workerid.Store
+	for _, namespace := range []string{"orders", "items"} {
+		s, err := workerid.NewSQLStore(dsn, "shardkey_worker", namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, first); !ok || err != nil {
+			t.Fatalf("%s\nhave: %v, %v\nwant: a record of its own", namespace, ok, err)
+		}
+		stores = append(stores, s)
+	}
+	if ok, err := stores[0].CompareAndSet(t.Context(), 0, first, second); !ok || err != nil {
+		t.Errorf("have: %v, %v\nwant: written", ok, err)
+	}
+	for i, want := range []workerid.Record{second, first} {
+		if have, err := stores[i].Get(t.Context(), 0); err != nil || !have.Same(want) {
+			t.Errorf("store %d\nhave: %v, %v\nwant: %v", i, have, err, want)
+		}
+		if entries, err := stores[i].List(t.Context()); err != nil || len(entries) != 1 {
+			t.Errorf("store %d\nhave: %v, %v\nwant: its one record", i, entries, err)
+		}
+	}
+}
+
 // A user without the right to make the table is told the statement to run.
 func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_mayNotCreateTable) {
