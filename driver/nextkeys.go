@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,7 +30,8 @@ const maxNextKeys = 1_000_000
 // A key is an int64, a uint64, a string or a []byte, or whatever a generator of one's own
 // makes; all of one table are of one type. The error is a [*NextKeysError] for a
 // table that the rule does not list and for the other arguments, a
-// [*GeneratorError] as an INSERT's, or [spi.ErrClosed]. It is safe for use by many
+// [*GeneratorError] as an INSERT's, [spi.ErrClosed], or of a *sql.Conn that was
+// closed sql.ErrConnDone. It is safe for use by many
 // goroutines at once.
 func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
 	c, err := connectorFor(ctx, db)
@@ -106,6 +108,9 @@ func connectorFor(ctx context.Context, db any) (*Connector, error) {
 	if c := ConnectorOf(db); c != nil {
 		return c, nil
 	}
+	if conn, ok := db.(*sql.Conn); ok && isDone(conn) {
+		return nil, sql.ErrConnDone
+	}
 	if pool, ok := db.(interface {
 		Conn(context.Context) (*sql.Conn, error)
 	}); ok && !isNil(db) {
@@ -123,4 +128,10 @@ func connectorFor(ctx context.Context, db any) (*Connector, error) {
 		reason = "a *sql.Tx does not show its driver: take the keys from its *sql.DB"
 	}
 	return nil, &NextKeysError{Reason: reason}
+}
+
+// isDone reports whether a connection was given back.
+func isDone(conn *sql.Conn) bool {
+	defer func() { _ = recover() }() // of a nil or a zero one
+	return errors.Is(conn.Raw(func(any) error { return nil }), sql.ErrConnDone)
 }

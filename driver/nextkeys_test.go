@@ -374,3 +374,39 @@ func exampleServer() (db *sql.DB, done func()) {
 	db = sql.OpenDB(connector)
 	return db, func() { db.Close(); server.Close() }
 }
+
+func TestNextKeys_closedConn(t *testing.T) {
+	_, mock, err := sqlmock.NewWithDSN(t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mock.ExpectClose()
+	r, err := rule.Parse(t.Name(), []byte(nextRule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := sql.Open("sqlmock", t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	connector, err := driver.Wrap(base.Driver(), r).(sqldriver.DriverContext).OpenConnector(t.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := driver.NextKeys(t.Context(), conn, "t_order", 1); err != nil {
+		t.Error(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := driver.NextKeys(t.Context(), conn, "t_order", 1); !errors.Is(err, sql.ErrConnDone) {
+		t.Errorf("have: %v\nwant: %v", err, sql.ErrConnDone)
+	}
+}

@@ -151,8 +151,8 @@ type UnlistedTableError struct {
 
 func (e *UnlistedTableError) Error() string {
 	known := e.Like.Logical
-	if len(e.Like.Actual) > 0 {
-		known = strings.Join(e.Like.Actual[:min(3, len(e.Like.Actual))], ", ")
+	if names := slices.Concat(e.Like.Actual, e.Like.Patterns); len(names) > 0 {
+		known = strings.Join(names[:min(3, len(names))], ", ")
 	}
 	if e.Like.ActualCount > 3 {
 		known += ", …"

@@ -109,6 +109,18 @@ func newPattern(n node, table int32) pattern {
 	return p
 }
 
+// example returns one of the pattern's names, but for its dates' being any.
+func (p pattern) example() string {
+	var name []byte
+	for _, a := range p.atoms {
+		if a.digit {
+			a.char = '0'
+		}
+		name = append(name, a.char)
+	}
+	return string(name)
+}
+
 // match reports whether a name in lower case is one of the pattern's.
 func (p pattern) match(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)

@@ -138,6 +138,29 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	}
 }
 
+// TestLive_unlistedLooksLikeAPattern has names of another form than the pattern's.
+func TestLive_unlistedLooksLikeAPattern(t *testing.T) {
+	live := mustOpen(t, mustParse(t, `
+rules:
+- !SHARDING
+  tables:
+    t_log: {actualDataNodes: "ds.lg_${yyyyMM}", keyGenerateStrategy: {column: id}}
+    t_day: {actualDataNodes: "ds.day_${yyyy_MM}_x", keyGenerateStrategy: {column: id}}
+`))
+	for table, want := range map[string]string{
+		"LG_202613": "t_log (lg_${yyyyMM})", "lg_20260102": "t_log (lg_${yyyyMM})", "day_2026_1_x": "t_day (day_${yyyy_MM}_x)",
+		"lg_202612": "", "day_2026_12_x": "", "lg_x": "", "day_2026_x": "", "lg": "",
+	} {
+		have := ""
+		if e := live.Unlisted("", table); e != nil {
+			have = strings.ReplaceAll(e.Error(), `"`, "")
+		}
+		if (have == "") != (want == "") || !strings.Contains(have, want) {
+			t.Errorf("%s\nhave: %s\nwant: %s", table, have, want)
+		}
+	}
+}
+
 // TestLive_unlistedKnowsWhatIsListed has names that differ from a ruled table's in
 // their numbers only, but are another table's, or in another schema.
 func TestLive_unlistedKnowsWhatIsListed(t *testing.T) {

@@ -282,6 +282,7 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 	b.rule.names.beyondASCII = b.rule.names.beyondASCII || isBeyondASCII(p.schema) || isBeyondASCII(p.text)
 	if t != nil {
 		t.Patterns = append(t.Patterns, p.text)
+		b.rule.names.addShape(n.schema, p.example(), index)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestNearestTable_keepsNumbers(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"t_ordr": "t_order", "t_ordr_12": "t_order_12", "torder": "t_order", "t_order_itme_1": "t_order_item_1",
-		"t_other": "", "x": "", "1": "",
+		"t_order__12": "", "t_other": "", "x": "", "1": "",
 	} {
 		if have := nearestTable(r, name); have != want {
 			t.Errorf("%s\nhave: %q\nwant: %q", name, have, want)
