@@ -189,23 +189,24 @@ func (a algorithm) wordOf(err error) word {
 	return a.name
 }
 
-// modulus returns the n of a sharding by the column modulo n, and where it is
-// written; 0 when the sharding is of another kind.
-func (s *strategyOf) modulus(column string) (n int64, at word) {
+// modulus returns the n of a sharding by the column modulo n, how many shards it
+// has, and where it is written; 0 when the sharding is of another kind.
+func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
 	i := slices.IndexFunc(s.columns, func(w word) bool { return strings.EqualFold(w.text, column) })
 	if i < 0 || s.unknown != "" {
-		return 0, word{}
+		return 0, 0, word{}
 	}
 	a, err := s.compile()
 	if err != nil {
-		return 0, word{}
+		return 0, 0, word{}
 	}
 	for _, prop := range []string{"sharding-count", "mod", "algorithm-expression"} {
 		if w, ok := s.algorithm.props[prop]; ok {
-			return a.Modulus(i), w
+			n, shards = a.Modulus(i)
+			return n, shards, w
 		}
 	}
-	return 0, word{}
+	return 0, 0, word{}
 }
 
 // autoTables returns how many actual tables ShardingSphere makes of an auto table

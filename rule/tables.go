@@ -156,14 +156,16 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		if s == nil {
 			continue
 		}
-		n, at := s.modulus(t.Column)
+		n, shards, at := s.modulus(t.Column)
 		offset := b.vibration(t.GeneratorName)
 		enough := min(n, maxSequences) - 1
-		if n < 2 || offset < 0 || offset >= enough {
-			continue
+		if n < 2 || offset < 0 || offset >= enough || shards < n && n > maxSequences {
+			continue // also where it is the worker id or the time that decides
 		}
 		effect := "which of the shards they reach is left to the time at which each is made"
-		if power := n & -n; offset < power-1 {
+		if power := n & -n; shards < n {
+			effect = fmt.Sprintf("some of %d shards get few rows", shards)
+		} else if offset < power-1 {
 			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
 		}
 		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q",

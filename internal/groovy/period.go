@@ -121,7 +121,7 @@ func (f *finder) ofSum(n *node, args []dependence, d dependence) (dependence, bo
 		return d, true
 	case n.op == call && n.name == "intdiv":
 		return f.divide(n, args, d)
-	case n.op == call && n.name == "mod":
+	case n.op == call && n.name == "mod", n.op == static && n.name == "Math.floorMod":
 		return f.modulo(n, args, d, percent)
 	case n.op != infix:
 		return d, false

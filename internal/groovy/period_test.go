@@ -24,6 +24,7 @@ func TestTemplate_Period(t *testing.T) {
 		{"t_${((long)(k / 10)) % 4}", 40, 0},
 		{"t_${(k.intdiv(16) + k) % 16}", 256, 0},
 		{"t_${Math.abs(k) % 5}", 5, 0},
+		{"t_${Math.floorMod(k, 6)}", 6, 0},
 		{"t_${k.abs() % 5}", 5, 0},
 		{"t_${k.longValue() % 5}", 5, 0},
 		{"t_${Long.valueOf(k) % 5}", 5, 0},

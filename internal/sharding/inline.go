@@ -41,14 +41,15 @@ func newInline(a *Algorithm, p properties) error {
 }
 
 // Modulus returns n when column i is all that the algorithm uses of a row, or one
-// of several, and each remainder of it modulo n makes a name of its own; 0 when it
-// is not like that.
-func (a *Algorithm) Modulus(i int) int64 {
+// of several, and its remainder modulo n decides on the name: each makes a name of
+// its own, of which there are then n, or n is a power of 2 and the least of which the
+// remainders make all names equally often. It is 0 when it is not like that.
+func (a *Algorithm) Modulus(i int) (n, names int64) {
 	if m, ok := a.numbers.(*mod); ok && m.start == 0 && m.stop == 0 {
-		return m.count
+		return m.count, m.count
 	}
 	if a.template == nil {
-		return 0
+		return 0, 0
 	}
 	// The other columns are the same, whatever they are.
 	values := make([]groovy.Value, len(a.columns))
@@ -57,16 +58,43 @@ func (a *Algorithm) Modulus(i int) int64 {
 	}
 	p, ok := a.template.Period(i, groovy.Long, values)
 	if !ok || p.Mod < 2 || p.Mod > maxResidues {
-		return 0
+		return 0, 0
 	}
-	names := map[string]bool{}
+	count := map[string]int64{}
+	var even int64 // the least power of 2 at which all names that were there came equally often
 	for r := range p.Mod {
 		values[i] = groovy.OfLong((p.Min+p.Mod-1)/p.Mod*p.Mod + r)
 		name, err := a.template.Append(nil, values)
-		if err != nil || names[string(name)] {
-			return 0
+		if err != nil {
+			return 0, 0
 		}
-		names[string(name)] = true
+		if count[string(name)] == 0 {
+			even = 0
+		}
+		count[string(name)]++
+		if n := r + 1; even == 0 && n&-n == n && equal(count) {
+			even = n
+		}
 	}
-	return p.Mod
+	switch names = int64(len(count)); {
+	case names == p.Mod:
+		return p.Mod, names
+	case p.Mod&-p.Mod == p.Mod && equal(count):
+		return even, names
+	}
+	return 0, 0
+}
+
+// equal reports whether all counts are the same.
+func equal(counts map[string]int64) bool {
+	first := int64(-1)
+	for _, n := range counts {
+		if first < 0 {
+			first = n
+		}
+		if n != first {
+			return false
+		}
+	}
+	return true
 }
