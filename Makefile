@@ -24,7 +24,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench fuzz soak mutants cover
+.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak mutants cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -82,10 +82,18 @@ tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
 vuln: ## govulncheck, where its database can be reached
 	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
 
-bench: servers ## the benchmarks, and tables of the generators beside their peers
+bench: servers ## the benchmarks, and tables of generators and INSERTs beside their peers
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
 	@$(SERVERS) go run -C bench ./inserts
+	@$(SERVERS) go run -C bench ./growth
+
+# After a change that is meant to make a ratio another one: make bench-note
+bench-check: servers ## INSERTs beside peers: fails when a ratio is not as bench/ratios.json has it
+	@$(SERVERS) go run -C bench ./inserts -check ratios.json
+
+bench-note: servers ## measures the ratios several times, for bench-check, on a quiet machine
+	@$(SERVERS) go run -C bench ./inserts -note ratios.json
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/bench"
+)
+
+// ratio is how many times as fast an arm is as the first of its scene.
+type ratio struct {
+	Server, Scene, Arm string
+	Ratio              float64
+	// Noise is how far a run's ratio may be from Ratio: twice what it was at most.
+	Noise float64 `json:",omitempty"`
+}
+
+func (r ratio) name() string { return r.Server + ", " + r.Scene + ": " + r.Arm }
+
+// noted is a file of ratios, as -note writes it.
+type noted struct {
+	Machine string
+	Runs    int
+	Ratios  []ratio
+}
+
+// Two runs differ by more than those that were noted did: noise counts twice, and is
+// at least leastNoise.
+const (
+	noiseFactor = 2
+	leastNoise  = 0.05
+)
+
+// summary returns the median of each of our ratios over several runs, and its noise.
+// The peers' are none of ours to hold.
+func summary(runs [][]ratio) []ratio {
+	var all []ratio
+	for i, r := range runs[0] {
+		if !strings.HasPrefix(r.Arm, "shardkey") {
+			continue
+		}
+		var values []float64
+		for _, run := range runs {
+			values = append(values, run[i].Ratio)
+		}
+		slices.Sort(values)
+		r.Ratio = values[len(values)/2]
+		r.Noise = max(leastNoise, noiseFactor*max(r.Ratio-values[0], values[len(values)-1]-r.Ratio))
+		r.Ratio, r.Noise = math.Round(100*r.Ratio)/100, math.Round(100*r.Noise)/100
+		all = append(all, r)
+	}
+	return all
+}
+
+// note measures several times and writes what check reads.
+func note(o options) error {
+	file := noted{Machine: bench.Machine(), Runs: o.runs}
+	var runs [][]ratio
+	for range o.runs {
+		ratios, err := servers(o)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, ratios)
+	}
+	file.Ratios = summary(runs)
+	text, err := json.MarshalIndent(file, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.note, append(text, '\n'), 0o666)
+}
+
+// check measures, and fails when a ratio is not as it is noted, nor in a second run.
+func check(o options) error {
+	file, err := readNoted(o.check)
+	if err != nil {
+		return err
+	}
+	return checkRuns(o.out, file, func() ([]ratio, error) { return servers(o) })
+}
+
+func checkRuns(out io.Writer, file noted, run func() ([]ratio, error)) error {
+	for range 2 {
+		have, err := run()
+		if err != nil {
+			return err
+		}
+		if file.Ratios, err = outside(out, have, file); err != nil || len(file.Ratios) == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("in two runs %d ratios are not as noted, the first: %s", len(file.Ratios), file.Ratios[0].name())
+}
+
+func readNoted(path string) (file noted, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return file, err
+	}
+	if err := json.Unmarshal(text, &file); err != nil {
+		return file, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(file.Ratios) == 0 {
+		return file, fmt.Errorf("%s: no ratios in it", path)
+	}
+	for _, r := range file.Ratios {
+		if !(r.Ratio > 0) || !(r.Noise >= 0) || r.Noise >= r.Ratio {
+			return file, fmt.Errorf("%s: %s: ratio %v and noise %v make no sense", path, r.name(), r.Ratio, r.Noise)
+		}
+	}
+	return file, nil
+}
+
+// outside returns the noted ratios that are outside of their noise, in either
+// direction: one that has become better is to be noted. Servers that were not measured
+// are told and do no harm.
+func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
+	measured, servers := map[string]float64{}, map[string]bool{}
+	for _, r := range have {
+		measured[r.name()], servers[r.Server] = r.Ratio, true
+	}
+	fmt.Fprintf(out, "\nnoted: %s, %d runs\n", file.Machine, file.Runs)
+	compared := 0
+	for _, want := range file.Ratios {
+		if !servers[want.Server] {
+			fmt.Fprintf(out, "not measured: %s\n", want.name())
+			continue
+		}
+		compared++
+		r := measured[want.name()] // 0 for an arm that is gone
+		verdict := "ok"
+		switch {
+		case r < want.Ratio-want.Noise:
+			verdict = "SLOWER"
+		case r > want.Ratio+want.Noise:
+			verdict = "FASTER"
+		}
+		if verdict != "ok" {
+			all = append(all, want)
+		}
+		fmt.Fprintf(out, "%-6s %.2f, noted %.2f ± %.2f: %s\n", verdict, r, want.Ratio, want.Noise, want.name())
+	}
+	if compared == 0 {
+		return nil, errors.New("none of the noted ratios was measured")
+	}
+	return all, nil
+}

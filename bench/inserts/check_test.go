@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func ratioOf(arm string, v float64) ratio {
+	return ratio{Server: "MySQL", Scene: "One connection", Arm: arm, Ratio: v}
+}
+
+func run(values ...float64) []ratio {
+	return []ratio{ratioOf("go-sql-driver", 1), ratioOf("shardkey", values[0]), ratioOf("shardkey, prepared once", values[1])}
+}
+
+func TestSummary_ofOurRatios(t *testing.T) {
+	have := summary([][]ratio{run(2.0, 2.3), run(2.25, 2.31), run(1.9, 2.29)})
+	want := []ratio{ratioOf("shardkey", 2), ratioOf("shardkey, prepared once", 2.3)}
+	want[0].Noise, want[1].Noise = 0.5, 0.05
+	if !reflect.DeepEqual(have, want) {
+		t.Errorf("have: %+v\nwant: %+v", have, want)
+	}
+}
+
+// A check passes with the noted figures, also when they come in the second run only,
+// and fails where the file says something else.
+func TestCheck_failsOutsideOfNoise(t *testing.T) {
+	file := noted{Ratios: summary([][]ratio{run(2.0, 2.3), run(2.1, 2.3), run(1.9, 2.3)})}
+	for _, test := range []struct {
+		name string
+		runs [][]ratio
+		want string
+	}{
+		{"as noted", [][]ratio{run(2.0, 2.3)}, ""},
+		{"less, within noise", [][]ratio{run(1.81, 2.26)}, ""},
+		{"more, within noise", [][]ratio{run(2.19, 2.34)}, ""},
+		{"slower once", [][]ratio{run(1.5, 2.3), run(2.0, 2.3)}, ""},
+		{"each slower once", [][]ratio{run(1.5, 2.3), run(2.0, 2.0)}, ""},
+		{"slower", [][]ratio{run(1.7, 2.3), run(1.7, 2.3)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey"},
+		{"faster", [][]ratio{run(2.0, 2.5), run(2.0, 2.5)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey, prepared once"},
+		{"gone", [][]ratio{run(2.0, 2.3)[:2], run(2.0, 2.3)[:2]}, "1 ratios"},
+		{"nothing", [][]ratio{nil}, "none of the noted"},
+	} {
+		var out strings.Builder
+		next := 0
+		err := checkRuns(&out, file, func() ([]ratio, error) { next++; return test.runs[next-1], nil })
+		have := ""
+		if err != nil {
+			have = err.Error()
+		}
+		if (have == "") != (test.want == "") || !strings.Contains(have, test.want) || next != len(test.runs) {
+			t.Errorf("%s\nhave: %d runs, %s\nwant: %d runs, %s\n%s", test.name, next, have, len(test.runs), test.want, out.String())
+		}
+	}
+}
+
+// A wrong file fails before anything is measured.
+func TestCheck_wrongFile(t *testing.T) {
+	t.Setenv("SHARDKEY_TEST_MYSQL_DSN", "")
+	t.Setenv("SHARDKEY_TEST_MARIADB_DSN", "")
+	for name, text := range map[string]string{
+		"no JSON":    "ratios: 1",
+		"no ratios":  `{"Machine": "x", "Runs": 5}`,
+		"no ratio":   `{"Ratios": [{"Server": "MySQL", "Noise": 0.1}]}`,
+		"wild noise": `{"Ratios": [{"Server": "MySQL", "Ratio": 2, "Noise": 2}]}`,
+	} {
+		path := filepath.Join(t.TempDir(), "ratios.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := check(options{check: path, out: &out}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s\nhave: %v\nwant: an error with %s", name, err, path)
+		}
+	}
+	if err := check(options{check: filepath.Join(t.TempDir(), "none"), out: new(strings.Builder)}); !os.IsNotExist(err) {
+		t.Errorf("no file\nhave: %v\nwant: that there is none", err)
+	}
+}
+
+// The file that bench-check reads can be read.
+func TestNoted_isReadable(t *testing.T) {
+	if _, err := readNoted("../ratios.json"); err != nil {
+		t.Error(err)
+	}
+}
