@@ -2,6 +2,7 @@ package driver
 
 import (
 	"container/list"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,9 @@ type planCache struct {
 	literal lru
 	tables  sync.Map     // *rule.Table → *table
 	parses  atomic.Int64 // texts parsed so far
+	// verified are those that the second reader has read: for a program of more texts
+	// than there are plans, which would have it read them again and again.
+	verified verifiedTexts
 }
 
 // Bounds of the cache, in plans and in bytes of text and plan together. A
@@ -29,6 +33,8 @@ const (
 	maxPlanBytes    = 256 << 10
 	// A long text without placeholders was made for one execution.
 	maxLiteralBytes = 8 << 10
+	// maxVerified texts take some 5 MB.
+	maxVerified = 1 << 18
 )
 
 func newPlanCache() *planCache {
@@ -82,6 +88,34 @@ func (c *planCache) put(key planKey, p *plan) {
 func (c *planCache) remove(key planKey) {
 	c.bound.remove(key)
 	c.literal.remove(key)
+}
+
+// verifiedTexts knows texts by a hash of 64 bits, whose seed nobody can know. When
+// there are too many it forgets all. Many goroutines use it.
+type verifiedTexts struct {
+	mu     sync.Mutex
+	hashes map[uint64]struct{}
+}
+
+var verifiedSeed = maphash.MakeSeed()
+
+func (v *verifiedTexts) has(key planKey) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_, ok := v.hashes[maphash.Comparable(verifiedSeed, key)]
+	return ok
+}
+
+func (v *verifiedTexts) add(key planKey) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.hashes == nil:
+		v.hashes = map[uint64]struct{}{}
+	case len(v.hashes) >= maxVerified:
+		clear(v.hashes)
+	}
+	v.hashes[maphash.Comparable(verifiedSeed, key)] = struct{}{}
 }
 
 // lru is a map bounded in entries and bytes that forgets the least recently

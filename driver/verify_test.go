@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -210,5 +211,30 @@ func TestVerify_agreesOnServer(t *testing.T) {
 	}
 	if have := c.Verification(); have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
 		t.Errorf("have: %+v\nwant: 6 agreed, none refused", have)
+	}
+}
+
+// A program of more texts than there are plans has each read once. With ON DUPLICATE
+// KEY UPDATE a text's plan may be another one later, and is read again.
+func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
+	for _, test := range []struct {
+		mode  Verify
+		query string
+		want  int64
+	}{
+		{VerifyCached, "INSERT INTO ruled (a, b) VALUES (?, %d)", 5},
+		{VerifyCached, "INSERT INTO ruled (a, b) VALUES (?, %d) ON DUPLICATE KEY UPDATE b = 1", 15},
+		{VerifyAll, "INSERT INTO ruled (a, b) VALUES (?, %d)", 15},
+	} {
+		db, _, c := verified(t, test.mode)
+		c.rules.Load().plans.bound.maxPlans = 2
+		for i := range 15 {
+			if _, err := db.Exec(fmt.Sprintf(test.query, i%5), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if have := c.Verification().Agreed; have != test.want {
+			t.Errorf("%s, %s\nhave: %d texts read\nwant: %d", test.mode, test.query, have, test.want)
+		}
 	}
 }

@@ -44,6 +44,7 @@ type runningArm struct {
 	query string
 	node  *snowflake.Node
 	exec  []func(args []any) error // of each connection
+	conns []*sql.Conn              // none through gorm
 	took  []time.Duration          // of the rounds
 }
 
@@ -115,6 +116,7 @@ func (a *runningArm) open(conns int) error {
 		if err != nil {
 			return err
 		}
+		a.conns = append(a.conns, c)
 		if !a.prepared {
 			a.exec = append(a.exec, func(args []any) error { _, err := c.ExecContext(ctx, a.query, args...); return err })
 			continue
@@ -126,6 +128,13 @@ func (a *runningArm) open(conns int) error {
 		a.exec = append(a.exec, func(args []any) error { _, err := st.ExecContext(ctx, args...); return err })
 	}
 	return nil
+}
+
+func (a *runningArm) close() {
+	for _, c := range a.conns {
+		_ = c.Close()
+	}
+	_ = a.db.Close()
 }
 
 // inserts is one connection's part of a turn.

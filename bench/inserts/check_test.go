@@ -12,12 +12,12 @@ func ratioOf(arm string, v float64) ratio {
 	return ratio{Server: "MySQL", Scene: "One connection", Arm: arm, Ratio: v}
 }
 
-func run(values ...float64) []ratio {
+func runOf(values ...float64) []ratio {
 	return []ratio{ratioOf("go-sql-driver", 1), ratioOf("shardkey", values[0]), ratioOf("shardkey, prepared once", values[1])}
 }
 
 func TestSummary_ofOurRatios(t *testing.T) {
-	have := summary([][]ratio{run(2.0, 2.3), run(2.25, 2.31), run(1.9, 2.29)})
+	have := summary([][]ratio{runOf(2.0, 2.3), runOf(2.25, 2.31), runOf(1.9, 2.29)})
 	want := []ratio{ratioOf("shardkey", 2), ratioOf("shardkey, prepared once", 2.3)}
 	want[0].Noise, want[1].Noise = 0.5, 0.05
 	if !reflect.DeepEqual(have, want) {
@@ -28,20 +28,20 @@ func TestSummary_ofOurRatios(t *testing.T) {
 // A check passes with the noted figures, also when they come in the second run only,
 // and fails where the file says something else.
 func TestCheck_failsOutsideOfNoise(t *testing.T) {
-	file := noted{Ratios: summary([][]ratio{run(2.0, 2.3), run(2.1, 2.3), run(1.9, 2.3)})}
+	file := noted{Ratios: summary([][]ratio{runOf(2.0, 2.3), runOf(2.1, 2.3), runOf(1.9, 2.3)})}
 	for _, test := range []struct {
 		name string
 		runs [][]ratio
 		want string
 	}{
-		{"as noted", [][]ratio{run(2.0, 2.3)}, ""},
-		{"less, within noise", [][]ratio{run(1.81, 2.26)}, ""},
-		{"more, within noise", [][]ratio{run(2.19, 2.34)}, ""},
-		{"slower once", [][]ratio{run(1.5, 2.3), run(2.0, 2.3)}, ""},
-		{"each slower once", [][]ratio{run(1.5, 2.3), run(2.0, 2.0)}, ""},
-		{"slower", [][]ratio{run(1.7, 2.3), run(1.7, 2.3)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey"},
-		{"faster", [][]ratio{run(2.0, 2.5), run(2.0, 2.5)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey, prepared once"},
-		{"gone", [][]ratio{run(2.0, 2.3)[:2], run(2.0, 2.3)[:2]}, "1 ratios"},
+		{"as noted", [][]ratio{runOf(2.0, 2.3)}, ""},
+		{"less, within noise", [][]ratio{runOf(1.81, 2.26)}, ""},
+		{"more, within noise", [][]ratio{runOf(2.19, 2.34)}, ""},
+		{"slower once", [][]ratio{runOf(1.5, 2.3), runOf(2.0, 2.3)}, ""},
+		{"each slower once", [][]ratio{runOf(1.5, 2.3), runOf(2.0, 2.0)}, ""},
+		{"slower", [][]ratio{runOf(1.7, 2.3), runOf(1.7, 2.3)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey"},
+		{"faster", [][]ratio{runOf(2.0, 2.5), runOf(2.0, 2.5)}, "1 ratios are not as noted, the first: MySQL, One connection: shardkey, prepared once"},
+		{"gone", [][]ratio{runOf(2.0, 2.3)[:2], runOf(2.0, 2.3)[:2]}, "1 ratios"},
 		{"nothing", [][]ratio{nil}, "none of the noted"},
 	} {
 		var out strings.Builder

@@ -168,7 +168,7 @@ func (s scene) measure(out io.Writer, admin *sql.DB, cfg *mysql.Config) ([]ratio
 	var running []*runningArm
 	defer func() {
 		for _, a := range running {
-			a.db.Close()
+			a.close()
 		}
 	}()
 	for i, of := range arms {
