@@ -23,7 +23,7 @@ var leafs = group{dir: "keygen/leaf", servers: true, mutants: []mutant{
 		old: "first := max(maxID, 1)", new: "first := maxID"},
 	{what: "claim: a row that was changed in between is used", in: "sqlStore.claimSwap", by: "TestSQLStore_serverThatDoesNotEcho",
 		old: "rows != 1 {", new: "rows < 0 {"},
-	{what: "claim: the swap does not compare", in: "claimSwap", by: "TestSQLStore_serverThatDoesNotEcho",
+	{what: "claim: the swap does not compare", in: "claimSwap", by: "TestSQLStore_swapCompares/mariadb",
 		old: "AND max_id = ?", new: "AND max_id <> ? + 1"},
 	{what: "claim: a session that an address of JDBC's form sets", in: "config.mysqlConfig", by: "TestParseJDBC_session",
 		old: "mysqldb.OwnSession(cfg)", new: "_ = mysqldb.OwnSession"},

@@ -254,6 +254,23 @@ func testWithoutEcho(t *testing.T, engine string) {
 	}
 }
 
+// What was claimed after the row was read is not claimed again.
+func TestSQLStore_swapCompares(t *testing.T) {
+	if testserver.Each(t, TestSQLStore_swapCompares) {
+		return
+	}
+	_, db := leafDatabase(t, 1, 10)
+	for _, c := range []struct{ read, rows, then int64 }{{5, 0, 1}, {1, 1, 101}, {1, 0, 101}} {
+		res, err := db.Exec(claimSwap, c.read+100, "order", c.read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rows, _ := res.RowsAffected(); rows != c.rows || maxID(t, db) != c.then {
+			t.Errorf("max_id read as %d\nhave: %d rows, max_id %d\nwant: %d, %d", c.read, rows, maxID(t, db), c.rows, c.then)
+		}
+	}
+}
+
 // Rolling back, or never ending, a caller's transaction has nothing to do with
 // a fetch.
 func TestSQLStore_fetchIsNotInACallersTransaction(t *testing.T) {
