@@ -35,8 +35,8 @@ func main() {
 
 // growth is one thing that grows, and the lines that say how.
 type growth struct {
-	title, counted, unit string
-	lines                []line
+	title, counted string
+	lines          []line
 }
 
 type line struct {

@@ -107,7 +107,7 @@ func execs(db *sql.DB, query func() string) func() error {
 
 // rows inserts so many rows with one text, without arguments.
 func (s *server) rows(top int) (growth, error) {
-	g := growth{title: "Rows of a statement", counted: "rows", unit: "µs a statement"}
+	g := growth{title: "Rows of a statement", counted: "rows"}
 	plain, ours, err := s.open("")
 	if err != nil {
 		return g, err
@@ -155,7 +155,7 @@ func (g *growth) add(n int, values ...float64) {
 
 // insertSelect copies so many rows.
 func (s *server) insertSelect(top int) (growth, error) {
-	g := growth{title: "Rows of an INSERT … SELECT", counted: "rows", unit: "µs a statement"}
+	g := growth{title: "Rows of an INSERT … SELECT", counted: "rows"}
 	plain, ours, err := s.open("AUTO_INCREMENT")
 	if err != nil {
 		return g, err
@@ -194,7 +194,7 @@ func (s *server) insertSelect(top int) (growth, error) {
 
 // connections inserts on so many connections in turn.
 func (s *server) connections(top int) (growth, error) {
-	g := growth{title: "Connections", counted: "connections", unit: "µs, kB"}
+	g := growth{title: "Connections", counted: "connections"}
 	var limit int
 	if err := s.admin.QueryRow("SELECT @@max_connections").Scan(&limit); err != nil {
 		return g, err

@@ -16,6 +16,9 @@ type arm struct {
 	name, driver, params string
 	prepared, auto       bool // AUTO_INCREMENT: nobody gives a key
 	gorm, sharding       bool // through gorm, and its sharding plugin
+	// detail arms say where the time goes, on one connection: wrapped is the key in
+	// LAST_INSERT_ID(?), as shardkey sends it.
+	detail, wrapped bool
 }
 
 // arms are all; the first is the one that others are held against.
@@ -32,6 +35,10 @@ var arms = []arm{
 	{name: "shardkey, interpolateParams", driver: "shardkey", params: "interpolateParams=true"},
 	{name: "shardkey, interpolateParams and shardkeyStatements=always", driver: "shardkey", params: "interpolateParams=true&shardkeyStatements=always"},
 	{name: "shardkey, prepared once", driver: "shardkey", prepared: true},
+	{name: "go-sql-driver, interpolateParams, LAST_INSERT_ID(?) for the key", driver: "mysql", params: "interpolateParams=true", detail: true, wrapped: true},
+	{name: "go-sql-driver, prepared once, LAST_INSERT_ID(?) for the key", driver: "mysql", prepared: true, detail: true, wrapped: true},
+	{name: "shardkey, interpolateParams, shardkeyServer=other", driver: "shardkey", params: "interpolateParams=true&shardkeyServer=other", detail: true},
+	{name: "shardkey, prepared once, shardkeyServer=other", driver: "shardkey", params: "shardkeyServer=other", prepared: true, detail: true},
 }
 
 // givesKeys reports whether the program makes the keys.
@@ -80,6 +87,9 @@ func (s scene) start(admin *sql.DB, cfg *mysql.Config, of arm, i int) (*runningA
 	row, columns := "(?, ?, ?)", "(user_id, amount, note)"
 	if a.givesKeys() {
 		row, columns = "(?, ?, ?, ?)", "(user_id, amount, note, id)"
+	}
+	if a.wrapped {
+		row = "(?, ?, ?, LAST_INSERT_ID(?))"
 	}
 	a.query = "INSERT INTO t_order " + columns + " VALUES " + row + strings.Repeat(", "+row, s.rows-1)
 	return a, a.open(s.conns)

@@ -38,7 +38,8 @@ const (
 )
 
 // summary returns the median of each of our ratios over several runs, and its noise.
-// The peers' are none of ours to hold.
+// The peers' are none of ours to hold, and those with more noise than half of
+// themselves say nothing.
 func summary(runs [][]ratio) []ratio {
 	var all []ratio
 	for i, r := range runs[0] {
@@ -53,7 +54,9 @@ func summary(runs [][]ratio) []ratio {
 		r.Ratio = values[len(values)/2]
 		r.Noise = max(leastNoise, noiseFactor*max(r.Ratio-values[0], values[len(values)-1]-r.Ratio))
 		r.Ratio, r.Noise = math.Round(100*r.Ratio)/100, math.Round(100*r.Noise)/100
-		all = append(all, r)
+		if r.Noise <= r.Ratio/2 {
+			all = append(all, r)
+		}
 	}
 	return all
 }

@@ -49,7 +49,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 200, "how often every arm takes its turn")
+	flag.IntVar(&o.rounds, "rounds", 100, "how often every arm takes its turn")
 	flag.IntVar(&o.calls, "calls", 40, "INSERTs of a turn; a quarter of it with a delay, and for batches")
 	flag.IntVar(&o.cpu, "cpu", runtime.NumCPU()-1, "the processor to pin client and server to; -1: none")
 	flag.DurationVar(&o.delay, "delay", 500*time.Microsecond, "what the slow line takes each way")
@@ -172,6 +172,9 @@ func (s scene) measure(out io.Writer, admin *sql.DB, cfg *mysql.Config) ([]ratio
 		}
 	}()
 	for i, of := range arms {
+		if of.detail && (s.conns > 1 || s.rows > 1) {
+			continue
+		}
 		a, err := s.start(admin, cfg, of, i)
 		if a != nil {
 			running = append(running, a)
