@@ -86,6 +86,7 @@ func check(o options) error {
 	if err != nil {
 		return err
 	}
+	file.Ratios = slices.DeleteFunc(file.Ratios, func(r ratio) bool { return o.scene != "" && r.Scene != o.scene })
 	return checkRuns(o.out, file, func() ([]ratio, error) { return servers(o) })
 }
 
