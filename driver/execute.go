@@ -208,7 +208,7 @@ func (e *execution) begin(ctx context.Context) error {
 		if k.in.Refused {
 			continue
 		}
-		if err := e.generate(ctx, k); err != nil {
+		if err := e.generate(ctx, k, e.plan.shard(i)); err != nil {
 			return err
 		}
 	}
@@ -244,7 +244,7 @@ func (e *execution) prepareSession(ctx context.Context) error {
 	return nil
 }
 
-func (e *execution) generate(ctx context.Context, k *insertion) error {
+func (e *execution) generate(ctx context.Context, k *insertion, x *shard) error {
 	n := k.in.Rows()
 	if !k.in.AllFilled() {
 		var err error
@@ -252,11 +252,24 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 			return err
 		}
 	}
+	if x != nil {
+		if err := e.guard(ctx, k, x); err != nil {
+			return err
+		}
+	}
 	if n == 0 {
 		return k.column.learn(ctx, e.session)
 	}
 	var err error
-	if k.keys, err = k.table.generate(ctx, n, &k.one); err != nil {
+	if x != nil && x.fits {
+		k.keys, err = e.fitting(ctx, k, x, n)
+	} else {
+		k.keys, err = k.table.generate(ctx, n, &k.one)
+	}
+	if err == nil && x != nil {
+		err = e.guardKeys(ctx, k, x)
+	}
+	if err != nil {
 		return err
 	}
 	if n > 1 && e.out == nil {

@@ -130,7 +130,7 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if r.keys, err = r.table.generate(ctx, n, &r.one); err != nil {
+	if r.keys, err = r.plan.generate(ctx, 0, n, &r.one); err != nil {
 		return err
 	}
 	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {

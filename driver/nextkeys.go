@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -58,12 +59,17 @@ func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
 }
 
 func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, error) {
-	ruled, err := r.find(name)
+	ruled, x, err := r.find(name)
 	if err != nil {
 		return nil, err
 	}
 	var one [1]int64
-	made, err := r.plans.table(ruled).generate(ctx, n, &one)
+	var made rewrite.Keys
+	if x != nil && x.fit != nil {
+		made, err = x.generate(ctx, n, &one, []any{nil}, x.fit)
+	} else {
+		made, err = r.plans.table(ruled).generate(ctx, n, &one)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,28 +84,28 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, erro
 }
 
 // find looks a table up by the name that an INSERT would have.
-func (r *ruleSet) find(name string) (*rule.Table, error) {
+func (r *ruleSet) find(name string) (*rule.Table, *shard, error) {
 	if t := r.generators.Lookup("", name); t != nil {
-		return t, nil
+		return t, r.plans.table(t).shard("", name), nil
 	}
 	schema, table, qualified := strings.Cut(name, ".")
 	if !qualified {
 		schema, table = "", name
 	}
 	if t := r.generators.Lookup(schema, table); t != nil {
-		return t, nil
+		return t, r.plans.table(t).shard(schema, table), nil
 	}
 	e := &NextKeysError{Table: name, Reason: "the rule has no key for it"}
 	if like := r.generators.Unlisted(schema, table); like != nil {
 		e.Err = like
-		return nil, e
+		return nil, nil, e
 	}
 	var known []string
 	for _, t := range r.rule.Tables() {
 		known = append(known, t.Logical)
 	}
 	e.Nearest = nearest.Word(name, known)
-	return nil, e
+	return nil, nil, e
 }
 
 // connectorFor finds the connector of a database. One that another driver wraps

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/rewrite"
@@ -19,6 +20,8 @@ type plan struct {
 	rules  *ruleSet
 	key    planKey
 	tables []*table // of Inserts, one each
+	// shards are the actual tables that they name; nil where none of them does.
+	shards []*shard
 	// keyColumns are theirs.
 	keyColumns []*keyColumn
 	added      int // placeholders of the bind text that are ours
@@ -42,6 +45,22 @@ func (p *plan) source() *rewrite.Insert {
 	return nil
 }
 
+// shard is the actual table that insert i names, nil for none.
+func (p *plan) shard(i int) *shard {
+	if p.shards == nil {
+		return nil
+	}
+	return p.shards[i]
+}
+
+// generate makes n keys for insert i, of which no more is known than the table.
+func (p *plan) generate(ctx context.Context, i, n int, one *[1]int64) (rewrite.Keys, error) {
+	if x := p.shard(i); x != nil && x.fit != nil {
+		return x.generate(ctx, n, one, []any{nil}, x.fit)
+	}
+	return p.tables[i].generate(ctx, n, one)
+}
+
 func (p *plan) anyRefused() bool {
 	for i := range p.Inserts {
 		if p.Inserts[i].Refused {
@@ -59,6 +78,10 @@ type table struct {
 	// unguarded: the server refused to let an upsert assign the key to itself.
 	unguarded atomic.Bool
 	kinds     atomic.Uint32 // rewrite.Kind, once known
+
+	fitting    spi.FittingKeyGenerator // ints, when it can choose its keys
+	shards     sync.Map                // *shard by schema and name
+	shardCount atomic.Int64
 }
 
 func newTable(r *rule.Table) *table {
@@ -66,6 +89,7 @@ func newTable(r *rule.Table) *table {
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(rewrite.KindInteger)
 	}
+	t.fitting, _ = r.Generator.(spi.FittingKeyGenerator)
 	return t
 }
 
@@ -268,6 +292,12 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		p.tables[i] = g.tableOf(p.Inserts[i].Table)
 		p.keyColumns[i] = g.session.columns.keyColumn(&p.Inserts[i])
 		p.fills = true
+		if x := p.tables[i].shard(p.Inserts[i].Schema, p.Inserts[i].Name); x != nil {
+			if p.shards == nil {
+				p.shards = make([]*shard, len(p.Inserts))
+			}
+			p.shards[i] = x
+		}
 	}
 	p.short = p.maybeShort()
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
@@ -299,6 +329,9 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	}
 	t := g.rules.plans.table(r)
 	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit, Unguarded: t.unguarded.Load()}
+	if x := t.shard(schema, name); x != nil {
+		parsed.Sharding = x.Columns
+	}
 	if g.tables == nil {
 		g.tables = g.room[:0]
 	}

@@ -33,7 +33,7 @@ func (p *plan) maybeShort() bool {
 		return false
 	}
 	in := &p.Inserts[0]
-	return in.Rows() == 1 && in.AllFilled() && p.tables[0].ints != nil && p.Params() > 0 && p.Params()+p.added <= maxPlaceholders &&
+	return in.Rows() == 1 && in.AllFilled() && p.shard(0).isShort() && p.tables[0].ints != nil && p.Params() > 0 && p.Params()+p.added <= maxPlaceholders &&
 		!in.Refused && !in.OnDuplicate && !in.Returning && !in.MentionsLastID
 }
 
@@ -54,7 +54,7 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 	}
 	defer p.rules.release()
 	e := &short{}
-	if err := p.tables[0].generateInts(ctx, e.key[:]); err != nil {
+	if err := p.shortKey(ctx, s, e.key[:], args); err != nil {
 		return nil, err
 	}
 	if e.key[0] < 0 {
@@ -87,6 +87,25 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 		out.set(p, e.Keys())
 	}
 	return e, nil
+}
+
+// shortKey makes the key, and holds the row against the actual table that the text
+// names.
+func (p *plan) shortKey(ctx context.Context, s *session, key []int64, args []driver.NamedValue) error {
+	x := p.shard(0)
+	switch {
+	case x == nil:
+		return p.tables[0].generateInts(ctx, key)
+	case x.key >= 0:
+		return x.generateInts(ctx, key, x.fit)
+	}
+	var buf [4]any
+	if values, ok := x.values(buf[:0], p, &p.Inserts[0], 0, args); ok && x.looks() {
+		if err := x.check(ctx, s, p.rules.logger, 0, values); err != nil {
+			return err
+		}
+	}
+	return p.tables[0].generateInts(ctx, key)
 }
 
 // bind puts the key among the user's arguments.

@@ -250,12 +250,13 @@ func (p *parser) values(in *Insert, cols columns) error {
 		}
 		p.listColumns(in, cols, names)
 	}
+	rows.find(cols.list)
 	if err := rows.all(); err != nil {
 		return err
 	}
 	if p.continuesQuery(p.peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
-		in.slots, in.Refused, in.headAt, in.headText, in.keyPrefix, in.keyAdded = slots{}, false, -1, "", "", false
+		in.slots, in.given, in.Refused, in.headAt, in.headText, in.keyPrefix, in.keyAdded = slots{}, nil, false, -1, "", "", false
 		p.rewind(verb)
 		p.params = params
 		return p.source(in, cols, p.next())
@@ -330,6 +331,9 @@ func (p *parser) assignments(in *Insert) error {
 			return p.fail(p.pos, in, "a value is expected")
 		}
 		end = v.end
+		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i].places) == 0) {
+			p.note(in, i, &v)
+		}
 		if isKey {
 			found = true
 			if err := p.addKey(in, &v); err != nil {

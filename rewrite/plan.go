@@ -31,6 +31,8 @@ type Table struct {
 	// KeepExplicit leaves given NULL, DEFAULT, 0 and '' alone: only an absent
 	// key column is filled.
 	KeepExplicit bool
+	// Sharding are columns whose values the plan shall know; see [Plan.Given].
+	Sharding []string
 	// Columns are the table's columns in order, without invisible ones. Nil lets
 	// the reading of a statement without column list ask [Options.Columns].
 	Columns []string
@@ -130,13 +132,14 @@ type Insert struct {
 
 	start, end  int
 	slots       slots
-	headAt      int    // where headText goes, −1 for nowhere
-	headText    string // the addition to the column list
-	keyPrefix   string // what stands before a key that is added to a row
-	keyAdded    bool   // the rows have no place for the key of their own
-	aliasAt     int    // where the row alias' column list takes one more, −1
-	duplicateAt int    // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int    // where a refused statement takes refuseText
+	given       []given // as Table.Sharding; nil where none of them is named
+	headAt      int     // where headText goes, −1 for nowhere
+	headText    string  // the addition to the column list
+	keyPrefix   string  // what stands before a key that is added to a row
+	keyAdded    bool    // the rows have no place for the key of their own
+	aliasAt     int     // where the row alias' column list takes one more, −1
+	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
+	refuseAt    int     // where a refused statement takes refuseText
 	refuseText  string
 	wrapper     *wrapper // around the expressions of SlotExpression rows
 	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key)
@@ -227,6 +230,9 @@ func (p *Plan) Size() int {
 			n += 200 + len(in.Source.columns)
 		}
 		n += len(in.keyPrefix) * in.Rows()
+		for k := range in.given {
+			n += 4 * cap(in.given[k].places)
+		}
 	}
 	if p.params > 0 {
 		n += len(p.text)

@@ -13,6 +13,10 @@ type rowReader struct {
 	in    *Insert
 	key   int // the key's place in each row, −1 when it is absent
 	arity int // the values that each row must have
+	// notes are the columns that the plan takes down, by their places in each row;
+	// most is the last place that is looked at, −1 for none.
+	notes []int
+	most  int
 	// listed: the statement lists its columns.
 	listed bool
 	// wrong is where the first row of a wrong number of values begins, −1 for
@@ -21,6 +25,40 @@ type rowReader struct {
 	// commentStart and commentEnd are the last run of comments, without the
 	// blanks around it.
 	commentStart, commentEnd int
+}
+
+// find finds the places of what is looked at in each row.
+func (r *rowReader) find(list []string) {
+	r.most = r.key
+	if len(r.in.Table.Sharding) == 0 {
+		return
+	}
+	for place, column := range list {
+		i := r.in.noted(column)
+		if i >= 0 {
+			r.most = max(r.most, place)
+		}
+		r.notes = append(r.notes, i)
+	}
+}
+
+// noteValue takes down the value at a place of a row.
+func (r *rowReader) noteValue(column int) {
+	v := r.expression(false)
+	r.note(r.in, column, &v)
+}
+
+// noteRow makes the notes as many as the rows, of which this is the last. One with
+// commas that are none has its values elsewhere.
+func (r *rowReader) noteRow(misread bool) {
+	rows := len(r.in.slots.at)
+	for i := range r.in.given {
+		g := &r.in.given[i]
+		if misread && len(g.places) == rows {
+			g.places = g.places[:rows-1]
+		}
+		g.unknown(rows)
+	}
 }
 
 func (r *rowReader) all() error {
@@ -92,12 +130,15 @@ func (r *rowReader) reserve(first int) {
 func (r *rowReader) row() error {
 	n, start := 0, r.pos
 	for {
-		if n == r.key {
+		switch {
+		case n == r.key:
 			if err := r.keyValue(); err != nil {
 				return err
 			}
+		case n < len(r.notes) && r.notes[n] >= 0:
+			r.noteValue(r.notes[n])
 		}
-		commas, end, err := r.skipValues(r.key >= 0 && n < r.key)
+		commas, end, err := r.skipValues(n < r.most)
 		if err != nil {
 			return err
 		}
@@ -111,8 +152,9 @@ func (r *rowReader) row() error {
 	if n > 0 || !r.blank(start, closing) {
 		n++
 	}
+	misread := n != r.arity
 	switch {
-	case n == r.arity:
+	case !misread:
 	case r.listed && r.key < 0 && containsFold(r.text[start:closing], "AGAINST"):
 		// MATCH a, b AGAINST (…) has a comma that is none. The row gets its key,
 		// and the server counts for itself.
@@ -124,6 +166,9 @@ func (r *rowReader) row() error {
 	}
 	if r.key < 0 {
 		r.in.slots.add(closing, closing, SlotFill, r.params)
+	}
+	if r.in.given != nil {
+		r.noteRow(misread)
 	}
 	return nil
 }

@@ -77,7 +77,30 @@ type KeyConfig struct {
 	// not list, but whose name looks like one of this table's. Its zero value
 	// leaves that to the connection.
 	Unlisted Unlisted
+	// ShardGuard says what becomes of a row that does not belong into the actual
+	// table that its INSERT names. Its zero value is GuardRefuse, or what the
+	// default says when Column is the default's too.
+	ShardGuard ShardGuard
+	// AnyKeys says that generated keys are taken as they come ("fitKeys: off").
+	// Its zero value is keys that fit the actual table that the INSERT names, where
+	// the key decides to which one a row belongs, or what the default says when
+	// Column is the default's too.
+	AnyKeys bool
 }
+
+// ShardGuard says what becomes of a row whose sharding values say that it belongs
+// into another actual table than the one that its INSERT names.
+type ShardGuard int
+
+const (
+	// GuardRefuse refuses the INSERT ("shardGuard: refuse").
+	GuardRefuse ShardGuard = iota
+	// GuardWarn logs a warning, once for each actual table, and sends it
+	// ("shardGuard: warn").
+	GuardWarn
+	// GuardOff does not look ("shardGuard: off").
+	GuardOff
+)
 
 // Unlisted says what becomes of an INSERT into a table that no rule lists,
 // although its name looks like that of a ruled table's actual table: one that was
@@ -201,6 +224,9 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	case k.Unlisted < UnlistedDefault || k.Unlisted > UnlistedPass:
 		w := word{strconv.Itoa(int(k.Unlisted)), at.named("Unlisted")}
 		return nil, errorAt("rule", w, w.text+" is not UnlistedDefault, UnlistedRefuse, UnlistedWarn or UnlistedPass")
+	case k.ShardGuard < GuardRefuse || k.ShardGuard > GuardOff:
+		w := word{strconv.Itoa(int(k.ShardGuard)), at.named("ShardGuard")}
+		return nil, errorAt("rule", w, w.text+" is not GuardRefuse, GuardWarn or GuardOff")
 	}
 	st := &strategySpec{
 		place:     at,
@@ -215,6 +241,12 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	}
 	if k.Unlisted != UnlistedDefault {
 		st.unlisted = &k.Unlisted
+	}
+	if k.ShardGuard != GuardRefuse {
+		st.guard = &k.ShardGuard
+	}
+	if k.AnyKeys {
+		st.anyKeys = &k.AnyKeys
 	}
 	return st, nil
 }

@@ -69,6 +69,10 @@
 //   - unlisted: refuse, warn or pass: what becomes of an INSERT into a table that the
 //     rule does not list, but that looks like one of this table's; without it that is
 //     the connection's shardkeyUnlisted
+//   - shardGuard: refuse, warn or off: what becomes of a row that does not belong into
+//     the actual table that its INSERT names; refuse without it
+//   - fitKeys: auto or off: whether an INSERT that names an actual table gets keys that
+//     belong into it, where the key is a sharding column; auto without it
 //
 // Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
 //

@@ -116,20 +116,21 @@ func (s *Sharding) Place(values []any) (Place, error) {
 	if s.Err != nil {
 		return Place{}, s.Err
 	}
-	if len(values) != len(s.Columns) {
-		return Place{}, &PlaceError{Table: s.logical, Reason: fmt.Sprintf("%d values for %d sharding columns", len(values), len(s.Columns))}
-	}
 	var buf [4]groovy.Value
-	classed := buf[:0]
-	for i, v := range values {
-		value, ok := sharding.ValueOf(v)
-		if !ok {
-			return Place{}, &PlaceError{Table: s.logical, Column: s.Columns[i],
-				Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", s.Columns[i], v)}
-		}
-		classed = append(classed, value)
+	classed, err := s.classed(buf[:0], s.Columns, values)
+	if err != nil {
+		return Place{}, err
 	}
 	return s.place(classed)
+}
+
+func (s *Sharding) wrongCount(values, columns int) error {
+	return &PlaceError{Table: s.logical, Reason: fmt.Sprintf("%d values for %d sharding columns", values, columns)}
+}
+
+func (s *Sharding) noClass(column string, v any) error {
+	return &PlaceError{Table: s.logical, Column: column,
+		Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", column, v)}
 }
 
 func (s *Sharding) place(values []groovy.Value) (Place, error) {

@@ -46,6 +46,12 @@ type Table struct {
 	// Unlisted says what becomes of an INSERT into an unlisted table that looks
 	// like one of this table's.
 	Unlisted Unlisted
+	// ShardGuard says what becomes of a row that does not belong into the actual
+	// table that its INSERT names.
+	ShardGuard ShardGuard
+	// AnyKeys reports whether generated keys are taken as they come, also where the
+	// INSERT names an actual table and the key decides to which one a row belongs.
+	AnyKeys bool
 	// Actual are the names of the first 16 actual tables, in the rule's order,
 	// and ActualCount is how many actual tables there are.
 	Actual      []string
@@ -115,6 +121,12 @@ func (t Table) String() string {
 	}
 	if t.Unlisted != UnlistedDefault {
 		s += ", unlisted: " + unlistedWords[t.Unlisted-UnlistedRefuse]
+	}
+	if t.ShardGuard != GuardRefuse {
+		s += ", shardGuard: " + guardWords[t.ShardGuard]
+	}
+	if t.AnyKeys {
+		s += ", fitKeys: off"
 	}
 	for _, p := range t.Patterns {
 		s += ", actual tables like " + p

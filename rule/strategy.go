@@ -14,6 +14,8 @@ type settings struct {
 	explicit    *ExplicitKeys
 	consecutive *bool
 	unlisted    *Unlisted
+	guard       *ShardGuard
+	anyKeys     *bool
 }
 
 // or returns the settings with those of the default where there are none.
@@ -26,6 +28,12 @@ func (s settings) or(def settings) settings {
 	}
 	if s.unlisted == nil {
 		s.unlisted = def.unlisted
+	}
+	if s.guard == nil {
+		s.guard = def.guard
+	}
+	if s.anyKeys == nil {
+		s.anyKeys = def.anyKeys
 	}
 	return s
 }
@@ -40,8 +48,11 @@ func valueOf[T any](p *T) (v T) {
 
 var unlistedWords = []string{"refuse", "warn", "pass"}
 
+// guardWords are those of shardGuard, by ShardGuard.
+var guardWords = []string{"refuse", "warn", "off"}
+
 // settingNames are the words that settings reads.
-var settingNames = []string{"explicitKeys", "batchKeys", "unlisted"}
+var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard", "fitKeys"}
 
 func (rd *reader) settings(texts words) (s settings, err error) {
 	if i, err := rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
@@ -54,9 +65,19 @@ func (rd *reader) settings(texts words) (s settings, err error) {
 	} else if i >= 0 {
 		s.consecutive = new(i == 1)
 	}
-	i, err := rd.choice(texts, "unlisted", unlistedWords...)
-	if i >= 0 {
+	if i, err := rd.choice(texts, "unlisted", unlistedWords...); err != nil {
+		return s, err
+	} else if i >= 0 {
 		s.unlisted = new(UnlistedRefuse + Unlisted(i))
+	}
+	if i, err := rd.choice(texts, "shardGuard", guardWords...); err != nil {
+		return s, err
+	} else if i >= 0 {
+		s.guard = new(ShardGuard(i))
+	}
+	i, err := rd.choice(texts, "fitKeys", "auto", "off")
+	if i >= 0 {
+		s.anyKeys = new(i == 1)
 	}
 	return s, err
 }

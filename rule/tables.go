@@ -101,6 +101,7 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
 		ExplicitKeys: valueOf(set.explicit), Consecutive: valueOf(set.consecutive), Unlisted: valueOf(set.unlisted),
+		ShardGuard: valueOf(set.guard), AnyKeys: valueOf(set.anyKeys),
 	}, true, nil
 }
 

@@ -42,6 +42,30 @@ type Int64KeyGenerator interface {
 	GenerateInt64Keys(ctx context.Context, column Column, keys []int64) error
 }
 
+// KeyFit is a set of int64 keys, those that belong into one actual table. It never
+// changes and may be used by many goroutines at once.
+type KeyFit interface {
+	// Has reports whether a key is in it.
+	Has(key int64) bool
+	// Next returns the least key in from..to that is in it and not negative; ok is
+	// false when there is none, or none was found in a bounded number of tries.
+	Next(from, to int64) (key int64, ok bool)
+	// Run returns how many consecutive keys are certain to have n among them that
+	// are in it, wherever they begin; 0 when that is not known.
+	Run(n int64) int64
+}
+
+// FittingKeyGenerator is an [Int64KeyGenerator] that can choose its keys: an
+// INSERT into an actual table takes those that belong into it. Of another generator
+// the driver takes more keys than it needs, and leaves out those that do not fit.
+//
+// GenerateFittingKeys is GenerateInt64Keys, and every key is in fit. The error
+// has [ErrNoFittingKey] in its chain when no key can be found.
+type FittingKeyGenerator interface {
+	Int64KeyGenerator
+	GenerateFittingKeys(ctx context.Context, column Column, keys []int64, fit KeyFit) error
+}
+
 // BoxedKeys implements the GenerateKeys of an [Int64KeyGenerator] with its
 // GenerateInt64Keys.
 func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {

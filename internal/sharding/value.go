@@ -27,6 +27,8 @@ func ValueOf(v any) (value groovy.Value, ok bool) {
 		return groovy.OfBool(v), true
 	case time.Time:
 		return groovy.OfTime(v), true
+	case *big.Int:
+		return groovy.OfBig(v), true
 	}
 	switch rv := reflect.ValueOf(v); {
 	case rv.CanInt():

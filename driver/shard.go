@@ -1,0 +1,446 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// shard is an actual table that a text names, with what decides which rows belong
+// into it. There is none where the rule does not say it, or the text names the
+// logical table.
+type shard struct {
+	*rule.Shard
+	table *table
+	name  string // as the text has it
+	key   int    // the key's place among Columns, −1 when it is none of them
+	// fits: generated keys are to fit. fit are those that do, where no other column
+	// has a say.
+	fits   bool
+	fit    spi.KeyFit
+	warned atomic.Bool
+}
+
+// maxShards bounds the actual tables that are kept: a schema in front of a name
+// makes another one of it.
+const maxShards = 1 << 16
+
+// shard returns the actual table that a text names, nil for none.
+func (t *table) shard(schema, name string) *shard {
+	if t.rule.Sharding == nil || t.rule.ShardGuard == rule.GuardOff && t.rule.AnyKeys {
+		return nil
+	}
+	id := strings.ToLower(schema + "\x00" + name)
+	if x, ok := t.shards.Load(id); ok {
+		return x.(*shard)
+	}
+	x := t.newShard(schema, name)
+	if t.shardCount.Add(1) <= maxShards {
+		t.shards.Store(id, x)
+	}
+	return x
+}
+
+func (t *table) newShard(schema, name string) *shard {
+	of := t.rule.Sharding.Shard(schema, name)
+	if of == nil {
+		return nil
+	}
+	x := &shard{Shard: of, table: t, name: name}
+	if schema != "" {
+		x.name = schema + "." + name
+	}
+	x.key = slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, t.rule.Column) })
+	x.fits = x.key >= 0 && !t.rule.AnyKeys
+	if x.fits && len(x.Columns) == 1 {
+		x.fit, _ = x.Fit(t.rule.Column, []any{nil})
+	}
+	return x
+}
+
+// looks reports whether rows are held against the table.
+func (x *shard) looks() bool { return x.table.rule.ShardGuard != rule.GuardOff }
+
+// isShort reports whether the short way can see to it: no key is made for certain
+// values of other columns, or looked at afterwards.
+func (x *shard) isShort() bool { return x == nil || x.key < 0 || x.fit != nil }
+
+// values appends those of a row's columns, a nil for the key; ok is false when one of
+// them is not known.
+func (x *shard) values(to []any, p *plan, in *rewrite.Insert, row int, user []driver.NamedValue) (values []any, ok bool) {
+	for i := range x.Columns {
+		if i == x.key {
+			to = append(to, nil)
+			continue
+		}
+		kind, param, value := p.Given(in, i, row)
+		switch kind {
+		case rewrite.GivenUnknown:
+			return nil, false
+		case rewrite.GivenParam:
+			if value, ok = shardValue(user[param].Value); !ok {
+				return nil, false
+			}
+		}
+		to = append(to, value)
+	}
+	return to, true
+}
+
+// shardValue is a bound value as the column holds it; ok is false when only the
+// server knows.
+func shardValue(bound driver.Value) (value any, ok bool) {
+	switch v := bound.(type) {
+	case nil, int64, uint64, string, time.Time:
+		return v, true
+	case bool:
+		if v {
+			return int64(1), true
+		}
+		return int64(0), true
+	case float64:
+		const exact = 1 << 53
+		if n := int64(v); v > -exact && v < exact && float64(n) == v {
+			return n, true
+		}
+		return nil, false
+	case []byte:
+		return nil, v == nil
+	}
+	if plain := plainKey(bound); plain != bound {
+		return shardValue(plain)
+	}
+	return nil, false
+}
+
+// check returns the error for a row that does not belong into the table, and nil
+// where it is only to be logged. Rows are counted from 0.
+func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row int, values []any) error {
+	place, here, err := x.Place(values)
+	if here {
+		return nil
+	}
+	if numbers := x.asNumbers(ctx, s, values); numbers != nil {
+		if place, here, err = x.Place(numbers); here {
+			return nil
+		}
+	}
+	wrong := &WrongShardError{Row: row + 1, Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err}
+	if x.table.rule.ShardGuard == rule.GuardRefuse {
+		return wrong
+	}
+	if !x.warned.Swap(true) {
+		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into", "error", wrong)
+	}
+	return nil
+}
+
+type shardLogger interface {
+	WarnContext(ctx context.Context, msg string, args ...any)
+}
+
+// asNumbers returns the values with the texts that stand in columns of integers as
+// integers; nil when there are none. The server is asked what the columns are, as
+// the row would be refused otherwise.
+func (x *shard) asNumbers(ctx context.Context, s *session, values []any) (numbers []any) {
+	for i, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			continue
+		}
+		n := sqltext.ParseInteger(strings.TrimSpace(text), 10)
+		if n == nil || !x.isInteger(ctx, s, x.Columns[i]) {
+			continue
+		}
+		if numbers == nil {
+			numbers = slices.Clone(values)
+		}
+		numbers[i] = n
+	}
+	return numbers
+}
+
+func (x *shard) isInteger(ctx context.Context, s *session, column string) (is bool) {
+	schema, table, ok := strings.Cut(x.name, ".")
+	if !ok {
+		schema, table = "", x.name
+	}
+	name, _ := sqltext.AppendLiteral(nil, column)
+	_ = s.showColumns(ctx, sqltext.QuoteTable(schema, table), " WHERE Field = "+string(name), func(c shownColumn) {
+		is = strings.Contains(strings.ToLower(c.typ), "int")
+	})
+	return is
+}
+
+// guard holds the rows that an execution has so far against the table, before any
+// key is made: all but those whose place is decided by a key that is generated.
+func (e *execution) guard(ctx context.Context, k *insertion, x *shard) error {
+	if !x.looks() {
+		return nil
+	}
+	var buf [4]any
+	for row := range k.in.Rows() {
+		values, ok := x.values(buf[:0], e.plan, k.in, row, e.user)
+		if !ok {
+			continue
+		}
+		if x.key >= 0 {
+			if k.isGenerated(row) {
+				continue
+			}
+			switch key := e.givenKey(k, row).(type) {
+			case nil, []byte:
+				continue // only the server knows it, or Java
+			default:
+				values[x.key] = key
+			}
+		}
+		if err := x.check(ctx, e.session, e.plan.rules.logger, row, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guardKeys holds the rows whose key was generated, and may be any, against the
+// table.
+func (e *execution) guardKeys(ctx context.Context, k *insertion, x *shard) error {
+	if !x.looks() || x.key < 0 || x.fits {
+		return nil
+	}
+	next := 0
+	for row := range k.in.Rows() {
+		if !k.isGenerated(row) {
+			continue
+		}
+		key := k.keys.At(next)
+		next++
+		if kind, _ := k.in.Slot(row); kind == rewrite.SlotExpression {
+			continue // it may go unused
+		}
+		values, ok := x.values(nil, e.plan, k.in, row, e.user)
+		if !ok {
+			continue
+		}
+		values[x.key] = key
+		if err := x.check(ctx, e.session, e.plan.rules.logger, row, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fitting makes the n keys of an insert's rows, each of which fits its row. Rows
+// that follow each other and have the same values are one reservation.
+func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (keys rewrite.Keys, err error) {
+	if x.fit != nil {
+		return x.generate(ctx, n, &k.one, []any{nil}, x.fit)
+	}
+	var run []any
+	known := false
+	rows := 0
+	flush := func() error {
+		if rows == 0 {
+			return nil
+		}
+		var made rewrite.Keys
+		var err error
+		if known {
+			var fit spi.KeyFit
+			if fit, err = x.Fit(k.table.rule.Column, run); err == nil {
+				made, err = x.generate(ctx, rows, nil, run, fit)
+			}
+		} else {
+			made, err = k.table.generate(ctx, rows, new([1]int64))
+		}
+		keys.Ints, keys.Values = append(keys.Ints, made.Ints...), append(keys.Values, made.Values...)
+		rows = 0
+		return err
+	}
+	for row := range k.in.Rows() {
+		if !k.isGenerated(row) {
+			continue
+		}
+		values, ok := x.values(nil, e.plan, k.in, row, e.user)
+		if rows > 0 && (ok != known || !slices.Equal(values, run)) {
+			if err := flush(); err != nil {
+				return rewrite.Keys{}, err
+			}
+		}
+		run, known = values, ok
+		rows++
+	}
+	if err := flush(); err != nil {
+		return rewrite.Keys{}, err
+	}
+	return keys, nil
+}
+
+// generate makes n keys with which rows belong into the table that have these values.
+// One key goes into one, unless that is nil.
+func (x *shard) generate(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {
+	if x.table.ints == nil {
+		return x.drawValues(ctx, n, values)
+	}
+	var ints []int64
+	if one != nil && n == 1 {
+		ints = one[:]
+	} else {
+		ints = make([]int64, n)
+	}
+	err := x.generateInts(ctx, ints, fit)
+	return rewrite.Keys{Ints: ints}, err
+}
+
+// generateInts fills keys with ones that fit.
+func (x *shard) generateInts(ctx context.Context, keys []int64, fit spi.KeyFit) (err error) {
+	t := x.table
+	defer t.keysFailed(&err)
+	if e, ok := fit.(interface{ Empty() bool }); ok && e.Empty() {
+		return x.noKey("the rule has no key for it")
+	}
+	if t.fitting == nil {
+		return x.drawInts(ctx, keys, fit)
+	}
+	if err := t.fitting.GenerateFittingKeys(ctx, t.column(), keys, fit); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if !fit.Has(key) {
+			return fmt.Errorf("its key %d is not one of those that were asked for, of table %s", key, x.name)
+		}
+	}
+	return nil
+}
+
+func (x *shard) noKey(reason string) error {
+	return fmt.Errorf("%w: %s: %s", spi.ErrNoFittingKey, x.name, reason)
+}
+
+// Keys that do not fit are drawn again, at most maxDrawn for one that does: of
+// 1,024 tables all are met within a sixth of them.
+const (
+	maxDrawn    = 1 << 16
+	maxDrawRoom = 1 << 14 // drawn at once, or as many as are wanted
+)
+
+// drawInts takes as many keys as are sure to have enough among them that fit.
+func (x *shard) drawInts(ctx context.Context, keys []int64, fit spi.KeyFit) error {
+	room := make([]int64, max(len(keys), int(min(fit.Run(int64(len(keys))), maxDrawRoom))))
+	for drawn := 0; len(keys) > 0; drawn += len(room) {
+		if drawn >= max(maxDrawn, len(room)) {
+			return x.noKey(fmt.Sprintf("none of the last %d keys belongs into it", drawn))
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := x.table.ints.GenerateInt64Keys(ctx, x.table.column(), room); err != nil {
+			return err
+		}
+		for _, key := range room {
+			if len(keys) > 0 && fit.Has(key) {
+				keys[0], keys, drawn = key, keys[1:], -len(room)
+			}
+		}
+	}
+	return nil
+}
+
+// drawValues is drawInts for keys that are no integers.
+func (x *shard) drawValues(ctx context.Context, n int, values []any) (keys rewrite.Keys, err error) {
+	values = slices.Clone(values)
+	for drawn, many := 0, n; len(keys.Values) < n; many = min(2*many, max(n, 1<<10)) {
+		if drawn >= max(maxDrawn, 2*n) {
+			err := x.noKey(fmt.Sprintf("none of the last %d keys belongs into it", drawn))
+			x.table.keysFailed(&err)
+			return rewrite.Keys{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return rewrite.Keys{}, err
+		}
+		made, err := x.table.generate(ctx, many, new([1]int64))
+		if err != nil {
+			return rewrite.Keys{}, err
+		}
+		drawn += many
+		for i := range many {
+			values[x.key] = made.At(i)
+			if _, here, _ := x.Place(values); here && len(keys.Values) < n {
+				keys.Values, drawn = append(keys.Values, made.At(i)), 0
+			}
+		}
+	}
+	return keys, nil
+}
+
+// ErrWrongShard is in the chain of the error for an INSERT with a row that does not
+// belong into the actual table that it names. It was not sent. The error is a
+// [*WrongShardError].
+var ErrWrongShard = errors.New("shardkey: the row belongs into another table")
+
+// WrongShardError is the error for a row that, by its values and the rule, does not
+// belong into the actual table that its INSERT names.
+type WrongShardError struct {
+	Row     int      // the row's number in its INSERT, from 1
+	Columns []string // the sharding columns that decide
+	Values  []any    // the row's values of them
+	Table   string   // the table that the INSERT names
+	// Meant is where the row belongs: its DataSource is empty where Columns do not
+	// decide on it, and it is zero when the row belongs nowhere.
+	Meant rule.Place
+	// Err is a [*rule.PlaceError] when the row belongs nowhere, else nil.
+	Err error
+}
+
+func (e *WrongShardError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: row %d", ErrWrongShard, e.Row)
+	for i, column := range e.Columns {
+		sep := ", "
+		if i == 0 {
+			sep = " with "
+		}
+		fmt.Fprintf(&b, "%s%s = %s", sep, column, shownValue(e.Values[i]))
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, " is not one of %s: %s", e.Table, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
+	} else {
+		fmt.Fprintf(&b, " belongs into %s, and the INSERT names %s", e.Meant, e.Table)
+	}
+	return b.String() + "; name the table that the rule gives, or write shardGuard: warn or off beside the key's column"
+}
+
+func (e *WrongShardError) Unwrap() []error {
+	if e.Err != nil {
+		return []error{ErrWrongShard, e.Err}
+	}
+	return []error{ErrWrongShard}
+}
+
+// shownValue is a value in an error, shortened.
+func shownValue(v any) string {
+	const longest = 64
+	s := fmt.Sprint(v)
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case time.Time:
+		return v.Format("2006-01-02 15:04:05.999999")
+	case string:
+		s = fmt.Sprintf("%q", v)
+	}
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
+}

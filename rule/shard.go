@@ -1,0 +1,195 @@
+package rule
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Shard is an actual table as a statement names it, with what decides which rows
+// belong into it. It never changes and may be used by many goroutines at once.
+type Shard struct {
+	// Columns are the sharding columns that decide: some of [Sharding.Columns], or
+	// all.
+	Columns []string
+
+	of            *Sharding
+	columns       []int // of of.Columns
+	schema, table string
+	source        string // the data source that the schema is the name of; empty for none
+	// Where all data sources have the same actual tables, the choice of the table
+	// is enough: it is this one of these.
+	byTable *strategy
+	index   int
+}
+
+// Shard returns the actual table that a statement names, schema empty where it is
+// not qualified. It is nil when that does not tell where the rows go: for the
+// logical table, for one that is none of the actual tables, where the sharding is
+// not understood, and where there is one such table in each data source and the
+// schema does not tell which.
+//
+// The schema tells it where the data nodes have schemas, and where it is the name
+// of one of the table's data sources.
+func (s *Sharding) Shard(schema, table string) *Shard {
+	if s == nil || s.Err != nil {
+		return nil
+	}
+	x := &Shard{of: s, schema: schema, table: table}
+	known, hasSchemas := false, false
+	for i := range s.tables {
+		in := &s.tables[i]
+		known = known || slices.ContainsFunc(in.names, func(n string) bool { return strings.EqualFold(n, table) })
+		for _, source := range in.sources {
+			if schema != "" && strings.EqualFold(source, schema) {
+				x.source = source
+			}
+		}
+		hasSchemas = hasSchemas || slices.ContainsFunc(in.schemas, func(n string) bool { return n != "" })
+	}
+	bySchema := schema != "" && hasSchemas || x.source != ""
+	first := &s.tables[0]
+	switch {
+	case !known:
+		return nil
+	case bySchema:
+	case strings.EqualFold(table, s.logical):
+		return nil
+	case s.haveSameTables() && first.strategy == nil:
+		return nil
+	case s.haveSameTables():
+		x.byTable = first.strategy
+		x.index = slices.IndexFunc(first.names, func(n string) bool { return strings.EqualFold(n, table) })
+		x.columns = first.strategy.columns
+	}
+	if x.columns == nil {
+		for i := range s.Columns {
+			x.columns = append(x.columns, i)
+		}
+	}
+	for _, i := range x.columns {
+		x.Columns = append(x.Columns, s.Columns[i])
+	}
+	return x
+}
+
+// haveSameTables reports whether all data sources have the same actual tables, so
+// that the database strategy has no say in a table's name.
+func (s *Sharding) haveSameTables() bool {
+	first := &s.tables[0]
+	for i := range s.tables {
+		if in := &s.tables[i]; in.strategy != first.strategy || !slices.Equal(in.names, first.names) {
+			return false
+		}
+	}
+	return true
+}
+
+// Place returns where the row belongs that has these values in Columns, in their
+// order, and whether that is this table. The values are as [Sharding.Place] takes
+// them. The data source is empty when Columns do not decide on it. The error is a
+// [*PlaceError].
+func (x *Shard) Place(values []any) (place Place, here bool, err error) {
+	var buf [4]groovy.Value
+	classed, err := x.of.classed(buf[:0], x.Columns, values)
+	if err != nil {
+		return Place{}, false, err
+	}
+	if x.byTable == nil {
+		if place, err = x.of.place(classed); err != nil {
+			return Place{}, false, err
+		}
+		return place, x.is(place), nil
+	}
+	i, err := x.byTable.Strategy.Place(classed)
+	if err != nil {
+		return Place{}, false, x.of.misplaced(err)
+	}
+	if i == x.index {
+		return Place{Table: x.table}, true, nil
+	}
+	place = x.of.tables[0].place(i)
+	if x.of.database != nil {
+		place = Place{Table: place.Table}
+	}
+	return place, false, nil
+}
+
+// is reports whether a place is this table.
+func (x *Shard) is(p Place) bool {
+	return strings.EqualFold(p.Table, x.table) &&
+		(x.schema == "" || p.Schema == "" || strings.EqualFold(p.Schema, x.schema)) &&
+		(x.source == "" || p.DataSource == "" || strings.EqualFold(p.DataSource, x.source))
+}
+
+// Fit returns the keys with which a row belongs into the table, when it has these
+// values in Columns; that of the key column does not matter. It is nil when the
+// key is not one of Columns.
+func (x *Shard) Fit(key string, values []any) (spi.KeyFit, error) {
+	at := slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, key) })
+	if at < 0 {
+		return nil, nil
+	}
+	given := slices.Clone(values)
+	given[at] = int64(0)
+	classed, err := x.of.classed(nil, x.Columns, given)
+	if err != nil {
+		return nil, err
+	}
+	var uses []sharding.KeyUse
+	strategies := []*strategy{x.byTable}
+	if x.byTable == nil {
+		strategies = []*strategy{x.of.database, x.of.tables[0].strategy}
+	}
+	for _, s := range strategies {
+		if s == nil {
+			continue
+		}
+		own := make([]groovy.Value, len(s.columns))
+		mine := -1
+		for i, column := range s.columns {
+			c := slices.Index(x.columns, column)
+			if own[i] = classed[c]; c == at {
+				mine = i
+			}
+		}
+		if mine >= 0 {
+			uses = append(uses, s.Uses(mine, own))
+		}
+	}
+	if len(classed) == 1 && x.byTable != nil {
+		return sharding.NewFit(func(key int64) bool {
+			i, err := x.byTable.Strategy.Place([]groovy.Value{groovy.OfLong(key)})
+			return err == nil && i == x.index
+		}, uses...), nil
+	}
+	return sharding.NewFit(func(key int64) bool {
+		var buf [4]groovy.Value
+		all := append(buf[:0], classed...)
+		all[at] = groovy.OfLong(key)
+		if x.byTable != nil {
+			i, err := x.byTable.Strategy.Place(all)
+			return err == nil && i == x.index
+		}
+		place, err := x.of.place(all)
+		return err == nil && x.is(place)
+	}, uses...), nil
+}
+
+// classed appends what the values are in Java. columns are what they are the values of.
+func (s *Sharding) classed(to []groovy.Value, columns []string, values []any) ([]groovy.Value, error) {
+	if len(values) != len(columns) {
+		return nil, s.wrongCount(len(values), len(columns))
+	}
+	for i, v := range values {
+		value, ok := sharding.ValueOf(v)
+		if !ok {
+			return nil, s.noClass(columns[i], v)
+		}
+		to = append(to, value)
+	}
+	return to, nil
+}
