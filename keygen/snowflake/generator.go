@@ -11,11 +11,12 @@ import (
 )
 
 var (
-	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.KeyDecoder        = (*Generator)(nil)
-	_ spi.KeyRanger         = (*Generator)(nil)
-	_ spi.Describer         = (*Generator)(nil)
-	_ spi.HealthReporter    = (*Generator)(nil)
+	_ spi.Int64KeyGenerator   = (*Generator)(nil)
+	_ spi.FittingKeyGenerator = (*Generator)(nil)
+	_ spi.KeyDecoder          = (*Generator)(nil)
+	_ spi.KeyRanger           = (*Generator)(nil)
+	_ spi.Describer           = (*Generator)(nil)
+	_ spi.HealthReporter      = (*Generator)(nil)
 )
 
 // Generator makes keys of time, worker and sequence. It is made by [New], is
@@ -91,7 +92,7 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 
 func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) {
 	var keys [1]int64
-	err := g.enqueue(ctx, keys[:], waited)
+	err := g.enqueue(ctx, keys[:], nil, waited)
 	return keys[0], err
 }
 
@@ -117,7 +118,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 		}
 		waited = v == full
 	}
-	return g.enqueue(ctx, keys, waited)
+	return g.enqueue(ctx, keys, nil, waited)
 }
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.

@@ -22,9 +22,11 @@ import (
 // keys are the server's until done.
 type waiter struct {
 	next, prev *waiter
-	rest       []int64 // still to be filled
-	waited     bool    // it met a full tick: see request
-	after      uint64  // position of its newest key
+	rest       []int64    // still to be filled
+	fit        spi.KeyFit // nil for any keys
+	misses     int
+	waited     bool   // it met a full tick: see request
+	after      uint64 // position of its newest key
 	done       bool
 	err        error
 	signal     chan struct{} // done, or first in the queue
@@ -69,8 +71,8 @@ func (q *waitQueue) rotate() {
 }
 
 // enqueue fills keys in the order of the queue.
-func (g *Generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
-	w := &waiter{rest: keys, waited: waited, signal: make(chan struct{}, 1)}
+func (g *Generator) enqueue(ctx context.Context, keys []int64, fit spi.KeyFit, waited bool) error {
+	w := &waiter{rest: keys, fit: fit, waited: waited, signal: make(chan struct{}, 1)}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.queue.push(w)
@@ -251,19 +253,28 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 		return outcome{ask: true}, nil
 	}
 	for w := g.queue.first; w != nil; w = g.queue.first {
-		n := min(uint64(len(w.rest)), g.seqMask+1)
-		start, need, v := g.take(s, request{now: now, n: n, waited: w.waited, after: w.after})
+		n := g.chunk(len(w.rest), w.fit)
+		start, need, v := g.take(s, request{now: now, n: uint64(n), waited: w.waited, after: w.after, fit: w.fit})
 		switch v {
 		case taken:
-			g.fill(s, w.rest[:n], start)
+			if w.fit != nil {
+				w.after = g.fillFitting(s, w.rest[:n], start, w.fit)
+			} else {
+				g.fill(s, w.rest[:n], start)
+				w.after = start + uint64(n) - 1
+			}
+			w.misses = 0
 			g.figures.stepping = false
-			w.after = start + n - 1
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
 			} else {
 				g.queue.rotate()
 			}
 		case full:
+			if w.misses++; w.fit != nil && w.misses > maxMisses {
+				g.leave(w, g.noFit())
+				continue
+			}
 			w.waited = true
 			g.crossed(s.state, now)
 			g.begin(w, ns)

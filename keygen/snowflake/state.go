@@ -3,6 +3,8 @@ package snowflake
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // A position is a key without its worker: tick<<SequenceBits | sequence. It
@@ -14,6 +16,10 @@ import (
 // position after them; when the swap fails it tries again. Since every swap
 // raises the word and every reservation lies between the old value and the
 // new one, no position is handed out twice, whatever the clock said.
+//
+// A reservation of keys that fit a table takes the positions up to the last of
+// them, and hands out some of these. It lies between the old value and the new
+// one as any other.
 //
 // The ring has one such word for each of the past len(ring) ticks; tick t
 // uses word t mod len(ring) and no other. Positions of a word only rise, by
@@ -127,6 +133,8 @@ type request struct {
 	// after is the newest position of the same call, or 0: its keys ascend,
 	// in a ring too.
 	after uint64
+	// fit are the keys that may be taken; nil: n that follow each other.
+	fit spi.KeyFit
 }
 
 // take reserves r.n positions in one tick. start is the first of them; need is
@@ -149,9 +157,16 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 			tick, fresh = r.now, true
 			start = uint64(tick)<<g.seqBits | g.offset(r)
 		}
-		if start&g.seqMask+r.n > g.seqMask+1 {
+		n := g.span(s, start, r)
+		if start&g.seqMask+n > g.seqMask+1 {
 			tick++
 			start, fresh = uint64(tick)<<g.seqBits, false
+			n = g.span(s, start, r)
+		}
+		for n > g.seqMask+1 && tick <= r.now+st.ahead.Load() { // a tick without keys that fit
+			tick++
+			start = uint64(tick) << g.seqBits
+			n = g.span(s, start, r)
 		}
 		if tick > r.now {
 			if ahead := st.ahead.Load(); tick > r.now+ahead {
@@ -161,10 +176,13 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 				return 0, tick, full
 			}
 		}
-		if start+r.n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
+		if start+n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
-		if st.word.CompareAndSwap(w, start+r.n) {
+		if st.word.CompareAndSwap(w, start+n) {
+			if n != r.n {
+				st.skipped.Add(n - r.n)
+			}
 			if fresh || start != w {
 				st.skipped.Add(start - w)
 				g.moved(st, r, fresh)
@@ -211,16 +229,20 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 		default:
 			start = first | g.offset(r)
 		}
-		if start+r.n > end {
+		n := g.span(s, start, r)
+		if start+n > end {
 			if tick, next = tick+1, true; tick > r.now+ahead {
 				return 0, tick, full
 			}
 			continue
 		}
-		if start+r.n > s.limit.Load() || (fresh || g.longTick) && s.over() {
+		if start+n > s.limit.Load() || (fresh || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
-		if word.CompareAndSwap(w, start+r.n) {
+		if word.CompareAndSwap(w, start+n) {
+			if n != r.n {
+				st.skipped.Add(n - r.n)
+			}
 			if fresh || tick != high {
 				st.skipped.Add(start - w)
 				g.movedRing(st, r, tick, high, fresh && !next)
@@ -236,7 +258,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 // offset is the sequence that a fresh tick begins with: the vibration's next
 // offset, or less when the keys would not fit after it.
 func (g *Generator) offset(r request) uint64 {
-	if r.waited {
+	if r.waited || r.fit != nil {
 		return 0
 	}
 	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)
