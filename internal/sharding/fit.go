@@ -143,7 +143,12 @@ func (f *Fit) findHash(count int64) {
 }
 
 // Has reports whether the key fits.
-func (f *Fit) Has(key int64) bool { return f.has(key) }
+func (f *Fit) Has(key int64) bool {
+	if len(f.residues) == 1 && f.period.Min <= key && key <= f.period.Max && key >= 0 {
+		return key%f.period.Mod == f.residues[0]
+	}
+	return f.has(key)
+}
 
 // Empty reports whether it is certain that no key fits.
 func (f *Fit) Empty() bool {
@@ -182,6 +187,16 @@ func (f *Fit) nextResidue(from, to int64) (int64, bool) {
 		return 0, false
 	}
 	r := from % f.period.Mod
+	if len(f.residues) == 1 {
+		step := f.residues[0] - r
+		if step < 0 {
+			step += f.period.Mod
+		}
+		if step > to-from {
+			return 0, false
+		}
+		return from + step, true
+	}
 	i := sort.Search(len(f.residues), func(i int) bool { return f.residues[i] >= r })
 	step := f.period.Mod - r
 	if i < len(f.residues) {

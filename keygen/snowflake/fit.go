@@ -72,10 +72,23 @@ func (g *Generator) span(s *slot, start uint64, r request) uint64 {
 	return uint64(key-first) + 1
 }
 
+// taken is the position from which on the keys are filled of a request that took n
+// positions: that of the only key, or the first one taken.
+func (g *Generator) taken(r request, start, n uint64) uint64 {
+	if r.fit != nil && r.n == 1 {
+		return start + n - 1
+	}
+	return start
+}
+
 // fillFitting writes the keys that fit, from a position on, and returns the
 // position of the last one.
 func (g *Generator) fillFitting(s *slot, keys []int64, start uint64, fit spi.KeyFit) uint64 {
 	first := g.key(s, start)
+	if len(keys) == 1 {
+		keys[0] = first
+		return start
+	}
 	last := first | int64(g.seqMask)
 	from := first
 	for i := range keys {

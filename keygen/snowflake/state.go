@@ -187,7 +187,7 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 				st.skipped.Add(start - w)
 				g.moved(st, r, fresh)
 			}
-			return start, tick, taken
+			return g.taken(r, start, n), tick, taken
 		}
 	}
 }
@@ -250,7 +250,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 			if next {
 				g.crossed(st, r.now)
 			}
-			return start, tick, taken
+			return g.taken(r, start, n), tick, taken
 		}
 	}
 }

@@ -1,0 +1,67 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// BenchmarkShards is an INSERT of one row with arguments: into the logical table
+// (plain), into an actual table that a generated key fits (fit), and into one that
+// another column decides on (guard). The layout has so many keys that none is
+// waited for.
+func BenchmarkShards(b *testing.B) {
+	for _, m := range []int{2, 16, 1024} {
+		r, err := rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_hash:
+      actualDataNodes: ds.t_hash_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: h}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_user:
+      actualDataNodes: ds.t_user_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+  keyGenerators:
+    s: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, max-vibration-offset: 4095}}
+  shardingAlgorithms:
+    o: {type: INLINE, props: {algorithm-expression: "t_order_${order_id %% %[2]d}"}}
+    u: {type: INLINE, props: {algorithm-expression: "t_user_${user_id %% %[2]d}"}}
+    h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
+`, m-1, m))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"}} {
+			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
+				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer connector.Close()
+				c, err := connector.Connect(context.Background())
+				if err != nil {
+					b.Fatal(err)
+				}
+				e, ctx := c.(driver.ExecerContext), context.Background()
+				query := "INSERT INTO " + bm.table + " (user_id, amount) VALUES (?, ?)"
+				args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}, {Ordinal: 2, Value: int64(2)}}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := e.ExecContext(ctx, query, args); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
