@@ -59,6 +59,7 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 	default:
 		explainRows(w, in)
 	}
+	explainShard(w, in, t)
 	if in.InText {
 		fmt.Fprintln(w, "  LAST_INSERT_ID(key) makes the server report the first key")
 	}

@@ -80,6 +80,12 @@ func plan(p *program, f *planFlags, args []string) error {
 	if err != nil {
 		return refused(err)
 	}
+	for i := range understood.Inserts {
+		in := &understood.Inserts[i]
+		if err := misplaced(understood, in, tables[in.Table]); err != nil {
+			return refused(err)
+		}
+	}
 	explain(p.out, text, understood, tables, second)
 	if len(understood.Inserts) > 0 {
 		return nil
@@ -152,7 +158,11 @@ func ruledTable(g *rule.Live, t *rule.Table) *rewrite.Table {
 	if t == nil {
 		return nil
 	}
-	return &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit}
+	parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit}
+	if t.Sharding != nil {
+		parsed.Sharding = t.Sharding.Columns
+	}
+	return parsed
 }
 
 // kindOf is the kind of a generator's keys. The types that this program knows

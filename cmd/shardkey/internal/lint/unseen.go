@@ -2,6 +2,7 @@ package lint
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -110,10 +111,23 @@ func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*
 			continue
 		}
 		for _, a := range list {
-			if !strings.EqualFold(a.Column.Name.O, key.KeyColumn) || a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias) || keeps(a, key.KeyColumn) {
+			if a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias) {
 				continue
 			}
-			reason := verb + " gives a row another key than the one that was generated"
+			reason := ""
+			switch column := a.Column.Name.O; {
+			case strings.EqualFold(column, key.KeyColumn):
+				if !keeps(a, key.KeyColumn) {
+					reason = verb + " gives a row another key than the one that was generated"
+				}
+			case slices.ContainsFunc(key.Sharding, func(c string) bool { return strings.EqualFold(c, column) }):
+				if !keeps(a, column) && !isValues(a) {
+					reason = verb + " changes " + column + ", by which the rows are sharded: the row stays in the table where it is; delete it, and insert it where it belongs"
+				}
+			}
+			if reason == "" {
+				continue
+			}
 			f := Finding{Outcome: Changed, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason}
 			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
 			found = append(found, f)
@@ -131,6 +145,12 @@ func keeps(a *ast.Assignment, key string) bool {
 	}
 	column, ok := e.(*ast.ColumnNameExpr)
 	return ok && strings.EqualFold(column.Name.Name.O, key)
+}
+
+// isValues reports whether an assignment takes what the INSERT gives: VALUES(column).
+func isValues(a *ast.Assignment) bool {
+	_, ok := a.Expr.(*ast.ValuesExpr)
+	return ok
 }
 
 // tableVisitor collects the tables of a FROM or UPDATE clause.
