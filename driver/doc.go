@@ -63,6 +63,15 @@
 // The text is spliced, never printed again; keys are bound where the statement has
 // arguments, and written where it has none.
 //
+// # Actual tables
+//
+// An INSERT that names an actual table of a sharded one, t_order_3, gets keys that
+// belong into it where the key is a sharding column, and a row that does not belong
+// into it is a [*WrongShardError] before anything is sent, when the text or the
+// arguments have its sharding values. The rule's fitKeys and shardGuard change that;
+// docs/sharding.md has the details. No INSERT … SELECT is held against its table, and
+// no UPDATE.
+//
 // # LastInsertId and LAST_INSERT_ID()
 //
 // LastInsertId is what AUTO_INCREMENT would give: the first generated key that
@@ -245,7 +254,7 @@ package driver
 //	         verify.go
 //	execute  execute.go, values.go, one execution: keys, text, arguments
 //	         insertselect.go,
-//	         short.go
+//	         short.go, shard.go
 //	result   result.go, present.go, what came of it
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
@@ -257,7 +266,7 @@ package driver
 //	plan.go              ruleSet.plan          its plan, the one used last; ruleSet.acquire
 //	                                           keeps the generators open
 //	execute.go           plan.exec             is it one for the short way?
-//	                     table.generateInts    the key
+//	                     table.generateInts    the key (with a sharding rule: shard.go)
 //	short.go             plan.execShort        the steps below, less those with nothing to do:
 //	                                           the arguments with the key among them
 //	                                           (rewrite/plan.go, rows.go: where; render.go: the text)
@@ -275,6 +284,7 @@ package driver
 //
 //	execute.go           run, plan.begin       an execution
 //	                     execution.generate    which rows need a key (values.go: what is missing),
+//	shard.go             execution.guard       whether they belong into the table that is named,
 //	                                           and the keys
 //	keycolumn.go         keyColumn.check       the column holds them
 //	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it

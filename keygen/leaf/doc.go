@@ -41,6 +41,9 @@
 //  3. In memory an interval is handed out by one atomic addition (or one
 //     compare-and-swap for several numbers) on an offset that only grows.
 //
+// Numbers that fit a table are some of those that such a compare-and-swap, or a
+// claim, took; the others are not handed out.
+//
 // A claim whose answer is lost is a gap, never a repeat.
 //
 // # Two buffers and a step that adapts

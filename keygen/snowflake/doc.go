@@ -51,6 +51,9 @@
 // operator must ensure that no two processes have it at the same time, and that
 // the clock is past the keys of the process before.
 //
+// Keys that fit a table ([Generator.GenerateFittingKeys]) are some of the positions
+// that a reservation took, which the word has passed as it passes any others.
+//
 // # Waiting
 //
 // A tick holds as many keys as its sequence: 4,096 a millisecond. Callers

@@ -18,6 +18,34 @@ func linter() *Linter {
 	}}
 }
 
+func TestLint_updatesOfShardingColumns(t *testing.T) {
+	l := &Linter{Tables: func(_, name string) *rewrite.Table {
+		if name == "t" || name == "t_1" {
+			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Sharding: []string{"user_id"}}
+		}
+		return nil
+	}}
+	for _, c := range []struct {
+		text    string
+		changed bool
+	}{
+		{"UPDATE t SET user_id = 5 WHERE id = 1", true},
+		{"UPDATE t_1 AS x SET x.USER_ID = ? WHERE id = 1", true},
+		{"UPDATE t SET a = 5 WHERE user_id = 1", false},
+		{"UPDATE t SET user_id = user_id WHERE id = 1", false},
+		{"UPDATE other SET user_id = 5", false},
+		{"INSERT INTO t (user_id) VALUES (1) ON DUPLICATE KEY UPDATE user_id = 7", true},
+		{"INSERT INTO t (user_id) VALUES (1) ON DUPLICATE KEY UPDATE user_id = VALUES(user_id)", false},
+	} {
+		changed := slices.ContainsFunc(l.Statement(c.text), func(f Finding) bool {
+			return f.Outcome == Changed && strings.Contains(strings.ToLower(f.Reason), "user_id")
+		})
+		if changed != c.changed {
+			t.Errorf("%s\nhave: %v\nwant changed: %v", c.text, l.Statement(c.text), c.changed)
+		}
+	}
+}
+
 func TestMask_keepsWordsAndPlaces(t *testing.T) {
 	for _, c := range []struct {
 		text, want string

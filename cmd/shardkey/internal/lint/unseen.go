@@ -149,8 +149,8 @@ func keeps(a *ast.Assignment, key string) bool {
 
 // isValues reports whether an assignment takes what the INSERT gives: VALUES(column).
 func isValues(a *ast.Assignment) bool {
-	_, ok := a.Expr.(*ast.ValuesExpr)
-	return ok
+	values, ok := a.Expr.(*ast.ValuesExpr)
+	return ok && values.Column.Name.Name.L == a.Column.Name.L
 }
 
 // tableVisitor collects the tables of a FROM or UPDATE clause.

@@ -1,0 +1,129 @@
+package rule_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// TestShard_asTheRouter holds random rows of random rules against a random actual
+// table: a row is in it exactly when the router finds it there; and keys that fit
+// a row are found there.
+func TestShard_asTheRouter(t *testing.T) {
+	rules, rows := 150, 80
+	if testing.Short() {
+		rules = 40
+	}
+	r := rand.New(rand.NewPCG(13, 2))
+	here, fitted := 0, 0
+	for range rules {
+		rr := newRandomRule(r)
+		parsed, err := rule.Parse("rule.yaml", []byte(rr.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := parsed.Tables()[0].Sharding
+		for range rows {
+			node := rr.router.Nodes[rr.IntN(len(rr.router.Nodes))]
+			row := rr.row()
+			want, wantErr := rr.router.Route(row)
+			if wantErr == nil && rr.IntN(2) == 0 {
+				node.Table = want.Table
+			}
+			schema := ""
+			if rr.IntN(2) == 0 {
+				schema = node.DataSource
+			}
+			x := s.Shard(schema, node.Table)
+			if x == nil {
+				continue
+			}
+			var values []any
+			for _, c := range x.Columns {
+				values = append(values, row[c])
+			}
+			place, is, err := x.Place(values)
+			if wantErr != nil && err == nil && schema == "" {
+				continue // the data source is at fault, of which the name tells nothing
+			}
+			wantHere := wantErr == nil && want.Table == node.Table && (schema == "" || want.DataSource == schema)
+			if is != wantHere || (err == nil) != (wantErr == nil) || is && !strings.EqualFold(place.Table, node.Table) || err == nil && place.Table != want.Table {
+				t.Fatalf("%s\n%v in %s.%s\nhave: %v, %v, %v\nwant: %v, %v", rr.text, row, schema, node.Table, is, place, err, wantHere, want)
+			}
+			if is {
+				here++
+			}
+			if rr.IntN(4) > 0 {
+				continue
+			}
+			if fit, err := x.Fit("order_id", values); err != nil {
+				t.Fatalf("%s\n%v: %v", rr.text, values, err)
+			} else if fit != nil {
+				from := rr.Int64N(math.MaxInt64 / 2)
+				key, ok := fit.Next(from, from+1<<14)
+				if !ok {
+					continue
+				}
+				row["order_id"] = key
+				found, err := rr.router.Route(row)
+				if err != nil && schema == "" {
+					continue
+				}
+				if err != nil || found.Table != node.Table || schema != "" && found.DataSource != schema || key < from || !fit.Has(key) {
+					t.Fatalf("%s\nkey %d for %s.%s\nhave: %v, %v", rr.text, key, schema, node.Table, found, err)
+				}
+				fitted++
+			}
+		}
+	}
+	if here < rules*rows/8 || fitted < rules*rows/64 {
+		t.Errorf("have: %d rows in their table, %d keys that fit, of %d", here, fitted, rules*rows)
+	}
+}
+
+func TestShard_none(t *testing.T) {
+	s := shardingOf(t, tableRule(`actualDataNodes: ds_${0..1}.t_order
+databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}`, `d: {type: MOD, props: {sharding-count: 2}}`))
+	for _, name := range [][2]string{{"", "t_order"}, {"app", "t_order"}, {"", "t_other"}} {
+		if x := s.Shard(name[0], name[1]); x != nil {
+			t.Errorf("%v\nhave: %v\nwant: nil", name, x)
+		}
+	}
+	if x := s.Shard("DS_1", "T_ORDER"); x == nil || len(x.Columns) != 1 {
+		t.Errorf("have: %v\nwant: the table of ds_1", x)
+	}
+	if x := (*rule.Sharding)(nil).Shard("", "t"); x != nil {
+		t.Errorf("have: %v\nwant: nil", x)
+	}
+}
+
+func TestSettings_shards(t *testing.T) {
+	text := tableRule(`actualDataNodes: ds.t_order_${0..1}`, `d: {type: MOD, props: {sharding-count: 2}}`)
+	with := func(words string) string {
+		return strings.Replace(text, "keyGeneratorName: u", "keyGeneratorName: u"+words, 1)
+	}
+	r, err := rule.Parse("rule.yaml", []byte(with(", shardGuard: warn, fitKeys: off")))
+	if err != nil || r.Tables()[0].ShardGuard != rule.GuardWarn || !r.Tables()[0].AnyKeys || !strings.Contains(r.String(), "shardGuard: warn, fitKeys: off") {
+		t.Errorf("have: %v, %v", r, err)
+	}
+	for words, want := range map[string]string{
+		", shardGuard: maybe": `shardGuard is "maybe": want refuse, warn or off`,
+		", fitKeys: on":       `fitKeys is "on": want auto or off`,
+		", shardguard: off":   `did you mean "shardGuard"`,
+	} {
+		if _, err := rule.Parse("rule.yaml", []byte(with(words))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", words, err, want)
+		}
+	}
+	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: 7}}}}
+	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), "7 is not GuardRefuse") {
+		t.Errorf("have: %v", err)
+	}
+	config.Tables[0].ShardGuard, config.Tables[0].AnyKeys = rule.GuardOff, true
+	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != rule.GuardOff || !r.Tables()[0].AnyKeys {
+		t.Errorf("have: %v, %v", r, err)
+	}
+}
