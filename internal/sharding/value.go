@@ -11,7 +11,7 @@ import (
 
 // ValueOf returns what a Go value is in Java: an integer a Long, or a BigInteger
 // where it is larger, a text a String, a bool a Boolean, a float a Double, a
-// time.Time a LocalDateTime of its wall clock, nil null. ok is false for all
+// time.Time a LocalDateTime of its wall clock, a *big.Int a BigInteger, nil null. ok is false for all
 // others: a []byte, whose hash in Java is not one of its content, among them.
 func ValueOf(v any) (value groovy.Value, ok bool) {
 	switch v := v.(type) {

@@ -108,10 +108,15 @@ func TestFittingKeys_oneReservation(t *testing.T) {
 func TestFittingKeys_fewTicks(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		g := mustNew(t, Config{Clock: clock, WorkerID: 1, RingSize: ring})
-		for range 20 {
-			if key := fittingKeys(t, g, 1, shardingtest.Mod(10007, 5))[0]; key%10007 != 5 {
-				t.Fatalf("have: %d", key)
+		g := mustNew(t, Config{Clock: clock, WorkerID: 1, RingSize: ring, ClockBack: ClockBackBorrow})
+		last := int64(0)
+		for i := range 40 {
+			key := fittingKeys(t, g, 1, shardingtest.Mod(10007, 5))[0]
+			if key%10007 != 5 || ring == 1 && key <= last {
+				t.Fatalf("have: %d after %d", key, last)
+			}
+			if last = key; i%2 == 1 {
+				clock.step(-300 * ms) // ticks ahead of the clock may be used
 			}
 		}
 	}
