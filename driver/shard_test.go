@@ -340,3 +340,25 @@ func TestFitKeys_none(t *testing.T) {
 		t.Errorf("have: %v, %q\nwant: ErrNoFittingKey, nothing sent", err, base.sentInserts())
 	}
 }
+
+// The short way, which later executions take, looks at the row and fits the key too.
+func TestShardGuard_shortWay(t *testing.T) {
+	db, base := openShards(t, shardedRule(t, ""))
+	const query = "INSERT INTO t_user_3 (user_id) VALUES (?)"
+	for _, user := range []int{7, 11, 15} {
+		if _, err := db.Exec(query, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := lastCounter.calls
+	if _, err := db.Exec(query, 8); !errors.Is(err, ErrWrongShard) || len(base.sentInserts()) != 3 || lastCounter.calls != calls {
+		t.Errorf("have: %v, %q\nwant: ErrWrongShard, and no key made", err, base.sentInserts())
+	}
+	for range 3 {
+		if res, err := db.Exec("INSERT INTO t_order_2 (a) VALUES (?)", 1); err != nil {
+			t.Error(err)
+		} else if id, _ := res.LastInsertId(); id%4 != 2 {
+			t.Errorf("have: %d\nwant: a key of t_order_2", id)
+		}
+	}
+}

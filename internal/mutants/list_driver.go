@@ -95,7 +95,7 @@ var drivers = group{dir: "driver", servers: true, mutants: []mutant{
 		old: "if key != keys.Ints[0]+int64(i) {", new: "if key < int64(i) {"},
 	{what: "shards: rows are not held against their table", in: "execution.guard", by: "TestShardGuard_refuses",
 		old: "if !x.looks() {", new: "if true {"},
-	{what: "shards: the only row is not held against its table", in: "plan.shortKey", by: "TestShardGuard_refuses",
+	{what: "shards: the only row is not held against its table", in: "plan.shortKey", by: "TestShardGuard_shortWay",
 		old: "ok && x.looks() {", new: "ok && !x.looks() {"},
 	{what: "shards: a given key is not looked at", in: "execution.guard", by: "TestShardGuard_refuses",
 		old: "values[x.key] = key", new: "_ = key\n\t\t\t\tcontinue"},
