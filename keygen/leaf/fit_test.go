@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/sharding/shardingtest"
+	"github.com/shardkey/shardkey/internal/shardingtest"
 	"github.com/shardkey/shardkey/spi"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/sharding/shardingtest"
+	"github.com/shardkey/shardkey/internal/shardingtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
