@@ -34,6 +34,9 @@ type Connector struct {
 	verifier verifier
 	unlisted unlisted
 	kept     keptTotal
+	counts   counts
+	// database is the DSN's, without user and password; empty when it is not known.
+	database string
 
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
@@ -68,6 +71,7 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
 	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings}
 	c.driver = d.of(c)
+	c.database = databaseName(dsn)
 	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
 	c.kept.set(o.statements)
@@ -93,6 +97,7 @@ func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 		return nil, err
 	}
 	logWarnings(r, c.host.Logger)
+	c.hold(next)
 	return c.rules.Swap(next), nil
 }
 
@@ -115,7 +120,12 @@ func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRuleSet(r, generators, &c.verifier, &c.unlisted, c.host.Logger), nil
+	return newRuleSet(r, generators, c), nil
+}
+
+// hold is called before a rule becomes the current one.
+func (c *Connector) hold(next *ruleSet) {
+	next.generation, next.since = c.counts.generation.Add(1), c.now()
 }
 
 // Connect opens a connection of the base and wraps it.
@@ -161,7 +171,12 @@ func (c *Connector) SetRule(r *rule.Rule) error {
 func (c *Connector) change(old, next *ruleSet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.closed && c.rules.CompareAndSwap(old, next)
+	if c.closed || c.rules.Load() != old { // as all changes are under mu
+		return false
+	}
+	c.hold(next)
+	c.rules.Store(next)
+	return true
 }
 
 func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {

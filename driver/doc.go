@@ -11,10 +11,20 @@
 //
 //	db, err := sql.Open("shardkey", "user:pass@tcp(127.0.0.1:3306)/app?shardkeyRule=conf/rule.yaml")
 //
-// shardkeyRule is the path of a rule's file or a name given to [RegisterRule].
+// shardkeyRule is the path of a rule's file, a name given to [RegisterRule] (as for
+// a rule that is embedded in the program), or env: and the name of an environment
+// variable that has the rule's text: shardkeyRule=env:SHARDKEY_RULE.
 // A path may be percent-encoded, and has to be where it holds '&' or a '%' that
 // two hexadecimal digits follow. sql.Open itself returns what is wrong with the
 // DSN or the rule; it does not talk to the server.
+//
+// [Open] does the same, takes options, and returns the [Connector] beside the
+// sql.DB:
+//
+//	db, connector, err := driver.Open(dsn, driver.WithLogger(logger))
+//
+// Programs that open their database with sql.Open, or by an ORM, register options
+// with [RegisterOptions] and name them in the DSN: shardkeyOptions=name.
 //
 // Over a connector of one's own, there are [NewConnector] for sql.OpenDB and
 // [Wrap] for sql.Register:
@@ -241,6 +251,10 @@
 // has the generators' health and takes another rule while the database is open:
 //
 //	err := driver.ConnectorOf(db).SetRule(newRule)
+//
+// [Connector.Stats] has what it did in figures, and how each generator is, in a form
+// that marshals to JSON. Neither needs a connection: they are there while the
+// database is away.
 package driver
 
 // For readers of the code: the layers, each of which knows only those before it,

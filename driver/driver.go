@@ -53,6 +53,10 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if dsn == "" {
 		return noConnector{d}, nil
 	}
+	return asConnector(d.openConnector(dsn, nil))
+}
+
+func (d Driver) openConnector(dsn string, opts []Option) (*Connector, error) {
 	parsed, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -61,18 +65,15 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := options{server: parsed.server, verify: parsed.verify, statements: parsed.statements, warnings: parsed.warnings}
-	if o.unlisted, err = unlistedPolicy(parsed.unlisted); err != nil {
-		return nil, err
-	}
-	if o.reload, err = reloadInterval(parsed.reload); err != nil {
+	o, err := parsed.options(opts)
+	if err != nil {
 		return nil, err
 	}
 	base, err := parsed.baseConnector()
 	if err != nil {
 		return nil, err
 	}
-	return asConnector(newConnector(base, d, r, o, parsed.base))
+	return newConnector(base, d, r, o, parsed.base)
 }
 
 // Wrap returns a driver for sql.Register that fills keys by the rule on
@@ -155,7 +156,7 @@ func (c nameConnector) Driver() driver.Driver { return c.driver }
 type noConnector struct{ driver driver.Driver }
 
 func (noConnector) Connect(context.Context) (driver.Conn, error) {
-	return nil, &DSNError{Reason: "it is empty; " + ruleAdvice, Err: ErrNoRule}
+	return nil, &DSNError{Reason: emptyDSN, Err: ErrNoRule}
 }
 func (c noConnector) Driver() driver.Driver { return c.driver }
 

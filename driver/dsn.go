@@ -39,13 +39,16 @@ const paramReload = "shardkeyReload"
 // paramStatements says which prepared statements are kept.
 const paramStatements = "shardkeyStatements"
 
+// paramOptions names options that a program registered.
+const paramOptions = "shardkeyOptions"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
+var params = [...]string{paramOptions, paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
-const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule"
+const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, a name given to driver.RegisterRule, or env:VARIABLE"
 
 // dsn is a data source name, taken apart.
 type dsn struct {
@@ -56,6 +59,7 @@ type dsn struct {
 	verify   Verify // the value of shardkeyVerify, empty by default
 	unlisted string // the value of shardkeyUnlisted, empty by default
 	reload   string // the value of shardkeyReload, empty by default
+	named    string // the value of shardkeyOptions, empty by default
 
 	statements Statements // the value of shardkeyStatements, empty by default
 }
@@ -88,7 +92,7 @@ func parseParams(head, query string, found bool) (dsn, error) {
 	}
 	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
 		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload],
-		statements: Statements(given[paramStatements])}
+		named: given[paramOptions], statements: Statements(given[paramStatements])}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}
@@ -265,7 +269,8 @@ func DeregisterRule(name string) {
 }
 
 // ruleOf finds the rule of a shardkeyRule parameter: a registered name as it is
-// written, else a registered name or a path after percent-decoding.
+// written, else a registered name, an environment variable or a path after
+// percent-decoding.
 func ruleOf(value string) (*rule.Rule, error) {
 	if r, ok := namedRule(value); ok {
 		return r, nil
@@ -273,6 +278,9 @@ func ruleOf(value string) (*rule.Rule, error) {
 	path := unescape(value)
 	if r, ok := namedRule(path); ok {
 		return r, nil
+	}
+	if variable, ok := strings.CutPrefix(path, envPrefix); ok {
+		return envRule(variable)
 	}
 	r, err := rule.Load(path)
 	switch {

@@ -73,7 +73,7 @@ func Example_openErrors() {
 		fmt.Println(err)
 	}
 	// Output:
-	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file or a name given to driver.RegisterRule
-	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?
+	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file, a name given to driver.RegisterRule, or env:VARIABLE
+	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyOptions, shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }

@@ -277,6 +277,7 @@ func (e *execution) generate(ctx context.Context, k *insertion, x *shard) error 
 			return err
 		}
 	}
+	k.table.counts.filled(n)
 	return k.column.check(ctx, e.session, k.table, &k.keys)
 }
 
@@ -363,15 +364,22 @@ func (e *execution) carry() bool {
 	return true
 }
 
-// generate makes n keys in one call. One key goes into one, which spares an
-// allocation.
-func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+// generate makes n keys in one call, and counts them. One key goes into one, which
+// spares an allocation.
+func (t *table) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	start := t.counts.start()
+	keys, err := t.make(ctx, n, one)
+	t.counts.made(start, n, err)
+	return keys, err
+}
+
+func (t *table) make(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	if t.ints != nil {
 		ints := one[:]
 		if n > 1 {
 			ints = make([]int64, n)
 		}
-		if err := t.generateInts(ctx, ints); err != nil {
+		if err := t.makeInts(ctx, ints); err != nil {
 			return rewrite.Keys{}, err
 		}
 		return rewrite.Keys{Ints: ints}, nil
@@ -395,8 +403,16 @@ func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrit
 	return rewrite.Keys{Values: values}, nil
 }
 
-// generateInts fills keys.
-func (t *table) generateInts(ctx context.Context, keys []int64) (err error) {
+// generateShort makes the key of an INSERT of the short way, and counts both.
+func (t *table) generateShort(ctx context.Context, key []int64) error {
+	start := t.counts.start()
+	err := t.makeInts(ctx, key)
+	t.counts.madeOne(start, err)
+	return err
+}
+
+// makeInts fills keys.
+func (t *table) makeInts(ctx context.Context, keys []int64) (err error) {
 	defer t.keysFailed(&err)
 	return t.ints.GenerateInt64Keys(ctx, t.column(), keys)
 }

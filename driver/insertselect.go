@@ -133,6 +133,7 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if r.keys, err = r.plan.generate(ctx, 0, n, &r.one); err != nil {
 		return err
 	}
+	r.table.counts.filled(n)
 	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -78,14 +79,15 @@ type table struct {
 	// unguarded: the server refused to let an upsert assign the key to itself.
 	unguarded atomic.Bool
 	kinds     atomic.Uint32 // rewrite.Kind, once known
+	counts    *tableCounts
 
 	fitting    spi.FittingKeyGenerator // ints, when it can choose its keys
 	shards     sync.Map                // *shard by schema and name
 	shardCount atomic.Int64
 }
 
-func newTable(r *rule.Table) *table {
-	t := &table{rule: r}
+func newTable(r *rule.Table, of *tableCounts) *table {
+	t := &table{rule: r, counts: of}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(rewrite.KindInteger)
 	}
@@ -114,14 +116,19 @@ type ruleSet struct {
 	logger     *slog.Logger
 	verifier   *verifier
 	unlisted   *unlisted
+	counts     *counts
+	// generation is the rule's number, from 1, among those that the connector has had,
+	// and since is when it became the current one. They are set before it does.
+	generation int64
+	since      time.Time
 
 	// refs counts the users, the connector being one while this is its
 	// current rule. At 0 the generators are closed, and it never rises again.
 	refs atomic.Int64
 }
 
-func newRuleSet(of *rule.Rule, generators *rule.Live, v *verifier, u *unlisted, logger *slog.Logger) *ruleSet {
-	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(), verifier: v, unlisted: u, logger: logger}
+func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
+	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, logger: c.host.Logger}
 	r.refs.Store(1)
 	return r
 }
@@ -180,7 +187,11 @@ func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string
 func (r *ruleSet) planAs(ctx context.Context, s *session, last *plan, key planKey) (*plan, error) {
 	p := last
 	if p == nil || p.rules != r || p.key != key {
-		p = r.plans.get(key)
+		if p = r.plans.get(key); p != nil {
+			r.counts.planHits.Add(1)
+		} else {
+			r.counts.planMisses.Add(1)
+		}
 	}
 	if p != nil {
 		if current, err := p.isCurrent(ctx, s); current || err != nil {

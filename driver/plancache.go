@@ -22,6 +22,7 @@ type planCache struct {
 	// verified are those that the second reader has read: for a program of more texts
 	// than there are plans, which would have it read them again and again.
 	verified verifiedTexts
+	counts   *counts
 }
 
 // Bounds of the cache, in plans and in bytes of text and plan together. A
@@ -37,8 +38,9 @@ const (
 	maxVerified = 1 << 18
 )
 
-func newPlanCache() *planCache {
+func newPlanCache(c *counts) *planCache {
 	return &planCache{
+		counts:  c,
 		bound:   lru{maxPlans: maxBoundPlans, maxBytes: maxPlansBytes},
 		literal: lru{maxPlans: maxLiteralPlans, maxBytes: maxPlansBytes / 8},
 	}
@@ -55,7 +57,7 @@ func (c *planCache) table(r *rule.Table) *table {
 	if t, ok := c.tables.Load(r); ok {
 		return t.(*table)
 	}
-	t, _ := c.tables.LoadOrStore(r, newTable(r))
+	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r)))
 	return t.(*table)
 }
 
@@ -88,6 +90,16 @@ func (c *planCache) put(key planKey, p *plan) {
 func (c *planCache) remove(key planKey) {
 	c.bound.remove(key)
 	c.literal.remove(key)
+}
+
+// size is how many plans there are, and how large they are together.
+func (c *planCache) size() (entries, bytes int) {
+	for _, l := range []*lru{&c.bound, &c.literal} {
+		l.mu.Lock()
+		entries, bytes = entries+len(l.entries), bytes+l.bytes
+		l.mu.Unlock()
+	}
+	return entries, bytes
 }
 
 // verifiedTexts knows texts by a hash of 64 bits, whose seed nobody can know. When

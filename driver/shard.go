@@ -286,9 +286,24 @@ func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) 
 	return keys, nil
 }
 
-// generate makes n keys with which rows belong into the table that have these values.
-// One key goes into one, unless that is nil.
+// generate makes n keys with which rows belong into the table that have these values,
+// and counts them. One key goes into one, unless that is nil.
 func (x *shard) generate(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {
+	start := x.table.counts.start()
+	keys, err := x.make(ctx, n, one, values, fit)
+	x.table.counts.made(start, n, err)
+	return keys, err
+}
+
+// generateShort is table.generateShort with a key that fits.
+func (x *shard) generateShort(ctx context.Context, key []int64) error {
+	start := x.table.counts.start()
+	err := x.makeInts(ctx, key, x.fit)
+	x.table.counts.madeOne(start, err)
+	return err
+}
+
+func (x *shard) make(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {
 	if x.table.ints == nil {
 		return x.drawValues(ctx, n, values)
 	}
@@ -298,12 +313,12 @@ func (x *shard) generate(ctx context.Context, n int, one *[1]int64, values []any
 	} else {
 		ints = make([]int64, n)
 	}
-	err := x.generateInts(ctx, ints, fit)
+	err := x.makeInts(ctx, ints, fit)
 	return rewrite.Keys{Ints: ints}, err
 }
 
-// generateInts fills keys with ones that fit.
-func (x *shard) generateInts(ctx context.Context, keys []int64, fit spi.KeyFit) (err error) {
+// makeInts fills keys with ones that fit.
+func (x *shard) makeInts(ctx context.Context, keys []int64, fit spi.KeyFit) (err error) {
 	t := x.table
 	defer t.keysFailed(&err)
 	if e, ok := fit.(interface{ Empty() bool }); ok && e.Empty() {
@@ -368,7 +383,7 @@ func (x *shard) drawValues(ctx context.Context, n int, values []any) (keys rewri
 		if err := ctx.Err(); err != nil {
 			return rewrite.Keys{}, err
 		}
-		made, err := x.table.generate(ctx, many, new([1]int64))
+		made, err := x.table.make(ctx, many, new([1]int64))
 		if err != nil {
 			return rewrite.Keys{}, err
 		}

@@ -95,9 +95,9 @@ func (p *plan) shortKey(ctx context.Context, s *session, key []int64, args []dri
 	x := p.shard(0)
 	switch {
 	case x == nil:
-		return p.tables[0].generateInts(ctx, key)
+		return p.tables[0].generateShort(ctx, key)
 	case x.key >= 0:
-		return x.generateInts(ctx, key, x.fit)
+		return x.generateShort(ctx, key)
 	}
 	var buf [4]any
 	if values, ok := x.values(buf[:0], p, &p.Inserts[0], 0, args); ok && x.looks() {
@@ -105,7 +105,7 @@ func (p *plan) shortKey(ctx context.Context, s *session, key []int64, args []dri
 			return err
 		}
 	}
-	return p.tables[0].generateInts(ctx, key)
+	return p.tables[0].generateShort(ctx, key)
 }
 
 // bind puts the key among the user's arguments.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/json"
@@ -83,6 +84,8 @@ type keptTotal struct {
 	wanted atomic.Bool // the limit is to be asked
 	n      atomic.Int64
 	drops  atomic.Uint32 // how many times all were to be closed
+
+	hits, misses, dropped atomic.Int64
 }
 
 const (
@@ -103,15 +106,16 @@ func (t *keptTotal) set(mode Statements) {
 
 // describe tells what is kept.
 func (t *keptTotal) describe() string {
-	mode := t.mode
-	if mode == "" {
-		mode = StatementsAuto
-	}
-	text := fmt.Sprintf("prepared statements: %s, %d kept", mode, t.n.Load())
+	text := fmt.Sprintf("prepared statements: %s, %d kept", cmp.Or(t.mode, StatementsAuto), t.n.Load())
 	if limit := t.limit.Load(); limit != unasked {
 		text += fmt.Sprintf(" of %d", limit)
 	}
 	return text
+}
+
+func (t *keptTotal) stats() KeptStats {
+	return KeptStats{Mode: cmp.Or(t.mode, StatementsAuto), Open: t.n.Load(), Limit: t.limit.Load(),
+		Hits: t.hits.Load(), Misses: t.misses.Load(), Dropped: t.dropped.Load()}
 }
 
 // askKeptLimit asks the server how many statements the connector may keep, once,
@@ -288,6 +292,7 @@ func (k *keptStatements) drop(st *keptStatement) {
 	}
 	_ = st.Close() // only a broken connection fails
 	k.total.n.Add(-1)
+	k.total.dropped.Add(1)
 }
 
 // clear closes all.
@@ -363,6 +368,7 @@ func sendKept[T any](ctx context.Context, b *baseConn, query string, args []driv
 		if err := st.checkArgs(b, args, added); err != nil {
 			return none, err
 		}
+		k.total.hits.Add(1)
 		res, err := by.prepared(&st.baseStmt, ctx, args)
 		if err != nil {
 			k.drop(st)
@@ -415,6 +421,7 @@ func (b *baseConn) prepareKept(ctx context.Context, query string, args []driver.
 	}
 	st := &keptStatement{baseStmt: *prepared, text: query, types: types}
 	k.all = slices.Insert(k.all, 0, st)
+	k.total.misses.Add(1)
 	return st, nil
 }
 

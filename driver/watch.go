@@ -81,7 +81,7 @@ func (o *registry) add(c *Connector, interval time.Duration) error {
 	if interval > 0 {
 		file, _ := c.Rule().Source()
 		if file == "" {
-			return &DSNError{Param: paramReload, Reason: "the rule was not loaded from a file: there is nothing to look at"}
+			return &DSNError{Param: paramReload, Reason: fmt.Sprintf("the rule %s was not loaded from a file: there is nothing to look at", c.Rule().Name())}
 		}
 		leave = o.watch(file, interval)
 	}
@@ -141,6 +141,13 @@ func (o *registry) watch(file string, interval time.Duration) (leave func()) {
 	default:
 	}
 	return sync.OnceFunc(func() { o.leave(w, mine) })
+}
+
+// watches reports whether a file is looked at.
+func (o *registry) watches(file string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.watchers[file] != nil
 }
 
 func (o *registry) leave(w *watcher, interval *time.Duration) {
@@ -289,7 +296,7 @@ func (w *watcher) act() {
 		w.report(using, err)
 		return
 	}
-	w.tried, w.reported = attempt{}, ""
+	w.recover(using)
 	namedRules.renew(w.file, next)
 	for _, logger := range loggersOf(behind) {
 		logger.Info("shardkey: the rule's file has changed: the new rule holds", "file", w.file)
@@ -303,6 +310,10 @@ func (w *watcher) report(using []*Connector, err error) {
 		return
 	}
 	w.reported = err.Error()
+	for _, c := range using {
+		c.counts.reloadErrors.Add(1)
+		c.counts.reloadError.Store(new(w.reported))
+	}
 	for _, logger := range loggersOf(using) {
 		logger.Error("shardkey: the rule's file has changed, but cannot be taken: the old rule goes on", "file", w.file, "error", err)
 	}
@@ -312,9 +323,17 @@ func (w *watcher) mended(using []*Connector) {
 	if w.reported == "" {
 		return
 	}
-	w.tried, w.reported = attempt{}, ""
+	w.recover(using)
 	for _, logger := range loggersOf(using) {
 		logger.Info("shardkey: the rule's file is right again", "file", w.file)
+	}
+}
+
+// recover forgets what was wrong with the file.
+func (w *watcher) recover(using []*Connector) {
+	w.tried, w.reported = attempt{}, ""
+	for _, c := range using {
+		c.counts.reloadError.Store(nil)
 	}
 }
 

@@ -320,7 +320,7 @@ func TestWatchRule_refuses(t *testing.T) {
 	defer DeregisterRule("parsed")
 	write(t, path, watched("t_order", 3))
 	for params, want := range map[string]string{
-		"parsed&shardkeyReload=5s":   "the rule was not loaded from a file",
+		"parsed&shardkeyReload=5s":   "was not loaded from a file",
 		path + "&shardkeyReload=5":   `"5" is neither off nor a duration in 10ms..24h0m0s, as 5s`,
 		path + "&shardkeyReload=0s":  "neither off nor",
 		path + "&shardkeyReload=48h": "neither off nor",

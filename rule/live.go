@@ -234,6 +234,35 @@ func (l *Live) Health() map[string]spi.Health {
 	return health
 }
 
+// Status is a live generator or worker-id assigner.
+type Status struct {
+	Name string // in the rule
+	Type string // in upper case; empty for one built in Go
+	// Assigner reports whether it is a worker-id assigner.
+	Assigner bool
+	// Description is what [Live.Describe] says of it, in one line and without secrets.
+	Description string
+	// Health is zero when it reports none.
+	Health spi.Health
+}
+
+// Status returns the generators, and then the worker-id assigners that they use, in
+// the rule's order.
+func (l *Live) Status() (all []Status) {
+	add := func(spec makeSpec, v any, assigner bool) {
+		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner, Description: describe(spec, v)}
+		if h, ok := v.(spi.HealthReporter); ok {
+			s.Health = guard.Value(h.Health, unhealthy)
+		}
+		all = append(all, s)
+	}
+	for i, spec := range l.rule.generators {
+		add(spec, l.generators[i], false)
+	}
+	l.eachAssigner(func(spec makeSpec, a any) { add(spec, a, true) })
+	return all
+}
+
 // unhealthy is the health of what panics when it is asked for it.
 func unhealthy(err error) spi.Health { return spi.Health{Err: err} }
 

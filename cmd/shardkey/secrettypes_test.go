@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	dbdriver "database/sql/driver"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 // statements, tables' names, numbers, times, and what a program's own clock,
 // logger and random source are.
 var plainTypes = strings.Fields(`
-	driver.Driver driver.Keys driver.NarrowColumnError driver.PrivilegeError driver.Verification driver.WrongShardError
+	driver.Driver driver.Histogram driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.PrivilegeError driver.TableStats driver.Verification driver.WrongShardError
 	keygen/nanoid.Config keygen/nanoid.Generator keygen/uuid.Config keygen/uuid.Generator
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
@@ -96,10 +97,14 @@ func secretValues(t *testing.T) map[string][]any {
 		values = append(values, live.Generator(name))
 	}
 	table := live.Lookup("", "t")
+	stats := driver.ConnectorOf(opened).Stats()
 	return map[string][]any{
 		"driver.Connector":                {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":                 {dsnErr},
 		"driver.GeneratorError":           {generatorErr},
+		"driver.GeneratorStats":           {stats.Generators, asJSON(t, stats.Generators)},
+		"driver.RuleStats":                {stats.Rule},
+		"driver.Stats":                    {stats, asJSON(t, stats)},
 		"driver.NextKeysError":            {keysErr},
 		"rule.StrategyConfig":             {rule.StrategyConfig{Type: "MOD", Props: rule.Props{"x": canary}}},
 		"keygen/snowflake.LeaseError":     {generatorErr},
@@ -110,6 +115,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"rule.WorkerIDAssignerConfig":     {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},
 		"rule.Error":                      {ruleErr},
 		"rule.Live":                       {live, live.Describe()},
+		"rule.Status":                     {live.Status()},
 		"rule.Rule":                       {r, *r, r.Tables(), r.Warnings()},
 		"rule.Table":                      append(values, table, *table),
 		"spi.Health":                      {live.Health()},
@@ -118,6 +124,15 @@ func secretValues(t *testing.T) map[string][]any {
 		"spi.Props":                       {props, &props, struct{ p spi.Props }{props}},
 		"spi.Secret":                      {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
 	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // insertError is the error of an INSERT that no server takes.
@@ -187,7 +202,7 @@ func exportedStructs(t *testing.T) (names []string) {
 // TestSecrets_dsn opens data source names with a password, right and wrong, and
 // looks for it in what comes of them.
 func TestSecrets_dsn(t *testing.T) {
-	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyUnlisted=x"}
+	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=env:no-such", "?shardkeyRule=env:a@b", "?shardkeyRule=testdata/mixed.yaml&shardkeyOptions=x", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyUnlisted=x"}
 	passwords := []string{"$C", "$C/", "/$C", "a/$C", "a?$C", "?$C", "a#$C", "a@$C", "$C@a", "@/?$C", "@/?shardkey$C", "@/?shardkeyRule=$C", "a:$C", "a)$C", "($C)", "a&$C=1", "$C%", "%zz$C", "$C'", "tcp($C", "@tcp(h)/$C?a", "=$C&", " $C"}
 	shapes := []string{"u:$P@tcp(127.0.0.1:1)/d$R", "u:$P@tcp(127.0.0.1:1)$R", "u:$P@tcp(127.0.0.1:1/d$R", "u:$P@/d$R", "u:$P@udp/d$R", "u:$P/d$R", "u:$P$R", "$P@tcp(127.0.0.1:1)/d$R", "u:$P@127.0.0.1:1/d$R", "mysql://u:$P@h:1/d$R", ":$P@/$R", "u:$P@unix(/x)/d$R"}
 	tried := 0

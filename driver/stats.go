@@ -1,0 +1,215 @@
+package driver
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Stats is what a connector has done and how it is, at one moment. Its counts
+// start with the connector and only grow; those of a table and a generator that
+// another rule brings start with that rule. It holds no secrets, and marshals to
+// JSON, as for expvar:
+//
+//	expvar.Publish("shardkey", expvar.Func(func() any { return connector.Stats() }))
+//
+// In JSON durations are seconds, in fields whose names end so.
+type Stats struct {
+	// Database is the network address and the database of the DSN, as
+	// "tcp(127.0.0.1:3306)/app"; empty over a base connector of one's own.
+	Database string `json:"database,omitempty"`
+	// Connections are those that are open.
+	Connections int       `json:"connections"`
+	Rule        RuleStats `json:"rule"`
+	// Tables are the current rule's, in its order.
+	Tables []TableStats `json:"tables"`
+	// Generators are the current rule's generators, and then the worker-id assigners
+	// that they use, in the rule's order.
+	Generators []GeneratorStats `json:"generators"`
+	Plans      PlanStats        `json:"plans"`
+	Kept       KeptStats        `json:"kept"`
+	// Verification counts the texts that the second reader has read.
+	Verification Verification `json:"verification"`
+	// Refused counts the statements that were refused before they were sent, by
+	// reason: unsupported, unlisted, unverified, wrong-shard, no-fitting-key,
+	// not-consecutive, narrow-column, placeholders, privilege, no-key.
+	Refused map[string]int64 `json:"refused,omitempty"`
+}
+
+// RuleStats says which rule holds.
+type RuleStats struct {
+	Name string `json:"name"`           // [rule.Rule.Name]
+	File string `json:"file,omitempty"` // the file from the root; empty for a rule that is from none
+	// Generation counts the rules that have held, from 1, and Since is when this one
+	// took hold.
+	Generation int64     `json:"generation"`
+	Since      time.Time `json:"since"`
+	// Watched reports whether the file is looked at for changes.
+	Watched bool `json:"watched"`
+	// ReloadErrors counts the changed files that could not be taken, and ReloadError
+	// is why the file as it is now could not; empty when it could.
+	ReloadErrors int64  `json:"reloadErrors"`
+	ReloadError  string `json:"reloadError,omitempty"`
+}
+
+// TableStats are the keys of a logical table.
+type TableStats struct {
+	Table     string `json:"table"`
+	Column    string `json:"column"`
+	Generator string `json:"generator"`      // its name in the rule
+	Type      string `json:"type,omitempty"` // its type in upper case; empty for one built in Go
+	// Keys are those made, for INSERTs and for [NextKeys].
+	Keys int64 `json:"keys"`
+	// Statements are the executions of INSERTs that keys were made for, and Rows
+	// their rows with such a key. Whether the server took them does not count.
+	Statements int64 `json:"statements"`
+	Rows       int64 `json:"rows"`
+	// Errors are the calls of the generator that failed.
+	Errors int64 `json:"errors"`
+	// Generate is how long calls of the generator took, of one call in 32.
+	Generate Histogram `json:"generate"`
+}
+
+// GeneratorStats are a live generator or worker-id assigner.
+type GeneratorStats struct {
+	rule.Status
+	// LeaseLeft is how long keys can be made until Health.LeaseLimit, by the
+	// connector's clock; negative when that has passed, 0 where there is no limit.
+	LeaseLeft time.Duration
+}
+
+// MarshalJSON writes the lease's time left in seconds.
+func (g GeneratorStats) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name        string     `json:"name"`
+		Type        string     `json:"type,omitempty"`
+		Assigner    bool       `json:"assigner,omitempty"`
+		Description string     `json:"description,omitempty"`
+		LeaseLeft   float64    `json:"leaseLeftSeconds,omitzero"`
+		Health      spi.Health `json:"health"`
+	}{g.Name, g.Type, g.Assigner, g.Description, g.LeaseLeft.Seconds(), g.Health})
+}
+
+// PlanStats are the texts of INSERTs that are understood and kept, under the
+// current rule; Hits and Misses are under all.
+type PlanStats struct {
+	Entries int `json:"entries"`
+	Bytes   int `json:"bytes"` // of text and plan, about
+	// Hits and Misses count the looks into the cache. A connection that repeats its
+	// last text does not look.
+	Hits   int64 `json:"hits"`
+	Misses int64 `json:"misses"`
+}
+
+// KeptStats are the prepared statements that connections keep.
+type KeptStats struct {
+	Mode Statements `json:"mode"`
+	Open int64      `json:"open"`
+	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it
+	// had no room.
+	Limit int64 `json:"limit"`
+	// Hits are the executions by a statement that was kept, Misses the statements
+	// prepared to be kept, and Dropped those that were closed again.
+	Hits    int64 `json:"hits"`
+	Misses  int64 `json:"misses"`
+	Dropped int64 `json:"dropped"`
+}
+
+// Histogram counts durations.
+type Histogram struct {
+	// Bounds are the upper bounds of the buckets, inclusive and ascending. They are the
+	// same for all histograms.
+	Bounds []time.Duration
+	// Counts are the durations in each bucket; the last, one more than Bounds, has
+	// those above all bounds.
+	Counts []int64
+	Sum    time.Duration // of all
+}
+
+// Count is the number of durations.
+func (h Histogram) Count() (n int64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// MarshalJSON writes durations in seconds.
+func (h Histogram) MarshalJSON() ([]byte, error) {
+	bounds := make([]float64, len(h.Bounds))
+	for i, b := range h.Bounds {
+		bounds[i] = b.Seconds()
+	}
+	return json.Marshal(struct {
+		Count  int64     `json:"count"`
+		Sum    float64   `json:"sumSeconds"`
+		Bounds []float64 `json:"boundsSeconds"`
+		Counts []int64   `json:"counts"`
+	}{h.Count(), h.Sum.Seconds(), bounds, h.Counts})
+}
+
+// Stats returns what the connector has done and how it is. It asks no server, and
+// works also while none can be reached, and after Close. It may be called by many
+// goroutines at once, as often as a page or a collector of metrics asks.
+func (c *Connector) Stats() Stats {
+	rules := c.rules.Load()
+	c.mu.Lock()
+	connections := c.live
+	c.mu.Unlock()
+	s := Stats{
+		Database:     c.database,
+		Connections:  connections,
+		Rule:         c.ruleStats(rules),
+		Generators:   []GeneratorStats{},
+		Plans:        PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
+		Kept:         c.kept.stats(),
+		Verification: c.Verification(),
+		Refused:      c.counts.refusals(),
+	}
+	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()
+	tables := rules.rule.Tables()
+	s.Tables = make([]TableStats, len(tables))
+	for i := range tables {
+		s.Tables[i] = c.counts.table(&tables[i]).stats(&tables[i])
+	}
+	now := c.now()
+	for _, status := range rules.generators.Status() {
+		g := GeneratorStats{Status: status}
+		if limit := g.Health.LeaseLimit; !limit.IsZero() {
+			g.LeaseLeft = limit.Sub(now)
+		}
+		s.Generators = append(s.Generators, g)
+	}
+	return s
+}
+
+func (c *Connector) ruleStats(rules *ruleSet) RuleStats {
+	file, _ := rules.rule.Source()
+	s := RuleStats{Name: rules.rule.Name(), File: file, Generation: rules.generation, Since: rules.since, Watched: openConnectors.watches(file)}
+	s.ReloadErrors, s.ReloadError = c.counts.reloadErrors.Load(), ""
+	if err := c.counts.reloadError.Load(); err != nil {
+		s.ReloadError = *err
+	}
+	return s
+}
+
+// now is the time of the connector's clock.
+func (c *Connector) now() time.Time {
+	if c.host.Clock == nil {
+		return time.Now()
+	}
+	return guard.NewClock(c.host.Clock).Now()
+}
+
+// stats are the counts of a table of the rule.
+func (t *tableCounts) stats(of *rule.Table) TableStats {
+	short := t.short.Load()
+	return TableStats{
+		Table: of.Logical, Column: of.Column, Generator: of.GeneratorName, Type: of.GeneratorType,
+		Keys: short + t.keys.Load(), Statements: short + t.statements.Load(), Rows: short + t.rows.Load(),
+		Errors: t.errors.Load(), Generate: t.generate.stats(),
+	}
+}
