@@ -253,8 +253,9 @@
 //	err := driver.ConnectorOf(db).SetRule(newRule)
 //
 // [Connector.Stats] has what it did in figures, and how each generator is, in a form
-// that marshals to JSON. Neither needs a connection: they are there while the
-// database is away.
+// that marshals to JSON, and [Connector.Ready] is for a readiness probe: whether keys
+// can be made now, and why not. None of them needs a connection: they are there while
+// the database is away.
 package driver
 
 // For readers of the code: the layers, each of which knows only those before it,

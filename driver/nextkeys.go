@@ -10,7 +10,6 @@ import (
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // maxNextKeys bounds the keys of one call.
@@ -45,17 +44,12 @@ func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for {
-		rules := c.rules.Load()
-		if rules.acquire() {
-			keys, err := rules.nextKeys(ctx, table, n)
-			_ = rules.release() // its error is that of closing, not of the keys
-			return keys, err
-		}
-		if rules == c.rules.Load() {
-			return nil, fmt.Errorf("%w: the database's generators", spi.ErrClosed)
-		}
+	rules, err := c.use()
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = rules.release() }() // its error is that of closing, not of the keys
+	return rules.nextKeys(ctx, table, n)
 }
 
 func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, error) {

@@ -1,6 +1,7 @@
 package spi
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -9,6 +10,19 @@ import (
 // Health is cheap and may be called by any goroutine.
 type HealthReporter interface {
 	Health() Health
+}
+
+// ReadyReporter tells whether a live generator can make a key now.
+//
+// Ready returns nil when it can, and else the error that GenerateKeys would return.
+// It uses no key, but makes ready what the first one needs, as a worker id or a
+// segment, so that a program may ask before it serves. It returns soon after ctx
+// ends, with ctx's error in its chain if it does not know by then. It may be called
+// by any goroutine.
+//
+// A generator without it is taken to be ready while its Health has no Err.
+type ReadyReporter interface {
+	Ready(ctx context.Context) error
 }
 
 // Health is a snapshot of a generator, assigner or lease. A reporter sets what

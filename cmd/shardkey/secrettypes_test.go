@@ -103,6 +103,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"driver.DSNError":                 {dsnErr},
 		"driver.GeneratorError":           {generatorErr},
 		"driver.GeneratorStats":           {stats.Generators, asJSON(t, stats.Generators)},
+		"driver.NotReadyError":            {driver.ConnectorOf(opened).Ready(t.Context())},
 		"driver.RuleStats":                {stats.Rule},
 		"driver.Stats":                    {stats, asJSON(t, stats)},
 		"driver.NextKeysError":            {keysErr},

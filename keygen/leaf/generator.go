@@ -15,6 +15,7 @@ var (
 	_ spi.Int64KeyGenerator   = (*generator)(nil)
 	_ spi.FittingKeyGenerator = (*generator)(nil)
 	_ spi.HealthReporter      = (*generator)(nil)
+	_ spi.ReadyReporter       = (*generator)(nil)
 	_ spi.Describer           = (*generator)(nil)
 	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
 	// time or worker in it.
@@ -180,6 +181,44 @@ func (g *generator) Health() spi.Health {
 		h.Err = g.errClosed()
 	}
 	return h
+}
+
+// Ready tells whether there are numbers in memory, and else fetches a segment for
+// the next keys. Its errors are those of GenerateInt64Keys.
+func (g *generator) Ready(ctx context.Context) error {
+	for {
+		f, err := g.fetchIfEmpty()
+		if f == nil || err != nil {
+			return err
+		}
+		select {
+		case <-f.done:
+			if f.err != nil {
+				return f.err
+			}
+		case <-ctx.Done():
+			err := fmt.Errorf("shardkey: LEAF_SEGMENT %q: waiting for the first segment: %w", g.config.Key, ctx.Err())
+			if cause := g.Health().Err; cause != nil {
+				err = fmt.Errorf("%w: %w", err, cause)
+			}
+			return err
+		}
+	}
+}
+
+// fetchIfEmpty starts a fetch where no number is in memory; it is nil when there is
+// one.
+func (g *generator) fetchIfEmpty() (*fetch, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return nil, g.errClosed()
+	case g.next != nil || g.current.Load().left() > 0:
+		return nil, nil
+	}
+	g.startFetch()
+	return g.fetching, nil
 }
 
 // Describe returns key, place and step in one line.

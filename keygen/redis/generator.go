@@ -23,6 +23,7 @@ var (
 	_ spi.KeyRanger         = (*generator)(nil)
 	_ spi.Describer         = (*generator)(nil)
 	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.ReadyReporter     = (*generator)(nil)
 )
 
 func init() {
@@ -148,6 +149,22 @@ func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 			return 0, g.refusal(r)
 		}
 	}
+}
+
+// Ready asks the server to check its state, and to reserve nothing. Its errors are
+// those of GenerateInt64Keys.
+func (g *generator) Ready(ctx context.Context) error {
+	r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {
+		return g.ask(ctx, c, 0, "")
+	})
+	switch {
+	case err != nil:
+		return err
+	case r.kind != "ok":
+		return g.refusal(r)
+	}
+	_, err = g.key(r.first)
+	return err
 }
 
 // ask runs the script once and remembers what it says.

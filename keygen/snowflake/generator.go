@@ -17,6 +17,7 @@ var (
 	_ spi.KeyRanger           = (*Generator)(nil)
 	_ spi.Describer           = (*Generator)(nil)
 	_ spi.HealthReporter      = (*Generator)(nil)
+	_ spi.ReadyReporter       = (*Generator)(nil)
 )
 
 // Generator makes keys of time, worker and sequence. It is made by [New], is

@@ -27,6 +27,7 @@ type waiter struct {
 	misses     int
 	waited     bool   // it met a full tick: see request
 	after      uint64 // position of its newest key
+	probe      bool   // it wants no key, but to know whether there is one: see Ready
 	done       bool
 	err        error
 	signal     chan struct{} // done, or first in the queue
@@ -72,7 +73,12 @@ func (q *waitQueue) rotate() {
 
 // enqueue fills keys in the order of the queue.
 func (g *Generator) enqueue(ctx context.Context, keys []int64, fit spi.KeyFit, waited bool) error {
-	w := &waiter{rest: keys, fit: fit, waited: waited, signal: make(chan struct{}, 1)}
+	return g.join(ctx, &waiter{rest: keys, fit: fit, waited: waited})
+}
+
+// join waits in the queue until w is done.
+func (g *Generator) join(ctx context.Context, w *waiter) error {
+	w.signal = make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.queue.push(w)
@@ -155,7 +161,7 @@ func (g *Generator) ended(err error) error {
 
 // begin notes that w has to wait.
 func (g *Generator) begin(w *waiter, ns int64) {
-	if !w.slept {
+	if !w.slept && !w.probe {
 		w.slept, w.since = true, ns
 		g.figures.Waits++
 	}
@@ -253,6 +259,12 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 		return outcome{ask: true}, nil
 	}
 	for w := g.queue.first; w != nil; w = g.queue.first {
+		if w.probe {
+			if o, err := g.serveProbe(w, s, now); o != (outcome{}) || err != nil {
+				return o, err
+			}
+			continue
+		}
 		n := g.chunk(len(w.rest), w.fit)
 		start, need, v := g.take(s, request{now: now, n: uint64(n), waited: w.waited, after: w.after, fit: w.fit})
 		switch v {

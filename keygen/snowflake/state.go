@@ -318,12 +318,17 @@ func (g *Generator) lags(st *state, tick, now int64) bool {
 // long to wait (zero: try again), or an error. mu is held.
 func (g *Generator) steppedBack(s *slot, need, now, ns int64) (time.Duration, error) {
 	g.countStep(s, need)
-	gap := time.Duration(need*g.clock.Length() - ns)
-	switch {
-	case g.cfg.ClockBack == ClockBackBorrow:
+	if g.cfg.ClockBack == ClockBackBorrow {
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
 		return 0, nil
-	case g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance:
+	}
+	return g.toWait(need, ns)
+}
+
+// toWait is how long to wait for tick need, or the error where that is too long.
+func (g *Generator) toWait(need, ns int64) (time.Duration, error) {
+	gap := time.Duration(need*g.clock.Length() - ns)
+	if g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance {
 		return gap, nil
 	}
 	e := &ClockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}

@@ -16,6 +16,7 @@ import (
 var (
 	_ spi.Int64KeyGenerator = (*generator)(nil)
 	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.ReadyReporter     = (*generator)(nil)
 	_ spi.Describer         = (*generator)(nil)
 	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
 	// time or worker in it.
@@ -285,6 +286,37 @@ func (g *generator) trouble() error {
 		return failed[0]
 	}
 	return failed
+}
+
+// Ready tells whether there are numbers in memory, and else fetches some for the
+// next keys. Its errors are those of GenerateInt64Keys.
+func (g *generator) Ready(ctx context.Context) error {
+	r := &request{done: make(chan struct{})}
+	g.mu.Lock()
+	switch {
+	case g.closed:
+		g.mu.Unlock()
+		return errClosed()
+	case g.left.count > 0:
+		g.mu.Unlock()
+		return nil
+	}
+	g.queue = append(g.queue, r)
+	g.startFetching()
+	g.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queue = slices.DeleteFunc(g.queue, func(q *request) bool { return q == r })
+	err := fmt.Errorf("shardkey: TICKET: waiting for the first number: %w", ctx.Err())
+	if cause := g.trouble(); cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return err
 }
 
 // Describe returns table, servers, increment and batch in one line.

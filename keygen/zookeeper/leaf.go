@@ -56,6 +56,7 @@ var (
 	_ spi.KeyRanger         = (*leaf)(nil)
 	_ spi.Describer         = (*leaf)(nil)
 	_ spi.HealthReporter    = (*leaf)(nil)
+	_ spi.ReadyReporter     = (*leaf)(nil)
 )
 
 // newLeaf makes a generator of a rule's properties. It asks the ensemble at the
@@ -123,6 +124,14 @@ func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []
 // GenerateKeys makes n keys as int64.
 func (l *leaf) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, l, column, n)
+}
+
+// Ready tells whether a key can be made now.
+func (l *leaf) Ready(ctx context.Context) error {
+	if l.closed.Load() {
+		return spi.ErrClosed
+	}
+	return l.Generator.Ready(ctx)
 }
 
 // Describe returns address, worker id and epoch.
