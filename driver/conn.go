@@ -57,7 +57,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	for {
 		p, use, err := c.planOrPass(ctx, query, false)
 		if err != nil {
-			return nil, err
+			return nil, c.connector.refused(err)
 		}
 		if p == nil || !p.fills {
 			res, err := c.execPassing(ctx, p, query, args)
@@ -66,7 +66,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 		}
 		res, err := p.exec(ctx, &c.session, nil, out, c.convertLate(args))
 		if again, err := c.again(ctx, err); !again {
-			return res, err
+			return res, c.connector.refused(err)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	for {
 		p, use, err := c.planOrPass(ctx, query, true)
 		if err != nil {
-			return nil, err
+			return nil, c.connector.refused(err)
 		}
 		if p == nil || !p.fills {
 			rows, err := c.queryPassing(ctx, p, query, args)
@@ -86,7 +86,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 		}
 		rows, err := p.query(ctx, &c.session, nil, out, c.convertLate(args))
 		if again, err := c.again(ctx, err); !again {
-			return rows, err
+			return rows, c.connector.refused(err)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}
 	s.free = s.class == rewrite.ClassPass && !rewrite.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
-		return nil, err
+		return nil, c.connector.refused(err)
 	}
 	return s, nil
 }

@@ -35,6 +35,8 @@ type Connector struct {
 	unlisted unlisted
 	kept     keptTotal
 	counts   counts
+	refusals refusals
+	log      Log
 	// database is the DSN's, without user and password; empty when it is not known.
 	database string
 
@@ -75,9 +77,10 @@ func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, d
 	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
 	c.kept.set(o.statements)
+	c.log = o.log
 	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
-	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements)); err != nil {
+	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements), checkLog(o.log)); err != nil {
 		return nil, err
 	}
 	if _, err := c.install(r); err != nil {
@@ -278,6 +281,7 @@ type options struct {
 	server Server
 	verify Verify
 
+	log        Log
 	statements Statements
 	warnings   string // what becomes of a rule's: log, the default, or error
 	unlisted   rule.Unlisted

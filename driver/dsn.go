@@ -42,9 +42,12 @@ const paramStatements = "shardkeyStatements"
 // paramOptions names options that a program registered.
 const paramOptions = "shardkeyOptions"
 
+// paramLog says which statements are logged.
+const paramLog = "shardkeyLog"
+
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramOptions, paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
+var params = [...]string{paramLog, paramOptions, paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -59,6 +62,7 @@ type dsn struct {
 	verify   Verify // the value of shardkeyVerify, empty by default
 	unlisted string // the value of shardkeyUnlisted, empty by default
 	reload   string // the value of shardkeyReload, empty by default
+	log      Log    // the value of shardkeyLog, empty by default
 	named    string // the value of shardkeyOptions, empty by default
 
 	statements Statements // the value of shardkeyStatements, empty by default
@@ -92,7 +96,7 @@ func parseParams(head, query string, found bool) (dsn, error) {
 	}
 	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
 		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload],
-		named: given[paramOptions], statements: Statements(given[paramStatements])}
+		named: given[paramOptions], log: Log(given[paramLog]), statements: Statements(given[paramStatements])}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -43,6 +43,9 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *k
 	if err != nil {
 		return none, err
 	}
+	if p.rules.logsSQL {
+		return finishLogged(ctx, p, on, by)
+	}
 	return finish(ctx, on, by)
 }
 

@@ -117,6 +117,7 @@ type ruleSet struct {
 	verifier   *verifier
 	unlisted   *unlisted
 	counts     *counts
+	logsSQL    bool
 	// generation is the rule's number, from 1, among those that the connector has had,
 	// and since is when it became the current one. They are set before it does.
 	generation int64
@@ -128,7 +129,7 @@ type ruleSet struct {
 }
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
-	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, logger: c.host.Logger}
+	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, logsSQL: c.log == LogSQL, logger: c.host.Logger}
 	r.refs.Store(1)
 	return r
 }
@@ -310,7 +311,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 			p.shards[i] = x
 		}
 	}
-	p.short = p.maybeShort()
+	p.short = p.maybeShort() && !g.rules.logsSQL
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil
 }

@@ -135,7 +135,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	for {
 		use, err := s.ready(ctx, false)
 		if err != nil {
-			return nil, err
+			return nil, s.conn.connector.refused(err)
 		}
 		if !s.fills() {
 			res, err := s.base.execContext(ctx, args)
@@ -144,7 +144,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 		}
 		res, err := s.plan.exec(ctx, &s.conn.session, &s.base, out, args)
 		if again, err := s.again(ctx, err); !again {
-			return res, err
+			return res, s.conn.connector.refused(err)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	for {
 		use, err := s.ready(ctx, true)
 		if err != nil {
-			return nil, err
+			return nil, s.conn.connector.refused(err)
 		}
 		if !s.fills() {
 			rows, err := s.base.queryContext(ctx, args)
@@ -164,7 +164,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		}
 		rows, err := s.plan.query(ctx, &s.conn.session, &s.base, out, args)
 		if again, err := s.again(ctx, err); !again {
-			return rows, err
+			return rows, s.conn.connector.refused(err)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
 	use, err := s.ready(ctx, true) // its result is not looked at
 	if err != nil {
-		return nil, err
+		return nil, s.conn.connector.refused(err)
 	}
 	if s.fills() {
 		return s.ExecContext(ctx, valuesToNamed(args))
@@ -193,7 +193,7 @@ func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
 	use, err := s.ready(ctx, true)
 	if err != nil {
-		return nil, err
+		return nil, s.conn.connector.refused(err)
 	}
 	if s.fills() {
 		return s.QueryContext(ctx, valuesToNamed(args))

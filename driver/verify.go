@@ -88,10 +88,16 @@ func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan, ke
 	switch {
 	case err != nil:
 		v.refused.Add(1)
+		return &verifiedError{err}
 	case known:
 		v.agreed.Add(1)
 	default:
 		v.unknown.Add(1)
 	}
-	return err
+	return nil
 }
+
+// verifiedError is what the second reader has against a text.
+type verifiedError struct{ error }
+
+func (e *verifiedError) Unwrap() error { return e.error }

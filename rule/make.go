@@ -1,12 +1,14 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -96,7 +98,7 @@ func (l *Live) acquire(kind string, m makeSpec, earlier []*made, build func(*mad
 // asks for.
 func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 	r, m := l.rule, l.rule.generators[i]
-	props, err := r.props(m, l.host)
+	props, err := r.props(generatorKind, m, l.host)
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (r *Rule) undefinedAssigner(name string) error {
 
 func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 	m := r.assigners[i]
-	props, err := r.props(m, host)
+	props, err := r.props(assignerKind, m, host)
 	if err != nil {
 		return err
 	}
@@ -154,6 +156,16 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 	}
 	e.spec, e.value = m, assigner
 	return r.noteDatabase(assignerKind, props, e)
+}
+
+// namedLogger adds to all lines of a generator or assigner what it is called in the
+// rule.
+func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
+	attr := "generator"
+	if kind == assignerKind {
+		attr = "assigner"
+	}
+	return guard.NewLogger(cmp.Or(logger, slog.Default())).With(attr, m.name.text)
 }
 
 // noteDatabase takes down whether the connector's own database is used.
@@ -168,7 +180,8 @@ func (r *Rule) noteDatabase(kind string, props spi.Props, e *made) (err error) {
 	return nil
 }
 
-func (r *Rule) props(m makeSpec, host spi.Host) (spi.Props, error) {
+func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) {
+	host.Logger = namedLogger(kind, m, host.Logger)
 	values := make(map[string]any, len(m.props))
 	for i, p := range m.props {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {

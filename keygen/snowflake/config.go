@@ -81,8 +81,8 @@ type Config struct {
 	// Clock is the time; nil is the system's. Generators with the same Layout,
 	// Epoch, worker id and Clock share one state within a process.
 	Clock spi.Clock
-	// Logger takes the one warning of a worker id that was not set; nil is
-	// slog.Default().
+	// Logger takes the leased worker ids, and the one warning of a worker id that
+	// was not set; nil is slog.Default().
 	Logger *slog.Logger
 }
 

@@ -370,6 +370,7 @@ func (g *Generator) change(s, next *slot) error {
 	}
 	g.mu.Unlock()
 	if ours {
+		g.cfg.Logger.Info("shardkey: keys are made with a leased worker id", "worker_id", next.id)
 		return nil
 	}
 	err := g.release(next)

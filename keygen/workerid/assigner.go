@@ -51,8 +51,10 @@ type assigner struct {
 // does no input or output. The store is the assigner's: Close closes it.
 func newAssigner(store Store, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
+	c = c.withDefaults()
+	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
-		store: store, config: c.withDefaults(), rules: theRules, holder: holderName(), intN: rand.IntN,
+		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
 		generation: machine.Generation, identity: machine.Identity,
 		background: background, stop: stop, leases: map[*lease]struct{}{},
 	}
@@ -94,7 +96,11 @@ func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, er
 	if !found {
 		return nil, a.noWorkerID(ctx, maxWorkerID)
 	}
-	return l, a.start(l)
+	if err := a.start(l); err != nil {
+		return nil, err
+	}
+	a.leased(l)
+	return l, nil
 }
 
 // start lets a taken lease renew itself, unless the assigner was closed while

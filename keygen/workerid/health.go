@@ -1,6 +1,7 @@
 package workerid
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,15 +36,18 @@ func (l *lease) tried(err error, callerEnded bool) {
 	if err != nil && callerEnded {
 		return
 	}
+	a := l.assigner
+	atLimit := err != nil && l.Limit() <= a.now()
 	l.mu.Lock()
-	first := err != nil && l.lastErr == nil && l.ended == nil
+	first, again := err != nil && l.lastErr == nil && l.ended == nil, err == nil && l.lastErr != nil
+	stops := atLimit && !l.stopped && l.ended == nil
+	l.stopped = atLimit
 	l.tries++
 	l.lastErr = err
 	if err == nil {
 		l.renewals++
 	}
 	l.mu.Unlock()
-	a := l.assigner
 	if err != nil {
 		a.count(err)
 	} else {
@@ -51,10 +55,33 @@ func (l *lease) tried(err error, callerEnded bool) {
 		a.figures.LeaseRenewals++
 		a.mu.Unlock()
 	}
-	if first {
-		a.config.Logger.Warn("shardkey: worker-id lease could not be renewed; keys continue to its limit",
-			"worker_id", l.workerID, "limit", formatTime(l.Limit()), "error", err)
+	log := a.config.Logger
+	if first && !stops {
+		log.Warn("shardkey: worker-id lease could not be renewed; keys continue to its limit",
+			"worker_id", l.workerID, "until", formatTime(l.Limit()), "error", err)
 	}
+	if stops {
+		log.Error("shardkey: worker-id lease is at its limit; no keys are made until it is renewed",
+			"worker_id", l.workerID, "until", formatTime(l.Limit()), "error", err)
+	}
+	if again {
+		log.Info("shardkey: worker-id lease renewed again", "worker_id", l.workerID, "until", formatTime(l.Limit()))
+	}
+}
+
+// leased logs a lease that begins.
+func (a *assigner) leased(l *lease) {
+	a.config.Logger.Info("shardkey: worker id leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
+}
+
+// released logs a lease that was given back, or was to be.
+func (a *assigner) released(l *lease, until int64, err error) {
+	if err != nil {
+		a.config.Logger.Warn("shardkey: worker id could not be given back; it is free when its reservation ends",
+			"worker_id", l.workerID, "until", formatTime(until), "error", err)
+		return
+	}
+	a.config.Logger.Info("shardkey: worker id released", "worker_id", l.workerID)
 }
 
 // lost counts and logs a lease that is another owner's now.
@@ -66,12 +93,16 @@ func (a *assigner) lost(l *lease, err error) {
 	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key", "worker_id", l.workerID, "error", err)
 }
 
-// failed counts an acquisition that failed.
+// failed counts an acquisition that failed, and logs the first of a row.
 func (a *assigner) failed(err error) {
 	a.count(err)
 	a.mu.Lock()
+	first := a.figures.Err == nil && !a.closed && !errors.Is(err, context.Canceled)
 	a.figures.Err = err
 	a.mu.Unlock()
+	if first {
+		a.config.Logger.Error("shardkey: no worker id could be leased; no keys are made until one is", "error", err)
+	}
 }
 
 func (a *assigner) count(err error) {

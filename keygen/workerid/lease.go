@@ -46,6 +46,7 @@ type lease struct {
 	tries    int64      // attempts to renew that the store, not their caller, ended
 	renewals int64
 	lastErr  error // of the last attempt to renew; nil after a good one
+	stopped  bool  // that attempt failed at the limit, which is logged
 }
 
 func newLease(a *assigner) *lease {
@@ -115,7 +116,10 @@ func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
 	if l.copied() != nil {
 		return nil // what the other copies have used is not known
 	}
-	return l.giveBack(ctx, lastUsed)
+	until := l.newest.ReservedUntil
+	err = l.giveBack(ctx, lastUsed)
+	l.assigner.released(l, until, err)
+	return err
 }
 
 // end takes the limit away for good; it is false when it was done before.

@@ -88,6 +88,56 @@ func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
 	}
 }
 
+// What an operator reads of a lease's life, each line once.
+func TestLease_logsItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		var log bytes.Buffer
+		a, err := workerid.NewAssigner(m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.SetAway(errors.New("away"))
+		for range 2 {
+			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
+				t.Fatal("a worker id of a store that is away")
+			}
+		}
+		m.SetAway(nil)
+		l := mustAcquire(t, a, 0)
+		m.SetAway(errors.New("away"))
+		time.Sleep(time.Minute)
+		m.SetAway(nil)
+		time.Sleep(time.Minute)
+		if err := l.Release(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, a, 0)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			`level=ERROR msg="shardkey: no worker id could be leased; no keys are made until one is" namespace=orders error=`,
+			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
+			`level=WARN msg="shardkey: worker-id lease could not be renewed; keys continue to its limit" namespace=orders worker_id=0 until=`,
+			`level=ERROR msg="shardkey: worker-id lease is at its limit; no keys are made until it is renewed" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker-id lease renewed again" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
+			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
+		}
+		have := strings.Split(strings.TrimSpace(log.String()), "\n")
+		for i, line := range have {
+			if i >= len(want) || !strings.Contains(line, want[i]) {
+				t.Fatalf("line %d\nhave: %s\nwant: %s", i, log.String(), strings.Join(want, "\n"))
+			}
+		}
+		if len(have) != len(want) {
+			t.Errorf("have: %s\nwant: %d lines", log.String(), len(want))
+		}
+	})
+}
+
 func TestLease_logsOnceWhenRenewalsBeginToFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)

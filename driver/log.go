@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// Log says which statements are logged. It is a value of the DSN's parameter
+// shardkeyLog.
+type Log string
+
+const (
+	// LogOff, the default: none but those that are refused.
+	LogOff Log = "off"
+	// LogSQL: each INSERT that was given keys, after the server has answered, at
+	// level INFO: as it was sent, with placeholders where values are, and so without
+	// any; how many arguments and keys it had, and how long it took. It costs some
+	// microseconds a statement. It is what ShardingSphere calls sql-show.
+	LogSQL Log = "sql"
+)
+
+// WithLog says which statements are logged, as the DSN's parameter shardkeyLog does.
+func WithLog(l Log) Option {
+	return func(o *options) { o.log = l }
+}
+
+// checkLog refuses a value that shardkeyLog does not have.
+func checkLog(l Log) error {
+	switch l {
+	case "", LogOff, LogSQL:
+		return nil
+	}
+	return &DSNError{Param: paramLog, Reason: fmt.Sprintf("%q is none of off, sql", l)}
+}
+
+// maxLogged is how much of a statement is logged, in bytes.
+const maxLogged = 4 << 10
+
+// finishLogged is finish, and logs what was sent.
+func finishLogged[T any](ctx context.Context, p *plan, on running, by call[T]) (T, error) {
+	start := time.Now()
+	res, err := finish(ctx, on, by)
+	logSent(ctx, p, on, time.Since(start), err)
+	return res, err
+}
+
+func logSent(ctx context.Context, p *plan, on running, took time.Duration, err error) {
+	sent := on.sending()
+	text := sent.text
+	if sent.stmt != nil {
+		text = p.BindText()
+	}
+	keys := 0
+	switch on := on.(type) {
+	case *execution:
+		for i := range on.inserts {
+			keys += on.inserts[i].keys.Len()
+		}
+	case *sourceRun:
+		keys = on.keys.Len()
+	}
+	var tables, generators []string
+	for i := range p.Inserts {
+		tables = append(tables, strings.TrimPrefix(p.Inserts[i].Schema+"."+p.Inserts[i].Name, "."))
+		generators = append(generators, p.tables[i].rule.GeneratorName)
+	}
+	how := rewrite.Options{Mode: p.key.mode, Charset: p.key.charset}
+	attrs := []any{"statement", rewrite.WithoutLiterals(text, how, maxLogged), "args", len(sent.args), "keys", keys,
+		"tables", tables, "generators", generators, "took", took}
+	if err != nil {
+		attrs = append(attrs, "error_type", errorType(err))
+	}
+	p.rules.logger.InfoContext(ctx, "shardkey: a filled statement was sent", attrs...)
+}
+
+// errorType is an error's type, and a server's number: its text may quote a value.
+func errorType(err error) string {
+	var server *mysql.MySQLError
+	if errors.As(err, &server) {
+		return fmt.Sprintf("%T %d", server, server.Number)
+	}
+	return fmt.Sprintf("%T", err)
+}

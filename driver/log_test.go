@@ -1,0 +1,179 @@
+package driver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// jsonLog takes what is logged, as JSON.
+type jsonLog struct{ bytes.Buffer }
+
+func (l *jsonLog) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+// take returns the lines since the last time.
+func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	for text := range strings.Lines(l.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	l.Reset()
+	return all
+}
+
+func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log jsonLog
+		r, err := rule.Parse(t.Name(), []byte(watched("'ds.t_order_${0..1}'", 6)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, c := idleDB(t, r, WithLogger(log.logger()))
+		refuse := func(query string, args ...any) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), query, args...); err == nil {
+				t.Fatalf("%s\nhave: no error", query)
+			}
+		}
+		for range 3 {
+			refuse("INSERT INTO t_order_7 (a) VALUES ('secret')")
+		}
+		refuse("INSERT INTO t_order_1 (a) VALUES ('secret'")
+		st, err := db.PrepareContext(t.Context(), "INSERT INTO t_order_8 (a) VALUES (?)")
+		if err == nil {
+			t.Fatalf("have: %v\nwant: an error", st)
+		}
+		have := log.take(t)
+		want := []string{"unlisted t_order_7 *rule.UnlistedTableError", "unsupported t_order_1 *rewrite.StatementError", "unlisted t_order_8 *rule.UnlistedTableError"}
+		for i, line := range have {
+			if i >= len(want) || line["level"] != "WARN" || fmt.Sprint(line["reason"], " ", line["table"], " ", line["error_type"]) != want[i] || strings.Contains(fmt.Sprint(line), "secret") {
+				t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
+			}
+		}
+		if len(have) != len(want) {
+			t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
+		}
+		if n := c.Stats().Refused; n["unlisted"] != 4 || n["unsupported"] != 1 {
+			t.Errorf("have: %v\nwant: 4 unlisted, 1 unsupported", n)
+		}
+		time.Sleep(time.Minute)
+		refuse("INSERT INTO t_order_7 (a) VALUES ('secret')")
+		if have := log.take(t); len(have) != 1 || have[0]["left_out"] != 2.0 {
+			t.Errorf("have: %v\nwant: a line, and 2 left out before it", have)
+		}
+	})
+}
+
+func TestRefused_reasons(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errFake, ""},
+		{&GeneratorError{"g", "t", "id", spi.ErrStore}, "no-key"},
+		{&GeneratorError{"g", "t", "id", fmt.Errorf("%w: x", spi.ErrNoFittingKey)}, "no-fitting-key"},
+		{&WrongShardError{Table: "t"}, "wrong-shard"},
+		{&NarrowColumnError{Table: "t"}, "narrow-column"},
+		{&PrivilegeError{Table: "t", Err: errFake}, "privilege"},
+		{fmt.Errorf("%w: x", ErrNotConsecutive), "not-consecutive"},
+		{errTooManyPlaceholders(1, 2), "placeholders"},
+		{&verifiedError{ErrUnsupportedStatement}, "unverified"},
+		{fmt.Errorf("%w: x", ErrUnsupportedStatement), "unsupported"},
+	} {
+		if have := refusal(c.err); have != c.want {
+			t.Errorf("%v\nhave: %q\nwant: %q", c.err, have, c.want)
+		}
+	}
+	var log jsonLog
+	var r refusals
+	r.log(log.logger(), "no-key", &GeneratorError{"g", "t", "id", context.Canceled})
+	if log.Len() > 0 {
+		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
+	}
+}
+
+// Names in texts may be anybody's: not all are kept.
+func TestRefused_boundedTables(t *testing.T) {
+	var r refusals
+	written := 0
+	for i := range 10 * maxRefused {
+		if _, due := r.due(refusedKey{"unlisted", fmt.Sprint("t_", i)}); due {
+			written++
+		}
+	}
+	if len(r.seen) > maxRefused+1 || written > maxRefused+1 {
+		t.Errorf("have: %d tables, %d lines\nwant: at most %d", len(r.seen), written, maxRefused+1)
+	}
+}
+
+func TestLogSQL_asSentWithoutValues(t *testing.T) {
+	var log jsonLog
+	r := benchRule(t)
+	db, c := idleDB(t, r, WithLogger(log.logger()), WithLog(LogSQL))
+	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
+	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
+	mustExec(t, db, "INSERT INTO t_order (a, b) VALUES ('secret', 5), ('secret', 6) # secret")
+	mustExec(t, db, "INSERT INTO t_plain (a) VALUES ('secret')")
+	st, err := db.Prepare("INSERT INTO t_order (a) VALUES (?), (7)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Exec("secret"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",
+		"INSERT INTO t_order (a, b, `order_id`) VALUES (?, ?, ?), (?, ?, ?) 0 2",
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?), (?, ?) 3 2",
+	}
+	have := log.take(t)
+	for i, line := range have {
+		if text := fmt.Sprint(line["statement"], " ", line["args"], " ", line["keys"]); i >= len(want) || text != want[i] || line["level"] != "INFO" ||
+			fmt.Sprint(line["generators"]) != "[snowflake]" || strings.Contains(fmt.Sprint(line), "secret") {
+			t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
+		}
+	}
+	if len(have) != len(want) {
+		t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
+	}
+	if s := c.Stats().Tables[0]; s.Keys != 6 {
+		t.Errorf("have: %+v\nwant: 6 keys", s)
+	}
+}
+
+func TestLogSQL_parameter(t *testing.T) {
+	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
+		t.Fatal(err)
+	}
+	defer DeregisterRule(t.Name())
+	dsn := "u@tcp(127.0.0.1:1)/app?shardkeyRule=" + t.Name() + "&shardkeyLog="
+	for value, want := range map[string]Log{"off": LogOff, "sql": LogSQL} {
+		db, c, err := Open(dsn+value, WithLog(LogSQL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.log != want {
+			t.Errorf("have: %s\nwant: %s", c.log, want)
+		}
+		_ = db.Close()
+	}
+	var wrong *DSNError
+	if _, _, err := Open(dsn + "all"); !errors.As(err, &wrong) || wrong.Param != paramLog {
+		t.Errorf("have: %v\nwant: an error of shardkeyLog", err)
+	}
+}
