@@ -48,7 +48,9 @@
 // into a table that the rule does not list, but whose name looks like one of a ruled
 // table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
 // rule says it for one table. shardkeyStatements says which prepared statements are
-// kept: auto, always, all or off, see below.
+// kept: auto, always, all or off, see below. shardkeyLog=sql logs each filled statement
+// as it was sent, without values; off is the default. docs/operating.md lists all
+// lines that are logged.
 //
 // # What is filled
 //

@@ -314,7 +314,7 @@ func checkWarnings(r *rule.Rule, mode string) error {
 
 func logWarnings(r *rule.Rule, logger *slog.Logger) {
 	for _, w := range r.Warnings() {
-		logger.Warn(w.Error())
+		logger.Warn("shardkey: the rule has a warning", "warning", w)
 	}
 }
 

@@ -140,7 +140,8 @@ func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row i
 		return wrong
 	}
 	if !x.warned.Swap(true) {
-		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into", "error", wrong)
+		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into",
+			"table", wrong.Table, "row", wrong.Row, "columns", wrong.Columns, "belongs_into", wrong.Meant.String())
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		return nil
 	case rule.UnlistedWarn:
 		if _, known := u.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
-			u.logger.Warn("shardkey: an INSERT is sent without a key", "error", e)
+			u.logger.Warn("shardkey: an INSERT is sent without a key", "table", e.Table, "error", e)
 		}
 		return nil
 	}

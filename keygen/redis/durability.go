@@ -33,7 +33,7 @@ func (s *store) lookAtSettings(ctx context.Context) {
 	s.mu.Unlock()
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			s.logger.Warn("shardkey: "+w, "server", s.server.addr)
+			s.logger.Warn("shardkey: the server of worker ids may forget them", "server", s.server.addr, "warning", w)
 		}
 	}
 }
