@@ -63,6 +63,7 @@ var mustNotReach = map[string][]string{
 var onlyIn = map[string][]string{
 	"go.yaml.in/yaml/":    {"rule"},
 	"github.com/pingcap/": {"rewrite/tidb", "cmd/shardkey/internal/lint"},
+	"github.com/spf13/":   {"cmd/shardkey"},
 }
 
 type goPackage struct {

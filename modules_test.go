@@ -30,6 +30,7 @@ var storeClients = map[string]string{
 	"google.golang.org/grpc":       "keygen/etcd",
 	"github.com/go-zookeeper/zk":   "keygen/zookeeper",
 	"gorm.io/gorm":                 "gormshardkey",
+	"github.com/spf13/cobra":       "cmd/shardkey",
 }
 
 // goMod is what go mod edit -json, or go work edit -json, prints.

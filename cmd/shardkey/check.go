@@ -1,31 +1,32 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/rule"
+	"github.com/spf13/cobra"
 )
 
-func checkCommand() *command {
-	return &command{
-		name: "check", args: "RULE.yaml…", short: "check rule files and print what they mean",
-		long: "Reads rule files as a program would that opens them, and prints what was understood:\n" +
+func checkCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check RULE.yaml…",
+		Short: "check rule files and print what they mean",
+		Long: "Reads rule files as a program would that opens them, and prints what was understood:\n" +
 			"generators, worker-id assigners, the tables with their key columns and actual\n" +
 			"tables, and how these are sharded; where that is not understood, a note says what.\n" +
 			"What is wrong is reported with file, line and column; what is risky or\n" +
 			"ignored is a warning. No server is asked, and no property's secret is shown. An\n" +
-			"environment variable that a property names must be set.",
-		flags: func(flags *flag.FlagSet) action {
-			strict := flags.Bool("strict", false, "take warnings for errors: exit status 1")
-			return func(_ context.Context, p *program, args []string) error { return check(p, args, *strict) }
-		},
+			"environment variable that a property names must be set. RULE.yaml - is standard\n" +
+			"input.",
+		ValidArgsFunction: ruleFiles,
 	}
+	strict := c.Flags().Bool("strict", false, "take warnings for errors: exit status 1")
+	c.RunE = func(_ *cobra.Command, args []string) error { return check(p, p.arguments(args), *strict) }
+	return c
 }
 
 func check(p *program, files []string, strict bool) error {

@@ -1,23 +1,23 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"strconv"
 	"text/tabwriter"
+
+	"github.com/spf13/cobra"
 )
 
-func decodeCommand() *command {
-	return &command{
-		name: "decode", args: "KEY…", short: "take integer keys apart: time, worker, sequence",
-		long: "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, printed after the table of the others.\n\n" + layoutHelp,
-		flags: func(fs *flag.FlagSet) action {
-			f := new(layoutFlags)
-			f.declare(fs)
-			return func(_ context.Context, p *program, args []string) error { return decode(p, f, args) }
-		},
+func decodeCommand(p *program) *cobra.Command {
+	f := new(layoutFlags)
+	c := &cobra.Command{
+		Use:   "decode KEY…",
+		Short: "take integer keys apart: time, worker, sequence",
+		Long:  "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, printed after the table of the others.\n\n" + layoutHelp,
+		RunE:  func(_ *cobra.Command, args []string) error { return decode(p, f, args) },
 	}
+	f.declare(c.Flags())
+	return c
 }
 
 func decode(p *program, f *layoutFlags, args []string) error {
@@ -64,16 +64,16 @@ func decodeRow(bits keyBits, arg string) (string, error) {
 	return fmt.Sprintf("%d\t%s\t%d\t%d\t%s", key, formatTime(parts.Time), parts.WorkerID, parts.Sequence, parts.Layout), nil
 }
 
-func rangeCommand() *command {
-	return &command{
-		name: "range", args: "FROM UNTIL", short: "print the smallest and largest key of a time interval",
-		long: "Prints the smallest and the largest key whose time is at or after FROM and before\nUNTIL, of any worker. Both are times with a zone, as 2026-01-31T12:00:00Z, or dates,\nwhich begin at midnight UTC.\n\n" + layoutHelp,
-		flags: func(fs *flag.FlagSet) action {
-			f := new(layoutFlags)
-			f.declare(fs)
-			return func(_ context.Context, p *program, args []string) error { return keyRange(p, f, args) }
-		},
+func rangeCommand(p *program) *cobra.Command {
+	f := new(layoutFlags)
+	c := &cobra.Command{
+		Use:   "range FROM UNTIL",
+		Short: "print the smallest and largest key of a time interval",
+		Long:  "Prints the smallest and the largest key whose time is at or after FROM and before\nUNTIL, of any worker. Both are times with a zone, as 2026-01-31T12:00:00Z, or dates,\nwhich begin at midnight UTC.\n\n" + layoutHelp,
+		RunE:  func(_ *cobra.Command, args []string) error { return keyRange(p, f, args) },
 	}
+	f.declare(c.Flags())
+	return c
 }
 
 func keyRange(p *program, f *layoutFlags, args []string) error {

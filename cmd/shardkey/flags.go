@@ -1,9 +1,7 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -11,84 +9,28 @@ import (
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
+	"github.com/spf13/pflag"
 )
-
-func newFlagSet(c *command) *flag.FlagSet {
-	fs := flag.NewFlagSet(c.name, flag.ContinueOnError)
-	fs.SetOutput(io.Discard) // errors and help are printed by the program
-	fs.Usage = func() {}
-	return fs
-}
-
-// parse reads flags, which may come before, between and after the arguments,
-// and returns the arguments. After "--" all are arguments, and so is a negative
-// number, since no flag begins with a digit.
-func parse(fs *flag.FlagSet, args []string) (rest []string, err error) {
-	var after []string
-	if i := slices.Index(args, "--"); i >= 0 {
-		args, after = args[:i], args[i+1:]
-	}
-	for len(args) > 0 {
-		// One step at a time: the flag package ends at the first argument.
-		n := slices.IndexFunc(args, isNegative)
-		if n < 0 {
-			n = len(args)
-		}
-		if err := fs.Parse(args[:n]); err != nil {
-			return nil, usageFrom(err)
-		}
-		switch left := fs.NArg(); {
-		case left > 0:
-			rest = append(rest, fs.Arg(0))
-			args = args[n-left+1:]
-		case n < len(args):
-			rest = append(rest, args[n])
-			args = args[n+1:]
-		default:
-			args = nil
-		}
-	}
-	return append(rest, after...), nil
-}
-
-func usageFrom(err error) error {
-	if err == flag.ErrHelp {
-		return err
-	}
-	return usagef("%v", err)
-}
-
-func isNegative(arg string) bool {
-	return len(arg) > 1 && arg[0] == '-' && '0' <= arg[1] && arg[1] <= '9'
-}
-
-// help is the command's own page.
-func (c *command) help() string {
-	var b strings.Builder
-	fs := newFlagSet(c)
-	c.flags(fs)
-	flags := 0
-	fs.VisitAll(func(*flag.Flag) { flags++ })
-	line := "shardkey " + c.name
-	if flags > 0 {
-		line += " [flags]"
-	}
-	fmt.Fprintf(&b, "usage: %s\n\n%s\n", strings.TrimRight(line+" "+c.args, " "), c.long)
-	if flags > 0 {
-		b.WriteString("\nflags:\n")
-		fs.SetOutput(&b)
-		fs.PrintDefaults()
-	}
-	return b.String()
-}
 
 // offlineDSN stands for the application's own database where none is asked. It
 // shows in descriptions.
 const offlineDSN = "app@tcp(the-applications-own:3306)/database"
 
+// loadRule reads a rule's file, or with "-" standard input.
+func (p *program) loadRule(file string) (*rule.Rule, error) {
+	if file != "-" {
+		return rule.Load(file)
+	}
+	text, err := p.readText()
+	if err != nil {
+		return nil, err
+	}
+	return rule.Parse(stdinName, text)
+}
+
 // openRule reads a rule and makes its generators, which ask no server yet.
 func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
-	r, err := rule.Load(file)
+	r, err := p.loadRule(file)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +74,7 @@ type layoutFlags struct {
 	layout, epoch   string
 	tick            time.Duration
 	rule, generator string
-	fs              *flag.FlagSet
+	fs              *pflag.FlagSet
 }
 
 // keyBits decodes integer keys, and returns the keys of a time interval.
@@ -141,7 +83,7 @@ type keyBits interface {
 	spi.KeyRanger
 }
 
-func (f *layoutFlags) declare(fs *flag.FlagSet) {
+func (f *layoutFlags) declare(fs *pflag.FlagSet) {
 	f.fs = fs
 	fs.StringVar(&f.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
 	fs.DurationVar(&f.tick, "tick", 0, "the unit of the time field (default 1ms; 1s for js53)")
@@ -175,7 +117,7 @@ func (f *layoutFlags) open(p *program) (bits keyBits, done func(), err error) {
 
 func (f *layoutFlags) fromRule(p *program) (keyBits, func(), error) {
 	beside := ""
-	f.fs.Visit(func(fl *flag.Flag) {
+	f.fs.Visit(func(fl *pflag.Flag) {
 		if fl.Name == "layout" || fl.Name == "tick" || fl.Name == "epoch" {
 			beside = fl.Name
 		}

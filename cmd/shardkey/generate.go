@@ -3,15 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
+	"github.com/spf13/cobra"
 )
 
 // generateFlags say which keys to make.
@@ -26,73 +24,53 @@ type generateFlags struct {
 // gone.
 const maxGenerate = 1_000_000
 
-func generateCommand() *command {
-	return &command{
-		name: "generate", short: "make keys, to try a rule and its stores",
-		long: "Makes keys as an INSERT of n rows into the table would get them, one a line, in one\n" +
+func generateCommand(p *program) *cobra.Command {
+	f := new(generateFlags)
+	c := &cobra.Command{
+		Use:   "generate",
+		Short: "make keys, to try a rule and its stores",
+		Long: "Makes keys as an INSERT of n rows into the table would get them, one a line, in one\n" +
 			"call of its generator. It asks the servers that the generator and its worker-id\n" +
 			"assigner name, and releases them at the end; the keys are used up. Binary\n" +
 			"keys are printed as hexadecimal SQL literals.",
-		flags: func(fs *flag.FlagSet) action {
-			f := new(generateFlags)
-			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-			fs.StringVar(&f.table, "table", "", "the logical or actual table's `name`, or schema.name (required)")
-			fs.IntVar(&f.n, "n", 1, "the `number` of keys, at most 1000000")
-			fs.StringVar(&f.dsn, "dsn", "", "the application's data source `name`, for generators and assigners that\nwork in its own database; @file reads it from a file (- is standard input),\nand without -dsn it is what the environment variable SHARDKEY_DSN says: other\nusers of the machine see a command's arguments, and a password in them")
-			fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the keys")
-			fs.BoolVar(&f.verbose, "v", false, "print the generators and their state on standard error")
-			return func(ctx context.Context, p *program, args []string) error { return generate(ctx, p, f, args) }
-		},
+		RunE: func(c *cobra.Command, args []string) error { return generate(c.Context(), p, f, args) },
 	}
+	fs := c.Flags()
+	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
+	fs.StringVar(&f.table, "table", "", "the logical or actual table's `name`, or schema.name (required)")
+	fs.IntVar(&f.n, "n", 1, "the `number` of keys, at most 1000000")
+	fs.StringVar(&f.dsn, "dsn", "", dsnHelp)
+	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the keys")
+	fs.BoolVar(&f.verbose, "v", false, "print the generators and their state on standard error")
+	return c
 }
 
 func (f *generateFlags) check(args []string) error {
 	switch {
 	case len(args) > 0:
 		return usagef("unexpected argument %q: give the table with -table", args[0])
+	case f.n < 1 || f.n > maxGenerate:
+		return usagef("-n %d is not in 1..%d", f.n, maxGenerate)
 	case f.rule == "":
 		return usagef("give the rule file with -rule")
 	case f.table == "":
 		return usagef("give the table with -table")
-	case f.n < 1 || f.n > maxGenerate:
-		return usagef("-n %d is not in 1..%d", f.n, maxGenerate)
 	case f.timeout <= 0:
 		return usagef("-timeout %v is not above 0", f.timeout)
 	}
 	return nil
 }
 
-// readDSN finds the data source name where a password is not seen by others.
-func (f *generateFlags) readDSN(stdin io.Reader) (err error) {
-	file, isFile := strings.CutPrefix(f.dsn, "@")
-	var text []byte
-	switch {
-	case f.dsn == "":
-		f.dsn = os.Getenv("SHARDKEY_DSN")
-		return nil
-	case !isFile:
-		return nil
-	case file == "-":
-		text, err = io.ReadAll(stdin)
-	default:
-		text, err = os.ReadFile(file)
-	}
-	f.dsn = strings.TrimSpace(string(text))
-	if err == nil && f.dsn == "" {
-		err = fmt.Errorf("%s holds no data source name", file)
-	}
-	return err
-}
-
 func generate(ctx context.Context, p *program, f *generateFlags, args []string) (err error) {
 	if err := f.check(args); err != nil {
 		return err
 	}
-	if err := f.readDSN(p.stdin); err != nil {
+	dsn, err := p.readDSN(f.dsn)
+	if err != nil {
 		return err
 	}
-	r, g, err := p.openRule(f.rule, f.dsn)
-	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && f.dsn == "" {
+	r, g, err := p.openRule(f.rule, dsn)
+	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {
 		return fmt.Errorf("%w: give it with -dsn", err)
 	}
 	if err != nil {

@@ -37,6 +37,7 @@ func session(t *testing.T, text string) string {
 		fmt.Fprintf(&b, "$ shardkey%s\n", command)
 		stdin := strings.NewReader("INSERT INTO t_order (user_id) VALUES (1)\n")
 		p := newProgram(stdin, &b, &b, &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+		p.zone = time.UTC
 		if status := p.run(t.Context(), split(t, command)); status != 0 {
 			fmt.Fprintf(&b, "[exit status %d]\n", status)
 		}

@@ -1,95 +1,147 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// commands lists the commands in the order of the overview.
-func commands() []*command {
-	return []*command{
-		decodeCommand(), rangeCommand(), checkCommand(), planCommand(), lintCommand(), generateCommand(), helpCommand(), versionCommand(),
-	}
-}
-
-func find(name string) *command {
-	for _, c := range commands() {
-		if c.name == name {
-			return c
-		}
-	}
-	return nil
-}
-
-// overview is the help of the tool as a whole.
-func overview() string {
+// helpText is a command's own page, or that of the tool as a whole.
+func helpText(c *cobra.Command) string {
 	var b strings.Builder
-	b.WriteString("shardkey looks at the keys, rules and statements of programs that fill the keys of\nsharded INSERTs with github.com/shardkey/shardkey.\n\nusage: shardkey COMMAND [flags] [arguments]\n\n")
-	for _, c := range commands() {
-		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.short)
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "%s\n\nusage: %s COMMAND [flags] [arguments]\n\n", strings.TrimSpace(c.Long), c.CommandPath())
+		for _, sub := range c.Commands() {
+			if !sub.Hidden {
+				fmt.Fprintf(&b, "  %-10s %s\n", sub.Name(), sub.Short)
+			}
+		}
+		if c.HasParent() {
+			return b.String()
+		}
+		b.WriteString("\n'shardkey help COMMAND' describes a command. Flags have one dash or two.\n")
+		return b.String()
 	}
-	b.WriteString("\n'shardkey help COMMAND' describes a command.\n")
+	name, args, _ := strings.Cut(c.Use, " ")
+	fmt.Fprintf(&b, "usage: %s\n\n%s\n", strings.TrimRight(strings.TrimSuffix(c.CommandPath(), name)+name+" [flags] "+args, " "), strings.TrimSpace(c.Long))
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\nexamples:\n%s\n", strings.Trim(c.Example, "\n"))
+	}
+	b.WriteString("\nflags:\n")
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Name != "help" {
+			b.WriteString(flagHelp(f))
+		}
+	})
 	return b.String()
 }
 
-func helpCommand() *command {
-	return &command{
-		name: "help", args: "[COMMAND]", short: "describe a command",
-		long: "Prints what a command does, and its flags.",
-		flags: func(*flag.FlagSet) action {
-			return func(_ context.Context, p *program, args []string) error {
-				if len(args) == 0 {
-					fmt.Fprint(p.out, overview())
-					return nil
+// flagHelp describes a flag as Go's own tools do.
+func flagHelp(f *pflag.Flag) string {
+	name, usage := pflag.UnquoteUsage(f)
+	text := fmt.Sprintf("  -%s %s", f.Name, name)
+	text = strings.TrimRight(text, " ") + "\n    \t" + strings.ReplaceAll(usage, "\n", "\n    \t")
+	switch {
+	case f.DefValue == "" || f.DefValue == "false" || f.DefValue == "[]" || f.DefValue == "0s":
+	case f.Value.Type() == "string":
+		text += fmt.Sprintf(" (default %q)", f.DefValue)
+	default:
+		text += fmt.Sprintf(" (default %s)", f.DefValue)
+	}
+	return text + "\n"
+}
+
+func helpCommand(p *program) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "describe a command",
+		Long:  "Prints what a command does, and its flags.",
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			for _, sub := range c.Root().Commands() {
+				if len(args) == 0 && !sub.Hidden {
+					names = append(names, cobra.CompletionWithDesc(sub.Name(), sub.Short))
 				}
-				c := find(args[0])
-				if c == nil || len(args) > 1 {
-					return usagef("unknown command %q", strings.Join(args, " "))
-				}
-				fmt.Fprint(p.out, c.help())
-				return nil
 			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			of := c.Root()
+			for _, name := range args {
+				if next := child(of, name); next != nil {
+					of = next
+					continue
+				}
+				return unknownCommand(of, name)
+			}
+			fmt.Fprint(p.out, helpText(of))
+			return nil
 		},
 	}
 }
 
-func versionCommand() *command {
-	return &command{
-		name: "version", short: "print the version of this tool",
-		long: "Prints the version of this tool, of the source that it was built from and of Go.",
-		flags: func(*flag.FlagSet) action {
-			return func(_ context.Context, p *program, args []string) error {
-				if len(args) > 0 {
-					return usagef("version takes no arguments")
-				}
-				info, ok := debug.ReadBuildInfo()
-				if !ok {
-					info = &debug.BuildInfo{}
-				}
-				fmt.Fprintln(p.out, version(info))
-				return nil
+func versionCommand(p *program) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "print the version of this tool",
+		Long:  "Prints the version of this tool, of the source that it was built from and of Go.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("version takes no arguments")
 			}
+			return printVersion(p)
 		},
 	}
+	p.outputFlag(c.Flags())
+	return c
 }
 
-// version describes in one line what a program was built from.
-func version(info *debug.BuildInfo) string {
-	v := info.Main.Version
-	if v == "" {
-		v = "(devel)"
+func printVersion(p *program) error {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{}
 	}
-	words := []string{"shardkey", v}
+	v := versionOf(info)
+	if p.json {
+		return p.emit(v)
+	}
+	fmt.Fprintln(p.out, v)
+	return nil
+}
+
+// version is what a program was built from.
+type version struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // after the revision
+	Go       string `json:"go"`
+}
+
+func versionOf(info *debug.BuildInfo) version {
+	v := version{Version: info.Main.Version, Go: info.GoVersion}
+	if v.Version == "" {
+		v.Version = "(devel)"
+	}
 	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			words = append(words, s.Value)
-		case s.Key == "vcs.modified" && s.Value == "true":
-			words = append(words, "modified")
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
 		}
 	}
-	return strings.TrimSpace(strings.Join(words, " ") + " " + info.GoVersion)
+	return v
+}
+
+func (v version) String() string {
+	words := []string{"shardkey", v.Version}
+	if v.Revision != "" {
+		words = append(words, v.Revision)
+	}
+	if v.Modified {
+		words = append(words, "modified")
+	}
+	return strings.TrimSpace(strings.Join(words, " ") + " " + v.Go)
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +10,7 @@ import (
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/spf13/cobra"
 )
 
 type lintFlags struct {
@@ -19,10 +18,12 @@ type lintFlags struct {
 	json, problems, tests bool
 }
 
-func lintCommand() *command {
-	return &command{
-		name: "lint", args: "FILE.sql|DIRECTORY|PACKAGE …", short: "say what becomes of the statements of a program",
-		long: "Says what becomes of each statement on a ruled table, before it runs: filled, passed,\n" +
+func lintCommand(p *program) *cobra.Command {
+	f := new(lintFlags)
+	c := &cobra.Command{
+		Use:   "lint FILE.sql|DIRECTORY|PACKAGE …",
+		Short: "say what becomes of the statements of a program",
+		Long: "Says what becomes of each statement on a ruled table, before it runs: filled, passed,\n" +
 			"refused, unfilled (the server stores rows without a generated key: INSERTs in stored\n" +
 			"programs, PREPARE, CREATE TABLE … SELECT), changed (an UPDATE of a key) or unknown\n" +
 			"(put together when the program runs). It reads .sql files, also those of sqlc and with\n" +
@@ -31,16 +32,15 @@ func lintCommand() *command {
 			"and GORM. A statement that the two readers understand differently is refused. No server\n" +
 			"is asked; columns are those of the CREATE TABLE statements that are read.\n" +
 			"The exit status is 1 when a statement is refused, unfilled or changed.",
-		flags: func(fs *flag.FlagSet) action {
-			f := new(lintFlags)
-			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-			fs.StringVar(&f.sqlMode, "sql-mode", "", "the sessions' sql_mode, as `words` with commas")
-			fs.BoolVar(&f.json, "json", false, "print a JSON object for each statement, one a line")
-			fs.BoolVar(&f.problems, "problems", false, "print only what is refused, unfilled or changed")
-			fs.BoolVar(&f.tests, "tests", false, "read the tests of Go packages as well")
-			return func(_ context.Context, p *program, args []string) error { return p.lint(f, args) }
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, args) },
 	}
+	fs := c.Flags()
+	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "the sessions' sql_mode, as `words` with commas")
+	fs.BoolVar(&f.json, "json", false, "print a JSON object for each statement, one a line")
+	fs.BoolVar(&f.problems, "problems", false, "print only what is refused, unfilled or changed")
+	fs.BoolVar(&f.tests, "tests", false, "read the tests of Go packages as well")
+	return c
 }
 
 func (p *program) lint(f *lintFlags, args []string) error {

@@ -19,15 +19,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
+	"time"
 
 	_ "github.com/shardkey/shardkey/driver"
 	_ "github.com/shardkey/shardkey/keygen/etcd"
@@ -37,124 +34,33 @@ import (
 )
 
 func main() {
+	// A reader that has gone, as head does, is an error of the write and not the
+	// end of the process: what is held is still given back.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	p := newProgram(os.Stdin, os.Stdout, os.Stderr, spi.SystemClock)
+	p.piped = isPiped(os.Stdin)
+	p.colours = terminalColours(os.Stdout, os.Stderr)
 	status := p.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(status)
 }
 
-func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
-	return &program{stdin: stdin, out: newOutput(stdout), stderr: stderr, clock: clock}
-}
-
-// The exit statuses.
-const (
-	statusOK    = 0
-	statusError = 1 // the answer is an error
-	statusUsage = 2 // the command line is not understood
-)
-
 // program is one run of the tool, with its input and outputs.
 type program struct {
-	stdin  io.Reader
-	out    *bufio.Writer
-	stderr io.Writer
-	clock  spi.Clock
+	stdin   io.Reader
+	piped   bool // standard input is a pipe or a file, and read where no argument is given
+	out     *bufio.Writer
+	stderr  io.Writer
+	clock   spi.Clock
+	zone    *time.Location // of times that are typed without one
+	colours colours
+
+	json bool // -o json
 }
 
-func newOutput(w io.Writer) *bufio.Writer { return bufio.NewWriter(w) }
-
-// command is one of the tool's commands.
-type command struct {
-	name  string
-	args  string // what follows the flags
-	short string // one line
-	long  string
-	// flags declares the flags and returns what runs with them.
-	flags func(*flag.FlagSet) action
-}
-
-// action runs a command with its arguments.
-type action func(ctx context.Context, p *program, args []string) error
-
-// usageError says that the command line is not understood.
-type usageError struct{ reason string }
-
-func (e *usageError) Error() string { return e.reason }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Sprintf(format, args...)}
-}
-
-// errReported ends a command whose error has already been printed.
-var errReported = errors.New("shardkey: see above")
-
-// run runs the command that args name and returns the exit status.
-func (p *program) run(ctx context.Context, args []string) int {
-	status := p.dispatch(ctx, args)
-	if err := p.out.Flush(); err != nil {
-		fmt.Fprintln(p.stderr, "shardkey: output:", err)
-		return max(status, statusError)
-	}
-	return status
-}
-
-func (p *program) dispatch(ctx context.Context, args []string) int {
-	if len(args) == 0 {
-		fmt.Fprint(p.stderr, overview())
-		return statusUsage
-	}
-	name := args[0]
-	switch name {
-	case "-h", "-help", "--help":
-		name = "help"
-	case "-version", "--version":
-		name = "version"
-	}
-	c := find(name)
-	if c == nil {
-		return p.misused("", usagef("unknown command %q", name))
-	}
-	fs := newFlagSet(c)
-	act := c.flags(fs)
-	rest, err := parse(fs, args[1:])
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(p.out, c.help())
-		return statusOK
-	case err != nil:
-		return p.misused(c.name, err)
-	}
-	return p.finish(c, act(ctx, p, rest))
-}
-
-func (p *program) finish(c *command, err error) int {
-	var usage *usageError
-	switch {
-	case err == nil:
-		return statusOK
-	case errors.As(err, &usage):
-		return p.misused(c.name, err)
-	case !errors.Is(err, errReported):
-		p.report(err)
-	}
-	return statusError
-}
-
-// report prints an error, after what has been printed so far.
-func (p *program) report(err error) {
-	_ = p.out.Flush() // run sees it again
-	fmt.Fprintln(p.stderr, "shardkey:", strings.TrimPrefix(err.Error(), "shardkey: "))
-}
-
-func (p *program) misused(name string, err error) int {
-	help := "shardkey help"
-	if name != "" {
-		help += " " + name
-	}
-	p.report(fmt.Errorf("%w\nsee '%s'", err, help))
-	return statusUsage
+func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
+	return &program{stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr, clock: clock, zone: time.Local}
 }
 
 // logger is where generators write their few lines.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/shardkey/shardkey/rewrite/tidb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
+	"github.com/spf13/cobra"
 )
 
 // planFlags say what a program would know of its server and of the table.
@@ -26,22 +25,23 @@ type planFlags struct {
 	unlisted error
 }
 
-func planCommand() *command {
-	return &command{
-		name: "plan", args: "STATEMENT", short: "show what becomes of a statement",
-		long: "Shows what becomes of a statement when a rule is used: it passes as it is, it is\n" +
+func planCommand(p *program) *cobra.Command {
+	f := new(planFlags)
+	c := &cobra.Command{
+		Use:   "plan STATEMENT",
+		Short: "show what becomes of a statement",
+		Long: "Shows what becomes of a statement when a rule is used: it passes as it is, it is\n" +
 			"filled (with the text that is sent, where each ? that was added is a generated key),\n" +
 			"or it is refused, why and where. STATEMENT - is read from standard input. No server\n" +
 			"is asked: what a program would read from it is said by flags.",
-		flags: func(fs *flag.FlagSet) action {
-			f := new(planFlags)
-			fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-			fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
-			fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
-			fs.StringVar(&f.server, "server", "mysql", "the `kind` of server: mysql, mariadb or other")
-			return func(_ context.Context, p *program, args []string) error { return plan(p, f, args) }
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return plan(p, f, args) },
 	}
+	fs := c.Flags()
+	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
+	fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
+	fs.StringVar(&f.server, "server", "mysql", "the `kind` of server: mysql, mariadb or other")
+	return c
 }
 
 func plan(p *program, f *planFlags, args []string) error {

@@ -69,23 +69,28 @@ func TestParse_flagsAmongArguments(t *testing.T) {
 		{"1 -7 -layout js53", []string{"1", "-7"}},
 		{"-layout js53 -- -tick 1", []string{"-tick", "1"}},
 	} {
-		c := decodeCommand()
-		fs := newFlagSet(c)
-		c.flags(fs)
-		have, err := parse(fs, strings.Fields(test.args))
-		if err != nil || !slices.Equal(have, test.want) || fs.Lookup("layout").Value.String() != "js53" {
-			t.Errorf("%s\nhave: %q, layout %s, %v\nwant: %q, layout js53", test.args, have, fs.Lookup("layout").Value, err, test.want)
+		root := newProgram(nil, io.Discard, io.Discard, nil).rootCommand()
+		_, arranged, err := arrange(root, append([]string{"decode"}, strings.Fields(test.args)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, rest, err := root.Find(arranged)
+		if err == nil {
+			err = c.ParseFlags(rest)
+		}
+		if have := c.Flags().Args(); err != nil || !slices.Equal(have, test.want) || c.Flag("layout").Value.String() != "js53" {
+			t.Errorf("%s\nhave: %q, layout %s, %v\nwant: %q, layout js53", test.args, have, c.Flag("layout").Value, err, test.want)
 		}
 	}
 }
 
 func TestVersion_line(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.0", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
-	if have, want := version(info), "shardkey (devel) abc modified go1.26.0"; have != want {
+	if have, want := versionOf(info).String(), "shardkey (devel) abc modified go1.26.0"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
 	info = &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.1.0"}}
-	if have, want := version(info), "shardkey v0.1.0 go1.26.0"; have != want {
+	if have, want := versionOf(info).String(), "shardkey v0.1.0 go1.26.0"; have != want {
 		t.Errorf("have: %s\nwant: %s", have, want)
 	}
 	if status, stdout, _ := runTool(t, "version"); status != 0 || !strings.HasPrefix(stdout, "shardkey ") {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+)
+
+// stdinName stands for standard input where a file's name is shown.
+const stdinName = "<stdin>"
+
+// maxInput bounds a text that is read whole from standard input, in bytes.
+const maxInput = 64 << 20
+
+// isPiped reports whether standard input is a pipe or a file: not a terminal,
+// nor /dev/null.
+func isPiped(stdin *os.File) bool {
+	info, err := stdin.Stat()
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
+}
+
+// arguments are those of the command line; where there are none and something
+// is piped into the program, "-", which is standard input.
+func (p *program) arguments(args []string) []string {
+	if len(args) == 0 && p.piped {
+		return []string{"-"}
+	}
+	return args
+}
+
+// readText reads all of standard input.
+func (p *program) readText() ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(p.stdin, maxInput+1))
+	if err == nil && len(text) > maxInput {
+		err = fmt.Errorf("longer than %d bytes", maxInput)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return text, nil
+}
+
+// words are the arguments in turn, and for "-" the lines of standard input,
+// trimmed and without the empty ones. Standard input without a line is wrong use.
+func (p *program) words(args []string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, arg := range args {
+			if arg != "-" {
+				if !yield(arg, nil) {
+					return
+				}
+				continue
+			}
+			if !p.lines(yield) {
+				return
+			}
+		}
+	}
+}
+
+func (p *program) lines(yield func(string, error) bool) bool {
+	in := bufio.NewScanner(flusher{p})
+	n, found := 0, false
+	for in.Scan() {
+		n++
+		if line := strings.TrimSpace(in.Text()); line != "" {
+			if found = true; !yield(line, nil) {
+				return false
+			}
+		}
+	}
+	err := in.Err()
+	switch {
+	case errors.Is(err, bufio.ErrTooLong):
+		err = fmt.Errorf("standard input: line %d is longer than %d bytes", n+1, bufio.MaxScanTokenSize)
+	case err != nil:
+		err = fmt.Errorf("standard input: %w", err)
+	case !found:
+		err = usagef("standard input is empty")
+	}
+	return err == nil || yield("", err)
+}
+
+// flusher reads standard input, and shows what is printed so far before it waits
+// for more.
+type flusher struct{ p *program }
+
+func (f flusher) Read(b []byte) (int, error) {
+	if err := f.p.out.Flush(); err != nil {
+		return 0, err
+	}
+	return f.p.stdin.Read(b)
+}
