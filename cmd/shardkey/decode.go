@@ -1,102 +1,179 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
-	"text/tabwriter"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
 
 func decodeCommand(p *program) *cobra.Command {
-	f := new(layoutFlags)
+	f := new(decodeFlags)
 	c := &cobra.Command{
 		Use:   "decode KEY…",
-		Short: "take integer keys apart: time, worker, sequence",
-		Long:  "Takes integer keys apart and prints, for each, its time, worker id, sequence and\nlayout. A KEY that cannot be one is an error, printed after the table of the others.\n\n" + layoutHelp,
-		RunE:  func(_ *cobra.Command, args []string) error { return decode(p, f, args) },
+		Short: "take keys apart: time, worker, sequence",
+		Long: "Takes integer keys and UUIDs apart and prints, for each, its time, worker id,\n" +
+			"sequence and layout. KEY - is standard input, a key a line, and so is a pipe where no\n" +
+			"KEY is given. A KEY that cannot be one is an error, printed after the others.\n\n" + layoutHelp +
+			"\n\nA key does not say how it was made: -guess reads it in each of the layouts and epochs\n" +
+			"that are well known, and marks those whose time is within a year before now.",
+		Example: "  shardkey decode 1095292305367040001\n" +
+			"  shardkey decode -guess 1095292305367040001\n" +
+			"  shardkey decode 019a9e5c-7a00-7000-8000-000000000000\n" +
+			"  mysql -N -e 'SELECT order_id FROM t_order' | shardkey decode -rule rule.yaml -o json",
+		ValidArgsFunction: oneOf(),
 	}
 	f.declare(c.Flags())
+	c.Flags().BoolVar(&f.guess, "guess", false, "read the keys in all known layouts and epochs")
+	c.Flags().StringVar(&f.zone, "tz", "UTC", "the time `zone` to print times in: a name as Asia/Shanghai, +08:00, or Local")
+	p.outputFlag(c.Flags())
+	c.RunE = func(_ *cobra.Command, args []string) error { return decode(p, f, p.arguments(args)) }
 	return c
 }
 
-func decode(p *program, f *layoutFlags, args []string) error {
+type decodeFlags struct {
+	layoutFlags
+	guess bool
+	zone  string
+}
+
+// decoded is what a key holds.
+type decoded struct {
+	Key      string  `json:"key"`
+	Time     string  `json:"time,omitempty"` // RFC 3339
+	Worker   *int64  `json:"worker,omitempty"`
+	Sequence *int64  `json:"sequence,omitempty"`
+	Layout   string  `json:"layout,omitempty"`
+	Guesses  []guess `json:"guesses,omitempty"`
+	Error    string  `json:"error,omitempty"`
+}
+
+// maxShown bounds the rows that wait to be printed together, and the wrong lines
+// of standard input that are shown.
+const maxShown = 1000
+
+func decode(p *program, f *decodeFlags, args []string) error {
 	if len(args) == 0 {
 		return usagef("give the keys to decode")
+	}
+	zone, err := parseZone(f.zone)
+	if err != nil {
+		return err
 	}
 	bits, done, err := f.open(p)
 	if err != nil {
 		return err
 	}
 	defer done()
-	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	var wrong []error
-	for i, arg := range args {
-		row, err := decodeRow(bits, arg)
+	d := &decoder{p: p, bits: bits, zone: zone, guess: f.guess, rows: newTable("KEY", "TIME", "WORKER", "SEQUENCE", "LAYOUT")}
+	p.beforeWait = d.show
+	for word, err := range p.words(args) {
 		if err != nil {
-			wrong = append(wrong, err)
-			continue
+			d.show()
+			return err
 		}
-		if i == len(wrong) { // the first that can be
-			fmt.Fprintln(w, "KEY\tTIME\tWORKER\tSEQUENCE\tLAYOUT")
+		if err := d.add(word); err != nil {
+			return err
 		}
-		fmt.Fprintln(w, row)
 	}
-	_ = w.Flush() // into memory
-	for _, err := range wrong {
-		p.report(err)
+	d.show()
+	if d.hidden > 0 {
+		p.report(fmt.Errorf("and %d more that are no keys", d.hidden))
 	}
-	if len(wrong) > 0 {
+	if d.wrong > 0 {
 		return errReported
 	}
 	return nil
 }
 
-func decodeRow(bits keyBits, arg string) (string, error) {
-	key, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("%q is not a key: an integer in 0..9223372036854775807 is one", arg)
-	}
-	parts, err := bits.DecodeKey(key)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%d\t%s\t%d\t%d\t%s", key, formatTime(parts.Time), parts.WorkerID, parts.Sequence, parts.Layout), nil
+// decoder prints what keys hold, those together that are read together.
+type decoder struct {
+	p      *program
+	bits   keyBits
+	zone   *time.Location
+	guess  bool
+	rows   *table
+	errors []string
+	wrong  int
+	hidden int // of the wrong ones
 }
 
-func rangeCommand(p *program) *cobra.Command {
-	f := new(layoutFlags)
-	c := &cobra.Command{
-		Use:   "range FROM UNTIL",
-		Short: "print the smallest and largest key of a time interval",
-		Long:  "Prints the smallest and the largest key whose time is at or after FROM and before\nUNTIL, of any worker. Both are times with a zone, as 2026-01-31T12:00:00Z, or dates,\nwhich begin at midnight UTC.\n\n" + layoutHelp,
-		RunE:  func(_ *cobra.Command, args []string) error { return keyRange(p, f, args) },
+func (d *decoder) add(word string) error {
+	v := d.decode(word)
+	if v.Error != "" {
+		d.wrong++
 	}
-	f.declare(c.Flags())
-	return c
-}
-
-func keyRange(p *program, f *layoutFlags, args []string) error {
-	if len(args) != 2 {
-		return usagef("give two times, FROM and UNTIL")
+	switch {
+	case d.p.json:
+		return d.p.emit(v)
+	case v.Error != "" && d.wrong > maxShown:
+		d.hidden++
+	case v.Error != "":
+		d.errors = append(d.errors, v.Error)
+	case d.guess:
+		d.show()
+		printGuesses(d.p, v)
+	default:
+		d.rows.add(v.Key, cmp.Or(v.Time, "-"), formatNumber(v.Worker), formatNumber(v.Sequence), v.Layout)
 	}
-	from, err := parseTime(args[0])
-	if err != nil {
-		return usagef("FROM: %v", err)
+	if len(d.rows.rows) >= maxShown || len(d.errors) >= maxShown {
+		d.show()
 	}
-	until, err := parseTime(args[1])
-	if err != nil {
-		return usagef("UNTIL: %v", err)
-	}
-	bits, done, err := f.open(p)
-	if err != nil {
-		return err
-	}
-	defer done()
-	first, last, err := bits.KeyRange(from, until)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(p.out, "first  %d\nlast   %d\nsql    BETWEEN %d AND %d\n", first, last, first, last)
 	return nil
+}
+
+// show prints what has been decoded, and what could not be.
+func (d *decoder) show() {
+	d.rows.print(d.p.out)
+	for _, text := range d.errors {
+		d.p.reportText(text)
+	}
+	d.errors = d.errors[:0]
+}
+
+func (d *decoder) decode(word string) decoded {
+	if u, ok := parseUUID(word); ok {
+		return u.decode(word, d.zone)
+	}
+	key, err := strconv.ParseInt(word, 10, 64)
+	if err != nil {
+		return decoded{Key: word, Error: fmt.Sprintf("%q is not a key: an integer in 0..9223372036854775807 is one, or a UUID", shorten(word))}
+	}
+	v := decoded{Key: strconv.FormatInt(key, 10)}
+	if d.guess {
+		if v.Guesses = guesses(key, d.p.clock.Now(), d.zone); len(v.Guesses) == 0 {
+			v.Error = fmt.Sprintf("%d is a key of no known layout", key)
+		}
+		return v
+	}
+	parts, err := d.bits.DecodeKey(key)
+	if err != nil {
+		v.Error = plain(err)
+		return v
+	}
+	v.Time, v.Worker, v.Sequence, v.Layout = formatTime(parts.Time, d.zone), &parts.WorkerID, &parts.Sequence, parts.Layout
+	return v
+}
+
+// shorten is the beginning of a word that somebody gave for a key.
+func shorten(word string) string {
+	const most = 60
+	if len(word) <= most {
+		return word
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(word[end]) {
+		end--
+	}
+	return word[:end] + "…"
+}
+
+func formatNumber(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
 }

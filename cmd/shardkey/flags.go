@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/snowflake"
+	uuidgen "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
@@ -87,7 +89,7 @@ func (f *layoutFlags) declare(fs *pflag.FlagSet) {
 	f.fs = fs
 	fs.StringVar(&f.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
 	fs.DurationVar(&f.tick, "tick", 0, "the unit of the time field (default 1ms; 1s for js53)")
-	fs.StringVar(&f.epoch, "epoch", snowflake.DefaultEpoch.Format(time.RFC3339), "the `time` that the time field counts from")
+	fs.StringVar(&f.epoch, "epoch", snowflake.DefaultEpoch.Format(time.RFC3339), "the `time` that the time field counts from: with its zone, a date, or milliseconds\nsince 1970")
 	fs.StringVar(&f.rule, "rule", "", "take layout, tick and epoch from a generator of this rule `file`")
 	fs.StringVar(&f.generator, "generator", "", "the generator's `name` in the rule; needed when the tables have several")
 }
@@ -109,7 +111,7 @@ func (f *layoutFlags) open(p *program) (bits keyBits, done func(), err error) {
 	if b.layout, err = snowflake.ParseLayout(f.layout, f.tick); err != nil {
 		return nil, nil, usagef("-layout: %v", plain(err))
 	}
-	if b.epoch, err = parseTime(f.epoch); err != nil {
+	if b.epoch, err = parseEpoch(f.epoch); err != nil {
 		return nil, nil, usagef("-epoch: %v", err)
 	}
 	return b, func() {}, nil
@@ -150,13 +152,27 @@ func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	}
 	generator := g.Generator(name)
 	if generator == nil {
-		return nil, usagef("%s has no generator %q; its tables have %s", r.Name(), name, list(names))
+		return nil, usagef("%s has no generator %q; its tables have %s%s", r.Name(), name, list(names), didYouMean(name, names))
+	}
+	if _, ok := generator.(*uuidgen.Generator); ok {
+		return onlyUUIDs{}, nil
 	}
 	bits, ok := generator.(keyBits)
 	if !ok {
 		return nil, fmt.Errorf("generator %s makes keys that hold no time: they cannot be taken apart", name)
 	}
 	return bits, nil
+}
+
+// onlyUUIDs takes no integer apart: a UUID says itself what it holds.
+type onlyUUIDs struct{}
+
+func (onlyUUIDs) DecodeKey(key int64) (spi.KeyParts, error) {
+	return spi.KeyParts{}, fmt.Errorf("%d is not a UUID, which the generator makes", key)
+}
+
+func (onlyUUIDs) KeyRange(_, _ time.Time) (first, last int64, err error) {
+	return 0, 0, errors.New("the generator makes UUIDs: they have no range of integers")
 }
 
 // splitBits is a layout given on the command line.
@@ -171,23 +187,4 @@ func (b splitBits) DecodeKey(key int64) (spi.KeyParts, error) {
 
 func (b splitBits) KeyRange(from, until time.Time) (first, last int64, err error) {
 	return snowflake.KeyRange(b.layout, b.epoch, from, until)
-}
-
-// parseTime reads a time with its zone, or a date, which is midnight UTC.
-func parseTime(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a time: write it with its zone, as 2026-01-31T12:00:00Z, or a date, as 2026-01-31", text)
-}
-
-// formatTime writes a time in UTC, with its milliseconds, or to the nanosecond
-// where it has more.
-func formatTime(t time.Time) string {
-	if t.Nanosecond()%int(time.Millisecond) != 0 {
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }

@@ -90,6 +90,9 @@ func (p *program) lines(yield func(string, error) bool) bool {
 type flusher struct{ p *program }
 
 func (f flusher) Read(b []byte) (int, error) {
+	if f.p.beforeWait != nil {
+		f.p.beforeWait()
+	}
 	if err := f.p.out.Flush(); err != nil {
 		return 0, err
 	}

@@ -56,7 +56,8 @@ type program struct {
 	zone    *time.Location // of times that are typed without one
 	colours colours
 
-	json bool // -o json
+	json       bool   // -o json
+	beforeWait func() // shows what was made of the lines so far, before more are waited for
 }
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {

@@ -113,8 +113,12 @@ func (p *program) fail(err error) {
 
 // report prints an error on standard error, after what has been printed so far.
 func (p *program) report(err error) {
+	p.reportText(plain(err))
+}
+
+func (p *program) reportText(text string) {
 	_ = p.out.Flush() // run sees it again
-	fmt.Fprintln(p.stderr, p.colours.err(red, "shardkey:"), plain(err))
+	fmt.Fprintln(p.stderr, p.colours.err(red, "shardkey:"), text)
 }
 
 func (p *program) misused(c *cobra.Command, err error) int {
