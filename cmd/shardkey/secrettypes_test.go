@@ -25,7 +25,7 @@ var plainTypes = strings.Fields(`
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite/tidb.DisagreementError
 	rule.AmbiguousTableError rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.TableConfig rule.UnlistedTableError
-	spi.Column spi.KeyParts spi.UnknownTypeError
+	spi.Column spi.KeyParts spi.UnknownTypeError spi.WorkerID spi.WorkerIDs
 `)
 
 // oldDriver is a base without DriverContext, whose connector holds the data source

@@ -205,3 +205,15 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 		seen[lease.WorkerID()] = true
 	}
 }
+
+func TestAssigner_lists(t *testing.T) {
+	addr, ns := testserver.Etcd(t), namespace(t)
+	ns = ns[:min(len(ns), 40)]
+	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner {
+		a, err := spi.NewWorkerIDAssigner("etcd", props(t, map[string]any{"endpoints": addr, "namespace": ns}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	})
+}

@@ -42,6 +42,7 @@ var (
 	_ workerid.Store   = (*store)(nil)
 	_ workerid.Clocked = (*store)(nil)
 	_ workerid.Warner  = (*store)(nil)
+	_ workerid.Reader  = (*store)(nil)
 )
 
 // newStore keeps worker-id records in the hash namespace:{workers}. The server
@@ -67,6 +68,14 @@ func (s *store) Now(ctx context.Context) (time.Time, error) {
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	s.lookAtSettings(ctx)
+	return s.Read(ctx)
+}
+
+// ReadTime is the server's clock.
+func (s *store) ReadTime(ctx context.Context) (time.Time, error) { return s.Now(ctx) }
+
+// Read is List, without a look at the server's settings.
+func (s *store) Read(ctx context.Context) ([]workerid.Entry, error) {
 	texts, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
 		return c.HGetAll(ctx, s.key).Result()
 	})

@@ -121,3 +121,15 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 		t.Errorf("property of another type\nhave: %v\nwant: a *spi.PropError", err)
 	}
 }
+
+func TestAssigner_lists(t *testing.T) {
+	addr, ns := testserver.Redis(t), unique(t)
+	ns = ns[:min(len(ns), 40)]
+	workeridtest.TestLister(t, true, func() spi.WorkerIDAssigner {
+		a, err := spi.NewWorkerIDAssigner("redis", props(t, map[string]any{"addr": addr, "namespace": ns}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	})
+}

@@ -12,7 +12,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var _ Clocked = (*sqlStore)(nil)
+var (
+	_ Clocked = (*sqlStore)(nil)
+	_ Reader  = (*sqlStore)(nil)
+)
 
 // sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or what
 // else speaks their protocol.
@@ -94,6 +97,17 @@ func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
 	}
 	return entries, rows.Err()
 }
+
+// Read is List, without making the table.
+func (s *sqlStore) Read(ctx context.Context) ([]Entry, error) {
+	entries, err := s.list(ctx)
+	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (s *sqlStore) ReadTime(ctx context.Context) (time.Time, error) { return s.Now(ctx) }
 
 func (s *sqlStore) Get(ctx context.Context, workerID int64) (r Record, err error) {
 	err = s.withTable(ctx, func() error {

@@ -348,3 +348,19 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 		t.Errorf("generators left over\nhave: %v\nwant: none", leafs.byKey)
 	}
 }
+
+// A generator lists the worker ids of all machines, and makes no node to do so.
+func TestLeaf_lists(t *testing.T) {
+	name := unique(t)
+	looker := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
+	list, err := looker.ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) > 0 || list.Max != leafMax {
+		t.Fatalf("have: %+v, %v\nwant: none", list, err)
+	}
+	holder := openAs(t, leafProps(t, name, 8081), 0, leafGrace)
+	id := worker(t, holder, mustKeys(t, holder, 1)[0])
+	list, err = looker.ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].ID != id || list.List[0].State != spi.WorkerIDHeld {
+		t.Errorf("have: %+v, %v\nwant: worker id %d of another address, held", list, err, id)
+	}
+}

@@ -26,6 +26,7 @@ var (
 	_ workerid.Store   = (*leafStore)(nil)
 	_ workerid.Chooser = (*leafStore)(nil)
 	_ workerid.Clocked = (*leafStore)(nil)
+	_ workerid.Reader  = (*leafStore)(nil)
 )
 
 // leafMax is the highest worker id of 10 bits.
@@ -95,12 +96,17 @@ func (s *leafStore) find(ctx context.Context) (int64, error) {
 
 // own reads the nodes of this machine's address.
 func (s *leafStore) own(ctx context.Context) (names []string, nodes []*node, err error) {
+	return s.nodes(ctx, func(address string) bool { return address == s.address() })
+}
+
+// nodes reads the nodes of the addresses that are wanted.
+func (s *leafStore) nodes(ctx context.Context, wanted func(address string) bool) (names []string, nodes []*node, err error) {
 	all, err := s.ensemble.children(ctx, s.forever())
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil, nil
 	}
 	for _, name := range all {
-		if address, _, ok := leafNumber(name); ok && address == s.address() {
+		if address, _, ok := leafNumber(name); ok && wanted(address) {
 			names = append(names, name)
 		}
 	}
@@ -123,13 +129,31 @@ func (s *leafStore) own(ctx context.Context) (names []string, nodes []*node, err
 // List is this machine's worker id. The others' are not available to it.
 func (s *leafStore) List(ctx context.Context) ([]workerid.Entry, error) {
 	names, nodes, err := s.own(ctx)
-	var entries []workerid.Entry
+	return s.entries(names, nodes), err
+}
+
+// Read is the worker ids of all machines.
+func (s *leafStore) Read(ctx context.Context) ([]workerid.Entry, error) {
+	names, nodes, err := s.nodes(ctx, func(string) bool { return true })
+	entries := s.entries(names, nodes)
+	for i, e := range entries {
+		if e.Err == nil && e.Record.Holder == "" {
+			entries[i].Record.Holder, _, _ = leafNumber(names[i]) // who alone may take it
+		}
+	}
+	return entries, err
+}
+
+// ReadTime knows no time: the ensemble's is that of a write.
+func (s *leafStore) ReadTime(context.Context) (time.Time, error) { return time.Time{}, nil }
+
+func (s *leafStore) entries(names []string, nodes []*node) (entries []workerid.Entry) {
 	for i, n := range nodes {
 		_, id, _ := leafNumber(names[i])
 		r, err := parseLeaf(id, n.data, n.stat.Version, s.grace)
 		entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 	}
-	return entries, err
+	return entries
 }
 
 func (s *leafStore) Get(ctx context.Context, workerID int64) (workerid.Record, error) {

@@ -43,6 +43,7 @@ type store struct {
 var (
 	_ workerid.Store   = (*store)(nil)
 	_ workerid.Clocked = (*store)(nil)
+	_ workerid.Reader  = (*store)(nil)
 )
 
 // newStore keeps worker-id records in the nodes <path>/<namespace>/<worker id>.
@@ -70,6 +71,12 @@ func (s *store) node(workerID int64) string {
 
 // Now is the ensemble's clock.
 func (s *store) Now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
+
+// Read is List, which only reads.
+func (s *store) Read(ctx context.Context) ([]workerid.Entry, error) { return s.List(ctx) }
+
+// ReadTime knows no time: the ensemble's is that of a write.
+func (s *store) ReadTime(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	names, err := s.ensemble.children(ctx, s.path)

@@ -208,6 +208,18 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 	}
 }
 
+func TestAssigner_lists(t *testing.T) {
+	addr, ns := testserver.ZooKeeper(t), unique(t)
+	ns = ns[:min(len(ns), 40)]
+	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner {
+		a, err := spi.NewWorkerIDAssigner("zookeeper", props(t, map[string]any{"servers": addr, "namespace": ns, "path": "/x"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	})
+}
+
 func TestProperties_refused(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"servers", "", "addresses"},

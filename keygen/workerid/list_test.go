@@ -1,0 +1,141 @@
+package workerid_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// newFromProps makes an assigner as a rule does.
+func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDAssigner {
+	t.Helper()
+	p, err := spi.NewProps(values, spi.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := spi.NewWorkerIDAssigner(typ, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestList_file(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workers")
+	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner { return newFromProps(t, "FILE", map[string]any{"path": dir}) })
+}
+
+// To look makes no directory.
+func TestList_fileMakesNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "workers")
+	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if _, stat := os.Stat(dir); err != nil || len(list.List) > 0 || !errors.Is(stat, os.ErrNotExist) {
+		t.Errorf("have: %v, %v, %v\nwant: nothing, and nothing made", list, err, stat)
+	}
+}
+
+func TestList_sql(t *testing.T) {
+	if testserver.Each(t, TestList_sql) {
+		return
+	}
+	dsn := testserver.Database(t)
+	workeridtest.TestLister(t, true, func() spi.WorkerIDAssigner { return newFromProps(t, "SQL", map[string]any{"dsn": dsn}) })
+}
+
+// To look makes no table, and needs no more than the right to read.
+func TestList_sqlMayOnlyRead(t *testing.T) {
+	if testserver.Each(t, TestList_sqlMayOnlyRead) {
+		return
+	}
+	dsn := testserver.Database(t)
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "r_" + c.DBName[max(0, len(c.DBName)-20):]
+	mustExec(t, dsn, "CREATE USER %s IDENTIFIED BY 'secret-word'", user)
+	t.Cleanup(func() { mustExec(t, dsn, "DROP USER %s", user) })
+	mustExec(t, dsn, "GRANT SELECT ON %s.* TO %s", c.DBName, user)
+	c.User, c.Passwd = user, "secret-word"
+	reader := newFromProps(t, "SQL", map[string]any{"dsn": c.FormatDSN()}).(spi.WorkerIDLister)
+	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) > 0 {
+		t.Errorf("without a table\nhave: %v, %v\nwant: nothing", list, err)
+	}
+	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails when it is there
+	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, 0, 'host pid 1', 1)")
+	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != spi.WorkerIDExpired {
+		t.Errorf("have: %v, %v\nwant: worker id 7, expired", list, err)
+	}
+}
+
+// Each state, by the clock of the machine that looks.
+func TestList_states(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		now := time.Now().UnixMilli()
+		const second, day = 1000, 24 * 3600 * 1000
+		for id, r := range []workerid.Record{
+			{Owner: "a", ReservedUntil: now + 10*second, Holder: "held", Since: now - second},
+			{Owner: "b", ReservedUntil: now + 10*second, FreeFrom: now + second, Holder: "free"},
+			{Owner: "c", ReservedUntil: now, Holder: "expired"},
+			{Owner: "d", ReservedUntil: now + day + second, Holder: "ahead"},
+			{Owner: "e", ReservedUntil: now + 2*day, FreeFrom: now + 2*day, Holder: "ahead"},
+		} {
+			m.Put(int64(id), r)
+		}
+		a, err := workerid.NewAssigner(m.Open(), workerid.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		list, err := a.ListWorkerIDs(t.Context())
+		if err != nil || len(list.List) != 5 || list.ClockAhead != nil || list.Store != "MEMORY namespace=shardkey" {
+			t.Fatalf("have: %+v, %v", list, err)
+		}
+		for i, id := range list.List {
+			if id.ID != int64(i) || string(id.State) != id.Holder || id.State.Free() != (id.State == "free" || id.State == "expired") {
+				t.Errorf("have: %+v\nwant: worker id %d, state %s", id, i, id.Holder)
+			}
+		}
+		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+10*second || !id.FreeFrom.IsZero() {
+			t.Errorf("have: %+v", id)
+		}
+		broken := errors.New("broken")
+		m.SetAway(broken)
+		if _, err := a.ListWorkerIDs(t.Context()); !errors.Is(err, broken) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("have: %v\nwant: %v and spi.ErrStore", err, broken)
+		}
+	})
+}
+
+// A record that is not understood is listed, with what is wrong.
+func TestList_foreign(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "shardkey"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "shardkey", "0003.json"), []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].State != spi.WorkerIDUnknown || list.List[0].Err == nil {
+		t.Errorf("have: %+v, %v\nwant: worker id 3, unknown", list, err)
+	}
+}
+
+func TestList_unleased(t *testing.T) {
+	list, err := newFromProps(t, "STATIC", map[string]any{"worker-id": "5"}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil || len(list.List) != 1 || list.List[0].ID != 5 || list.List[0].State != spi.WorkerIDFixed || list.Store != "STATIC worker-id=5" {
+		t.Errorf("have: %+v, %v\nwant: worker id 5, fixed", list, err)
+	}
+}

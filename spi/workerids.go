@@ -1,0 +1,74 @@
+package spi
+
+import (
+	"context"
+	"time"
+)
+
+// WorkerIDLister is a generator or a [WorkerIDAssigner] that can say who has the
+// worker ids of its store.
+type WorkerIDLister interface {
+	// ListWorkerIDs reads what the store says of each worker id. It leases none,
+	// and neither makes nor changes anything in the store. The error is the
+	// store's when the store cannot be reached, and has errors.ErrUnsupported in its
+	// chain where worker ids come from an assigner that cannot list them.
+	ListWorkerIDs(ctx context.Context) (WorkerIDs, error)
+}
+
+// WorkerIDs are the worker ids that one store keeps, in one namespace.
+type WorkerIDs struct {
+	// Store names the store and the namespace in one line without secrets. Two
+	// lists with one Store are of the same worker ids.
+	Store string
+	// Max is the highest worker id that there can be: that of the generator's
+	// layout. It is −1 in an assigner's list, as an assigner does not know it.
+	Max int64
+	// List has the worker ids that were ever used, in order. All others are free.
+	List []WorkerID
+	// ClockAhead is how far this machine's clock is ahead of the store's, as well as
+	// one question can tell; nil when the store has no clock that can be read.
+	ClockAhead *time.Duration
+}
+
+// WorkerID is what a store says of a worker id that was used. Times are of ids,
+// and zero when there is none.
+type WorkerID struct {
+	ID    int64
+	State WorkerIDState
+	// Holder names the process that holds the worker id, or was the last to, for
+	// people: "host-7 pid 4711".
+	Holder string
+	// Since is when the holder took the worker id, by the holder's clock.
+	Since time.Time
+	// ReservedUntil is the first moment that no key has been reserved for.
+	ReservedUntil time.Time
+	// FreeFrom is where the keys of the next holder begin, when the last one has
+	// given the worker id back.
+	FreeFrom time.Time
+	// Err says what is wrong with a record of the state [WorkerIDUnknown].
+	Err error
+}
+
+// WorkerIDState says who may have a worker id, by this machine's clock.
+type WorkerIDState string
+
+const (
+	// WorkerIDHeld is reserved by a process at work.
+	WorkerIDHeld WorkerIDState = "held"
+	// WorkerIDFree was given back.
+	WorkerIDFree WorkerIDState = "free"
+	// WorkerIDExpired was not given back, but its reservation has run out: it is
+	// free.
+	WorkerIDExpired WorkerIDState = "expired"
+	// WorkerIDAhead is reserved for so far ahead that only a wrong clock can have
+	// done it. Nobody takes it before that time comes near.
+	WorkerIDAhead WorkerIDState = "ahead"
+	// WorkerIDFixed is configured, or taken from the machine's name or address.
+	// Nothing says who else has it.
+	WorkerIDFixed WorkerIDState = "fixed"
+	// WorkerIDUnknown has a record that is not understood. Nobody takes it.
+	WorkerIDUnknown WorkerIDState = "unknown"
+)
+
+// Free reports whether a new process may take a worker id in this state.
+func (s WorkerIDState) Free() bool { return s == WorkerIDFree || s == WorkerIDExpired }
