@@ -40,6 +40,20 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	return r, g, err
 }
 
+// openAtWork is openRule for a command that asks servers; dsn is what the flag
+// -dsn says.
+func (p *program) openAtWork(file, dsn string) (*rule.Rule, *rule.Live, error) {
+	dsn, err := p.readDSN(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, g, err := p.openRule(file, dsn)
+	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {
+		err = fmt.Errorf("%w: give it with -dsn", err)
+	}
+	return r, g, err
+}
+
 // generatorNames are the generators that tables have, each once.
 func generatorNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -65,14 +64,7 @@ func generate(ctx context.Context, p *program, f *generateFlags, args []string) 
 	if err := f.check(args); err != nil {
 		return err
 	}
-	dsn, err := p.readDSN(f.dsn)
-	if err != nil {
-		return err
-	}
-	r, g, err := p.openRule(f.rule, dsn)
-	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {
-		return fmt.Errorf("%w: give it with -dsn", err)
-	}
+	r, g, err := p.openAtWork(f.rule, f.dsn)
 	if err != nil {
 		return err
 	}

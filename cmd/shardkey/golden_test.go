@@ -74,7 +74,7 @@ func split(t *testing.T, line string) (words []string) {
 func TestGolden_commands(t *testing.T) {
 	t.Chdir("testdata")
 	files, err := filepath.Glob("*.golden")
-	if err != nil || len(files) != 7 {
+	if err != nil || len(files) != 8 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
 	for _, file := range files {

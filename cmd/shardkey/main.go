@@ -40,6 +40,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	p := newProgram(os.Stdin, os.Stdout, os.Stderr, spi.SystemClock)
 	p.piped = isPiped(os.Stdin)
+	p.terminal = isTerminal(os.Stdout)
 	p.colours = terminalColours(os.Stdout, os.Stderr)
 	status := p.run(ctx, os.Args[1:])
 	stop()
@@ -55,6 +56,8 @@ type program struct {
 	clock   spi.Clock
 	zone    *time.Location // of times that are typed without one
 	colours colours
+	// terminal says that standard output is one, where a look can replace the last.
+	terminal bool
 
 	json       bool   // -o json
 	beforeWait func() // shows what was made of the lines so far, before more are waited for

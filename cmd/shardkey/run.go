@@ -90,7 +90,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { fmt.Fprint(p.out, helpText(c)) })
 	root.SetHelpCommand(helpCommand(p))
 	cobra.EnableCommandSorting = false
-	root.AddCommand(decodeCommand(p), rangeCommand(p), checkCommand(p), planCommand(p), lintCommand(p), generateCommand(p))
+	root.AddCommand(decodeCommand(p), rangeCommand(p), checkCommand(p), planCommand(p), lintCommand(p), generateCommand(p), workersCommand(p))
 	root.AddCommand(versionCommand(p), completionCommand(p))
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
