@@ -25,8 +25,71 @@ func checkCommand(p *program) *cobra.Command {
 		ValidArgsFunction: ruleFiles,
 	}
 	strict := c.Flags().Bool("strict", false, "take warnings for errors: exit status 1")
+	p.outputFlag(c.Flags())
 	c.RunE = func(_ *cobra.Command, args []string) error { return check(p, p.arguments(args), *strict) }
 	return c
+}
+
+// problem is an error, a warning or a note with its place.
+type problem struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line,omitempty"` // from 1
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+// problemOf takes an error of a rule apart.
+func problemOf(err error) *problem {
+	var e *rule.Error
+	if !errors.As(err, &e) || e.Line == 0 {
+		return &problem{Message: plain(err)}
+	}
+	place := fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
+	return &problem{e.File, e.Line, e.Column, strings.TrimPrefix(strings.TrimPrefix(plain(e), place), ": ")}
+}
+
+// print prints a problem as editors find its place; word says what it is.
+func (e *problem) print(p *program, word string) {
+	if word != "" {
+		word = p.colours.out(yellow, word) + ": "
+	}
+	if e.Line > 0 {
+		fmt.Fprintf(p.out, "%s:%d:%d: ", e.File, e.Line, e.Column)
+	}
+	fmt.Fprintf(p.out, "%s%s\n", word, e.Message)
+}
+
+// checkedRule is what check prints of a rule.
+type checkedRule struct {
+	File       string         `json:"file"`
+	OK         bool           `json:"ok"` // without an error, and with -strict without a warning
+	Generators []made         `json:"generators,omitempty"`
+	Assigners  []made         `json:"workerIdAssigners,omitempty"`
+	Tables     []checkedTable `json:"tables,omitempty"`
+	Warnings   []*problem     `json:"warnings,omitempty"`
+	Notes      []*problem     `json:"notes,omitempty"`
+	Error      *problem       `json:"error,omitempty"`
+
+	description string
+	sharding    []string
+	risks       []string
+}
+
+// made is a generator or an assigner.
+type made struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+type checkedTable struct {
+	Name         string   `json:"name"`
+	Column       string   `json:"column"`
+	Generator    string   `json:"generator"`
+	Type         string   `json:"type"`
+	ActualTables []string `json:"actualTables,omitempty"` // the first few
+	ActualCount  int      `json:"actualCount"`
+	Patterns     []string `json:"patterns,omitempty"`
+	Sharding     string   `json:"sharding,omitempty"`
 }
 
 func check(p *program, files []string, strict bool) error {
@@ -35,13 +98,26 @@ func check(p *program, files []string, strict bool) error {
 	}
 	failed := false
 	for _, file := range files {
-		warned, err := checkFile(p, file)
-		failed = failed || warned && strict
+		v, err := checkFile(p, file)
+		if usage := (*usageError)(nil); errors.As(err, &usage) {
+			return err
+		}
 		if err != nil {
-			failed = true
+			v.Error = problemOf(err)
+		}
+		v.OK = err == nil && !(strict && len(v.Warnings) > 0)
+		failed = failed || !v.OK
+		switch {
+		case p.json:
+			if err := p.emit(v); err != nil {
+				return err
+			}
+		case err != nil:
 			// Without a prefix, so that editors find file:line:column.
 			_ = p.out.Flush() // run sees it again
 			fmt.Fprintln(p.stderr, plain(err))
+		default:
+			v.print(p)
 		}
 	}
 	if failed {
@@ -50,44 +126,77 @@ func check(p *program, files []string, strict bool) error {
 	return nil
 }
 
-// checkFile prints what a rule means, and reports whether there are warnings.
-func checkFile(p *program, file string) (warned bool, err error) {
+// checkFile reads what a rule means. file is "-" for standard input.
+func checkFile(p *program, file string) (*checkedRule, error) {
+	v := &checkedRule{File: file}
+	if file == "-" {
+		v.File = stdinName
+	}
 	r, g, err := p.openRule(file, offlineDSN)
 	if err != nil {
-		return false, err
+		return v, err
 	}
-	fmt.Fprintln(p.out, g.Describe())
-	printSharding(p, r)
-	lines := warnings(g)
-	for _, warning := range lines {
-		fmt.Fprintln(p.out, "  warning:", warning)
+	v.description = g.Describe()
+	v.readMade()
+	for _, t := range r.Tables() {
+		v.readTable(t)
+	}
+	v.risks = warnings(g)
+	for _, risk := range v.risks {
+		v.Warnings = append(v.Warnings, &problem{Message: risk})
 	}
 	for _, w := range r.Warnings() {
-		text := plain(w)
-		place := fmt.Sprintf("%s:%d:%d", w.File, w.Line, w.Column)
-		fmt.Fprintf(p.out, "%s: warning%s\n", place, strings.TrimPrefix(text, place))
+		v.Warnings = append(v.Warnings, problemOf(w))
 	}
-	return len(lines)+len(r.Warnings()) > 0, g.Close()
+	return v, g.Close()
 }
 
-// printSharding prints how each table is sharded, and a note where that is not
-// understood.
-func printSharding(p *program, r *rule.Rule) {
-	var notes []string
-	for _, t := range r.Tables() {
-		if t.Sharding == nil {
-			continue
+// readMade takes the generators and assigners from the description, which has a line
+// for each.
+func (v *checkedRule) readMade() {
+	for line := range strings.Lines(v.description) {
+		line = strings.TrimSpace(line)
+		for start, to := range map[string]*[]made{"key generator ": &v.Generators, "worker-id assigner ": &v.Assigners} {
+			if rest, ok := strings.CutPrefix(line, start); ok {
+				name, description, _ := strings.Cut(rest, ": ")
+				*to = append(*to, made{name, description})
+			}
 		}
-		var e *rule.Error
-		if errors.As(t.Sharding.Err, &e) {
-			place := fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
-			notes = append(notes, place+": note"+strings.TrimPrefix(plain(e), place))
-			continue
-		}
-		fmt.Fprintf(p.out, "  sharding of %s: %s\n", t.Logical, t.Sharding)
 	}
-	for _, note := range notes {
-		fmt.Fprintln(p.out, note)
+}
+
+// readTable reads how a table is keyed and sharded, or that this is not
+// understood.
+func (v *checkedRule) readTable(t rule.Table) {
+	c := checkedTable{
+		Name: t.Logical, Column: t.Column, Generator: t.GeneratorName, Type: t.GeneratorType,
+		ActualTables: t.Actual, ActualCount: t.ActualCount, Patterns: t.Patterns,
+	}
+	var e *rule.Error
+	switch {
+	case t.Sharding == nil:
+	case errors.As(t.Sharding.Err, &e):
+		v.Notes = append(v.Notes, problemOf(e))
+	default:
+		c.Sharding = t.Sharding.String()
+		v.sharding = append(v.sharding, fmt.Sprintf("sharding of %s: %s", t.Logical, c.Sharding))
+	}
+	v.Tables = append(v.Tables, c)
+}
+
+func (v *checkedRule) print(p *program) {
+	fmt.Fprintln(p.out, v.description)
+	for _, line := range v.sharding {
+		fmt.Fprintln(p.out, " ", line)
+	}
+	for _, note := range v.Notes {
+		note.print(p, "note")
+	}
+	for i, warning := range v.Warnings {
+		if i < len(v.risks) {
+			fmt.Fprint(p.out, "  ")
+		}
+		warning.print(p, "warning")
 	}
 }
 

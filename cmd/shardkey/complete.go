@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 )
 
@@ -64,10 +65,15 @@ func (p *program) complete(ctx context.Context, root *cobra.Command, args []stri
 	var out bytes.Buffer
 	root.SetOut(&out)
 	err := root.ExecuteContext(ctx)
+	before := ""
 	for line := range strings.Lines(out.String()) {
 		if oneDash && strings.HasPrefix(line, "--") {
 			line = line[1:] // the shells drop what does not begin as the word does
 		}
+		if line == before {
+			continue // a flag of one letter, which is there with one dash and two
+		}
+		before = line
 		_, _ = io.WriteString(p.out, strings.ReplaceAll(line, "`", "")) // run sees it again
 	}
 	return err
@@ -112,6 +118,7 @@ func (p *program) completeFlags(c *cobra.Command) {
 		"layout":    oneOf(layouts()...),
 		"server":    oneOf("mysql", "mariadb", "other"),
 		"generator": p.fromRule(generatorsOf),
+		"type":      oneOf(spi.KeyGeneratorTypes()...),
 		"table":     p.fromRule(tablesOf),
 	} {
 		if c.Flag(name) != nil {

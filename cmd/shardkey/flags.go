@@ -36,22 +36,34 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := r.Open(spi.Host{DSN: spi.NewSecret(dsn), Clock: p.clock, Logger: p.logger()})
+	g, err := p.openGenerators(r, dsn)
 	return r, g, err
 }
 
 // openAtWork is openRule for a command that asks servers; dsn is what the flag
 // -dsn says.
 func (p *program) openAtWork(file, dsn string) (*rule.Rule, *rule.Live, error) {
+	r, err := p.loadRule(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.openMade(r, dsn)
+}
+
+func (p *program) openMade(r *rule.Rule, dsn string) (*rule.Rule, *rule.Live, error) {
 	dsn, err := p.readDSN(dsn)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, g, err := p.openRule(file, dsn)
+	g, err := p.openGenerators(r, dsn)
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {
 		err = fmt.Errorf("%w: give it with -dsn", err)
 	}
 	return r, g, err
+}
+
+func (p *program) openGenerators(r *rule.Rule, dsn string) (*rule.Live, error) {
+	return r.Open(spi.Host{DSN: spi.NewSecret(dsn), Clock: p.clock, Logger: p.logger()})
 }
 
 // generatorNames are the generators that tables have, each once.

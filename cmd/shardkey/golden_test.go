@@ -35,10 +35,7 @@ func session(t *testing.T, text string) string {
 			continue
 		}
 		fmt.Fprintf(&b, "$ shardkey%s\n", command)
-		stdin := strings.NewReader("INSERT INTO t_order (user_id) VALUES (1)\n")
-		p := newProgram(stdin, &b, &b, &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
-		p.zone = time.UTC
-		if status := p.run(t.Context(), split(t, command)); status != 0 {
+		if status := pipeline(t, &b, command); status != 0 {
 			fmt.Fprintf(&b, "[exit status %d]\n", status)
 		}
 	}
@@ -47,6 +44,34 @@ func session(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return strings.ReplaceAll(b.String(), wd, "/home/me")
+}
+
+// pipeline runs commands, each on the output of the one before, the first one on a
+// file (< FILE) or on a line that is there for those that ask for it.
+func pipeline(t *testing.T, b *strings.Builder, line string) (status int) {
+	t.Helper()
+	input, piped := "INSERT INTO t_order (user_id) VALUES (1)\n", false
+	commands := strings.Split(line, " | shardkey")
+	for i, command := range commands {
+		words := split(t, command)
+		if n := len(words); n > 1 && words[n-2] == "<" {
+			text, err := os.ReadFile(words[n-1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			words, input, piped = words[:n-2], string(text), true
+		}
+		var out bytes.Buffer
+		p := newProgram(strings.NewReader(input), &out, b, &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+		p.zone, p.piped = time.UTC, piped
+		if i == len(commands)-1 {
+			p = newProgram(strings.NewReader(input), b, b, p.clock)
+			p.zone, p.piped = time.UTC, piped
+		}
+		status = p.run(t.Context(), words)
+		input, piped = out.String(), true
+	}
+	return status
 }
 
 // split takes a command line apart as a shell does, as far as it is needed.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -32,14 +33,21 @@ func (p *program) arguments(args []string) []string {
 	return args
 }
 
-// readText reads all of standard input.
+// readText reads all of standard input, which can be done once.
 func (p *program) readText() ([]byte, error) {
+	if p.read {
+		return nil, usagef("standard input is asked for twice")
+	}
+	p.read = true
 	text, err := io.ReadAll(io.LimitReader(p.stdin, maxInput+1))
 	if err == nil && len(text) > maxInput {
 		err = fmt.Errorf("longer than %d bytes", maxInput)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("standard input: %w", err)
+	case len(bytes.TrimSpace(text)) == 0:
+		return nil, usagef("standard input is empty")
 	}
 	return text, nil
 }
@@ -63,6 +71,10 @@ func (p *program) words(args []string) iter.Seq2[string, error] {
 }
 
 func (p *program) lines(yield func(string, error) bool) bool {
+	if p.read {
+		return yield("", usagef("standard input is asked for twice"))
+	}
+	p.read = true
 	in := bufio.NewScanner(flusher{p})
 	n, found := 0, false
 	for in.Scan() {

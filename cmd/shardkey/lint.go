@@ -1,10 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
@@ -14,8 +14,8 @@ import (
 )
 
 type lintFlags struct {
-	rule, sqlMode         string
-	json, problems, tests bool
+	rule, sqlMode   string
+	problems, tests bool
 }
 
 func lintCommand(p *program) *cobra.Command {
@@ -27,17 +27,20 @@ func lintCommand(p *program) *cobra.Command {
 			"refused, unfilled (the server stores rows without a generated key: INSERTs in stored\n" +
 			"programs, PREPARE, CREATE TABLE … SELECT), changed (an UPDATE of a key) or unknown\n" +
 			"(put together when the program runs). It reads .sql files, also those of sqlc and with\n" +
-			"DELIMITER lines, all .sql files of a directory, and Go packages as the go command names\n" +
+			"DELIMITER lines, all .sql files of a directory, - for such a text on standard input\n" +
+			"(which a pipe is where nothing is named), and Go packages as the go command names\n" +
 			"them: the constants that reach Exec, Query, Prepare and the like of database/sql, sqlx\n" +
 			"and GORM. A statement that the two readers understand differently is refused. No server\n" +
 			"is asked; columns are those of the CREATE TABLE statements that are read.\n" +
 			"The exit status is 1 when a statement is refused, unfilled or changed.",
-		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, args) },
+		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, p.arguments(args)) },
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "the sessions' sql_mode, as `words` with commas")
-	fs.BoolVar(&f.json, "json", false, "print a JSON object for each statement, one a line")
+	p.outputFlag(fs)
+	fs.BoolVar(&p.json, "json", false, "the same as -o json")
+	_ = fs.MarkHidden("json") // it is there
 	fs.BoolVar(&f.problems, "problems", false, "print only what is refused, unfilled or changed")
 	fs.BoolVar(&f.tests, "tests", false, "read the tests of Go packages as well")
 	return c
@@ -56,6 +59,14 @@ func (p *program) lint(f *lintFlags, args []string) error {
 	}
 	defer g.Close() // nothing was used
 	l := newLinter(g, rewrite.ParseMode(f.sqlMode))
+	if slices.Contains(args, "-") {
+		text, err := p.readText()
+		if err != nil {
+			return err
+		}
+		l.Text(stdinName, string(text))
+		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "-" })
+	}
 	if err := lintAll(l, args, f.tests); err != nil {
 		return usagef("%v", err)
 	}
@@ -118,17 +129,17 @@ func asPattern(dir string) string {
 }
 
 func (p *program) printFindings(found []lint.Finding, f *lintFlags) error {
-	problems, out := 0, json.NewEncoder(p.out)
-	out.SetEscapeHTML(false)
+	problems := 0
 	for _, finding := range found {
 		if finding.IsProblem() {
 			problems++
 		} else if f.problems {
 			continue
 		}
-		if !f.json {
+		if !p.json {
+			finding.Outcome = lint.Outcome(p.outcome(finding.Outcome))
 			fmt.Fprintln(p.out, finding)
-		} else if err := out.Encode(finding); err != nil {
+		} else if err := p.emit(finding); err != nil {
 			return err
 		}
 	}

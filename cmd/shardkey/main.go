@@ -50,6 +50,7 @@ func main() {
 // program is one run of the tool, with its input and outputs.
 type program struct {
 	stdin   io.Reader
+	read    bool // standard input has been read
 	piped   bool // standard input is a pipe or a file, and read where no argument is given
 	out     *bufio.Writer
 	stderr  io.Writer

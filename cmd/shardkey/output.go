@@ -37,7 +37,7 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 
 // outputFlag is -o, of each command that answers.
 func (p *program) outputFlag(fs *pflag.FlagSet) {
-	fs.Var(&outputFormat{choice{words: []string{"text", "json"}}, p}, "o", "the output: text, or json, which is an object a line")
+	fs.VarP(&outputFormat{choice{words: []string{"text", "json"}}, p}, "o", "o", "the output: text, or json, which is an object a line")
 }
 
 type outputFormat struct {

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
@@ -32,15 +30,17 @@ func planCommand(p *program) *cobra.Command {
 		Short: "show what becomes of a statement",
 		Long: "Shows what becomes of a statement when a rule is used: it passes as it is, it is\n" +
 			"filled (with the text that is sent, where each ? that was added is a generated key),\n" +
-			"or it is refused, why and where. STATEMENT - is read from standard input. No server\n" +
-			"is asked: what a program would read from it is said by flags.",
-		RunE: func(_ *cobra.Command, args []string) error { return plan(p, f, args) },
+			"or it is refused, why and where. STATEMENT - is read from standard input, and so is a\n" +
+			"pipe where none is given. No server is asked: what a program would read from it is said by flags.",
+		RunE:              func(_ *cobra.Command, args []string) error { return plan(p, f, p.arguments(args)) },
+		ValidArgsFunction: oneOf(),
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
 	fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
 	fs.StringVar(&f.server, "server", "mysql", "the `kind` of server: mysql, mariadb or other")
+	p.outputFlag(fs)
 	return c
 }
 
@@ -62,53 +62,72 @@ func plan(p *program, f *planFlags, args []string) error {
 		return err
 	}
 	defer g.Close() // nothing was used
+	v, err := f.plan(r, g, text)
+	var no *refusal
+	switch {
+	case errors.As(err, &no) && p.json:
+		if err := p.emit(planned{Outcome: lint.Refused, Reason: no.reason}); err != nil {
+			return err
+		}
+		return errReported
+	case err != nil:
+		return err
+	case p.json:
+		err = p.emit(v)
+	default:
+		v.print(p)
+	}
+	if err == nil && v.problem {
+		err = errReported
+	}
+	return err
+}
+
+// plan finds what becomes of a statement. The error is a *refusal for one that is
+// refused.
+func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string) (*planned, error) {
 	tables := map[*rewrite.Table]*rule.Table{}
 	opts := f.options(r, g, tables)
 	understood, err := rewrite.Parse(text, opts)
 	switch {
 	case errors.Is(err, errNoColumns):
-		return err
+		return nil, err
 	case err != nil:
-		return refused(err)
+		return nil, refused(err)
 	case f.unlisted != nil:
-		return refused(f.unlisted)
+		return nil, refused(f.unlisted)
 	}
 	if f.server != "other" {
 		understood.Report()
 	}
 	second, err := tidb.Check(text, opts, understood)
 	if err != nil {
-		return refused(err)
+		return nil, refused(err)
 	}
 	for i := range understood.Inserts {
 		in := &understood.Inserts[i]
 		if err := misplaced(understood, in, tables[in.Table]); err != nil {
-			return refused(err)
+			return nil, refused(err)
 		}
 	}
-	explain(p.out, text, understood, tables, second)
-	if len(understood.Inserts) > 0 {
-		return nil
+	v := explain(text, understood, tables, second)
+	if len(understood.Inserts) == 0 {
+		v.DidYouMean = f.near
+		for _, found := range newLinter(g, opts.Mode).Statement(text) {
+			v.Remarks = append(v.Remarks, remark{found.Outcome, found.Table, found.Reason})
+			v.problem = v.problem || found.IsProblem()
+		}
 	}
-	if f.near != "" {
-		fmt.Fprintf(p.out, "did you mean %s?\n", f.near)
-	}
-	return remark(p.out, newLinter(g, opts.Mode).Statement(text))
+	return v, nil
 }
+
+// refusal says that a statement is not sent.
+type refusal struct{ reason string }
+
+func (e *refusal) Error() string { return "refused: " + e.reason }
 
 func refused(err error) error {
-	return fmt.Errorf("refused: %s", strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": "))
-}
-
-// remark says what lint says of a statement that passes.
-func remark(w io.Writer, found []lint.Finding) (err error) {
-	for _, f := range found {
-		fmt.Fprintf(w, "%s: %s: %s\n", f.Outcome, f.Table, f.Reason)
-		if f.IsProblem() {
-			err = errReported
-		}
-	}
-	return err
+	return &refusal{strings.TrimPrefix(plain(err), plain(rewrite.ErrUnsupportedStatement)+": ")}
 }
 
 // statement is the text of an argument, or all of standard input.
@@ -116,11 +135,8 @@ func (p *program) statement(arg string) (string, error) {
 	if arg != "-" {
 		return arg, nil
 	}
-	text, err := io.ReadAll(p.stdin)
-	if err != nil {
-		return "", fmt.Errorf("standard input: %w", err)
-	}
-	return strings.TrimSuffix(string(text), "\n"), nil
+	text, err := p.readText()
+	return strings.TrimSuffix(string(text), "\n"), err
 }
 
 var errNoColumns = errors.New("the statement has no column list, so that the table's columns are needed: give them with -columns, as -columns id,user_id")

@@ -131,6 +131,9 @@ func (l *Linter) options() rewrite.Options {
 	}
 }
 
+// OutcomeOf is what becomes of an insert that is understood.
+func OutcomeOf(in *rewrite.Insert) Outcome { return insertFinding(in).Outcome }
+
 // insertFinding is what becomes of an insert that is understood.
 func insertFinding(in *rewrite.Insert) Finding {
 	f := Finding{Outcome: Filled, Table: sqltext.QuoteTable(in.Schema, in.Name)}

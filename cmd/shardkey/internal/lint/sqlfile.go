@@ -14,7 +14,18 @@ func (l *Linter) File(name string) error {
 	if err != nil {
 		return err
 	}
-	text := string(data)
+	l.statements(name, string(data))
+	return nil
+}
+
+// Text looks at the statements of a text, which is as an SQL file's, and remembers
+// the columns of the tables that it creates. name stands for the file.
+func (l *Linter) Text(name, text string) {
+	l.learnAll(text)
+	l.statements(name, text)
+}
+
+func (l *Linter) statements(name, text string) {
 	for _, s := range l.split(text) {
 		statement := sqlcArguments(text[s.start:s.end])
 		found := l.Statement(statement)
@@ -23,7 +34,6 @@ func (l *Linter) File(name string) error {
 		}
 		l.add(name, text, s.start, found)
 	}
-	return nil
 }
 
 // Columns remembers the columns of the tables that an SQL file creates.
@@ -32,13 +42,16 @@ func (l *Linter) Columns(name string) error {
 	if err != nil {
 		return err
 	}
-	text := string(data)
+	l.learnAll(string(data))
+	return nil
+}
+
+func (l *Linter) learnAll(text string) {
 	for _, s := range l.split(text) {
 		if statement := text[s.start:s.end]; createTarget.MatchString(mask(statement, l.Mode)) {
 			l.learn(statement)
 		}
 	}
-	return nil
 }
 
 // SQLFiles are the SQL files of a directory and those below it.

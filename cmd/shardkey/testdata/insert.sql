@@ -1,0 +1,2 @@
+INSERT INTO t_order (user_id)
+VALUES (7)
