@@ -51,9 +51,12 @@ type decoded struct {
 	Error    string  `json:"error,omitempty"`
 }
 
-// maxShown bounds the rows that wait to be printed together, and the wrong lines
-// of standard input that are shown.
-const maxShown = 1000
+// maxTogether bounds the rows that wait to be printed together, and maxWrong the keys
+// that are none and are shown.
+const (
+	maxTogether = 1000
+	maxWrong    = 20
+)
 
 func decode(p *program, f *decodeFlags, args []string) error {
 	if len(args) == 0 {
@@ -109,7 +112,7 @@ func (d *decoder) add(word string) error {
 	switch {
 	case d.p.json:
 		return d.p.emit(v)
-	case v.Error != "" && d.wrong > maxShown:
+	case v.Error != "" && d.wrong > maxWrong:
 		d.hidden++
 	case v.Error != "":
 		d.errors = append(d.errors, v.Error)
@@ -119,7 +122,7 @@ func (d *decoder) add(word string) error {
 	default:
 		d.rows.add(v.Key, cmp.Or(v.Time, "-"), formatNumber(v.Worker), formatNumber(v.Sequence), v.Layout)
 	}
-	if len(d.rows.rows) >= maxShown || len(d.errors) >= maxShown {
+	if len(d.rows.rows) >= maxTogether {
 		d.show()
 	}
 	return nil

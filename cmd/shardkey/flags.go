@@ -133,6 +133,9 @@ func (f *layoutFlags) open(p *program) (bits keyBits, done func(), err error) {
 	case f.generator != "":
 		return nil, nil, usagef("-generator names a generator of a rule: give -rule too")
 	}
+	if f.tick <= 0 && f.fs.Changed("tick") {
+		return nil, nil, usagef("-tick %v is not above 0", f.tick)
+	}
 	var b splitBits
 	if b.layout, err = snowflake.ParseLayout(f.layout, f.tick); err != nil {
 		return nil, nil, usagef("-layout: %v", plain(err))

@@ -5,11 +5,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden and the documentation")
@@ -171,4 +177,33 @@ func TestDocs_commands(t *testing.T) {
 		have += fence + session(t, shown) + "```" + rest
 	}
 	compare(t, file, have, string(want))
+}
+
+// TestDocs_names looks for each command, flag and JSON field in the documentation.
+func TestDocs_names(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for _, c := range newProgram(nil, io.Discard, io.Discard, nil).rootCommand().Commands() {
+		if !strings.Contains(text, "shardkey "+c.Name()) && !strings.Contains(text, "`"+c.Name()+"`") {
+			t.Errorf("command %s is not documented", c.Name())
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" && !regexp.MustCompile("[` ]-"+regexp.QuoteMeta(f.Name)+"[ `]").MatchString(text) {
+				t.Errorf("%s: flag -%s is not documented", c.Name(), f.Name)
+			}
+		})
+	}
+	_, fields, _ := strings.Cut(text, "## JSON")
+	for _, v := range []any{decoded{}, guess{}, interval{}, checkedRule{}, made{}, checkedTable{}, problem{}, planned{}, plannedInsert{}, remark{}, lint.Finding{}, generated{}, workerStore{}, storeUser{}, workerIDRecord{}, version{}} {
+		typ := reflect.TypeOf(v)
+		for i := range typ.NumField() {
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			if name != "" && !strings.Contains(fields, "`"+name+"`") {
+				t.Errorf("%s: the field %s is not documented", typ, name)
+			}
+		}
+	}
 }

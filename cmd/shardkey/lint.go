@@ -53,12 +53,16 @@ func (p *program) lint(f *lintFlags, args []string) error {
 	case len(args) == 0:
 		return usagef("give .sql files, directories or Go packages")
 	}
+	mode, err := parseMode(f.sqlMode)
+	if err != nil {
+		return err
+	}
 	_, g, err := p.openRule(f.rule, offlineDSN)
 	if err != nil {
 		return err
 	}
 	defer g.Close() // nothing was used
-	l := newLinter(g, rewrite.ParseMode(f.sqlMode))
+	l := newLinter(g, mode)
 	if slices.Contains(args, "-") {
 		text, err := p.readText()
 		if err != nil {

@@ -1,19 +1,25 @@
 // Command shardkey is a tool for programs that fill their keys with
 // shardkey: it decodes keys, prints the keys of a time interval, checks
-// sharding rules, shows what becomes of a statement or of those of a program, and
-// tries a rule's generators with their stores.
+// sharding rules, shows what becomes of a statement or of those of a program,
+// tries a rule's generators with their stores, and says who has which worker id.
 //
 //	shardkey decode 1095292305367040001
-//	shardkey range 2026-01-01 2026-02-01
+//	shardkey range yesterday
 //	shardkey check rule.yaml
 //	shardkey plan -rule rule.yaml 'INSERT INTO t_order (user_id) VALUES (?)'
 //	shardkey lint -rule rule.yaml ./... schema.sql
 //	shardkey generate -rule rule.yaml -table t_order -n 5
+//	shardkey workers -rule rule.yaml
 //
-// Only generate asks a server, and only those that the rule's generator and its
-// worker-id assigner name. The exit status is 0, 1 when the answer is an error
-// (a key that cannot be, a rule that does not load, a statement that is
-// refused), and 2 when the command line is not understood.
+// Only generate and workers ask servers, and only those that the rule's generators
+// and their worker-id assigners name. The exit status is 0, 1 when something was
+// found (a key that cannot be, a rule that does not load, a statement that is
+// refused), and 2 when the command line is not understood. All of it is described in
+// docs/cli.md.
+//
+// It stands on github.com/spf13/cobra: of the libraries for command lines it is
+// the one whose shell completion knows the values of flags, and it brings one other
+// package into the build.
 package main
 
 import (

@@ -53,6 +53,10 @@ func plan(p *program, f *planFlags, args []string) error {
 	case f.server != "mysql" && f.server != "mariadb" && f.server != "other":
 		return usagef("-server %q is none of mysql, mariadb, other", f.server)
 	}
+	mode, err := parseMode(f.sqlMode)
+	if err != nil {
+		return err
+	}
 	text, err := p.statement(args[0])
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func plan(p *program, f *planFlags, args []string) error {
 		return err
 	}
 	defer g.Close() // nothing was used
-	v, err := f.plan(r, g, text)
+	v, err := f.plan(r, g, text, mode)
 	var no *refusal
 	switch {
 	case errors.As(err, &no) && p.json:
@@ -85,9 +89,9 @@ func plan(p *program, f *planFlags, args []string) error {
 
 // plan finds what becomes of a statement. The error is a *refusal for one that is
 // refused.
-func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string) (*planned, error) {
+func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string, mode rewrite.Mode) (*planned, error) {
 	tables := map[*rewrite.Table]*rule.Table{}
-	opts := f.options(r, g, tables)
+	opts := f.options(r, g, mode, tables)
 	understood, err := rewrite.Parse(text, opts)
 	switch {
 	case errors.Is(err, errNoColumns):
@@ -143,7 +147,7 @@ var errNoColumns = errors.New("the statement has no column list, so that the tab
 
 // options tell the parser what a program would know, and note in tables which
 // table of the rule is meant.
-func (f *planFlags) options(r *rule.Rule, g *rule.Live, tables map[*rewrite.Table]*rule.Table) rewrite.Options {
+func (f *planFlags) options(r *rule.Rule, g *rule.Live, mode rewrite.Mode, tables map[*rewrite.Table]*rule.Table) rewrite.Options {
 	var columns []string
 	if f.columns != "" {
 		for name := range strings.SplitSeq(f.columns, ",") {
@@ -151,7 +155,7 @@ func (f *planFlags) options(r *rule.Rule, g *rule.Live, tables map[*rewrite.Tabl
 		}
 	}
 	return rewrite.Options{
-		Mode:    rewrite.ParseMode(f.sqlMode),
+		Mode:    mode,
 		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errNoColumns },
 		Tables: func(schema, name string) *rewrite.Table {
 			t := g.Lookup(schema, name)

@@ -55,7 +55,7 @@ func watched(t *testing.T, terminal bool, args ...string) (stdout, stderr string
 	clock := &stepper{still: still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}
 	clock.steps = []func(){
 		func() {}, // nothing happens
-		record("0005.json", `{"shardkey":1,"owner":"n","reserved_until":1767323055000,"holder":"new pid 2","since":1767323049000}`),
+		record("0005.json", `{"shardkey":1,"owner":"n","reserved_until":1767323055000,"holder":"new\u001b[31m pid 2","since":1767323049000}`),
 		func() {
 			if err := os.Rename(filepath.Join(dir, "orders"), filepath.Join(dir, "gone")); err != nil {
 				t.Error(err)
@@ -79,10 +79,10 @@ func TestWorkers_watchChanges(t *testing.T) {
 	stdout, stderr := watched(t, false)
 	const want = `2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 0: held orders-7d4 pid 1
 2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 1: free orders-7d5 pid 1
-2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 2: expired orders-7d6�[31m pid 4711
+2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 2: expired orders-7d6 pid 4711
 2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 3: ahead build-1 pid 99
 2026-01-02T03:04:05.000Z FILE DIR namespace=orders worker id 4: unknown
-2026-01-02T03:04:09.000Z FILE DIR namespace=orders worker id 5: held new pid 2
+2026-01-02T03:04:09.000Z FILE DIR namespace=orders worker id 5: held new�[31m pid 2
 `
 	if stdout != want {
 		t.Errorf("have:\n%s\nwant:\n%s", stdout, want)
@@ -94,7 +94,7 @@ func TestWorkers_watchChanges(t *testing.T) {
 
 func TestWorkers_watchRedraws(t *testing.T) {
 	stdout, _ := watched(t, true)
-	if n := strings.Count(stdout, "\x1b[H\x1b[2JFILE"); n != 3 || strings.Count(stdout, "new pid 2") != 1 {
+	if n := strings.Count(stdout, "\x1b[H\x1b[2JFILE"); n != 3 || strings.Count(stdout, "new�[31m pid 2") != 1 {
 		t.Errorf("%d looks that clear the screen\nhave: %q\nwant: 3", n, stdout)
 	}
 }
