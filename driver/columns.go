@@ -225,6 +225,7 @@ func (p *plan) failed(err error) error {
 		columnCount     = 1136
 		columnDenied    = 1143
 		unknownTable    = 1146
+		notSupported    = 1235 // by Vitess, of a sharding column
 		notUpdatable    = 1348
 		noDefault       = 1364
 		notInsertableTo = 1471
@@ -234,7 +235,7 @@ func (p *plan) failed(err error) error {
 		if len(p.columns) > 0 {
 			return &staleError{p, err}
 		}
-	case isServerError(err, columnDenied, notUpdatable, notInsertableTo):
+	case isServerError(err, notSupported, columnDenied, notUpdatable, notInsertableTo):
 		if p.unguard() {
 			return errReplan
 		}

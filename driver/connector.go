@@ -207,10 +207,11 @@ func (c *Connector) Health() map[string]spi.Health {
 	return c.rules.Load().generators.Health()
 }
 
-// Describe tells what the rule's tables, generators and assigners are, and how many
-// prepared statements are kept, for logs and debugging. It holds no secrets.
+// Describe tells what the rule's tables, generators and assigners are, what the server is
+// and can do as far as that is known, and how many prepared statements are kept,
+// for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.rules.Load().generators.Describe() + "\n  " + c.kept.describe()
+	return c.rules.Load().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.kept.describe()
 }
 
 // Format writes what Describe returns, whatever the verb: what a base holds may

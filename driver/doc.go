@@ -39,7 +39,8 @@
 // with one in each the keys would repeat, which is refused ([rule.ErrOwnDatabase]).
 //
 // The DSN's other parameters of ours: shardkeyServer, as [WithServer], says what the
-// server is where its version does not show it: auto, mysql, mariadb or other.
+// server is where its version does not show it: auto, mysql, mariadb, vitess, tidb or
+// other; see Servers below.
 // shardkeyRuleWarnings says what becomes of what is likely wrong with the rule
 // (rule.Rule.Warnings): log, the default, writes it to the logger when the rule
 // is opened, error refuses the rule. shardkeyReload=5s takes changes of the rule's file

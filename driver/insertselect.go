@@ -480,7 +480,7 @@ func (r *sourceRun) carriesKey(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	server, err := r.server(ctx)
-	return err == nil && server.lastInsertID, err
+	return err == nil && server.insertIDs, err
 }
 
 // sentKey is the key of a row as the statement has it.

@@ -419,7 +419,7 @@ func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 		return nil
 	}
 	server, err := g.session.server(ctx)
-	if err != nil || !server.lastInsertID {
+	if err != nil || !server.insertIDs && !server.upsertIDs {
 		return err
 	}
 	for i := range p.Inserts {
@@ -429,6 +429,10 @@ func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 			}
 		}
 	}
-	p.Report()
+	if server.insertIDs {
+		p.Report()
+	} else {
+		p.ReportUpserts()
+	}
 	return nil
 }

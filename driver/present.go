@@ -70,6 +70,13 @@ func (e *execution) verify(ctx context.Context, k *insertion, said said) {
 	}
 }
 
+// isKey reports whether an insert id is the key of a row, on a server where it may be
+// something else.
+func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
+	present, err := e.session.presentKeys(ctx, k.in, []any{id})
+	return err == nil && present[text(id)]
+}
+
 // isExpression reports whether an expression may have given row i its key, in
 // place of the generated one.
 func (k *insertion) isExpression(i int) bool {

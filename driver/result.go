@@ -248,6 +248,9 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 	case k.carries && !k.in.OnDuplicate:
 		said.id = 0 // it is the key that the text told
 	}
+	if facts.unsure && said.id != 0 && !e.isKey(ctx, k, said.id) {
+		said.id = 0 // of another column, which Vitess' sequence fills
+	}
 	verdict := judge(facts, said, foundRows)
 	if (k.hasExpressions() || k.column.isTriggered()) && (verdict == allInserted || verdict == laterReplaced) {
 		verdict = unclear // which key a row has, the table tells
@@ -296,6 +299,8 @@ type insertFacts struct {
 	guarded bool // an upsert that reports the key of a row that exists
 	carries bool // the text tells the server key, the first generated one
 	beside  bool // a new row's insert id is another column's
+	// unsure: a guarded upsert of one row, whose insert id may be missing.
+	unsure bool
 	// key is that, or else the last row's, if it was generated or is the only
 	// row's; 0 where it is not known.
 	key int64
@@ -304,6 +309,7 @@ type insertFacts struct {
 func (e *execution) facts(k *insertion) insertFacts {
 	f := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace,
 		rows: int64(k.in.Rows()), guarded: k.in.Guarded, carries: k.carries}
+	f.unsure = f.guarded && !e.session.tellsInsertIDs()
 	next := 0
 	switch {
 	case k.carries:
@@ -354,6 +360,16 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 	case f.upsert && f.rows > 1:
 		// (The key of the last row was no existing row's, if it was generated.)
 		if f.guarded && all && (said.id == 0 || said.id == f.key) {
+			return allInserted
+		}
+		return unclear
+	case f.upsert && f.unsure:
+		switch {
+		case changed && said.id != 0:
+			return oneExists
+		case changed:
+			return noneInserted
+		case all && !foundRows:
 			return allInserted
 		}
 		return unclear

@@ -9,11 +9,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // session asks the server of a connection, and keeps what is known about the
@@ -168,7 +166,7 @@ func (s *session) queryRows(ctx context.Context, query string, each func([]drive
 
 // allRows ends a question of whatever number of rows: sql_select_limit holds for
 // a SELECT that has no limit of its own.
-const allRows = " LIMIT 18446744073709551615"
+const allRows = " LIMIT 9223372036854775807" // Vitess takes no larger one
 
 // askRow is queryRow for questions that a server may not understand: then the
 // row is nil. Errors are those after which the statement at hand would fail too,
@@ -211,116 +209,4 @@ func text(v driver.Value) string {
 		return string(v)
 	}
 	return fmt.Sprint(v)
-}
-
-// server is what a connector knows about its server.
-type server struct {
-	// lastInsertID: LAST_INSERT_ID(expr) in an INSERT's values becomes the
-	// statement's insert id. MySQL and MariaDB do so; engines that speak their
-	// protocol may not, or may refuse an expression for a sharding column.
-	lastInsertID bool
-	// dialect is what some rare words of a text depend on.
-	dialect rewrite.Dialect
-	// foundRows: the connection may have clientFoundRows, so that ON DUPLICATE
-	// KEY UPDATE reports 1 for a row that existed and did not change.
-	foundRows bool
-}
-
-// Server is what is at the other end of a connection: a value of the parameter
-// shardkeyServer. The zero value is ServerAuto.
-type Server string
-
-const (
-	ServerAuto    Server = "auto" // the server is asked, once in a connector
-	ServerMySQL   Server = "mysql"
-	ServerMariaDB Server = "mariadb"
-	ServerOther   Server = "other" // an engine that speaks their protocol
-)
-
-// checkServer refuses a value that shardkeyServer does not have.
-func checkServer(kind Server) error {
-	switch kind {
-	case "", ServerAuto, ServerMySQL, ServerMariaDB, ServerOther:
-		return nil
-	}
-	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, other", kind)}
-}
-
-// serverCache is what one connector knows about its server, asked once.
-type serverCache struct {
-	kind  Server     // what shardkeyServer says
-	dsn   spi.Secret // of the base, where it is known
-	known atomic.Pointer[server]
-}
-
-// server returns what is known about the server, which is asked unless the DSN
-// says it.
-func (s *session) server(ctx context.Context) (*server, error) {
-	if known := s.servers.known.Load(); known != nil {
-		return known, nil
-	}
-	known := &server{foundRows: mayFindRows(s.servers.dsn.Reveal())}
-	switch s.servers.kind {
-	case ServerMySQL:
-		known.lastInsertID, known.dialect = true, rewrite.DialectMySQL
-	case ServerMariaDB:
-		known.lastInsertID, known.dialect = true, rewrite.DialectMariaDB
-	case ServerOther:
-	default:
-		row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
-		if err != nil {
-			return nil, err
-		}
-		if len(row) == 2 {
-			known.lastInsertID, known.dialect = echoesLastInsertID(text(row[0]), text(row[1])), dialectOf(text(row[0]))
-		}
-	}
-	s.servers.known.Store(known)
-	return known, nil
-}
-
-// mayFindRows reports whether the connection may have clientFoundRows.
-func (s *session) mayFindRows() bool {
-	known := s.servers.known.Load()
-	return known == nil || known.foundRows
-}
-
-// dialect is what some rare words of a text depend on.
-func (s *session) dialect(ctx context.Context) (rewrite.Dialect, error) {
-	known, err := s.server(ctx)
-	if err != nil {
-		return rewrite.DialectUnknown, err
-	}
-	return known.dialect, nil
-}
-
-func dialectOf(version string) rewrite.Dialect {
-	if strings.Contains(version, "MariaDB") {
-		return rewrite.DialectMariaDB
-	}
-	return rewrite.DialectMySQL
-}
-
-// echoesLastInsertID knows MariaDB by its version, and MySQL by the comments of
-// its builds. Other servers are assumed not to.
-func echoesLastInsertID(version, comment string) bool {
-	if strings.Contains(version, "MariaDB") {
-		return true
-	}
-	for _, other := range []string{"TiDB", "Vitess", "ShardingSphere", "Dolt", "OceanBase", "Doris", "StarRocks", "PolarDB", "SingleStore", "Databend"} {
-		if strings.Contains(version, other) || strings.Contains(comment, other) {
-			return false
-		}
-	}
-	for _, build := range []string{"MySQL", "Percona", "Source distribution", "Ubuntu", "Debian", "Google", "Homebrew"} {
-		if strings.Contains(comment, build) {
-			return true
-		}
-	}
-	return false
-}
-
-func mayFindRows(dsn string) bool {
-	cfg, err := mysql.ParseDSN(dsn)
-	return dsn == "" || err != nil || cfg.ClientFoundRows
 }

@@ -251,6 +251,17 @@ func (p *Plan) Report() {
 	}
 }
 
+// ReportUpserts is Report for a server that does so only where ON DUPLICATE KEY
+// UPDATE of one row has LAST_INSERT_ID(expr), as Vitess does.
+func (p *Plan) ReportUpserts() {
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		in.report(p.Statements <= 1)
+		in.InText, in.inTextSlot = false, -1
+		in.Guarded = in.Guarded && in.Rows() == 1
+	}
+}
+
 // add begins another insert.
 func (p *Plan) add() *Insert {
 	if p.Inserts == nil {

@@ -1,0 +1,245 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Server is what is at the other end of a connection: a value of the parameter
+// shardkeyServer. The zero value is ServerAuto.
+type Server string
+
+const (
+	ServerAuto    Server = "auto" // the server is asked, once in a connector
+	ServerMySQL   Server = "mysql"
+	ServerMariaDB Server = "mariadb"
+	ServerVitess  Server = "vitess"
+	ServerTiDB    Server = "tidb"
+	ServerOther   Server = "other" // an engine that speaks their protocol
+)
+
+// traits are what differs between servers, as far as it matters here.
+type traits struct {
+	server Server
+	// insertIDs: LAST_INSERT_ID(expr) in an INSERT's values becomes the statement's
+	// insert id, and LAST_INSERT_ID(). Engines that speak the protocol may not do so, or
+	// may refuse an expression for a sharding column.
+	insertIDs bool
+	// upsertIDs: ON DUPLICATE KEY UPDATE of one row can tell the key of a row that exists
+	// in that way.
+	upsertIDs bool
+	// userVariables: @v := expr within a statement works. No statement here relies on it.
+	userVariables bool
+	// temporaryTables: CREATE TEMPORARY TABLE … SELECT may be expected to work.
+	temporaryTables bool
+	// preparedStatements: a prepared statement may be kept and executed again.
+	preparedStatements bool
+	// returning: RETURNING is reserved, and INSERT … RETURNING gives rows.
+	returning bool
+	// shareLocks: LOCK IN SHARE MODE reads as INSERT … SELECT does.
+	shareLocks bool
+}
+
+// servers is what is known of each: MySQL 9.7, MariaDB 10.11 and 11.8 and Vitess 23 were
+// tried; TiDB is as its documentation says; of another nothing is relied on but
+// temporary tables, whose refusal costs one question.
+var servers = [...]traits{
+	{server: ServerMySQL, insertIDs: true, upsertIDs: true, userVariables: true, temporaryTables: true, preparedStatements: true, shareLocks: true},
+	{server: ServerMariaDB, insertIDs: true, upsertIDs: true, userVariables: true, temporaryTables: true, preparedStatements: true, shareLocks: true, returning: true},
+	{server: ServerVitess, upsertIDs: true, preparedStatements: true, shareLocks: true},
+	{server: ServerTiDB, userVariables: true, preparedStatements: true},
+	{server: ServerOther, temporaryTables: true, preparedStatements: true},
+}
+
+func traitsOf(kind Server) (traits, bool) {
+	for _, t := range servers {
+		if t.server == kind {
+			return t, true
+		}
+	}
+	return traits{}, false
+}
+
+// String lists what the server does and what it does not.
+func (t traits) String() string {
+	var does, not []string
+	for _, trait := range [...]struct {
+		name string
+		has  bool
+	}{
+		{"insert ids", t.insertIDs}, {"ids of upserts", t.upsertIDs}, {"user variables", t.userVariables}, {"temporary tables", t.temporaryTables},
+		{"prepared statements", t.preparedStatements}, {"RETURNING", t.returning}, {"LOCK IN SHARE MODE", t.shareLocks},
+	} {
+		if trait.has {
+			does = append(does, trait.name)
+		} else {
+			not = append(not, trait.name)
+		}
+	}
+	text := "with " + strings.Join(does, ", ")
+	if len(not) > 0 {
+		text += "; without " + strings.Join(not, ", ")
+	}
+	return text
+}
+
+// checkServer refuses a value that shardkeyServer does not have.
+func checkServer(kind Server) error {
+	if _, ok := traitsOf(kind); ok || kind == "" || kind == ServerAuto {
+		return nil
+	}
+	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, vitess, tidb, other", kind)}
+}
+
+// server is what a connector knows about its server.
+type server struct {
+	traits
+	version string // as the server told it, empty where it was not asked
+	// dialect is what some rare words of a text depend on.
+	dialect rewrite.Dialect
+	// foundRows: the connection may have clientFoundRows, so that ON DUPLICATE
+	// KEY UPDATE reports 1 for a row that existed and did not change.
+	foundRows bool
+	// noTemporary: the server refused a temporary table as such.
+	noTemporary atomic.Bool
+}
+
+// serverCache is what one connector knows about its server, asked once.
+type serverCache struct {
+	kind  Server     // what shardkeyServer says
+	dsn   spi.Secret // of the base, where it is known
+	known atomic.Pointer[server]
+}
+
+// describe tells what the server is, as far as that is known.
+func (c *serverCache) describe() string {
+	known := c.known.Load()
+	if known == nil {
+		switch t, ok := traitsOf(c.kind); {
+		case ok:
+			return fmt.Sprintf("server: %s, %s", c.kind, t)
+		default:
+			return "server: auto, not asked yet"
+		}
+	}
+	text := "server: " + string(known.server)
+	if known.version != "" {
+		text += fmt.Sprintf(" (%.64q)", known.version)
+	}
+	return text + ", " + known.traits.String()
+}
+
+// server returns what is known about the server, which is asked unless the DSN
+// says it.
+func (s *session) server(ctx context.Context) (*server, error) {
+	if known := s.servers.known.Load(); known != nil {
+		return known, nil
+	}
+	known := &server{foundRows: mayFindRows(s.servers.dsn.Reveal())}
+	kind := s.servers.kind
+	if kind == "" || kind == ServerAuto {
+		var err error
+		if kind, known.version, err = s.askServer(ctx); err != nil {
+			return nil, err
+		}
+	}
+	known.traits, _ = traitsOf(kind)
+	switch {
+	case known.returning:
+		known.dialect = rewrite.DialectMariaDB
+	case kind != ServerOther || known.version != "":
+		known.dialect = rewrite.DialectMySQL
+	}
+	if !s.servers.known.CompareAndSwap(nil, known) {
+		return s.servers.known.Load(), nil
+	}
+	return known, nil
+}
+
+// askServer asks the server what it is. One whose version and comment tell
+// nothing is asked for its shards, which only Vitess has: vtgate shows the version
+// that it was given.
+func (s *session) askServer(ctx context.Context) (kind Server, version string, err error) {
+	row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
+	if err != nil {
+		return "", "", err
+	}
+	if len(row) != 2 {
+		return ServerOther, "", nil
+	}
+	version = text(row[0])
+	kind, told := serverOf(version, text(row[1]))
+	if told {
+		return kind, version, nil
+	}
+	switch row, err := s.queryRow(ctx, "SHOW VITESS_SHARDS"); {
+	case err != nil && isFatal(ctx, err):
+		return "", "", err
+	case err == nil && len(row) == 1:
+		return ServerVitess, version, nil
+	}
+	return ServerOther, version, nil
+}
+
+// signs tell what a server is by words of its version or, after a colon, of its comment alone,
+// in this order: an engine's own before those of whose protocol it speaks.
+var signs = [...]struct {
+	word    string
+	comment bool // looked for in the comment only
+	server  Server
+}{
+	{"vitess", false, ServerVitess}, {"planetscale", false, ServerVitess}, {"(git revision", true, ServerVitess},
+	{"tidb", false, ServerTiDB},
+	{"shardingsphere", false, ServerOther}, {"dolt", false, ServerOther}, {"oceanbase", false, ServerOther}, {"doris", false, ServerOther},
+	{"starrocks", false, ServerOther}, {"tddl", false, ServerOther}, {"polardb", false, ServerOther}, {"singlestore", false, ServerOther},
+	{"databend", false, ServerOther},
+	{"mariadb", false, ServerMariaDB},
+	// MySQL's version is a number: the comments of its builds tell.
+	{"mysql", true, ServerMySQL}, {"percona", true, ServerMySQL}, {"source distribution", true, ServerMySQL}, {"ubuntu", true, ServerMySQL},
+	{"debian", true, ServerMySQL}, {"google", true, ServerMySQL}, {"homebrew", true, ServerMySQL},
+}
+
+// serverOf tells what a server is by its version and comment, in whatever case;
+// told is false when they have no known sign.
+func serverOf(version, comment string) (kind Server, told bool) {
+	version, comment = strings.ToLower(version), strings.ToLower(comment)
+	for _, sign := range signs {
+		if strings.Contains(comment, sign.word) || !sign.comment && strings.Contains(version, sign.word) {
+			return sign.server, true
+		}
+	}
+	return ServerOther, false
+}
+
+// mayFindRows reports whether the connection may have clientFoundRows.
+func (s *session) mayFindRows() bool {
+	known := s.servers.known.Load()
+	return known == nil || known.foundRows
+}
+
+// tellsInsertIDs reports whether LAST_INSERT_ID(expr) in an INSERT becomes its insert
+// id for certain.
+func (s *session) tellsInsertIDs() bool {
+	known := s.servers.known.Load()
+	return known != nil && known.insertIDs
+}
+
+// dialect is what some rare words of a text depend on.
+func (s *session) dialect(ctx context.Context) (rewrite.Dialect, error) {
+	known, err := s.server(ctx)
+	if err != nil {
+		return rewrite.DialectUnknown, err
+	}
+	return known.dialect, nil
+}
+
+func mayFindRows(dsn string) bool {
+	cfg, err := mysql.ParseDSN(dsn)
+	return dsn == "" || err != nil || cfg.ClientFoundRows
+}

@@ -1,0 +1,161 @@
+package driver
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+func TestServerOf_versionsAndComments(t *testing.T) {
+	for _, c := range []struct {
+		version, comment string
+		want             Server
+		told             bool
+	}{
+		{"9.7.0", "MySQL Community Server - GPL", ServerMySQL, true},
+		{"8.0.36", "Source distribution", ServerMySQL, true},
+		{"8.0.36-28", "Percona Server (GPL), Release 28", ServerMySQL, true},
+		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", ServerMySQL, true},
+		{"8.0.31-google", "(Google)", ServerMySQL, true},
+		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", ServerMariaDB, true},
+		{"11.8.3-mariadb", "mariadb.org binary distribution", ServerMariaDB, true},
+		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @ using go1.26.8 linux/amd64", ServerVitess, true},
+		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", ServerVitess, true},
+		{"8.0.40-vitess", "", ServerVitess, true},
+		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", ServerVitess, true},
+		{"8.0.11-TiDB-v8.5.1", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible", ServerTiDB, true},
+		{"5.7.25-TDDL-5.4.19-20240927", "", ServerOther, true},
+		{"5.7.25-tddl-5.4.19", "MySQL Community Server", ServerOther, true},
+		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", ServerOther, true},
+		{"8.0.33", "Dolt", ServerOther, true},
+		{"8.0.32", "", ServerOther, false},
+		{"", "", ServerOther, false},
+	} {
+		if have, told := serverOf(c.version, c.comment); have != c.want || told != c.told {
+			t.Errorf("%q, %q\nhave: %s %v\nwant: %s %v", c.version, c.comment, have, told, c.want, c.told)
+		}
+	}
+}
+
+// What tells nothing of itself is asked for its shards, once in a connector.
+func TestServer_askedForItsShards(t *testing.T) {
+	for _, c := range []struct {
+		comment string
+		shards  bool
+		asked   int
+		want    string
+	}{
+		{"", true, 1, `server: vitess ("8.0.40"), with ids of upserts`},
+		{"", false, 1, `server: other ("8.0.40"), with temporary tables`},
+		{"MySQL Community Server - GPL", false, 0, `server: mysql ("8.0.40"), with insert ids`},
+	} {
+		base := &lyingBase{rows: func(query string) (driver.Rows, error) {
+			switch {
+			case strings.Contains(query, "VERSION()"):
+				return answer{[]string{"v", "c"}, [][]driver.Value{{"8.0.40", c.comment}}}.rows(), nil
+			case strings.Contains(query, "VITESS_SHARDS") && c.shards:
+				return answer{[]string{"Shards"}, [][]driver.Value{{"app/-80"}}}.rows(), nil
+			}
+			return nil, &mysql.MySQLError{Number: 1064, Message: "syntax"}
+		}}
+		connector := mustConnector(t, base, taggedSnowflake(t))
+		if text := connector.Describe(); !strings.Contains(text, "server: auto, not asked yet") {
+			t.Errorf("before\nhave: %s", text)
+		}
+		db := sql.OpenDB(connector)
+		for range 3 {
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		}
+		if text := connector.Describe(); !strings.Contains(text, c.want) {
+			t.Errorf("have: %s\nwant: %s", text, c.want)
+		}
+		if n := len(base.sent("VITESS_SHARDS")); n != c.asked {
+			t.Errorf("%q: asked %d times", c.comment, n)
+		}
+		_ = db.Close()
+	}
+}
+
+func TestServer_kinds(t *testing.T) {
+	for _, kind := range []Server{ServerMySQL, ServerMariaDB, ServerVitess, ServerTiDB, ServerOther} {
+		base := &lyingBase{}
+		connector, err := NewConnector(base, taggedSnowflake(t), WithServer(kind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := connector.Describe(); !strings.Contains(text, "server: "+string(kind)+", with ") {
+			t.Errorf("have: %s", text)
+		}
+		db := sql.OpenDB(connector)
+		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		if n := len(base.sent("VERSION()")); n != 0 {
+			t.Errorf("%s is asked what it is", kind)
+		}
+		_ = db.Close()
+	}
+	var wrong *DSNError
+	if _, err := NewConnector(&lyingBase{}, testRule(t), WithServer("Vitess")); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "vitess, tidb") {
+		t.Errorf("have: %v", err)
+	}
+}
+
+// What an upsert tells on a server whose insert id may be missing or another column's.
+func TestUpsert_ofUnsureServer(t *testing.T) {
+	const made, existing = 1001, 77
+	for _, c := range []struct {
+		name         string
+		affected, id int64
+		present      bool // the insert id is a row's key
+		foundRows    bool
+		want         int64
+		keys         any
+	}{
+		{"new", 1, 0, false, false, made, int64(made)},
+		{"changed", 2, existing, true, false, existing, int64(existing)},
+		{"unchanged", 0, existing, true, false, 0, int64(existing)},
+		{"changed, not told", 2, 0, false, false, 0, nil},
+		{"changed, and a sequence's id told", 2, 31, false, false, 0, nil},
+		{"new, and a sequence's id told", 1, 31, false, false, made, int64(made)},
+	} {
+		base := &lyingBase{
+			result: func(query string) (driver.Result, error) { return lyingResult{c.id, c.affected}, nil },
+			rows: func(query string) (driver.Rows, error) {
+				a := answer{columns: []string{"id"}}
+				switch {
+				case !strings.Contains(query, "IN (NULL"):
+					return nil, errScript
+				case c.present && strings.Contains(query, ", 77)"), c.affected == 1 && strings.Contains(query, "1001"):
+					a.values = [][]driver.Value{{int64(existing)}}
+				}
+				return a.rows(), nil
+			},
+		}
+		connector, err := NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), WithServer(ServerVitess))
+		if err != nil {
+			t.Fatal(err)
+		}
+		connector.servers.known.Store(&server{traits: servers[2]})
+		db := sql.OpenDB(connector)
+		var keys Keys
+		res, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, _ := res.LastInsertId()
+		want := c.want
+		if c.want == made {
+			want = toInt64(keys.Values()[0])
+		}
+		if id != want || len(keys.Values()) != 1 || c.want != made && keys.Values()[0] != c.keys || c.want == made && keys.Values()[0] == nil {
+			t.Errorf("%s\nhave: %d %v\nwant: %d %v", c.name, id, keys.Values(), c.want, c.keys)
+		}
+		if sent := base.sent("LAST_INSERT_ID(`ruled`.`id`)"); len(sent) != 1 {
+			t.Errorf("%s\nsent: %s", c.name, base.calls)
+		}
+		_ = db.Close()
+	}
+}
