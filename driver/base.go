@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // The deprecated interfaces, declared again here: a base may have nothing newer.
@@ -39,6 +42,9 @@ type baseConn struct {
 	// then shows arguments to its statements only, which may take other types
 	// than its connection does.
 	preparesAll bool
+	// ruined: what the server keeps of the session is not to be met by the next user,
+	// and the pool is told to close the connection.
+	ruined bool
 
 	kept keptStatements
 }
@@ -64,7 +70,8 @@ func newBaseConn(conn driver.Conn) baseConn {
 func (b *baseConn) execContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	switch {
 	case b.execCtx != nil:
-		return b.execCtx.ExecContext(ctx, query, args)
+		res, err := b.execCtx.ExecContext(ctx, query, args)
+		return res, b.noted(err)
 	case b.exec == nil:
 		return nil, driver.ErrSkip
 	}
@@ -75,14 +82,16 @@ func (b *baseConn) execContext(ctx context.Context, query string, args []driver.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return b.exec.Exec(query, values)
+	res, err := b.exec.Exec(query, values)
+	return res, b.noted(err)
 }
 
 // queryContext is execContext for statements that return rows.
 func (b *baseConn) queryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	switch {
 	case b.queryCtx != nil:
-		return answered(b.queryCtx.QueryContext(ctx, query, args))
+		rows, err := answered(b.queryCtx.QueryContext(ctx, query, args))
+		return rows, b.noted(err)
 	case b.query == nil:
 		return nil, driver.ErrSkip
 	}
@@ -93,7 +102,8 @@ func (b *baseConn) queryContext(ctx context.Context, query string, args []driver
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return answered(b.query.Query(query, values))
+	rows, err := answered(b.query.Query(query, values))
+	return rows, b.noted(err)
 }
 
 // prepareContext makes room at the server, where it has none, by closing what is
@@ -116,6 +126,7 @@ func (b *baseConn) prepareNow(ctx context.Context, query string) (stmt driver.St
 	}
 	switch {
 	case err != nil:
+		return stmt, b.noted(err)
 	case stmt == nil:
 		return nil, errNoAnswer
 	case b.preparer == nil && ctx.Err() != nil:
@@ -140,7 +151,8 @@ func answered(rows driver.Rows, err error) (driver.Rows, error) {
 func (b *baseConn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	switch {
 	case b.beginner != nil:
-		return b.beginner.BeginTx(ctx, opts)
+		tx, err := b.beginner.BeginTx(ctx, opts)
+		return tx, b.noted(err)
 	case opts.Isolation != 0:
 		return nil, errors.New("sql: driver does not support non-default isolation level")
 	case opts.ReadOnly:
@@ -158,6 +170,32 @@ func (b *baseConn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.T
 func (b *baseConn) begin() (driver.Tx, error) {
 	return b.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
 }
+
+// noted returns an error as it is, and notes when it says that the server's session is
+// of no use: after a transaction has failed, Vitess answers everything with
+// VT09032 until a ROLLBACK, which nobody sends whose statement was in no transaction
+// of his own.
+func (b *baseConn) noted(err error) error {
+	if err == nil || err == driver.ErrSkip {
+		return err
+	}
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
+		b.ruined = true
+	}
+	return err
+}
+
+// resetSession and isValid are the base's, where it has them, for a connection that
+// another may use.
+func (b *baseConn) resetSession(ctx context.Context) error {
+	if b.ruined {
+		return driver.ErrBadConn
+	}
+	return b.resetter.ResetSession(ctx)
+}
+
+func (b *baseConn) isValid() bool { return !b.ruined && b.valid.IsValid() }
 
 func (b *baseConn) ping(ctx context.Context) error {
 	if b.pinger == nil {
@@ -212,14 +250,15 @@ func valuesToNamed(values []driver.Value) []driver.NamedValue {
 // optional interfaces, found once.
 type baseStmt struct {
 	driver.Stmt
+	conn      *baseConn
 	execCtx   driver.StmtExecContext
 	queryCtx  driver.StmtQueryContext
 	checker   driver.NamedValueChecker
 	converter columnConverter
 }
 
-func newBaseStmt(stmt driver.Stmt) baseStmt {
-	s := baseStmt{Stmt: stmt}
+func newBaseStmt(conn *baseConn, stmt driver.Stmt) baseStmt {
+	s := baseStmt{Stmt: stmt, conn: conn}
 	s.execCtx, _ = stmt.(driver.StmtExecContext)
 	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
 	s.checker, _ = stmt.(driver.NamedValueChecker)
@@ -229,7 +268,8 @@ func newBaseStmt(stmt driver.Stmt) baseStmt {
 
 func (s *baseStmt) execContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
 	if s.execCtx != nil {
-		return s.execCtx.ExecContext(ctx, args)
+		res, err := s.execCtx.ExecContext(ctx, args)
+		return res, s.conn.noted(err)
 	}
 	values, err := namedToValues(args)
 	if err != nil {
@@ -243,7 +283,8 @@ func (s *baseStmt) execContext(ctx context.Context, args []driver.NamedValue) (d
 
 func (s *baseStmt) queryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	if s.queryCtx != nil {
-		return answered(s.queryCtx.QueryContext(ctx, args))
+		rows, err := answered(s.queryCtx.QueryContext(ctx, args))
+		return rows, s.conn.noted(err)
 	}
 	values, err := namedToValues(args)
 	if err != nil {
@@ -257,15 +298,17 @@ func (s *baseStmt) queryContext(ctx context.Context, args []driver.NamedValue) (
 
 // exec and query are the deprecated methods, which every statement has.
 func (s *baseStmt) exec(values []driver.Value) (driver.Result, error) {
-	return s.Stmt.(interface {
+	res, err := s.Stmt.(interface {
 		Exec(args []driver.Value) (driver.Result, error)
 	}).Exec(values)
+	return res, s.conn.noted(err)
 }
 
 func (s *baseStmt) query(values []driver.Value) (driver.Rows, error) {
-	return answered(s.Stmt.(interface {
+	rows, err := answered(s.Stmt.(interface {
 		Query(args []driver.Value) (driver.Rows, error)
 	}).Query(values))
+	return rows, s.conn.noted(err)
 }
 
 // checkNamedValue does what database/sql does with an argument of this

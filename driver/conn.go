@@ -179,6 +179,7 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 		return nil, err
 	}
 	res, err := c.base.exec.Exec(query, args)
+	_ = c.base.noted(err)
 	c.afterPass(ctx, use, nil, nil, res, err)
 	return res, err
 }
@@ -197,6 +198,7 @@ func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 		return nil, err
 	}
 	rows, err := answered(c.base.query.Query(query, args))
+	_ = c.base.noted(err)
 	c.afterPass(ctx, use, nil, nil, nil, err)
 	return rows, err
 }
@@ -276,16 +278,11 @@ var (
 	_ driver.Validator       = resetValidConn{}
 )
 
-func (c resetConn) ResetSession(ctx context.Context) error {
-	return c.base.resetter.ResetSession(ctx)
-}
+func (c resetConn) ResetSession(ctx context.Context) error      { return c.base.resetSession(ctx) }
+func (c resetValidConn) ResetSession(ctx context.Context) error { return c.base.resetSession(ctx) }
 
-func (c resetValidConn) ResetSession(ctx context.Context) error {
-	return c.base.resetter.ResetSession(ctx)
-}
-
-func (c validConn) IsValid() bool      { return c.base.valid.IsValid() }
-func (c resetValidConn) IsValid() bool { return c.base.valid.IsValid() }
+func (c validConn) IsValid() bool      { return c.base.isValid() }
+func (c resetValidConn) IsValid() bool { return c.base.isValid() }
 
 // advertise returns the connection with the optional interfaces that its base has.
 func advertise(c *conn) driver.Conn {

@@ -18,6 +18,18 @@ type fakeBase struct {
 	open   int // connections
 	stmts  int // statements that are not closed
 	closed int // Close calls of the connector
+
+	refusal error // what each execution answers, where set
+}
+
+// count counts the calls that begin so.
+func (b *fakeBase) count(call string) (n int) {
+	for _, c := range b.calls {
+		if strings.HasPrefix(c, call) {
+			n++
+		}
+	}
+	return n
 }
 
 var errFake = errors.New("fake: refused")
@@ -72,6 +84,8 @@ func (d fakeDriver) Open(name string) (driver.Conn, error) {
 
 func (b *fakeBase) outcome(query string) error {
 	switch {
+	case b.refusal != nil:
+		return b.refusal
 	case b.bad > 0:
 		b.bad--
 		return driver.ErrBadConn

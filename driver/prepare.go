@@ -61,7 +61,7 @@ func (b *baseConn) prepareFor(ctx context.Context, query string, args []driver.N
 	if err != nil {
 		return nil, err
 	}
-	s := newBaseStmt(stmt)
+	s := newBaseStmt(b, stmt)
 	if err := s.checkArgs(b, args, added); err != nil {
 		_ = s.Close()
 		return nil, err

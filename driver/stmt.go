@@ -57,7 +57,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 			return err
 		}
 		old := s.base.Stmt
-		s.rules, s.plan, s.base = rules, p, newBaseStmt(base)
+		s.rules, s.plan, s.base = rules, p, newBaseStmt(&s.conn.base, base)
 		if old != nil {
 			return old.Close()
 		}
