@@ -1,7 +1,7 @@
 # make help lists what can be made.
 
 # Every module of this repository; the tools' own has nothing to test.
-MODULES := $(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "*/testdata/*")))
+MODULES := $(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/testserver/vtcombo/*" -not -path "*/testdata/*")))
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s

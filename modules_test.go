@@ -120,14 +120,16 @@ func newUserModule(t *testing.T) string {
 	return dir
 }
 
-// go.work holds every module but that of the tools, which are run with the
-// versions that they were made with.
+// go.work holds every module but that of the tools and that of the server that is
+// built for the tests, which are run with the versions that they were made with.
 func TestModules_workspace(t *testing.T) {
 	var have []string
 	for _, use := range readMod(t, ".", "work").Use {
 		have = append(have, filepath.Clean(use.DiskPath))
 	}
-	want := slices.DeleteFunc(moduleDirs(t), func(dir string) bool { return dir == "internal/tools" || strings.Contains(dir, "testdata") })
+	want := slices.DeleteFunc(moduleDirs(t), func(dir string) bool {
+		return slices.Contains([]string{"internal/tools", "internal/testserver/vtcombo"}, dir) || strings.Contains(dir, "testdata")
+	})
 	if slices.Sort(have); !slices.Equal(have, want) {
 		t.Errorf("go.work\nhave: %q\nwant: %q", have, want)
 	}

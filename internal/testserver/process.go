@@ -19,7 +19,10 @@ type process struct {
 // terminal's ^C does not reach it before the tests have ended.
 func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
-	cmd.SysProcAttr = attributes()
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	setAttributes(cmd.SysProcAttr)
 	started := make(chan error)
 	go func() {
 		// The kernel sends the parent-death signal when the thread that

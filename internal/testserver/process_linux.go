@@ -8,9 +8,7 @@ import (
 	"syscall"
 )
 
-func attributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
+func setAttributes(a *syscall.SysProcAttr) { a.Setpgid, a.Pdeathsig = true, syscall.SIGKILL }
 
 // stopped tells whether SIGSTOP has reached every thread of the process, which
 // takes it a moment: until then some may still answer.

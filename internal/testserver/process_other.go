@@ -4,7 +4,7 @@ package testserver
 
 import "syscall"
 
-func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func setAttributes(a *syscall.SysProcAttr) { a.Setpgid = true }
 
 // stopped cannot be told here.
 func stopped(int) bool { return true }

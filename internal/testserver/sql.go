@@ -50,6 +50,14 @@ var (
 	mariaDB = products[1]
 )
 
+// productOfKind is the first of a kind.
+func productOfKind(k Kind) *product {
+	if k == KindMySQL {
+		return mySQL
+	}
+	return mariaDB
+}
+
 // StartMySQL starts a MySQL server for one test. The arguments are added to
 // mysqld's. Its root has no password; TLS works, with a certificate that nobody
 // knows.
@@ -72,7 +80,7 @@ func StartSQL(t testing.TB, args ...string) *Server {
 }
 
 func (p *product) recipe() recipe {
-	return recipe{name: p.name, prepare: p.prepare, command: p.command, answers: sqlAnswers}
+	return recipe{name: p.name, prepare: p.prepare, command: p.command, answers: p.answers}
 }
 
 func (p *product) prepare(s *Server) error {
@@ -154,11 +162,12 @@ func mariaDBArgs(in *installation) []string {
 	return append(in.args(), "--innodb-log-file-size=32M")
 }
 
-func sqlAnswers(ctx context.Context, s *Server) error {
-	cfg, err := mysql.ParseDSN(s.DSN())
-	if err != nil {
-		return err
-	}
+func (p *product) answers(ctx context.Context, s *Server) error { return asks(ctx, s, "") }
+
+// asks asks something of a database.
+func asks(ctx context.Context, s *Server, database string) error {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", s.Addr(), database
 	cfg.Logger = &mysql.NopLogger{} // refused connections are expected here
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -166,5 +175,6 @@ func sqlAnswers(ctx context.Context, s *Server) error {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	return db.PingContext(ctx)
+	var one int
+	return db.QueryRowContext(ctx, "SELECT 1").Scan(&one)
 }

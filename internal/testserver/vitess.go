@@ -1,0 +1,195 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Vitess is vtgate and its shards, over one SQL server.
+type Vitess struct {
+	Cluster
+	// SQL holds a database for each shard, see [Vitess.ShardDSN].
+	SQL *Server
+	// Gate is vtcombo: vtgate and the vttablets of all shards in one process. Its
+	// topology is in memory; it is as new after a restart.
+	Gate      *Server
+	keyspaces []Keyspace
+}
+
+// Keyspace is one of Vitess' databases.
+type Keyspace struct {
+	Name    string
+	Shards  []string // the ranges of the shards: "-80" and "80-"; or "0" for all
+	VSchema string   // JSON
+}
+
+// StartVitess starts Vitess for one test, over a new server of a kind. Where
+// vtcombo has not been built yet that is done first, which takes minutes.
+func StartVitess(t testing.TB, over Kind, keyspaces ...Keyspace) *Vitess {
+	t.Helper()
+	return clusterForTest(t, "vitess", func() (*Vitess, error) { return NewVitess(io.Discard, over, keyspaces...) })
+}
+
+// NewVitess starts Vitess over a new server of a kind. How the building of vtcombo
+// goes on, where it is needed, is written to progress.
+func NewVitess(progress io.Writer, over Kind, keyspaces ...Keyspace) (*Vitess, error) {
+	program, err := BuildVTCombo(progress)
+	if err != nil {
+		return nil, err
+	}
+	v := &Vitess{keyspaces: keyspaces}
+	if err := v.start(program, over); err != nil {
+		v.Close()
+		return nil, err
+	}
+	return v, nil
+}
+
+func (v *Vitess) start(program string, over Kind) error {
+	base := productOfKind(over)
+	args := []string{"--log-bin=binlog", "--server-id=1", "--max-connections=600"}
+	if over == KindMySQL {
+		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+	}
+	var err error
+	if v.SQL, err = v.startOne(base.recipe(), args...); err != nil {
+		return err
+	}
+	if err := os.Chmod(v.SQL.dir, 0o711); err != nil { // its socket is for another user
+		return err
+	}
+	var create []string
+	for _, k := range v.keyspaces {
+		for _, shard := range k.Shards {
+			create = append(create, fmt.Sprintf("CREATE DATABASE `%s`", k.database(shard)))
+		}
+	}
+	if err := Run(v.SQL.DSN(), create...); err != nil {
+		return err
+	}
+	v.Gate, err = v.startOne(recipe{
+		name:    "vtcombo",
+		prepare: func(s *Server) error { return v.prepare(s, program) },
+		command: v.command,
+		answers: v.answers,
+	})
+	return err
+}
+
+// DSN opens a keyspace through vtgate.
+func (v *Vitess) DSN(keyspace string) string { return v.Gate.DSN() + keyspace }
+
+// ShardDSN opens the database of a shard at the server that holds it.
+func (v *Vitess) ShardDSN(keyspace, shard string) string {
+	return v.SQL.DSN() + Keyspace{Name: keyspace}.database(shard)
+}
+
+func (k Keyspace) database(shard string) string { return "vt_" + k.Name + "_" + shard }
+
+// nobody is who runs vtcombo, which does not run as root.
+const nobody = 65534
+
+func (v *Vitess) prepare(s *Server, program string) error {
+	if err := os.Mkdir(s.data(), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(s.data(), "tmp"), 0o777); err != nil {
+		return err
+	}
+	for _, k := range v.keyspaces {
+		dir := filepath.Join(s.data(), "schema", k.Name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, "vschema.json"), []byte(k.VSchema), 0o644); err != nil {
+			return err
+		}
+	}
+	// The cache, below a home directory, may be out of that user's reach.
+	if err := copyProgram(filepath.Join(s.dir, "vtcombo"), program); err != nil || os.Getuid() != 0 {
+		return err
+	}
+	if err := os.Chmod(s.dir, 0o711); err != nil {
+		return err
+	}
+	return filepath.WalkDir(s.data(), func(path string, _ os.DirEntry, err error) error {
+		if err == nil {
+			err = os.Chown(path, nobody, nobody)
+		}
+		return err
+	})
+}
+
+func copyProgram(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(out, in); err == nil {
+		err = out.Chmod(0o755) // whatever the umask
+	}
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func (v *Vitess) command(s *Server) (*exec.Cmd, error) {
+	socket := filepath.Join(v.SQL.dir, "sock")
+	args := []string{
+		"--port=0", "--bind-address=127.0.0.1", "--grpc-port=0",
+		"--mysql-server-port=" + strconv.Itoa(s.port), "--mysql-server-bind-address=127.0.0.1", "--mysql-auth-server-impl=none",
+		"--db-socket=" + socket, "--db-charset=utf8mb4", "--mycnf-server-id=1", "--mycnf-socket-file=" + socket,
+		"--schema-dir=" + filepath.Join(s.data(), "schema"), "--proto-topo=" + v.topology(), "--dbddl-plugin=vttest",
+		"--enable-system-settings=true", "--tablet-refresh-interval=10s", "--transaction-mode=MULTI",
+		"--queryserver-config-pool-size=16", "--queryserver-config-transaction-cap=64", "--queryserver-config-stream-pool-size=8",
+		"--log_dir=" + filepath.Join(s.data(), "tmp"),
+	}
+	for _, user := range []string{"app", "dba", "appdebug", "allprivs", "repl", "filtered"} {
+		args = append(args, "--db-"+user+"-user=root")
+	}
+	cmd := exec.Command(filepath.Join(s.dir, "vtcombo"), append(args, s.args...)...)
+	cmd.Env = append(os.Environ(), "VTDATAROOT="+s.data(), "TMPDIR="+filepath.Join(s.data(), "tmp"))
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	return cmd, nil
+}
+
+// topology is in the text form of Vitess' protocol buffers.
+func (v *Vitess) topology() string {
+	var b strings.Builder
+	for _, k := range v.keyspaces {
+		fmt.Fprintf(&b, "keyspaces:{name:%q", k.Name)
+		for _, shard := range k.Shards {
+			fmt.Fprintf(&b, " shards:{name:%q}", shard)
+		}
+		b.WriteString("} ")
+	}
+	return b.String() + `cells:"test"`
+}
+
+// answers is nil once each shard does.
+func (v *Vitess) answers(ctx context.Context, s *Server) error {
+	for _, k := range v.keyspaces {
+		for _, shard := range k.Shards {
+			if err := asks(ctx, s, k.Name+":"+shard); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package testserver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// vitessVersion is that of the Go module, whose go.mod is in the directory vtcombo.
+// v0.23.2 is release 23.0.2.
+const vitessVersion = "v0.23.2"
+
+// envVTCombo names a vtcombo to use in place of one that is built.
+const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
+
+// BuildVTCombo returns the path of Vitess' vtcombo, which it builds out of Vitess'
+// Go module where that has not been done yet. That takes two to three minutes on two
+// cores; how it goes on is written to progress.
+func BuildVTCombo(progress io.Writer) (path string, err error) {
+	if path := os.Getenv(envVTCombo); path != "" {
+		return path, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "shardkey", "servers", "vitess-"+vitessVersion)
+	path = filepath.Join(dir, "vtcombo")
+	if executable(path) {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	// Tests of several packages may come here at once: one builds.
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	if executable(path) {
+		return path, nil
+	}
+	if err := buildVTCombo(path+".new", progress); err != nil {
+		return "", &missingError{program: "vtcombo of Vitess " + vitessVersion, env: envVTCombo,
+			remedy: fmt.Sprintf("it is built with Go out of its module, which failed (%v)", err)}
+	}
+	return path, os.Rename(path+".new", path)
+}
+
+// Go 1.26 has no experiment of this name any more, which a file of Vitess asks for
+// at compile time; and some of what Vitess uses reaches into the runtime.
+var vtcomboFlags = []string{"-tags=goexperiment.swissmap", "-ldflags=-s -w -checklinkname=0"}
+
+func buildVTCombo(path string, progress io.Writer) error {
+	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/shardkey/shardkey/internal/testserver").Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	args := append([]string{"build", "-v", "-o", path}, vtcomboFlags...)
+	cmd := exec.Command("go", append(args, "vitess.io/vitess/go/cmd/vtcombo")...)
+	cmd.Dir = filepath.Join(strings.TrimSpace(string(source)), "vtcombo")
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	output, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "building vtcombo of Vitess %s, which takes two to three minutes on two cores, once\n", vitessVersion)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	said := follow(output, progress)
+	if err := cmd.Wait(); err != nil {
+		return errors.Join(err, errors.New(said))
+	}
+	return nil
+}
+
+// follow writes from time to time how far a build is, and returns what it said
+// besides.
+func follow(output io.Reader, progress io.Writer) (said string) {
+	began, shown := time.Now(), time.Now()
+	modules, packages := 0, 0
+	for in := bufio.NewScanner(output); in.Scan(); {
+		switch line := in.Text(); {
+		case strings.HasPrefix(line, "go: downloading "):
+			modules++
+		case strings.ContainsAny(line, " :"):
+			said += line + "\n"
+		default:
+			packages++
+		}
+		if time.Since(shown) > 5*time.Second {
+			shown = time.Now()
+			fmt.Fprintf(progress, "%4.0f s: %d modules downloaded, %d packages compiled\n", time.Since(began).Seconds(), modules, packages)
+		}
+	}
+	return said
+}
