@@ -88,7 +88,11 @@ func (p *product) prepare(s *Server) error {
 		return err
 	}
 	if template := os.Getenv(p.template); template != "" {
-		return os.CopyFS(s.data(), os.DirFS(template))
+		if err := os.CopyFS(s.data(), os.DirFS(template)); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Join(s.data(), "auto.cnf")) // a server's own name
+		return nil
 	}
 	return p.makeData(s.data())
 }

@@ -1,0 +1,205 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Galera is a MariaDB cluster of which each node is written to, and haproxy in front
+// of it.
+type Galera struct {
+	Cluster
+	Nodes []*Server
+	// Proxy gives each connection to the node that has the fewest.
+	Proxy     *HAProxy
+	addresses []string // where the nodes hear each other
+	data      fs.FS    // what nodes after the first one begin with
+	formed    bool     // there is a cluster to join
+}
+
+// StartGalera starts a cluster for one test.
+func StartGalera(t testing.TB, nodes int) *Galera {
+	t.Helper()
+	return clusterForTest(t, "galera", func() (*Galera, error) { return NewGalera(nodes) })
+}
+
+// NewGalera starts a cluster.
+func NewGalera(nodes int) (*Galera, error) {
+	g := new(Galera)
+	if err := g.start(nodes); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Galera) start(nodes int) error {
+	for range nodes {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		g.addresses = append(g.addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	// The first one begins alone. Stopped, it has data that the others begin with.
+	for i := range nodes {
+		if i == 1 {
+			if err := errors.Join(g.Nodes[0].end(syscall.SIGTERM), g.seed(g.Nodes[0]), g.Nodes[0].start()); err != nil {
+				return err
+			}
+		}
+		node, err := g.startOne(g.node(i))
+		if err != nil {
+			return err
+		}
+		g.Nodes = append(g.Nodes, node)
+	}
+	g.formed = true
+	if err := Run(g.Nodes[0].DSN(), "CREATE USER haproxy"); err != nil {
+		return err
+	}
+	var err error
+	g.Proxy, err = g.haproxy("option mysql-check user haproxy", g.Nodes...)
+	return err
+}
+
+// galeraTransfer is the way by which a node would get all data of another one, which
+// is a script that the server runs at both ends. The usual ones need programs and users
+// that a test machine may not have. Ours passes on no data, but only what the server is to
+// be told when another one's cache will do: the joining end says where it listens, which is
+// a file here, and the giving end writes there where it stands.
+const (
+	galeraTransfer       = "caches"
+	galeraTransferScript = `#!/bin/sh
+while [ $# -gt 0 ]; do
+	case $1 in
+	--role) role=$2 ;;
+	--datadir) data=$2 ;;
+	--address) address=$2 ;;
+	--gtid) gtid=$2 ;;
+	--bypass) bypass=yes ;;
+	esac
+	shift
+done
+if [ "$role" = joiner ]; then
+	file=${data%/}/transfer
+	rm -f "$file"
+	echo "ready $file"
+	until [ -e "$file" ]; do sleep 0.05; done
+	cat "$file"
+elif [ "$bypass" = yes ]; then
+	echo "$gtid" >"$address.new" && mv "$address.new" "$address" && echo "done $gtid"
+else
+	exit 1
+fi
+`
+)
+
+// node is a MariaDB server that joins the others, or, the first one, begins a cluster.
+func (g *Galera) node(i int) recipe {
+	r := mariaDB.recipe()
+	prepare, command := r.prepare, r.command
+	r.prepare = func(s *Server) error {
+		err := os.WriteFile(filepath.Join(s.dir, "wsrep_sst_"+galeraTransfer), []byte(galeraTransferScript), 0o755)
+		if err != nil || g.data == nil {
+			return errors.Join(err, prepare(s))
+		}
+		_, err = Certify(s.dir)
+		return errors.Join(err, os.CopyFS(s.data(), g.data))
+	}
+	r.command = func(s *Server) (*exec.Cmd, error) {
+		library, err := galeraLibrary()
+		if err != nil {
+			return nil, err
+		}
+		cmd, err := command(s)
+		if err != nil {
+			return nil, err
+		}
+		missed, err := freePort()
+		if err != nil {
+			return nil, err
+		}
+		cmd.Args = append(cmd.Args,
+			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2", "--innodb-flush-log-at-trx-commit=2",
+			"--wsrep-on=ON", "--wsrep-provider="+library, "--wsrep-cluster-name=shardkey",
+			"--wsrep-cluster-address=gcomm://"+strings.Join(g.addresses, ","),
+			fmt.Sprintf("--wsrep-node-name=n%d", i), "--wsrep-node-address="+g.addresses[i], "--wsrep-node-incoming-address="+s.Addr(),
+			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
+				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
+			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
+		cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH")) // for the script
+		if _, err := os.Stat(filepath.Join(s.data(), "grastate.dat")); err == nil {
+			position, err := recovered(cmd)
+			if err != nil {
+				return nil, err
+			}
+			cmd.Args = append(cmd.Args, "--wsrep-start-position="+position)
+		}
+		if i == 0 && !g.formed {
+			cmd.Args = append(cmd.Args, "--wsrep-new-cluster")
+		}
+		return cmd, nil
+	}
+	r.answers = isSynced
+	return r
+}
+
+// seed has the further nodes begin with the data of a stopped one.
+func (g *Galera) seed(s *Server) error {
+	g.data = os.DirFS(s.data())
+	return os.Remove(filepath.Join(s.data(), "galera.cache"))
+}
+
+// galeraLibrary is in a package of its own.
+func galeraLibrary() (string, error) {
+	for _, dir := range []string{"/usr/lib/galera", "/usr/lib64/galera-4", "/usr/lib64/galera"} {
+		path := filepath.Join(dir, "libgalera_smm.so")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	return "", &missingError{program: "libgalera_smm.so", remedy: "apt-get install galera-4", env: envMariaDB}
+}
+
+var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position:? *([0-9a-f-]+:-?\d+)`)
+
+// recovered asks a stopped node for the last transaction that its data has.
+func recovered(start *exec.Cmd) (string, error) {
+	out, err := exec.Command(start.Path, append(start.Args[1:len(start.Args):len(start.Args)], "--wsrep-recover")...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("wsrep-recover: %w\n%s", err, out)
+	}
+	found := recoveredPosition.FindSubmatch(out)
+	if found == nil {
+		return "", fmt.Errorf("wsrep-recover says no position:\n%s", out)
+	}
+	return string(found[1]), nil
+}
+
+// isSynced is nil once a node takes part and has what the others have.
+func isSynced(ctx context.Context, s *Server) error {
+	db, err := sql.Open("mysql", s.DSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var name, state string
+	if err := db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_local_state_comment'").Scan(&name, &state); err != nil {
+		return err
+	}
+	if state != "Synced" {
+		return errors.New("the node is " + state)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package testserver
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// HAProxy passes connections on to servers. Its own methods are those of its
+// process.
+type HAProxy struct {
+	*Server
+	backends []*Server
+}
+
+// StartHAProxy starts haproxy for one test, in front of servers: each connection goes
+// to the one with the fewest. One that accepts no connection is left out until it does.
+func StartHAProxy(t testing.TB, backends ...*Server) *HAProxy {
+	t.Helper()
+	h := &HAProxy{backends: backends}
+	h.Server = forTest(t, h.recipe("option tcp-check"), nil)
+	return h
+}
+
+// haproxy starts haproxy as one of the cluster's servers, with a line of its
+// configuration that says how it looks at the servers behind it.
+func (c *Cluster) haproxy(check string, backends ...*Server) (h *HAProxy, err error) {
+	h = &HAProxy{backends: backends}
+	h.Server, err = c.startOne(h.recipe(check))
+	return h, err
+}
+
+// Enable lets connections go to one of the servers, or no longer: then those that it
+// has are cut.
+func (h *HAProxy) Enable(server *Server, on bool) error {
+	for i, b := range h.backends {
+		if b != server {
+			continue
+		}
+		name := fmt.Sprintf("servers/s%d", i)
+		if on {
+			return h.say("enable server " + name)
+		}
+		if err := h.say("disable server " + name); err != nil {
+			return err
+		}
+		return h.say("shutdown sessions server " + name)
+	}
+	return fmt.Errorf("haproxy has no server %s", server.Addr())
+}
+
+// Cut ends all connections.
+func (h *HAProxy) Cut() error {
+	for i := range h.backends {
+		if err := h.say(fmt.Sprintf("shutdown sessions server servers/s%d", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say gives a command, which haproxy answers with an empty line when it is content.
+func (h *HAProxy) say(command string) error {
+	conn, err := net.Dial("unix", h.socket(h.Server))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(stopTimeout))
+	if _, err := io.WriteString(conn, command+"\n"); err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(conn)
+	if text := strings.TrimSpace(string(answer)); err == nil && text != "" {
+		err = fmt.Errorf("haproxy: %s: %s", command, text)
+	}
+	return err
+}
+
+func (h *HAProxy) socket(s *Server) string { return filepath.Join(s.dir, "admin") }
+
+func (h *HAProxy) recipe(check string) recipe {
+	return recipe{
+		name:    "haproxy",
+		prepare: func(*Server) error { return nil },
+		command: func(s *Server) (*exec.Cmd, error) {
+			path, err := program("haproxy", "haproxy", "")
+			if err != nil {
+				return nil, err
+			}
+			file := filepath.Join(s.dir, "haproxy.cfg")
+			if err := os.WriteFile(file, []byte(h.config(s, check)), 0o600); err != nil {
+				return nil, err
+			}
+			return exec.Command(path, "-db", "-f", file), nil
+		},
+		answers: func(ctx context.Context, s *Server) error {
+			conn, err := dial(ctx, s.Addr())
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err
+		},
+	}
+}
+
+func (h *HAProxy) config(s *Server, check string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `global
+  maxconn 2000
+  stats socket %s mode 600 level admin
+defaults
+  mode tcp
+  timeout connect 2s
+  timeout client 60s
+  timeout server 60s
+listen servers
+  bind %s
+  balance leastconn
+  %s
+  default-server check inter 300ms fall 2 rise 1 on-marked-down shutdown-sessions
+`, h.socket(s), s.Addr(), check)
+	for i, backend := range h.backends {
+		fmt.Fprintf(&b, "  server s%d %s\n", i, backend.Addr())
+	}
+	return b.String()
+}

@@ -1,0 +1,129 @@
+package testserver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Replication is a MySQL server and its replica, by GTID, with binlog_format ROW.
+type Replication struct {
+	Cluster
+	Source *Server
+	// Replica is super_read_only until [Replication.Promote].
+	Replica *Server
+}
+
+// StartReplication starts a source and its replica for one test. Where it is
+// semi-synchronous, a commit at the source waits for the replica, however long.
+func StartReplication(t testing.TB, semiSync bool) *Replication {
+	t.Helper()
+	return clusterForTest(t, "replication", func() (*Replication, error) { return NewReplication(semiSync) })
+}
+
+// NewReplication starts a source and its replica.
+func NewReplication(semiSync bool) (*Replication, error) {
+	r := new(Replication)
+	if err := r.start(semiSync); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Replication) start(semiSync bool) error {
+	args := make([][]string, 2)
+	for i, plugin := range []string{"source", "replica"} {
+		args[i] = []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--server-id=" + strconv.Itoa(i+1)}
+		if semiSync {
+			args[i] = append(args[i], "--plugin-load-add=semisync_"+plugin+".so", "--rpl-semi-sync-"+plugin+"-enabled=1")
+		}
+	}
+	if semiSync {
+		args[0] = append(args[0], "--rpl-semi-sync-source-timeout=3600000") // ms, after which it goes on alone
+	}
+	servers, err := r.Cluster.start(mySQL, args...)
+	if err != nil {
+		return err
+	}
+	r.Source, r.Replica = servers[0], servers[1]
+	// What made the data directories is in neither's history.
+	if err := Run(r.Source.DSN(), "RESET BINARY LOGS AND GTIDS"); err != nil {
+		return err
+	}
+	return Run(r.Replica.DSN(), "RESET BINARY LOGS AND GTIDS",
+		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=%d, SOURCE_USER='root', "+
+			"SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1", r.Source.port),
+		"START REPLICA", "SET PERSIST super_read_only = ON")
+}
+
+// Promote makes the replica a server that is written to, once it has applied what it
+// has received. The source must not be written to any more.
+func (r *Replication) Promote() error {
+	if err := Run(r.Replica.DSN(), "STOP REPLICA IO_THREAD"); err != nil {
+		return err
+	}
+	if err := r.awaitApplied(); err != nil {
+		return err
+	}
+	return Run(r.Replica.DSN(), "STOP REPLICA", "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
+}
+
+// awaitApplied returns when the replica has applied all that it has received.
+func (r *Replication) awaitApplied() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	db, err := sql.Open("mysql", r.Replica.DSN())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		status, err := row(ctx, db, "SHOW REPLICA STATUS")
+		if err != nil {
+			return err
+		}
+		if strings.Contains(status["Replica_SQL_Running_State"], "has read all relay log") {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the replica has not applied what it received within %v: %s", startTimeout, status["Last_SQL_Error"])
+		}
+	}
+}
+
+// row returns the one row of a query's result, by its columns' names.
+func row(ctx context.Context, db *sql.DB, query string) (map[string]string, error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values, dest := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		dest[i] = &values[i]
+	}
+	if !rows.Next() {
+		return nil, fmt.Errorf("%s: no row, %v", query, rows.Err())
+	}
+	if err := rows.Scan(dest...); err != nil {
+		return nil, err
+	}
+	result := map[string]string{}
+	for i, name := range columns {
+		result[name] = values[i].String
+	}
+	return result, rows.Err()
+}

@@ -1,0 +1,82 @@
+package testserver
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Spider is MariaDB's Spider engine: heads, whose tables are partitioned over the
+// back ends. All of them have a database app.
+type Spider struct {
+	Cluster
+	Heads, BackEnds []*Server
+}
+
+// StartSpider starts heads and back ends for one test.
+func StartSpider(t testing.TB, heads, backEnds int) *Spider {
+	t.Helper()
+	return clusterForTest(t, "spider", func() (*Spider, error) { return NewSpider(heads, backEnds) })
+}
+
+// NewSpider starts heads and back ends.
+func NewSpider(heads, backEnds int) (*Spider, error) {
+	s := new(Spider)
+	if err := s.start(heads, backEnds); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Spider) start(heads, backEnds int) error {
+	servers, err := s.Cluster.start(mariaDB, make([][]string, heads+backEnds)...)
+	if err != nil {
+		return err
+	}
+	s.Heads, s.BackEnds = servers[:heads], servers[heads:]
+	for _, server := range servers {
+		if err := Run(server.DSN(), "CREATE DATABASE app"); err != nil {
+			return err
+		}
+	}
+	for _, head := range s.Heads {
+		if err := Run(head.DSN(), "INSTALL SONAME 'ha_spider'"); err != nil {
+			return &missingError{program: "MariaDB's Spider engine", remedy: "apt-get install mariadb-plugin-spider", env: envMariaDB}
+		}
+		for i, b := range s.BackEnds {
+			if err := Run(head.DSN(), fmt.Sprintf("CREATE SERVER b%d FOREIGN DATA WRAPPER mysql OPTIONS "+
+				"(HOST '127.0.0.1', PORT %d, USER 'root', DATABASE 'app')", i, b.port)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CreateTable creates a table at each back end, and over them at each head. The
+// columns are what CREATE TABLE has in brackets. By is what the rows are shared out
+// by, "HASH (id)"; of a RANGE, bounds are the partitions' VALUES LESS THAN.
+func (s *Spider) CreateTable(name, columns, by string, bounds ...string) error {
+	table := fmt.Sprintf("CREATE TABLE app.%s (%s)", name, columns)
+	for _, b := range s.BackEnds {
+		if err := Run(b.DSN(), table); err != nil {
+			return err
+		}
+	}
+	var partitions []string
+	for i := range s.BackEnds {
+		values := ""
+		if i < len(bounds) {
+			values = "VALUES LESS THAN " + bounds[i]
+		}
+		partitions = append(partitions, fmt.Sprintf(`PARTITION p%d %s COMMENT 'srv "b%[1]d"'`, i, values))
+	}
+	for _, head := range s.Heads {
+		if err := Run(head.DSN(), fmt.Sprintf(`%s ENGINE=SPIDER COMMENT='wrapper "mysql", table "%s"' PARTITION BY %s (%s)`,
+			table, name, by, strings.Join(partitions, ", "))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
