@@ -1,0 +1,179 @@
+package driver_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+	_ "github.com/shardkey/shardkey/keygen/leaf"
+	_ "github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// registerForms registers a rule for the tables of forms. Worker ids and a generator's
+// segments come out of a database at dsn.
+func registerForms(t *testing.T, name, dsn string) {
+	t.Helper()
+	r, err := rule.Parse(name+".yaml", fmt.Appendf(nil, `
+rules:
+- !SHARDING
+  tables:
+    t_user:   {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_id:     {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_hash:   {keyGenerateStrategy: {column: id, keyGeneratorName: leaf}}
+    t_range:  {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_text:   {keyGenerateStrategy: {column: id, keyGeneratorName: uuid}}
+    t_lookup: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_whole:  {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: leases}}
+    leaf: {type: LEAF_SEGMENT, props: {dsn: %q, leaf.key: forms}}
+    uuid: {type: UUID}
+  workerIdAssigners:
+    leases: {type: SQL, props: {dsn: %[1]q, namespace: forms}}
+`, dsn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.RegisterRule(name, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const leafTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, " +
+	"description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
+
+const leafRow = "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('forms', 100000, 1000)"
+
+// columns are those of every table of forms.
+func columns(key string) string {
+	return "id " + key + " NOT NULL, user_id BIGINT NOT NULL, a INT, u INT, s VARCHAR(64), "
+}
+
+const srcTable = "CREATE TABLE src (id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, a INT)"
+const srcRows = "INSERT INTO src (id, user_id, a) VALUES (1, 7, 1), (2, 8, 2), (3, 9, 3), (4, 10, 4)"
+
+// vitessKeyspaces are a sharded one, whose tables are sharded by the key, by another
+// column, and by the key with a unique lookup of another column; and one that is not.
+var vitessKeyspaces = []testserver.Keyspace{
+	{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
+		"vindexes": {
+			"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"},
+			"a_lookup": {"type": "consistent_lookup_unique", "params": {"table": "whole.a_lookup", "from": "a", "to": "keyspace_id"}, "owner": "t_lookup"}},
+		"tables": {
+			"t_user": {"column_vindexes": [{"column": "user_id", "name": "xxhash"}]},
+			"t_id": {"column_vindexes": [{"column": "id", "name": "xxhash"}]},
+			"t_hash": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+			"t_text": {"column_vindexes": [{"column": "id", "name": "xxhash"}]},
+			"t_lookup": {"column_vindexes": [{"column": "id", "name": "xxhash"}, {"column": "a", "name": "a_lookup"}]},
+			"src": {"column_vindexes": [{"column": "id", "name": "xxhash"}]}}}`},
+	{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"a_lookup": {}, "t_whole": {}, "src": {}, "leaf_alloc": {}, "shardkey_worker": {}}}`},
+}
+
+// Vitess' vtgate hands each row to its shard by the value that shardkey gave.
+func TestForms_vitess(t *testing.T) {
+	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
+		t.Run(string(over), func(t *testing.T) {
+			v := testserver.StartVitess(t, over, vitessKeyspaces...)
+			runAll(t, v.DSN("app"),
+				"CREATE TABLE t_user ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
+				"CREATE TABLE t_id ("+columns("BIGINT")+"PRIMARY KEY (id))",
+				"CREATE TABLE t_hash ("+columns("BIGINT UNSIGNED")+"PRIMARY KEY (id))",
+				"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))",
+				"CREATE TABLE t_lookup ("+columns("BIGINT")+"PRIMARY KEY (id))",
+				srcTable, srcRows)
+			runAll(t, v.DSN("whole"),
+				"CREATE TABLE a_lookup (a INT NOT NULL PRIMARY KEY, keyspace_id VARBINARY(16))",
+				"CREATE TABLE t_whole ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
+				leafTable, leafRow, srcTable, srcRows)
+			name := "forms-vitess-" + string(over)
+			registerForms(t, name, v.DSN("whole"))
+			sharded := func(f insertForm) string {
+				switch {
+				case f.replace:
+					return "VT12001" // REPLACE INTO in a sharded keyspace
+				case f.query:
+					return "Temporary table not supported in sharded database"
+				}
+				return ""
+			}
+			tryForms(t, engine{dsn: v.DSN("app"), database: "app", targets: []target{
+				{name: "t_user", unique: true, refuses: sharded},
+				{name: "t_id", refuses: sharded},
+				{name: "t_hash", refuses: sharded},
+				{name: "t_text", texts: true, refuses: sharded},
+				{name: "t_lookup", refuses: sharded},
+			}}, name)
+			for _, shard := range vitessKeyspaces[0].Shards {
+				if n := count(t, v.ShardDSN("app", shard), "SELECT COUNT(*) FROM t_id"); n == 0 {
+					t.Errorf("shard %s has none of the last form's rows", shard)
+				}
+			}
+			tryForms(t, engine{dsn: v.DSN("whole"), database: "whole", targets: []target{
+				{name: "t_whole", unique: true},
+			}}, name)
+		})
+	}
+}
+
+// MariaDB's Spider engine hands each row to the back end of its partition.
+func TestForms_spider(t *testing.T) {
+	s := testserver.StartSpider(t, 2, 3)
+	for _, table := range []struct {
+		name, columns string
+		by            []string
+	}{
+		{"t_user", columns("BIGINT") + "PRIMARY KEY (id, user_id), UNIQUE KEY (user_id, u)", []string{"KEY (user_id)"}},
+		{"t_id", columns("BIGINT") + "PRIMARY KEY (id)", []string{"HASH (id)"}},
+		{"t_text", columns("VARCHAR(36)") + "PRIMARY KEY (id)", []string{"KEY (id)"}},
+		{"t_range", columns("BIGINT") + "PRIMARY KEY (id)", []string{"RANGE (id)", "(1000000000000000000)", "(2000000000000000000)", "MAXVALUE"}},
+	} {
+		if err := s.CreateTable(table.name, table.columns, table.by[0], table.by[1:]...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runAll(t, s.BackEnds[0].DSN()+"app", leafTable, leafRow)
+	registerForms(t, "forms-spider", s.BackEnds[0].DSN()+"app")
+	for i, head := range s.Heads {
+		t.Run(fmt.Sprintf("head %d", i), func(t *testing.T) {
+			runAll(t, head.DSN()+"app", srcTable, srcRows)
+			tryForms(t, engine{dsn: head.DSN() + "app", database: "app", upserts: true, targets: []target{
+				{name: "t_user", unique: true}, {name: "t_id"}, {name: "t_text", texts: true}, {name: "t_range"},
+			}}, "forms-spider")
+		})
+	}
+}
+
+// Every node of a Galera cluster is written to.
+func TestForms_galera(t *testing.T) {
+	if os.Getenv("SHARDKEY_ENGINES") == "" {
+		t.Skip("make test-engines runs it")
+	}
+	g := testserver.StartGalera(t, 3)
+	runAll(t, g.Proxy.DSN(), "CREATE DATABASE app")
+	runAll(t, g.Proxy.DSN()+"app", leafTable, leafRow, srcTable, srcRows,
+		"CREATE TABLE t_user ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
+		"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))")
+	// The plain driver's connection is another node's than shardkey's.
+	registerForms(t, "forms-galera", g.Proxy.DSN()+"app")
+	tryForms(t, engine{dsn: g.Proxy.DSN() + "app", params: "wsrep_sync_wait=15", database: "app", upserts: true, targets: []target{
+		{name: "t_user", unique: true}, {name: "t_text", texts: true},
+	}}, "forms-galera")
+}
+
+func runAll(t *testing.T, dsn string, statements ...string) {
+	t.Helper()
+	if err := testserver.Run(dsn, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, dsn, query string) (n int) {
+	t.Helper()
+	if err := open(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}

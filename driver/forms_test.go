@@ -1,0 +1,370 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+// The forms of INSERT that are tried on engines that share a table out over servers.
+// Every table has the columns id, user_id, a, u and s. The text names the table as {t},
+// the database as {db}, and given keys as {5}. Column a of the n-th row is n, by which the
+// row is found again.
+var insertForms = []insertForm{
+	{name: "one row", text: "INSERT INTO {t} (user_id, a) VALUES (7, 1)", rows: "g", affected: 1},
+	{name: "one row bound", text: "INSERT INTO {t} (user_id, a, s) VALUES (?, ?, ?)", args: []any{7, 1, "x"}, rows: "g", affected: 1},
+	{name: "rows", text: "INSERT INTO {t} (user_id, a) VALUES (7, 1), (8, 2), (9, 3)", rows: "ggg", affected: 3},
+	{name: "rows bound", text: "INSERT INTO {t} (user_id, a) VALUES (?, ?), (?, ?), (?, ?)", args: []any{7, 1, 8, 2, 9, 3}, rows: "ggg", affected: 3},
+	{name: "mixed", text: "INSERT INTO {t} (user_id, a, s) VALUES (?, 1, 'x'), (8, ?, ?), (9, 3, NULL)", args: []any{7, 2, "y"}, rows: "ggg", affected: 3},
+	manyRows(40),
+	{name: "NULL", text: "INSERT INTO {t} (id, user_id, a) VALUES (NULL, 7, 1), (NULL, 8, 2)", rows: "gg", affected: 2},
+	{name: "DEFAULT", text: "INSERT INTO {t} (id, user_id, a) VALUES (DEFAULT, 7, 1), (DEFAULT, 8, 2)", rows: "gg", affected: 2},
+	{name: "zero", text: "INSERT INTO {t} (id, user_id, a) VALUES (0, 7, 1), ('0', 8, 2)", rows: "gg", affected: 2, integers: true},
+	{name: "empty text", text: "INSERT INTO {t} (id, user_id, a) VALUES ('', 7, 1)", rows: "g", affected: 1, texts: true},
+	{name: "bound NULL", text: "INSERT INTO {t} (id, user_id, a) VALUES (?, 7, 1), (?, 8, 2)", args: []any{nil, nil}, rows: "gg", affected: 2},
+	{name: "bound zero", text: "INSERT INTO {t} (id, user_id, a) VALUES (?, 7, 1)", args: []any{0}, rows: "g", affected: 1, integers: true},
+	{name: "given", text: "INSERT INTO {t} (id, user_id, a) VALUES ({1}, 7, 1), ({2}, 8, 2)", rows: "GG", affected: 2},
+	{name: "given bound", text: "INSERT INTO {t} (id, user_id, a) VALUES (?, 7, 1), (?, 8, 2)", args: []any{given(1), given(2)}, rows: "GG", affected: 2},
+	{name: "given and not", text: "INSERT INTO {t} (id, user_id, a) VALUES ({1}, 7, 1), (NULL, 8, 2), ({3}, 9, 3), (DEFAULT, 10, 4)", rows: "GgGg", affected: 4},
+	{name: "SET", text: "INSERT INTO {t} SET user_id = 7, a = ?", args: []any{1}, rows: "g", affected: 1},
+	{name: "SET key", text: "INSERT INTO {t} SET user_id = 7, id = NULL, a = 1", rows: "g", affected: 1},
+	{name: "no column list", text: "INSERT INTO {t} VALUES (NULL, 7, 1, NULL, 'x'), ({2}, 8, 2, NULL, ?)", args: []any{"y"}, rows: "gG", affected: 2},
+	{name: "qualified table", text: "INSERT INTO {db}.{t} (user_id, a) VALUES (7, 1), (8, 2)", rows: "gg", affected: 2},
+	{name: "qualified columns", text: "INSERT INTO {t} ({t}.user_id, {t}.a) VALUES (7, 1)", rows: "g", affected: 1},
+	{name: "quoted names", text: "INSERT INTO `{t}` (`user_id`, `a`) VALUES (7, 1)", rows: "g", affected: 1},
+	{name: "comments", text: "/* one */ INSERT /* two */ INTO {t} -- three\n (user_id, a) VALUES (7, 1 /* ) */) /* ? */", rows: "g", affected: 1},
+	{name: "directive", text: "INSERT /*vt+ MULTI_SHARD_AUTOCOMMIT=1 */ INTO {t} (user_id, a) VALUES (7, 1), (8, 2)", rows: "gg", affected: 2},
+	{name: "expressions", text: "INSERT INTO {t} (user_id, a, s) VALUES (7, 1, CONCAT('a', ?)), (8, 2, 'it''s (?)')", args: []any{"b"}, rows: "gg", affected: 2},
+	{name: "IGNORE of new rows", text: "INSERT IGNORE INTO {t} (user_id, a) VALUES (7, 1), (8, 2)", rows: "gg", affected: 2},
+	{name: "IGNORE of given ones", text: "INSERT IGNORE INTO {t} (id, user_id, a) VALUES ({5}, 7, 1), (NULL, 8, 2)", exists: []int{1}, rows: "-g", affected: 1},
+	{name: "IGNORE of all", text: "INSERT IGNORE INTO {t} (id, user_id, a) VALUES ({5}, 7, 1)", exists: []int{1}, rows: "-", affected: 0},
+	{name: "IGNORE of some", text: "INSERT IGNORE INTO {t} (user_id, a, u) VALUES (7, 1, 1), (8, 2, 2), (?, ?, ?)", args: []any{9, 3, 3}, exists: []int{1}, rows: "-gg", affected: 2, unique: true},
+	{name: "upsert of a new row", text: "INSERT INTO {t} (user_id, a, s) VALUES (7, 1, 'x') ON DUPLICATE KEY UPDATE s = VALUES(s)", rows: "g", affected: 1},
+	{name: "upsert of one that exists", text: "INSERT INTO {t} (user_id, a, u, s) VALUES (7, 1, 1, ?) ON DUPLICATE KEY UPDATE s = VALUES(s)", args: []any{"new"}, exists: []int{1}, rows: "e", affected: 2, unique: true},
+	{name: "upsert of both", text: "INSERT INTO {t} (user_id, a, u, s) VALUES (7, 1, 1, 'new'), (8, 2, 2, 'new') ON DUPLICATE KEY UPDATE s = VALUES(s)", exists: []int{1}, rows: "eg", affected: 3, unique: true},
+	{name: "upsert with the key", text: "INSERT INTO {t} (user_id, a, u) VALUES (7, 1, 1) ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), s = 'new'", exists: []int{1}, rows: "i", affected: 2, unique: true, integers: true},
+	{name: "SELECT", text: "INSERT INTO {t} (user_id, a) SELECT user_id, a FROM src WHERE a < 4", rows: "ggg", affected: 3, query: true},
+	{name: "SELECT bound", text: "INSERT INTO {t} (user_id, a, s) SELECT user_id, a, ? FROM src WHERE a < ?", args: []any{"x", 3}, rows: "gg", affected: 2, query: true},
+	{name: "REPLACE", text: "REPLACE INTO {t} (user_id, a) VALUES (7, 1), (8, 2)", rows: "gg", affected: 2, replace: true},
+}
+
+// insertForm is a statement and what is to come of it.
+type insertForm struct {
+	name string
+	text string
+	args []any
+	// exists are the rows, by column a, that are there before, with key 5.
+	exists []int
+	// rows has a letter a row: g for a generated key, G for a given one, e for a row that
+	// existed and i for one whose key the statement itself made the insert id, - for one
+	// that is not inserted.
+	rows     string
+	affected int64
+	// What it needs: a key column of integers or texts, a table in which user_id and u
+	// are unique; or that it has a query, or is a REPLACE.
+	integers, texts, unique, query, replace bool
+}
+
+// given is a given key, as the table's type has it.
+type given int
+
+func manyRows(n int) insertForm {
+	f := insertForm{name: "many rows", rows: strings.Repeat("g", n), affected: int64(n)}
+	var values []string
+	for i := range n {
+		values = append(values, "(?, ?)")
+		f.args = append(f.args, 100+i, i+1)
+	}
+	f.text = "INSERT INTO {t} (user_id, a) VALUES " + strings.Join(values, ", ")
+	return f
+}
+
+// target is a table that forms are tried on.
+type target struct {
+	name   string
+	texts  bool // the key is a text
+	unique bool // user_id and u are
+	// refuses says which forms the engine does not take, with or without us: the error
+	// begins so. It is empty for one that it takes.
+	refuses func(insertForm) string
+}
+
+// engine is what forms are tried on.
+type engine struct {
+	dsn, params, database string
+	targets               []target
+	// upserts says that the key of a row that an upsert met is known.
+	upserts bool
+}
+
+// tryForms runs all forms in every way on every table of an engine.
+func tryForms(t *testing.T, e engine, ruleName string) {
+	plain := open(t, "mysql", e.dsn+"?"+e.params)
+	ours := open(t, "shardkey", e.dsn+"?"+e.params+"&shardkeyRule="+ruleName)
+	for _, prepared := range []bool{false, true} {
+		for _, inTx := range []bool{false, true} {
+			for _, to := range e.targets {
+				t.Run(fmt.Sprintf("%s/prepared=%v,tx=%v", to.name, prepared, inTx), func(t *testing.T) {
+					conn, err := ours.Conn(t.Context())
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer conn.Close()
+					for _, f := range insertForms {
+						if f.integers && to.texts || f.texts && !to.texts || f.unique && !to.unique {
+							continue
+						}
+						t.Run(f.name, func(t *testing.T) {
+							(&trial{engine: e, target: to, insertForm: f, plain: plain, conn: conn}).run(t, prepared, inTx)
+						})
+					}
+				})
+			}
+		}
+	}
+}
+
+func open(t *testing.T, driverName, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// trial is a form on a table.
+type trial struct {
+	engine
+	target
+	insertForm
+	plain *sql.DB
+	conn  *sql.Conn
+}
+
+func (x *trial) run(t *testing.T, prepared, inTx bool) {
+	for _, query := range x.preparation() {
+		if _, err := x.plain.Exec(query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+	}
+	before := x.sessionID(t)
+	var run runner = x.conn
+	if inTx {
+		tx, err := x.conn.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		run = tx
+	}
+	var keys driver.Keys
+	res, err := execute(driver.WithKeys(t.Context(), &keys), run, prepared, x.text(), x.args())
+	if why := x.refusal(); why != "" {
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s\nhave: %v\nwant: an error %q; if it has come to work, say so in this test", x.text(), err, why)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", x.text(), err)
+	}
+	if tx, ok := run.(*sql.Tx); ok {
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.check(t, res, keys.Values(), before)
+}
+
+func (x *trial) refusal() string {
+	if x.refuses == nil {
+		return ""
+	}
+	return x.refuses(x.insertForm)
+}
+
+// preparation empties the table and puts in what is to be there.
+func (x *trial) preparation() []string {
+	queries := []string{"DELETE FROM " + x.target.name}
+	for _, a := range x.exists {
+		queries = append(queries, fmt.Sprintf("INSERT INTO %s (id, user_id, a, u, s) VALUES (%s, %d, %d, %d, 'old')", x.target.name, x.literal(5), 6+a, a, a))
+	}
+	return queries
+}
+
+func (x *trial) literal(key given) string {
+	if x.target.texts {
+		return fmt.Sprintf("'k%d'", key)
+	}
+	return fmt.Sprint(int(key))
+}
+
+func (x *trial) text() string {
+	pairs := []string{"{t}", x.target.name, "{db}", x.database}
+	for k := given(1); k <= 5; k++ {
+		pairs = append(pairs, fmt.Sprintf("{%d}", int(k)), x.literal(k))
+	}
+	return strings.NewReplacer(pairs...).Replace(x.insertForm.text)
+}
+
+func (x *trial) args() []any {
+	args := make([]any, len(x.insertForm.args))
+	for i, arg := range x.insertForm.args {
+		if key, ok := arg.(given); ok {
+			arg = x.key(key)
+		}
+		args[i] = arg
+	}
+	return args
+}
+
+// key is a given key as it is bound.
+func (x *trial) key(k given) any {
+	if x.target.texts {
+		return fmt.Sprintf("k%d", k)
+	}
+	return int64(k)
+}
+
+func execute(ctx context.Context, run runner, prepared bool, text string, args []any) (sql.Result, error) {
+	if !prepared {
+		return run.ExecContext(ctx, text, args...)
+	}
+	stmt, err := run.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer stmt.Close()
+	return stmt.ExecContext(ctx, args...)
+}
+
+// check holds what was reported against the rows that are there.
+func (x *trial) check(t *testing.T, res sql.Result, keys []any, before int64) {
+	t.Helper()
+	if n, err := res.RowsAffected(); n != x.affected || err != nil {
+		t.Errorf("rows affected\nhave: %d, %v\nwant: %d", n, err, x.affected)
+	}
+	if len(keys) != len(x.rows) && !(x.query && keys == nil) {
+		t.Fatalf("keys\nhave: %v\nwant: %d", keys, len(x.rows))
+	}
+	there := x.stored(t)
+	id, session := int64(0), before
+	generated := false
+	for i, letter := range x.rows {
+		stored, ok := there[int64(i+1)]
+		if ok != (letter != '-') {
+			t.Errorf("row %d is in the table: %v", i+1, ok)
+		}
+		if !ok {
+			continue
+		}
+		delete(there, int64(i+1))
+		want := stored
+		switch letter {
+		case 'g':
+			if len(fmt.Sprint(stored)) < 4 {
+				t.Errorf("row %d\nhave: key %v\nwant: a generated one", i+1, stored)
+			}
+			if !generated {
+				generated = true
+				id, _ = stored.(int64)
+				session = id
+			}
+		case 'G':
+			if want := x.key(given(i + 1)); stored != want {
+				t.Errorf("row %d\nhave: key %v\nwant: the given %v", i+1, stored, want)
+			}
+			if !generated {
+				id, _ = stored.(int64)
+			}
+		case 'i':
+			id, session = 5, 5
+		case 'e':
+			if !generated && x.upserts {
+				id, _ = stored.(int64)
+			}
+			if keys != nil && keys[i] == nil {
+				want = nil // not known
+			}
+		}
+		if keys != nil && letter != 'i' && !reflect.DeepEqual(plainKey(keys[i]), want) {
+			t.Errorf("row %d\nhave: key %v of WithKeys\nwant: %v", i+1, keys[i], want)
+		}
+	}
+	delete(there, 0)
+	if len(there) != 0 {
+		t.Errorf("rows that nobody inserted: %v", there)
+	}
+	if x.target.texts {
+		id, session = 0, before
+	}
+	have, err := res.LastInsertId()
+	if err != nil || have != id {
+		t.Errorf("LastInsertId\nhave: %d, %v\nwant: %d", have, err, id)
+	}
+	if have := x.sessionID(t); have != session {
+		t.Errorf("LAST_INSERT_ID()\nhave: %d\nwant: %d", have, session)
+	}
+}
+
+// plainKey is a key as the plain driver would return it.
+func plainKey(key any) any {
+	switch key := key.(type) {
+	case uint64:
+		return int64(key)
+	case int:
+		return int64(key)
+	case []byte:
+		return string(key)
+	}
+	return key
+}
+
+// stored are the keys of the rows that are in the table, by column a.
+func (x *trial) stored(t *testing.T) map[int64]any {
+	t.Helper()
+	rows, err := x.plain.Query("SELECT a, id, s FROM " + x.target.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	keys := map[int64]any{}
+	for rows.Next() {
+		var a, number int64
+		var text string
+		var s sql.NullString
+		dest := any(&number)
+		if x.target.texts {
+			dest = &text
+		}
+		if err := rows.Scan(&a, dest, &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.String == "old" && !strings.ContainsAny(x.rows[a-1:a], "ei") {
+			continue // as before
+		}
+		if keys[a] = number; x.target.texts {
+			keys[a] = text
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// sessionID is LAST_INSERT_ID() as the program sees it.
+func (x *trial) sessionID(t *testing.T) (id int64) {
+	t.Helper()
+	if err := x.conn.QueryRowContext(t.Context(), "SELECT LAST_INSERT_ID()").Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
