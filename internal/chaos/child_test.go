@@ -29,6 +29,7 @@ type orders struct {
 	Assigner  part          // the generator's; its Type is empty for none
 	Clock     time.Duration // how far its clock is off
 	Pause     time.Duration // between two batches, on average
+	Writer    *writer       // what the child writes rows with, in place of making keys
 }
 
 // part is a generator or an assigner as a rule names it.
@@ -44,6 +45,9 @@ func child(text string) error {
 	var o orders
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return err
+	}
+	if o.Writer != nil {
+		return o.Writer.work()
 	}
 	clock := new(wrongClock)
 	clock.off.Store(int64(o.Clock))
@@ -115,8 +119,10 @@ func makeKeys(ctx context.Context, g spi.Int64KeyGenerator, pause time.Duration)
 	}
 }
 
-func report(err error) {
-	fmt.Fprintf(os.Stderr, "%s\t%s\n", kind(err), strings.ReplaceAll(err.Error(), "\n", " "))
+func report(err error) { reportAs(kind(err), err) }
+
+func reportAs(kind string, err error) {
+	fmt.Fprintf(os.Stderr, "%s\t%s\n", kind, strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
 // undocumented is the kind of an error that the docs do not speak of.

@@ -29,6 +29,7 @@ type slot struct {
 
 	mu      sync.Mutex
 	keys    []int64
+	rows    []record // of a writer, in place of keys
 	errors  map[string]int
 	strange []string // errors that are not documented, or ends that are no good
 	last    time.Time
@@ -73,15 +74,25 @@ func (s *slot) start(clockOff time.Duration) error {
 	return nil
 }
 
+// readKeys reads what a process writes: keys, or the rows of a writer.
 func (s *slot) readKeys(r io.Reader) {
 	in := bufio.NewReader(r)
-	var b [8]byte
+	var b [16]byte
+	size := 8
+	if s.orders.Writer != nil {
+		size = 16
+	}
 	for {
-		if _, err := io.ReadFull(in, b[:]); err != nil {
+		if _, err := io.ReadFull(in, b[:size]); err != nil {
 			return
 		}
+		first, second := int64(binary.BigEndian.Uint64(b[:])), int64(binary.BigEndian.Uint64(b[8:]))
 		s.mu.Lock()
-		s.keys = append(s.keys, int64(binary.BigEndian.Uint64(b[:])))
+		if s.orders.Writer != nil {
+			s.rows = append(s.rows, record{token: first, key: second})
+		} else {
+			s.keys = append(s.keys, first)
+		}
 		s.last = time.Now()
 		s.mu.Unlock()
 	}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+var engines = []engine{
+	{name: "VITESS", start: startVitess, long: true},
+	{name: "SPIDER", start: startSpider, long: true},
+	{name: "GALERA", start: startGalera, long: true},
+	{name: "SEMISYNC", start: startSemiSync, long: true, rounds: true},
+	{name: "HAPROXY", start: startCutting},
+}
+
+// startVitess starts four shards and a keyspace of one, which has the leases.
+func startVitess(t *testing.T) *cluster {
+	shards := []string{"-40", "40-80", "80-c0", "c0-"}
+	v := testserver.StartVitess(t, testserver.KindMySQL,
+		testserver.Keyspace{Name: "app", Shards: shards, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"}}, "tables": {
+			"by_token": {"column_vindexes": [{"column": "token", "name": "xxhash"}]},
+			"by_key": {"column_vindexes": [{"column": "id", "name": "hash"}]},
+			"numbers": {"column_vindexes": [{"column": "n", "name": "xxhash"}]}}}`},
+		testserver.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
+	mustRun(t, v.DSN("app"), tables()...)
+	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), pause: 2 * time.Second, faults: []engineFault{
+		killed("mysqld", v.SQL, time.Second), killed("vtcombo", v.Gate, 0), stopped("mysqld", v.SQL, 5*time.Second), stopped("vtcombo", v.Gate, 5*time.Second),
+	}}
+	for _, shard := range shards {
+		c.stores = append(c.stores, v.ShardDSN("app", shard))
+	}
+	return c
+}
+
+// startSpider starts two heads and three back ends, of which one has the leases.
+func startSpider(t *testing.T) *cluster {
+	s := testserver.StartSpider(t, 2, 3)
+	for _, table := range []struct{ name, columns, by string }{
+		{"by_token", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (token), KEY (id)", "HASH (token)"},
+		{"by_key", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (id)", "HASH (id)"},
+	} {
+		if err := s.CreateTable(table.name, table.columns, table.by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app"}
+	for i, head := range s.Heads {
+		mustRun(t, head.DSN()+"app", tables()[2:]...)
+		c.dsns = append(c.dsns, head.DSN()+"app")
+		c.faults = append(c.faults, killed("head", s.Heads[i], 0))
+	}
+	for _, b := range s.BackEnds {
+		c.stores = append(c.stores, b.DSN()+"app")
+		c.faults = append(c.faults, killed("back end", b, time.Second), stopped("back end", b, 4*time.Second))
+	}
+	return c
+}
+
+// startGalera starts three nodes behind haproxy, which gives each connection to one of
+// them, also those of the leases.
+func startGalera(t *testing.T) *cluster {
+	g := testserver.StartGalera(t, 3)
+	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
+	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
+	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
+		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
+	for _, node := range g.Nodes {
+		c.faults = append(c.faults, killed("node", node, time.Second),
+			// Past the time after which the others go on without it.
+			stopped("node", node, 9*time.Second))
+	}
+	c.after = func() error {
+		for _, table := range writtenTables {
+			var first []record
+			for i, node := range g.Nodes {
+				rows, err := readTable(node.DSN()+"app?wsrep_sync_wait=15", table)
+				if err != nil {
+					return fmt.Errorf("node %d: %w", i, err)
+				}
+				if i == 0 {
+					first = rows
+				} else if !sameRows(first, rows) {
+					return fmt.Errorf("%w: %s has %d on the first and %d on another one", errNotSame, table, len(first), len(rows))
+				}
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+var errNotSame = errors.New("the nodes do not have the same rows")
+
+func sameRows(a, b []record) bool {
+	have := map[record]bool{}
+	for _, r := range a {
+		have[r] = true
+	}
+	for _, r := range b {
+		if !have[r] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// startSemiSync starts a source that waits for its replica, behind haproxy. Once it is
+// killed, and the replica takes its place with all that it has received.
+func startSemiSync(t *testing.T) *cluster {
+	r := testserver.StartReplication(t, true)
+	h := testserver.StartHAProxy(t, r.Source, r.Replica)
+	if err := h.Enable(r.Replica, false); err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, r.Source.DSN(), "CREATE DATABASE app")
+	mustRun(t, r.Source.DSN()+"app", tables()...)
+	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}
+	c.once = true
+	c.faults = []engineFault{{"failover", func() error {
+		wait(round() / 2)
+		r.Source.Kill()
+		if err := r.Promote(); err != nil {
+			return err
+		}
+		return errors.Join(h.Enable(r.Source, false), h.Enable(r.Replica, true))
+	}}}
+	return c
+}
+
+// startCutting starts a server behind haproxy, which cuts all connections every 0.4 s.
+func startCutting(t *testing.T) *cluster {
+	server := testserver.StartMySQL(t)
+	h := testserver.StartHAProxy(t, server)
+	mustRun(t, server.DSN(), "CREATE DATABASE app")
+	mustRun(t, server.DSN()+"app", tables()...)
+	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, stores: []string{server.DSN() + "app"},
+		pause: 400 * time.Millisecond, faults: []engineFault{{"connections cut", h.Cut}},
+		after: func() error { return noStatements(server.DSN()) }}
+}
+
+// noStatements waits until a server has no prepared statement left: connections that
+// have been cut end soon.
+func noStatements(dsn string) error {
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for began := time.Now(); ; wait(100 * time.Millisecond) {
+		var name string
+		var n int
+		err := db.QueryRowContext(context.Background(), "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n)
+		if err == nil && n == 0 {
+			return nil
+		}
+		if time.Since(began) > recovery {
+			return fmt.Errorf("%d prepared statements are left, %v", n, err)
+		}
+	}
+}
