@@ -27,11 +27,12 @@ const (
 	notFree
 )
 
-// candidates are the worker ids in 0..maxWorkerID that look free, the best
-// first. What does not, but stands out, becomes a warning in Health.
-func (a *assigner) candidates(ctx context.Context, entries []Entry, maxWorkerID int64) ([]Entry, error) {
+// candidates are worker ids in 0..maxWorkerID that look free: the best, in their
+// order, and some of all others at random, for when many processes start together.
+// What stands out becomes a warning in Health.
+func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID int64) ([]Entry, error) {
 	known := map[int64]Entry{}
-	for _, e := range entries {
+	for _, e := range listed {
 		known[e.WorkerID] = e
 	}
 	ids, err := a.allowed(ctx, known, maxWorkerID)
@@ -39,36 +40,68 @@ func (a *assigner) candidates(ctx context.Context, entries []Entry, maxWorkerID 
 		return nil, err
 	}
 	now := a.now()
-	var free []Entry
+	var free []candidate
 	var warnings []string
 	for _, id := range ids {
 		e := known[id]
-		e.WorkerID = id
-		if warning := oddity(e, now); warning != "" {
+		if warning := oddity(id, e, now); warning != "" {
 			warnings = append(warnings, warning)
 			continue
 		}
-		if a.prefer(e.Record, now) != notFree {
-			free = append(free, e)
+		if p := a.prefer(e.Record, now); p != notFree {
+			free = append(free, candidate{id, p, e.Record.start()})
 		}
 	}
 	a.warn(warnings)
-	slices.SortStableFunc(free, func(x, y Entry) int {
-		px, py := a.prefer(x.Record, now), a.prefer(y.Record, now)
-		switch {
-		case px != py:
-			return cmp.Compare(px, py)
-		case px == startAhead:
-			return cmp.Compare(x.Record.start(), y.Record.start())
-		}
-		return cmp.Compare(y.Record.start(), x.Record.start()) // the latest first
-	})
-	return free, nil
+	slices.SortStableFunc(free, candidate.compare)
+	var entries []Entry
+	for _, c := range a.some(free) {
+		entries = append(entries, Entry{WorkerID: c.id, Record: known[c.id].Record})
+	}
+	return entries, nil
+}
+
+// candidate is a worker id that looks free.
+type candidate struct {
+	id         int64
+	preference preference
+	start      int64 // of its next owner
+}
+
+// compare puts the one before that was used last, as its machine may have been this
+// one; of those that start ahead of this clock the first.
+func (c candidate) compare(other candidate) int {
+	switch {
+	case c.preference != other.preference:
+		return cmp.Compare(c.preference, other.preference)
+	case c.preference == startAhead:
+		return cmp.Compare(c.start, other.start)
+	}
+	return cmp.Compare(other.start, c.start)
+}
+
+// bestOffered are how many candidates are kept in their order, offered how many
+// altogether.
+const (
+	bestOffered = 16
+	offered     = 64
+)
+
+// some are the best of the free ones and, of the others, some at random.
+func (a *assigner) some(free []candidate) []candidate {
+	if len(free) <= offered {
+		return free
+	}
+	for i := bestOffered; i < offered; i++ {
+		j := i + a.intN(len(free)-i)
+		free[i], free[j] = free[j], free[i]
+	}
+	return free[:offered]
 }
 
 // freshOffered bounds the worker ids without a record that are looked at: a
 // layout may have billions.
-const freshOffered = 256
+const freshOffered = 1 << 14
 
 // allowed are the worker ids to choose from: all with a record and the first
 // ones without, or what the store chooses.
@@ -112,23 +145,20 @@ func (a *assigner) prefer(r Record, now int64) preference {
 
 // oddity says what is wrong with a record that must not be taken: it is not
 // understood, or a wrong clock has written it and ids would carry its time.
-func oddity(e Entry, now int64) string {
+func oddity(id int64, e Entry, now int64) string {
 	switch {
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Record.start()-now > horizon.Milliseconds():
 		return fmt.Sprintf("worker id %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
-			e.WorkerID, e.Record, time.Duration(horizon))
+			id, e.Record, time.Duration(horizon))
 	}
 	return ""
 }
 
-// spreadOver is among how many of the best ones a random one comes next.
-const spreadOver = 16
-
-// spread puts a random one of the first few candidates to the front.
-func (a *assigner) spread(ids []Entry) []Entry {
-	if n := min(len(ids), spreadOver); n > 1 {
+// spread puts a random one of the first n candidates to the front.
+func (a *assigner) spread(ids []Entry, n int) []Entry {
+	if n = min(len(ids), n); n > 1 {
 		i := a.intN(n)
 		ids[0], ids[i] = ids[i], ids[0]
 	}
@@ -159,17 +189,16 @@ func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool,
 	return false, nil
 }
 
-// takeOne leases the first of the candidates that can be had, in their order.
+// takeOne leases the first of the candidates that can be had. One that is lost to
+// another process is followed by another of the best, so that two that start together
+// keep the records few; the next ones by any, as thousands would all lose the same.
 func (a *assigner) takeOne(ctx context.Context, l *lease, ids []Entry) (bool, error) {
-	for len(ids) > 0 {
-		c := ids[0]
-		taken, err := a.takeOver(ctx, l, c)
+	for among := bestOffered; len(ids) > 0; among = offered {
+		taken, err := a.takeOver(ctx, l, ids[0])
 		if taken || err != nil {
 			return taken, err
 		}
-		// Another process took it. When many start together, all continue with the same
-		// next one; a random jump within the best ones spreads them.
-		ids = a.spread(ids[1:])
+		ids = a.spread(ids[1:], among)
 	}
 	return false, nil
 }

@@ -194,21 +194,32 @@ const maxAttempts = 64
 const busyRetries = 3
 
 // renewForever moves the reservation on until the lease ends or ctx does. After
-// a failure it comes back sooner.
+// a failure it comes back sooner, at first. The first time comes early, and so do those after
+// a failure, by chance: processes that started together, or whose store was away,
+// do not all come at once from then on.
 func (l *lease) renewForever(ctx context.Context) {
 	every := l.assigner.config.Renew
-	for wait := every; ; {
+	failed := time.Duration(0)
+	for wait := l.early(every); ; {
 		if l.sleep(ctx, wait) != nil {
 			return
 		}
 		wait = every
 		if err := l.keep(ctx); err != nil {
-			wait = every / 3
+			failed = min(failed+1, 3)
+			wait = l.early(every * failed / 3)
+		} else {
+			failed = 0
 		}
 		if l.endedBy() != nil {
 			return
 		}
 	}
+}
+
+// early is a random time between half of d and d.
+func (l *lease) early(d time.Duration) time.Duration {
+	return d - time.Duration(l.assigner.intN(int(d/2/time.Microsecond)+1))*time.Microsecond
 }
 
 // keep is one round of renewal: it reserves one lease ahead of now or, when the

@@ -16,8 +16,8 @@ func TestLease_reservesAheadAndRenews(t *testing.T) {
 		l := mustAcquire(t, newAssigner(t, new(workeridtest.Memory), nil), 1023)
 		wantMS(t, "floor", l.Floor(), nowMS())
 		wantMS(t, "limit", l.Limit(), nowMS()+10_000)
-		time.Sleep(2900 * time.Millisecond)
-		wantMS(t, "limit before the renewal", l.Limit(), nowMS()+7_100)
+		time.Sleep(1400 * time.Millisecond)
+		wantMS(t, "limit before the renewal", l.Limit(), nowMS()+8_600)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if ahead := l.Limit() - nowMS(); ahead < 7_000 || ahead > 10_000 {

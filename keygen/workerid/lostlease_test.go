@@ -34,7 +34,7 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 		time.Sleep(time.Hour)
 		wantMS(t, "limit after an hour", l.Limit(), limit)
 		m.SetAway(nil)
-		time.Sleep(1001 * time.Millisecond) // a third of renew
+		time.Sleep(3001 * time.Millisecond) // renew
 		synctest.Wait()
 		if h := a.Health(); h.Err != nil || l.Limit() <= nowMS() {
 			t.Errorf("after the store came back\nhave: %v, limit %d\nwant: no error, a limit ahead of %d", h.Err, l.Limit(), nowMS())

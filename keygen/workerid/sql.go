@@ -31,6 +31,11 @@ type sqlStore struct {
 // renewed at the very moment.
 const maxConns = 4
 
+// maxIdle is longer than the default renew, so that a connection is not made anew for
+// each renewal. With a longer one thousands of processes hold no connections in
+// between.
+const maxIdle = 15 * time.Second
+
 // newSQLStore keeps records in a table of the database that dsn names, in
 // go-sql-driver/mysql's form. The table may be qualified by a schema; it is made
 // when it is missing. The store has a small connection pool of its own, so that
@@ -56,6 +61,7 @@ func newSQLStore(dsn, table, namespace string) (Store, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxConns)
 	db.SetConnMaxLifetime(10 * time.Minute)
+	db.SetConnMaxIdleTime(maxIdle)
 	return &sqlStore{
 		db: db, namespace: namespace, table: quoted,
 		where: fmt.Sprintf("SQL %s/%s table %s", config.Addr, config.DBName, table),

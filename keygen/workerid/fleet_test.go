@@ -1,0 +1,448 @@
+package workerid
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fleet is many processes that lease worker ids of one store: the assigner's own
+// code over a simulated store and a simulated clock. docs/scale.md has the figures
+// of ten thousand:
+//
+//	go test ./keygen/workerid -run TestFleet -v -fleet.processes 10000
+type fleet struct {
+	processes int
+	bits      int           // of a worker id
+	lease     time.Duration // what assigners are configured with
+	renew     time.Duration
+	retry     time.Duration // after how long a process asks again that got no worker id
+	workers   int           // operations that the store does at once
+	op        time.Duration // what one takes it
+	row       time.Duration // what it takes beside that for each record of a list
+	line      time.Duration // what the network takes each way
+	away      time.Duration // how long the store is away
+	steady    time.Duration // how long it is looked at while nothing happens
+	replace   int           // how many processes are replaced at once, as an update in steps does
+	hang      bool          // away: it does not answer, instead of refusing
+}
+
+var theFleet fleet
+
+func init() {
+	f := &theFleet
+	flag.IntVar(&f.processes, "fleet.processes", 300, "how many processes lease a worker id of one store")
+	flag.IntVar(&f.bits, "fleet.bits", 0, "bits of a worker id; 0: enough for twice the processes")
+	flag.DurationVar(&f.lease, "fleet.lease", defaultLease, "the property lease")
+	flag.DurationVar(&f.renew, "fleet.renew", 0, "the property renew; 0: its default")
+	flag.DurationVar(&f.retry, "fleet.retry", 200*time.Millisecond, "after how long a process asks again that got none")
+	flag.IntVar(&f.workers, "fleet.workers", 8, "operations that the store does at once")
+	flag.DurationVar(&f.op, "fleet.op", time.Millisecond, "what an operation takes the store: a commit that is on disk")
+	flag.DurationVar(&f.row, "fleet.row", time.Microsecond, "what it takes beside that for each record of a list")
+	flag.DurationVar(&f.line, "fleet.line", 250*time.Microsecond, "what the network takes each way")
+	flag.DurationVar(&f.away, "fleet.away", 30*time.Second, "how long the store is away")
+	flag.DurationVar(&f.steady, "fleet.steady", time.Minute, "how long it is looked at while nothing happens")
+	flag.IntVar(&f.replace, "fleet.replace", 0, "how many processes are replaced at once by an update; 0: one in twenty")
+	flag.BoolVar(&f.hang, "fleet.hang", false, "the store that is away does not answer, instead of refusing")
+}
+
+func (f *fleet) defaults() {
+	if f.renew == 0 {
+		f.renew = renewFor(f.lease)
+	}
+	for f.bits == 0 || f.bits < 31 && 1<<f.bits < 2*f.processes {
+		f.bits++
+	}
+	if f.replace == 0 {
+		f.replace = max(1, f.processes/20)
+	}
+}
+
+// load is what the store had to do in one stage.
+type load struct {
+	lists, rows, gets, writes, refused int // refused: writes whose record was another one
+	failed                             int // operations that ended without an answer
+	peak                               int // operations in the busiest 100 ms
+	waited                             time.Duration
+}
+
+func (l load) operations() int { return l.lists + l.gets + l.writes }
+
+var errRefused = errors.New("connection refused")
+
+// fleetStore is the store of all processes. Its operations wait for one of its
+// workers, as clients of a database do.
+type fleetStore struct {
+	fleet   *fleet
+	workers chan struct{}
+
+	mu      sync.Mutex
+	records map[int64]Record
+	listed  []Entry       // the records of a moment ago
+	at      time.Time     // of listed
+	gone    chan struct{} // closed when the store is back; nil while it is there
+	load    load
+	slice   time.Time // the 100 ms that are counted
+	inSlice int
+}
+
+func newFleetStore(f *fleet) *fleetStore {
+	return &fleetStore{fleet: f, workers: make(chan struct{}, f.workers), records: map[int64]Record{}}
+}
+
+// do is one operation: there, in the store, and back. at is when it takes effect.
+func (s *fleetStore) do(ctx context.Context, rows func() int, at func()) error {
+	err := s.try(ctx, rows, at)
+	if err != nil {
+		s.mu.Lock()
+		s.load.failed++
+		s.mu.Unlock()
+	}
+	return err
+}
+
+func (s *fleetStore) try(ctx context.Context, rows func() int, at func()) error {
+	begin := time.Now()
+	if err := pause(ctx, s.fleet.line); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.arrived()
+	gone := s.gone
+	s.mu.Unlock()
+	if gone != nil {
+		if !s.fleet.hang {
+			return errRefused
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	select {
+	case s.workers <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	takes := s.fleet.op + time.Duration(rows())*s.fleet.row
+	s.load.waited = max(s.load.waited, time.Since(begin)-s.fleet.line)
+	s.mu.Unlock()
+	time.Sleep(takes) // a server does what it has begun
+	s.mu.Lock()
+	at()
+	s.mu.Unlock()
+	<-s.workers
+	return pause(ctx, s.fleet.line)
+}
+
+// arrived counts an operation for the peak. mu is held.
+func (s *fleetStore) arrived() {
+	if now := time.Now().Truncate(100 * time.Millisecond); !now.Equal(s.slice) {
+		s.slice, s.inSlice = now, 0
+	}
+	s.inSlice++
+	s.load.peak = max(s.load.peak, s.inSlice)
+}
+
+// took is the load since the last call.
+func (s *fleetStore) took() load {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.load
+	s.load = load{}
+	return l
+}
+
+// leave and comeBack make the store be away and there again.
+func (s *fleetStore) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone = make(chan struct{})
+}
+
+func (s *fleetStore) comeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.gone)
+	s.gone = nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func none() int { return 0 }
+
+func (s *fleetStore) List(ctx context.Context) (entries []Entry, err error) {
+	err = s.do(ctx, func() int { return len(s.records) }, func() {
+		s.load.lists++
+		s.load.rows += len(s.records)
+		entries = s.list()
+	})
+	return entries, err
+}
+
+// list is made once in 5 ms, for the memory of ten thousand processes: it is old when
+// it arrives in any case.
+func (s *fleetStore) list() []Entry {
+	if time.Since(s.at) >= 5*time.Millisecond {
+		s.at, s.listed = time.Now(), make([]Entry, 0, len(s.records))
+		for id, r := range s.records {
+			s.listed = append(s.listed, Entry{WorkerID: id, Record: r})
+		}
+	}
+	return s.listed
+}
+
+func (s *fleetStore) Get(ctx context.Context, workerID int64) (r Record, err error) {
+	err = s.do(ctx, none, func() {
+		s.load.gets++
+		r = s.records[workerID]
+	})
+	return r, err
+}
+
+func (s *fleetStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (swapped bool, err error) {
+	err = s.do(ctx, none, func() {
+		s.load.writes++
+		if swapped = s.records[workerID].Same(prev); swapped {
+			s.records[workerID] = next
+		} else {
+			s.load.refused++
+		}
+	})
+	return swapped, err
+}
+
+func (s *fleetStore) Describe() string { return "SIMULATED" }
+func (s *fleetStore) Close() error     { return nil }
+
+// fleetProcess is one process: it takes a worker id, and another one when it is lost.
+type fleetProcess struct {
+	fleet    *fleet
+	assigner *assigner
+	end      context.CancelFunc
+	done     chan struct{}
+
+	mu     sync.Mutex
+	lease  *lease
+	failed int // to get a worker id
+}
+
+func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
+	a := newAssigner(store, config{Lease: f.lease, Renew: f.renew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	random := rand.New(rand.NewPCG(seed, 1))
+	var mu sync.Mutex
+	a.intN = func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(n)
+	}
+	a.generation, a.identity = func() uint64 { return 0 }, func() string { return "" }
+	ctx, end := context.WithCancel(context.Background())
+	p := &fleetProcess{fleet: f, assigner: a, end: end, done: make(chan struct{})}
+	go p.run(ctx)
+	return p
+}
+
+// run looks each half second whether it has a worker id, as a generator that is seldom
+// used.
+func (p *fleetProcess) run(ctx context.Context) {
+	defer close(p.done)
+	for wait := time.Duration(0); pause(ctx, wait) == nil; {
+		wait = 500 * time.Millisecond
+		p.mu.Lock()
+		has := p.lease != nil && p.lease.endedBy() == nil
+		p.mu.Unlock()
+		if has {
+			continue
+		}
+		l, err := p.assigner.acquire(ctx, 1<<p.fleet.bits-1)
+		p.mu.Lock()
+		if p.lease = l; err != nil {
+			p.lease, wait = nil, p.fleet.retry
+			p.failed++
+		}
+		p.mu.Unlock()
+	}
+}
+
+// makes reports whether the process can make keys now.
+func (p *fleetProcess) makes() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lease != nil && p.lease.limit.Load() > p.assigner.now()
+}
+
+func (p *fleetProcess) failures() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
+
+// close ends the process in order, and gives its worker id back.
+func (p *fleetProcess) close() {
+	p.end()
+	<-p.done
+	_ = p.assigner.Close()
+}
+
+// kill ends it without a word to the store.
+func (p *fleetProcess) kill() {
+	p.end()
+	<-p.done
+	p.assigner.stop()
+	p.assigner.running.Wait()
+}
+
+func each(all []*fleetProcess, f func(*fleetProcess)) {
+	var wg sync.WaitGroup
+	for _, p := range all {
+		wg.Go(func() { f(p) })
+	}
+	wg.Wait()
+}
+
+const steadyStage = "nothing happens"
+
+// stage is one line of the report.
+type stage struct {
+	name   string
+	steady bool          // nothing happened but renewals
+	took   time.Duration // until all processes could make keys
+	fewer  time.Duration // how long some could not
+	least  int           // how many could, at least
+	load   load
+}
+
+// run is the life of a fleet. It reports each stage, and every worker id that two
+// processes have at once.
+func (f *fleet) run(t *testing.T, report func(stage)) {
+	store := newFleetStore(f)
+	all := make([]*fleetProcess, f.processes)
+	seed := uint64(0)
+	begin := func(i int) { seed++; all[i] = f.start(store, seed) }
+
+	// until waits until all can make keys, for a stage's figures.
+	until := func(name string, atLeast time.Duration) {
+		start, s := time.Now(), stage{name: name, steady: name == steadyStage, least: f.processes}
+		for {
+			synctest.Wait()
+			able, ids := 0, map[int64]int{}
+			for i, p := range all {
+				if !p.makes() {
+					continue
+				}
+				able++
+				id := p.lease.workerID
+				if other, ok := ids[id]; ok {
+					t.Fatalf("%s: processes %d and %d both have worker id %d", name, i, other, id)
+				}
+				ids[id] = i
+			}
+			s.least = min(s.least, able)
+			if able < f.processes {
+				s.fewer, s.took = s.fewer+100*time.Millisecond, 0
+			} else if s.took == 0 {
+				s.took = time.Since(start)
+			}
+			if able == f.processes && time.Since(start) >= atLeast {
+				break
+			}
+			if time.Since(start) > time.Hour {
+				t.Fatalf("%s: after an hour %d of %d processes can make keys", name, able, f.processes)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		s.load = store.took()
+		report(s)
+	}
+
+	for i := range all {
+		begin(i)
+	}
+	until("all start at once", 0)
+	time.Sleep(f.lease) // the start has no part in what follows
+	store.took()
+	until(steadyStage, f.steady)
+
+	for i := range f.replace {
+		all[i].close()
+		begin(i)
+	}
+	until(fmt.Sprintf("%d closed and started again", f.replace), 0)
+
+	store.leave()
+	time.AfterFunc(f.away, store.comeBack)
+	until(fmt.Sprintf("the store is away for %v", f.away), f.away)
+	time.Sleep(f.lease)
+	store.took()
+
+	each(all, (*fleetProcess).kill)
+	store.took()
+	for i := range all {
+		begin(i)
+	}
+	until("all killed, and started at once", 0)
+	each(all, (*fleetProcess).close)
+	store.took()
+	for i := range all {
+		begin(i)
+	}
+	until("all closed, and started at once", 0)
+	failures := 0
+	for _, p := range all {
+		failures += p.failures()
+	}
+	each(all, (*fleetProcess).close)
+	held := slices.Collect(func(yield func(int64) bool) {
+		for id, r := range store.records {
+			if r.FreeFrom == 0 && !yield(id) {
+				return
+			}
+		}
+	})
+	t.Logf("attempts to get a worker id that failed at the last start: %d; worker ids with a record at the end: %d, of them not given back: %d",
+		failures, len(store.records), len(held))
+}
+
+// A fleet of another size is asked of the store no more for each process: those that
+// start together do not all try the same worker ids one after another, and do not
+// renew all at once from then on.
+func TestFleet(t *testing.T) {
+	f := theFleet
+	f.defaults()
+	synctest.Test(t, func(t *testing.T) {
+		t.Logf("%d processes, %d worker ids, lease %v, renew %v; the store does %d operations at once, each %v and %v a record of a list; %v on the line each way",
+			f.processes, 1<<f.bits, f.lease, f.renew, f.workers, f.op, f.row, f.line)
+		t.Log("| | all can make keys after | some cannot for | can, at least | operations (a second) | in the busiest 100 ms | lists (records) | writes (refused) | without answer | longest wait |")
+		f.run(t, func(s stage) {
+			took := s.took
+			if s.steady {
+				took = f.steady
+			}
+			perSecond := float64(s.load.operations()) / max(took.Seconds(), 0.1)
+			t.Logf("| %s | %.1f s | %.1f s | %d | %d (%.0f) | %d | %d (%d) | %d (%d) | %d | %.1f s |", s.name, s.took.Seconds(), s.fewer.Seconds(), s.least,
+				s.load.operations(), perSecond, s.load.peak, s.load.lists, s.load.rows, s.load.writes, s.load.refused, s.load.failed, s.load.waited.Seconds())
+			if tries := float64(s.load.writes) / float64(f.processes); !s.steady && s.load.lists > 0 && tries > 8 {
+				t.Errorf("%s: %.1f writes a process\nwant: at most 8", s.name, tries)
+			}
+			if most := 4*perSecond/10 + 20; s.steady && float64(s.load.peak) > most {
+				t.Errorf("%s: %d operations in 100 ms\nwant: at most %.0f", s.name, s.load.peak, most)
+			}
+		})
+	})
+}
