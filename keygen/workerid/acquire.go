@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -99,12 +100,9 @@ func (a *assigner) some(free []candidate) []candidate {
 	return free[:offered]
 }
 
-// freshOffered bounds the worker ids without a record that are looked at: a
-// layout may have billions.
-const freshOffered = 1 << 14
-
-// allowed are the worker ids to choose from: all with a record and the first
-// ones without, or what the store chooses.
+// allowed are the worker ids to choose from: all with a record and, of those
+// without, the first ones and some at random, as a layout may have billions; or what the
+// store chooses.
 func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
 	if c, ok := a.store.(Chooser); ok {
 		ids, err := c.WorkerIDs(ctx, maxWorkerID)
@@ -118,10 +116,16 @@ func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorker
 		}
 	}
 	slices.Sort(ids)
-	for id, fresh := int64(0), 0; id <= maxWorkerID && fresh < freshOffered; id++ {
+	fresh := len(ids)
+	for id := int64(0); id <= maxWorkerID && len(ids) < fresh+bestOffered; id++ {
 		if _, ok := known[id]; !ok {
 			ids = append(ids, id)
-			fresh++
+		}
+	}
+	for range offered {
+		id := int64(a.intN(int(min(maxWorkerID, math.MaxInt32-1)) + 1))
+		if _, ok := known[id]; !ok && !slices.Contains(ids[fresh:], id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids, nil
