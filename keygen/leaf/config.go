@@ -2,6 +2,7 @@ package leaf
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
 	"net/url"
@@ -25,6 +26,9 @@ const (
 
 	maxStep = 1 << 30
 	maxKey  = 128 // characters of biz_tag
+
+	gapSteps = 10 // of the largest step: the default of failover-gap
+	maxGap   = 1 << 40
 )
 
 // config says which sequence a [generator] hands out and how far ahead it
@@ -52,6 +56,12 @@ type config struct {
 	// Timeout bounds one fetch. Zero is five seconds.
 	Timeout time.Duration
 
+	// FailoverGap is by how much max_id is raised when leaf_alloc is found to be on another
+	// server than before, which may lack the last claims; 0 is not at all.
+	FailoverGap int64
+
+	// Logger is nil for slog.Default().
+	Logger *slog.Logger
 	// Clock is the time to live by; nil is the system's.
 	Clock spi.Clock
 }
@@ -79,6 +89,9 @@ func (c config) withDefaults() (config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
 	if c.MaxStep < c.MinStep {
 		return c, &spi.PropError{Name: "max-step", Value: fmt.Sprint(c.MaxStep), Want: fmt.Sprintf("an integer in %d..%d", c.MinStep, maxStep)}
@@ -115,6 +128,7 @@ func (c config) mysqlConfig() (*mysql.Config, error) {
 		cfg.Passwd = c.Password
 	}
 	mysqldb.OwnSession(cfg)
+	cfg.RejectReadOnly = true // after a failover, look for the new primary
 	return cfg, nil
 }
 
@@ -154,6 +168,7 @@ func configFromProps(p spi.Props) (config, error) {
 		User:     p.String("leaf.jdbc.username", ""),
 		Password: p.Secret("leaf.jdbc.password").Reveal(),
 		Clock:    p.Clock(),
+		Logger:   p.Logger(),
 	}
 	if !p.Has("leaf.jdbc.url") && !p.Has("dsn") {
 		c.DSN = p.HostDSN().Reveal()
@@ -169,6 +184,9 @@ func configFromProps(p spi.Props) (config, error) {
 		return c, err
 	}
 	if c.Timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, math.MaxInt64); err != nil {
+		return c, err
+	}
+	if c.FailoverGap, err = p.Int("failover-gap", gapSteps*max(c.MaxStep, c.MinStep, defaultMaxStep), 0, maxGap); err != nil {
 		return c, err
 	}
 	return c, nil

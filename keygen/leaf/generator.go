@@ -180,6 +180,11 @@ func (g *generator) Health() spi.Health {
 	if g.closed {
 		h.Err = g.errClosed()
 	}
+	if s, ok := g.store.(*sqlStore); ok {
+		if w, _ := s.warning.Load().(string); w != "" {
+			h.Warnings = append(h.Warnings, w)
+		}
+	}
 	return h
 }
 

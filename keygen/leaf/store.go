@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -40,7 +41,10 @@ type sqlStore struct {
 	connector driver.Connector // nil when no address is known
 	addr      string
 	clock     spi.Clock
-	conns     int // the pool's size
+	conns     int   // the pool's size
+	gap       int64 // left when the server is another one than before; 0: none
+	logger    *slog.Logger
+	warning   atomic.Value // string: for Health
 
 	mu     sync.Mutex
 	db     *sql.DB   // opened by the first use
@@ -195,12 +199,13 @@ func newSQLStore(c config, conns int) (*sqlStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sqlStore{key: c.Key, clock: c.Clock, conns: conns}
+	s := &sqlStore{key: c.Key, clock: c.Clock, conns: conns, gap: c.FailoverGap, logger: c.Logger}
 	if cfg == nil {
 		return s, nil
 	}
 	s.addr = mysqldb.Name(cfg)
-	s.connector, err = mysqldb.NewConnector("dsn", cfg)
+	connector, err := mysqldb.NewConnector("dsn", cfg)
+	s.connector = mysqldb.Looking{Connector: connector, Look: s.look}
 	return s, err
 }
 
@@ -217,6 +222,7 @@ func (s *sqlStore) open() (*sql.DB, error) {
 		s.db = sql.OpenDB(s.connector)
 		s.db.SetMaxOpenConns(s.conns)
 		s.db.SetMaxIdleConns(s.conns)
+		s.db.SetConnMaxLifetime(10 * time.Minute)
 	}
 	return s.db, nil
 }
@@ -280,6 +286,9 @@ func (s *sqlStore) explain(ctx context.Context, err error) error {
 	case 0: // not the server's
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			e.Cause = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		if errors.Is(err, driver.ErrBadConn) {
+			e.Advice = "connections to a server that is read-only end too: the address must be that of the primary"
 		}
 	case mysqldb.ErrNoSuchTable:
 		e.Advice = "make the table with " + ddl

@@ -173,9 +173,14 @@ func (a *assigner) spread(ids []Entry, n int) []Entry {
 // that looked free.
 const looks = 3
 
+// takeOperations bounds the time that it takes to lease a worker id, in operations that
+// are as slow as they may be. A store that is asked by thousands at once answers
+// each of them late: who gives up and begins again makes it worse.
+const takeOperations = 10
+
 // take leases a worker id. It is false when there is none.
 func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*a.opTimeout())
+	ctx, cancel := context.WithTimeout(ctx, takeOperations*a.opTimeout())
 	defer cancel()
 	for range looks {
 		entries, err := a.list(ctx)
@@ -208,10 +213,13 @@ func (a *assigner) takeOne(ctx context.Context, l *lease, ids []Entry) (bool, er
 }
 
 func (a *assigner) list(ctx context.Context) ([]Entry, error) {
-	entries, err := a.store.List(ctx)
+	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	entries, err := a.store.List(bounded)
 	if err != nil {
 		return nil, a.storeError("list worker ids", err)
 	}
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.WorkerID < 0 })
 	if err := a.checkClock(ctx, newest(entries)); err != nil {
 		return nil, err
 	}
@@ -229,12 +237,17 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 		Holder:        a.holder,
 		Since:         now,
 	}
-	swapped, err := a.store.CompareAndSet(ctx, c.WorkerID, c.Record, next)
+	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	swapped, err := a.store.CompareAndSet(bounded, c.WorkerID, c.Record, next)
 	if err == nil && !swapped {
 		return false, nil
 	}
-	found, readErr := a.store.Get(ctx, c.WorkerID)
-	switch confirmed := a.rules.confirmed(swapped, err); {
+	bounded, cancel = context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	found, readErr := a.store.Get(bounded, c.WorkerID)
+	confirmed := a.rules.confirmed(swapped, err)
+	switch {
 	case confirmed && readErr != nil:
 		return false, a.storeError("read a worker id that was taken", readErr)
 	case confirmed && found.Owner != next.Owner:
@@ -244,7 +257,11 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 		return false, a.storeError("take a worker id", err)
 	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
 		return false, a.storeError("take a worker id", &alteredError{Wrote: next, Found: found})
-	case confirmed:
+	}
+	if floor, err = a.apart(ctx, floor, now); err != nil {
+		return false, err
+	}
+	if confirmed {
 		l.begin(c.WorkerID, floor, next.ReservedUntil, next)
 		return true, nil
 	}
@@ -322,7 +339,7 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.WorkerID, y.WorkerID) })
 	soonest := int64(0)
 	for _, t := range entries {
-		if t.WorkerID > maxWorkerID {
+		if t.WorkerID < 0 || t.WorkerID > maxWorkerID {
 			continue
 		}
 		e.Taken = append(e.Taken, t)

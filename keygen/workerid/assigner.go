@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
@@ -38,6 +39,8 @@ type assigner struct {
 	background context.Context // ends with Close
 	stop       context.CancelFunc
 	running    sync.WaitGroup
+
+	changed atomic.Int64 // when the store's server was replaced; 0: not known
 
 	mu     sync.Mutex
 	closed bool

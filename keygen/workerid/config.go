@@ -23,6 +23,8 @@ const (
 	minLease = 100 * time.Millisecond
 	maxLease = 24 * time.Hour
 	minRenew = 10 * time.Millisecond
+	// A generator begins at most that far ahead of its clock.
+	maxQuarantine = time.Minute
 )
 
 // config is what lease assigners have in common. The zero value is the
@@ -40,6 +42,10 @@ type config struct {
 	// Renew is how often the reservation is moved on, at least 10ms and
 	// shorter than Lease, 0 is defaultRenew (or a third of a shorter Lease).
 	Renew time.Duration
+	// Quarantine is how far after its taking a new lease begins at least, 0..1m: where
+	// the store may forget what it confirmed, a lease before it may still be in use
+	// for as long as Lease.
+	Quarantine time.Duration
 	// Clock is nil for spi.SystemClock.
 	Clock spi.Clock
 	// Logger is nil for slog.Default().
@@ -47,7 +53,7 @@ type config struct {
 }
 
 // configFromProps reads the properties that all lease assigners share:
-// namespace, lease and renew. The error is a [*spi.PropError].
+// namespace, lease, renew and quarantine. The error is a [*spi.PropError].
 func configFromProps(p spi.Props) (config, error) {
 	c := config{Namespace: p.String("namespace", defaultNamespace), Clock: p.Clock(), Logger: p.Logger()}
 	if !validNamespace(c.Namespace) {
@@ -58,6 +64,9 @@ func configFromProps(p spi.Props) (config, error) {
 		return config{}, err
 	}
 	if c.Renew, err = p.Duration("renew", renewFor(c.Lease), minRenew, maxLease); err != nil {
+		return config{}, err
+	}
+	if c.Quarantine, err = p.Duration("quarantine", 0, 0, maxQuarantine); err != nil {
 		return config{}, err
 	}
 	if c.Renew >= c.Lease {

@@ -143,10 +143,11 @@ func (a *assigner) warn(warnings []string) {
 
 // storeWarnings are what the store says of its server.
 func (a *assigner) storeWarnings() []string {
+	warnings := a.failoverWarning()
 	if w, ok := a.store.(Warner); ok {
-		return w.Warnings()
+		warnings = append(warnings, w.Warnings()...)
 	}
-	return nil
+	return warnings
 }
 
 // held are the worker ids held, in order.

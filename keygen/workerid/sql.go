@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	_ Clocked = (*sqlStore)(nil)
-	_ Reader  = (*sqlStore)(nil)
+	_ Clocked    = (*sqlStore)(nil)
+	_ Reader     = (*sqlStore)(nil)
+	_ Identified = (*sqlStore)(nil)
 )
 
 // sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or what
@@ -194,6 +195,9 @@ func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 	}
 	return time.UnixMilli(ms.Int64), nil
 }
+
+// ServerID is [mysqldb.ServerID].
+func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqldb.ServerID(ctx, s.db) }
 
 // recordRow is a row; columns may be NULL if the row was edited by hand.
 type recordRow struct {

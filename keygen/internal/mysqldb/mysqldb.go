@@ -3,8 +3,11 @@
 package mysqldb
 
 import (
+	"context"
+	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -112,6 +115,7 @@ const (
 	ErrUnknownColumn     = 1054
 	ErrDuplicateKey      = 1062
 	ErrTableDenied       = 1142
+	ErrColumnDenied      = 1143
 	ErrNoSuchTable       = 1146
 	ErrLockTimeout       = 1205
 	ErrDeadlock          = 1213
@@ -124,6 +128,58 @@ const (
 	ErrNoAutoIncrement   = 1467
 	ErrOutOfRange        = 1690
 )
+
+// Querier is what a question is asked of: a pool, a connection or a transaction.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// ServerID names the server that answers, in at most 64 bytes: another one says another
+// name, and the nodes of a Galera cluster or a group say one. It is empty where a
+// server has no name of its own that it could be known by, as in TiDB and Vitess.
+func ServerID(ctx context.Context, q Querier) (string, error) {
+	rows, err := q.QueryContext(ctx, "SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'server_uuid', 'server_id', 'hostname', 'port', "+
+		"'wsrep_on', 'wsrep_cluster_name', 'group_replication_group_name')")
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	v := map[string]string{}
+	for rows.Next() {
+		var name, value sql.NullString
+		if err := rows.Scan(&name, &value); err != nil {
+			return "", err
+		}
+		v[strings.ToLower(name.String)] = value.String
+	}
+	if err := rows.Err(); err != nil {
+		return "", err
+	}
+	return serverID(v), nil
+}
+
+// serverID makes the name of the server's variables.
+func serverID(v map[string]string) string {
+	version := strings.ToLower(v["version"] + " " + v["version_comment"])
+	name := ""
+	switch {
+	case strings.Contains(version, "tidb"), strings.Contains(version, "vitess"):
+		return ""
+	case strings.EqualFold(v["wsrep_on"], "ON") && v["wsrep_cluster_name"] != "":
+		name = "cluster " + v["wsrep_cluster_name"]
+	case v["group_replication_group_name"] != "":
+		name = "group " + v["group_replication_group_name"]
+	case v["server_uuid"] != "":
+		name = v["server_uuid"]
+	case strings.Contains(version, "mariadb"): // which has no UUID in all its versions
+		name = strings.Join([]string{v["hostname"], v["port"], v["server_id"]}, " ")
+	}
+	if len(name) > 64 {
+		sum := sha256.Sum256([]byte(name))
+		name = hex.EncodeToString(sum[:])
+	}
+	return name
+}
 
 // Number returns the number of the server's error in err's chain, 0 for none.
 func Number(err error) uint16 {
