@@ -99,6 +99,6 @@ func (s *sqlStore) leaveGap(ctx context.Context, db *sql.DB, noted, server strin
 		return err
 	}
 	s.logger.Warn("shardkey: leaf_alloc is on another server than before; numbers go on after a gap, for claims that it may not know of",
-		"generator", typeName, "key", s.key, "store", s.addr, "gap", s.gap)
+		"key", s.key, "store", s.addr, "gap", s.gap)
 	return nil
 }

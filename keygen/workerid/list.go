@@ -47,6 +47,9 @@ func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err e
 	}
 	now := a.now()
 	for _, e := range entries {
+		if e.WorkerID < 0 {
+			continue // the note of the server
+		}
 		list.List = append(list.List, a.listed(e, now))
 	}
 	slices.SortFunc(list.List, func(x, y spi.WorkerID) int { return cmp.Compare(x.ID, y.ID) })
@@ -78,7 +81,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	switch {
 	case e.Err != nil:
 		id.State = spi.WorkerIDUnknown
-	case oddity(e, now) != "":
+	case oddity(e.WorkerID, e, now) != "":
 		id.State = spi.WorkerIDAhead
 	case !a.rules.free(e.Record, now):
 		id.State = spi.WorkerIDHeld
