@@ -61,8 +61,8 @@ var snowflakes = group{dir: "keygen/snowflake", mutants: []mutant{
 		old: "high >= tick ||", new: "high == tick ||"},
 
 	// The clock.
-	{what: "clock: a step back of any size is waited for", in: "Generator.steppedBack", by: "TestClockBack_policies",
-		old: "&& gap <= g.cfg.Tolerance:", new: "&& gap > 0:"},
+	{what: "clock: a step back of any size is waited for", in: "Generator.toWait", by: "TestClockBack_policies",
+		old: "&& gap <= g.cfg.Tolerance {", new: "&& gap > 0 {"},
 	{what: "clock: a late reading is taken for a step back", in: "Generator.serveAt", by: "TestClockBack_lateReadingIsNoStep",
 		old: "now >= need {", new: "now > need+1<<40 {"},
 	{what: "clock: keys lag behind it without bound", in: "Generator.lags", by: "TestQueue_lagIsBounded",
