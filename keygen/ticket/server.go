@@ -65,15 +65,16 @@ func newServer(c config, dsn string) (*server, error) {
 	}, nil
 }
 
-// fetch asks for n numbers. On a connection that has been idle and broke it
-// asks once more on a new one: a REPLACE done twice only leaves a gap.
+// fetch asks for n numbers. On a connection that has been idle and broke, or whose
+// server has become read-only, it asks once more on a new one: a REPLACE done twice only
+// leaves a gap.
 func (s *server) fetch(ctx context.Context, n int64) (block, error) {
 	if s.refused != nil {
 		return block{}, s.refused
 	}
 	idle := s.conn != nil
 	b, err := s.fetchOnce(ctx, n)
-	if err != nil && s.conn == nil && idle && mysqldb.IsBroken(err) {
+	if err != nil && s.conn == nil && idle && (mysqldb.IsBroken(err) || mysqldb.IsReadOnly(err)) {
 		b, err = s.fetchOnce(ctx, n)
 	}
 	if err != nil {

@@ -127,6 +127,9 @@ const (
 	ErrDataTooLong       = 1406
 	ErrNoAutoIncrement   = 1467
 	ErrOutOfRange        = 1690
+
+	ErrReadOnlyTransaction = 1792
+	ErrReadOnlyMode        = 1836
 )
 
 // Querier is what a question is asked of: a pool, a connection or a transaction.
@@ -195,6 +198,17 @@ func Number(err error) uint16 {
 func IsDeadlock(err error) bool {
 	n := Number(err)
 	return n == ErrDeadlock || n == ErrLockTimeout
+}
+
+// IsReadOnly reports whether the server takes no writes, as one that was the primary
+// before a switchover. go-sql-driver's rejectReadOnly ends connections on the same
+// errors.
+func IsReadOnly(err error) bool {
+	switch Number(err) {
+	case ErrReadOnly, ErrReadOnlyTransaction, ErrReadOnlyMode:
+		return true
+	}
+	return false
 }
 
 // IsBroken reports whether the connection was lost, so that the outcome is not
