@@ -1,0 +1,112 @@
+// Command kubernetes is the program of manifest.yaml: a service that inserts orders,
+// tells when it is ready, takes a changed rule while it runs, and gives its worker id
+// back when it is stopped. docs/kubernetes.md explains it.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"expvar"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+func main() {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		slog.Error("orders", "error", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends.
+func run(ctx context.Context) (err error) {
+	o, err := open(os.Getenv("DATABASE_DSN"), os.Getenv("RULE_FILE"))
+	if err != nil {
+		return err
+	}
+	// The last step: it gives the worker id back, so that the next pod has it at once.
+	defer func() { err = errors.Join(err, o.db.Close()) }()
+	expvar.Publish("shardkey", expvar.Func(func() any { return o.connector.Stats() }))
+	server := &http.Server{Addr: os.Getenv("LISTEN"), Handler: o.handler(), ReadHeaderTimeout: 5 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ListenAndServe() }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	// Endpoints forget the pod a moment after it was told to stop: requests
+	// still come until then.
+	o.stopping.Store(true)
+	time.Sleep(3 * time.Second)
+	finish, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return server.Shutdown(finish)
+}
+
+// orders is the service.
+type orders struct {
+	db        *sql.DB
+	connector *driver.Connector
+	stopping  atomic.Bool
+}
+
+// open opens the database with the rule's file, which is looked at for changes.
+func open(dsn, ruleFile string) (*orders, error) {
+	db, connector, err := driver.Open(dsn + "?shardkeyReload=10s&shardkeyRule=" + ruleFile)
+	if err != nil {
+		return nil, err
+	}
+	return &orders{db: db, connector: connector}, nil
+}
+
+func (o *orders) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", o.ready)
+	mux.HandleFunc("POST /orders", o.insert)
+	mux.Handle("GET /debug/vars", expvar.Handler())
+	return mux
+}
+
+// ready says whether the pod is to get requests. It takes the worker id before the
+// first one comes.
+func (o *orders) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	err := errors.Join(o.connector.Ready(ctx), o.db.PingContext(ctx))
+	if o.stopping.Load() {
+		err = errors.New("the pod is stopping")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+func (o *orders) insert(w http.ResponseWriter, r *http.Request) {
+	res, err := o.db.ExecContext(r.Context(), "INSERT INTO t_order (item) VALUES (?)", r.FormValue("item"))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintln(w, id)
+}
