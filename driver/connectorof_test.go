@@ -11,21 +11,60 @@ type loop struct{ driver.Conn }
 
 func (l loop) Unwrap() driver.Conn { return l }
 
+// nilWrapper wraps nothing.
+type nilWrapper struct{ driver.Conn }
+
+func (w nilWrapper) Unwrap() driver.Conn { return w.Conn }
+
+type panicking struct{}
+
+func (panicking) Unwrap() driver.Conn { panic("boom") }
+
 func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, testRule(t))
 	db := sql.OpenDB(c)
 	defer db.Close()
-	conn, err := db.Conn(t.Context())
+	dbConn, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	for _, ours := range []any{c, db, conn, c.Driver(), struct{ *sql.DB }{db}} {
+	defer dbConn.Close()
+	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}} {
 		if have := ConnectorOf(ours); have != c {
 			t.Errorf("%T\nhave: %v\nwant: the connector", ours, have)
 		}
 	}
-	err = conn.Raw(func(raw any) error {
+	st, err := db.Prepare("SELECT 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	gone, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), resetConn{}, (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
+		if have := ConnectorOf(not); have != nil {
+			t.Errorf("%T\nhave: %v\nwant: nil", not, have)
+		}
+	}
+	shut := mustConnector(t, &fakeBase{kind: "direct"}, testRule(t))
+	closed := sql.OpenDB(shut)
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if have := ConnectorOf(closed); have != shut {
+		t.Errorf("a closed database\nhave: %v\nwant: its connector", have)
+	}
+	err = dbConn.Raw(func(raw any) error {
 		if have := ConnectorOf(raw); have != c {
 			t.Errorf("%T\nhave: %v\nwant: the connector", raw, have)
 		}

@@ -67,7 +67,7 @@ type tableCounts struct {
 
 // timedOneIn is of how many calls one is timed: the clock takes longer to read than
 // a key to make.
-const timedOneIn = 32
+const timedOneIn = 64
 
 // start is the time when a call of the generator begins, if it is one to be timed,
 // else zero.

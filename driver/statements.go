@@ -158,6 +158,21 @@ type keptStatements struct {
 	total *keptTotal // the connector's; nil: none are kept
 	all   []*keptStatement
 	drops uint32 // total.drops, as far as it was followed
+	hits  int64  // executions by them that total.hits does not have yet
+}
+
+// hit counts an execution. An addition that others see takes longer than all else that
+// is counted.
+func (k *keptStatements) hit() {
+	const most = 16
+	if k.hits++; k.hits >= most {
+		k.tellHits()
+	}
+}
+
+func (k *keptStatements) tellHits() {
+	k.total.hits.Add(k.hits)
+	k.hits = 0
 }
 
 type keptStatement struct {
@@ -291,6 +306,7 @@ func (k *keptStatements) drop(st *keptStatement) {
 		k.all = slices.Delete(k.all, i, i+1)
 	}
 	_ = st.Close() // only a broken connection fails
+	k.tellHits()
 	k.total.n.Add(-1)
 	k.total.dropped.Add(1)
 }
@@ -368,7 +384,7 @@ func sendKept[T any](ctx context.Context, b *baseConn, query string, args []driv
 		if err := st.checkArgs(b, args, added); err != nil {
 			return none, err
 		}
-		k.total.hits.Add(1)
+		k.hit()
 		res, err := by.prepared(&st.baseStmt, ctx, args)
 		if err != nil {
 			k.drop(st)

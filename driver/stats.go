@@ -69,7 +69,7 @@ type TableStats struct {
 	Rows       int64 `json:"rows"`
 	// Errors are the calls of the generator that failed.
 	Errors int64 `json:"errors"`
-	// Generate is how long calls of the generator took, of one call in 32.
+	// Generate is how long calls of the generator took, of one call in 64.
 	Generate Histogram `json:"generate"`
 }
 
@@ -111,8 +111,9 @@ type KeptStats struct {
 	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it
 	// had no room.
 	Limit int64 `json:"limit"`
-	// Hits are the executions by a statement that was kept, Misses the statements
-	// prepared to be kept, and Dropped those that were closed again.
+	// Hits are the executions by a statement that was kept, counted by connections
+	// up to 16 at a time; Misses are the statements prepared to be kept, and Dropped
+	// those that were closed again.
 	Hits    int64 `json:"hits"`
 	Misses  int64 `json:"misses"`
 	Dropped int64 `json:"dropped"`

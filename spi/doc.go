@@ -20,7 +20,7 @@
 //
 // What else a generator can do is found by type assertion: [Int64KeyGenerator]
 // (keys without boxing), [KeyDecoder], [KeyRanger], [Describer],
-// [HealthReporter] and io.Closer.
+// [HealthReporter], [ReadyReporter] and io.Closer.
 //
 // A factory checks its properties and keeps them; it does no I/O and starts no
 // goroutine. Connections are made at the first key. A rule calls each factory

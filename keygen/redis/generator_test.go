@@ -327,6 +327,33 @@ func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
 }
 
+// Ready asks the server, and reserves nothing.
+func TestGenerator_ready(t *testing.T) {
+	s := testserver.StartRedis(t)
+	g := open(t, s.Addr())
+	if err := g.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustKeys(t, g, 1)
+	state := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val()
+	for range 3 {
+		if err := g.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := client(t, s.Addr()).HGet(t.Context(), g.stateKey, "last").Val(); have != state {
+		t.Errorf("the last position reserved\nhave: %s\nwant: %s", have, state)
+	}
+	s.Stop()
+	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrStore) {
+		t.Errorf("server away\nhave: %v\nwant: spi.ErrStore", err)
+	}
+	_ = g.Close()
+	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
+	}
+}
+
 func TestGenerator_close(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 1)
