@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/examples/internal/embedded"
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
 )
 
 func TestRun(t *testing.T) {
@@ -25,6 +28,45 @@ func TestRun(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("have: %swant: %s", out.String(), want)
 		}
+	}
+}
+
+// The connector below a wrapper is known when it is opened first; a connection shows
+// it in any case.
+func TestTracing_connector(t *testing.T) {
+	dsn, stop, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rule.Parse("tracing", []byte(ruleText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.RegisterRule("tracing", r); err != nil {
+		t.Fatal(err)
+	}
+	below, err := driver.Driver{}.OpenConnector(dsn + "?shardkeyRule=tracing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, option := spans()
+	db := otelsql.OpenDB(below, option)
+	connector := driver.ConnectorOf(below)
+	if err := connector.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if have := driver.ConnectorOf(db); have != nil {
+		t.Errorf("have: %v\nwant: nil, as the wrapper does not show it", have)
+	}
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if have := driver.ConnectorOf(conn); have != connector || connector == nil {
+		t.Errorf("of a connection\nhave: %p\nwant: %p", have, connector)
+	}
+	if err := errors.Join(conn.Close(), db.Close(), stop()); err != nil {
+		t.Error(err)
 	}
 }
 
