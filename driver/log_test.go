@@ -98,6 +98,16 @@ func TestRefused_reasons(t *testing.T) {
 			t.Errorf("%v\nhave: %q\nwant: %q", c.err, have, c.want)
 		}
 	}
+	for want, err := range map[string]error{
+		"driver.ErrNotConsecutive":       fmt.Errorf("%w: x", ErrNotConsecutive),
+		"driver.ErrTooManyPlaceholders":  errTooManyPlaceholders(1, 2),
+		"driver.ErrUnsupportedStatement": fmt.Errorf("%w: %w", ErrUnsupportedStatement, errFake),
+		"*driver.WrongShardError":        &WrongShardError{},
+	} {
+		if have := typeName(err); have != want {
+			t.Errorf("have: %s\nwant: %s", have, want)
+		}
+	}
 	var log jsonLog
 	var r refusals
 	r.log(log.logger(), "no-key", &GeneratorError{"g", "t", "id", context.Canceled})

@@ -168,5 +168,15 @@ func typeName(err error) string {
 	case *verifiedError:
 		return fmt.Sprintf("%T", errors.Unwrap(err))
 	}
-	return fmt.Sprintf("%T", err)
+	name := fmt.Sprintf("%T", err)
+	if !strings.HasPrefix(name, "*fmt.") {
+		return name
+	}
+	switch { // it has no type of its own
+	case errors.Is(err, ErrNotConsecutive):
+		return "driver.ErrNotConsecutive"
+	case errors.Is(err, ErrTooManyPlaceholders):
+		return "driver.ErrTooManyPlaceholders"
+	}
+	return "driver.ErrUnsupportedStatement"
 }
