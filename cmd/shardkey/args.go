@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/nearest"
@@ -82,7 +83,7 @@ func unknownCommand(c *cobra.Command, name string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return usagef("unknown command %q%s", name, didYouMean(name, names))
+	return usagef("unknown command %s%s", quoted(name), didYouMean(name, names))
 }
 
 // didYouMean is the end of a message about a wrong word: empty when no right
@@ -121,6 +122,15 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("%v", err)
 }
 
+// quoted is a word that somebody typed, as an error shows it: the beginning of a
+// long one, and nothing of what may be a data source name with its password.
+func quoted(word string) string {
+	if strings.Contains(word, "@") {
+		return `"…"`
+	}
+	return strconv.Quote(shorten(word))
+}
+
 func invalidValue(invalid *pflag.InvalidValueError) error {
 	want := ""
 	switch invalid.GetFlag().Value.Type() {
@@ -131,7 +141,7 @@ func invalidValue(invalid *pflag.InvalidValueError) error {
 	case "duration":
 		want = "not a duration: write it with its unit, as 10ms, 1s or 1h30m"
 	default:
-		return usagef("-%s %q is %v", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		return usagef("-%s %s is %v", invalid.GetFlag().Name, quoted(invalid.GetValue()), invalid.Unwrap())
 	}
-	return usagef("-%s %q is %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	return usagef("-%s %s is %s", invalid.GetFlag().Name, quoted(invalid.GetValue()), want)
 }

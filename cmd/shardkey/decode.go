@@ -143,7 +143,7 @@ func (d *decoder) decode(word string) decoded {
 	}
 	key, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {
-		return decoded{Key: word, Error: fmt.Sprintf("%q is not a key: an integer in 0..9223372036854775807 is one, or a UUID", shorten(word))}
+		return decoded{Key: word, Error: fmt.Sprintf("%s is not a key: an integer in 0..9223372036854775807 is one, or a UUID", quoted(word))}
 	}
 	v := decoded{Key: strconv.FormatInt(key, 10)}
 	if d.guess {

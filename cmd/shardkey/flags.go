@@ -181,7 +181,7 @@ func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	}
 	generator := g.Generator(name)
 	if generator == nil {
-		return nil, usagef("%s has no generator %q; its tables have %s%s", r.Name(), name, list(names), didYouMean(name, names))
+		return nil, usagef("%s has no generator %s; its tables have %s%s", r.Name(), quoted(name), list(names), didYouMean(name, names))
 	}
 	if _, ok := generator.(*uuidgen.Generator); ok {
 		return onlyUUIDs{}, nil

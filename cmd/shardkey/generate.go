@@ -63,7 +63,7 @@ type generated struct {
 func (f *generateFlags) check(args []string) error {
 	switch {
 	case len(args) > 0:
-		return usagef("unexpected argument %q: give the table with -table", args[0])
+		return usagef("unexpected argument %s: give the table with -table", quoted(args[0]))
 	case f.n < 1 || f.n > maxGenerate:
 		return usagef("-n %d is not in 1..%d", f.n, maxGenerate)
 	case f.typ != "" && (f.rule != "" || f.table != ""):
@@ -96,7 +96,7 @@ func generate(ctx context.Context, p *program, f *generateFlags, args []string) 
 	}()
 	t := lookup(g, f.table)
 	if t == nil {
-		return fmt.Errorf("%s has no rule for table %q; its tables are %s%s", r.Name(), f.table, list(tableNames(r)), f.nearest(r))
+		return fmt.Errorf("%s has no rule for table %s; its tables are %s%s", r.Name(), quoted(f.table), list(tableNames(r)), f.nearest(r))
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -128,7 +128,7 @@ func (f *generateFlags) open(p *program) (*rule.Rule, *rule.Live, error) {
 	}
 	known := spi.KeyGeneratorTypes()
 	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, f.typ) }) {
-		return nil, nil, usagef("-type %q is none of %s%s", f.typ, strings.Join(known, ", "), didYouMean(f.typ, known))
+		return nil, nil, usagef("-type %s is none of %s%s", quoted(f.typ), strings.Join(known, ", "), didYouMean(f.typ, known))
 	}
 	props := rule.Props{}
 	for _, prop := range f.props {

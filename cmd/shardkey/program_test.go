@@ -179,6 +179,36 @@ func TestGenerate_dsnFromFileOrEnvironment(t *testing.T) {
 	}
 }
 
+// No command line that has a password in it, right or wrong, shows it again.
+func TestRun_showsNoPassword(t *testing.T) {
+	const dsn = "app:hunter2@tcp(127.0.0.1:1)/app"
+	for _, args := range [][]string{
+		{dsn},
+		{"decode", dsn},
+		{"decode", "-tick", dsn, "1"},
+		{"decode", "-epoch", dsn, "1"},
+		{"range", dsn},
+		{"workers", "-rule", "testdata/rule.yaml", dsn},
+		{"workers", "-rule", "testdata/mixed.yaml", "-dsn", dsn},
+		{"workers", "-rule", "testdata/mixed.yaml", "-dsn", dsn, "-o", "json"},
+		{"workers", "-rule", "testdata/mixed.yaml", "-dns", dsn},
+		{"workers", "-rule", "testdata/mixed.yaml", "-dns=" + dsn},
+		{"workers", "-rule", "testdata/mixed.yaml", "-watch=" + dsn},
+		{"workers", "-rule", "testdata/mixed.yaml", "-watch", dsn},
+		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-v", dsn},
+		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_order", "-dsn", dsn, "-timeout", "1s", "-o", "json"},
+		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_order", "-dsn", "app:hunter2@127.0.0.1/app"},
+		{"generate", "-type", "REDIS", "-prop", "addr=127.0.0.1:1", "-prop", "password=hunter2", "-prop", "shard=1"},
+		{"generate", "-type", "REDIS", "-prop", "addr=u:hunter2@127.0.0.1:1"},
+		{"generate", "-type", "REDIS", "-prop", "password:hunter2"},
+		{"generate", "-type", "LEAF_SEGMENT", "-prop", "leaf.key=k", "-prop", "dsn=app:hunter2@127.0.0.1/app"},
+	} {
+		if status, stdout, stderr := runTool(t, args...); status == 0 || strings.Contains(stdout+stderr, "hunter2") {
+			t.Errorf("%q\nhave: status %d, %s%s\nwant: an error without the password", args, status, stdout, stderr)
+		}
+	}
+}
+
 func TestCheck_showsNoSecret(t *testing.T) {
 	_, stdout, stderr := runTool(t, "check", "testdata/mixed.yaml")
 	if strings.Contains(stdout+stderr, "hunter2") {

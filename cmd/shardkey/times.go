@@ -24,7 +24,7 @@ func parseZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, usagef("-tz %q is not a time zone: write a name, as Asia/Shanghai, or +08:00, UTC, Local", name)
+		return nil, usagef("-tz %s is not a time zone: write a name, as Asia/Shanghai, or +08:00, UTC, Local", quoted(name))
 	}
 	return zone, nil
 }
@@ -77,7 +77,7 @@ func parseSpan(text string, now, after time.Time, zone *time.Location) (span, er
 		}
 		return span{t, t}, nil
 	}
-	return span{}, fmt.Errorf("%q is not a time: write a day, as 2026-01-31 or yesterday, a time, as \"2026-01-31 10:00\" or 2026-01-31T12:00:00Z, or a duration before now, as -24h or -7d", text)
+	return span{}, fmt.Errorf("%s is not a time: write a day, as 2026-01-31 or yesterday, a time, as \"2026-01-31 10:00\" or 2026-01-31T12:00:00Z, or a duration before now, as -24h or -7d", quoted(text))
 }
 
 // day is the day of a time, or one some days later, in the time's zone.
@@ -134,7 +134,7 @@ func parseEpoch(text string) (time.Time, error) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < 1<<43 {
 		return time.UnixMilli(n).UTC(), nil
 	}
-	return time.Time{}, fmt.Errorf("%q is not an epoch: write it with its zone, as 2026-01-31T12:00:00Z, as a date, as 2026-01-31, which is midnight UTC, or in milliseconds since 1970", text)
+	return time.Time{}, fmt.Errorf("%s is not an epoch: write it with its zone, as 2026-01-31T12:00:00Z, as a date, as 2026-01-31, which is midnight UTC, or in milliseconds since 1970", quoted(text))
 }
 
 // formatTime writes a time in a zone, with its milliseconds, or to the nanosecond

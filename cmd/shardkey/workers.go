@@ -123,7 +123,7 @@ func chosenGenerators(r *rule.Rule, args []string) ([]string, error) {
 	for _, arg := range args {
 		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, arg) })
 		if i < 0 {
-			return nil, usagef("%s has no generator %q; its tables have %s%s", r.Name(), arg, list(names), didYouMean(arg, names))
+			return nil, usagef("%s has no generator %s; its tables have %s%s", r.Name(), quoted(arg), list(names), didYouMean(arg, names))
 		}
 		if !slices.Contains(chosen, names[i]) {
 			chosen = append(chosen, names[i])
