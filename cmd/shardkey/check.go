@@ -21,7 +21,9 @@ func checkCommand(p *program) *cobra.Command {
 			"What is wrong is reported with file, line and column; what is risky or\n" +
 			"ignored is a warning. No server is asked, and no property's secret is shown. An\n" +
 			"environment variable that a property names must be set. RULE.yaml - is standard\n" +
-			"input.",
+			"input, and so is a pipe where no RULE.yaml is given.",
+		Example: "  shardkey check -strict rule.yaml\n" +
+			"  git show HEAD:rule.yaml | shardkey check -o json",
 		ValidArgsFunction: ruleFiles,
 	}
 	strict := c.Flags().Bool("strict", false, "take warnings for errors: exit status 1")

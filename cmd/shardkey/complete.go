@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"
 )
@@ -144,16 +145,15 @@ func (p *program) fromRule(names func(*cobra.Command, *program) []string) comple
 }
 
 func generatorsOf(c *cobra.Command, p *program) []string {
-	r, err := p.loadRule(c.Flag("rule").Value.String())
-	if err != nil {
-		return nil
+	if r := p.typedRule(c); r != nil {
+		return generatorNames(r)
 	}
-	return generatorNames(r)
+	return nil
 }
 
 func tablesOf(c *cobra.Command, p *program) (names []string) {
-	r, err := p.loadRule(c.Flag("rule").Value.String())
-	if err != nil {
+	r := p.typedRule(c)
+	if r == nil {
 		return nil
 	}
 	for _, t := range r.Tables() {
@@ -162,4 +162,18 @@ func tablesOf(c *cobra.Command, p *program) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// typedRule is the rule of the flag -rule; nil when it cannot be read, or is standard
+// input, which is the shell's.
+func (p *program) typedRule(c *cobra.Command) *rule.Rule {
+	file := c.Flag("rule").Value.String()
+	if file == "-" {
+		return nil
+	}
+	r, err := rule.Load(file)
+	if err != nil {
+		return nil
+	}
+	return r
 }

@@ -25,6 +25,7 @@ func TestComplete_words(t *testing.T) {
 		{[]string{"decode", "-rule", "mixed.yaml", "-generator", ""}, "\nring\n", "t_order"},
 		{[]string{"generate", "-rule=mixed.yaml", "-table", "t_"}, "\nt_order_1\n", "uuid"},
 		{[]string{"generate", "-rule", "bad.yaml", "-table", ""}, "\n:4\n", "t_order"},
+		{[]string{"generate", "-rule", "-", "-table", ""}, "\n:4\n", "t_order"},
 		{[]string{"generate", "-type", "S"}, "\nSNOWFLAKE\n", ""},
 		{[]string{"workers", "-rule", "workers.yaml", ""}, "\nsmall\n", ""},
 		{[]string{"check", ""}, "\nyaml\nyml\nproperties\n:8\n", ""},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -95,6 +96,34 @@ func (p *program) lines(yield func(string, error) bool) bool {
 		err = usagef("standard input is empty")
 	}
 	return err == nil || yield("", err)
+}
+
+// errInterrupted ends a wait for input.
+var errInterrupted = errors.New("interrupted")
+
+// interruptible is an input whose reader need not wait when ctx has ended, as a
+// terminal's would at Ctrl-C.
+type interruptible struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (i interruptible) Read(b []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	own, read := make([]byte, len(b)), make(chan result, 1)
+	go func() {
+		n, err := i.in.Read(own)
+		read <- result{n, err}
+	}()
+	select {
+	case r := <-read:
+		return copy(b, own[:r.n]), r.err
+	case <-i.ctx.Done():
+		return 0, errInterrupted
+	}
 }
 
 // flusher reads standard input, and shows what is printed so far before it waits

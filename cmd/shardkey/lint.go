@@ -33,6 +33,8 @@ func lintCommand(p *program) *cobra.Command {
 			"and GORM. A statement that the two readers understand differently is refused. No server\n" +
 			"is asked; columns are those of the CREATE TABLE statements that are read.\n" +
 			"The exit status is 1 when a statement is refused, unfilled or changed.",
+		Example: "  shardkey lint -rule rule.yaml -problems ./... migrations/\n" +
+			"  shardkey lint -rule rule.yaml < schema.sql",
 		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, p.arguments(args)) },
 	}
 	fs := c.Flags()

@@ -44,7 +44,7 @@ func main() {
 	// end of the process: what is held is still given back.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	p := newProgram(os.Stdin, os.Stdout, os.Stderr, spi.SystemClock)
+	p := newProgram(interruptible{ctx, os.Stdin}, os.Stdout, os.Stderr, spi.SystemClock)
 	p.piped = isPiped(os.Stdin)
 	p.terminal = isTerminal(os.Stdout)
 	p.colours = terminalColours(os.Stdout, os.Stderr)

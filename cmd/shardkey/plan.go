@@ -32,7 +32,9 @@ func planCommand(p *program) *cobra.Command {
 			"filled (with the text that is sent, where each ? that was added is a generated key),\n" +
 			"or it is refused, why and where. STATEMENT - is read from standard input, and so is a\n" +
 			"pipe where none is given. No server is asked: what a program would read from it is said by flags.",
-		RunE:              func(_ *cobra.Command, args []string) error { return plan(p, f, p.arguments(args)) },
+		RunE: func(_ *cobra.Command, args []string) error { return plan(p, f, p.arguments(args)) },
+		Example: "  shardkey plan -rule rule.yaml 'INSERT INTO t_order (user_id) VALUES (?)'\n" +
+			"  shardkey plan -rule rule.yaml < insert.sql",
 		ValidArgsFunction: oneOf(),
 	}
 	fs := c.Flags()

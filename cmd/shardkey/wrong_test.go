@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -287,5 +288,21 @@ func TestColour_whenAsked(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	if c := terminalColours(os.Stdout, os.Stderr); c.stdout || c.stderr {
 		t.Errorf("NO_COLOR\nhave: %+v\nwant: none", c)
+	}
+}
+
+// Ctrl-C ends a wait for input.
+func TestInput_interrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	silent, _ := io.Pipe()
+	cancel()
+	var errs bytes.Buffer
+	p := newProgram(interruptible{ctx, silent}, io.Discard, &errs, spi.SystemClock)
+	if status := p.run(ctx, []string{"decode", "-"}); status != statusError || !strings.Contains(errs.String(), "standard input: interrupted") {
+		t.Errorf("have: status %d, %s", status, errs.String())
+	}
+	p = newProgram(interruptible{t.Context(), strings.NewReader("1\n2\n")}, io.Discard, io.Discard, spi.SystemClock)
+	if status := p.run(t.Context(), []string{"decode", "-"}); status != statusOK {
+		t.Errorf("have: status %d", status)
 	}
 }
