@@ -111,16 +111,16 @@ func files(ends ...string) completions {
 var ruleFiles = files("yaml", "yml", "properties")
 
 // completeFlags makes the values of a command's flags known by their names.
-func (p *program) completeFlags(c *cobra.Command) {
+func completeFlags(c *cobra.Command) {
 	for name, values := range map[string]completions{
 		"rule":      ruleFiles,
 		"o":         oneOf("text", "json"),
 		"color":     oneOf("auto", "always", "never"),
 		"layout":    oneOf(layouts()...),
 		"server":    oneOf("mysql", "mariadb", "other"),
-		"generator": p.fromRule(generatorsOf),
+		"generator": fromRule(generatorsOf),
 		"type":      oneOf(spi.KeyGeneratorTypes()...),
-		"table":     p.fromRule(tablesOf),
+		"table":     fromRule(tablesOf),
 	} {
 		if c.Flag(name) != nil {
 			_ = c.RegisterFlagCompletionFunc(name, values) // it is there, and has none yet
@@ -138,21 +138,21 @@ func layouts() []string {
 }
 
 // fromRule completes with names of the rule that -rule names, when it can be read.
-func (p *program) fromRule(names func(*cobra.Command, *program) []string) completions {
+func fromRule(names func(*cobra.Command) []string) completions {
 	return func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return names(c, p), cobra.ShellCompDirectiveNoFileComp
+		return names(c), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func generatorsOf(c *cobra.Command, p *program) []string {
-	if r := p.typedRule(c); r != nil {
+func generatorsOf(c *cobra.Command) []string {
+	if r := typedRule(c); r != nil {
 		return generatorNames(r)
 	}
 	return nil
 }
 
-func tablesOf(c *cobra.Command, p *program) (names []string) {
-	r := p.typedRule(c)
+func tablesOf(c *cobra.Command) (names []string) {
+	r := typedRule(c)
 	if r == nil {
 		return nil
 	}
@@ -164,14 +164,10 @@ func tablesOf(c *cobra.Command, p *program) (names []string) {
 	return slices.Compact(names)
 }
 
-// typedRule is the rule of the flag -rule; nil when it cannot be read, or is standard
-// input, which is the shell's.
-func (p *program) typedRule(c *cobra.Command) *rule.Rule {
-	file := c.Flag("rule").Value.String()
-	if file == "-" {
-		return nil
-	}
-	r, err := rule.Load(file)
+// typedRule is the rule of the flag -rule; nil when it cannot be read. A - is no file
+// here: standard input is the shell's.
+func typedRule(c *cobra.Command) *rule.Rule {
+	r, err := rule.Load(c.Flag("rule").Value.String())
 	if err != nil {
 		return nil
 	}

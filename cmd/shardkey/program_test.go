@@ -145,6 +145,9 @@ func TestGenerate_returnsItsWorkerID(t *testing.T) {
 		}
 		keys = append(keys, stdout)
 	}
+	if status, _, stderr := runTool(t, "generate", "-rule", rule, "-table", "t_order"); status != 0 || stderr != "" {
+		t.Errorf("without -v\nhave: status %d, %s\nwant: silence", status, stderr)
+	}
 	if slices.Sort(keys); len(slices.Compact(keys)) != 3 {
 		t.Errorf("have: %q, which repeats", keys)
 	}

@@ -94,7 +94,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.AddCommand(versionCommand(p), completionCommand(p))
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {
-		p.completeFlags(c)
+		completeFlags(c)
 	}
 	return root
 }

@@ -29,7 +29,7 @@ func workersCommand(p *program) *cobra.Command {
 			"unknown, when its record is not understood. One that is not listed was never used.",
 		Example: "  shardkey workers -rule rule.yaml -dsn @dsn.txt\n" +
 			"  shardkey workers -rule rule.yaml -watch snowflake",
-		ValidArgsFunction: p.fromRule(generatorsOf),
+		ValidArgsFunction: fromRule(generatorsOf),
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
