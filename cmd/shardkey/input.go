@@ -88,6 +88,7 @@ func (p *program) lines(yield func(string, error) bool) bool {
 	}
 	err := in.Err()
 	switch {
+	case errors.Is(err, errOutput): // it is not the input's
 	case errors.Is(err, bufio.ErrTooLong):
 		err = fmt.Errorf("standard input: line %d is longer than %d bytes", n+1, bufio.MaxScanTokenSize)
 	case err != nil:
@@ -134,8 +135,8 @@ func (f flusher) Read(b []byte) (int, error) {
 	if f.p.beforeWait != nil {
 		f.p.beforeWait()
 	}
-	if err := f.p.out.Flush(); err != nil {
-		return 0, err
+	if f.p.out.Flush() != nil {
+		return 0, errOutput
 	}
 	return f.p.stdin.Read(b)
 }

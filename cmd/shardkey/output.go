@@ -51,11 +51,15 @@ func (f *outputFormat) Set(word string) error {
 	return err
 }
 
-// emit prints a JSON object on a line of its own.
+// emit prints a JSON object on a line of its own. The error is errOutput: what
+// is printed can always be marshalled.
 func (p *program) emit(v any) error {
 	out := json.NewEncoder(p.out)
 	out.SetEscapeHTML(false)
-	return out.Encode(v)
+	if out.Encode(v) != nil {
+		return errOutput
+	}
+	return nil
 }
 
 // A colour is what the digits of a terminal's control sequence say.

@@ -29,6 +29,10 @@ func usagef(format string, args ...any) error {
 // errReported ends a command that has already printed what is wrong.
 var errReported = errors.New("shardkey: see above")
 
+// errOutput ends a command whose output cannot be written. What that means is said
+// at the end of run, which writes again.
+var errOutput = errors.New("shardkey: output")
+
 // run runs the command that args name and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
 	status := p.execute(ctx, args)
@@ -60,7 +64,7 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	}
 	var usage *usageError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errOutput):
 		return statusOK
 	case errors.As(err, &usage):
 		return p.misused(ran, err)

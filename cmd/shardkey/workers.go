@@ -262,8 +262,8 @@ func (w *watcher) watch(ctx context.Context, interval time.Duration) error {
 			failed = err.Error()
 			w.p.fail(err)
 		}
-		if err := w.p.out.Flush(); err != nil {
-			return errReported // run sees it again
+		if w.p.out.Flush() != nil {
+			return errOutput
 		}
 		if w.p.clock.Sleep(ctx, interval) != nil {
 			return nil

@@ -201,6 +201,27 @@ func TestPipe_readerGoes(t *testing.T) {
 	}
 }
 
+// The same of what reads a pipe itself.
+func TestPipe_readerOfReaderGoes(t *testing.T) {
+	c := toolCommand(t, "decode")
+	c.Stdin = strings.NewReader(strings.Repeat("1095292305367040001\n", 200_000))
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_ = out.Close()
+	// The tool no longer reads either, which is what Wait says of the test's own copying.
+	if waited := c.Wait(); err != nil || line == "" || c.ProcessState.ExitCode() != 0 || errs.Len() > 0 {
+		t.Errorf("have: %q, %v, %v, %s\nwant: a line, and status 0", line, err, waited, errs.String())
+	}
+}
+
 // A pipe is read where no argument is given, and answered as it comes; /dev/null
 // is not.
 func TestPipe_isRead(t *testing.T) {
