@@ -186,6 +186,13 @@ func (b *baseConn) noted(err error) error {
 	return err
 }
 
+// ruin lets the connection go, whose session is not what the next user may expect.
+func (b *baseConn) ruin() {
+	if b.ruined = true; b.valid == nil && b.resetter == nil {
+		_ = b.conn.Close() // else nothing would tell the pool
+	}
+}
+
 // resetSession and isValid are the base's, where it has them, for a connection that
 // another may use.
 func (b *baseConn) resetSession(ctx context.Context) error {

@@ -160,7 +160,6 @@ func (s *session) columnsOf(ctx context.Context, key columnsKey) (names []string
 func (s *session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	table := sqltext.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
-	const tableDenied, columnDenied = 1142, 1143
 	if isServerError(err, tableDenied, columnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
@@ -223,9 +222,7 @@ func (p *plan) failed(err error) error {
 		unknownDatabase = 1049
 		unknownColumn   = 1054
 		columnCount     = 1136
-		columnDenied    = 1143
 		unknownTable    = 1146
-		notSupported    = 1235 // by Vitess, of a sharding column
 		notUpdatable    = 1348
 		noDefault       = 1364
 		notInsertableTo = 1471
@@ -235,7 +232,7 @@ func (p *plan) failed(err error) error {
 		if len(p.columns) > 0 {
 			return &staleError{p, err}
 		}
-	case isServerError(err, notSupported, columnDenied, notUpdatable, notInsertableTo):
+	case isServerError(err, columnDenied, notUpdatable, notInsertableTo), isServerError(err, notSupported): // by Vitess, of a sharding column
 		if p.unguard() {
 			return errReplan
 		}

@@ -26,57 +26,36 @@ import (
 // rows only, take a second table. The numbering changes LAST_INSERT_ID(); the
 // query for the numbers restores it, and the statement carries the first key.
 
-// sourceRun is one execution of an INSERT … SELECT.
+// sourceRun is one execution of an INSERT … SELECT in this way.
 type sourceRun struct {
-	*session
-	plan  *plan
-	in    *rewrite.Insert
-	table *table
-	key   *keyColumn
-	args  []driver.NamedValue
-	out   *keysRing
-	sent  sending
+	selectRun
 
-	tables []string     // the temporary tables that exist
-	rows   int64        // rows that the query returned
-	keys   rewrite.Keys // those generated
-	one    [1]int64
+	tables []string // the temporary tables that exist
 	// offset is a row's key minus its number, for contiguous keys; where
 	// it is empty they are in a table.
 	offset string
-	// first is the number of the first row that gets a key. With carries the
-	// statement passes that key to LAST_INSERT_ID().
-	first   string
-	carries bool
+	first  string // the number of the first row that gets a key
 }
 
-// beginSource runs the query of an INSERT … SELECT and brings the keys to the
-// server.
-func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, out *keysRing, sent sending) (running, error) {
-	sent.stmt = nil // it was prepared for its check and count
-	if in.KeepsSource() {
-		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
-		return &asIs{sent, func(err error) { s.afterPass(ctx, use, p, nil, nil, err) }}, err
-	}
-	if rewrite.ReadsCounts(sent.text, s.mode) {
-		return nil, errReadsCounts
-	}
-	s.forInsert = ""
-	r := &sourceRun{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: out}
+// beginTemporary runs the query into a temporary table and brings the keys to the
+// server. refused is the server's error where it takes no temporary table, before
+// anything was executed.
+func beginTemporary(ctx context.Context, run *selectRun) (on running, refused, err error) {
+	r := &sourceRun{selectRun: *run}
 	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.createRows, r.readQuery, r.makeKeys, r.syncLastID} {
 		if err := step(ctx); err != nil {
-			return nil, r.failed(ctx, err)
+			if len(r.tables) == 0 && refusesTemporary(err) {
+				refused = err
+			}
+			return nil, refused, r.failed(ctx, err)
 		}
 	}
-	var err error
 	if r.carries, err = r.carriesKey(ctx); err != nil {
-		return nil, r.failed(ctx, err)
+		return nil, nil, r.failed(ctx, err)
 	}
-	r.sent = sending{base: &s.base, text: in.Text(r.query()), args: r.tailArgs()}
-	return r, nil
+	r.sent = sending{base: &r.base, text: r.in.Text(r.query()), args: r.tailArgs()}
+	return r, nil, nil
 }
-
-func (r *sourceRun) sending() *sending { return &r.sent }
 
 func (r *sourceRun) failed(ctx context.Context, err error) error {
 	if r.carries {
@@ -84,41 +63,6 @@ func (r *sourceRun) failed(ctx context.Context, err error) error {
 	}
 	defer r.Close()
 	return r.explain(err)
-}
-
-func (r *sourceRun) queryArgs() []driver.NamedValue {
-	return renumbered(r.args[:r.in.Source.QueryParams])
-}
-
-func (r *sourceRun) tailArgs() []driver.NamedValue {
-	return renumbered(r.args[r.in.Source.QueryParams:])
-}
-
-func renumbered(args []driver.NamedValue) []driver.NamedValue {
-	args = slices.Clone(args)
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	return args
-}
-
-// maxSourceRows bounds the rows of one INSERT … SELECT: their keys are made
-// before the statement runs, and the server alone says how many there are.
-const maxSourceRows = 50_000_000
-
-// checkRows refuses a number of rows that cannot be, or is too large.
-func (r *sourceRun) checkRows() error {
-	switch {
-	case r.rows < 0:
-		return r.badCount(r.rows)
-	case r.rows > maxSourceRows:
-		return fmt.Errorf("%w: the query of INSERT … SELECT returns %d rows, and at most %d get keys at once; insert them in parts", ErrUnsupportedStatement, r.rows, maxSourceRows)
-	}
-	return nil
-}
-
-func (r *sourceRun) badCount(n int64) error {
-	return fmt.Errorf("shardkey: the server counts %d rows of a query", n)
 }
 
 // keysAtOnce is how many keys one statement brings to the server.
@@ -130,17 +74,8 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if r.keys, err = r.plan.generate(ctx, 0, n, &r.one); err != nil {
+	if err := r.generate(ctx, n); err != nil {
 		return err
-	}
-	r.table.counts.filled(n)
-	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {
-		return err
-	}
-	if n > 1 && r.out == nil {
-		if err := r.plan.rules.checkConsecutive(ctx, r.table, &r.keys); err != nil {
-			return err
-		}
 	}
 	if first, ok := r.contiguous(); ok {
 		if r.offset, err = r.findOffset(ctx, first); err != nil || r.offset != "" {
@@ -307,7 +242,7 @@ func (r *sourceRun) createRows(ctx context.Context) error {
 		}
 	}
 	if isServerError(err, unknownColumn, duplicateColumn) {
-		if own := r.ownWords(ctx); own != nil {
+		if own := r.ownWords(ctx, len(r.in.Source.Columns)); own != nil {
 			return own
 		}
 	}
@@ -378,25 +313,6 @@ func declaration(column shownColumn) string {
 	return d + " NULL DEFAULT NULL"
 }
 
-// targetColumn names a column of the target. The target has no alias: under LOCK
-// TABLES it is locked by its name.
-func (r *sourceRun) targetColumn(column string) string {
-	return sqltext.QuoteTable(r.in.Schema, r.in.Name) + "." + sqltext.QuoteIdentifier(column)
-}
-
-// ownWords runs the statement without rows, for the server's error about its
-// columns; nil when there is none.
-func (r *sourceRun) ownWords(ctx context.Context) error {
-	if r.in.Source.TailParams > 0 || r.in.Returning {
-		return nil
-	}
-	n := len(r.in.Source.Columns)
-	if r.in.Source.KeyIndex < 0 {
-		n++
-	}
-	return r.run(ctx, r.in.Text("SELECT NULL"+strings.Repeat(", NULL", n-1)+" FROM DUAL WHERE FALSE"))
-}
-
 // create makes a temporary table of columns of the target. They come from the
 // side of an outer join that may be NULL, and therefore may be NULL themselves:
 // a NULL that the target does not take is refused by the target.
@@ -462,25 +378,6 @@ func (r *sourceRun) query() string {
 	}
 	rows := "(SELECT `shardkey_row`, " + strings.Join(renamed, ", ") + " FROM " + r.qualify(rowsTable) + ") AS " + rowsTable
 	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
-}
-
-// carriesKey reports whether the statement can carry the first key: an
-// ignored row, or one that exists, would leave a key that is in no row.
-func (r *sourceRun) carriesKey(ctx context.Context) (bool, error) {
-	if r.in.Ignore || r.in.OnDuplicate || r.in.MentionsLastID || r.keys.Len() == 0 {
-		return false, nil
-	}
-	switch key := r.keys.At(0).(type) {
-	case uint64:
-	case int64:
-		if key < 0 {
-			return false, nil
-		}
-	default:
-		return false, nil
-	}
-	server, err := r.server(ctx)
-	return err == nil && server.insertIDs, err
 }
 
 // sentKey is the key of a row as the statement has it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -35,12 +34,12 @@ func (r *sourceRun) settle(ctx context.Context, base driver.Result) (driver.Resu
 			present = map[string]bool{}
 		}
 	}
-	id, inserted := r.firstInserted(present)
+	id, inserted := r.firstInserted(r.among(present))
 	r.keepLastAfter(baseID, id, inserted)
 	if !inserted && affected > 0 && present == nil && !existed && r.in.Source.KeyIndex >= 0 && r.table.kind() == rewrite.KindInteger {
 		id = r.lastGiven(ctx)
 	}
-	out := &sourceResult{Result: base, id: id, run: r, present: present}
+	out := &sourceResult{Result: base, id: id, run: &r.selectRun, inserted: r.among(present)}
 	if r.out != nil {
 		out.keys = r.values(ctx, present)
 		r.out.set(r.plan, out.keys)
@@ -64,7 +63,7 @@ func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 				present = map[string]bool{}
 			}
 		}
-		id, inserted := r.firstInserted(present)
+		id, inserted := r.firstInserted(r.among(present))
 		r.keepLastAfter(0, id, inserted)
 		if r.out != nil {
 			r.out.set(r.plan, r.values(ctx, present))
@@ -72,31 +71,12 @@ func (r *sourceRun) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 	}}, nil
 }
 
-// keepLastAfter remembers what LAST_INSERT_ID() must return after the statement.
-func (r *sourceRun) keepLastAfter(baseID, id int64, inserted bool) {
-	switch {
-	case r.carries:
-		r.lastID.told(uint64(toInt64(r.keys.At(0))))
-	case inserted:
-		r.lastID.set(uint64(id))
-	case r.in.MentionsLastID && baseID != 0:
-		r.lastID.set(uint64(baseID)) // it called LAST_INSERT_ID(expr)
-	case r.in.Guarded, r.in.MentionsLastID:
-		r.lastID.moved()
+// among tells whether a generated key is among those present; nil: all are.
+func (r *sourceRun) among(present map[string]bool) func(i int) bool {
+	if present == nil {
+		return nil
 	}
-}
-
-// firstInserted is the first generated key that was inserted.
-func (r *sourceRun) firstInserted(present map[string]bool) (id int64, ok bool) {
-	if r.table.kind() == rewrite.KindText {
-		return 0, false
-	}
-	for i := range r.keys.Len() {
-		if key := r.keys.At(i); present == nil || present[text(key)] {
-			return toInt64(key), true
-		}
-	}
-	return 0, false
+	return func(i int) bool { return present[text(r.keys.At(i))] }
 }
 
 // present asks which of the generated keys are in the table.
@@ -124,7 +104,7 @@ func (r *sourceRun) lastGiven(ctx context.Context) int64 {
 // values are the keys of all rows of the query, in its order. Keys that the
 // query returned are known where all rows were inserted.
 func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
-	values := r.boxed(present)
+	values := r.boxed(r.among(present))
 	if int64(len(values)) == r.rows {
 		return values
 	}
@@ -146,24 +126,13 @@ func (r *sourceRun) values(ctx context.Context, present map[string]bool) []any {
 	return all
 }
 
-// boxed are the generated keys, those nil that are not present.
-func (r *sourceRun) boxed(present map[string]bool) []any {
-	values := make([]any, r.keys.Len())
-	for i := range values {
-		if key := r.keys.At(i); present == nil || present[text(key)] {
-			values[i] = key
-		}
-	}
-	return values
-}
-
 // sourceResult is the result of an INSERT … SELECT.
 type sourceResult struct {
 	driver.Result
-	id      int64
-	run     *sourceRun
-	present map[string]bool
-	keys    []any
+	id       int64
+	run      *selectRun
+	inserted func(i int) bool // whether a generated key was; nil: all were
+	keys     []any
 }
 
 var _ KeysResult = (*sourceResult)(nil)
@@ -185,61 +154,36 @@ func (r *sourceResult) Keys() []any {
 	if r.keys != nil || int64(r.run.keys.Len()) != r.run.rows {
 		return r.keys
 	}
-	return r.run.boxed(r.present)
+	return r.run.boxed(r.inserted)
 }
-
-// PrivilegeError is the error for an INSERT … SELECT into a ruled table whose
-// user lacks a privilege that filling it needs: to create a temporary table
-// like the target. Nothing was inserted. [ErrUnsupportedStatement] and the
-// server's *mysql.MySQLError are in its chain.
-type PrivilegeError struct {
-	Table string // the target, quoted
-	Grant string // how the privileges are granted; it names no user
-	Err   error  // the server's error
-}
-
-func (e *PrivilegeError) Error() string {
-	return fmt.Sprintf("%v: INSERT … SELECT into %s is filled through a temporary table; %s: %v", ErrUnsupportedStatement, e.Table, e.Grant, e.Err)
-}
-
-func (e *PrivilegeError) Unwrap() []error { return []error{ErrUnsupportedStatement, e.Err} }
 
 // explain turns the server's error about a temporary table into one about the
 // statement.
 func (r *sourceRun) explain(err error) error {
-	const (
-		databaseDenied = 1044
-		unknownColumn  = 1054
-		unknownTable   = 1109
-		tableDenied    = 1142
-		columnDenied   = 1143
-		unsafeForGTID  = 3748
-		insideXA       = 4091
-	)
 	var my *mysql.MySQLError
 	if !errors.As(err, &my) {
 		return err
 	}
 	switch {
-	case my.Number == insideXA:
-		return r.noTemporaryTable(err, "SET xa_detach_on_prepare=OFF before XA START, or SELECT the rows and INSERT them as VALUES")
-	case my.Number == unsafeForGTID:
+	case my.Number == insideXADetach && len(r.tables) == 0:
+		return r.noTemporaryTable(err, "SET xa_detach_on_prepare=OFF before XA START")
+	case (my.Number == unsafeInTx || my.Number == unsafeForGTID) && len(r.tables) == 0:
 		return r.noTemporaryTable(err, "SET binlog_format=ROW or MIXED, or run it outside of a transaction")
 	case my.Number == databaseDenied,
 		(my.Number == tableDenied || my.Number == columnDenied) && len(r.tables) == 0:
 		return r.privilegeError(err)
-	case r.in.OnDuplicate && len(r.tables) > 0 && (my.Number == unknownColumn || my.Number == unknownTable):
-		// The query's own tables were in the statement, and no longer are.
-		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of a filled INSERT … SELECT can use VALUES(column) and the target's columns, not the query's: %w",
-			ErrUnsupportedStatement, err)
+	case len(r.tables) == 0 && refusesTemporary(err):
+		return r.noTemporaryTable(err, "use a server that has them")
+	case len(r.tables) > 0 && r.usesQuery(my):
+		return r.queryInDuplicate(err)
 	}
 	return r.plan.failed(r.rename(err, my))
 }
 
 // noTemporaryTable is the error where the server refuses temporary tables.
 func (r *sourceRun) noTemporaryTable(err error, wayOut string) error {
-	return fmt.Errorf("%w: INSERT … SELECT into %s is filled through a temporary table, which the server refuses here; %s: %w",
-		ErrUnsupportedStatement, sqltext.QuoteTable(r.in.Schema, r.in.Name), wayOut, err)
+	return &InsertSelectError{Table: r.quoted(), Err: err,
+		Reason: "is filled through a temporary table, which the server refuses here; " + wayOut + ", or set shardkeyInsertSelect=copy"}
 }
 
 func (r *sourceRun) privilegeError(err error) error {

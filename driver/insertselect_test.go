@@ -140,12 +140,22 @@ func TestInsertSelect_underLockTables(t *testing.T) {
 	}
 }
 
-// Within XA one of the servers takes no temporary table, and says so.
+// Within XA one of the servers takes no temporary table, and says so. The rows are
+// copied where that is not what was asked for.
 func TestInsertSelect_inXA(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_inXA) {
 		return
 	}
 	ours, plain := one(t)
+	mustExec(t, ours, "XA START 'x'")
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 7")
+	mustExec(t, ours, "XA END 'x'")
+	mustExec(t, ours, "XA COMMIT 'x' ONE PHASE")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7 AND id > 0"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+	defer selecting(InsertSelectTemporary)()
+	ours, plain = one(t)
 	mustExec(t, ours, "XA START 'x'")
 	_, err := ours.Exec("INSERT INTO ruled (a) SELECT 1")
 	if testserver.Has(t, testserver.KindMySQL, "XA without temporary tables") {
@@ -231,6 +241,14 @@ func TestInsertSelect_underGTID(t *testing.T) {
 	_ = plain.Close()
 	cfg.DBName = "app"
 	ours, plain, _ := openFilledOn(t, cfg.FormatDSN())
+	mustExec(t, plain, "SET GLOBAL binlog_format = STATEMENT")
+	ours.SetMaxIdleConns(0)
+	if err := inTx(ours, func(tx *sql.Tx) error { _, err := tx.Exec("INSERT INTO ruled (a) SELECT 1"); return err }); err != nil {
+		t.Errorf("by copying: %v", err)
+	}
+	mustExec(t, plain, "DROP TABLE ruled")
+	defer selecting(InsertSelectTemporary)()
+	ours, plain, _ = openFilledOn(t, cfg.FormatDSN())
 	for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
 		mustExec(t, plain, "SET GLOBAL binlog_format = "+format)
 		ours.SetMaxIdleConns(0) // a new session

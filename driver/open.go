@@ -90,6 +90,9 @@ func (d dsn) options(opts []Option) (options, error) {
 	if d.statements != "" {
 		o.statements = d.statements
 	}
+	if d.insertSelect != "" {
+		o.insertSelect = d.insertSelect
+	}
 	if d.log != "" {
 		o.log = d.log
 	}

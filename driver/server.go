@@ -112,9 +112,11 @@ type server struct {
 
 // serverCache is what one connector knows about its server, asked once.
 type serverCache struct {
-	kind  Server     // what shardkeyServer says
-	dsn   spi.Secret // of the base, where it is known
-	known atomic.Pointer[server]
+	kind         Server       // what shardkeyServer says
+	insertSelect InsertSelect // what shardkeyInsertSelect says
+	dsn          spi.Secret   // of the base, where it is known
+	known        atomic.Pointer[server]
+	parsesTime   atomic.Pointer[bool] // the base makes a time.Time of dates
 }
 
 // describe tells what the server is, as far as that is known.
@@ -221,6 +223,11 @@ func serverOf(version, comment string) (kind Server, told bool) {
 func (s *session) mayFindRows() bool {
 	known := s.servers.known.Load()
 	return known == nil || known.foundRows
+}
+
+func (s *session) isVitess() bool {
+	known := s.servers.known.Load()
+	return known != nil && known.traits.server == ServerVitess
 }
 
 // tellsInsertIDs reports whether LAST_INSERT_ID(expr) in an INSERT becomes its insert

@@ -33,6 +33,8 @@ type session struct {
 	database      string
 	databaseKnown bool
 
+	copying *copyingFacts // nil: to be asked
+
 	lastID lastID
 
 	// forInsert is the INSERT before which questions are asked now.
@@ -44,6 +46,9 @@ func (s *session) forget(query string, class rewrite.Class) {
 	changes := rewrite.ChangesOf(query, class)
 	if changes.Mode || changes.Charset {
 		s.modeKnown = false
+	}
+	if changes.Charset || changes.Variables {
+		s.copying = nil
 	}
 	if changes.Database {
 		s.databaseKnown = false

@@ -282,9 +282,12 @@ func TestInsertSelect_withoutPrivilege(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	copying := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+	defer copying.Close()
+	mustExec(t, copying, "INSERT INTO ruled (a) SELECT 1")
+	defer selecting(InsertSelectTemporary)()
 	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
 	defer db.Close()
-	mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
 	for _, query := range []string{"INSERT INTO ruled (a) SELECT 2", "INSERT INTO `" + cfg.DBName + "`.ruled (id, a) SELECT NULL, 2"} {
 		_, err = db.Exec(query)
 		var denied *PrivilegeError

@@ -156,6 +156,11 @@ type Source struct {
 	Head, Query, Tail string
 	// QueryParams and TailParams count the placeholders of both.
 	QueryParams, TailParams int
+	// Lockable: the query is one SELECT of tables that takes LOCK IN SHARE MODE after
+	// it, and has no such clause yet.
+	Lockable bool
+	// Unlimited: the query is ordered, and takes a LIMIT after it.
+	Unlimited bool
 
 	columns string // Columns, quoted
 	guardAt int    // where Tail takes the guard

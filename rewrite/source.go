@@ -19,7 +19,8 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 	head := p.text[in.start:cols.headEnd]
 	before := p.params
 	p.rewind(t)
-	end, queryEnd := p.query()
+	form := queryForm{selects: fold(p.word(t), "SELECT") || fold(p.word(t), "WITH")}
+	end, queryEnd := p.query(&form)
 	after := p.params
 	tail := p.prev
 	p.rewind(tail)
@@ -36,14 +37,37 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 		guardAt:     max(in.duplicateAt-end, 0),
 		QueryParams: after - before,
 		TailParams:  p.params - after,
+		Lockable:    form.selects && form.from && !form.special,
+		Unlimited:   form.ordered && !form.limited && !form.special,
 	}
 	return nil
+}
+
+// queryForm is what a query has outside of brackets.
+type queryForm struct {
+	selects, from, ordered, limited bool
+	// special: UNION and its like, a locking clause, or what else ends a query otherwise.
+	special bool
+}
+
+func (f *queryForm) note(word string) {
+	switch {
+	case fold(word, "FROM"):
+		f.from = true
+	case fold(word, "ORDER"):
+		f.ordered = true
+	case fold(word, "LIMIT"), fold(word, "FETCH"), fold(word, "OFFSET"):
+		f.limited = true
+	case fold(word, "UNION"), fold(word, "INTERSECT"), fold(word, "EXCEPT"), fold(word, "MINUS"),
+		fold(word, "FOR"), fold(word, "LOCK"), fold(word, "INTO"), fold(word, "PROCEDURE"):
+		f.special = true
+	}
 }
 
 // query moves to the token after a query: the statement's end, ON DUPLICATE
 // or RETURNING outside of brackets. It returns the place of that token and the
 // end of the query.
-func (p *parser) query() (next, end int) {
+func (p *parser) query(form *queryForm) (next, end int) {
 	depth := 0
 	for {
 		before := p.prev
@@ -61,6 +85,9 @@ func (p *parser) query() (next, end int) {
 			depth--
 		case t.kind == tokenWord:
 			p.noteWord(t)
+			if depth == 0 && !p.isPunct(before, '.') {
+				form.note(p.word(t))
+			}
 		}
 		end = t.end
 	}
