@@ -73,9 +73,6 @@ var vitessKeyspaces = []testserver.Keyspace{
 	{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"a_lookup": {}, "t_whole": {}, "src": {}, "leaf_alloc": {}, "shardkey_worker": {}}}`},
 }
 
-// queriesOnVitess says that INSERT … SELECT works there: it takes no temporary tables.
-const queriesOnVitess = false
-
 // Vitess' vtgate hands each row to its shard by the value that shardkey gave.
 func TestForms_vitess(t *testing.T) {
 	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
@@ -95,17 +92,8 @@ func TestForms_vitess(t *testing.T) {
 			name := "forms-vitess-" + string(over)
 			registerForms(t, name, v.DSN("whole"))
 			sharded := func(f insertForm, _ bool) string {
-				switch {
-				case f.replace:
+				if f.replace {
 					return "VT12001" // REPLACE INTO in a sharded keyspace
-				case f.query && !queriesOnVitess:
-					return "Temporary table not supported in sharded database"
-				}
-				return ""
-			}
-			whole := func(f insertForm, inTx bool) string {
-				if f.query && inTx && !queriesOnVitess {
-					return "DDL statement executed inside a transaction"
 				}
 				return ""
 			}
@@ -126,7 +114,7 @@ func TestForms_vitess(t *testing.T) {
 				}
 			}
 			tryForms(t, engine{dsn: v.DSN("whole"), database: "whole", upserts: true, targets: []target{
-				{name: "t_whole", unique: true, refuses: whole},
+				{name: "t_whole", unique: true},
 			}}, name)
 		})
 	}

@@ -58,6 +58,9 @@ func (v *Vitess) start(program string, over Kind) error {
 	args := []string{"--log-bin=binlog", "--server-id=1", "--max-connections=600"}
 	if over == KindMySQL {
 		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+	} else {
+		// It does not know the collation that Vitess connects with, and takes its own.
+		args = append(args, "--character-set-server=utf8mb4")
 	}
 	var err error
 	if v.SQL, err = v.startOne(base.recipe(), args...); err != nil {
