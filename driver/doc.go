@@ -48,7 +48,8 @@
 // [WatchRule] does; off, the default, does not. shardkeyUnlisted says what becomes of an INSERT
 // into a table that the rule does not list, but whose name looks like one of a ruled
 // table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
-// rule says it for one table. shardkeyStatements says which prepared statements are
+// rule says it for one table. shardkeyInsertSelect=auto|temporary|copy says how an INSERT …
+// SELECT gets its keys, see there. shardkeyStatements says which prepared statements are
 // kept: auto, always, all or off, see below. shardkeyLog=sql logs each filled statement
 // as it was sent, without values; off is the default. docs/operating.md lists all
 // lines that are logged.
@@ -103,7 +104,7 @@
 // written in it, or it is a CALL, an EXECUTE, DDL, or several statements. An
 // upsert that the server does not let assign the key to itself (a view, a user
 // without UPDATE on that column) goes without, and one of a row that exists then
-// reports 0; so it does on servers of other kinds than MySQL and MariaDB.
+// reports 0; so it does on servers of other kinds, see Servers.
 //
 // Counting on from LastInsertId, as ORMs do, relies on consecutive keys. A
 // generator makes those of one statement consecutive as far as it can: SNOWFLAKE
@@ -130,14 +131,61 @@
 // LAST_INSERT_ID() is right when it returns, for stored functions and views too.
 // Whether a key of the query is one, or asks for one, is decided as for VALUES.
 //
-// The user needs the privileges CREATE TEMPORARY TABLES and SELECT on the target:
-// without them the error is a [PrivilegeError]. LOCK TABLES needs to name the
-// target and the query's tables, as usual. Where MySQL takes no temporary table,
-// within XA (xa_detach_on_prepare) and in a transaction under gtid_mode with
-// binlog_format=STATEMENT, the error says so. Between the query and the statement
-// others may write, unless a transaction holds them off. ROW_COUNT(),
-// FOUND_ROWS() and SHOW WARNINGS afterwards are those of the tables' being
-// dropped; the rows affected are the result's.
+// Between the query and the statement others may write, unless a transaction holds
+// them off. ROW_COUNT(), FOUND_ROWS() and SHOW WARNINGS afterwards are those of the
+// tables' being dropped; the rows affected are the result's.
+//
+// Where the server makes no temporary table the rows are copied: read to their end, in
+// 4 MiB of memory and beyond that in a file without name, of this process alone, in
+// os.TempDir, and inserted as values, at most 5,000 rows and 1 MiB at once. More than
+// one INSERT is one transaction, or stands behind a savepoint of the one that there
+// is (that of XA too, and under LOCK TABLES), and is taken back whole when one
+// fails. What is reported is the same. shardkeyInsertSelect, as [WithInsertSelect],
+// says which way is taken: temporary, copy, or auto, the default, which copies on
+// Vitess and TiDB, and elsewhere where the server refuses the temporary table: within
+// XA (xa_detach_on_prepare), in a transaction under gtid_mode with
+// binlog_format=STATEMENT, to a user without the privileges CREATE TEMPORARY TABLES
+// and SELECT on the target. With temporary the error for that user is a
+// [PrivilegeError], and the others are an [InsertSelectError].
+//
+// Copied rows are the same values: numbers to their last digit, bytes as they are, dates
+// with parseTime too. A copy differs in this: the values travel to the client, and the
+// key of a row takes 8 bytes of memory; the query is a SELECT, which locks what it reads
+// by LOCK IN SHARE MODE after it, in READ COMMITTED too, but not where that cannot be
+// written, as for UNION, where the user may not, and on TiDB and other engines. A FLOAT
+// is a DOUBLE's digits where it is stored as a text; an ENUM is no number; a TIMESTAMP of the hour
+// that the session's time_zone has twice is the first; types within a JSON
+// are those that its text has.
+//
+// The session's character sets must be utf8mb4, and sql_select_limit must not hold: else
+// the error is an [InsertSelectError]. So it is, with parseTime, for a query of dates
+// whose columns' names do not differ, and for RETURNING of more rows than one INSERT
+// takes.
+//
+// # Servers
+//
+// What the server is shows in its version and comment, in whatever case; one that shows
+// nothing known is asked for its shards, as vtgate may have been given any version. [Connector.Describe]
+// shows what was found. What differs here:
+//
+//	               mysql   mariadb  vitess   tidb   other
+//	LAST_INSERT_ID(key) in an INSERT tells the key
+//	               yes     yes      no       no     no
+//	an upsert of a row that exists tells its key
+//	               yes     yes      of one   no     no
+//	INSERT … SELECT through a temporary table
+//	               yes     yes      no       no     tried
+//	and copied, with LOCK IN SHARE MODE
+//	               yes     yes      yes      no     no
+//	RETURNING      no      yes      no       no     no
+//	prepared statements are kept
+//	               yes     yes      yes      yes    yes
+//
+// A wrong guess costs an error or the key of an upsert's row, and stores nothing
+// wrong. On Vitess an upsert tells the key of its only row where the key is no
+// sharding column, which Vitess does not let be assigned; else it reports 0. A connection that
+// Vitess answers with VT15001 or VT09032, its transaction having failed, leaves the pool:
+// it would refuse everything until a ROLLBACK.
 //
 // # Questions
 //
@@ -266,13 +314,14 @@ package driver
 //	base     base.go, prepare.go,   the base's connection, as database/sql treats one
 //	         statements.go
 //	session  session.go, lastid.go, what is known of the server's session, and is
-//	         columns.go,            asked on the connection
+//	         columns.go, server.go, asked on the connection
 //	         keycolumn.go
 //	plan     plan.go, plancache.go, a text, understood once for all connections
 //	         verify.go
 //	execute  execute.go, values.go, one execution: keys, text, arguments
-//	         insertselect.go,
-//	         short.go, shard.go
+//	         insertselect_way.go,   (INSERT … SELECT: insertselect.go through a temporary
+//	         short.go, shard.go     table, insertselect_copy.go with rowbuffer.go and
+//	                                copiedvalue.go by copying)
 //	result   result.go, present.go, what came of it
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls

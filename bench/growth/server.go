@@ -153,7 +153,7 @@ func (g *growth) add(n int, values ...float64) {
 	}
 }
 
-// insertSelect copies so many rows.
+// insertSelect copies so many rows, through a temporary table and by reading them.
 func (s *server) insertSelect(top int) (growth, error) {
 	g := growth{title: "Rows of an INSERT … SELECT", counted: "rows"}
 	plain, ours, err := s.open("AUTO_INCREMENT")
@@ -162,7 +162,16 @@ func (s *server) insertSelect(top int) (growth, error) {
 	}
 	defer plain.Close()
 	defer ours.Close()
-	g.lines = []line{{name: "go-sql-driver, AUTO_INCREMENT, µs"}, {name: "shardkey, µs"}}
+	dsn, err := dsnOf(s.dsn, ourDatabase, "shardkeyRule=growth&shardkeyInsertSelect=copy")
+	if err != nil {
+		return g, err
+	}
+	copying, err := sql.Open("shardkey", dsn)
+	if err != nil {
+		return g, err
+	}
+	defer copying.Close()
+	g.lines = []line{{name: "go-sql-driver, AUTO_INCREMENT, µs"}, {name: "shardkey, temporary table, µs"}, {name: "shardkey, copy, µs"}}
 	filled := 0
 	for _, n := range counts(top) {
 		for ; filled < n; filled = min(n, filled+10_000) {
@@ -183,11 +192,16 @@ func (s *server) insertSelect(top int) (growth, error) {
 		query := func() string {
 			return fmt.Sprintf("INSERT INTO t_order (user_id) SELECT user_id FROM source WHERE user_id < %d", n)
 		}
-		p, o, err := both(max(1, min(100, 10_000/n)), execs(plain, query), execs(ours, query))
+		rounds := max(1, min(100, 10_000/n))
+		p, o, err := both(rounds, execs(plain, query), execs(ours, query))
 		if err != nil {
 			return g, err
 		}
-		g.add(n, p, o)
+		_, c, err := both(rounds, execs(plain, query), execs(copying, query))
+		if err != nil {
+			return g, err
+		}
+		g.add(n, p, o, c)
 	}
 	return g, nil
 }

@@ -87,6 +87,13 @@ func (v *Vitess) start(program string, over Kind) error {
 	return err
 }
 
+// Restart starts Vitess again, with further flags of vtcombo's.
+func (v *Vitess) Restart(flags ...string) {
+	v.Gate.Stop()
+	v.Gate.args = flags
+	v.Gate.Start()
+}
+
 // DSN opens a keyspace through vtgate.
 func (v *Vitess) DSN(keyspace string) string { return v.Gate.DSN() + keyspace }
 

@@ -1,0 +1,81 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// vitessTables are sharded by another column than the key, and by the key.
+var vitessTables = testserver.Keyspace{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
+	"vindexes": {"xxhash": {"type": "xxhash"}},
+	"tables": {
+		"ruled": {"column_vindexes": [{"column": "a", "name": "xxhash"}]},
+		"byid": {"column_vindexes": [{"column": "id", "name": "xxhash"}]},
+		"src": {"column_vindexes": [{"column": "a", "name": "xxhash"}]}}}`}
+
+// Who is at the other end shows though vtgate has the version that it was given.
+func TestVitess_withAVersionOfItsOwn(t *testing.T) {
+	v := testserver.StartVitess(t, testserver.KindMySQL, vitessTables)
+	for _, version := range []string{"", "8.0.40", "10.11.6-MariaDB", "5.7.9-vitess-12.0"} {
+		if version != "" {
+			v.Restart("--mysql-server-version=" + version)
+		}
+		name := "vitess " + version
+		if err := RegisterRule(name, taggedSnowflake(t)); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("shardkey", v.DSN("app")+"?shardkeyRule="+strings.ReplaceAll(name, " ", "%20"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version == "" {
+			mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+		}
+		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		if text := ConnectorOf(db).Describe(); !strings.Contains(text, "server: vitess") {
+			t.Errorf("%q\nhave: %s", version, text)
+		}
+		_ = db.Close()
+	}
+}
+
+// After a transaction that Vitess ended, the pool is of use as soon as Vitess is.
+func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
+	v := testserver.StartVitess(t, testserver.KindMySQL, vitessTables)
+	if err := RegisterRule("vitess, failing", taggedSnowflake(t)); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := sql.Open("shardkey", v.DSN("app")+"?shardkeyRule=vitess,%20failing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	ours.SetMaxOpenConns(1)
+	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+	insert := func() error {
+		_, err := ours.Exec("INSERT INTO ruled (id, a) VALUES (1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 8) ON DUPLICATE KEY UPDATE id = id")
+		return err
+	}
+	if err := insert(); err != nil {
+		t.Fatal(err)
+	}
+	v.SQL.Kill()
+	failed := insert()
+	v.SQL.Start()
+	if !strings.Contains(fmt.Sprint(failed), "VT15001") {
+		t.Skipf("the transaction ended otherwise: %v", failed)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for err := insert(); err != nil; err = insert() {
+		if strings.Contains(err.Error(), "VT09032") || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+}
