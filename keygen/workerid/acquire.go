@@ -219,7 +219,6 @@ func (a *assigner) list(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, a.storeError("list worker ids", err)
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return e.WorkerID < 0 })
 	if err := a.checkClock(ctx, newest(entries)); err != nil {
 		return nil, err
 	}
@@ -339,7 +338,7 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.WorkerID, y.WorkerID) })
 	soonest := int64(0)
 	for _, t := range entries {
-		if t.WorkerID < 0 || t.WorkerID > maxWorkerID {
+		if t.WorkerID > maxWorkerID {
 			continue
 		}
 		e.Taken = append(e.Taken, t)

@@ -40,7 +40,8 @@ type assigner struct {
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	changed atomic.Int64 // when the store's server was replaced; 0: not known
+	changed  atomic.Int64          // when the store's server was replaced; 0: not known
+	notNoted atomic.Pointer[error] // why the server could not be noted; nil: it was
 
 	mu     sync.Mutex
 	closed bool

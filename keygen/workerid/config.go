@@ -98,10 +98,12 @@ func (c config) withDefaults() config {
 // renewFor is the default of renew for a lease.
 func renewFor(lease time.Duration) time.Duration { return min(defaultRenew, lease/3) }
 
+const maxNamespace = 64
+
 const namespaceWant = "1..64 letters, digits, '.', '_' or '-', not '.' first"
 
 func validNamespace(s string) bool {
-	if s == "" || len(s) > 64 || s[0] == '.' {
+	if s == "" || len(s) > maxNamespace || s[0] == '.' {
 		return false
 	}
 	for _, r := range s {

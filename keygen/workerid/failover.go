@@ -3,7 +3,10 @@ package workerid
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
 // Identified is a [Store] at an address behind which another server may stand after
@@ -14,12 +17,15 @@ type Identified interface {
 	// what it has confirmed, one for all nodes of a cluster that confirms together.
 	// "" is one that is not known.
 	ServerID(ctx context.Context) (string, error)
+	// Notes returns the store of a namespace beside this one, on the same server, where
+	// nobody takes worker ids. It need not be closed.
+	Notes() Store
 }
 
-// serverNote is the worker id, below all others, whose record notes the server:
-// Owner is its name, FreeFrom when it was first seen in the place of another one, 1
-// when there was none before.
-const serverNote = -1
+// serverNote is the worker id whose record in the notes is the server: Owner is its
+// name, FreeFrom when it was first seen in the place of another one, 1 when there was
+// none before.
+const serverNote = 0
 
 const neverChanged = 1
 
@@ -44,7 +50,8 @@ func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantin
 
 // serverChanged returns when the store's server was first seen in the place of
 // another one, in milliseconds since the Unix epoch. It is asked after a worker id was
-// taken, so that the server which has that record is the one that is looked at.
+// taken, so that the server which has that record is the one that is looked at. Where
+// the server cannot be noted, that is a warning.
 func (a *assigner) serverChanged(ctx context.Context) (int64, error) {
 	s, ok := a.store.(Identified)
 	if !ok {
@@ -54,37 +61,50 @@ func (a *assigner) serverChanged(ctx context.Context) (int64, error) {
 	if err != nil || server == "" {
 		return neverChanged, a.storeError("ask for the server's name", err)
 	}
+	changed, err := a.noteServer(ctx, s.Notes(), server)
+	var foreign *ForeignRecordError
+	if errors.Is(err, errNotNoted) || errors.As(err, &foreign) || mysqldb.IsRefused(err) {
+		a.notNoted.Store(&err)
+		return neverChanged, nil
+	}
+	a.notNoted.Store(nil)
+	return changed, a.storeError("note the server's name", err)
+}
+
+var errNotNoted = errors.New("it is another one after each write")
+
+func (a *assigner) noteServer(ctx context.Context, notes Store, server string) (changed int64, err error) {
 	for range busyRetries {
-		noted, err := a.store.Get(ctx, serverNote)
-		if err != nil {
-			return 0, a.storeError("read the server's name", err)
-		}
-		if noted.Owner == server {
-			return noted.FreeFrom, nil
+		noted, err := notes.Get(ctx, serverNote)
+		if err != nil || noted.Owner == server {
+			return noted.FreeFrom, err
 		}
 		next := Record{Owner: server, ReservedUntil: neverChanged, FreeFrom: neverChanged, Holder: "noted by " + a.holder, Since: a.now()}
 		if !noted.IsZero() {
 			next.FreeFrom = a.now()
 			next.ReservedUntil = max(next.FreeFrom, noted.ReservedUntil+1)
 		}
-		swapped, err := a.store.CompareAndSet(ctx, serverNote, noted, next)
-		switch {
-		case err != nil:
-			return 0, a.storeError("note the server's name", err)
-		case swapped && !noted.IsZero():
+		swapped, err := notes.CompareAndSet(ctx, serverNote, noted, next)
+		if err != nil {
+			return 0, err
+		}
+		if swapped && !noted.IsZero() {
 			a.config.Logger.Warn("shardkey: the server of the worker ids is another one than before; new leases begin after those that it may not know of",
 				"store", a.store.Describe(), "begin_after", a.afterFailover())
 		}
 	}
-	return 0, a.storeError("note the server's name", errors.New("it changes all the time"))
+	return 0, errNotNoted
 }
 
-// failoverWarning is for Health while new leases begin later.
-func (a *assigner) failoverWarning() []string {
-	changed := a.changed.Load()
-	if changed == 0 || a.now() > changed+a.afterFailover().Milliseconds() {
-		return nil
+// failoverWarnings are for Health: while new leases begin later, and where a failover
+// would not be noticed.
+func (a *assigner) failoverWarnings() (warnings []string) {
+	if err := a.notNoted.Load(); err != nil {
+		warnings = append(warnings, fmt.Sprintf("which server the worker ids are on cannot be noted, and a failover to one without the last leases would not be noticed: %v", *err))
 	}
-	return []string{"the store's server was replaced, which was seen at " + formatTime(changed) +
-		"; worker ids that were leased up to then are not lost if it had all writes; if it had not, their keys are apart from new ones as long as clocks agree"}
+	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
+		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): new leases begin %v after that; the server before must not be written to any more",
+			formatTime(changed), a.afterFailover()))
+	}
+	return warnings
 }

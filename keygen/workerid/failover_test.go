@@ -17,8 +17,8 @@ type replicated struct {
 }
 
 type replica struct {
-	name  string
-	store Store
+	name         string
+	store, notes Store
 }
 
 func (r replicated) List(ctx context.Context) ([]Entry, error) {
@@ -30,6 +30,7 @@ func (r replicated) Get(ctx context.Context, id int64) (Record, error) {
 func (r replicated) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
 	return r.server.Load().store.CompareAndSet(ctx, id, prev, next)
 }
+func (r replicated) Notes() Store                             { return r.server.Load().notes }
 func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
 func (r replicated) Describe() string                         { return "REPLICATED" }
 func (r replicated) Close() error                             { return nil }
@@ -42,7 +43,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		const workers = 4
 		var server atomic.Pointer[replica]
 		first, second := t.TempDir(), t.TempDir()
-		server.Store(&replica{"first", newFileStore(first, "orders")})
+		server.Store(&replica{"first", newFileStore(first, "orders"), newFileStore(first, "notes")})
 		process := func() *assigner { return newAssigner(replicated{server: &server}, config{}) }
 		lease := func(a *assigner) *lease {
 			t.Helper()
@@ -74,7 +75,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			}
 			limits[o.lease.workerID] = o.lease.Limit()
 		}
-		server.Store(&replica{"second", newFileStore(second, "orders")})
+		server.Store(&replica{"second", newFileStore(second, "orders"), newFileStore(second, "notes")})
 		taken := 0
 		for range workers - 1 {
 			a := process()
@@ -86,7 +87,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 					t.Errorf("worker id %d: the new lease begins at %s\nwant: not before the old one's limit, %s", l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
 			}
-			if w := strings.Join(a.Health().Warnings, "\n"); !strings.Contains(w, "the store's server was replaced") {
+			if w := strings.Join(a.Health().Warnings, "\n"); !strings.Contains(w, "the server of the worker ids was replaced") {
 				t.Errorf("warnings after the failover: %q", w)
 			}
 		}

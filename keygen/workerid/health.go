@@ -143,7 +143,7 @@ func (a *assigner) warn(warnings []string) {
 
 // storeWarnings are what the store says of its server.
 func (a *assigner) storeWarnings() []string {
-	warnings := a.failoverWarning()
+	warnings := a.failoverWarnings()
 	if w, ok := a.store.(Warner); ok {
 		warnings = append(warnings, w.Warnings()...)
 	}

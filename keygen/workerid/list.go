@@ -47,9 +47,6 @@ func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err e
 	}
 	now := a.now()
 	for _, e := range entries {
-		if e.WorkerID < 0 {
-			continue // the note of the server
-		}
 		list.List = append(list.List, a.listed(e, now))
 	}
 	slices.SortFunc(list.List, func(x, y spi.WorkerID) int { return cmp.Compare(x.ID, y.ID) })

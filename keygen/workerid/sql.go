@@ -2,7 +2,9 @@ package workerid
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -198,6 +200,16 @@ func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 
 // ServerID is [mysqldb.ServerID].
 func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqldb.ServerID(ctx, s.db) }
+
+// Notes keeps them in rows of the same table. No namespace of a rule begins with '#'.
+func (s *sqlStore) Notes() Store {
+	name := "#" + s.namespace
+	if len(name) > maxNamespace {
+		sum := sha256.Sum256([]byte(s.namespace))
+		name = "#" + hex.EncodeToString(sum[:16])
+	}
+	return &sqlStore{db: s.db, namespace: name, table: s.table, where: s.where}
+}
 
 // recordRow is a row; columns may be NULL if the row was edited by hand.
 type recordRow struct {

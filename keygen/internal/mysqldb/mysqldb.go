@@ -211,6 +211,11 @@ func IsReadOnly(err error) bool {
 	return false
 }
 
+// IsRefused reports whether the server has answered with an error that it would repeat.
+func IsRefused(err error) bool {
+	return Number(err) != 0 && !IsDeadlock(err) && !IsReadOnly(err)
+}
+
 // IsBroken reports whether the connection was lost, so that the outcome is not
 // known, rather than that the server answered with an error.
 func IsBroken(err error) bool {
