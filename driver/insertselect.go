@@ -275,10 +275,10 @@ func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	known := r.key.known.Load()
-	if !known.padded() {
+	if !known.IsPadded() {
 		return "", nil
 	}
-	typ := plainText.FindString(known.text)
+	typ := plainText.FindString(known.Text)
 	if typ == "" {
 		return "", nil
 	}

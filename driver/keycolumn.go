@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -64,12 +65,12 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 	if err != nil && isFatal(ctx, err) {
 		return err
 	}
-	known := parseKeyType(column.typ)
+	known := &keyType{Type: columntype.Parse(column.typ)}
 	known.collation, known.beside = column.collation, beside
 	if known.triggered, err = k.hasTrigger(ctx, s); err != nil {
 		return err
 	}
-	known.plain = !known.beside && !known.triggered && known.holdsAll()
+	known.plain = !known.beside && !known.triggered && known.HoldsAll()
 	k.known.Store(known)
 	return nil
 }
@@ -110,7 +111,7 @@ func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewri
 		return nil
 	}
 	return &NarrowColumnError{
-		Table: sqltext.QuoteTable(k.schema, k.table), Column: k.name, Type: known.text,
+		Table: sqltext.QuoteTable(k.schema, k.table), Column: k.name, Type: known.Text,
 		Generator: t.rule.GeneratorName, Key: keys.At(i),
 	}
 }
@@ -131,7 +132,7 @@ func (k *keyColumn) isBeside() bool {
 // as that is known.
 func (k *keyColumn) holds(key any) bool {
 	known := k.known.Load()
-	return known == nil || key == nil || known.holds(key)
+	return known == nil || key == nil || known.Holds(key)
 }
 
 // shownColumn is what SHOW FULL COLUMNS says of a column.
@@ -182,14 +183,9 @@ func (e *NarrowColumnError) wanted() string {
 	return "BIGINT NOT NULL"
 }
 
-// keyType says which keys a type of the servers holds.
+// keyType is a key column's type, and what else of its table matters to its keys.
 type keyType struct {
-	text   string // as the server shows it
-	form   keyForm
-	low    int64  // integers from here
-	high   uint64 // to here
-	length int    // of texts and bytes
-
+	*columntype.Type
 	collation string
 	// beside: another column has AUTO_INCREMENT, and the server's insert ids are
 	// that one's.
@@ -200,141 +196,25 @@ type keyType struct {
 	plain bool
 }
 
-// holdsAll reports whether the type holds all int64 that are not negative.
-func (t *keyType) holdsAll() bool {
-	return t.form == formAny || t.form == formInteger && t.high >= math.MaxInt64
-}
-
-// padded reports whether the type changes a text's length: CHAR and BINARY.
-func (t *keyType) padded() bool {
-	return strings.HasPrefix(t.text, "char(") || strings.HasPrefix(t.text, "binary(")
-}
-
-type keyForm uint8
-
-const (
-	formAny keyForm = iota // nothing is known of it
-	formInteger
-	formChars
-	formBytes
-)
-
-// parseKeyType reads a type, "bigint(20) unsigned", "varchar(36)".
-func parseKeyType(shown string) *keyType {
-	t := &keyType{text: shown}
-	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
-	size, _, _ := strings.Cut(rest, ")")
-	name, _, _ = strings.Cut(name, " ")
-	unsigned := strings.Contains(strings.ToLower(shown), "unsigned")
-	if bits, ok := integerBits[name]; ok {
-		t.integer(bits, unsigned)
-		return t
-	}
-	n, err := strconv.Atoi(size)
-	switch {
-	case name == "decimal" || name == "numeric":
-		t.decimal(size, unsigned)
-	case err != nil:
-	case name == "bit":
-		t.integer(n, true)
-	case name == "char" || name == "varchar":
-		t.form, t.length = formChars, n
-	case name == "binary" || name == "varbinary":
-		t.form, t.length = formBytes, n
-	}
-	return t
-}
-
-// integerBits are the types of numbers; those that are none of integers hold
-// these exactly.
-var integerBits = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64, "float": 25, "double": 54}
-
-func (t *keyType) integer(bits int, unsigned bool) {
-	t.form, bits = formInteger, max(1, min(bits, 64))
-	if unsigned {
-		t.high = math.MaxUint64 >> (64 - bits)
-	} else {
-		t.high = math.MaxInt64 >> (64 - bits)
-		t.low = -int64(t.high) - 1
-	}
-}
-
-// decimal is an integer of so many digits: "20,0".
-func (t *keyType) decimal(size string, unsigned bool) {
-	digits, scale, _ := strings.Cut(size, ",")
-	n, err := strconv.Atoi(digits)
-	places, _ := strconv.Atoi(scale)
-	if err != nil {
-		return
-	}
-	t.integer(64, false)
-	t.high = math.MaxUint64
-	if n -= places; n < len("18446744073709551615") {
-		t.high = uint64(math.Pow10(n)) - 1
-		t.low = -int64(min(t.high, math.MaxInt64))
-	}
-	if unsigned {
-		t.low = 0
-	}
-}
-
 // unfit is the first key that does not fit, −1 when all do.
 func (t *keyType) unfit(keys *rewrite.Keys) int {
-	if t.form == formInteger {
+	if t.Form == columntype.Integer {
 		for i, key := range keys.Ints {
-			if key < t.low || key > 0 && uint64(key) > t.high {
+			if key < t.Low || key > 0 && uint64(key) > t.High {
 				return i
 			}
 		}
-	} else if t.form != formAny {
+	} else if t.Form != columntype.Any {
 		for i, key := range keys.Ints {
-			if !t.holds(key) {
+			if !t.Holds(key) {
 				return i
 			}
 		}
 	}
 	for i, key := range keys.Values {
-		if !t.holds(key) {
+		if !t.Holds(key) {
 			return i
 		}
 	}
 	return -1
-}
-
-func (t *keyType) holds(key any) bool {
-	switch t.form {
-	case formAny:
-		return true
-	case formInteger:
-		return t.holdsInteger(key)
-	}
-	switch key := key.(type) {
-	case int64:
-		return len(strconv.FormatInt(key, 10)) <= t.length
-	case uint64:
-		return len(strconv.FormatUint(key, 10)) <= t.length
-	case string:
-		return len(key) <= t.length || t.form == formChars && utf8.RuneCountInString(key) <= t.length
-	case []byte:
-		return len(key) <= t.length || t.form == formChars && utf8.RuneCount(key) <= t.length
-	}
-	return true
-}
-
-func (t *keyType) holdsInteger(key any) bool {
-	switch v := key.(type) {
-	case string:
-		key = sqltext.ParseInteger(v, 10)
-	case []byte:
-		key = sqltext.ParseInteger(string(v), 10)
-	}
-	switch key := key.(type) {
-	case nil:
-		return false // a text
-	case int64:
-		return key >= t.low && (key <= 0 || uint64(key) <= t.high)
-	case uint64:
-		return key <= t.high
-	}
-	return true
 }

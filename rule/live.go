@@ -199,6 +199,14 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 	return nil
 }
 
+// WorkerIDAssigners returns the live worker-id assigners that the rule's generators
+// use, by name. They are closed with l.
+func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
+	assigners := map[string]spi.WorkerIDAssigner{}
+	l.eachAssigner(func(spec makeSpec, a any) { assigners[spec.name.text] = a.(spi.WorkerIDAssigner) })
+	return assigners
+}
+
 // Close closes the generators and then the worker-id assigners that they used,
 // unless others share them, and returns their errors together. Generators that
 // were given ready-made ([GeneratorConfig]) stay open. Closing again does nothing

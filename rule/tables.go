@@ -64,6 +64,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 		return b.addNames(spec, none, nil)
 	}
 	b.rule.tables = append(b.rule.tables, t)
+	b.rule.places = append(b.rule.places, tableSpec{name: spec.name, nodes: spec.nodes, sources: spec.sources, autoCount: spec.autoCount})
 	index := len(b.rule.tables) - 1
 	b.skew(spec, &b.rule.tables[index])
 	if err := b.autoSources(spec); err != nil {

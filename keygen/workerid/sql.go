@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -24,7 +25,10 @@ var (
 // else speaks their protocol.
 type sqlStore struct {
 	db        *sql.DB
+	connector driver.Connector // of db
+	server    string           // its address and database
 	namespace string
+	name      string      // of the table
 	table     string      // quoted
 	where     string      // for Describe
 	keyed     atomic.Bool // the table was seen to have its primary key
@@ -66,7 +70,8 @@ func newSQLStore(dsn, table, namespace string) (Store, error) {
 	db.SetConnMaxLifetime(10 * time.Minute)
 	db.SetConnMaxIdleTime(maxIdle)
 	return &sqlStore{
-		db: db, namespace: namespace, table: quoted,
+		db: db, connector: connector, server: mysqldb.Name(config),
+		namespace: namespace, name: table, table: quoted,
 		where: fmt.Sprintf("SQL %s/%s table %s", config.Addr, config.DBName, table),
 	}, nil
 }

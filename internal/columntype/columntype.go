@@ -1,0 +1,140 @@
+// Package columntype says which keys a column's type holds.
+package columntype
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
+
+// Type says which keys a type of the servers holds.
+type Type struct {
+	Text   string // as the server shows it
+	Form   Form
+	Low    int64  // integers from here
+	High   uint64 // to here
+	Length int    // of texts and bytes
+}
+
+// Form is what kind of values a type has.
+type Form uint8
+
+// The forms of types.
+const (
+	Any Form = iota // nothing is known of it
+	Integer
+	Chars
+	Bytes
+)
+
+// HoldsAll reports whether the type holds all int64 that are not negative.
+func (t *Type) HoldsAll() bool {
+	return t.Form == Any || t.Form == Integer && t.High >= math.MaxInt64
+}
+
+// IsPadded reports whether the type changes a text's length: CHAR and BINARY.
+func (t *Type) IsPadded() bool {
+	return strings.HasPrefix(t.Text, "char(") || strings.HasPrefix(t.Text, "binary(")
+}
+
+// Parse reads a type, "bigint(20) unsigned", "varchar(36)".
+func Parse(shown string) *Type {
+	t := &Type{Text: shown}
+	name, rest, _ := strings.Cut(strings.ToLower(shown), "(")
+	size, _, _ := strings.Cut(rest, ")")
+	name, _, _ = strings.Cut(name, " ")
+	unsigned := strings.Contains(strings.ToLower(shown), "unsigned")
+	if bits, ok := integerBits[name]; ok {
+		t.integer(bits, unsigned)
+		return t
+	}
+	n, err := strconv.Atoi(size)
+	switch {
+	case name == "decimal" || name == "numeric":
+		t.decimal(size, unsigned)
+	case err != nil:
+	case name == "bit":
+		t.integer(n, true)
+	case name == "char" || name == "varchar":
+		t.Form, t.Length = Chars, n
+	case name == "binary" || name == "varbinary":
+		t.Form, t.Length = Bytes, n
+	}
+	return t
+}
+
+// integerBits are the types of numbers; those that are none of integers hold
+// these exactly.
+var integerBits = map[string]int{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "integer": 32, "bigint": 64, "float": 25, "double": 54}
+
+func (t *Type) integer(bits int, unsigned bool) {
+	t.Form, bits = Integer, max(1, min(bits, 64))
+	if unsigned {
+		t.High = math.MaxUint64 >> (64 - bits)
+	} else {
+		t.High = math.MaxInt64 >> (64 - bits)
+		t.Low = -int64(t.High) - 1
+	}
+}
+
+// decimal is an integer of so many digits: "20,0".
+func (t *Type) decimal(size string, unsigned bool) {
+	digits, scale, _ := strings.Cut(size, ",")
+	n, err := strconv.Atoi(digits)
+	places, _ := strconv.Atoi(scale)
+	if err != nil {
+		return
+	}
+	t.integer(64, false)
+	t.High = math.MaxUint64
+	if n -= places; n < len("18446744073709551615") {
+		t.High = uint64(math.Pow10(n)) - 1
+		t.Low = -int64(min(t.High, math.MaxInt64))
+	}
+	if unsigned {
+		t.Low = 0
+	}
+}
+
+// Holds reports whether a column of the type can hold a key: an int64, a uint64, a
+// string or a []byte. It is true where that is not known.
+func (t *Type) Holds(key any) bool {
+	switch t.Form {
+	case Any:
+		return true
+	case Integer:
+		return t.holdsInteger(key)
+	}
+	switch key := key.(type) {
+	case int64:
+		return len(strconv.FormatInt(key, 10)) <= t.Length
+	case uint64:
+		return len(strconv.FormatUint(key, 10)) <= t.Length
+	case string:
+		return len(key) <= t.Length || t.Form == Chars && utf8.RuneCountInString(key) <= t.Length
+	case []byte:
+		return len(key) <= t.Length || t.Form == Chars && utf8.RuneCount(key) <= t.Length
+	}
+	return true
+}
+
+func (t *Type) holdsInteger(key any) bool {
+	switch v := key.(type) {
+	case string:
+		key = sqltext.ParseInteger(v, 10)
+	case []byte:
+		key = sqltext.ParseInteger(string(v), 10)
+	}
+	switch key := key.(type) {
+	case nil:
+		return false // a text
+	case int64:
+		return key >= t.Low && (key <= 0 || uint64(key) <= t.High)
+	case uint64:
+		return key <= t.High
+	}
+	return true
+}

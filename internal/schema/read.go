@@ -1,0 +1,248 @@
+package schema
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
+
+// Queryer is a *sql.Conn or a *sql.DB.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Read reads the connection's own schema and the others that are named. Views, and
+// tables that the user has no right on, have no columns.
+func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
+	d := &Database{byName: map[[2]string]*Table{}}
+	err := Rows(ctx, q, "SELECT DATABASE()", func(row []string) { d.Name = row[0] })
+	if err != nil {
+		return nil, err
+	}
+	var schemas []string
+	for _, name := range append([]string{d.Name}, others...) {
+		if name != "" && !slices.ContainsFunc(schemas, func(s string) bool { return strings.EqualFold(s, name) }) {
+			schemas = append(schemas, name)
+		}
+	}
+	if len(schemas) == 0 {
+		return d, nil
+	}
+	steps := []func(context.Context, Queryer, []string) error{d.readTables, d.readForeignKeys, d.readColumns, d.readIndexes}
+	for _, step := range steps {
+		if err := step(ctx, q, schemas); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(d.Tables, func(a, b *Table) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
+	return d, nil
+}
+
+// Rows calls each with the columns of each row of a query, NULL as an empty text.
+func Rows(ctx context.Context, q Queryer, query string, each func(row []string)) error {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	values, fields, row := make([]sql.NullString, len(names)), make([]any, len(names)), make([]string, len(names))
+	for i := range values {
+		fields[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(fields...); err != nil {
+			return err
+		}
+		for i, v := range values {
+			row[i] = v.String
+		}
+		each(row)
+	}
+	return rows.Err()
+}
+
+// Literal is a text for a statement, the same in every sql_mode.
+func Literal(text string) string {
+	literal, _ := sqltext.AppendLiteral(nil, text)
+	return string(literal)
+}
+
+func in(column string, texts []string) string {
+	list := make([]string, len(texts))
+	for i, text := range texts {
+		list[i] = Literal(text)
+	}
+	return column + " IN (" + strings.Join(list, ", ") + ")"
+}
+
+func (d *Database) add(t *Table) *Table {
+	d.Tables = append(d.Tables, t)
+	d.byName[[2]string{strings.ToLower(t.Schema), strings.ToLower(t.Name)}] = t
+	return t
+}
+
+func (d *Database) readTables(ctx context.Context, q Queryer, schemas []string) error {
+	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE "+in("TABLE_SCHEMA", schemas),
+		func(row []string) {
+			d.add(&Table{Schema: row[0], Name: row[1], IsView: strings.HasSuffix(row[2], "VIEW"), Engine: row[3], Partitioned: strings.Contains(row[4], "partitioned")})
+		})
+}
+
+// readForeignKeys reads those that touch a table, and adds the other tables that they
+// connect.
+func (d *Database) readForeignKeys(ctx context.Context, q Queryer, schemas []string) error {
+	known := map[[3]string]*ForeignKey{}
+	table := func(schema, name string) *Table {
+		if t := d.Table(schema, name); t != nil {
+			return t
+		}
+		return d.add(&Table{Schema: schema, Name: name, Outside: true})
+	}
+	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME"+
+		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND ("+
+		in("TABLE_SCHEMA", schemas)+" OR "+in("REFERENCED_TABLE_SCHEMA", schemas)+") ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
+		func(row []string) {
+			key := [3]string{row[0], row[1], row[2]}
+			fk := known[key]
+			if fk == nil {
+				fk = &ForeignKey{Name: row[2], Child: table(row[0], row[1]), Parent: table(row[4], row[5])}
+				known[key] = fk
+				d.ForeignKeys = append(d.ForeignKeys, fk)
+			}
+			fk.Columns, fk.ParentCols = append(fk.Columns, row[3]), append(fk.ParentCols, row[6])
+		})
+}
+
+// outside are the schemas of all tables, also of those that are there for a foreign
+// key.
+func (d *Database) outside(schemas []string) []string {
+	all := slices.Clone(schemas)
+	for _, t := range d.Tables {
+		if t.Outside && !slices.Contains(all, t.Schema) {
+			all = append(all, t.Schema)
+		}
+	}
+	return all
+}
+
+func (d *Database) readColumns(ctx context.Context, q Queryer, schemas []string) error {
+	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION"+
+		" FROM information_schema.COLUMNS WHERE "+in("TABLE_SCHEMA", d.outside(schemas))+" ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+		func(row []string) {
+			if t := d.Table(row[0], row[1]); t != nil {
+				t.Columns = append(t.Columns, &Column{
+					Name: row[2], Type: row[3], Collation: row[4], Nullable: row[5] == "YES",
+					AutoIncrement: strings.Contains(strings.ToLower(row[6]), "auto_increment"), Generated: row[7],
+				})
+			}
+		})
+}
+
+func (d *Database) readIndexes(ctx context.Context, q Queryer, schemas []string) error {
+	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS WHERE "+
+		in("TABLE_SCHEMA", schemas)+" ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
+		func(row []string) {
+			t := d.Table(row[0], row[1])
+			if t == nil {
+				return
+			}
+			last := len(t.Indexes) - 1
+			if last < 0 || t.Indexes[last].Name != row[2] {
+				t.Indexes = append(t.Indexes, &Index{Name: row[2], Unique: row[3] == "0"})
+				last++
+			}
+			x := t.Indexes[last]
+			x.Columns = append(x.Columns, row[4])
+			x.Partial = x.Partial || row[5] != ""
+		})
+}
+
+// PrepareSession makes SHOW CREATE TABLE of a connection write names and texts in
+// the one way that this package reads.
+func PrepareSession(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SET SESSION sql_mode = '', sql_quote_show_create = 1")
+	return err
+}
+
+// Definitions are the lines of SHOW CREATE TABLE: each column's by its name, each
+// foreign key's by that of the constraint.
+type Definitions struct {
+	Columns     map[string]string // in lower case → "bigint NOT NULL COMMENT 'x'"
+	ForeignKeys map[string]string // "FOREIGN KEY (`a`) REFERENCES `t` (`id`) ON DELETE CASCADE"
+	Text        string
+}
+
+// Definitions reads those of a table, on a connection that [PrepareSession] prepared.
+func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Definitions, error) {
+	defs := Definitions{Columns: map[string]string{}, ForeignKeys: map[string]string{}}
+	err := Rows(ctx, q, "SHOW CREATE TABLE "+sqltext.QuoteTable(t.Schema, t.Name), func(row []string) { defs.Text = row[1] })
+	if err != nil {
+		return defs, err
+	}
+	for line := range strings.Lines(defs.Text) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), ",")
+		name, rest, ok := cutName(strings.TrimPrefix(line, "  CONSTRAINT "))
+		switch {
+		case ok && strings.HasPrefix(line, "  CONSTRAINT ") && strings.HasPrefix(rest, "FOREIGN KEY "):
+			defs.ForeignKeys[strings.ToLower(name)] = rest
+		case strings.HasPrefix(line, "  `"):
+			if name, rest, ok := cutName(line[2:]); ok {
+				defs.Columns[strings.ToLower(name)] = rest
+			}
+		}
+	}
+	return defs, nil
+}
+
+// cutName cuts a quoted name off a text.
+func cutName(text string) (name, rest string, ok bool) {
+	if !strings.HasPrefix(text, "`") {
+		return "", "", false
+	}
+	for i := 1; i < len(text); i++ {
+		switch {
+		case text[i] != '`':
+		case i+1 < len(text) && text[i+1] == '`':
+			i++
+		default:
+			return strings.ReplaceAll(text[1:i], "``", "`"), strings.TrimPrefix(text[i+1:], " "), true
+		}
+	}
+	return "", "", false
+}
+
+var (
+	typeAtStart = regexp.MustCompile(`^\w+(?:\([^)]*\))?(?: unsigned)?(?: zerofill)?`)
+	autoWord    = regexp.MustCompile(` AUTO_INCREMENT\b`)
+	inTexts     = regexp.MustCompile(`'(?:[^'\\]|\\.|'')*'`)
+)
+
+// WithType returns a column's definition with another type, and all else as it is.
+func WithType(definition, typ string) string {
+	if end := typeAtStart.FindStringIndex(definition); end != nil {
+		return typ + definition[end[1]:]
+	}
+	return definition
+}
+
+// WithoutAutoIncrement returns a column's definition without AUTO_INCREMENT.
+func WithoutAutoIncrement(definition string) string {
+	outside := inTexts.ReplaceAllStringFunc(definition, func(text string) string { return strings.Repeat("x", len(text)) })
+	if at := autoWord.FindStringIndex(outside); at != nil {
+		return definition[:at[0]] + definition[at[1]:]
+	}
+	return definition
+}
+
+// Cause is an error of a server in few words.
+func Cause(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "shardkey: ") }

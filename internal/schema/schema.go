@@ -1,0 +1,148 @@
+// Package schema reads what the tables of a database look like, and writes the
+// statements that change the types of their columns. It writes nothing itself.
+package schema
+
+import (
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
+
+// Database is what one or more schemas of a server hold, as far as the user may
+// see it.
+type Database struct {
+	// Name is the connection's own schema, empty for none.
+	Name   string
+	Tables []*Table // by schema and name
+	// ForeignKeys are those of the tables, and those of other schemas' tables
+	// that reference them.
+	ForeignKeys []*ForeignKey
+
+	byName map[[2]string]*Table // in lower case
+}
+
+// Table is a table or a view.
+type Table struct {
+	Schema, Name string
+	Engine       string
+	IsView       bool
+	Partitioned  bool
+	Columns      []*Column
+	Indexes      []*Index
+	// Outside is a table of a schema that was not asked for, which is here because a
+	// foreign key connects it.
+	Outside bool
+}
+
+// Column is a column of a table.
+type Column struct {
+	Name          string
+	Type          string // as the server shows it: bigint(20) unsigned
+	Collation     string // of texts
+	Nullable      bool
+	AutoIncrement bool
+	Generated     string // the expression of a generated column
+}
+
+// Index is an index of a table.
+type Index struct {
+	Name    string
+	Unique  bool
+	Columns []string // in order; empty for an expression
+	Partial bool     // it has only the beginning of some column
+}
+
+// ForeignKey is a constraint of a table, the child.
+type ForeignKey struct {
+	Name       string
+	Child      *Table
+	Columns    []string
+	Parent     *Table
+	ParentCols []string
+}
+
+// Table finds a table by its name, without case; nil when there is none.
+func (d *Database) Table(schema, name string) *Table {
+	return d.byName[[2]string{strings.ToLower(schema), strings.ToLower(name)}]
+}
+
+// Quoted is the table's name for a statement on the connection: without its schema
+// where that is the connection's own.
+func (d *Database) Quoted(t *Table) string {
+	if t.Schema == d.Name {
+		return sqltext.QuoteIdentifier(t.Name)
+	}
+	return sqltext.QuoteTable(t.Schema, t.Name)
+}
+
+// Shown is the table's name for people, as Quoted has it.
+func (d *Database) Shown(t *Table) string {
+	if t.Schema == d.Name {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// Column finds a column by its name, without case; nil when there is none.
+func (t *Table) Column(name string) *Column {
+	for _, c := range t.Columns {
+		if strings.EqualFold(c.Name, name) {
+			return c
+		}
+	}
+	return nil
+}
+
+// PrimaryKey returns the columns of the primary key, nil when there is none.
+func (t *Table) PrimaryKey() []string {
+	for _, x := range t.Indexes {
+		if x.Name == "PRIMARY" {
+			return x.Columns
+		}
+	}
+	return nil
+}
+
+// AutoIncrement returns the column with AUTO_INCREMENT, nil when there is none.
+func (t *Table) AutoIncrement() *Column {
+	for _, c := range t.Columns {
+		if c.AutoIncrement {
+			return c
+		}
+	}
+	return nil
+}
+
+// Uniqueness says what keeps the values of a column apart: alone is an index of
+// the column by itself; else with has the columns of the shortest unique index that
+// begins with it, or any that has it; nil when there is none.
+func (t *Table) Uniqueness(column string) (alone bool, with []string) {
+	for _, x := range t.Indexes {
+		if !x.Unique || x.Partial {
+			continue
+		}
+		for _, c := range x.Columns {
+			if !strings.EqualFold(c, column) {
+				continue
+			}
+			if len(x.Columns) == 1 {
+				return true, nil
+			}
+			if with == nil || len(x.Columns) < len(with) {
+				with = x.Columns
+			}
+		}
+	}
+	return false, with
+}
+
+// Leads reports whether an index begins with the column, so that its maximum is found
+// at once.
+func (t *Table) Leads(column string) bool {
+	for _, x := range t.Indexes {
+		if strings.EqualFold(x.Columns[0], column) {
+			return true
+		}
+	}
+	return false
+}

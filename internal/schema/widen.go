@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
+
+// ColumnOf is a column of a table.
+type ColumnOf struct {
+	Table  *Table
+	Column *Column
+}
+
+// Change gives a column another type.
+type Change struct {
+	ColumnOf
+	Type string // "bigint unsigned"
+}
+
+var displayWidth = regexp.MustCompile(`^((?:tiny|small|medium|big)?int)\(\d+\)`)
+
+// plainType is a type without what does not matter to a foreign key.
+func plainType(typ string) string {
+	return strings.TrimSuffix(displayWidth.ReplaceAllString(strings.ToLower(typ), "$1"), " zerofill")
+}
+
+// Bigint is the type that a column of integers becomes, with its sign as it is.
+func Bigint(c *Column) string {
+	if strings.Contains(strings.ToLower(c.Type), "unsigned") {
+		return "bigint unsigned"
+	}
+	return "bigint"
+}
+
+// Connected returns the columns that must have the type of one of these, which are
+// among them: foreign keys lead from one to the next, in either direction.
+func (d *Database) Connected(changes []Change) []Change {
+	all := slices.Clone(changes)
+	has := func(c ColumnOf) bool {
+		return slices.ContainsFunc(all, func(known Change) bool { return known.ColumnOf == c })
+	}
+	for i := 0; i < len(all); i++ {
+		for _, fk := range d.ForeignKeys {
+			for j := range fk.Columns {
+				child := ColumnOf{fk.Child, fk.Child.Column(fk.Columns[j])}
+				parent := ColumnOf{fk.Parent, fk.Parent.Column(fk.ParentCols[j])}
+				if child.Column == nil || parent.Column == nil {
+					continue // the user may not see it
+				}
+				for _, pair := range [][2]ColumnOf{{child, parent}, {parent, child}} {
+					if pair[0] == all[i].ColumnOf && !has(pair[1]) {
+						all = append(all, Change{pair[1], all[i].Type})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Widen returns the statements that give columns other types, with those that foreign
+// keys connect: the foreign keys are dropped before, and made again afterwards as
+// they were. Everything else of the columns stays. A change to the type that a column
+// has needs no statement. The connection is one that [PrepareSession] prepared.
+func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (statements []string, err error) {
+	var modified []Change
+	for _, c := range d.Connected(changes) {
+		if plainType(c.Column.Type) != plainType(c.Type) {
+			modified = append(modified, c)
+		}
+	}
+	p := planner{d: d, ctx: ctx, q: q, defs: map[*Table]Definitions{}}
+	var drop, change, add clauses
+	for _, fk := range d.ForeignKeys {
+		if !slices.ContainsFunc(modified, func(c Change) bool { return fk.has(c.ColumnOf) }) {
+			continue
+		}
+		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltext.QuoteIdentifier(fk.Name))
+		text, err := p.foreignKey(fk)
+		if err != nil {
+			return nil, err
+		}
+		add.add(fk.Child, text)
+	}
+	for _, c := range modified {
+		definition, err := p.column(c.ColumnOf)
+		if err != nil {
+			return nil, err
+		}
+		change.add(c.Table, "MODIFY "+sqltext.QuoteIdentifier(c.Column.Name)+" "+WithType(definition, c.Type))
+	}
+	for _, part := range []clauses{drop, change, add} {
+		statements = append(statements, part.statements(d)...)
+	}
+	return statements, nil
+}
+
+// WithoutAuto returns the statement that takes AUTO_INCREMENT off a column.
+func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string, error) {
+	p := planner{d: d, ctx: ctx, q: q, defs: map[*Table]Definitions{}}
+	definition, err := p.column(c.ColumnOf)
+	if err != nil {
+		return "", err
+	}
+	if c.Type != "" && plainType(c.Column.Type) != plainType(c.Type) {
+		definition = WithType(definition, c.Type)
+	}
+	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " + WithoutAutoIncrement(definition), nil
+}
+
+// has reports whether a column is one of the foreign key's.
+func (fk *ForeignKey) has(c ColumnOf) bool {
+	named := func(t *Table, columns []string) bool {
+		return t == c.Table && slices.ContainsFunc(columns, func(name string) bool { return strings.EqualFold(name, c.Column.Name) })
+	}
+	return named(fk.Child, fk.Columns) || named(fk.Parent, fk.ParentCols)
+}
+
+// planner reads definitions, each table's once.
+type planner struct {
+	d    *Database
+	ctx  context.Context
+	q    Queryer
+	defs map[*Table]Definitions
+}
+
+func (p *planner) definitions(t *Table) (Definitions, error) {
+	defs, ok := p.defs[t]
+	if ok {
+		return defs, nil
+	}
+	defs, err := p.d.Definitions(p.ctx, p.q, t)
+	p.defs[t] = defs
+	return defs, err
+}
+
+func (p *planner) column(c ColumnOf) (string, error) {
+	defs, err := p.definitions(c.Table)
+	definition := defs.Columns[strings.ToLower(c.Column.Name)]
+	if err == nil && definition == "" {
+		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show column %s of %s", c.Column.Name, p.d.Shown(c.Table))
+	}
+	return definition, err
+}
+
+func (p *planner) foreignKey(fk *ForeignKey) (string, error) {
+	defs, err := p.definitions(fk.Child)
+	definition := defs.ForeignKeys[strings.ToLower(fk.Name)]
+	if err == nil && definition == "" {
+		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show foreign key %s of %s", fk.Name, p.d.Shown(fk.Child))
+	}
+	return "ADD CONSTRAINT " + sqltext.QuoteIdentifier(fk.Name) + " " + definition, err
+}
+
+// clauses are those of ALTER TABLE, by table in the order of their first.
+type clauses struct {
+	tables []*Table
+	of     map[*Table][]string
+}
+
+func (c *clauses) add(t *Table, clause string) {
+	if c.of == nil {
+		c.of = map[*Table][]string{}
+	}
+	if c.of[t] == nil {
+		c.tables = append(c.tables, t)
+	}
+	c.of[t] = append(c.of[t], clause)
+}
+
+func (c *clauses) statements(d *Database) (list []string) {
+	for _, t := range c.tables {
+		list = append(list, "ALTER TABLE "+d.Quoted(t)+" "+strings.Join(c.of[t], ", "))
+	}
+	return list
+}
+
+// IsInteger reports whether a column's type is one of integers.
+func (c *Column) IsInteger() bool { return displayWidth.MatchString(c.Type) || isInt(plainType(c.Type)) }
+
+func isInt(typ string) bool {
+	name, _, _ := strings.Cut(typ, " ")
+	return slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, name)
+}
+
+// Holds returns which keys the column holds.
+func (c *Column) Holds() *columntype.Type { return columntype.Parse(c.Type) }
