@@ -182,7 +182,9 @@ func (c *clauses) statements(d *Database) (list []string) {
 }
 
 // IsInteger reports whether a column's type is one of integers.
-func (c *Column) IsInteger() bool { return displayWidth.MatchString(c.Type) || isInt(plainType(c.Type)) }
+func (c *Column) IsInteger() bool {
+	return displayWidth.MatchString(c.Type) || isInt(plainType(c.Type))
+}
 
 func isInt(typ string) bool {
 	name, _, _ := strings.Cut(typ, " ")

@@ -1,0 +1,247 @@
+package doctor
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// database is the examination of one database.
+type database struct {
+	*examination
+	Database
+	found []Finding
+
+	ctx    context.Context
+	conn   *sql.Conn
+	server server
+	schema *schema.Database
+}
+
+func (d *database) add(f Finding) {
+	f.DataSource = d.Name
+	d.found = append(d.found, f)
+}
+
+func (d *database) examine(ctx context.Context) {
+	if d.Err != nil {
+		d.add(Finding{Severity: Error, Check: "open", What: plain(d.Err), Why: "the rule cannot be opened for this database"})
+	}
+	if d.Connector == nil {
+		return
+	}
+	conn, closeAll, err := open(ctx, d.Connector)
+	if err == nil {
+		defer closeAll()
+		d.ctx, d.conn = ctx, conn
+		err = d.look()
+	}
+	if err != nil {
+		d.add(away("reachable", "", err))
+	}
+}
+
+func (d *database) look() (err error) {
+	if d.server, err = d.examination.server(d.ctx, d.conn); err != nil {
+		return err
+	}
+	for _, f := range d.server.findings("") {
+		d.add(f)
+	}
+	if d.schema, err = schema.Read(d.ctx, d.conn, d.schemas()...); err != nil {
+		return err
+	}
+	if d.schema.Name == "" && len(d.schema.Tables) == 0 {
+		d.add(Finding{Severity: Error, Check: "server", What: "the data source name has no database",
+			Why: "a statement that names a table without its schema fails", Fix: "write the database after the last slash: user:password@tcp(host:3306)/database"})
+		return nil
+	}
+	if d.Live == nil {
+		return nil
+	}
+	d.mu.Lock()
+	d.reached++
+	d.mu.Unlock()
+	listed := d.listed(d.source())
+	for _, t := range d.Rule.Tables() {
+		if err := d.table(&t, listed[t.Logical]); err != nil {
+			return err
+		}
+	}
+	d.unlisted(listed)
+	return nil
+}
+
+// schemas are those that the rule names.
+func (d *database) schemas() (names []string) {
+	for _, t := range d.Rule.Tables() {
+		for p := range d.Rule.Places(t.Logical) {
+			if p.Schema != "" && !slices.Contains(names, p.Schema) {
+				names = append(names, p.Schema)
+			}
+		}
+	}
+	return names
+}
+
+// source is the data source that this database is. Where that is to be guessed,
+// it is the one of which the most tables are here.
+func (d *database) source() string {
+	sources := d.Rule.DataSources()
+	if d.Name != "" || !d.Guess || len(sources) < 2 {
+		return d.Name
+	}
+	best, least := "", -1
+	for _, source := range sources {
+		lacking := 0
+		for _, t := range d.Rule.Tables() {
+			for p := range d.Rule.Places(t.Logical) {
+				if (p.DataSource == source || p.DataSource == "") && !isPattern(p) && d.at(p) == nil {
+					lacking++
+				}
+			}
+		}
+		if least < 0 || lacking < least {
+			best, least = source, lacking
+		}
+	}
+	return best
+}
+
+func isPattern(p rule.Place) bool { return strings.Contains(p.Table, "${") }
+
+func (d *database) at(p rule.Place) *schema.Table {
+	in := p.Schema
+	if in == "" {
+		in = d.schema.Name
+	}
+	return d.schema.Table(in, p.Table)
+}
+
+// listed finds the actual tables of each logical one, and says which are missing.
+func (d *database) listed(source string) map[string][]*schema.Table {
+	listed := map[string][]*schema.Table{}
+	for _, t := range d.Rule.Tables() {
+		patterned := false
+		for p := range d.Rule.Places(t.Logical) {
+			switch {
+			case source != "" && p.DataSource != "" && !strings.EqualFold(source, p.DataSource):
+			case isPattern(p):
+				patterned = true
+			default:
+				if found := d.at(p); found != nil && !slices.Contains(listed[t.Logical], found) {
+					listed[t.Logical] = append(listed[t.Logical], found)
+				} else if found == nil && p.DataSource == "" && len(d.Databases) > 1 {
+					d.mu.Lock()
+					d.absent[p]++
+					d.mu.Unlock()
+				} else if found == nil {
+					d.missing(t.Logical, p, listed[t.Logical])
+				}
+			}
+		}
+		if patterned {
+			d.patterned(t.Logical, listed)
+		}
+	}
+	return listed
+}
+
+// patterned adds the tables that are one of the rule's by a pattern.
+func (d *database) patterned(logical string, listed map[string][]*schema.Table) {
+	before := len(listed[logical])
+	for _, found := range d.schema.Tables {
+		t := d.Live.Lookup(found.Schema, found.Name)
+		if !found.Outside && t != nil && t.Logical == logical && !strings.EqualFold(found.Name, logical) && !slices.Contains(listed[logical], found) {
+			listed[logical] = append(listed[logical], found)
+		}
+	}
+	if len(listed[logical]) == before {
+		d.add(Finding{Severity: Info, Check: "table", Table: logical, What: "no table is there yet whose name is as the pattern of its data nodes", Why: "what its columns will be is not known"})
+	}
+}
+
+func (d *database) missing(logical string, p rule.Place, siblings []*schema.Table) {
+	fix, meant := "", ""
+	if len(siblings) > 0 && !siblings[0].IsView {
+		fix = "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(siblings[0]) + ";"
+	}
+	var names []string
+	for _, t := range d.schema.Tables {
+		if !t.Outside && d.Live.Lookup(t.Schema, t.Name) == nil {
+			names = append(names, t.Name)
+		}
+	}
+	if near := nearest.Word(p.Table, names); near != "" && nearest.Distance(near, p.Table) <= 2 {
+		meant = near
+	}
+	d.add(missing(logical, p, fix, meant))
+}
+
+func missing(logical string, p rule.Place, fix, meant string) Finding {
+	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table}, What: "the table is not there",
+		Why: "an INSERT that is sent to it fails", Fix: fix}
+	if p.Schema != "" {
+		f.Actual[0] = p.Schema + "." + p.Table
+	}
+	if meant != "" {
+		f.What += fmt.Sprintf("; there is %s, which the rule does not list", meant)
+	}
+	return f
+}
+
+// unlisted reports tables that look like one of a ruled table's, but are not listed.
+func (d *database) unlisted(listed map[string][]*schema.Table) {
+	for _, t := range d.schema.Tables {
+		if t.Outside {
+			continue
+		}
+		e := d.Live.Unlisted(t.Schema, t.Name)
+		if e == nil || e.Like.Unlisted == rule.UnlistedPass {
+			ruled := d.Live.Lookup(t.Schema, t.Name)
+			if ruled != nil && !slices.Contains(listed[ruled.Logical], t) {
+				d.add(Finding{Severity: Info, Check: "unlisted", Table: ruled.Logical, Actual: []string{t.Name}, Column: ruled.Column,
+					What: "the table is here, where the rule has none of that name",
+					Why:  "an INSERT into it gets keys as one into the rule's own tables, and its rows are no part of them"})
+			}
+			continue
+		}
+		d.add(Finding{Severity: Warning, Check: "unlisted", Table: e.Like.Logical, Actual: []string{t.Name}, Column: e.Like.Column,
+			What: "the table looks like one of this table's, but the rule does not list it",
+			Why:  "no key is generated for it: an INSERT into it is refused, or with shardkeyUnlisted=pass the server decides, by AUTO_INCREMENT for one",
+			Fix:  fmt.Sprintf("actualDataNodes of %s in the rule: list it, or write ${*} for every number, or beside column: unlisted: pass", e.Like.Logical)})
+	}
+}
+
+// table looks at the actual tables of a logical one.
+func (d *database) table(t *rule.Table, actual []*schema.Table) error {
+	if len(actual) == 0 {
+		return nil
+	}
+	before := len(d.found)
+	want := d.wanted(t)
+	for _, a := range actual {
+		x := &tableCheck{database: d, ruled: t, actual: a, column: a.Column(t.Column), want: want}
+		if err := x.look(); err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(d.found[before:], func(f Finding) bool { return IsProblem(f.Severity) }) {
+		d.add(Finding{Severity: OK, Check: "table", Table: t.Logical, Column: t.Column, Actual: names(actual), What: "there, with a key column that holds the keys of " + t.GeneratorName})
+	}
+	return nil
+}
+
+func names(tables []*schema.Table) (list []string) {
+	for _, t := range tables {
+		list = append(list, t.Name)
+	}
+	return list
+}

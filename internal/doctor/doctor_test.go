@@ -1,0 +1,226 @@
+package doctor_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/doctor"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// now is the time that the tests take it to be: the servers'.
+var now = time.Now
+
+// ruleOf is a rule with one table t_order of two actual ones and these props.
+func ruleOf(generator string, more ...string) string {
+	return `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: t_order_${0..1}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
+` + strings.Join(more, "") + `
+  keyGenerators:
+    g: ` + generator
+}
+
+const snowflakes = "{type: SNOWFLAKE, props: {worker-id: 7}}"
+
+// examine looks at databases by a rule.
+func examine(t *testing.T, text string, dsns ...string) []doctor.Finding {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := rule.Parse("rule.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := doctor.Subject{Rule: r, Now: now}
+	for i, dsn := range dsns {
+		d := doctor.Database{}
+		if len(dsns) > 1 {
+			d.Name = fmt.Sprintf("ds_%d", i)
+		}
+		cfg, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Logger = &mysql.NopLogger{}
+		if d.Connector, err = mysql.NewConnector(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if d.Live, d.Err = r.Open(spi.Host{DSN: spi.NewSecret(dsn)}); d.Err == nil {
+			t.Cleanup(func() { _ = d.Live.Close() })
+		}
+		s.Databases = append(s.Databases, d)
+	}
+	return doctor.Examine(ctx, s)
+}
+
+// remarks are the findings that are not ok, one a line.
+func remarks(found []doctor.Finding) (list []string) {
+	for _, f := range found {
+		if f.Severity != doctor.OK {
+			list = append(list, f.Severity+": "+f.String())
+		}
+	}
+	return list
+}
+
+// run executes statements, separated by semicolons at the ends of lines.
+func run(t *testing.T, dsn, text string) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MultiStatements = true
+	db, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+const healthy = `
+CREATE TABLE t_order_0 (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT);
+CREATE TABLE t_order_1 (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT);
+CREATE TABLE t_order_item (item_id INT NOT NULL PRIMARY KEY, order_id BIGINT NOT NULL);
+INSERT INTO t_order_0 VALUES (1095292305367040001, 1), (17, 2);
+`
+
+func TestExamine_healthySchemaHasNoRemarks(t *testing.T) {
+	if testserver.Each(t, TestExamine_healthySchemaHasNoRemarks) {
+		return
+	}
+	dsn := testserver.Database(t)
+	run(t, dsn, healthy)
+	found := examine(t, ruleOf(snowflakes), dsn)
+	if list := remarks(found); len(list) > 0 || len(found) < 2 {
+		t.Errorf("have: %d findings\n%s\nwant: none but ok", len(found), strings.Join(list, "\n"))
+	}
+}
+
+// TestExamine_findsEach provokes each finding about tables, and, where the fix is SQL,
+// runs it and looks again.
+func TestExamine_findsEach(t *testing.T) {
+	if testserver.Each(t, TestExamine_findsEach) {
+		return
+	}
+	uuids := "{type: UUID, props: {}}"
+	for _, c := range []struct {
+		name, generator string
+		change          string // of the healthy schema
+		want            string // part of the line
+		fix             string // part of it
+		mends           bool   // the fix is SQL that ends the finding
+	}{
+		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table is not there", "LIKE `t_order_0`", true},
+		{"a table is misspelt", snowflakes, "RENAME TABLE t_order_1 TO t_ordr_1", "there is t_ordr_1", "", false},
+		{"a shard that is not listed", snowflakes, "CREATE TABLE t_order_2 LIKE t_order_0", "warning: unlisted t_order.order_id (t_order_2)", "${*}", false},
+		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 RENAME COLUMN order_id TO order_no", "error: key-column t_order.order_id (t_order_1)", "column: order_no", false},
+		{"a key column of INT", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id INT UNSIGNED NOT NULL COMMENT 'it''s'; ALTER TABLE t_order_1 MODIFY order_id INT NOT NULL",
+			"error: key-type t_order.order_id (t_order_0): the column is int", "`order_id` bigint unsigned NOT NULL COMMENT 'it''s'", true},
+		{"a key column of DECIMAL", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id DECIMAL(18,0) NOT NULL", "the column is decimal(18,0)", "bigint", true},
+		{"a key column of CHAR for integers", snowflakes, "ALTER TABLE t_order_0 MODIFY order_id CHAR(18) NOT NULL", "the column is char(18)", "char(19)", true},
+		{"a key column of VARCHAR for UUIDs", uuids, "ALTER TABLE t_order_0 MODIFY order_id VARCHAR(36); ALTER TABLE t_order_1 MODIFY order_id VARCHAR(30)",
+			"t_order.order_id (t_order_1): the column is varchar(30)", "varchar(32)", true},
+		{"a BIGINT for UUIDs", uuids, "ALTER TABLE t_order_1 MODIFY order_id VARCHAR(36)", "t_order.order_id (t_order_0): the column is bigint", "varchar(32)", true},
+		{"NANOIDs without case", "{type: NANOID}", "DELETE FROM t_order_0; ALTER TABLE t_order_0 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_general_ci; ALTER TABLE t_order_1 MODIFY order_id VARCHAR(21) COLLATE utf8mb4_bin",
+			"warning: key-type t_order.order_id (t_order_0): the column's collation utf8mb4_general_ci", "ascii_bin", true},
+		{"no unique key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD PRIMARY KEY", true},
+		{"no unique key beside another primary key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id), ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD UNIQUE KEY", true},
+		{"a composite key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (order_id, user_id)", "info: unique t_order.order_id (t_order_1): the key is unique together", "", false},
+		{"AUTO_INCREMENT", snowflakes, "ALTER TABLE t_order_1 MODIFY order_id BIGINT NOT NULL AUTO_INCREMENT COMMENT 'no AUTO_INCREMENT'", "info: auto-increment t_order.order_id (t_order_1): the key column still",
+			"NOT NULL COMMENT 'no AUTO_INCREMENT';", true},
+		{"AUTO_INCREMENT elsewhere", snowflakes, "ALTER TABLE t_order_1 ADD n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "info: auto-increment t_order.order_id (t_order_1): column n", "", false},
+		{"a narrow column by name", snowflakes, "ALTER TABLE t_order_item MODIFY order_id INT NOT NULL", "warning: reference t_order.order_id (t_order_0, t_order_1): by its name a reference to the key, column order_id of t_order_item is int",
+			"ALTER TABLE `t_order_item` MODIFY `order_id` bigint NOT NULL", true},
+		{"a narrow foreign key", snowflakes, "SET foreign_key_checks = 0; ALTER TABLE t_order_0 MODIFY order_id INT NOT NULL; CREATE TABLE t_child (a INT, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id))",
+			"error: key-type t_order.order_id (t_order_0)", "ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`)", true},
+		{"no index leads with the key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id, order_id)", "info: max-key t_order.order_id (t_order_1): no index begins", "ADD INDEX", true},
+		{"a generated key column", snowflakes, "DROP TABLE t_order_1; CREATE TABLE t_order_1 (a BIGINT PRIMARY KEY, order_id BIGINT AS (a + 1) VIRTUAL)", "error: key-column t_order.order_id (t_order_1): the column is generated", "", false},
+		{"a trigger", snowflakes, "CREATE TRIGGER tr BEFORE INSERT ON t_order_0 FOR EACH ROW SET NEW.order_id = 5", "info: trigger t_order.order_id (t_order_0): the trigger tr", "", false},
+		{"a view", snowflakes, "RENAME TABLE t_order_1 TO x; CREATE VIEW t_order_1 AS SELECT * FROM x", "info: table t_order.order_id (t_order_1): it is a view", "", false},
+		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the table is here", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := testserver.Database(t)
+			run(t, dsn, "SET sql_mode = ''; "+healthy+c.change)
+			text := ruleOf(c.generator)
+			found := examine(t, text, dsn)
+			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Severity+": "+f.String(), c.want) })
+			if i < 0 {
+				t.Fatalf("have:\n%s\nwant: %s", strings.Join(remarks(found), "\n"), c.want)
+			}
+			f := found[i]
+			if !strings.Contains(f.Fix, c.fix) || f.Why == "" {
+				t.Errorf("have: %s\nwhy: %s\nwant: %s", f.Fix, f.Why, c.fix)
+			}
+			if !c.mends {
+				return
+			}
+			for _, f := range found {
+				if strings.Contains(f.Severity+": "+f.String(), c.want) {
+					run(t, dsn, f.Fix)
+				}
+			}
+			for _, f := range examine(t, text, dsn) {
+				if strings.Contains(f.Severity+": "+f.String(), c.want) {
+					t.Errorf("after\n%s\nhave: %s", found[i].Fix, f)
+				}
+			}
+		})
+	}
+}
+
+// TestExamine_greatestKey inserts keys that are ahead of those that will be made.
+func TestExamine_greatestKey(t *testing.T) {
+	if testserver.Each(t, TestExamine_greatestKey) {
+		return
+	}
+	dsn := testserver.Database(t)
+	run(t, dsn, healthy)
+	epoch := time.Date(2016, 11, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		at   time.Duration // from now
+		want string
+		fix  string
+	}{
+		{"a moment ago", -time.Second, "", ""},
+		{"8 hours ahead", 8*time.Hour - time.Minute, "error: max-key t_order.order_id (t_order_0): the greatest key", "epoch: 2016-11-01T00:00:00+08:00"},
+		{"five and a half", 5*time.Hour + 29*time.Minute, "in the future", "epoch: 2016-11-01T00:00:00+05:30"},
+		{"years ahead", 3 * 365 * 24 * time.Hour, "by the layout and epoch of generator g", "earlier epoch"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			key := now().Add(c.at).Sub(epoch).Milliseconds() << 22
+			run(t, dsn, fmt.Sprintf("DELETE FROM t_order_0; INSERT INTO t_order_0 VALUES (%d, 1)", key))
+			found := examine(t, ruleOf(snowflakes), dsn)
+			list := remarks(found)
+			if c.want == "" {
+				if len(list) > 0 {
+					t.Errorf("have: %s", list)
+				}
+				return
+			}
+			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Severity+": "+f.String(), c.want) })
+			if i < 0 || !strings.Contains(found[i].Fix, c.fix) {
+				t.Errorf("have: %q\nwant: %s, %s", found, c.want, c.fix)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Text writes findings for people: those of a severity of level or more, each
+// with its reason and its fix, and a last line that counts them.
+func Text(found []Finding, level string) string {
+	var b strings.Builder
+	order := []string{OK, Info, Warning, Error}
+	count := map[string]int{}
+	for _, f := range found {
+		count[f.Severity]++
+		if slices.Index(order, f.Severity) < slices.Index(order, level) {
+			continue
+		}
+		fmt.Fprintf(&b, "%s: %s\n", f.Severity, f)
+		if f.Why != "" {
+			fmt.Fprintf(&b, "  why: %s\n", f.Why)
+		}
+		label := "  fix: "
+		for line := range strings.SplitSeq(f.Fix, "\n") {
+			if line != "" {
+				b.WriteString(label + line + "\n")
+			}
+			label = "       "
+		}
+	}
+	fmt.Fprintf(&b, "%d errors, %d warnings, %d remarks; %d checks found nothing\n", count[Error], count[Warning], count[Info], count[OK])
+	return b.String()
+}
+
+// String returns the finding in a line, without its reason and fix.
+func (f Finding) String() string { return f.Check + f.where() + ": " + f.What }
+
+// where names the place of a finding: " ds_0 t_order.order_id (t_order_0, t_order_1)".
+func (f Finding) where() string {
+	s := ""
+	if f.DataSource != "" {
+		s += " " + f.DataSource
+	}
+	if f.Table != "" {
+		s += " " + f.Table
+		if f.Column != "" {
+			s += "." + f.Column
+		}
+	}
+	switch n := len(f.Actual); {
+	case n > 4:
+		s += fmt.Sprintf(" (%s and %d more)", strings.Join(f.Actual[:3], ", "), n-3)
+	case n > 1 || n == 1 && f.Actual[0] != f.Table:
+		s += " (" + strings.Join(f.Actual, ", ") + ")"
+	}
+	return s
+}
