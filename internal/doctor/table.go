@@ -160,26 +160,25 @@ func (x *tableCheck) autoIncrement() error {
 	switch {
 	case auto == nil:
 	case auto == x.column:
-		statement, err := x.schema.WithoutAuto(x.ctx, x.conn, schema.Change{ColumnOf: schema.ColumnOf{Table: x.actual, Column: auto}, Type: x.typeOr(auto)})
-		if err != nil {
-			return err
+		f := Finding{Severity: Info, Check: "auto-increment", What: "the key column still has AUTO_INCREMENT",
+			Why: "that is allowed, and changes nothing for filled INSERTs; but an INSERT that is not filled (another program, LOAD DATA) gets the greatest key plus 1 in place of an error, which a later key may meet"}
+		if unfit, _ := x.want.unfit(auto.Holds()); unfit == nil { // else its type comes first
+			linked := schema.ColumnOf{Table: x.actual, Column: auto}
+			statement, err := x.schema.WithoutAuto(x.ctx, x.conn, schema.Change{ColumnOf: linked, Type: auto.Type})
+			if err != nil {
+				return err
+			}
+			if f.Fix = statement + ";"; x.schema.IsLinked(linked) {
+				f.Fix = "SET foreign_key_checks = 0; " + f.Fix + " SET foreign_key_checks = 1;"
+			}
+			f.Fix += " -- once nothing inserts without shardkey"
 		}
-		x.add(Finding{Severity: Info, Check: "auto-increment", What: "the key column still has AUTO_INCREMENT",
-			Why: "that is allowed, and changes nothing for filled INSERTs; but an INSERT that is not filled (another program, LOAD DATA) gets the greatest key plus 1 in place of an error, which a later key may meet",
-			Fix: statement + "; -- once nothing inserts without shardkey"})
+		x.add(f)
 	default:
 		x.add(Finding{Severity: Info, Check: "auto-increment", What: fmt.Sprintf("column %s has AUTO_INCREMENT beside the key", auto.Name),
 			Why: "LastInsertId and LAST_INSERT_ID() are that column's, as without a rule; the keys are in driver.WithKeys"})
 	}
 	return nil
-}
-
-// typeOr is the type that the column should have.
-func (x *tableCheck) typeOr(c *schema.Column) string {
-	if unfit, _ := x.want.unfit(c.Holds()); unfit != nil {
-		return x.want.typeFor(c)
-	}
-	return c.Type
 }
 
 // references looks at the columns that refer to the key: by a foreign key, or by their
@@ -207,7 +206,7 @@ func (x *tableCheck) references() error {
 			continue
 		}
 		for _, c := range t.Columns {
-			if !linked[c] && c.IsInteger() && slices.ContainsFunc(x.referring(), func(name string) bool { return strings.EqualFold(name, c.Name) }) && !x.isKey(t, c) {
+			if !linked[c] && c.IsInteger() && slices.ContainsFunc(schema.Referring(x.ruled.Logical, x.column.Name), func(name string) bool { return strings.EqualFold(name, c.Name) }) && !x.isKey(t, c) {
 				if err := x.reference(t, c, "reference", "by its name a reference to the key,"); err != nil {
 					return err
 				}
@@ -222,23 +221,6 @@ func (x *tableCheck) references() error {
 func (x *tableCheck) isKey(t *schema.Table, c *schema.Column) bool {
 	ruled := x.Live.Lookup(t.Schema, t.Name)
 	return c.AutoIncrement || ruled != nil && strings.EqualFold(ruled.Column, c.Name)
-}
-
-// commonNames are those of keys that say nothing of their table.
-var commonNames = []string{"id", "key", "pk", "uid", "uuid", "no", "num", "code"}
-
-// referring are names that a column has which refers to the key.
-func (x *tableCheck) referring() (list []string) {
-	if !slices.Contains(commonNames, strings.ToLower(x.column.Name)) {
-		return []string{x.column.Name}
-	}
-	base := strings.ToLower(x.ruled.Logical)
-	for _, prefix := range []string{"", "t_", "tb_", "tbl_"} {
-		if rest, ok := strings.CutPrefix(base, prefix); ok && rest != "" {
-			list = append(list, rest+"_"+x.column.Name, strings.TrimSuffix(rest, "s")+"_"+x.column.Name)
-		}
-	}
-	return list
 }
 
 func (x *tableCheck) reference(t *schema.Table, c *schema.Column, check, how string) error {

@@ -191,10 +191,14 @@ func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Defini
 	}
 	for line := range strings.Lines(defs.Text) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), ",")
-		name, rest, ok := cutName(strings.TrimPrefix(line, "  CONSTRAINT "))
+		constraint, isConstraint := strings.CutPrefix(line, "  CONSTRAINT `")
 		switch {
-		case ok && strings.HasPrefix(line, "  CONSTRAINT ") && strings.HasPrefix(rest, "FOREIGN KEY "):
-			defs.ForeignKeys[strings.ToLower(name)] = rest
+		case isConstraint:
+			// MariaDB does not double what it quotes the name with.
+			if name, rest, ok := strings.Cut(constraint, "` FOREIGN KEY ("); ok {
+				defs.ForeignKeys[strings.ToLower(name)] = "FOREIGN KEY (" + rest
+				defs.ForeignKeys[strings.ToLower(strings.ReplaceAll(name, "``", "`"))] = "FOREIGN KEY (" + rest
+			}
 		case strings.HasPrefix(line, "  `"):
 			if name, rest, ok := cutName(line[2:]); ok {
 				defs.Columns[strings.ToLower(name)] = rest

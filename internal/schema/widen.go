@@ -101,7 +101,14 @@ func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (stat
 	return statements, nil
 }
 
-// WithoutAuto returns the statement that takes AUTO_INCREMENT off a column.
+// IsLinked reports whether a foreign key has the column.
+func (d *Database) IsLinked(c ColumnOf) bool {
+	return slices.ContainsFunc(d.ForeignKeys, func(fk *ForeignKey) bool { return fk.has(c) })
+}
+
+// WithoutAuto returns the statement that takes AUTO_INCREMENT off a column. MySQL runs
+// it on a column that a foreign key has ([Database.IsLinked]) only with foreign_key_checks
+// = 0, which is safe as its type stays.
 func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string, error) {
 	p := planner{d: d, ctx: ctx, q: q, defs: map[*Table]Definitions{}}
 	definition, err := p.column(c.ColumnOf)

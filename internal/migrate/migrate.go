@@ -1,0 +1,305 @@
+// Package migrate says what tables with AUTO_INCREMENT need before their keys are
+// generated: statements, a rule and checks. It runs nothing.
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/newrule"
+	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// Plan is what tables need. Statements have no semicolon at their end.
+type Plan struct {
+	// Widen are the statements that make keys, and what refers to them, BIGINT, in
+	// their order. Programs that still use AUTO_INCREMENT work before and after.
+	Widen []string `json:"widen"`
+	// Rule is a rule file for the tables; empty where a rule was given.
+	Rule string `json:"rule,omitempty"`
+	// Auto are the statements that take AUTO_INCREMENT off, once every program
+	// generates its keys.
+	Auto []string `json:"autoIncrement"`
+	// Maxima are queries for the greatest keys, one a table.
+	Maxima []string `json:"maxima"`
+	// Notes are what statements cannot do.
+	Notes []string `json:"notes,omitempty"`
+	// Keys are the tables with their key columns: app.t_order.order_id.
+	Keys []string `json:"keys"`
+}
+
+// key is a table with its key column.
+type key struct {
+	schema.ColumnOf
+	logical string
+}
+
+// ErrNoTable is in the chain of the error for a table that is not there, or that has
+// no key to migrate.
+var ErrNoTable = errors.New("shardkey: no table to migrate")
+
+// New makes the plan for the tables that are named, or all that the rule has, or
+// without a rule (live is nil) all with AUTO_INCREMENT. A name is that of a table or
+// of a logical one. The connection is one that schema.PrepareSession prepared.
+func New(ctx context.Context, q schema.Queryer, source newrule.Source, live *rule.Live, names ...string) (*Plan, error) {
+	m := &migration{ctx: ctx, q: q, d: source.Schema, live: live, plan: &Plan{}}
+	if err := m.choose(names); err != nil {
+		return nil, err
+	}
+	steps := []func() error{m.widen, m.partitions, m.auto, m.notes}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	if live == nil {
+		var chosen []string
+		for _, k := range m.keys {
+			chosen = append(chosen, k.Table.Name)
+		}
+		r := newrule.New([]newrule.Source{source}, chosen...)
+		for i := range r.Tables {
+			r.Tables[i].Narrow = "" // they are made wider
+		}
+		m.plan.Rule = r.YAML()
+	}
+	return m.plan, nil
+}
+
+type migration struct {
+	ctx  context.Context
+	q    schema.Queryer
+	d    *schema.Database
+	live *rule.Live
+	keys []key
+	plan *Plan
+}
+
+func (m *migration) choose(names []string) error {
+	found := map[string]bool{}
+	var known []string
+	for _, t := range m.d.Tables {
+		if t.Outside || t.IsView {
+			continue
+		}
+		k := key{logical: m.logical(t)}
+		k.Table = t
+		known = append(known, t.Name)
+		named := len(names) == 0
+		for _, name := range names {
+			if strings.EqualFold(name, t.Name) || strings.EqualFold(name, k.logical) || strings.EqualFold(name, t.Schema+"."+t.Name) {
+				named, found[name] = true, true
+			}
+		}
+		if !named {
+			continue
+		}
+		column, why := m.column(t, len(names) > 0)
+		if why != "" {
+			return fmt.Errorf("%w: %s %s", ErrNoTable, t.Name, why)
+		}
+		if column != nil {
+			k.Column = column
+			m.keys = append(m.keys, k)
+			m.plan.Keys = append(m.plan.Keys, m.d.Shown(t)+"."+column.Name)
+		}
+	}
+	for _, name := range names {
+		if !found[name] {
+			err := fmt.Errorf("%w: there is no table %q in %s", ErrNoTable, name, m.d.Name)
+			if near := nearest.Word(name, known); near != "" {
+				err = fmt.Errorf("%w; did you mean %s?", err, near)
+			}
+			return err
+		}
+	}
+	if len(m.keys) == 0 {
+		return fmt.Errorf("%w: no table of %s has AUTO_INCREMENT, or none that the rule names", ErrNoTable, m.d.Name)
+	}
+	return nil
+}
+
+var trailingNumbers = regexp.MustCompile(`(?:[_-]?\d+)+$`)
+
+func (m *migration) logical(t *schema.Table) string {
+	if m.live != nil {
+		if ruled := m.live.Lookup(t.Schema, t.Name); ruled != nil {
+			return ruled.Logical
+		}
+	}
+	return trailingNumbers.ReplaceAllString(t.Name, "")
+}
+
+// column is the key column of a table; nil for one that is not to be migrated, and why
+// where it was asked for.
+func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why string) {
+	if m.live != nil {
+		if ruled := m.live.Lookup(t.Schema, t.Name); ruled != nil {
+			c = t.Column(ruled.Column)
+		} else if !asked {
+			return nil, ""
+		}
+	}
+	if c == nil {
+		c = t.AutoIncrement()
+	}
+	if c == nil && asked {
+		c = t.Key(m.logical(t))
+	}
+	switch {
+	case c == nil && asked:
+		return nil, "has no AUTO_INCREMENT, and no primary key of one column"
+	case c == nil:
+		return nil, ""
+	case !c.IsInteger() && asked:
+		return nil, fmt.Sprintf("has the key %s of type %s, which is none of integers", c.Name, c.Type)
+	case !c.IsInteger():
+		return nil, ""
+	}
+	return c, ""
+}
+
+func (m *migration) widen() (err error) {
+	var changes []schema.Change
+	add := func(c schema.ColumnOf, typ string) {
+		if !slices.ContainsFunc(changes, func(o schema.Change) bool { return o.ColumnOf == c }) {
+			changes = append(changes, schema.Change{ColumnOf: c, Type: typ})
+		}
+	}
+	for _, k := range m.keys {
+		add(k.ColumnOf, schema.Bigint(k.Column))
+	}
+	changes = m.d.Connected(changes)
+	for _, k := range m.keys {
+		for _, t := range m.d.Tables {
+			for _, c := range t.Columns {
+				if t.Outside || t.IsView || t == k.Table || !c.IsInteger() || c.AutoIncrement || c.Generated != "" || c.Holds().High >= 1<<62 ||
+					!slices.ContainsFunc(schema.Referring(k.logical, k.Column.Name), func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+					continue
+				}
+				add(schema.ColumnOf{Table: t, Column: c}, schema.Bigint(c))
+			}
+		}
+	}
+	m.plan.Widen, err = m.d.Widen(m.ctx, m.q, changes)
+	return err
+}
+
+func (m *migration) auto() error {
+	linked := false
+	for _, k := range m.keys {
+		m.plan.Maxima = append(m.plan.Maxima, fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltext.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table)))
+		if !k.Column.AutoIncrement {
+			continue
+		}
+		statement, err := m.d.WithoutAuto(m.ctx, m.q, schema.Change{ColumnOf: k.ColumnOf, Type: schema.Bigint(k.Column)})
+		if err != nil {
+			return err
+		}
+		m.plan.Auto = append(m.plan.Auto, statement)
+		linked = linked || m.d.IsLinked(k.ColumnOf)
+	}
+	if linked {
+		m.plan.Auto = slices.Concat([]string{"SET foreign_key_checks = 0"}, m.plan.Auto, []string{"SET foreign_key_checks = 1"})
+	}
+	return nil
+}
+
+var (
+	byRange   = regexp.MustCompile("(?i)PARTITION BY RANGE\\s*(?:COLUMNS)?\\s*\\(([^)]*)\\)")
+	hasHigher = regexp.MustCompile(`(?i)VALUES LESS THAN \(?MAXVALUE`)
+	byList    = regexp.MustCompile("(?i)PARTITION BY LIST\\s*(?:COLUMNS)?\\s*\\(([^)]*)\\)")
+)
+
+// partitions gives tables that are partitioned by ranges of the key one for the keys
+// to come.
+func (m *migration) partitions() error {
+	for _, k := range m.keys {
+		if !k.Table.Partitioned {
+			continue
+		}
+		defs, err := m.d.Definitions(m.ctx, m.q, k.Table)
+		if err != nil {
+			return err
+		}
+		name := strings.ToLower(k.Column.Name)
+		if by := byRange.FindStringSubmatch(defs.Text); by != nil && strings.Contains(strings.ToLower(by[1]), name) && !hasHigher.MatchString(defs.Text) {
+			m.plan.Widen = append(m.plan.Widen, "ALTER TABLE "+m.d.Quoted(k.Table)+" ADD PARTITION (PARTITION p_generated VALUES LESS THAN (MAXVALUE))")
+		}
+		if by := byList.FindStringSubmatch(defs.Text); by != nil && strings.Contains(strings.ToLower(by[1]), name) {
+			m.note("%s is partitioned by a list of keys: no generated key is in it", m.d.Shown(k.Table))
+		}
+	}
+	return nil
+}
+
+func (m *migration) note(format string, args ...any) {
+	m.plan.Notes = append(m.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+// notes says what no statement does.
+func (m *migration) notes() error {
+	for _, k := range m.keys {
+		name := regexp.MustCompile("(?i)(?:^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(k.Column.Name) + "(?:$|[^A-Za-z0-9_$])")
+		for _, c := range k.Table.Columns {
+			if c.Generated != "" && name.MatchString(c.Generated) {
+				m.note("%s.%s (%s) is generated from the key: look whether it holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Type)
+			}
+		}
+		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {
+			m.note("%s: the key is unique together with other columns only (%s); the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))
+		}
+	}
+	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, need BIGINT too; JavaScript rounds such keys (docs/migrating.md)")
+	m.note("foreign keys that the user of this connection may not see are not here")
+	return nil
+}
+
+// String writes the plan as one text of SQL, with all else in comments.
+func (p *Plan) String() string {
+	var b strings.Builder
+	section := func(text string) { b.WriteString("\n-- " + strings.ReplaceAll(text, "\n", "\n-- ") + "\n") }
+	statements := func(list []string) {
+		for _, s := range list {
+			b.WriteString(s + ";\n")
+		}
+	}
+	fmt.Fprintf(&b, "-- Keys: %s\n-- Nothing of this has been run. Try it on a copy first: each ALTER TABLE may copy its table.\n", strings.Join(p.Keys, ", "))
+	section("1. Make the keys, and what refers to them, BIGINT. Programs that use AUTO_INCREMENT go on working.\n" +
+		"   Between DROP and ADD nothing holds the foreign keys: stop the programs that write, or look for orphans afterwards.")
+	if len(p.Widen) == 0 {
+		b.WriteString("-- They are already.\n")
+	}
+	statements(p.Widen)
+	if p.Rule != "" {
+		section("2. The rule: what follows, without the two dashes, in a file rule.yaml.")
+		for line := range strings.Lines(p.Rule) {
+			b.WriteString(strings.TrimRight("-- "+strings.TrimSuffix(line, "\n"), " ") + "\n")
+		}
+	} else {
+		section("2. The rule: as it was given.")
+	}
+	section("3. Check: every key of SNOWFLAKE is above 10^18, and so above these; then start the programs with the rule.")
+	statements(p.Maxima)
+	b.WriteString("-- shardkey check -strict rule.yaml\n-- shardkey doctor -rule rule.yaml -dsn …\n")
+	section("4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error.\n" +
+		"   Not before step 1: with foreign_key_checks = 0, as MySQL wants it here, types that differ are not noticed.")
+	if len(p.Auto) == 0 {
+		b.WriteString("-- No key has it.\n")
+	}
+	statements(p.Auto)
+	if len(p.Notes) > 0 {
+		section("Mind")
+		for _, n := range p.Notes {
+			b.WriteString("--   " + n + "\n")
+		}
+	}
+	return b.String()
+}

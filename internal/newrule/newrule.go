@@ -1,0 +1,218 @@
+// Package newrule writes a sharding rule for tables that are there.
+package newrule
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/schema"
+)
+
+// Source is a database that the rule is for.
+type Source struct {
+	Name   string // the data source's; empty for the only one
+	Schema *schema.Database
+	DSN    string // without password, for a store of worker ids in it
+}
+
+// Table is a logical table of the new rule.
+type Table struct {
+	Logical string
+	Column  string
+	Nodes   string // actualDataNodes; empty where the table is its only one
+	Count   int    // actual tables whose name is known
+	// Narrow is the type of the key column where it is one of integers that holds no
+	// key of SNOWFLAKE.
+	Narrow string
+	names  map[string][]string // by source
+}
+
+// LeftOut is a table without a key in the new rule.
+type LeftOut struct{ Name, Why string }
+
+// Rule is a new rule.
+type Rule struct {
+	Sources []Source
+	Tables  []Table
+	LeftOut []LeftOut
+}
+
+// ownTables are those of generators and worker-id assigners.
+var ownTables = []string{"shardkey_worker", "leaf_alloc", "tickets64"}
+
+// New finds the logical tables of the sources and their key columns: families of tables
+// whose names differ in their numbers or dates only, and tables with AUTO_INCREMENT.
+// With names, which are those of tables or of families, it looks at these only.
+func New(sources []Source, only ...string) Rule {
+	r := Rule{Sources: sources}
+	wanted := func(names ...string) bool {
+		return len(only) == 0 || slices.ContainsFunc(names, func(name string) bool {
+			return slices.ContainsFunc(only, func(o string) bool { return strings.EqualFold(o, name) })
+		})
+	}
+	families, singles := group(sources)
+	for _, f := range families {
+		if !wanted(append(f.names(), f.logical)...) {
+			continue
+		}
+		column, why := f.key()
+		if why != "" {
+			r.leaveOut(f.logical+"…", why)
+			continue
+		}
+		r.add(f.table(column))
+	}
+	for _, f := range singles {
+		if !wanted(f.logical) {
+			continue
+		}
+		t := f.first()
+		auto := t.AutoIncrement()
+		if auto == nil && len(only) == 0 {
+			r.leaveOut(f.logical, "it has no AUTO_INCREMENT, and no sibling with another number")
+			continue
+		}
+		column, why := f.key()
+		if why != "" {
+			r.leaveOut(f.logical, why)
+			continue
+		}
+		r.add(f.table(column))
+	}
+	slices.SortFunc(r.Tables, func(a, b Table) int { return cmp.Compare(a.Logical, b.Logical) })
+	return r
+}
+
+func (r *Rule) leaveOut(name, why string) { r.LeftOut = append(r.LeftOut, LeftOut{name, why}) }
+
+func (r *Rule) add(t Table) {
+	if slices.ContainsFunc(r.Tables, func(o Table) bool { return strings.EqualFold(o.Logical, t.Logical) }) {
+		r.leaveOut(t.Logical, "it has the name of the tables with numbers together")
+		return
+	}
+	r.Tables = append(r.Tables, t)
+}
+
+// member is an actual table.
+type member struct {
+	source string
+	table  *schema.Table
+	parts  []part // of its name
+}
+
+// family is a logical table.
+type family struct {
+	logical string
+	members []member
+}
+
+var numbered = regexp.MustCompile(`^(.*?[^0-9_-])((?:[_-]?\d+)+)$`)
+
+// group makes families of the tables whose names differ in numbers, and of those with
+// the same name in several sources.
+func group(sources []Source) (families, singles []family) {
+	byKey, byName := map[string]*family{}, map[string]*family{}
+	var keys, order []string
+	put := func(of map[string]*family, list *[]string, key, logical string, m member) {
+		f := of[key]
+		if f == nil {
+			f = &family{logical: logical}
+			of[key], *list = f, append(*list, key)
+		}
+		f.members = append(f.members, m)
+	}
+	for _, s := range sources {
+		for _, t := range s.Schema.Tables {
+			if t.IsView || t.Outside || t.Schema != s.Schema.Name || slices.Contains(ownTables, strings.ToLower(t.Name)) {
+				continue
+			}
+			m := member{source: s.Name, table: t}
+			if match := numbered.FindStringSubmatch(t.Name); match != nil {
+				m.parts = partsOf(match[2])
+				put(byKey, &keys, strings.ToLower(match[1])+shape(m.parts), match[1], m)
+			} else {
+				put(byName, &order, strings.ToLower(t.Name), t.Name, m)
+			}
+		}
+	}
+	for _, key := range keys {
+		f := byKey[key]
+		if len(f.names()) > 1 && f.alike() {
+			families = append(families, *f)
+			continue
+		}
+		for _, m := range f.members {
+			m.parts = nil
+			put(byName, &order, strings.ToLower(m.table.Name), m.table.Name, m)
+		}
+	}
+	for _, key := range order {
+		singles = append(singles, *byName[key])
+	}
+	return families, singles
+}
+
+// first is a table of the family.
+func (f *family) first() *schema.Table { return f.members[0].table }
+
+// names are those of the family's tables, each once.
+func (f *family) names() (list []string) {
+	for _, m := range f.members {
+		if !slices.Contains(list, m.table.Name) {
+			list = append(list, m.table.Name)
+		}
+	}
+	return list
+}
+
+// alike reports whether all tables have columns of the same names.
+func (f *family) alike() bool {
+	columns := func(t *schema.Table) (list []string) {
+		for _, c := range t.Columns {
+			list = append(list, strings.ToLower(c.Name))
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := columns(f.first())
+	return !slices.ContainsFunc(f.members, func(m member) bool { return !slices.Equal(columns(m.table), want) })
+}
+
+// key finds the key column, or says why there is none.
+func (f *family) key() (column *schema.Column, why string) {
+	column = f.first().Key(f.logical)
+	switch {
+	case column == nil:
+		return nil, "its key column is not known: it has no AUTO_INCREMENT, and no primary key of one column"
+	case !column.IsInteger():
+		return nil, fmt.Sprintf("its key %s is %s: give it a generator of texts, UUID or NANOID, if keys are to be generated", column.Name, column.Type)
+	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
+		return nil, "a rule cannot have its name"
+	}
+	return column, ""
+}
+
+var plainName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_-]*$`)
+
+// wrongName reports whether a name cannot stand in a rule as it is.
+func wrongName(name string) bool { return !plainName.MatchString(name) }
+
+// table is the family in the rule.
+func (f *family) table(column *schema.Column) Table {
+	t := Table{Logical: f.logical, Column: column.Name, Count: len(f.members), names: map[string][]string{}}
+	for _, m := range f.members {
+		c := m.table.Column(column.Name)
+		if c.Holds().High < 1<<62 && t.Narrow == "" {
+			t.Narrow = c.Type
+		}
+		t.names[m.source] = append(t.names[m.source], m.table.Name)
+	}
+	t.Nodes = f.nodes()
+	if t.Nodes == f.logical {
+		t.Nodes = ""
+	}
+	return t
+}
