@@ -95,6 +95,7 @@ func (p *program) rootCommand() *cobra.Command {
 	root.SetHelpCommand(helpCommand(p))
 	cobra.EnableCommandSorting = false
 	root.AddCommand(decodeCommand(p), rangeCommand(p), checkCommand(p), planCommand(p), lintCommand(p), generateCommand(p), workersCommand(p))
+	root.AddCommand(doctorCommand(p), migrateCommand(p), initCommand(p))
 	root.AddCommand(versionCommand(p), completionCommand(p))
 	root.InitDefaultHelpCmd()
 	for _, c := range root.Commands() {

@@ -132,7 +132,7 @@ func (d *database) listed(source string) map[string][]*schema.Table {
 		patterned := false
 		for p := range d.Rule.Places(t.Logical) {
 			switch {
-			case source != "" && p.DataSource != "" && !strings.EqualFold(source, p.DataSource):
+			case source != "" && p.DataSource != "" && !strings.EqualFold(source, p.DataSource) && !strings.Contains(p.DataSource, "${"):
 			case isPattern(p):
 				patterned = true
 			default:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -15,8 +16,6 @@ import (
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/keygen/snowflake"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // stateTable is a table with the state of a generator or an assigner, and who keeps
@@ -41,7 +40,8 @@ func (x *examination) states(ctx context.Context) []Finding {
 		})
 	}
 	running.Wait()
-	return append(slices.Concat(found...), x.apart(tables)...)
+	all := append(slices.Concat(found...), x.apart(tables)...)
+	return append(all, x.workerIDs(ctx, tables)...)
 }
 
 func (x *examination) stateTables() (tables []stateTable) {
@@ -238,80 +238,23 @@ func (s *stateCheck) leases(t *schema.Table) error {
 		s.add(Error, "it has no primary key (namespace, worker_id)", "several processes can hold one worker id, and make the same keys",
 			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", s.schema.Quoted(t)))
 	}
-	held, ahead := map[int64]bool{}, map[int64]time.Time{}
+	ahead := map[int64]time.Time{}
 	now := s.Now()
-	err := schema.Rows(s.ctx, s.conn, "SELECT worker_id, reserved_until, free_from FROM "+s.schema.Quoted(t)+" WHERE namespace = "+schema.Literal(s.t.Key), func(row []string) {
+	err := schema.Rows(s.ctx, s.conn, "SELECT worker_id, GREATEST(reserved_until, free_from), free_from FROM "+s.schema.Quoted(t)+" WHERE namespace = "+schema.Literal(s.t.Key), func(row []string) {
 		id, _ := strconv.ParseInt(row[0], 10, 64)
-		until, _ := strconv.ParseInt(row[1], 10, 64)
-		from, _ := strconv.ParseInt(row[2], 10, 64)
-		start := until
-		if from > 0 {
+		start, _ := strconv.ParseInt(row[1], 10, 64)
+		if from, _ := strconv.ParseInt(row[2], 10, 64); from > 0 {
 			start = from
-		}
-		if from == 0 && until > now.UnixMilli() {
-			held[id] = true
 		}
 		if start > now.Add(24*time.Hour).UnixMilli() {
 			ahead[id] = time.UnixMilli(start)
 		}
 	})
-	if err != nil {
-		return err
-	}
-	for _, id := range slices.Sorted(func(yield func(int64) bool) {
-		for id := range ahead {
-			if !yield(id) {
-				return
-			}
-		}
-	}) {
+	for _, id := range slices.Sorted(maps.Keys(ahead)) {
 		s.add(Warning, fmt.Sprintf("worker id %d begins only at %s", id, ahead[id].UTC().Format(time.RFC3339)), "a wrong clock has reserved the time up to there; nobody can use the worker id before",
 			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %d; -- only if no key with such a time is in any table", s.schema.Quoted(t), schema.Literal(s.t.Key), id))
 	}
-	s.capacity(held, len(ahead))
-	return nil
-}
-
-// capacity says how many worker ids are free.
-func (s *stateCheck) capacity(held map[int64]bool, ahead int) {
-	most := s.workerIDs()
-	if most <= 0 {
-		return
-	}
-	free := most - int64(len(held)) - int64(ahead)
-	what := fmt.Sprintf("%d of %d worker ids of namespace %s are held, %d are free", len(held), most, s.t.Key, max(0, free))
-	switch fix := "a layout with more bits for the worker, another namespace for tables that do not meet these, or one sql.DB a process"; {
-	case free <= 0:
-		s.add(Error, what, "the next process that starts gets no worker id, and makes no key", fix)
-	case free*10 < most:
-		s.add(Warning, what, "processes that start together, as in a rolling deployment, need as many again", fix)
-	default:
-		s.add(OK, what, "", "")
-	}
-}
-
-// workerIDs is how many worker ids the generators of the rule know that have some;
-// the least where they differ.
-func (s *stateCheck) workerIDs() (least int64) {
-	live := s.live()
-	for _, t := range s.Rule.Tables() {
-		decoder, ok := live.Generator(t.GeneratorName).(spi.KeyDecoder)
-		if !ok {
-			continue
-		}
-		parts, err := decoder.DecodeKey(0)
-		if err != nil {
-			continue
-		}
-		layout, err := snowflake.ParseLayout(parts.Layout, 0)
-		if err != nil {
-			continue
-		}
-		if n := layout.MaxWorkerID() + 1; least == 0 || n < least {
-			least = n
-		}
-	}
-	return least
+	return err
 }
 
 // above is a number above the greatest key of the generator's tables.

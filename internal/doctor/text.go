@@ -34,8 +34,15 @@ func Text(found []Finding, level string) string {
 			label = "       "
 		}
 	}
-	fmt.Fprintf(&b, "%d errors, %d warnings, %d remarks; %d checks found nothing\n", count[Error], count[Warning], count[Info], count[OK])
+	fmt.Fprintf(&b, "%s, %s, %s; %s as it must be\n", counted(count[Error], "error"), counted(count[Warning], "warning"), counted(count[Info], "remark"), counted(count[OK], "check"))
 	return b.String()
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // String returns the finding in a line, without its reason and fix.

@@ -31,7 +31,10 @@ type Table struct {
 }
 
 // LeftOut is a table without a key in the new rule.
-type LeftOut struct{ Name, Why string }
+type LeftOut struct {
+	Name string `json:"name"`
+	Why  string `json:"why"`
+}
 
 // Rule is a new rule.
 type Rule struct {

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/migrate"
+	"github.com/shardkey/shardkey/internal/newrule"
+	"github.com/shardkey/shardkey/internal/schema"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/spf13/cobra"
+)
+
+func migrateCommand(p *program) *cobra.Command {
+	var (
+		dsns    []string
+		file    string
+		timeout time.Duration
+	)
+	c := &cobra.Command{
+		Use:   "migrate [TABLE…]",
+		Short: "print what tables with AUTO_INCREMENT need",
+		Long: "Prints what tables of a database need before shardkey makes their keys: the ALTER\n" +
+			"TABLE statements that make keys and what refers to them BIGINT, with the foreign keys\n" +
+			"dropped before and made again afterwards, a rule file, queries to check, and the\n" +
+			"statements that take AUTO_INCREMENT off at the end. Columns keep all else that they\n" +
+			"have. Nothing is run: look at it, and try it on a copy.\n\n" +
+			"TABLE is a table's name, or that of all tables with numbers after it; without it\n" +
+			"these are the tables of -rule, or all with AUTO_INCREMENT.",
+		Example: "  shardkey migrate -dsn env:SHOP_DSN orders customer > migrate.sql",
+	}
+	fs := c.Flags()
+	fs.StringArrayVar(&dsns, "dsn", nil, databasesHelp)
+	fs.StringVar(&file, "rule", "", "the rule `file`, where there is one already")
+	fs.DurationVar(&timeout, "timeout", time.Minute, "how long to look")
+	p.outputFlag(fs)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if timeout <= 0 {
+			return usagef("-timeout %v is not above 0", timeout)
+		}
+		databases, err := p.databases(dsns)
+		if err != nil {
+			return err
+		}
+		if len(databases) > 1 {
+			return usagef("give one -dsn: run the command once for each database")
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), timeout)
+		defer cancel()
+		return p.migrate(ctx, databases[0], file, args)
+	}
+	return c
+}
+
+func (p *program) migrate(ctx context.Context, d database, file string, tables []string) error {
+	var live *rule.Live
+	if file != "" {
+		_, g, err := p.openRule(file, d.dsn)
+		if err != nil {
+			return err
+		}
+		defer g.Close() // nothing was used
+		live = g
+	}
+	return d.read(ctx, func(conn *sql.Conn, read *schema.Database) error {
+		plan, err := migrate.New(ctx, conn, newrule.Source{Schema: read, DSN: d.withoutPassword()}, live, tables...)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return p.emit(plan)
+		}
+		_, err = fmt.Fprint(p.out, plan)
+		return err
+	})
+}
