@@ -98,18 +98,22 @@ func (d *database) source() string {
 	if d.Name != "" || !d.Guess || len(sources) < 2 {
 		return d.Name
 	}
-	best, least := "", -1
+	best, least, most := "", -1, 0
 	for _, source := range sources {
-		lacking := 0
+		lacking, there := 0, 0
 		for _, t := range d.Rule.Tables() {
 			for p := range d.Rule.Places(t.Logical) {
-				if (p.DataSource == source || p.DataSource == "") && !isPattern(p) && d.at(p) == nil {
+				switch {
+				case p.DataSource != source && p.DataSource != "" || isPattern(p):
+				case d.at(p) == nil:
 					lacking++
+				default:
+					there++
 				}
 			}
 		}
-		if least < 0 || lacking < least {
-			best, least = source, lacking
+		if least < 0 || lacking < least || lacking == least && there > most {
+			best, least, most = source, lacking, there
 		}
 	}
 	return best

@@ -121,7 +121,14 @@ func (x *tableCheck) width() error {
 		f.What = fmt.Sprintf("the column is %s, which cannot hold the keys of generator %s from %s on", x.column.Type, x.ruled.GeneratorName, soon.from)
 		f.Why = "INSERTs are refused from then on"
 	}
-	statements, err := x.schema.Widen(x.ctx, x.conn, []schema.Change{{ColumnOf: schema.ColumnOf{Table: x.actual, Column: x.column}, Type: x.want.typeFor(x.column)}})
+	changes := x.schema.Connected([]schema.Change{{ColumnOf: schema.ColumnOf{Table: x.actual, Column: x.column}, Type: x.want.typeFor(x.column)}})
+	for _, c := range x.schema.ReferringByName(x.actual, x.ruled.Logical, x.column.Name) {
+		known := slices.ContainsFunc(changes, func(o schema.Change) bool { return o.ColumnOf == c })
+		if now, later := x.want.unfit(c.Column.Holds()); !known && !x.isKey(c) && (now != nil || later != nil) {
+			changes = append(changes, schema.Change{ColumnOf: c, Type: x.want.typeFor(c.Column)})
+		}
+	}
+	statements, err := x.schema.Widen(x.ctx, x.conn, changes)
 	if err != nil {
 		return err
 	}
@@ -201,26 +208,21 @@ func (x *tableCheck) references() error {
 			}
 		}
 	}
-	for _, t := range x.schema.Tables {
-		if t.Outside || t == x.actual {
+	for _, c := range x.schema.ReferringByName(x.actual, x.ruled.Logical, x.column.Name) {
+		if linked[c.Column] || x.isKey(c) {
 			continue
 		}
-		for _, c := range t.Columns {
-			if !linked[c] && c.IsInteger() && slices.ContainsFunc(schema.Referring(x.ruled.Logical, x.column.Name), func(name string) bool { return strings.EqualFold(name, c.Name) }) && !x.isKey(t, c) {
-				if err := x.reference(t, c, "reference", "by its name a reference to the key,"); err != nil {
-					return err
-				}
-			}
+		if err := x.reference(c.Table, c.Column, "reference", "by its name a reference to the key,"); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// isKey reports whether a column is itself the key of a ruled table, or one that the
-// server counts.
-func (x *tableCheck) isKey(t *schema.Table, c *schema.Column) bool {
-	ruled := x.Live.Lookup(t.Schema, t.Name)
-	return c.AutoIncrement || ruled != nil && strings.EqualFold(ruled.Column, c.Name)
+// isKey reports whether a column is itself the key of a ruled table.
+func (x *tableCheck) isKey(c schema.ColumnOf) bool {
+	ruled := x.Live.Lookup(c.Table.Schema, c.Table.Name)
+	return ruled != nil && strings.EqualFold(ruled.Column, c.Column.Name)
 }
 
 func (x *tableCheck) reference(t *schema.Table, c *schema.Column, check, how string) error {

@@ -34,7 +34,7 @@ func Text(found []Finding, level string) string {
 			label = "       "
 		}
 	}
-	fmt.Fprintf(&b, "%s, %s, %s; %s as it must be\n", counted(count[Error], "error"), counted(count[Warning], "warning"), counted(count[Info], "remark"), counted(count[OK], "check"))
+	fmt.Fprintf(&b, "%s, %s, %s; %s found nothing wrong\n", counted(count[Error], "error"), counted(count[Warning], "warning"), counted(count[Info], "remark"), counted(count[OK], "check"))
 	return b.String()
 }
 

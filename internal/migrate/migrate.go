@@ -178,13 +178,9 @@ func (m *migration) widen() (err error) {
 	}
 	changes = m.d.Connected(changes)
 	for _, k := range m.keys {
-		for _, t := range m.d.Tables {
-			for _, c := range t.Columns {
-				if t.Outside || t.IsView || t == k.Table || !c.IsInteger() || c.AutoIncrement || c.Generated != "" || c.Holds().High >= 1<<62 ||
-					!slices.ContainsFunc(schema.Referring(k.logical, k.Column.Name), func(name string) bool { return strings.EqualFold(name, c.Name) }) {
-					continue
-				}
-				add(schema.ColumnOf{Table: t, Column: c}, schema.Bigint(c))
+		for _, c := range m.d.ReferringByName(k.Table, k.logical, k.Column.Name) {
+			if c.Column.Holds().High < 1<<62 {
+				add(c, schema.Bigint(c.Column))
 			}
 		}
 	}

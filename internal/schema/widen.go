@@ -64,6 +64,23 @@ func (d *Database) Connected(changes []Change) []Change {
 	return all
 }
 
+// ReferringByName returns the columns of integers that by their name refer to the key of a
+// table, other than the keys that the server counts, and views'.
+func (d *Database) ReferringByName(t *Table, logical, key string) (list []ColumnOf) {
+	names := Referring(logical, key)
+	for _, other := range d.Tables {
+		if other.Outside || other.IsView || other == t {
+			continue
+		}
+		for _, c := range other.Columns {
+			if c.IsInteger() && !c.AutoIncrement && c.Generated == "" && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+				list = append(list, ColumnOf{other, c})
+			}
+		}
+	}
+	return list
+}
+
 // Widen returns the statements that give columns other types, with those that foreign
 // keys connect: the foreign keys are dropped before, and made again afterwards as
 // they were. Everything else of the columns stays. A change to the type that a column
