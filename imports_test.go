@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"gormshardkey":        {"driver"},
 	"cmd":                 {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
 	"internal/columntype": {"internal/sqltext"},
-	"internal/doctor":     {"rule", "spi", "internal/columntype", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
+	"internal/doctor":     {"rule", "spi", "internal/columntype", "internal/guard", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":      {},
 	"internal/nearest":    {},
 	"internal/groovy":     {},

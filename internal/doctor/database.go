@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -23,6 +24,19 @@ type database struct {
 	conn   *sql.Conn
 	server server
 	schema *schema.Database
+	// triggers before INSERT, by schema and table in lower case
+	triggers map[[2]string][]trigger
+}
+
+type trigger struct{ name, body string }
+
+func (d *database) readTriggers() error {
+	d.triggers = map[[2]string][]trigger{}
+	return schema.Rows(d.ctx, d.conn, "SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'",
+		func(row []string) {
+			key := [2]string{strings.ToLower(row[0]), strings.ToLower(row[1])}
+			d.triggers[key] = append(d.triggers[key], trigger{row[2], strings.ToLower(row[3])})
+		})
 }
 
 func (d *database) add(f Finding) {
@@ -37,15 +51,21 @@ func (d *database) examine(ctx context.Context) {
 	if d.Connector == nil {
 		return
 	}
-	conn, closeAll, err := open(ctx, d.Connector)
-	if err == nil {
-		defer closeAll()
-		d.ctx, d.conn = ctx, conn
-		err = d.look()
-	}
+	err := d.connect(ctx)
 	if err != nil {
 		d.add(away("reachable", "", err))
 	}
+}
+
+func (d *database) connect(ctx context.Context) (err error) {
+	defer guard.Recover(&err, "what the doctor asks")
+	conn, closeAll, err := open(ctx, d.Connector)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	d.ctx, d.conn = ctx, conn
+	return d.look()
 }
 
 func (d *database) look() (err error) {
@@ -65,6 +85,9 @@ func (d *database) look() (err error) {
 	}
 	if d.Live == nil {
 		return nil
+	}
+	if err := d.readTriggers(); err != nil {
+		return err
 	}
 	d.mu.Lock()
 	d.reached++

@@ -112,16 +112,20 @@ func (s *stateCheck) check() string {
 }
 
 func (s *stateCheck) examine() {
-	conn, closeAll, err := open(s.ctx, s.t.Connector)
-	if err == nil {
-		defer closeAll()
-		s.conn = conn
-		err = s.look()
-	}
-	if err != nil {
+	if err := s.connect(); err != nil {
 		f := away("", "", err)
 		s.add(f.Severity, f.What, "no key can be made for longer than what is in memory lasts", "")
 	}
+}
+
+func (s *stateCheck) connect() error {
+	conn, closeAll, err := open(s.ctx, s.t.Connector)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	s.conn = conn
+	return s.look()
 }
 
 func (s *stateCheck) look() (err error) {

@@ -44,7 +44,8 @@ func (x *tableCheck) look() error {
 		return nil
 	}
 	x.uniqueness()
-	for _, check := range []func() error{x.width, x.autoIncrement, x.references, x.triggers, x.maximum} {
+	x.trigger()
+	for _, check := range []func() error{x.width, x.autoIncrement, x.references, x.maximum} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -244,19 +245,14 @@ func (x *tableCheck) reference(t *schema.Table, c *schema.Column, check, how str
 	return nil
 }
 
-func (x *tableCheck) triggers() error {
-	found := ""
-	err := schema.Rows(x.ctx, x.conn, "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE' AND EVENT_OBJECT_SCHEMA = "+
-		schema.Literal(x.actual.Schema)+" AND EVENT_OBJECT_TABLE = "+schema.Literal(x.actual.Name), func(row []string) {
-		if strings.Contains(strings.ToLower(row[1]), strings.ToLower(x.column.Name)) {
-			found = row[0]
+// trigger reports one that may give rows another key.
+func (x *tableCheck) trigger() {
+	for _, tr := range x.triggers[[2]string{strings.ToLower(x.actual.Schema), strings.ToLower(x.actual.Name)}] {
+		if strings.Contains(tr.body, strings.ToLower(x.column.Name)) {
+			x.add(Finding{Severity: Info, Check: "trigger", What: fmt.Sprintf("the trigger %s before INSERT names the key column", tr.name),
+				Why: "it may give rows another key: which one they got is asked of the table after each INSERT"})
 		}
-	})
-	if found != "" {
-		x.add(Finding{Severity: Info, Check: "trigger", What: fmt.Sprintf("the trigger %s before INSERT names the key column", found),
-			Why: "it may give rows another key: which one they got is asked of the table after each INSERT"})
 	}
-	return err
 }
 
 // maximum reads the greatest key that the table has, and holds it against those that

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -24,7 +25,7 @@ func (x *examination) workerIDs(ctx context.Context, tables []stateTable) (found
 			if !ok {
 				continue
 			}
-			list, err := lister.ListWorkerIDs(ctx)
+			list, err := listWorkerIDs(ctx, lister)
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
 			case err != nil && inSQL:
@@ -40,6 +41,11 @@ func (x *examination) workerIDs(ctx context.Context, tables []stateTable) (found
 		}
 	}
 	return found
+}
+
+func listWorkerIDs(ctx context.Context, lister spi.WorkerIDLister) (list spi.WorkerIDs, err error) {
+	defer guard.Recover(&err, "the generator's ListWorkerIDs")
+	return lister.ListWorkerIDs(ctx)
 }
 
 // listed looks at the worker ids of one store. Those of SQL that are reserved for too

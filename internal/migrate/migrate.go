@@ -184,6 +184,13 @@ func (m *migration) widen() (err error) {
 			}
 		}
 	}
+	for _, c := range slices.Clone(changes) {
+		for _, computed := range c.Table.Computed(c.Column.Name) {
+			if computed.Holds().High < 1<<62 {
+				add(schema.ColumnOf{Table: c.Table, Column: computed}, schema.Bigint(computed))
+			}
+		}
+	}
 	m.plan.Widen, err = m.d.Widen(m.ctx, m.q, changes)
 	return err
 }
@@ -243,11 +250,8 @@ func (m *migration) note(format string, args ...any) {
 // notes says what no statement does.
 func (m *migration) notes() error {
 	for _, k := range m.keys {
-		name := regexp.MustCompile("(?i)(?:^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(k.Column.Name) + "(?:$|[^A-Za-z0-9_$])")
-		for _, c := range k.Table.Columns {
-			if c.Generated != "" && name.MatchString(c.Generated) {
-				m.note("%s.%s (%s) is generated from the key: look whether it holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Type)
-			}
+		for _, c := range k.Table.Computed(k.Column.Name) {
+			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Generated)
 		}
 		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {
 			m.note("%s: the key is unique together with other columns only (%s); the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))

@@ -94,6 +94,9 @@ func (d *Database) add(t *Table) *Table {
 func (d *Database) readTables(ctx context.Context, q Queryer, schemas []string) error {
 	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE "+in("TABLE_SCHEMA", schemas),
 		func(row []string) {
+			if row[2] == "SEQUENCE" || strings.HasPrefix(row[2], "TEMPORARY") {
+				return
+			}
 			d.add(&Table{Schema: row[0], Name: row[1], IsView: strings.HasSuffix(row[2], "VIEW"), Engine: row[3], Partitioned: strings.Contains(row[4], "partitioned")})
 		})
 }
@@ -170,7 +173,10 @@ func (d *Database) readIndexes(ctx context.Context, q Queryer, schemas []string)
 // PrepareSession makes SHOW CREATE TABLE of a connection write names and texts in
 // the one way that this package reads.
 func PrepareSession(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SET SESSION sql_mode = '', sql_quote_show_create = 1")
+	_, err := conn.ExecContext(ctx, "SET SESSION sql_mode = ''")
+	if err == nil {
+		_, _ = conn.ExecContext(ctx, "SET SESSION sql_quote_show_create = 1") // the default; not every server has it
+	}
 	return err
 }
 

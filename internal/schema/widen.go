@@ -23,6 +23,8 @@ type Change struct {
 	Type string // "bigint unsigned"
 }
 
+var intName = regexp.MustCompile(`^(?:tiny|small|medium|big)?int(?:eger)?`)
+
 var displayWidth = regexp.MustCompile(`^((?:tiny|small|medium|big)?int)\(\d+\)`)
 
 // plainType is a type without what does not matter to a foreign key.
@@ -30,9 +32,23 @@ func plainType(typ string) string {
 	return strings.TrimSuffix(displayWidth.ReplaceAllString(strings.ToLower(typ), "$1"), " zerofill")
 }
 
+// Computed returns the generated columns of integers whose expression names a column.
+func (t *Table) Computed(from string) (list []*Column) {
+	name := regexp.MustCompile("(?i)(?:^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(from) + "(?:$|[^A-Za-z0-9_$])")
+	for _, c := range t.Columns {
+		if c.Generated != "" && c.IsInteger() && name.MatchString(c.Generated) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
 // Bigint is the type that a column of integers becomes, with its sign as it is.
 func Bigint(c *Column) string {
-	if strings.Contains(strings.ToLower(c.Type), "unsigned") {
+	switch typ := strings.ToLower(c.Type); {
+	case strings.Contains(typ, "zerofill"): // to its width
+		return intName.ReplaceAllString(typ, "bigint")
+	case strings.Contains(typ, "unsigned"):
 		return "bigint unsigned"
 	}
 	return "bigint"
@@ -55,7 +71,7 @@ func (d *Database) Connected(changes []Change) []Change {
 				}
 				for _, pair := range [][2]ColumnOf{{child, parent}, {parent, child}} {
 					if pair[0] == all[i].ColumnOf && !has(pair[1]) {
-						all = append(all, Change{pair[1], all[i].Type})
+						all = append(all, Change{pair[1], plainType(all[i].Type)})
 					}
 				}
 			}
