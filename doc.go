@@ -17,7 +17,8 @@
 //	     keygen/… ───────────► spi   generators and worker ids; the interfaces and registries
 //
 // rule has internal/sharding beneath it, which computes where sharded rows belong,
-// and that has internal/groovy, which computes the expressions in rules.
+// and that has internal/groovy, which computes the expressions in rules. driver has
+// internal/doctor beneath it, which holds a rule against databases.
 //
 // Data runs one way: SQL text and arguments → driver → rewrite (what must be
 // filled?) → rule (which column, which generator?) → generator → rewrite (new

@@ -299,7 +299,8 @@
 // base's.
 //
 // [ConnectorOf] returns the [Connector] of a sql.DB, a sql.Conn or such a connection. It
-// has the generators' health and takes another rule while the database is open:
+// has the generators' health, holds the rule against the database ([Connector.Doctor]),
+// and takes another rule while the database is open:
 //
 //	err := driver.ConnectorOf(db).SetRule(newRule)
 //
@@ -325,6 +326,7 @@ package driver
 //	result   result.go, present.go, what came of it
 //	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls
+//	         doctor.go              a look at the database, beside all that
 //
 // and the way of an INSERT whose plan is known: one row with arguments, whose key is
 // an integer and always made, as most are. It passes through twelve files:

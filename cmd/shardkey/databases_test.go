@@ -194,3 +194,29 @@ func TestDatabases_wrongUse(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs_databases compares what the documentation shows of these commands with what
+// they print.
+func TestDocs_databases(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "databases.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, file := range []string{"cli.md", "migrating.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "docs", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(text), "```text\n")[1:] {
+			if session, _, _ := strings.Cut(part, "```"); strings.HasPrefix(session, "$ shardkey") {
+				if shown++; !strings.Contains(string(golden), session) {
+					t.Errorf("%s shows what is not printed:\n%s", file, session)
+				}
+			}
+		}
+	}
+	if shown < 3 {
+		t.Errorf("%d sessions are shown", shown)
+	}
+}

@@ -39,6 +39,7 @@ func doctorCommand(p *program) *cobra.Command {
 			"  shardkey doctor -rule rule.yaml -dsn ds_0=env:DS0 -dsn ds_1=env:DS1 -o json",
 		RunE: func(c *cobra.Command, args []string) error { return examine(c.Context(), p, f, args) },
 	}
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
 	fs.StringArrayVar(&f.dsns, "dsn", nil, databasesHelp+".\nOne name without a data source stands for all of the rule's")

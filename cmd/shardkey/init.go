@@ -30,6 +30,7 @@ func initCommand(p *program) *cobra.Command {
 		Example: "  shardkey init -dsn env:SHOP_DSN > rule.yaml\n" +
 			"  shardkey init -dsn ds_0=env:DS0 -dsn ds_1=env:DS1 > rule.yaml",
 	}
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
 	fs.StringArrayVar(&dsns, "dsn", nil, databasesHelp)
 	fs.DurationVar(&timeout, "timeout", time.Minute, "how long to look")

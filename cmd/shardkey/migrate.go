@@ -31,6 +31,7 @@ func migrateCommand(p *program) *cobra.Command {
 			"these are the tables of -rule, or all with AUTO_INCREMENT.",
 		Example: "  shardkey migrate -dsn env:SHOP_DSN orders customer > migrate.sql",
 	}
+	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
 	fs.StringArrayVar(&dsns, "dsn", nil, databasesHelp)
 	fs.StringVar(&file, "rule", "", "the rule `file`, where there is one already")
