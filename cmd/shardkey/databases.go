@@ -84,8 +84,9 @@ func (d *database) address() string {
 // withoutPassword is a data source name that shows no secret.
 func (d *database) withoutPassword() string { return d.config.User + "@" + d.address() }
 
-// read reads the database's schema and passes it on, with its connection.
-func (d *database) read(ctx context.Context, use func(*sql.Conn, *schema.Database) error) error {
+// read reads the database's schema, and others on its server, and passes it on with its
+// connection.
+func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn, *schema.Database) error) error {
 	db := sql.OpenDB(d.connector)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
@@ -96,7 +97,7 @@ func (d *database) read(ctx context.Context, use func(*sql.Conn, *schema.Databas
 	if err := schema.PrepareSession(ctx, conn); err != nil {
 		return fmt.Errorf("%s: %w", d.address(), err)
 	}
-	read, err := schema.Read(ctx, conn)
+	read, err := schema.Read(ctx, conn, others...)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", d.address(), err)

@@ -73,6 +73,9 @@ func TestDatabases_golden(t *testing.T) {
 	t.Chdir("testdata")
 	dsn := testserver.Database(t)
 	execute(t, dsn, shopTables)
+	if testserver.Has(t, testserver.KindMariaDB, "CREATE SEQUENCE") {
+		execute(t, dsn, "CREATE SEQUENCE numbers")
+	}
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func (p *program) printRule(ctx context.Context, databases []database, tables []
 		if name == "" && len(databases) > 1 {
 			name = fmt.Sprintf("ds_%d", i)
 		}
-		err := d.read(ctx, func(_ *sql.Conn, read *schema.Database) error {
+		err := d.read(ctx, nil, func(_ *sql.Conn, read *schema.Database) error {
 			sources = append(sources, newrule.Source{Name: name, Schema: read, DSN: d.withoutPassword()})
 			return nil
 		})

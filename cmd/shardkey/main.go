@@ -10,9 +10,13 @@
 //	shardkey lint -rule rule.yaml ./... schema.sql
 //	shardkey generate -rule rule.yaml -table t_order -n 5
 //	shardkey workers -rule rule.yaml
+//	shardkey doctor -rule rule.yaml -dsn env:SHOP_DSN
+//	shardkey migrate -dsn env:SHOP_DSN orders
+//	shardkey init -dsn env:SHOP_DSN
 //
-// Only generate and workers ask servers, and only those that the rule's generators
-// and their worker-id assigners name. The exit status is 0, 1 when something was
+// Only generate and workers ask the servers that the rule's generators and their
+// worker-id assigners name; doctor asks these and the databases that it is given, as
+// migrate and init do. The exit status is 0, 1 when something was
 // found (a key that cannot be, a rule that does not load, a statement that is
 // refused), and 2 when the command line is not understood. All of it is described in
 // docs/cli.md.

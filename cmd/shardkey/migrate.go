@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/migrate"
@@ -57,15 +58,23 @@ func migrateCommand(p *program) *cobra.Command {
 
 func (p *program) migrate(ctx context.Context, d database, file string, tables []string) error {
 	var live *rule.Live
+	var schemas []string
 	if file != "" {
-		_, g, err := p.openRule(file, d.dsn)
+		r, g, err := p.openRule(file, d.dsn)
 		if err != nil {
 			return err
 		}
 		defer g.Close() // nothing was used
 		live = g
+		for _, t := range r.Tables() {
+			for place := range r.Places(t.Logical) {
+				if place.Schema != "" && !slices.Contains(schemas, place.Schema) {
+					schemas = append(schemas, place.Schema)
+				}
+			}
+		}
 	}
-	return d.read(ctx, func(conn *sql.Conn, read *schema.Database) error {
+	return d.read(ctx, schemas, func(conn *sql.Conn, read *schema.Database) error {
 		plan, err := migrate.New(ctx, conn, newrule.Source{Schema: read, DSN: d.withoutPassword()}, live, tables...)
 		if err != nil {
 			return err

@@ -167,6 +167,11 @@ func TestExamine_findsEach(t *testing.T) {
 				t.Fatalf("have:\n%s\nwant: %s", strings.Join(remarks(found), "\n"), c.want)
 			}
 			f := found[i]
+			for _, other := range found {
+				if c.generator == snowflakes && other.Check == "reference" && f.Check != "reference" {
+					t.Errorf("have: %s\nwant: that only, as the key of another actual table is no reference", other)
+				}
+			}
 			if !strings.Contains(f.Fix, c.fix) || f.Why == "" {
 				t.Errorf("have: %s\nwhy: %s\nwant: %s", f.Fix, f.Why, c.fix)
 			}

@@ -182,7 +182,7 @@ func (s *stateCheck) needs() []string {
 	case sqlstate.Segments:
 		return []string{"SELECT", "UPDATE"}
 	}
-	return []string{"SELECT", "INSERT", "DELETE", "UPDATE"}
+	return []string{"SELECT", "INSERT", "DELETE"}
 }
 
 func (s *stateCheck) rights(t *schema.Table) {
@@ -192,8 +192,9 @@ func (s *stateCheck) rights(t *schema.Table) {
 			lacking = append(lacking, right)
 		}
 	}
-	if s.t.Kind == sqlstate.Tickets {
-		lacking = slices.DeleteFunc(lacking, func(right string) bool { return right == "UPDATE" })
+	if s.t.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
+		s.add(Info, fmt.Sprintf("the user %s has not the right INSERT", s.server.user), "which server the table is on cannot be noted, and a failover to one without the last claims is not noticed",
+			fmt.Sprintf("GRANT INSERT ON %s TO %s;", sqltext.QuoteTable(t.Schema, t.Name), s.server.user))
 	}
 	if len(lacking) > 0 {
 		list := strings.Join(lacking, ", ")
@@ -244,7 +245,7 @@ func (s *stateCheck) leases(t *schema.Table) error {
 	}
 	ahead := map[int64]time.Time{}
 	now := s.Now()
-	err := schema.Rows(s.ctx, s.conn, "SELECT worker_id, GREATEST(reserved_until, free_from), free_from FROM "+s.schema.Quoted(t)+" WHERE namespace = "+schema.Literal(s.t.Key), func(row []string) {
+	err := schema.Rows(s.ctx, s.conn, "SELECT worker_id, GREATEST(reserved_until, free_from), free_from FROM "+s.schema.Quoted(t)+" WHERE worker_id >= 0 AND namespace = "+schema.Literal(s.t.Key), func(row []string) { // one below notes the server
 		id, _ := strconv.ParseInt(row[0], 10, 64)
 		start, _ := strconv.ParseInt(row[1], 10, 64)
 		if from, _ := strconv.ParseInt(row[2], 10, 64); from > 0 {

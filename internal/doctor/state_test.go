@@ -51,6 +51,7 @@ func TestExamine_states(t *testing.T) {
 		mends              bool
 	}{
 		{"leases as they must be", leased(""), lease + rows(3, "100"), "", "", false},
+		{"the note of the server", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('orders', -1, 'server', UNIX_TIMESTAMP() * 2000, 1, 'h', 1)", "", "", false},
 		{"leases in another table", leased(", table: w"), "RENAME TABLE shardkey_worker TO w", "", "", false},
 		{"no lease table yet", leased(""), "", "info: leases: a, table shardkey_worker at", "CREATE TABLE IF NOT EXISTS `shardkey_worker`", true},
 		{"a lease table without its key", leased(""), lease + "ALTER TABLE shardkey_worker DROP PRIMARY KEY", "error: leases: a, table shardkey_worker", "ADD PRIMARY KEY (namespace, worker_id)", true},
@@ -77,7 +78,7 @@ func TestExamine_states(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			db := "d" + fmt.Sprint(i)
 			change := c.change
-			if db == "d1" {
+			if c.name == "leases in another table" {
 				change = lease + change
 			}
 			run(t, server.DSN(), "SET SESSION sql_mode = DEFAULT; CREATE DATABASE "+db+"; USE "+db+";"+healthy+change)
@@ -150,6 +151,12 @@ func TestExamine_rights(t *testing.T) {
 			[]string{"info: rights"}, "GRANT CREATE TEMPORARY TABLES ON `DB`.* TO `USER`@`%`;"},
 		{"read only", []string{"GRANT SELECT ON DB.* TO USER"}, []string{"error: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT INSERT ON `DB`.`t_order_0` TO `USER`@`%`;\nGRANT INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
 		{"insert only", []string{"GRANT INSERT, CREATE TEMPORARY TABLES ON DB.* TO USER"}, []string{"warning: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT SELECT"},
+		{"the state's tables", []string{"CREATE TABLE DB.shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), reserved_until BIGINT, free_from BIGINT, holder VARCHAR(255), since BIGINT, PRIMARY KEY (namespace, worker_id))",
+			"GRANT SELECT, INSERT, CREATE TEMPORARY TABLES ON DB.* TO USER", "LEASED"}, []string{"warning: leases", "error: leases"}, "GRANT UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
+		{"a missing table of leases", []string{"GRANT SELECT, INSERT, CREATE TEMPORARY TABLES ON DB.* TO USER", "LEASED"}, []string{"warning: leases", "error: leases"}, "GRANT SELECT, INSERT, UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},
+		{"the segments'", []string{"CREATE TABLE DB.leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO DB.leaf_alloc VALUES ('orders', 2000000000000000000, 10)",
+			"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER", "GRANT CREATE TEMPORARY TABLES ON DB.* TO USER", "GRANT SELECT ON DB.leaf_alloc TO USER", "SEGMENTS"},
+			[]string{"warning: segments", "info: segments", "error: segments"}, "GRANT UPDATE ON `DB`.`leaf_alloc` TO `USER`@`%`;"},
 		{"by a role", []string{"CREATE ROLE USER_role", "GRANT ALL ON DB.* TO USER_role", "GRANT USER_role TO USER", "SET DEFAULT ROLE USER_role DEFAULTFOR"}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,12 +169,18 @@ func TestExamine_rights(t *testing.T) {
 			for i := range c.grants {
 				c.grants[i] = strings.Replace(c.grants[i], " DEFAULTFOR", forUser, 1)
 			}
+			text := ruleOf(snowflakes)
+			if last := len(c.grants) - 1; c.grants[last] == "LEASED" {
+				text, c.grants = leased(""), c.grants[:last]
+			} else if c.grants[last] == "SEGMENTS" {
+				text, c.grants = ruleOf(segments), c.grants[:last]
+			}
 			own := user(t, dsn, c.grants...)
 			cfg, _ := mysql.ParseDSN(own)
 			if c.name == "by a role" {
 				t.Cleanup(func() { run(t, dsn, "DROP ROLE "+cfg.User+"_role") })
 			}
-			found := examine(t, ruleOf(snowflakes), own)
+			found := examine(t, text, own)
 			list, fixes := remarks(found), ""
 			for _, f := range found {
 				fixes = strings.TrimPrefix(fixes+"\n"+f.Fix, "\n")
@@ -316,5 +329,13 @@ func TestExamine_endsWithContext(t *testing.T) {
 	have := fmt.Sprintf("%q", found)
 	if len(found) != 1 || found[0].Severity != doctor.Error || !strings.Contains(have, "did not answer in time") || strings.Contains(have, "secret-word") {
 		t.Errorf("have: %s", have)
+	}
+}
+
+// TestText_cutsALongFix has a fix of more lines than people read.
+func TestText_cutsALongFix(t *testing.T) {
+	text := doctor.Text([]doctor.Finding{{Severity: doctor.Error, Check: "x", What: "y", Fix: strings.Repeat("z;\n", 50) + "z;"}}, doctor.Info)
+	if strings.Count(text, "z;") != 40 || !strings.Contains(text, "and 11 more lines") {
+		t.Errorf("have: %s", text)
 	}
 }

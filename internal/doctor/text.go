@@ -11,6 +11,9 @@ func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey:
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
+// shownLines is how much of a fix Text shows.
+const shownLines = 40
+
 // Text writes findings for people: those of a severity of level or more, each
 // with its reason and its fix, and a last line that counts them.
 func Text(found []Finding, level string) string {
@@ -27,11 +30,15 @@ func Text(found []Finding, level string) string {
 			fmt.Fprintf(&b, "  why: %s\n", f.Why)
 		}
 		label := "  fix: "
-		for line := range strings.SplitSeq(f.Fix, "\n") {
+		lines := strings.Split(f.Fix, "\n")
+		for _, line := range lines[:min(len(lines), shownLines)] {
 			if line != "" {
 				b.WriteString(label + line + "\n")
 			}
 			label = "       "
+		}
+		if n := len(lines) - shownLines; n > 0 {
+			fmt.Fprintf(&b, "%s-- … and %d more lines, which the finding has in JSON\n", label, n)
 		}
 	}
 	fmt.Fprintf(&b, "%s, %s, %s; %s found nothing wrong\n", counted(count[Error], "error"), counted(count[Warning], "warning"), counted(count[Info], "remark"), counted(count[OK], "check"))

@@ -152,7 +152,7 @@ func (d *Database) readColumns(ctx context.Context, q Queryer, schemas []string)
 }
 
 func (d *Database) readIndexes(ctx context.Context, q Queryer, schemas []string) error {
-	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS WHERE "+
+	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS WHERE "+
 		in("TABLE_SCHEMA", schemas)+" ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
 		func(row []string) {
 			t := d.Table(row[0], row[1])
@@ -166,7 +166,6 @@ func (d *Database) readIndexes(ctx context.Context, q Queryer, schemas []string)
 			}
 			x := t.Indexes[last]
 			x.Columns = append(x.Columns, row[4])
-			x.Partial = x.Partial || row[5] != ""
 		})
 }
 

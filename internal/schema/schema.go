@@ -50,7 +50,6 @@ type Index struct {
 	Name    string
 	Unique  bool
 	Columns []string // in order; empty for an expression
-	Partial bool     // it has only the beginning of some column
 }
 
 // ForeignKey is a constraint of a table, the child.
@@ -138,7 +137,7 @@ func (t *Table) Key(logical string) *Column {
 // begins with it, or any that has it; nil when there is none.
 func (t *Table) Uniqueness(column string) (alone bool, with []string) {
 	for _, x := range t.Indexes {
-		if !x.Unique || x.Partial {
+		if !x.Unique {
 			continue
 		}
 		for _, c := range x.Columns {
