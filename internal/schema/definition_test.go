@@ -1,0 +1,55 @@
+package schema
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestDefinition_typeAndAutoIncrement(t *testing.T) {
+	for _, c := range []struct{ definition, typed, plain string }{
+		{"int NOT NULL AUTO_INCREMENT", "bigint NOT NULL AUTO_INCREMENT", "int NOT NULL"},
+		{"int(11) unsigned zerofill NOT NULL AUTO_INCREMENT COMMENT 'a AUTO_INCREMENT b'", "bigint NOT NULL AUTO_INCREMENT COMMENT 'a AUTO_INCREMENT b'", "int(11) unsigned zerofill NOT NULL COMMENT 'a AUTO_INCREMENT b'"},
+		{`int DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`, `bigint DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`, `int DEFAULT 5 COMMENT 'it''s \' AUTO_INCREMENT'`},
+		{"decimal(10,0) DEFAULT NULL", "bigint DEFAULT NULL", "decimal(10,0) DEFAULT NULL"},
+		{"varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "bigint CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */"},
+		{"int GENERATED ALWAYS AS (`a` * 2) STORED", "bigint GENERATED ALWAYS AS (`a` * 2) STORED", "int GENERATED ALWAYS AS (`a` * 2) STORED"},
+	} {
+		if have := WithType(c.definition, "bigint"); have != c.typed {
+			t.Errorf("have: %s\nwant: %s", have, c.typed)
+		}
+		if have := WithoutAutoIncrement(c.definition); have != c.plain {
+			t.Errorf("have: %s\nwant: %s", have, c.plain)
+		}
+	}
+}
+
+func TestBigint_keepsSignAndWidth(t *testing.T) {
+	for typ, want := range map[string]string{
+		"int": "bigint", "int(11)": "bigint", "mediumint unsigned": "bigint unsigned", "INT(10) UNSIGNED": "bigint unsigned", "int(5) unsigned zerofill": "bigint(5) unsigned zerofill",
+	} {
+		if have := Bigint(&Column{Type: typ}); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", typ, have, want)
+		}
+	}
+}
+
+func TestReferring_namesByHabit(t *testing.T) {
+	for _, c := range []struct{ table, key, want string }{
+		{"t_order", "order_id", "[order_id]"},
+		{"t_order", "id", "[t_order_id order_id]"},
+		{"orders", "id", "[orders_id order_id]"},
+		{"tbl_users", "uid", "[tbl_users_uid tbl_user_uid users_uid user_uid]"},
+	} {
+		if have := fmt.Sprint(Referring(c.table, c.key)); have != c.want {
+			t.Errorf("%s.%s\nhave: %s\nwant: %s", c.table, c.key, have, c.want)
+		}
+	}
+}
+
+func TestCutName_quotes(t *testing.T) {
+	for text, want := range map[string]string{"`a` int": "a|int", "`a``b` int": "a`b|int", "`a": "|", "a": "|", "``": "|"} {
+		if name, rest, _ := cutName(text); name+"|"+rest != want {
+			t.Errorf("%s\nhave: %s|%s\nwant: %s", text, name, rest, want)
+		}
+	}
+}
