@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -209,7 +210,13 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 	if near := nearest.Word(p.Table, names); near != "" && nearest.Distance(near, p.Table) <= 2 {
 		meant = near
 	}
-	d.add(missing(logical, p, fix, meant))
+	f := missing(logical, p, fix, meant)
+	in := cmp.Or(p.Schema, d.schema.Name)
+	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
+		f.What = fmt.Sprintf("the table is not there, or the user %s has no right on it", d.server.user)
+		f.Fix = strings.TrimPrefix(f.Fix+fmt.Sprintf("\nGRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user), "\n")
+	}
+	d.add(f)
 }
 
 func missing(logical string, p rule.Place, fix, meant string) Finding {

@@ -150,6 +150,8 @@ func TestExamine_rights(t *testing.T) {
 		{"by table", []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT (order_id, user_id) ON DB.t_order_1 TO USER"},
 			[]string{"info: rights"}, "GRANT CREATE TEMPORARY TABLES ON `DB`.* TO `USER`@`%`;"},
 		{"read only", []string{"GRANT SELECT ON DB.* TO USER"}, []string{"error: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT INSERT ON `DB`.`t_order_0` TO `USER`@`%`;\nGRANT INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
+		{"on one table", []string{"GRANT SELECT, INSERT ON DB.t_order_0 TO USER", "GRANT CREATE TEMPORARY TABLES ON DB.* TO USER"},
+			[]string{"error: table t_order (t_order_1): the table is not there, or the user"}, "GRANT SELECT, INSERT ON `DB`.`t_order_1` TO `USER`@`%`;"},
 		{"insert only", []string{"GRANT INSERT, CREATE TEMPORARY TABLES ON DB.* TO USER"}, []string{"warning: rights t_order.order_id (t_order_0, t_order_1)"}, "GRANT SELECT"},
 		{"the state's tables", []string{"CREATE TABLE DB.shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), reserved_until BIGINT, free_from BIGINT, holder VARCHAR(255), since BIGINT, PRIMARY KEY (namespace, worker_id))",
 			"GRANT SELECT, INSERT, CREATE TEMPORARY TABLES ON DB.* TO USER", "LEASED"}, []string{"warning: leases", "error: leases"}, "GRANT UPDATE ON `DB`.`shardkey_worker` TO `USER`@`%`;"},

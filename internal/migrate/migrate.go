@@ -289,11 +289,7 @@ func (p *Plan) String() string {
 	section("3. Check: every key of SNOWFLAKE is above 10^18, and so above these; then start the programs with the rule.")
 	statements(p.Maxima)
 	b.WriteString("-- shardkey check -strict rule.yaml\n-- shardkey doctor -rule rule.yaml -dsn …\n")
-	last := "4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error."
-	if len(p.Auto) > 0 && strings.HasPrefix(p.Auto[0], "SET ") {
-		last += "\n   Not before step 1: with foreign_key_checks = 0, as MySQL wants it here, types that differ are not noticed."
-	}
-	section(last)
+	section("4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error.")
 	if len(p.Auto) == 0 {
 		b.WriteString("-- No key has it.\n")
 	}
