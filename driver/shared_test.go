@@ -260,7 +260,7 @@ func TestShared_serverKeepsOneLease(t *testing.T) {
 	}
 	defer plain.Close()
 	var n int
-	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker").Scan(&n); err != nil || n != 1 || len(seen) != 64 {
+	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'shardkey'").Scan(&n); err != nil || n != 1 || len(seen) != 64 {
 		t.Errorf("have: %d worker ids, %d keys, %v\nwant: 1 and 64", n, len(seen), err)
 	}
 }
