@@ -211,7 +211,7 @@ func (e *execution) begin(ctx context.Context) error {
 		if k.in.Refused {
 			continue
 		}
-		if err := e.generate(ctx, k, e.plan.shard(i)); err != nil {
+		if err := e.generate(ctx, k, i); err != nil {
 			return err
 		}
 	}
@@ -247,8 +247,8 @@ func (e *execution) prepareSession(ctx context.Context) error {
 	return nil
 }
 
-func (e *execution) generate(ctx context.Context, k *insertion, x *shard) error {
-	n := k.in.Rows()
+func (e *execution) generate(ctx context.Context, k *insertion, i int) error {
+	n, x := k.in.Rows(), e.plan.shard(i)
 	if !k.in.AllFilled() {
 		var err error
 		if n, err = e.decide(ctx, k); err != nil {
@@ -264,9 +264,12 @@ func (e *execution) generate(ctx context.Context, k *insertion, x *shard) error 
 		return k.column.learn(ctx, e.session)
 	}
 	var err error
-	if x != nil && x.fits {
+	switch {
+	case k.table.genes != nil:
+		k.keys, err = e.geneKeys(ctx, k, i, n)
+	case x != nil && x.fits:
 		k.keys, err = e.fitting(ctx, k, x, n)
-	} else {
+	default:
 		k.keys, err = k.table.generate(ctx, n, &k.one)
 	}
 	if err == nil && x != nil {

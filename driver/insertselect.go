@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // An INSERT … SELECT cannot be given its keys in its text: how many rows there
@@ -74,7 +76,13 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := r.generate(ctx, n); err != nil {
+	var fits []spi.KeyFit
+	if r.table.genes != nil {
+		if fits, err = r.geneFits(ctx, n, missing); err != nil {
+			return err
+		}
+	}
+	if err := r.generate(ctx, n, fits); err != nil {
 		return err
 	}
 	if first, ok := r.contiguous(); ok {
@@ -83,6 +91,53 @@ func (r *sourceRun) makeKeys(ctx context.Context) error {
 		}
 	}
 	return r.storeKeys(ctx, missing)
+}
+
+// geneFits returns for each of n rows the keys that have its gene, which is read from the rows
+// that the query returned. Their values go as UTF-8 whatever the connection's character
+// set is.
+func (r *sourceRun) geneFits(ctx context.Context, n int, missing string) (fits []spi.KeyFit, err error) {
+	at, err := r.geneColumn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fits = make([]spi.KeyFit, 0, n)
+	value := "HEX(CONVERT(" + rowsTable + "." + sqltext.QuoteIdentifier(r.in.Source.Columns[at]) + " USING utf8mb4))"
+	for last := "0"; len(fits) < n; {
+		before := len(fits)
+		var bad error
+		err := r.askRows(ctx, 2, rowNumber+", "+value, "WHERE "+rowNumber+" > "+last+" AND ("+missing+
+			") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
+			if bad != nil || len(fits) == n {
+				return
+			}
+			var shown driver.Value
+			if row[1] != nil {
+				decoded, _ := hex.DecodeString(text(row[1]))
+				shown = string(decoded)
+			}
+			var fit spi.KeyFit
+			if fit, bad = r.fitOfRow(ctx, len(fits), shown); bad == nil {
+				fits = append(fits, fit)
+			}
+			number, err := strconv.ParseUint(text(row[0]), 10, 64)
+			if err != nil {
+				bad = cmp.Or(bad, r.badNumber(row[0]))
+			}
+			last = strconv.FormatUint(number, 10)
+		})
+		if err := cmp.Or(err, bad); err != nil {
+			return nil, err
+		}
+		if len(fits) == before {
+			return nil, r.badCount(int64(n))
+		}
+	}
+	return fits, nil
+}
+
+func (r *sourceRun) badNumber(number driver.Value) error {
+	return fmt.Errorf("shardkey: the server numbers a row of a temporary table %.20q", text(number))
 }
 
 // contiguous reports whether the keys are first, first+1, … for all rows.
@@ -191,7 +246,7 @@ func (r *sourceRun) numbers(ctx context.Context, missing, after string) ([]strin
 		// It becomes text of a statement: an integer, and nothing else.
 		number, err := strconv.ParseUint(text(row[0]), 10, 64)
 		if err != nil {
-			bad = fmt.Errorf("shardkey: the server numbers a row of a temporary table %.20q", text(row[0]))
+			bad = r.badNumber(row[0])
 			return
 		}
 		numbers = append(numbers, strconv.FormatUint(number, 10))
@@ -303,6 +358,7 @@ var (
 	plainText      = regexp.MustCompile(`^(char|binary)\([0-9]+\)`)
 	plainDate      = regexp.MustCompile(`^(datetime|date|timestamp)(\([0-9]\))?`)
 	plainCollation = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	plainTexts     = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
 )
 
 func declaration(column shownColumn) string {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // Where a server makes no temporary table, the rows of an INSERT … SELECT are copied:
@@ -37,12 +38,14 @@ type copyRun struct {
 	refused error // the server's, where a temporary table was tried
 
 	buffer  rowBuffer
-	missing int   // rows that need a key, where the query returns it
-	limit   int   // bytes of an INSERT
-	given   []any // the keys that the query returned, for WithKeys
-	last    any   // that of the last row
-	inside  bool  // in the user's transaction, behind our savepoint
-	outside bool  // in a transaction of ours
+	gene    int          // the column of the query that the keys' gene is of; −1 for none
+	fits    []spi.KeyFit // the keys with the gene of each row that needs one
+	missing int          // rows that need a key, where the query returns it
+	limit   int          // bytes of an INSERT
+	given   []any        // the keys that the query returned, for WithKeys
+	last    any          // that of the last row
+	inside  bool         // in the user's transaction, behind our savepoint
+	outside bool         // in a transaction of ours
 
 	from, to int // the rows of the INSERT at hand
 	made, at int // the generated keys before it, and after it
@@ -86,6 +89,12 @@ func (r *copyRun) readRows(ctx context.Context) error {
 			}
 		}
 		if _, err := r.sqlMode(ctx); err != nil {
+			return err
+		}
+	}
+	if r.gene = -1; r.table.genes != nil {
+		var err error
+		if r.gene, err = r.geneColumn(ctx); err != nil {
 			return err
 		}
 	}
@@ -179,6 +188,13 @@ func (r *copyRun) keepRows(ctx context.Context, rows driver.Rows, columns, types
 		if keyFrom < 0 {
 			row = append(row, ',')
 			keyFrom, keyTo = len(row), len(row)
+		}
+		if r.gene >= 0 && keyFrom == keyTo {
+			fit, err := r.fitOfRow(ctx, len(r.fits), values[r.gene])
+			if err != nil {
+				return err
+			}
+			r.fits = append(r.fits, fit)
 		}
 		if err := r.buffer.add(copiedRow{row[:keyFrom], row[keyFrom:keyTo], row[keyTo:]}); err != nil {
 			return r.refuse(fmt.Sprintf("its rows take more than %d MiB, and no temporary file can be written", copiedInMemory>>20), err)
@@ -375,7 +391,7 @@ func (r *copyRun) makeKeys(ctx context.Context) error {
 	if n == 0 {
 		return r.key.learn(ctx, r.session)
 	}
-	if err := r.generate(ctx, n); err != nil {
+	if err := r.generate(ctx, n, r.fits); err != nil {
 		return err
 	}
 	var err error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // InsertSelect says how an INSERT … SELECT into a ruled table gets its keys. It is a
@@ -225,8 +226,14 @@ func (r *selectRun) targetColumn(column string) string {
 
 // generate makes n keys, and refuses those that the column cannot hold, or that are
 // not consecutive where they must be.
-func (r *selectRun) generate(ctx context.Context, n int) (err error) {
-	if r.keys, err = r.plan.generate(ctx, 0, n, &r.one); err != nil {
+func (r *selectRun) generate(ctx context.Context, n int, fits []spi.KeyFit) (err error) {
+	if fits != nil {
+		r.keys.Ints = make([]int64, n)
+		err = r.table.generateEach(ctx, r.keys.Ints, fits)
+	} else {
+		r.keys, err = r.plan.generate(ctx, 0, n, &r.one)
+	}
+	if err != nil {
 		return err
 	}
 	r.table.counts.filled(n)

@@ -26,7 +26,12 @@ type keyColumn struct {
 
 // keyColumn returns the key column of an insert's table.
 func (c *columnCache) keyColumn(in *rewrite.Insert) *keyColumn {
-	key := keyColumn{schema: in.Schema, table: in.Name, name: in.Table.KeyColumn}
+	return c.column(in, in.Table.KeyColumn)
+}
+
+// column returns a column of an insert's table, of which the type is to be known.
+func (c *columnCache) column(in *rewrite.Insert, name string) *keyColumn {
+	key := keyColumn{schema: in.Schema, table: in.Name, name: name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := [3]string{key.schema, key.table, key.name}

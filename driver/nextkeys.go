@@ -29,7 +29,8 @@ const maxNextKeys = 1_000_000
 //
 // A key is an int64, a uint64, a string or a []byte, or whatever a generator of one's own
 // makes; all of one table are of one type. The error is a [*NextKeysError] for a
-// table that the rule does not list and for the other arguments, a
+// table that the rule does not list or whose keys carry the shard of another column
+// ([rule.Gene]), and for the other arguments, a
 // [*GeneratorError] as an INSERT's, [spi.ErrClosed], or of a *sql.Conn that was
 // closed sql.ErrConnDone. It is safe for use by many
 // goroutines at once.
@@ -56,6 +57,9 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, erro
 	ruled, x, err := r.find(name)
 	if err != nil {
 		return nil, err
+	}
+	if ruled.Gene != nil {
+		return nil, &NextKeysError{Table: name, Reason: fmt.Sprintf("its keys carry the shard of %s, and which that is only an INSERT tells: take them from it, with WithKeys", ruled.Gene.Column)}
 	}
 	var one [1]int64
 	var made rewrite.Keys

@@ -25,7 +25,11 @@ type plan struct {
 	shards []*shard
 	// keyColumns are theirs.
 	keyColumns []*keyColumn
-	added      int // placeholders of the bind text that are ours
+	// geneAt is the gene's column among those whose values the plan knows, and
+	// geneColumns are these columns; nil where no table's keys have a gene.
+	geneAt      []int
+	geneColumns []*keyColumn
+	added       int // placeholders of the bind text that are ours
 	// fills: there is something to fill; else the text passes through.
 	fills bool
 	// short: an execution may take the short way.
@@ -82,6 +86,7 @@ type table struct {
 	counts    *tableCounts
 
 	fitting    spi.FittingKeyGenerator // ints, when it can choose its keys
+	genes      []geneFit               // the keys of each gene; nil when they have none
 	shards     sync.Map                // *shard by schema and name
 	shardCount atomic.Int64
 }
@@ -92,6 +97,9 @@ func newTable(r *rule.Table, of *tableCounts) *table {
 		t.setKind(rewrite.KindInteger)
 	}
 	t.fitting, _ = r.Generator.(spi.FittingKeyGenerator)
+	if r.Gene != nil {
+		t.genes = fitsOfGenes(r.Gene.Bits)
+	}
 	return t
 }
 
@@ -310,10 +318,25 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 			}
 			p.shards[i] = x
 		}
+		g.addGene(p, i)
 	}
 	p.short = p.maybeShort() && !g.rules.logsSQL
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil
+}
+
+// addGene takes down where insert i has what its keys' gene is of.
+func (g *reading) addGene(p *plan, i int) {
+	t := p.tables[i]
+	if t.genes == nil {
+		return
+	}
+	if p.geneAt == nil {
+		p.geneAt, p.geneColumns = make([]int, len(p.Inserts)), make([]*keyColumn, len(p.Inserts))
+	}
+	in := &p.Inserts[i]
+	_, p.geneAt[i] = withGene(in.Table.Sharding, t.rule.Gene)
+	p.geneColumns[i] = g.session.columns.column(in, t.rule.Gene.Column)
 }
 
 // options are how a text is read.
@@ -343,6 +366,9 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit, Unguarded: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Sharding = x.Columns
+	}
+	if r.Gene != nil {
+		parsed.Sharding, _ = withGene(parsed.Sharding, r.Gene)
 	}
 	if g.tables == nil {
 		g.tables = g.room[:0]

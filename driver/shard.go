@@ -135,7 +135,11 @@ func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row i
 			return nil
 		}
 	}
-	wrong := &WrongShardError{Row: row + 1, Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err}
+	return x.misplaced(ctx, logger, &WrongShardError{Row: row + 1, Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err})
+}
+
+// misplaced returns the error, or logs it where such rows are sent.
+func (x *shard) misplaced(ctx context.Context, logger shardLogger, wrong *WrongShardError) error {
 	if x.table.rule.ShardGuard == rule.GuardRefuse {
 		return wrong
 	}
@@ -328,12 +332,17 @@ func (x *shard) makeInts(ctx context.Context, keys []int64, fit spi.KeyFit) (err
 	if t.fitting == nil {
 		return x.drawInts(ctx, keys, fit)
 	}
+	return t.choose(ctx, keys, fit)
+}
+
+// choose fills keys with ones that fit, by a generator that can choose them.
+func (t *table) choose(ctx context.Context, keys []int64, fit spi.KeyFit) error {
 	if err := t.fitting.GenerateFittingKeys(ctx, t.column(), keys, fit); err != nil {
 		return err
 	}
 	for _, key := range keys {
 		if !fit.Has(key) {
-			return fmt.Errorf("its key %d is not one of those that were asked for, of table %s", key, x.name)
+			return fmt.Errorf("its key %d is not one of those that were asked for", key)
 		}
 	}
 	return nil

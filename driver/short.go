@@ -43,6 +43,9 @@ func (p *plan) isShort(s *session, args []driver.NamedValue) bool {
 	if !p.short || len(args) != p.Params() {
 		return false
 	}
+	if p.geneAt != nil && !p.geneIsShort(args) {
+		return false
+	}
 	column := p.keyColumns[0].known.Load()
 	return column != nil && column.plain && !s.base.kept.asks() && (s.lastID.known || !p.Inserts[0].InText)
 }
@@ -92,20 +95,44 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 // shortKey makes the key, and holds the row against the actual table that the text
 // names.
 func (p *plan) shortKey(ctx context.Context, s *session, key []int64, args []driver.NamedValue) error {
-	x := p.shard(0)
-	switch {
-	case x == nil:
-		return p.tables[0].generateShort(ctx, key)
-	case x.key >= 0:
-		return x.generateShort(ctx, key)
-	}
-	var buf [4]any
-	if values, ok := x.values(buf[:0], p, &p.Inserts[0], 0, args); ok && x.looks() {
-		if err := x.check(ctx, s, p.rules.logger, 0, values); err != nil {
-			return err
+	x, t := p.shard(0), p.tables[0]
+	if x != nil && x.key < 0 {
+		var buf [4]any
+		if values, ok := x.values(buf[:0], p, &p.Inserts[0], 0, args); ok && x.looks() {
+			if err := x.check(ctx, s, p.rules.logger, 0, values); err != nil {
+				return err
+			}
 		}
 	}
-	return p.tables[0].generateShort(ctx, key)
+	switch {
+	case t.genes != nil:
+		g, err := p.geneOf(ctx, s, 0, 0, args)
+		if err != nil {
+			return err
+		}
+		fit, err := t.fitOf(ctx, p.rules.logger, x, 0, g, nil)
+		if err != nil {
+			return err
+		}
+		return t.chooseShort(ctx, key, fit)
+	case x != nil && x.key >= 0:
+		return x.generateShort(ctx, key)
+	}
+	return t.generateShort(ctx, key)
+}
+
+// geneIsShort reports whether the server need not be asked what a text is in the
+// gene's column.
+func (p *plan) geneIsShort(args []driver.NamedValue) bool {
+	kind, param, value := p.Given(&p.Inserts[0], p.geneAt[0], 0)
+	if kind == rewrite.GivenParam {
+		value = args[param].Value
+	}
+	switch value.(type) {
+	case int64, uint64, nil:
+		return true
+	}
+	return p.geneColumns[0].known.Load() != nil
 }
 
 // bind puts the key among the user's arguments.

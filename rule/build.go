@@ -22,6 +22,7 @@ type builder struct {
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
 	source  string           // the last of them, as it is written
 	schemas map[string]bool  // of one table
+	specs   []*tableSpec     // of the rule's tables
 }
 
 // build looks everything up, checks it, and opens the generators once.
@@ -32,14 +33,11 @@ func build(s spec) (*Rule, error) {
 		logical: map[string]*word{},
 		sources: map[string]bool{},
 	}
-	steps := []func(spec) error{b.makers, b.tables, b.keyed, b.patterns, b.finish}
+	steps := []func(spec) error{b.makers, b.tables, b.keyed, b.patterns, b.check, b.genes, b.finish}
 	for _, step := range steps {
 		if err := step(s); err != nil {
 			return nil, err
 		}
-	}
-	if err := b.rule.check(); err != nil {
-		return nil, err
 	}
 	if err := b.rule.checkDatabases(); err != nil {
 		return nil, err
@@ -113,6 +111,9 @@ func (b *builder) keyed(s spec) error {
 	err.Err = ErrNoKeys
 	return err
 }
+
+// check makes everything once.
+func (b *builder) check(spec) error { return b.rule.check() }
 
 // finish takes what the whole rule has: its data sources and its warnings.
 func (b *builder) finish(s spec) error {

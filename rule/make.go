@@ -58,10 +58,13 @@ func (r *Rule) check() error {
 		return err
 	}
 	for i, e := range l.held {
+		g := &r.generators[i]
+		if err := g.noteGene(l.generators[i]); err != nil {
+			return errors.Join(r.makeError(generatorKind, *g, err), l.Close())
+		}
 		if e == nil {
 			continue
 		}
-		g := &r.generators[i]
 		g.ownDatabase, g.ownMeant, g.assigners = e.spec.ownDatabase, e.spec.ownMeant, e.spec.assigners
 		g.used = slices.ContainsFunc(r.tables, func(t Table) bool { return t.GeneratorName == g.name.text })
 		for _, a := range g.assigners {

@@ -53,6 +53,9 @@ type Table struct {
 	// AnyKeys reports whether generated keys are taken as they come, also where the
 	// INSERT names an actual table and the key decides to which one a row belongs.
 	AnyKeys bool
+	// Gene is what the keys carry of another column of their rows; nil when they
+	// carry nothing.
+	Gene *Gene
 	// Actual are the names of the first 16 actual tables, in the rule's order,
 	// and ActualCount is how many actual tables there are.
 	Actual      []string
@@ -128,6 +131,9 @@ func (t Table) String() string {
 	}
 	if t.AnyKeys {
 		s += ", fitKeys: off"
+	}
+	if t.Gene != nil {
+		s += fmt.Sprintf(", whose lowest %d bits are %s", t.Gene.Bits, t.Gene)
 	}
 	for _, p := range t.Patterns {
 		s += ", actual tables like " + p

@@ -59,6 +59,8 @@ type makeSpec struct {
 	ownDatabase bool  // its state is in the connector's own database
 	ownMeant    bool  // and is to be, although there are several
 	used        bool  // some table's keys come from it
+	geneColumn  string
+	geneBits    int // of the lowest bits of its keys; see spi.GeneKeyGenerator
 }
 
 // propSpec is one property. Its value, one or a list, has the environment put in;

@@ -16,7 +16,7 @@ func (b *builder) tables(s spec) error {
 	for _, sc := range s.scopes {
 		count += len(sc.tables)
 	}
-	b.rule.tables = make([]Table, 0, count)
+	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.names = newNames(count)
 	b.logical = make(map[string]*word, count)
 	for _, sc := range s.scopes {
@@ -63,7 +63,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 		b.rule.keyless = append(b.rule.keyless, spec.name.text)
 		return b.addNames(spec, none, nil)
 	}
-	b.rule.tables = append(b.rule.tables, t)
+	b.rule.tables, b.specs = append(b.rule.tables, t), append(b.specs, spec)
 	b.rule.places = append(b.rule.places, tableSpec{name: spec.name, nodes: spec.nodes, sources: spec.sources, autoCount: spec.autoCount})
 	index := len(b.rule.tables) - 1
 	b.skew(spec, &b.rule.tables[index])
@@ -154,6 +154,9 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
+	if b.hasGene(t.GeneratorName) {
+		return // it decides on the remainder
+	}
 	for _, s := range []*strategyOf{spec.database, spec.table} {
 		if s == nil {
 			continue
@@ -192,6 +195,12 @@ func (b *builder) vibration(generator string) int64 {
 		return -1
 	}
 	return n
+}
+
+// hasGene reports whether a SNOWFLAKE's keys carry a gene.
+func (b *builder) hasGene(generator string) bool {
+	_, ok := b.rule.generators[b.byName[strings.ToLower(generator)]].prop("gene-column")
+	return ok
 }
 
 // warn takes down a warning of the builder's own.

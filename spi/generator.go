@@ -66,6 +66,20 @@ type FittingKeyGenerator interface {
 	GenerateFittingKeys(ctx context.Context, column Column, keys []int64, fit KeyFit) error
 }
 
+// GeneKeyGenerator is a [FittingKeyGenerator] whose keys may carry a gene: the lowest
+// bits of a key are the shard of another column of its row, so that the key tells the
+// shard as well as that column does.
+//
+// Gene returns the column and the number of bits; "" and 0 where the keys carry none. It
+// returns the same at any time. Where there is a gene, the driver asks for keys with
+// GenerateFittingKeys alone, each for a row whose gene is known, and the fit's
+// keys are those with the row's gene. GenerateInt64Keys and GenerateKeys, which know
+// no row, are to return an error then.
+type GeneKeyGenerator interface {
+	FittingKeyGenerator
+	Gene() (column string, bits int)
+}
+
 // BoxedKeys implements the GenerateKeys of an [Int64KeyGenerator] with its
 // GenerateInt64Keys.
 func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
@@ -90,6 +104,10 @@ type KeyParts struct {
 	Sequence int64
 	// Layout names the bits, as "41-10-12": time, worker, sequence.
 	Layout string
+	// Gene is the shard that the key carries in its lowest GeneBits bits, which are
+	// the sequence's. GeneBits is 0 for keys that carry none.
+	Gene     int64
+	GeneBits int
 }
 
 // KeyDecoder takes integer keys apart.

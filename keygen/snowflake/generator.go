@@ -12,7 +12,7 @@ import (
 
 var (
 	_ spi.Int64KeyGenerator   = (*Generator)(nil)
-	_ spi.FittingKeyGenerator = (*Generator)(nil)
+	_ spi.GeneKeyGenerator    = (*Generator)(nil)
 	_ spi.KeyDecoder          = (*Generator)(nil)
 	_ spi.KeyRanger           = (*Generator)(nil)
 	_ spi.Describer           = (*Generator)(nil)
@@ -81,6 +81,9 @@ func New(cfg Config) (*Generator, error) {
 
 // Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
+	if g.cfg.GeneBits > 0 {
+		return 0, g.noRow()
+	}
 	if s := g.slot.Load(); s != nil && g.waiting.Load() == 0 {
 		if start, _, v := g.take(s, request{now: g.clock.Now(), n: 1}); v == taken {
 			return g.key(s, start), nil
@@ -105,10 +108,14 @@ func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) 
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
 // errors are [*ClockBackError], [*TimeError], [*LeaseError], [*StartError], the
-// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
+// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait. With a
+// [Config.GeneColumn] it is always an error.
 func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
+	}
+	if g.cfg.GeneBits > 0 {
+		return g.noRow()
 	}
 	waited := false
 	if s := g.slot.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {

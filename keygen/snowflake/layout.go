@@ -107,9 +107,13 @@ func (l Layout) check() error {
 	return nil
 }
 
-// DecodeKey takes a key apart, as [Decode] does.
+// DecodeKey takes a key apart, as [Decode] does, and its gene.
 func (g *Generator) DecodeKey(key int64) (spi.KeyParts, error) {
-	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
+	parts, err := Decode(g.cfg.Layout, g.cfg.Epoch, key)
+	if err == nil && g.cfg.GeneBits > 0 {
+		parts.Gene, parts.GeneBits = Gene(key, g.cfg.GeneBits), g.cfg.GeneBits
+	}
+	return parts, err
 }
 
 // KeyRange is [KeyRange] with the generator's layout and epoch.

@@ -1,0 +1,280 @@
+package driver
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/shardingtest"
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// geneRule is a rule whose keys carry the shard of user_id in 4 bits. settings stand
+// beside the key's column.
+func geneRule(t testing.TB, settings string) *rule.Rule {
+	t.Helper()
+	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..3}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
+    t_user:
+      actualDataNodes: ds.t_user_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
+    t_item:
+      actualDataNodes: ds_${0..1}.t_item_${0..3}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h2}}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
+    t_inline:
+      actualDataNodes: ds.t_inline_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
+    t_both:
+      actualDataNodes: ds.t_both_${0..3}
+      tableStrategy: {complex: {shardingColumns: "order_id, day", shardingAlgorithmName: both}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
+    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 321, layout: 41-10-12, gene-column: user_id, gene-bits: 4}}
+  shardingAlgorithms:
+    o4: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 4}"}}
+    i4: {type: MOD, props: {sharding-count: 4}}
+    u4: {type: INLINE, props: {algorithm-expression: "t_inline_${user_id % 4}"}}
+    h4: {type: HASH_MOD, props: {sharding-count: 4}}
+    h2: {type: HASH_MOD, props: {sharding-count: 2}}
+    both: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_both_${(order_id + day) % 4}"}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func genesOf(keys Keys) (genes []int64) {
+	for _, key := range keys.Values() {
+		if key, ok := key.(int64); ok {
+			genes = append(genes, snowflake.Gene(key, 4))
+		}
+	}
+	return genes
+}
+
+const noGene = "no gene"
+
+func TestGenes_ofRows(t *testing.T) {
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string // the genes; noGene; the table that is meant
+	}{
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{23}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (23)", nil, "[7]"},
+		{"INSERT INTO t_order (a, user_id) VALUES (?, ?), (?, 8), (?, ?)", []any{1, 7, 1, 1, 25}, "[7 8 9]"},
+		{"INSERT INTO t_order (a, `USER_ID`) VALUES (?, ?), (?, ?)", []any{1, 7, 1, 7}, "[7 7]"},
+		{"INSERT INTO t_order SET user_id = ?, a = 1", []any{7}, "[7]"},
+		{"REPLACE INTO t_order (user_id) VALUES (7), (9)", nil, "[7 9]"},
+		{"REPLACE INTO t_order SET user_id = 7", nil, "[7]"},
+		{"INSERT IGNORE INTO t_order (user_id) VALUES (?)", []any{7}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", []any{7, 9}, "[]"}, // it may not be the row's
+		{"INSERT INTO t_order (order_id, user_id) VALUES (NULL, 7), (DEFAULT, 8), (0, 9), (?, 10)", []any{nil}, "[7 8 9 10]"},
+		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first is given
+		{"INSERT INTO t_order (order_id, user_id) VALUES (@x, 7)", nil, "[]"},
+		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_user (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
+
+		// Every type.
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{int8(7)}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{uint16(7)}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{userID(7)}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullInt64{Int64: 7, Valid: true}}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7.0}, "[7]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{true}, "[1]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{-1}, "[15]"},
+		{"INSERT INTO t_order (user_id) VALUES (-1)", nil, "[15]"},
+		{"INSERT INTO t_order (user_id) VALUES (18446744073709551615)", nil, "[15]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"abc"}, "[2]"}, // 96354
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte("abc")}, "[2]"},
+		{"INSERT INTO t_order (user_id) VALUES ('abc')", nil, "[2]"},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"12"}, "[1]"},                                       // the text's hash, 1569
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{""}, "[0]"},                                         // its hash
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{"polygenelubricants"}, "[0]"},                       // −2^31
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullString{String: "abc", Valid: true}}, "[2]"}, // a Valuer
+		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12"}, "[12]"},
+		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{[]byte(" 12 ")}, "[12]"},
+		{"INSERT INTO integers.t_order (user_id) VALUES ('12')", nil, "[12]"},
+		{"INSERT INTO integers.t_order (user_id) VALUES (?)", []any{"12.4"}, noGene},
+		{"INSERT INTO integers.t_order (user_id) VALUES ('abc')", nil, noGene},
+
+		// What has none.
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{nil}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{sql.NullInt64{}}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte(nil)}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{[]byte{0xff}}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{7.5}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?)", []any{time.Unix(0, 0)}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (NULL)", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (DEFAULT)", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (DEFAULT(user_id))", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (7 + 0)", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (? + 0)", []any{7}, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (LAST_INSERT_ID())", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (@u)", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES ((SELECT 7))", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (0x07)", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (7.5)", nil, noGene},
+		{"INSERT INTO t_order (a) VALUES (?)", []any{7}, noGene},
+		{"INSERT INTO t_order SET a = 7", nil, noGene},
+		{"INSERT INTO t_order () VALUES ()", nil, noGene},
+		{"INSERT INTO t_order (user_id) VALUES (?), (?)", []any{7, nil}, noGene},
+		{"INSERT INTO t_order (order_id, user_id) VALUES (@x, NULL)", nil, noGene},
+		{"INSERT INTO t_order (order_id, user_id) VALUES (5, NULL)", nil, "[5]"}, // no key is made
+
+		// Actual tables: the gene's.
+		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{7}, "[7]"},
+		{"INSERT INTO t_order_3 (user_id) VALUES (?), (?), (3)", []any{7, 15}, "[7 15 3]"},
+		{"INSERT INTO t_order_3 (user_id) VALUES (?)", []any{6}, "ds.t_order_2"},
+		{"INSERT INTO t_order_3 (user_id) VALUES (7), (6)", nil, "ds.t_order_2"},
+		{"INSERT INTO ds.t_order_3 (user_id) VALUES (6)", nil, "ds.t_order_2"},
+		{"INSERT INTO t_order_3 (user_id) VALUES (-1)", nil, "[15]"},
+		{"INSERT INTO t_order_3 (order_id, user_id) VALUES (7, 6)", nil, "[7]"},
+		{"INSERT INTO t_order_3 (order_id, user_id) VALUES (6, 6)", nil, "ds.t_order_2"},
+		{"INSERT INTO t_order_3 (a) VALUES (?)", []any{6}, noGene},
+		{"INSERT INTO t_item_1 (user_id) VALUES (5)", nil, "[5]"},
+		{"INSERT INTO ds_1.t_item_1 (user_id) VALUES (5)", nil, "[5]"},
+		{"INSERT INTO ds_0.t_item_1 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
+		{"INSERT INTO ds_1.t_item_2 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
+
+		// By the hash.
+		{"INSERT INTO t_user (user_id) VALUES (?)", []any{-1}, "[0]"},
+		{"INSERT INTO t_user (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
+		{"INSERT INTO t_user (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // −2^31 + 5
+		{"INSERT INTO t_user_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_user_2"},
+		{"INSERT INTO t_user_2 (user_id) VALUES ('abc')", nil, "[2]"},
+
+		// An expression knows no negative tables.
+		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{7}, "[7]"},
+		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{-1}, noGene},
+		{"INSERT INTO t_inline (user_id) VALUES (-4)", nil, "[12]"}, // −4 % 4 is 0
+		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{"abc"}, noGene},
+
+		// Two columns and the gene decide.
+		{"INSERT INTO t_both_2 (user_id, day) VALUES (5, 1)", nil, "[5]"},
+		{"INSERT INTO t_both_2 (user_id, day) VALUES (?, ?), (6, 0)", []any{5, 1}, "[5 6]"},
+		{"INSERT INTO t_both_3 (user_id, day) VALUES (5, 1)", nil, "ds.t_both_2"},
+		{"INSERT INTO t_one (user_id) VALUES (?)", []any{9}, "[9]"},
+	} {
+		db, base := openShards(t, geneRule(t, ""), WithLogger(slog.New(slog.DiscardHandler)))
+		if base.columns = nil; strings.Contains(tt.query, "integers.") {
+			base.columns = [][2]string{{"user_id", "bigint(20)"}}
+		}
+		base.answer = shortAnswer{Affected: int64(1 + strings.Count(tt.query, "), ("))}
+		for range 2 {
+			base.calls = nil
+			var keys Keys
+			_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
+			var wrong *WrongShardError
+			var none *GeneError
+			have := fmt.Sprint(genesOf(keys))
+			switch {
+			case errors.As(err, &wrong):
+				have = wrong.Meant.String()
+			case errors.As(err, &none) && errors.Is(err, ErrUnsupportedStatement):
+				have = noGene
+			case err != nil:
+				have = err.Error()
+			}
+			if have != tt.want {
+				t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
+			}
+			if sent := base.sentInserts(); err != nil && len(sent) > 0 {
+				t.Errorf("%s\nhave: %q sent\nwant: none", tt.query, sent)
+			}
+		}
+	}
+}
+
+func TestGenes_errors(t *testing.T) {
+	db, _ := openShards(t, geneRule(t, ""), WithLogger(slog.New(slog.DiscardHandler)))
+	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
+	var none *GeneError
+	if !errors.As(err, &none) || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
+		t.Fatalf("have: %#v", err)
+	}
+	for _, want := range []string{"row 2 of app.t_order", "shard of user_id", "expression"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("have: %v\nwant: %s in it", err, want)
+		}
+	}
+	_, err = db.Exec("INSERT INTO t_inline (user_id) VALUES (?)", -5)
+	var place *rule.PlaceError
+	if !errors.As(err, &none) || !errors.As(err, &place) || place.Column != "user_id" || !strings.Contains(err.Error(), "t_inline_-1") {
+		t.Errorf("have: %v", err)
+	}
+	for _, table := range []string{"t_order", "t_order_3"} {
+		var next *NextKeysError
+		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, &next) || !strings.Contains(err.Error(), "user_id") {
+			t.Errorf("%s\nhave: %v, %v\nwant: no keys without their rows", table, keys, err)
+		}
+	}
+}
+
+// Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
+func TestGenes_guardOff(t *testing.T) {
+	for _, tt := range []struct {
+		settings string
+		warnings int
+		err      error
+	}{{", shardGuard: warn", 1, nil}, {", shardGuard: off", 0, nil}, {", shardGuard: off, fitKeys: off", 0, nil}, {", fitKeys: off", 0, ErrWrongShard}} {
+		var log strings.Builder
+		db, base := openShards(t, geneRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for _, query := range []string{"INSERT INTO t_order_3 (user_id) VALUES (?)", "INSERT INTO t_order_3 (user_id, a) VALUES (?, 1 + 1)"} {
+			var keys Keys
+			_, err := db.ExecContext(WithKeys(t.Context(), &keys), query, 6)
+			if have := fmt.Sprint(genesOf(keys)); !errors.Is(err, tt.err) || err == nil && have != "[6]" {
+				t.Errorf("%s\nhave: %s, %v\nwant: gene 6, %v", tt.settings, have, err, tt.err)
+			}
+		}
+		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.sentInserts()) != map[error]int{nil: 2}[tt.err] {
+			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.sentInserts())
+		}
+	}
+}
+
+// The keys of a gene are those whose lowest bits are it.
+func TestGeneFit_isOfRemainders(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 1))
+	for range 20_000 {
+		bits := 1 + rnd.IntN(16)
+		gene := rnd.Int64N(1 << bits)
+		var fit spi.KeyFit = &fitsOfGenes(bits)[gene]
+		want := shardingtest.Mod(1<<bits, gene)
+		from := rnd.Int64N(1<<40) - 1<<10
+		if rnd.IntN(10) == 0 {
+			from = 1<<63 - 1 - rnd.Int64N(1<<17)
+		}
+		to := from + min(rnd.Int64N(1<<17), 1<<63-1-from)
+		have, ok := fit.Next(from, to)
+		key, found := want.Next(from, to)
+		if ok != found || ok && have != key || ok && !fit.Has(have) || fit.Has(from) != want.Has(from) || fit.Run(7) != want.Run(7) {
+			t.Fatalf("%d bits, gene %d, %d..%d\nhave: %d, %v\nwant: %d, %v", bits, gene, from, to, have, ok, key, found)
+		}
+		both := bothFit{&fitsOfGenes(bits)[gene], shardingtest.Mod(3, 1)}
+		if have, ok := both.Next(from, to); ok && (have < from || have > to || !both.Has(have) || have%3 != 1 || have&(1<<bits-1) != gene) {
+			t.Fatalf("have: %d in %d..%d", have, from, to)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package sharding
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+)
+
+// Gene is what a key carries of another column of its row, in its lowest bits: a
+// number from 0 to 2^bits−1. It is the number that the column's algorithm makes of a
+// value when there are 2^bits tables:
+//
+//	MOD, INLINE … % n         the value modulo 2^bits
+//	HASH_MOD, INLINE … hash   the absolute hash modulo 2^bits
+//
+// Where the rule has no algorithm for the column, it is MOD's of numbers and HASH_MOD's
+// of texts. Of 2^k tables, k ≤ bits, the row's is the gene modulo 2^k. A Gene never
+// changes.
+type Gene struct {
+	column    string
+	bits      int
+	geneWay   // how it is computed
+	mod       mod
+	hash      hashMod
+	templates []*groovy.Template // expressions that decide on the column
+	// Integers in from..to need not be held against the expressions.
+	from, to int64
+}
+
+// geneWay is how a gene is computed: strategies of the same column must not differ in it.
+type geneWay struct {
+	how       geneHow
+	class     groovy.Class // of the column in Java; Null for that of the value
+	normalize bool         // HASH_MOD's
+}
+
+type geneHow int
+
+const (
+	geneOfEither geneHow = iota // MOD's of numbers, HASH_MOD's of texts
+	geneOfNumber
+	geneOfHash
+)
+
+func (w geneWay) String() string {
+	s := "number"
+	if w.how == geneOfHash {
+		s = "hash"
+	}
+	if w.normalize {
+		s += ", normalized"
+	}
+	if w.class != groovy.Null {
+		s += ", in Java " + w.class.String()
+	}
+	return s
+}
+
+// NewGene returns the gene of a column, of 1 to 62 bits. strategies are those of which it is
+// the only column. The error is a [*GeneError] about one of them.
+func NewGene(column string, bits int, strategies ...*Strategy) (*Gene, error) {
+	count := int64(1) << bits
+	g := &Gene{column: column, bits: bits, mod: mod{count: count}, hash: hashMod{count: count}, from: math.MinInt64, to: math.MaxInt64}
+	for i, s := range strategies {
+		way, err := g.follow(s)
+		switch {
+		case err != nil:
+			return nil, err
+		case i > 0 && way != g.geneWay:
+			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one of them", g.geneWay, way)
+		}
+		g.geneWay, g.hash.normalize = way, way.normalize
+	}
+	return g, nil
+}
+
+// follow returns how the gene must be computed for a strategy.
+func (g *Gene) follow(s *Strategy) (way geneWay, err error) {
+	if s.classes != nil {
+		way.class = s.classes[0]
+	}
+	switch n := s.numbers.(type) {
+	case *mod:
+		way.how = geneOfNumber
+		if n.start > 0 || n.stop > 0 {
+			return way, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
+		}
+		return way, s.checkGeneCount(g.bits, n.count)
+	case *hashMod:
+		way.how, way.normalize = geneOfHash, n.normalize
+		return way, s.checkGeneCount(g.bits, n.count)
+	}
+	if s.template == nil {
+		return way, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or INLINE by a remainder", s.typ)
+	}
+	g.templates = append(g.templates, s.template)
+	if use := s.Uses(0, nil); use.Period.Mod > 0 {
+		way.how = geneOfNumber
+		g.from, g.to = max(g.from, use.Period.Min), min(g.to, use.Period.Max)
+		return way, s.checkGeneCount(g.bits, use.Period.Mod)
+	}
+	way.how = geneOfHash
+	g.from, g.to = 1, 0
+	if !s.isHash(*g, way) {
+		return way, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a power of 2 up to %d; MOD and HASH_MOD are", g.mod.count)
+	}
+	return way, nil
+}
+
+// isHash tries whether an expression goes by the absolute hash.
+func (s *Strategy) isHash(g Gene, way geneWay) bool {
+	g.geneWay, g.templates = way, []*groovy.Template{s.template}
+	tried := 0
+	for _, v := range geneSamples {
+		if way.class != groovy.Null {
+			var err error
+			if v, err = v.Convert(way.class); err != nil {
+				continue
+			}
+		} else if v.Class() != groovy.String {
+			continue // an expression for texts alone will do
+		}
+		tried++
+		if _, err := g.Of(v); err != nil {
+			return false
+		}
+	}
+	return tried > 0
+}
+
+// geneSamples are values of all remainders, by which an expression is compared with the
+// absolute hash.
+var geneSamples = func() (samples []groovy.Value) {
+	for i := range int64(256) {
+		samples = append(samples, groovy.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), groovy.OfLong(i*i*7919<<(i%40)), groovy.OfLong(-i*7919))
+	}
+	return append(samples, groovy.OfString(""), groovy.OfString("polygenelubricants")) // its hash is −2^31
+}()
+
+// checkGeneCount refuses a number of tables on which the lowest bits of a key do not
+// decide.
+func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
+	switch all := int64(1) << geneBits; {
+	case count&(count-1) != 0:
+		return s.geneError("it is modulo %d, which is no power of 2, and the lowest bits of a key tell no other remainders", count)
+	case count > all:
+		return s.geneError("it is modulo %d, and %d bits tell %d shards: gene-bits must be %d or more", count, geneBits, all, bits.Len64(uint64(count-1)))
+	}
+	return nil
+}
+
+// CheckGeneKey returns a [*GeneError] when the strategy, whose only column is the key,
+// depends on more of it than its lowest bits.
+func (s *Strategy) CheckGeneKey(bits int) error {
+	if use := s.Uses(0, nil); use.Period.Mod > 0 {
+		return s.checkGeneCount(bits, use.Period.Mod)
+	}
+	if _, isHash := s.numbers.(*hashMod); isHash {
+		return s.geneError("the hash of a key takes all of its bits: shard by the key with MOD, also where the other column has HASH_MOD")
+	}
+	return s.geneError("it takes more of the key than its lowest bits: use MOD, or INLINE by a remainder")
+}
+
+// GeneError says why a strategy does not agree with a gene.
+type GeneError struct{ Reason string }
+
+func (e *GeneError) Error() string { return e.Reason }
+
+func (s *Strategy) geneError(format string, args ...any) error {
+	return &GeneError{fmt.Sprintf(format, args...)}
+}
+
+// Of returns the gene of a value. The error says why the value has none, after the word
+// "it".
+func (g *Gene) Of(v groovy.Value) (int64, error) {
+	if v.Class() == groovy.Long && g.class == groovy.Null && g.how != geneOfHash && v.Int64() >= g.from && v.Int64() <= g.to {
+		return v.Int64() & (g.mod.count - 1), nil
+	}
+	if v.Class() == groovy.Null {
+		return 0, errors.New("it is NULL")
+	}
+	if g.class != groovy.Null {
+		var err error
+		if v, err = v.Convert(g.class); err != nil {
+			return 0, err
+		}
+	}
+	gene, err := g.number(v)
+	if err != nil || v.IsInteger() && v.Int64() >= g.from && v.Int64() <= g.to {
+		return gene, err
+	}
+	for _, t := range g.templates {
+		meant, err := t.Append(nil, []groovy.Value{v})
+		if err != nil {
+			return 0, err
+		}
+		if told, err := t.Append(nil, []groovy.Value{groovy.OfLong(gene)}); err != nil || !slices.Equal(meant, told) {
+			return 0, fmt.Errorf("it belongs into %s, and its gene %d tells %s", clip(string(meant)), gene, clip(string(told)))
+		}
+	}
+	return gene, nil
+}
+
+func (g *Gene) number(v groovy.Value) (int64, error) {
+	switch class := v.Class(); {
+	case g.how == geneOfHash, g.how == geneOfEither && class == groovy.String:
+		return g.hash.number(v)
+	case class == groovy.Integer, class == groovy.Long, class == groovy.BigInteger, class == groovy.String:
+		return g.mod.number(v)
+	default:
+		return 0, fmt.Errorf("it is no integer and no text, but in Java a %s", class)
+	}
+}
+
+// String says what the gene is.
+func (g *Gene) String() string {
+	switch g.how {
+	case geneOfNumber:
+		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)
+	case geneOfHash:
+		return fmt.Sprintf("hash of %s modulo %d", g.column, g.mod.count)
+	}
+	return fmt.Sprintf("%s modulo %d, of a text its hash", g.column, g.mod.count)
+}

@@ -1,0 +1,173 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Gene is what the keys of a table carry of another column of their rows, in their
+// lowest bits, so that a key tells the row's shard as that column does. It never changes
+// and may be used by many goroutines at once.
+//
+// It is the number that the column's sharding algorithm makes of a value when there
+// are 2^Bits tables: with MOD, and with INLINE by a remainder, the value modulo 2^Bits,
+// with HASH_MOD the absolute hash modulo 2^Bits. Where the rule does not shard the
+// table by the column, it is MOD's of integers and HASH_MOD's of texts. Of 2^k shards, k ≤
+// Bits, the row's is the gene modulo 2^k.
+type Gene struct {
+	// Column is the column that the gene is of, as the rule spells it.
+	Column string
+	// Bits is the number of lowest bits, 1 to 16.
+	Bits int
+
+	table string
+	of    *sharding.Gene
+}
+
+// maxGeneBits bounds the bits of a generator of one's own.
+const maxGeneBits = 16
+
+// Of returns the gene of a value of Column, 0 to 2^Bits − 1: of an integer of any type,
+// of a text, of a bool as 0 or 1. Nil, other types, and a value with which the
+// column's algorithm and the gene would not agree, as a negative number with INLINE,
+// are a [*PlaceError].
+func (g *Gene) Of(value any) (int64, error) {
+	v, ok := sharding.ValueOf(value)
+	if v.Class() == groovy.Boolean {
+		v = groovy.OfLong(v.Int64())
+	}
+	err := errors.New("it is neither an integer nor a text")
+	if ok {
+		var gene int64
+		if gene, err = g.of.Of(v); err == nil {
+			return gene, nil
+		}
+	}
+	return 0, &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v", g.Column, err), Err: err}
+}
+
+// String says what the gene is, as "user_id modulo 16".
+func (g *Gene) String() string { return g.of.String() }
+
+// genes finds the genes of the tables' keys, and refuses strategies that do not agree
+// with them. The generators have been made.
+func (b *builder) genes(spec) error {
+	for i := range b.rule.tables {
+		t := &b.rule.tables[i]
+		m := &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
+		if m.geneColumn == "" {
+			continue
+		}
+		if err := b.gene(t, b.specs[i], m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteGene takes down the gene of a generator that was made.
+func (m *makeSpec) noteGene(g spi.KeyGenerator) (err error) {
+	with, ok := g.(spi.GeneKeyGenerator)
+	if !ok {
+		return nil
+	}
+	defer guard.Recover(&err, "its Gene")
+	m.geneColumn, m.geneBits = with.Gene()
+	return nil
+}
+
+func (b *builder) gene(t *Table, spec *tableSpec, m *makeSpec) error {
+	w := m.name
+	if p, ok := m.prop("gene-column"); ok {
+		w = word{m.geneColumn, p.place}
+	}
+	reason := wrongIdentifier(m.geneColumn)
+	switch {
+	case reason != "":
+	case strings.Contains(m.geneColumn, "."):
+		reason = "write the column without its table"
+	case strings.EqualFold(m.geneColumn, t.Column):
+		reason = fmt.Sprintf("it is the key of table %q itself: name the column whose shard its keys are to carry", t.Logical)
+	case m.geneBits < 1 || m.geneBits > maxGeneBits:
+		reason = fmt.Sprintf("a gene of %d bits: want 1 to %d", m.geneBits, maxGeneBits)
+	}
+	if reason != "" {
+		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
+	}
+	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
+	return b.agree(t, spec)
+}
+
+// agree works out what the gene is by the table's strategies, and refuses those of the
+// key or of the gene's column that it does not tell.
+func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
+	var own []*sharding.Strategy
+	var last *strategyOf
+	for _, of := range []*strategyOf{spec.database, spec.table} {
+		s := t.Sharding.strategyFor(spec, of)
+		if s == nil {
+			continue
+		}
+		is := func(name string) bool {
+			return slices.ContainsFunc(of.columns, func(c word) bool { return strings.EqualFold(c.text, name) })
+		}
+		switch byKey, byColumn := is(t.Column), is(t.Gene.Column); {
+		case len(of.columns) > 1 && (byKey || byColumn):
+			b.warn(of.key, fmt.Sprintf("the %s of table %q takes several columns: whether the gene of %s that its keys carry tells the shard is not known",
+				of.key.text, t.Logical, t.Gene.Column))
+		case byKey:
+			if err := s.CheckGeneKey(t.Gene.Bits); err != nil {
+				return b.disagrees(t, of, err)
+			}
+		case byColumn:
+			own, last = append(own, s), of
+			if t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, own...); err != nil {
+				return b.disagrees(t, last, err)
+			}
+		}
+	}
+	if t.Gene.of == nil {
+		t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits)
+	}
+	return err
+}
+
+// strategyFor returns a strategy of the table as it is understood, nil for none.
+func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strategy {
+	switch {
+	case s == nil || s.Err != nil || of == nil:
+		return nil
+	case of == spec.database:
+		return s.database.Strategy
+	}
+	for i := range s.tables {
+		if in := s.tables[i].strategy; in != nil {
+			return in.Strategy
+		}
+	}
+	return nil
+}
+
+func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
+	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q does not agree with the gene of %s, %d bits, that its keys carry: %v",
+		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
+	e.Err = err
+	return e
+}
+
+// geneWord is the place of what decides on the shards.
+func (a algorithm) geneWord() word {
+	for _, prop := range []string{"sharding-count", "algorithm-expression", "mod"} {
+		if w, ok := a.props[prop]; ok {
+			return w
+		}
+	}
+	return a.name
+}
