@@ -36,6 +36,7 @@ type geneWay struct {
 	how       geneHow
 	class     groovy.Class // of the column in Java; Null for that of the value
 	normalize bool         // HASH_MOD's
+	numbers   bool         // COSID_MOD's: no texts
 }
 
 type geneHow int
@@ -73,7 +74,7 @@ func NewGene(column string, bits int, strategies ...*Strategy) (*Gene, error) {
 		case i > 0 && way != g.geneWay:
 			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one of them", g.geneWay, way)
 		}
-		g.geneWay, g.hash.normalize = way, way.normalize
+		g.geneWay, g.hash.normalize, g.mod.numbersOnly = way, way.normalize, way.numbers
 	}
 	return g, nil
 }
@@ -85,7 +86,7 @@ func (g *Gene) follow(s *Strategy) (way geneWay, err error) {
 	}
 	switch n := s.numbers.(type) {
 	case *mod:
-		way.how = geneOfNumber
+		way.how, way.numbers = geneOfNumber, n.numbersOnly
 		if n.start > 0 || n.stop > 0 {
 			return way, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
 		}
