@@ -11,13 +11,13 @@ import (
 )
 
 var (
-	_ spi.Int64KeyGenerator   = (*Generator)(nil)
-	_ spi.GeneKeyGenerator    = (*Generator)(nil)
-	_ spi.KeyDecoder          = (*Generator)(nil)
-	_ spi.KeyRanger           = (*Generator)(nil)
-	_ spi.Describer           = (*Generator)(nil)
-	_ spi.HealthReporter      = (*Generator)(nil)
-	_ spi.ReadyReporter       = (*Generator)(nil)
+	_ spi.Int64KeyGenerator = (*Generator)(nil)
+	_ spi.GeneKeyGenerator  = (*Generator)(nil)
+	_ spi.KeyDecoder        = (*Generator)(nil)
+	_ spi.KeyRanger         = (*Generator)(nil)
+	_ spi.Describer         = (*Generator)(nil)
+	_ spi.HealthReporter    = (*Generator)(nil)
+	_ spi.ReadyReporter     = (*Generator)(nil)
 )
 
 // Generator makes keys of time, worker and sequence. It is made by [New], is

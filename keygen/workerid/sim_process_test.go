@@ -21,6 +21,7 @@ type process struct {
 	busy     bool // in a call to the store
 	assigner *assigner
 	real     *snowflake.Generator // see sim_snowflake_test.go
+	geneBits int                  // of its keys
 	lease    *lease
 	last     int64 // the last id's time
 	former   []*lease

@@ -1,0 +1,268 @@
+package rule_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testrouter"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// geneTable is a rule of one table whose keys carry the shard of user_id.
+func geneTable(settings, algorithms, props string) string {
+	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: GENES, props: {"+props+"}}}", 1)
+	return text
+}
+
+const fourBits = "gene-column: user_id, gene-bits: 4"
+
+func TestGene_agreesWithTheStrategies(t *testing.T) {
+	const byKey, byUser = `actualDataNodes: ds.t_order_${0..15}
+tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`, `actualDataNodes: ds.t_order_${0..15}
+tableStrategy: {standard: {shardingColumn: USER_ID, shardingAlgorithmName: a}}`
+	const both = `actualDataNodes: ds_${0..1}.t_order_${0..15}
+databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d}}
+tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
+	twice := strings.Replace(both, "shardingColumn: order_id", "shardingColumn: user_id", 1)
+	for _, tt := range []struct {
+		settings, algorithms string
+		want                 string // the gene, or what the error has in it
+	}{
+		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: COSID_MOD, props: {mod: 16, logic-name-prefix: t_order_}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id modulo 16, of a text its hash"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 32}}`, "the tableStrategy of table \"t_order\" does not agree with the gene of user_id, 4 bits, that its keys carry: it is modulo 32, and 4 bits tell 16 shards: gene-bits must be 5 or more"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 10}}`, "modulo 10, which is no power of 2"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 12}"}}`, "modulo 12, which is no power of 2"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id.intdiv(16) % 16}"}}`, "modulo 256"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id >> 22) % 16}"}}`, "more of the key than its lowest bits"},
+		{byKey, `a: {type: HASH_MOD, props: {sharding-count: 16}}`, "shard by the key with MOD, also where the other column has HASH_MOD"},
+		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(order_id.hashCode()) % 16}"}}`, "more of the key than its lowest bits"},
+		{byKey, `a: {type: VOLUME_RANGE, props: {range-lower: 0, range-upper: 140, sharding-volume: 10}}`, "more of the key than its lowest bits"},
+		{byKey, `a: {type: MOD, props: {sharding-count: 16, stop-offset: 1}}`, "more of the key than its lowest bits"},
+
+		{byUser, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID % 4}"}}`, "user_id modulo 16"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "hash of user_id modulo 16"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "hash of user_id modulo 16"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "modulo 12, which is no power of 2"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "gene-bits must be 5 or more"},
+		{byUser, `a: {type: MOD, props: {sharding-count: 16, start-offset: 1}}`, "start-offset"},
+		{byUser, `a: {type: BOUNDARY_RANGE, props: {sharding-ranges: "5,10"}}`, "BOUNDARY_RANGE takes of the column what no lowest bits of a key can tell"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(USER_ID.hashCode() & Integer.MAX_VALUE) % 16}"}}`, "neither its remainder nor its absolute hash"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "neither its remainder nor its absolute hash"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "neither its remainder nor its absolute hash, modulo a power of 2 up to 16"},
+
+		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "hash of user_id modulo 16"},
+		{both, "d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}\na: {type: MOD, props: {sharding-count: 16}}", "user_id modulo 16"},
+		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" does not agree"},
+		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: INLINE, props: {algorithm-expression: 't_order_${user_id % 16}'}}", "user_id modulo 16"},
+		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "the other strategy goes by the column's number, and this one by its hash"},
+		{strings.Replace(twice, "_id,", "_id, javaType: Integer,", 1), "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: HASH_MOD, props: {sharding-count: 16}}", "hash, in Java Integer, and this one by its hash:"},
+
+		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: INLINE, props: {algorithm-expression: "t_order_${made}"}}`, "user_id modulo 16, of a text its hash"},
+		{strings.Replace(byUser, "USER_ID", "made", 1), `a: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}`, "user_id modulo 16, of a text its hash"},
+		{"actualDataNodes: ds.t_order", `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
+	} {
+		r, err := rule.Parse("rule.yaml", []byte(geneTable(tt.settings, tt.algorithms, fourBits)))
+		var e *rule.Error
+		have := ""
+		switch {
+		case err == nil:
+			gene := r.Tables()[0].Gene
+			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(r.Warnings()) > 0 {
+				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
+			}
+			if s := r.Tables()[0].String(); !strings.Contains(s, "whose lowest 4 bits are "+tt.want) {
+				t.Errorf("have: %s", s)
+			}
+		case !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line < 10:
+			t.Errorf("%s\n%s\nhave: %v\nwant: %s", tt.settings, tt.algorithms, err, tt.want)
+		}
+	}
+}
+
+// A strategy by several columns may agree or not.
+func TestGene_severalColumns(t *testing.T) {
+	r, err := rule.Parse("rule.yaml", []byte(geneTable(`actualDataNodes: ds.t_order_${0..15}
+tableStrategy: {complex: {shardingColumns: "order_id, kind", shardingAlgorithmName: a}}`,
+		`a: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_order_${(order_id + kind) % 16}"}}`, fourBits)))
+	if err != nil || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0].Error(), "several columns") || r.Warnings()[0].Line == 0 {
+		t.Errorf("have: %v, %v", r.Warnings(), err)
+	}
+}
+
+func TestGene_of(t *testing.T) {
+	r, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gene := r.Tables()[0].Gene
+	type name string
+	for _, tt := range []struct {
+		value any
+		want  int64 // −1: none
+	}{{7, 7}, {int8(-1), 15}, {uint64(1<<64 - 1), 15}, {true, 1}, {false, 0}, {"abc", 2}, {name("abc"), 2}, {"7", 7}, {"71", 10}, {nil, -1}, {7.0, -1}, {[]byte("abc"), -1}, {struct{}{}, -1}} {
+		have, err := gene.Of(tt.value)
+		var place *rule.PlaceError
+		if tt.want < 0 && (!errors.As(err, &place) || place.Column != "user_id" || place.Table != "t_order") || tt.want >= 0 && (have != tt.want || err != nil) {
+			t.Errorf("%T %v\nhave: %d, %v\nwant: %d", tt.value, tt.value, have, err, tt.want)
+		}
+	}
+}
+
+// ownGenes is a generator of one's own whose keys carry a gene.
+type ownGenes struct {
+	spi.FittingKeyGenerator
+	column string
+	bits   int
+}
+
+func (g ownGenes) Gene() (string, int) {
+	if g.bits < 0 {
+		panic("no gene")
+	}
+	return g.column, g.bits
+}
+
+func init() {
+	spi.RegisterKeyGenerator("GENES", func(p spi.Props) (spi.KeyGenerator, error) {
+		bits, err := p.Int("gene-bits", 0, 0, 16)
+		return ownGenes{nil, p.String("gene-column", ""), int(bits)}, err
+	})
+}
+
+func TestGene_columnIsWrong(t *testing.T) {
+	for column, want := range map[string]string{"ORDER_ID": "it is the key of table \"t_order\" itself", "t_order.user_id": "without its table", "'`user_id`'": "without quotes"} {
+		_, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", "gene-bits: 4, gene-column: "+column)))
+		var e *rule.Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), want) || e.Line == 0 {
+			t.Errorf("%s\nhave: %v\nwant: %s", column, err, want)
+		}
+	}
+}
+
+func TestGene_ofAGeneratorOfOnesOwn(t *testing.T) {
+	for _, tt := range []struct {
+		ownGenes
+		want string
+	}{{ownGenes{nil, "user_id", 16}, ""}, {ownGenes{nil, "", 0}, ""}, {ownGenes{nil, "user_id", 17}, "a gene of 17 bits"}, {ownGenes{nil, "user_id", 0}, "a gene of 0 bits"}, {ownGenes{nil, "user_id", -1}, "panic"}} {
+		r, err := rule.New(rule.Config{
+			Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+			Generators: map[string]rule.GeneratorConfig{"g": {Generator: tt.ownGenes}},
+		})
+		switch {
+		case tt.want != "":
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("have: %v\nwant: %s", err, tt.want)
+			}
+		case err != nil || (r.Tables()[0].Gene != nil) != (tt.bits > 0):
+			t.Errorf("%+v\nhave: %v", tt.ownGenes, err)
+		}
+	}
+}
+
+// newGeneRule makes a rule with databases by the user and tables by the key, or by the
+// user too, whose keys carry the user's shard in bits.
+func newGeneRule(r *rand.Rand) (rr *randomRule, user string, bits int) {
+	rr = &randomRule{Rand: r, router: testrouter.Table{Logic: "t_order"}}
+	user = []string{"user_id", "user_id", "name"}[rr.IntN(3)]
+	bits = 1 + rr.IntN(10)
+	of := func(prefix, column string, n int, hash bool) *testrouter.Strategy {
+		s := &testrouter.Strategy{Columns: []string{column}, Integer: map[string]bool{"user_id": rr.IntN(4) == 0 && column == "user_id"}, Props: map[string]string{"sharding-count": fmt.Sprint(n)}, Type: "MOD", Prefix: prefix}
+		is := &testrouter.Expression{Op: "column", Column: column}
+		switch inline := rr.IntN(2) == 0; {
+		case hash && inline:
+			is = &testrouter.Expression{Op: "Math.abs", Args: []*testrouter.Expression{{Op: "hashCode", Args: []*testrouter.Expression{is}}}}
+			s.Type = "INLINE"
+		case hash:
+			s.Type = "HASH_MOD"
+		case inline:
+			s.Type = "INLINE"
+		}
+		if s.Type == "INLINE" {
+			s.Expression = is.Modulo(int64(n), 1)
+			s.Props = map[string]string{"algorithm-expression": prefix + "${" + s.Expression.Groovy() + "}"}
+		}
+		return s
+	}
+	power := func() int { return 1 << rr.IntN(min(bits, 6)+1) }
+	hash := user == "name" || rr.IntN(2) == 0
+	sources, tables := power(), power()
+	rr.router.Database = of("ds_", user, sources, hash)
+	rr.router.Table = of("t_order_", "order_id", tables, false)
+	if rr.IntN(3) == 0 {
+		rr.router.Table = of("t_order_", user, tables, hash)
+		rr.router.Table.Integer = rr.router.Database.Integer
+	}
+	strategies := "databaseStrategy: " + rr.written(rr.router.Database) + "\ntableStrategy: " + rr.written(rr.router.Table)
+	for s := range sources {
+		for i := range tables {
+			rr.router.Nodes = append(rr.router.Nodes, testrouter.Node{DataSource: fmt.Sprintf("ds_%d", s), Table: fmt.Sprintf("t_order_%d", i)})
+		}
+	}
+	strategies = strings.ReplaceAll(strategies, ", javaType: 'String'", "") // the gene of a text is no text
+	rr.text = geneTable(fmt.Sprintf("actualDataNodes: ds_${0..%d}.t_order_${0..%d}\n%s", sources-1, tables-1, strategies),
+		strings.Join(rr.algorithms, "\n"), fmt.Sprintf("gene-column: %s, gene-bits: %d", user, bits))
+	return rr, user, bits
+}
+
+// TestGene_foundByEither puts random rows where the router says, and finds them by
+// their key alone, of which the gene stands for the user, and by their user alone, whose
+// gene stands for the key.
+func TestGene_foundByEither(t *testing.T) {
+	rules, rows := 400, 500
+	if testing.Short() {
+		rules = 100
+	}
+	r := rand.New(rand.NewPCG(13, 4))
+	found, none := 0, 0
+	for range rules {
+		rr, user, bits := newGeneRule(r)
+		parsed, err := rule.Parse("rule.yaml", []byte(rr.text))
+		if err != nil {
+			t.Fatalf("%s\nhave: %v", rr.text, err)
+		}
+		table := parsed.Tables()[0]
+		for range rows {
+			row := rr.row()
+			gene, err := table.Gene.Of(row[user])
+			if err != nil {
+				if n, isNumber := row[user].(int64); !isNumber || n >= 0 && n < 1<<31 {
+					t.Fatalf("%s\n%v\nhave: %v", rr.text, row[user], err)
+				}
+				none++
+				continue
+			}
+			key := rr.Int64()&^(1<<bits-1) | gene
+			row["order_id"] = key
+			want, err := rr.router.Route(row)
+			if err != nil {
+				t.Fatalf("%s\n%v\nhave: %v", rr.text, row, err)
+			}
+			for _, alone := range []map[string]any{{"order_id": key, user: key & (1<<bits - 1)}, {"order_id": gene, user: row[user]}} {
+				var values []any
+				for _, c := range table.Sharding.Columns {
+					values = append(values, alone[c])
+				}
+				have, err := table.Sharding.Place(values)
+				node, routeErr := rr.router.Route(alone)
+				if err != nil || routeErr != nil || have.DataSource != want.DataSource || have.Table != want.Table || node != want {
+					t.Fatalf("%s\n%v by %v\nhave: %v, %v; the router %v, %v\nwant: %v", rr.text, row, alone, have, err, node, routeErr, want)
+				}
+			}
+			found++
+		}
+	}
+	if found < rules*rows*2/3 || none == 0 {
+		t.Errorf("have: %d of %d rows found, %d without a gene", found, rules*rows, none)
+	}
+	t.Logf("%d of %d rows found, %d without a gene", found, rules*rows, none)
+}
