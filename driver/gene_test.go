@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/shardingtest"
+	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -251,6 +252,142 @@ func TestGenes_guardOff(t *testing.T) {
 		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.sentInserts()) != map[error]int{nil: 2}[tt.err] {
 			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.sentInserts())
 		}
+	}
+}
+
+// doubledRule shards orders by their key, and users by user_id, over n tables each.
+func doubledRule(n int, typ string) string {
+	return fmt.Sprintf(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: mod}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
+    t_cart:
+      actualDataNodes: ds.t_cart_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: user}}
+      keyGenerateStrategy: {column: cart_id, keyGeneratorName: genes}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 322, gene-column: user_id, gene-bits: 4}}
+  shardingAlgorithms:
+    mod: {type: MOD, props: {sharding-count: %[2]d}}
+    user: {type: %[3]s, props: {sharding-count: %[2]d}}
+`, n-1, n, typ)
+}
+
+// TestGenes_doubling makes keys with 2 tables, and again whenever these are doubled, up to
+// the 16 that 4 bits tell. All keys, however old, tell the table of their user at any
+// number of tables; and each table's rows stay, or move to one other. 32 are refused.
+func TestGenes_doubling(t *testing.T) {
+	for _, typ := range []string{"MOD", "HASH_MOD"} {
+		users := map[int64]int64{} // by key
+		rnd := rand.New(rand.NewPCG(13, 5))
+		open := func(n int) (*rule.Rule, *sql.DB) {
+			r, err := rule.Parse(fmt.Sprint(typ, n, ".yaml"), []byte(doubledRule(n, typ)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, base := openShards(t, r)
+			base.answer = shortAnswer{Affected: 20}
+			return r, db
+		}
+		for n := 2; n <= 16; n *= 2 {
+			r, db := open(n)
+			for i := range 500 {
+				args, rows := make([]any, 20), make([]string, 20)
+				for i := range args {
+					args[i], rows[i] = rnd.Int64()>>rnd.IntN(60), "(?)"
+					if typ == "HASH_MOD" && rnd.IntN(2) == 0 {
+						args[i] = -args[i].(int64)
+					}
+				}
+				var keys Keys
+				table := []string{"t_order", "t_cart"}[i%2]
+				if _, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+table+" (user_id) VALUES "+strings.Join(rows, ","), args...); err != nil {
+					t.Fatal(err)
+				}
+				for i, key := range keys.Values() {
+					users[key.(int64)] = args[i].(int64)
+				}
+			}
+			orders, carts := r.Tables()[0], r.Tables()[1]
+			for key, user := range users {
+				byKey, err := orders.Sharding.Place([]any{key})
+				byUser, err2 := carts.Sharding.Place([]any{user})
+				gene := snowflake.Gene(key, 4)
+				byGene, err3 := carts.Sharding.Place([]any{gene})
+				half := gene % int64(n/2)
+				number := strings.TrimPrefix(byKey.Table, "t_order_")
+				if err != nil || err2 != nil || err3 != nil || number != strings.TrimPrefix(byUser.Table, "t_cart_") || byGene != byUser ||
+					number != fmt.Sprint(half) && number != fmt.Sprint(half+int64(n/2)) {
+					t.Fatalf("%s %d, key %d, user %d\nhave: %v, %v, %v; %v %v %v", typ, n, key, user, byKey, byUser, byGene, err, err2, err3)
+				}
+			}
+		}
+		if len(users) != 4*500*20 {
+			t.Errorf("have: %d keys\nwant: %d, none twice", len(users), 4*500*20)
+		}
+		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "gene-bits must be 5 or more") {
+			t.Errorf("have: %v", err)
+		}
+	}
+}
+
+// TestGenes_foundByEither inserts 120,000 random rows into the table that the tests' router
+// has for their user, and finds each by its key alone, and by its user alone.
+func TestGenes_foundByEither(t *testing.T) {
+	const rows = 20
+	statements := 6000
+	if testing.Short() {
+		statements = 1000
+	}
+	rnd := rand.New(rand.NewPCG(13, 6))
+	for _, typ := range []string{"MOD", "HASH_MOD"} {
+		r, err := rule.Parse(typ+".yaml", []byte(doubledRule(8, typ)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, base := openShards(t, r)
+		base.answer = shortAnswer{Affected: rows}
+		user := &testrouter.Strategy{Columns: []string{"user_id"}, Type: typ, Props: map[string]string{"sharding-count": "8"}}
+		key := &testrouter.Strategy{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]string{"sharding-count": "8"}}
+		byUser, byKey := &testrouter.Table{Logic: "t_order", Table: user}, &testrouter.Table{Logic: "t_order", Table: key}
+		for i := range 8 {
+			byUser.Nodes = append(byUser.Nodes, testrouter.Node{DataSource: "ds", Table: fmt.Sprint("t_order_", i)})
+		}
+		byKey.Nodes = byUser.Nodes
+		seen := map[int64]bool{}
+		for n := 0; n < statements/2; n++ {
+			first := rnd.Int64() >> rnd.IntN(60)
+			node, err := byUser.Route(map[string]any{"user_id": first})
+			if err != nil {
+				t.Fatal(err)
+			}
+			args, texts := []any{}, []string{}
+			for len(args) < rows {
+				id := rnd.Int64() >> rnd.IntN(60)
+				if len(args) == 0 {
+					id = first
+				}
+				if at, _ := byUser.Route(map[string]any{"user_id": id}); at == node {
+					args, texts = append(args, id), append(texts, "(?)")
+				}
+			}
+			var keys Keys
+			if _, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+node.Table+" (user_id) VALUES "+strings.Join(texts, ","), args...); err != nil {
+				t.Fatal(err)
+			}
+			for i, k := range keys.Values() {
+				at, err := byKey.Route(map[string]any{"order_id": k})
+				if err != nil || at != node || seen[k.(int64)] {
+					t.Fatalf("user %v in %v with key %v\nhave: %v by the key, %v, seen before: %v", args[i], node, k, at, err, seen[k.(int64)])
+				}
+				seen[k.(int64)] = true
+			}
+		}
+		t.Logf("%s: %d rows", typ, len(seen))
 	}
 }
 

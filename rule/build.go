@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -23,6 +24,7 @@ type builder struct {
 	source  string           // the last of them, as it is written
 	schemas map[string]bool  // of one table
 	specs   []*tableSpec     // of the rule's tables
+	ways    map[string]sharding.GeneWay
 }
 
 // build looks everything up, checks it, and opens the generators once.
@@ -32,6 +34,7 @@ func build(s spec) (*Rule, error) {
 		byName:  map[string]int{},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
+		ways:    map[string]sharding.GeneWay{},
 	}
 	steps := []func(spec) error{b.makers, b.tables, b.keyed, b.patterns, b.check, b.genes, b.finish}
 	for _, step := range steps {

@@ -18,9 +18,10 @@ import (
 //
 // It is the number that the column's sharding algorithm makes of a value when there
 // are 2^Bits tables: with MOD, and with INLINE by a remainder, the value modulo 2^Bits,
-// with HASH_MOD the absolute hash modulo 2^Bits. Where the rule does not shard the
-// table by the column, it is MOD's of integers and HASH_MOD's of texts. Of 2^k shards, k ≤
-// Bits, the row's is the gene modulo 2^k.
+// with HASH_MOD the absolute hash modulo 2^Bits. Where the table is not sharded by the
+// column, it is as the rule's other tables take a column of that name; and where none does,
+// MOD's of integers and HASH_MOD's of texts. Of 2^k shards, k ≤ Bits, the row's is the gene
+// modulo 2^k.
 type Gene struct {
 	// Column is the column that the gene is of, as the rule spells it.
 	Column string
@@ -58,14 +59,14 @@ func (g *Gene) String() string { return g.of.String() }
 
 // genes finds the genes of the tables' keys, and refuses strategies that do not agree
 // with them. The generators have been made.
-func (b *builder) genes(spec) error {
+func (b *builder) genes(s spec) error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
 		m := &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
 		if m.geneColumn == "" {
 			continue
 		}
-		if err := b.gene(t, b.specs[i], m); err != nil {
+		if err := b.gene(s, t, b.specs[i], m); err != nil {
 			return err
 		}
 	}
@@ -83,7 +84,7 @@ func (m *makeSpec) noteGene(g spi.KeyGenerator) (err error) {
 	return nil
 }
 
-func (b *builder) gene(t *Table, spec *tableSpec, m *makeSpec) error {
+func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
 	w := m.name
 	if p, ok := m.prop("gene-column"); ok {
 		w = word{m.geneColumn, p.place}
@@ -102,14 +103,61 @@ func (b *builder) gene(t *Table, spec *tableSpec, m *makeSpec) error {
 		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
 	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
-	return b.agree(t, spec)
+	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
+		return err
+	}
+	key := fmt.Sprint(strings.ToLower(t.Gene.Column), " ", t.Gene.Bits)
+	way, known := b.ways[key]
+	if !known {
+		way = b.wayElsewhere(s, t.Gene)
+		b.ways[key] = way
+	}
+	var err error
+	t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, way)
+	return err
+}
+
+// wayElsewhere returns how the rule's tables take a column of the name of the gene's, so that
+// a key tells the shard of the same value in each of them.
+func (b *builder) wayElsewhere(s spec, g *Gene) (way sharding.GeneWay) {
+	var first *tableSpec
+	for i := range s.scopes {
+		for j := range s.scopes[i].tables {
+			t := &s.scopes[i].tables[j]
+			for _, of := range []*strategyOf{t.database, t.table} {
+				has, ok := of.wayOf(g)
+				switch {
+				case !ok:
+				case first == nil:
+					first, way = t, has
+				case has != way:
+					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s: a gene, of keys of tables that are not sharded by it, is that of the former",
+						first.name.text, way, g.Column, t.name.text, has))
+					return way
+				}
+			}
+		}
+	}
+	return way
+}
+
+// wayOf returns how a strategy takes the gene's column, where that is its only one.
+func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
+	if s == nil || s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, g.Column) {
+		return way, false
+	}
+	a, err := s.compile()
+	if err != nil {
+		return way, false
+	}
+	way, _, err = a.Over(nil, sharding.Naming{}, s.classes).GeneWay(g.Bits)
+	return way, err == nil
 }
 
 // agree works out what the gene is by the table's strategies, and refuses those of the
 // key or of the gene's column that it does not tell.
 func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	var own []*sharding.Strategy
-	var last *strategyOf
 	for _, of := range []*strategyOf{spec.database, spec.table} {
 		s := t.Sharding.strategyFor(spec, of)
 		if s == nil {
@@ -127,16 +175,13 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 				return b.disagrees(t, of, err)
 			}
 		case byColumn:
-			own, last = append(own, s), of
-			if t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, own...); err != nil {
-				return b.disagrees(t, last, err)
+			own = append(own, s)
+			if t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, sharding.GeneWay{}, own...); err != nil {
+				return b.disagrees(t, of, err)
 			}
 		}
 	}
-	if t.Gene.of == nil {
-		t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits)
-	}
-	return err
+	return nil
 }
 
 // strategyFor returns a strategy of the table as it is understood, nil for none.

@@ -99,6 +99,35 @@ tableStrategy: {complex: {shardingColumns: "order_id, kind", shardingAlgorithmNa
 	}
 }
 
+// Where the table is not sharded by the column, its keys carry what other tables take, with
+// a key or without.
+func TestGene_asOtherTables(t *testing.T) {
+	for _, tt := range []struct{ users, want, warning string }{
+		{"HASH_MOD, props: {sharding-count: 4}", "hash of user_id modulo 16", ""},
+		{"HASH_MOD, props: {sharding-count: 5}", "hash of user_id modulo 16", ""},
+		{"MOD, props: {sharding-count: 4}", "user_id modulo 16", ""},
+		{"BOUNDARY_RANGE, props: {sharding-ranges: 5}", "user_id modulo 16, of a text its hash", ""},
+		{"HASH_MOD, props: {sharding-count: 4}}\nv: {type: MOD, props: {sharding-count: 4}", "hash of user_id modulo 16", `table "t_user" is sharded by the hash of user_id, and table "t_visit" by its number`},
+	} {
+		text := geneTable(`actualDataNodes: ds.t_order_${0..15}
+tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`, "a: {type: MOD, props: {sharding-count: 16}}\nu: {type: "+tt.users+"}", fourBits)
+		more := `    t_user:
+      actualDataNodes: ds.t_user_${0..3}
+      tableStrategy: {standard: {shardingColumn: USER_ID, shardingAlgorithmName: u}}
+`
+		if tt.warning != "" {
+			more += strings.NewReplacer("t_user", "t_visit", "Name: u", "Name: v").Replace(more)
+		}
+		r, err := rule.Parse("rule.yaml", []byte(strings.Replace(text, "  keyGenerators:", more+"  keyGenerators:", 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Tables()[0].Gene.String() != tt.want || (len(r.Warnings()) > 0) != (tt.warning != "") || tt.warning != "" && !strings.Contains(r.Warnings()[0].Error(), tt.warning) {
+			t.Errorf("%s\nhave: %v, %v, %v\nwant: %s", tt.users, r, err, r.Warnings(), tt.want)
+		}
+	}
+}
+
 func TestGene_of(t *testing.T) {
 	r, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", fourBits)))
 	if err != nil {

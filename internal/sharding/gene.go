@@ -17,13 +17,12 @@ import (
 //	MOD, INLINE … % n         the value modulo 2^bits
 //	HASH_MOD, INLINE … hash   the absolute hash modulo 2^bits
 //
-// Where the rule has no algorithm for the column, it is MOD's of numbers and HASH_MOD's
-// of texts. Of 2^k tables, k ≤ bits, the row's is the gene modulo 2^k. A Gene never
-// changes.
+// Without an algorithm for the column it is MOD's of numbers and HASH_MOD's of texts. Of 2^k
+// tables, k ≤ bits, the row's is the gene modulo 2^k. A Gene never changes.
 type Gene struct {
 	column    string
 	bits      int
-	geneWay   // how it is computed
+	way       GeneWay
 	mod       mod
 	hash      hashMod
 	templates []*groovy.Template // expressions that decide on the column
@@ -31,8 +30,9 @@ type Gene struct {
 	from, to int64
 }
 
-// geneWay is how a gene is computed: strategies of the same column must not differ in it.
-type geneWay struct {
+// GeneWay is how a gene is computed of a value. The zero GeneWay is that of a column without
+// an algorithm.
+type GeneWay struct {
 	how       geneHow
 	class     groovy.Class // of the column in Java; Null for that of the value
 	normalize bool         // HASH_MOD's
@@ -47,7 +47,7 @@ const (
 	geneOfHash
 )
 
-func (w geneWay) String() string {
+func (w GeneWay) String() string {
 	s := "number"
 	if w.how == geneOfHash {
 		s = "hash"
@@ -62,25 +62,46 @@ func (w geneWay) String() string {
 }
 
 // NewGene returns the gene of a column, of 1 to 62 bits. strategies are those of which it is
-// the only column. The error is a [*GeneError] about one of them.
-func NewGene(column string, bits int, strategies ...*Strategy) (*Gene, error) {
+// the only column; without any the gene is computed in the given way. The error is a
+// [*GeneError] about the last of them.
+func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
 	count := int64(1) << bits
-	g := &Gene{column: column, bits: bits, mod: mod{count: count}, hash: hashMod{count: count}, from: math.MinInt64, to: math.MaxInt64}
+	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}, from: math.MinInt64, to: math.MaxInt64}
 	for i, s := range strategies {
-		way, err := g.follow(s)
+		way, modulo, err := s.GeneWay(bits)
+		if err == nil {
+			err = s.checkGeneCount(bits, modulo)
+		}
 		switch {
 		case err != nil:
 			return nil, err
-		case i > 0 && way != g.geneWay:
-			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one of them", g.geneWay, way)
+		case i > 0 && way != g.way:
+			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one of them", g.way, way)
 		}
-		g.geneWay, g.hash.normalize, g.mod.numbersOnly = way, way.normalize, way.numbers
+		g.way = way
+		g.agreeWith(s)
 	}
+	g.hash.normalize, g.mod.numbersOnly = g.way.normalize, g.way.numbers
 	return g, nil
 }
 
-// follow returns how the gene must be computed for a strategy.
-func (g *Gene) follow(s *Strategy) (way geneWay, err error) {
+// agreeWith has values held against a strategy's expression.
+func (g *Gene) agreeWith(s *Strategy) {
+	if s.template == nil {
+		return
+	}
+	g.templates = append(g.templates, s.template)
+	if use := s.Uses(0, nil); use.Period.Mod > 0 {
+		g.from, g.to = max(g.from, use.Period.Min), min(g.to, use.Period.Max)
+	} else {
+		g.from, g.to = 1, 0
+	}
+}
+
+// GeneWay returns how the gene of the strategy's only column is computed, and modulo what
+// the strategy takes it, 1 where that is not known but a power of 2 that bits tell. The
+// error is a [*GeneError].
+func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	if s.classes != nil {
 		way.class = s.classes[0]
 	}
@@ -88,33 +109,31 @@ func (g *Gene) follow(s *Strategy) (way geneWay, err error) {
 	case *mod:
 		way.how, way.numbers = geneOfNumber, n.numbersOnly
 		if n.start > 0 || n.stop > 0 {
-			return way, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
+			return way, 0, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
 		}
-		return way, s.checkGeneCount(g.bits, n.count)
+		return way, n.count, nil
 	case *hashMod:
 		way.how, way.normalize = geneOfHash, n.normalize
-		return way, s.checkGeneCount(g.bits, n.count)
+		return way, n.count, nil
 	}
 	if s.template == nil {
-		return way, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or INLINE by a remainder", s.typ)
+		return way, 0, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or INLINE by a remainder", s.typ)
 	}
-	g.templates = append(g.templates, s.template)
 	if use := s.Uses(0, nil); use.Period.Mod > 0 {
 		way.how = geneOfNumber
-		g.from, g.to = max(g.from, use.Period.Min), min(g.to, use.Period.Max)
-		return way, s.checkGeneCount(g.bits, use.Period.Mod)
+		return way, use.Period.Mod, nil
 	}
 	way.how = geneOfHash
-	g.from, g.to = 1, 0
-	if !s.isHash(*g, way) {
-		return way, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a power of 2 up to %d; MOD and HASH_MOD are", g.mod.count)
+	if !s.isHash(bits, way) {
+		return way, 0, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a power of 2 up to %d; MOD and HASH_MOD are", int64(1)<<bits)
 	}
-	return way, nil
+	return way, 1, nil
 }
 
 // isHash tries whether an expression goes by the absolute hash.
-func (s *Strategy) isHash(g Gene, way geneWay) bool {
-	g.geneWay, g.templates = way, []*groovy.Template{s.template}
+func (s *Strategy) isHash(bits int, way GeneWay) bool {
+	g, _ := NewGene("", bits, way)
+	g.agreeWith(s)
 	tried := 0
 	for _, v := range geneSamples {
 		if way.class != groovy.Null {
@@ -178,15 +197,15 @@ func (s *Strategy) geneError(format string, args ...any) error {
 // Of returns the gene of a value. The error says why the value has none, after the word
 // "it".
 func (g *Gene) Of(v groovy.Value) (int64, error) {
-	if v.Class() == groovy.Long && g.class == groovy.Null && g.how != geneOfHash && v.Int64() >= g.from && v.Int64() <= g.to {
+	if v.Class() == groovy.Long && g.way.class == groovy.Null && g.way.how != geneOfHash && v.Int64() >= g.from && v.Int64() <= g.to {
 		return v.Int64() & (g.mod.count - 1), nil
 	}
 	if v.Class() == groovy.Null {
 		return 0, errors.New("it is NULL")
 	}
-	if g.class != groovy.Null {
+	if g.way.class != groovy.Null {
 		var err error
-		if v, err = v.Convert(g.class); err != nil {
+		if v, err = v.Convert(g.way.class); err != nil {
 			return 0, err
 		}
 	}
@@ -208,7 +227,7 @@ func (g *Gene) Of(v groovy.Value) (int64, error) {
 
 func (g *Gene) number(v groovy.Value) (int64, error) {
 	switch class := v.Class(); {
-	case g.how == geneOfHash, g.how == geneOfEither && class == groovy.String:
+	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == groovy.String:
 		return g.hash.number(v)
 	case class == groovy.Integer, class == groovy.Long, class == groovy.BigInteger, class == groovy.String:
 		return g.mod.number(v)
@@ -219,7 +238,7 @@ func (g *Gene) number(v groovy.Value) (int64, error) {
 
 // String says what the gene is.
 func (g *Gene) String() string {
-	switch g.how {
+	switch g.way.how {
 	case geneOfNumber:
 		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)
 	case geneOfHash:

@@ -30,7 +30,7 @@ func TestGene_vectors(t *testing.T) {
 		t.Fatal(len(file.GeneKeys), err)
 	}
 	for _, v := range file.GeneKeys {
-		g, err := NewGene("user_id", v.GeneBits)
+		g, err := NewGene("user_id", v.GeneBits, GeneWay{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 					classes = []groovy.Class{class}
 				}
 				s := a.Over(targets, NamingOf("t", targets), classes)
-				g, err := NewGene("x", bits, s)
+				g, err := NewGene("x", bits, GeneWay{}, s)
 				if err != nil {
 					t.Fatalf("%s %s, %d bits: %v", tt.typ, props, bits, err)
 				}
