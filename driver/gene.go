@@ -210,7 +210,7 @@ func (t *table) fitOf(ctx context.Context, logger shardLogger, x *shard, row int
 	if x == nil || !x.fits {
 		return own, nil
 	}
-	fit := x.fit
+	fit, byGene := x.fit, x.byGene
 	if fit == nil {
 		if values == nil {
 			return own, nil
@@ -219,9 +219,10 @@ func (t *table) fitOf(ctx context.Context, logger shardLogger, x *shard, row int
 		if fit, err = x.Fit(t.rule.Column, values); err != nil {
 			return nil, err
 		}
+		byGene = isByGene(fit, t.rule.Gene)
 	}
 	switch {
-	case !isByGene(fit, t.rule.Gene):
+	case !byGene:
 		return bothFit{own, fit}, nil
 	case fit.Has(far|g.gene) || !x.looks():
 		return own, nil

@@ -28,6 +28,7 @@ type shard struct {
 	// has a say.
 	fits   bool
 	fit    spi.KeyFit
+	byGene bool // the gene that keys carry decides on fit
 	warned atomic.Bool
 }
 
@@ -64,6 +65,7 @@ func (t *table) newShard(schema, name string) *shard {
 	x.fits = x.key >= 0 && !t.rule.AnyKeys
 	if x.fits && len(x.Columns) == 1 {
 		x.fit, _ = x.Fit(t.rule.Column, []any{nil})
+		x.byGene = t.genes != nil && isByGene(x.fit, t.rule.Gene)
 	}
 	return x
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/shardkey/shardkey/rule"
@@ -11,7 +12,9 @@ import (
 
 // BenchmarkShards is an INSERT of one row with arguments: into the logical table
 // (plain), into an actual table that a generated key fits (fit), and into one that
-// another column decides on (guard). The layout has so many keys that none is
+// another column decides on (guard); and with keys that carry the gene of the
+// latter, into the logical table (gene), into the actual one (gene-fit), and by the hash
+// (gene-hash). The layout has so many keys that none is
 // waited for.
 func BenchmarkShards(b *testing.B) {
 	for _, m := range []int{2, 16, 1024} {
@@ -31,19 +34,30 @@ rules:
       actualDataNodes: ds.t_user_${0..%[1]d}
       tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_gene:
+      actualDataNodes: ds.t_gene_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: g}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
+    t_gene_hash:
+      actualDataNodes: ds.t_gene_hash_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
   keyGenerators:
+    g: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, gene-column: user_id, gene-bits: 10}}
     s: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, max-vibration-offset: 4095}}
   shardingAlgorithms:
     o: {type: INLINE, props: {algorithm-expression: "t_order_${order_id %% %[2]d}"}}
     u: {type: INLINE, props: {algorithm-expression: "t_user_${user_id %% %[2]d}"}}
+    g: {type: MOD, props: {sharding-count: %[2]d}}
     h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
 `, m-1, m))
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"}} {
+		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
+			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
 			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
-				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
+				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther), WithLogger(slog.New(slog.DiscardHandler)))
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -44,14 +44,18 @@ func (g *Gene) Of(value any) (int64, error) {
 	if v.Class() == groovy.Boolean {
 		v = groovy.OfLong(v.Int64())
 	}
-	err := errors.New("it is neither an integer nor a text")
-	if ok {
-		var gene int64
-		if gene, err = g.of.Of(v); err == nil {
-			return gene, nil
-		}
+	if !ok {
+		return 0, g.none(errors.New("it is neither an integer nor a text"))
 	}
-	return 0, &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v", g.Column, err), Err: err}
+	gene, err := g.of.Of(v)
+	if err != nil {
+		return 0, g.none(err)
+	}
+	return gene, nil
+}
+
+func (g *Gene) none(err error) error {
+	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v", g.Column, err), Err: err}
 }
 
 // String says what the gene is, as "user_id modulo 16".
