@@ -18,10 +18,29 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// geneRule is a rule whose keys carry the shard of user_id in 4 bits. settings stand
-// beside the key's column.
-func geneRule(t testing.TB, settings string) *rule.Rule {
+// geneRule is a rule whose keys carry the shard of user_id in 4 bits. Where it has tables
+// that are sharded by user_id, these go by its number or its hash. settings stand beside the
+// key's column.
+func geneRule(t testing.TB, settings, users string) *rule.Rule {
 	t.Helper()
+	byHash := users == "hash"
+	user := "u4: {type: INLINE, props: {algorithm-expression: \"t_inline_${user_id % 4}\"}}"
+	if byHash {
+		user = "u4: {type: HASH_MOD, props: {sharding-count: 4}}"
+	}
+	tables := ""
+	if users != "" {
+		tables = `    t_item:
+      actualDataNodes: ds_${0..1}.t_item_${0..3}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
+    t_inline:
+      actualDataNodes: ds.t_inline_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
+`
+	}
 	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
 rules:
 - !SHARDING
@@ -30,32 +49,18 @@ rules:
       actualDataNodes: ds.t_order_${0..3}
       tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_user:
-      actualDataNodes: ds.t_user_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_item:
-      actualDataNodes: ds_${0..1}.t_item_${0..3}
-      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h2}}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_inline:
-      actualDataNodes: ds.t_inline_${0..3}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u4}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
     t_both:
       actualDataNodes: ds.t_both_${0..3}
       tableStrategy: {complex: {shardingColumns: "order_id, day", shardingAlgorithmName: both}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
-    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
+`+tables+`    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 321, layout: 41-10-12, gene-column: user_id, gene-bits: 4}}
   shardingAlgorithms:
     o4: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 4}"}}
     i4: {type: MOD, props: {sharding-count: 4}}
-    u4: {type: INLINE, props: {algorithm-expression: "t_inline_${user_id % 4}"}}
-    h4: {type: HASH_MOD, props: {sharding-count: 4}}
-    h2: {type: HASH_MOD, props: {sharding-count: 2}}
+    `+user+`
+    two: {type: `+map[bool]string{false: "MOD", true: "HASH_MOD"}[byHash]+`, props: {sharding-count: 2}}
     both: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_both_${(order_id + day) % 4}"}}
 `))
 	if err != nil {
@@ -74,6 +79,17 @@ func genesOf(keys Keys) (genes []int64) {
 }
 
 const noGene = "no gene"
+
+// usersOf is how a query's rule takes user_id elsewhere.
+func usersOf(query string) string {
+	switch {
+	case strings.Contains(query, "hashed."):
+		return "hash"
+	case strings.Contains(query, "t_item"), strings.Contains(query, "t_inline"):
+		return "number"
+	}
+	return ""
+}
 
 func TestGenes_ofRows(t *testing.T) {
 	for _, tt := range []struct {
@@ -94,7 +110,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order (order_id, user_id) VALUES (NULL, 7), (DEFAULT, 8), (0, 9), (?, 10)", []any{nil}, "[7 8 9 10]"},
 		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first is given
 		{"INSERT INTO t_order (order_id, user_id) VALUES (@x, 7)", nil, "[]"},
-		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_user (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
+		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_one (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
 
 		// Every type.
 		{"INSERT INTO t_order (user_id) VALUES (?)", []any{int8(7)}, "[7]"},
@@ -159,12 +175,14 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO ds_1.t_item_2 (user_id) VALUES (5)", nil, "ds_1.t_item_1"},
 
 		// By the hash.
-		{"INSERT INTO t_user (user_id) VALUES (?)", []any{-1}, "[0]"},
-		{"INSERT INTO t_user (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
-		{"INSERT INTO t_user (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // −2^31 + 5
-		{"INSERT INTO t_user_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
-		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_user_2"},
-		{"INSERT INTO t_user_2 (user_id) VALUES ('abc')", nil, "[2]"},
+		{"INSERT INTO hashed.t_order (user_id) VALUES (?)", []any{-1}, "[0]"},
+		{"INSERT INTO hashed.t_one (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
+		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1) << 33}, "[2]"},
+		{"INSERT INTO hashed.t_inline (user_id) VALUES (?)", []any{int64(1)<<31 + 5}, "[11]"}, // −2^31 + 5
+		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES (?), (?)", []any{int64(1) << 33, 6}, "[2 6]"},
+		{"INSERT INTO hashed.t_inline_3 (user_id) VALUES (?)", []any{int64(1) << 33}, "ds.t_inline_2"},
+		{"INSERT INTO hashed.t_inline_2 (user_id) VALUES ('abc')", nil, "[2]"},
+		{"INSERT INTO hashed.t_item_1 (user_id) VALUES (-2)", nil, "[1]"},
 
 		// An expression knows no negative tables.
 		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{7}, "[7]"},
@@ -178,7 +196,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_both_3 (user_id, day) VALUES (5, 1)", nil, "ds.t_both_2"},
 		{"INSERT INTO t_one (user_id) VALUES (?)", []any{9}, "[9]"},
 	} {
-		db, base := openShards(t, geneRule(t, ""), WithLogger(slog.New(slog.DiscardHandler)))
+		db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
 		if base.columns = nil; strings.Contains(tt.query, "integers.") {
 			base.columns = [][2]string{{"user_id", "bigint(20)"}}
 		}
@@ -209,7 +227,7 @@ func TestGenes_ofRows(t *testing.T) {
 }
 
 func TestGenes_errors(t *testing.T) {
-	db, _ := openShards(t, geneRule(t, ""), WithLogger(slog.New(slog.DiscardHandler)))
+	db, _ := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
 	var none *GeneError
 	if !errors.As(err, &none) || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
@@ -233,6 +251,24 @@ func TestGenes_errors(t *testing.T) {
 	}
 }
 
+// An INSERT that reads what the statement before it returned cannot have the server asked
+// what a text is; one whose gene is a number need not.
+func TestGenes_readsCounts(t *testing.T) {
+	for _, tt := range []struct {
+		user any
+		err  error
+	}{{7, nil}, {"7", ErrUnsupportedStatement}} {
+		db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+		base.columns = [][2]string{{"order_id", "bigint(20)"}, {"user_id", "bigint(20)"}}
+		if _, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 1); err != nil { // the key column is known
+			t.Fatal(err)
+		}
+		if _, err := db.Exec("INSERT INTO t_order (a, user_id) VALUES (ROW_COUNT(), ?)", tt.user); !errors.Is(err, tt.err) {
+			t.Errorf("%v\nhave: %v\nwant: %v", tt.user, err, tt.err)
+		}
+	}
+}
+
 // Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
 func TestGenes_guardOff(t *testing.T) {
 	for _, tt := range []struct {
@@ -241,7 +277,7 @@ func TestGenes_guardOff(t *testing.T) {
 		err      error
 	}{{", shardGuard: warn", 1, nil}, {", shardGuard: off", 0, nil}, {", shardGuard: off, fitKeys: off", 0, nil}, {", fitKeys: off", 0, ErrWrongShard}} {
 		var log strings.Builder
-		db, base := openShards(t, geneRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		db, base := openShards(t, geneRule(t, tt.settings, "number"), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for _, query := range []string{"INSERT INTO t_order_3 (user_id) VALUES (?)", "INSERT INTO t_order_3 (user_id, a) VALUES (?, 1 + 1)"} {
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), query, 6)

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
 func decodeCommand(p *program) *cobra.Command {
@@ -28,6 +30,7 @@ func decodeCommand(p *program) *cobra.Command {
 	}
 	f.declare(c.Flags())
 	c.Flags().BoolVar(&f.guess, "guess", false, "read the keys in all known layouts and epochs")
+	c.Flags().IntVar(&f.geneBits, "gene-bits", 0, "how many of a key's lowest `bits` are a gene, as the rule's gene-bits; 1 to 16")
 	c.Flags().StringVar(&f.zone, "tz", "UTC", "the time `zone` to print times in: a name as Asia/Shanghai, +08:00, or Local")
 	p.outputFlag(c.Flags())
 	c.RunE = func(_ *cobra.Command, args []string) error { return decode(p, f, p.arguments(args)) }
@@ -36,8 +39,9 @@ func decodeCommand(p *program) *cobra.Command {
 
 type decodeFlags struct {
 	layoutFlags
-	guess bool
-	zone  string
+	guess    bool
+	zone     string
+	geneBits int
 }
 
 // decoded is what a key holds.
@@ -47,6 +51,7 @@ type decoded struct {
 	Worker   *int64  `json:"worker,omitempty"`
 	Sequence *int64  `json:"sequence,omitempty"`
 	Layout   string  `json:"layout,omitempty"`
+	Gene     *int64  `json:"gene,omitempty"` // of 2^gene-bits
 	Guesses  []guess `json:"guesses,omitempty"`
 	Error    string  `json:"error,omitempty"`
 }
@@ -71,7 +76,15 @@ func decode(p *program, f *decodeFlags, args []string) error {
 		return err
 	}
 	defer done()
-	d := &decoder{p: p, bits: bits, zone: zone, guess: f.guess, rows: newTable("KEY", "TIME", "WORKER", "SEQUENCE", "LAYOUT")}
+	d := &decoder{p: p, bits: bits, zone: zone, guess: f.guess}
+	if d.geneBits, err = f.genes(bits); err != nil {
+		return err
+	}
+	columns := []string{"KEY", "TIME", "WORKER", "SEQUENCE", "LAYOUT"}
+	if d.geneBits > 0 {
+		columns = append(columns, "GENE")
+	}
+	d.rows = newTable(columns...)
 	p.beforeWait = d.show
 	for word, err := range p.words(args) {
 		if err != nil {
@@ -102,6 +115,8 @@ type decoder struct {
 	errors []string
 	wrong  int
 	hidden int // of the wrong ones
+
+	geneBits int
 }
 
 func (d *decoder) add(word string) error {
@@ -120,7 +135,11 @@ func (d *decoder) add(word string) error {
 		d.show()
 		printGuesses(d.p, v)
 	default:
-		d.rows.add(v.Key, cmp.Or(v.Time, "-"), formatNumber(v.Worker), formatNumber(v.Sequence), v.Layout)
+		row := []string{v.Key, cmp.Or(v.Time, "-"), formatNumber(v.Worker), formatNumber(v.Sequence), v.Layout}
+		if d.geneBits > 0 {
+			row = append(row, formatGene(v.Gene, d.geneBits))
+		}
+		d.rows.add(row...)
 	}
 	if len(d.rows.rows) >= maxTogether {
 		d.show()
@@ -158,6 +177,9 @@ func (d *decoder) decode(word string) decoded {
 		return v
 	}
 	v.Time, v.Worker, v.Sequence, v.Layout = formatTime(parts.Time, d.zone), &parts.WorkerID, &parts.Sequence, parts.Layout
+	if d.geneBits > 0 {
+		v.Gene = new(snowflake.Gene(key, d.geneBits))
+	}
 	return v
 }
 

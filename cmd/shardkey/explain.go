@@ -149,6 +149,7 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 	default:
 		explainRows(w, in)
 	}
+	explainGenes(w, plan, in, t)
 	explainShard(w, in, t)
 	if in.InText {
 		fmt.Fprintln(w, "  LAST_INSERT_ID(key) makes the server report the first key")
@@ -167,13 +168,16 @@ func explainRows(w io.Writer, in *rewrite.Insert) {
 		for last+1 < in.Rows() && keyFate(in, last+1) == fate {
 			last++
 		}
-		rows := fmt.Sprintf("row %d", first+1)
-		if last > first {
-			rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
-		}
-		fmt.Fprintf(w, "  %s: %s\n", rows, fate)
+		fmt.Fprintf(w, "  %s: %s\n", rowsText(first, last), fate)
 		first = last + 1
 	}
+}
+
+func rowsText(first, last int) string {
+	if last > first {
+		return fmt.Sprintf("rows %d to %d", first+1, last+1)
+	}
+	return fmt.Sprintf("row %d", first+1)
 }
 
 func keyFate(in *rewrite.Insert, row int) string {

@@ -112,7 +112,7 @@ func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string, mode rewrite.M
 	}
 	for i := range understood.Inserts {
 		in := &understood.Inserts[i]
-		if err := misplaced(understood, in, tables[in.Table]); err != nil {
+		if err := cmp.Or(misplaced(understood, in, tables[in.Table]), withoutGene(understood, in, tables[in.Table])); err != nil {
 			return nil, refused(err)
 		}
 	}
@@ -181,9 +181,7 @@ func ruledTable(g *rule.Live, t *rule.Table) *rewrite.Table {
 		return nil
 	}
 	parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit}
-	if t.Sharding != nil {
-		parsed.Sharding = t.Sharding.Columns
-	}
+	parsed.Sharding = noted(t)
 	return parsed
 }
 

@@ -50,7 +50,7 @@ type group struct {
 }
 
 // groups are all of them.
-var groups = []group{snowflakes, ticks, leafs, uuids, nanoids, drivers, statementsAndRules, ruleSharing, redises, tickets, etcds, zookeepers, workerids, mysqldbs}
+var groups = []group{snowflakes, ticks, leafs, uuids, nanoids, drivers, statementsAndRules, ruleSharing, redises, tickets, etcds, zookeepers, workerids, mysqldbs, genesOfRows, geneNumbers}
 
 // mutated is a file with the rule taken out.
 type mutated struct {

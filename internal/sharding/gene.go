@@ -229,7 +229,13 @@ func (g *Gene) number(v groovy.Value) (int64, error) {
 	switch class := v.Class(); {
 	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == groovy.String:
 		return g.hash.number(v)
-	case class == groovy.Integer, class == groovy.Long, class == groovy.BigInteger, class == groovy.String:
+	case class == groovy.String:
+		gene, err := g.mod.number(v)
+		if err != nil {
+			err = fmt.Errorf("it is sharded as a number, and is none: %w", err)
+		}
+		return gene, err
+	case class == groovy.Integer, class == groovy.Long, class == groovy.BigInteger:
 		return g.mod.number(v)
 	default:
 		return 0, fmt.Errorf("it is no integer and no text, but in Java a %s", class)

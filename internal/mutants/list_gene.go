@@ -1,0 +1,43 @@
+package main
+
+var genesOfRows = group{dir: "driver", mutants: []mutant{
+	{what: "gene: a key of the next one", in: "geneFit.Next", by: "TestGeneFit_isOfRemainders",
+		old: "(f.gene - from) & f.mask", new: "(f.gene - from + 1) & f.mask"},
+	{what: "gene: a key beyond the last one", in: "geneFit.Next", by: "TestGeneFit_isOfRemainders",
+		old: "from > to || step > to-from", new: "from > to"},
+	{what: "gene: any key has it", in: "geneFit.Has", by: "TestGeneFit_isOfRemainders",
+		old: "key&f.mask == f.gene", new: "true"},
+	{what: "gene: more keys are asked for than a run has", in: "geneFit.Run", by: "TestGeneFit_isOfRemainders",
+		old: "n * (f.mask + 1)", new: "n * f.mask"},
+	{what: "gene: a row that does not tell it", in: "plan.geneOf", by: "TestGenes_ofRows",
+		old: "case rewrite.GivenUnknown:\n\t\treturn g, t.noGene(", new: "case rewrite.GivenUnknown:\n\t\t_ = t.noGene("},
+	{what: "gene: a text in a column of integers", in: "keyColumn.textIn", by: "TestGenes_ofRows",
+		old: "!= formInteger", new: "!= formInteger+9"},
+	{what: "gene: that of the row before", in: "table.generateEach", by: "TestGenes_ofRows",
+		old: "fits[to] == fits[from]", new: "true"},
+	{what: "gene: a row of another table", in: "table.fitOf", by: "TestGenes_ofRows",
+		old: "case fit.Has(far | g.gene) || !x.looks():", new: "case true:"},
+	{what: "gene: the table has no say", in: "table.fitOf", by: "TestGenes_ofRows",
+		old: "return bothFit{own, fit}, nil", new: "return own, nil"},
+	{what: "gene: keys without their rows", in: "ruleSet.nextKeys", by: "TestGenes_errors",
+		old: "if ruled.Gene != nil {", new: "if false {"},
+	{what: "gene: the short way asks the server", in: "plan.isShort", by: "TestGenes_readsCounts",
+		old: "p.geneAt != nil && !p.geneIsShort(args)", new: "false"},
+}}
+
+var geneNumbers = group{dir: "internal/sharding", mutants: []mutant{
+	{what: "gene: one of a number of tables that is no power of 2", in: "Strategy.checkGeneCount", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
+		old: "case count&(count-1) != 0:", new: "case false:"},
+	{what: "gene: one of more tables than its bits tell", in: "Strategy.checkGeneCount", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
+		old: "case count > all:", new: "case false:"},
+	{what: "gene: a key that is sharded by its hash", in: "Strategy.CheckGeneKey", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
+		old: "if _, isHash := s.numbers.(*hashMod); isHash {", new: "if _, isHash := s.numbers.(*hashMod); isHash {\n\t\treturn nil"},
+	{what: "gene: the hash for the number", in: "Gene.number", by: "TestGene_vectors",
+		old: "g.way.how == geneOfEither && class == groovy.String:", new: "g.way.how == geneOfEither:"},
+	{what: "gene: two strategies that differ", in: "NewGene", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
+		old: "case i > 0 && way != g.way:", new: "case false:"},
+	{what: "gene: a value that the expression puts elsewhere", in: "Gene.Of", by: "TestGene_asTheAlgorithm",
+		old: "!slices.Equal(meant, told)", new: "slices.Equal(meant, nil)"},
+	{what: "gene: an expression that is taken for the hash", in: "Strategy.isHash", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
+		old: "return tried > 0", new: "return true"},
+}}
