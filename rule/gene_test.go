@@ -50,8 +50,8 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 
 		{byUser, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16"},
 		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID % 4}"}}`, "user_id modulo 16"},
-		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "hash of user_id modulo 16"},
-		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "hash of user_id modulo 16"},
+		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 8}}`, "the hash of user_id modulo 16"},
+		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 16}"}}`, "the hash of user_id modulo 16"},
 		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 12}}`, "modulo 12, which is no power of 2"},
 		{byUser, `a: {type: HASH_MOD, props: {sharding-count: 32}}`, "gene-bits must be 5 or more"},
 		{byUser, `a: {type: MOD, props: {sharding-count: 16, start-offset: 1}}`, "start-offset"},
@@ -60,7 +60,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${USER_ID.substring(0, 1)}"}}`, "neither its remainder nor its absolute hash"},
 		{byUser, `a: {type: INLINE, props: {algorithm-expression: "t_order_${Math.abs(USER_ID.hashCode()) % 32}"}}`, "neither its remainder nor its absolute hash, modulo a power of 2 up to 16"},
 
-		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "hash of user_id modulo 16"},
+		{both, "d: {type: HASH_MOD, props: {sharding-count: 2}}\na: {type: MOD, props: {sharding-count: 16}}", "the hash of user_id modulo 16"},
 		{both, "d: {type: INLINE, props: {algorithm-expression: 'ds_${user_id % 2}'}}\na: {type: MOD, props: {sharding-count: 16}}", "user_id modulo 16"},
 		{both, "d: {type: MOD, props: {sharding-count: 3}}\na: {type: MOD, props: {sharding-count: 16}}", "the databaseStrategy of table \"t_order\" does not agree"},
 		{twice, "d: {type: MOD, props: {sharding-count: 2}}\na: {type: INLINE, props: {algorithm-expression: 't_order_${user_id % 16}'}}", "user_id modulo 16"},
@@ -103,11 +103,11 @@ tableStrategy: {complex: {shardingColumns: "order_id, kind", shardingAlgorithmNa
 // a key or without.
 func TestGene_asOtherTables(t *testing.T) {
 	for _, tt := range []struct{ users, want, warning string }{
-		{"HASH_MOD, props: {sharding-count: 4}", "hash of user_id modulo 16", ""},
-		{"HASH_MOD, props: {sharding-count: 5}", "hash of user_id modulo 16", ""},
+		{"HASH_MOD, props: {sharding-count: 4}", "the hash of user_id modulo 16", ""},
+		{"HASH_MOD, props: {sharding-count: 5}", "the hash of user_id modulo 16", ""},
 		{"MOD, props: {sharding-count: 4}", "user_id modulo 16", ""},
 		{"BOUNDARY_RANGE, props: {sharding-ranges: 5}", "user_id modulo 16, of a text its hash", ""},
-		{"HASH_MOD, props: {sharding-count: 4}}\nv: {type: MOD, props: {sharding-count: 4}", "hash of user_id modulo 16", `table "t_user" is sharded by the hash of user_id, and table "t_visit" by its number`},
+		{"HASH_MOD, props: {sharding-count: 4}}\nv: {type: MOD, props: {sharding-count: 4}", "the hash of user_id modulo 16", `table "t_user" is sharded by the hash of user_id, and table "t_visit" by its number`},
 	} {
 		text := geneTable(`actualDataNodes: ds.t_order_${0..15}
 tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`, "a: {type: MOD, props: {sharding-count: 16}}\nu: {type: "+tt.users+"}", fourBits)

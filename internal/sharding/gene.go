@@ -248,7 +248,7 @@ func (g *Gene) String() string {
 	case geneOfNumber:
 		return fmt.Sprintf("%s modulo %d", g.column, g.mod.count)
 	case geneOfHash:
-		return fmt.Sprintf("hash of %s modulo %d", g.column, g.mod.count)
+		return fmt.Sprintf("the hash of %s modulo %d", g.column, g.mod.count)
 	}
 	return fmt.Sprintf("%s modulo %d, of a text its hash", g.column, g.mod.count)
 }
