@@ -83,7 +83,9 @@
 // belong into it where the key is a sharding column, and a row that does not belong
 // into it is a [*WrongShardError] before anything is sent, when the text or the
 // arguments have its sharding values. The rule's fitKeys and shardGuard change that;
-// docs/sharding.md has the details. No INSERT … SELECT is held against its table, and
+// docs/sharding.md has the details. Where keys carry the shard of another column, its
+// gene ([rule.Gene]), each row's key has its own, and a row that does not tell it is a
+// [*GeneError]. No INSERT … SELECT is held against its table, and
 // no UPDATE.
 //
 // # LastInsertId and LAST_INSERT_ID()
@@ -355,6 +357,7 @@ package driver
 //	                     execution.generate    which rows need a key (values.go: what is missing),
 //	shard.go             execution.guard       whether they belong into the table that is named,
 //	                                           and the keys
+//	gene.go              execution.geneKeys    keys that carry the shard of another column
 //	keycolumn.go         keyColumn.check       the column holds them
 //	lastid.go            session.syncLastID    LAST_INSERT_ID() is right, if the text reads it
 //	execute.go           execution.bind        the text (rewrite/render.go) and its arguments

@@ -269,6 +269,42 @@ func TestGenes_readsCounts(t *testing.T) {
 	}
 }
 
+// Where the gene does not decide on the table, keys have both: those of 3 tables, and by a
+// column besides.
+func TestGenes_besideATable(t *testing.T) {
+	r, err := rule.Parse(t.Name(), []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_three:
+      actualDataNodes: ds.t_three_${0..2}
+      tableStrategy: {complex: {shardingColumns: "order_id, day", shardingAlgorithmName: three}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 323, gene-column: user_id, gene-bits: 4}}
+  shardingAlgorithms:
+    three: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_three_${(order_id + day) % 3}"}}
+`))
+	if err != nil || len(r.Warnings()) != 1 {
+		t.Fatal(r, err)
+	}
+	db, base := openShards(t, r, WithLogger(slog.New(slog.DiscardHandler)))
+	base.answer = shortAnswer{Affected: 3}
+	for user := range int64(32) {
+		var keys Keys
+		_, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_three_2 (user_id, day) VALUES (?, 1), (?, ?), (?, ?)", user, user, 1, user+1, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, day := range []int64{1, 1, 2} {
+			key := keys.Values()[i].(int64)
+			if (key+day)%3 != 2 || snowflake.Gene(key, 4) != (user+int64(i/2))%16 {
+				t.Errorf("user %d, day %d\nhave: key %d, of table %d, gene %d", user, day, key, (key+day)%3, snowflake.Gene(key, 4))
+			}
+		}
+	}
+}
+
 // Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
 func TestGenes_guardOff(t *testing.T) {
 	for _, tt := range []struct {

@@ -87,6 +87,7 @@ func TestRefused_reasons(t *testing.T) {
 		{&GeneratorError{"g", "t", "id", spi.ErrStore}, "no-key"},
 		{&GeneratorError{"g", "t", "id", fmt.Errorf("%w: x", spi.ErrNoFittingKey)}, "no-fitting-key"},
 		{&WrongShardError{Table: "t"}, "wrong-shard"},
+		{&GeneError{Table: "t"}, "no-gene"},
 		{&NarrowColumnError{Table: "t"}, "narrow-column"},
 		{&PrivilegeError{Table: "t", Err: errFake}, "privilege"},
 		{fmt.Errorf("%w: x", ErrNotConsecutive), "not-consecutive"},

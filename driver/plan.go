@@ -97,7 +97,7 @@ func newTable(r *rule.Table, of *tableCounts) *table {
 		t.setKind(rewrite.KindInteger)
 	}
 	t.fitting, _ = r.Generator.(spi.FittingKeyGenerator)
-	if r.Gene != nil {
+	if r.Gene != nil && t.fitting != nil { // a name that is ambiguous has a generator that refuses
 		t.genes = fitsOfGenes(r.Gene.Bits)
 	}
 	return t

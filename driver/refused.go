@@ -34,6 +34,7 @@ func refusal(err error) string {
 	var privilege *PrivilegeError
 	var verified *verifiedError
 	var generator *GeneratorError
+	var gene *GeneError
 	switch {
 	case errors.As(err, &unlisted):
 		return "unlisted"
@@ -51,6 +52,8 @@ func refusal(err error) string {
 		return "privilege"
 	case errors.As(err, &verified):
 		return "unverified"
+	case errors.As(err, &gene):
+		return "no-gene"
 	case errors.As(err, &generator):
 		return "no-key"
 	case errors.Is(err, ErrUnsupportedStatement):
@@ -67,6 +70,7 @@ func refusedTable(err error) string {
 	var narrow *NarrowColumnError
 	var privilege *PrivilegeError
 	var generator *GeneratorError
+	var gene *GeneError
 	var statement *rewrite.StatementError
 	switch {
 	case errors.As(err, &unlisted):
@@ -77,6 +81,8 @@ func refusedTable(err error) string {
 		return narrow.Table
 	case errors.As(err, &privilege):
 		return privilege.Table
+	case errors.As(err, &gene):
+		return gene.Table
 	case errors.As(err, &generator):
 		return generator.Table
 	case errors.As(err, &statement):

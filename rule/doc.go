@@ -130,6 +130,10 @@
 // sharding columns, as ShardingSphere computes it; or what of its strategies and
 // algorithms is not understood. docs/sharding.md has what is.
 //
+// Where a generator's keys carry the shard of another column (gene-column and gene-bits
+// of a SNOWFLAKE), [Table.Gene] says what that is, and strategies with which it does not
+// agree are an error.
+//
 // # Properties
 //
 // A property's value is a text, as it is written, or a list of texts. In values,

@@ -40,7 +40,7 @@ func TestDocs_shardingIsUnderstood(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)
 		}
 	}
-	if len(files) != 2 {
-		t.Errorf("have: %d files\nwant: 2", len(files))
+	if len(files) != 3 {
+		t.Errorf("have: %d files\nwant: 3", len(files))
 	}
 }

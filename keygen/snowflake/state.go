@@ -19,7 +19,11 @@ import (
 //
 // A reservation of keys that fit a table takes the positions up to the last of
 // them, and hands out some of these. It lies between the old value and the new
-// one as any other.
+// one as any other. Keys with a gene, which is the sequence's lowest bits, are keys that
+// fit: the gene chooses among positions, and makes none. Were it written over the
+// lowest bits of any position, two positions that differ in these alone would be
+// one key; and were the word to count without them, as a gene-bits of 4 and one of 8 would
+// count differently, two processes in turn would give one key.
 //
 // The ring has one such word for each of the past len(ring) ticks; tick t
 // uses word t mod len(ring) and no other. Positions of a word only rise, by
