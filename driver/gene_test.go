@@ -305,6 +305,31 @@ rules:
 	}
 }
 
+// A name that two tables have in different schemas is refused as it is without genes.
+func TestGenes_ambiguousTable(t *testing.T) {
+	r, err := rule.Parse(t.Name(), []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_a: {actualDataNodes: ds.s1.t_x, keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
+    t_b: {actualDataNodes: ds.s2.t_x, keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 324, gene-column: user_id, gene-bits: 4}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, base := openShards(t, r)
+	for _, query := range []string{"INSERT INTO t_x (user_id) VALUES (?)", "INSERT INTO t_x (a) VALUES (?)"} {
+		if _, err := db.Exec(query, 7); !errors.As(err, new(*GeneratorError)) || strings.Contains(err.Error(), "panic") || len(base.sentInserts()) > 0 {
+			t.Errorf("have: %v, sent: %q", err, base.sentInserts())
+		}
+	}
+	if _, err := db.Exec("INSERT INTO s2.t_x (user_id) VALUES (?)", 7); err != nil {
+		t.Error(err)
+	}
+}
+
 // Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
 func TestGenes_guardOff(t *testing.T) {
 	for _, tt := range []struct {

@@ -104,7 +104,7 @@ var drivers = group{dir: "driver", servers: true, mutants: []mutant{
 	{what: "shards: texts of numbers are refused", in: "shard.check", by: "TestShards_onServers",
 		old: "numbers != nil {", new: "false {"},
 	{what: "shards: keys are not chosen", in: "execution.generate", by: "TestFitKeys_belongIntoTheTableNamed",
-		old: "x != nil && x.fits {", new: "false {"},
+		old: "case x != nil && x.fits:", new: "case false:"},
 	{what: "shards: rows of other values share a fit", in: "execution.fitting", by: "TestFitKeys_belongIntoTheTableNamed",
 		old: "|| !slices.Equal(values, run)", new: ""},
 	{what: "rows: more placeholders than the server takes", in: "baseConn.prepareFor", by: "TestPlaceholders_tooManyInEveryDoor/mariadb",

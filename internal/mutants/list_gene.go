@@ -35,7 +35,7 @@ var geneNumbers = group{dir: "internal/sharding", mutants: []mutant{
 	{what: "gene: the hash for the number", in: "Gene.number", by: "TestGene_vectors",
 		old: "g.way.how == geneOfEither && class == groovy.String:", new: "g.way.how == geneOfEither:"},
 	{what: "gene: two strategies that differ", in: "NewGene", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
-		old: "case i > 0 && way != g.way:", new: "case false:"},
+		old: "way != g.way:", new: "false:"},
 	{what: "gene: a value that the expression puts elsewhere", in: "Gene.Of", by: "TestGene_asTheAlgorithm",
 		old: "!slices.Equal(meant, told)", new: "slices.Equal(meant, nil)"},
 	{what: "gene: an expression that is taken for the hash", in: "Strategy.isHash", by: "TestGene_agreesWithTheStrategies", pkg: "rule",
