@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -428,6 +431,103 @@ func TestGenes_doubling(t *testing.T) {
 		}
 		if _, err := rule.Parse("32.yaml", []byte(doubledRule(32, typ))); err == nil || !strings.Contains(err.Error(), "gene-bits must be 5 or more") {
 			t.Errorf("have: %v", err)
+		}
+	}
+}
+
+// TestGenes_rulesReplacedUnderLoad replaces the rule by ones with other gene bits, and with
+// more tables, while goroutines insert. Each key has the bits of its user that all the rules
+// have in common, and none comes twice.
+func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
+	rules := make([]*rule.Rule, 12)
+	for i := range rules {
+		bits := 3 + i%4
+		text := strings.Replace(doubledRule(2<<(i%3), "MOD"), "gene-bits: 4", fmt.Sprintf("gene-bits: %d", bits), 1)
+		var err error
+		if rules[i], err = rule.Parse(t.Name(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	connector, err := NewConnector(idleConnector{}, rules[0], WithServer(ServerOther))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	var wg sync.WaitGroup
+	var done atomic.Bool
+	var n atomic.Int64
+	made := make([]map[int64]int64, 4)
+	for i := range made {
+		made[i] = map[int64]int64{}
+		wg.Go(func() {
+			for user := int64(i); !done.Load(); user += 7 {
+				res, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", user)
+				if err != nil {
+					t.Error(err)
+					n.Store(1 << 40)
+					return
+				}
+				key, _ := res.LastInsertId()
+				made[i][key] = user
+				n.Add(1)
+			}
+		})
+	}
+	for n.Load() < 20_000 {
+		for _, r := range rules {
+			if err := connector.SetRule(r); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	done.Store(true)
+	wg.Wait()
+	all := map[int64]int64{}
+	for _, own := range made {
+		for key, user := range own {
+			if _, twice := all[key]; twice || snowflake.Gene(key, 3) != user%8 {
+				t.Fatalf("key %d of user %d, made twice: %v", key, user, twice)
+			}
+			all[key] = user
+		}
+	}
+	t.Logf("%d keys", len(all))
+}
+
+// ownGenes is a generator of one's own. Where it is wrong its keys have no gene.
+type ownGenes struct {
+	shardCounter
+	wrong bool
+}
+
+func (*ownGenes) Gene() (string, int) { return "user_id", 4 }
+
+func (g *ownGenes) GenerateFittingKeys(_ context.Context, _ spi.Column, keys []int64, fit spi.KeyFit) error {
+	for i := range keys {
+		if g.next++; !g.wrong {
+			g.next, _ = fit.Next(g.next, 1<<62)
+		}
+		keys[i] = g.next
+	}
+	return nil
+}
+
+func TestGenes_ofAGeneratorOfOnesOwn(t *testing.T) {
+	for _, wrong := range []bool{false, true} {
+		r, err := rule.New(rule.Config{
+			Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
+			Generators: map[string]rule.GeneratorConfig{"own": {Generator: &ownGenes{wrong: wrong}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, base := openShards(t, r)
+		base.answer = shortAnswer{Affected: 4}
+		var keys Keys
+		_, err = db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_own (user_id) VALUES (?), (?), (7), (?)", 5, 5, 3)
+		if have := fmt.Sprint(keys.Values()); !wrong && (err != nil || have != "[5 21 23 35]") || wrong && (!errors.As(err, new(*GeneratorError)) || len(base.sentInserts()) > 0) {
+			t.Errorf("wrong %v\nhave: %s, %v", wrong, have, err)
 		}
 	}
 }
