@@ -134,7 +134,6 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 func (s *Strategy) isHash(bits int, way GeneWay) bool {
 	g, _ := NewGene("", bits, way)
 	g.agreeWith(s)
-	tried := 0
 	for _, v := range geneSamples {
 		if way.class != groovy.Null {
 			var err error
@@ -144,12 +143,11 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 		} else if v.Class() != groovy.String {
 			continue // an expression for texts alone will do
 		}
-		tried++
 		if _, err := g.Of(v); err != nil {
 			return false
 		}
 	}
-	return tried > 0
+	return true
 }
 
 // geneSamples are values of all remainders, by which an expression is compared with the
