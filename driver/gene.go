@@ -11,6 +11,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -151,7 +152,7 @@ func (p *plan) geneOf(ctx context.Context, s *session, i, row int, user []driver
 			return g, err
 		}
 		if value = column.textIn(text); value == nil {
-			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), column.known.Load().text), nil)
+			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), column.known.Load().Text), nil)
 		}
 	}
 	return t.geneOf(in, row, value)
@@ -160,7 +161,7 @@ func (p *plan) geneOf(ctx context.Context, s *session, i, row int, user []driver
 // textIn is a text as a column holds it, whose type is known: an integer in a column of
 // numbers. It is nil when that cannot be said.
 func (k *keyColumn) textIn(text string) any {
-	if k.known.Load().form != formInteger {
+	if k.known.Load().Form != columntype.Integer {
 		return text
 	}
 	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
@@ -293,12 +294,12 @@ func (r *selectRun) fitOfRow(ctx context.Context, row int, shown driver.Value) (
 		known := column.known.Load()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
-			if text := text(shown); utf8.ValidString(text) && (known.form == formInteger || plainTexts.MatchString(known.text)) {
+			if text := text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || plainTexts.MatchString(known.Text)) {
 				value = column.textIn(text)
 			}
 		}
 		if value == nil {
-			return nil, r.table.noGene(r.in, row, fmt.Sprintf("of what a column of type %q holds there is none", known.text), nil)
+			return nil, r.table.noGene(r.in, row, fmt.Sprintf("of what a column of type %q holds there is none", known.Text), nil)
 		}
 	}
 	g, err := r.table.geneOf(r.in, row, value)
