@@ -256,13 +256,16 @@ func isOneInsert(text string) bool {
 }
 
 // containsFold looks for an upper-case ASCII word without regard to case.
-func containsFold(text, upper string) bool {
+func containsFold(text, upper string) bool { return indexFold(text, upper) < len(text) }
+
+// indexFold is where the word stands first, the text's length when it does not.
+func indexFold(text, upper string) int {
 	for i := 0; i+len(upper) <= len(text); i++ {
 		if hasFold(text[i:], upper) {
-			return true
+			return i
 		}
 	}
-	return false
+	return len(text)
 }
 
 // fold reports whether a word is an upper-case ASCII one but for its case.

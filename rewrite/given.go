@@ -18,6 +18,10 @@ const (
 	GivenLiteral
 	// GivenParam: it is an argument.
 	GivenParam
+	// GivenExpression: an UPDATE assigns an expression; see [Plan.Set].
+	GivenExpression
+	// GivenNot: an UPDATE leaves the column as it is.
+	GivenNot
 )
 
 // given are the values of one column, one a row: the number of the placeholder, or
@@ -49,20 +53,23 @@ func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, va
 	case at >= 0:
 		return GivenParam, int(at), nil
 	case at != givenUnknown:
-		if value, ok := p.literalAt(int(-2 - at)); ok {
+		if value, ok := p.literalAt(int(-2-at), inSet); ok {
 			return GivenLiteral, 0, value
 		}
 	}
 	return GivenUnknown, 0, nil
 }
 
-// literalAt reads the literal that begins at a place.
-func (p *Plan) literalAt(at int) (value any, ok bool) {
+// literalAt reads the literal that begins at a place within a clause.
+func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text, pos: at, mode: p.mode, charset: p.charset, engine: engine{all: true}}, plan: &Plan{}}
-	v := r.expression(true)
+	v := r.expression(in)
 	tokens := r.inner(&v)
 	if len(tokens) == 1 && fold(r.word(tokens[0]), "NULL") || len(tokens) == 2 && r.isNull(tokens) {
 		return nil, true
+	}
+	if r.isTemporal(tokens) {
+		tokens = tokens[1:] // what stands in it is what the column takes
 	}
 	l, ok := r.literal(tokens)
 	switch _, base := l.radix(); {

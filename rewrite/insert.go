@@ -264,7 +264,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 	if in.Refused {
 		rows.refuse()
 	}
-	return p.tail(in)
+	return p.tail(in, cols.list)
 }
 
 // continuesQuery reports whether t makes a query of the VALUES before it.
@@ -326,7 +326,7 @@ func (p *parser) assignments(in *Insert) error {
 			return p.fail(t.start, in, "= is expected")
 		}
 		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
-		v := p.expression(true)
+		v := p.expression(inSet)
 		if v.isEmpty() {
 			return p.fail(p.pos, in, "a value is expected")
 		}
@@ -349,30 +349,36 @@ func (p *parser) assignments(in *Insert) error {
 		in.keyPrefix, in.keyAdded = ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
 		in.slots.add(end, end, SlotFill, p.params)
 	}
-	return p.tail(in)
+	return p.tail(in, nil)
 }
 
 // endsAssignment reports whether t, after the token before, is the word with
-// which the tail of INSERT … SET begins.
-func (p *parser) endsAssignment(before, t token) bool {
+// which begins what follows assignments.
+func (p *parser) endsAssignment(in clause, before, t token) bool {
 	if p.isPunct(before, '.') {
 		return false
 	}
 	word := p.word(t)
-	return fold(word, "AS") || fold(word, "ON") || p.isReturning(t, before)
+	if in == inSet {
+		return fold(word, "AS") || fold(word, "ON") || p.isReturning(t, before)
+	}
+	return fold(word, "WHERE") || fold(word, "ORDER") || fold(word, "LIMIT") || p.isReturning(t, before)
 }
 
 // tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
 // RETURNING, up to the statement's end.
-func (p *parser) tail(in *Insert) error {
+func (p *parser) tail(in *Insert, columns []string) error {
 	t := p.next()
+	var alias *rowAlias
 	if fold(p.word(t), "AS") {
-		if _, ok := p.name(p.next()); !ok {
+		as, ok := p.name(p.next())
+		if !ok {
 			return p.fail(p.prev.start, in, "the row alias is not understood")
 		}
+		alias = &rowAlias{name: as.last, of: columns}
 		if t = p.next(); p.isPunct(t, '(') {
-			_, closing, ok := p.names(t)
-			if !ok {
+			var closing int
+			if alias.columns, closing, ok = p.names(t); !ok {
 				return p.fail(t.start, in, "the columns of the row alias are not understood")
 			}
 			if in.keyAdded {
@@ -383,6 +389,7 @@ func (p *parser) tail(in *Insert) error {
 	}
 	if p.onDuplicate(t) {
 		in.OnDuplicate = true
+		p.duplicate(in, alias)
 		t = p.duplicates(in, t)
 	}
 	if fold(p.word(t), "RETURNING") {

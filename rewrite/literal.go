@@ -175,7 +175,7 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 		return nil
 	}
 	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, charset: p.charset, engine: engine{all: true}}, plan: &Plan{}}
-	v := r.expression(false)
+	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
 	case !ok:
@@ -275,7 +275,7 @@ func (v *value) isEmpty() bool { return v.start == v.end }
 
 // keyValue reads the key's value in a row of VALUES.
 func (r *rowReader) keyValue() error {
-	v := r.expression(false)
+	v := r.expression(inRow)
 	if v.isEmpty() {
 		r.in.Refused = true // no value between the commas
 		return nil
@@ -283,16 +283,25 @@ func (r *rowReader) keyValue() error {
 	return r.addKey(r.in, &v)
 }
 
+// clause is where an expression stands.
+type clause uint8
+
+const (
+	inRow    clause = iota // of VALUES
+	inSet                  // of INSERT … SET
+	inUpdate               // the assignments of an UPDATE, and of ON DUPLICATE KEY UPDATE
+)
+
 // expression reads tokens up to a comma, closing bracket or semicolon outside
-// of brackets, in INSERT … SET also up to the word that begins the tail, and
-// leaves the reader before that.
-func (p *parser) expression(inSet bool) value {
+// of brackets, in assignments also up to the word that begins what follows them,
+// and leaves the reader before that.
+func (p *parser) expression(in clause) value {
 	v := value{params: p.params, start: p.pos, end: p.pos}
 	for depth := 0; ; {
 		saved := p.lexer
 		t := p.next()
 		outside := depth == 0 && (p.isPunct(t, ',') || p.isPunct(t, ')') || p.isPunct(t, ';') ||
-			inSet && !v.isEmpty() && p.endsAssignment(saved.prev, t))
+			in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.prev, t))
 		if outside || t.kind == tokenEOF || t.kind == tokenBad {
 			p.restore(saved)
 			return v

@@ -39,7 +39,7 @@ func FuzzAppendLiteral(f *testing.F) {
 			for mode := range Mode(8) {
 				r := &parser{lexer: lexer{text: string(literal), mode: mode, engine: engine{all: true}}, plan: &Plan{}}
 				r.next()
-				v := r.expression(false)
+				v := r.expression(inRow)
 				if end := r.next(); !r.isPunct(end, ')') || end.end != len(literal) || r.consulted != 0 {
 					t.Fatalf("%q in mode %d is no value: %s", key, mode, literal)
 				}

@@ -44,7 +44,7 @@ func (r *rowReader) find(list []string) {
 
 // noteValue takes down the value at a place of a row.
 func (r *rowReader) noteValue(column int) {
-	v := r.expression(false)
+	v := r.expression(inRow)
 	r.note(r.in, column, &v)
 }
 

@@ -24,7 +24,7 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 	after := p.params
 	tail := p.prev
 	p.rewind(tail)
-	if err := p.tail(in); err != nil {
+	if err := p.tail(in, list); err != nil {
 		return err
 	}
 	in.Source = &Source{
