@@ -198,10 +198,16 @@ func TestGene_ofAGeneratorOfOnesOwn(t *testing.T) {
 	}
 }
 
+// geneRule is a random rule whose keys have genes.
+type geneRule struct {
+	testrouter.Rule
+	text string
+}
+
 // newGeneRule makes a rule with databases by the user and tables by the key, or by the
 // user too, whose keys carry the user's shard in bits.
-func newGeneRule(r *rand.Rand) (rr *randomRule, user string, bits int) {
-	rr = &randomRule{Rand: r, router: testrouter.Table{Logic: "t_order"}}
+func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
+	rr = &geneRule{Rule: testrouter.Rule{Rand: r, Router: testrouter.Table{Logic: "t_order"}}}
 	user = []string{"user_id", "user_id", "name"}[rr.IntN(3)]
 	bits = 1 + rr.IntN(10)
 	of := func(prefix, column string, n int, hash bool) *testrouter.Strategy {
@@ -225,21 +231,21 @@ func newGeneRule(r *rand.Rand) (rr *randomRule, user string, bits int) {
 	power := func() int { return 1 << rr.IntN(min(bits, 6)+1) }
 	hash := user == "name" || rr.IntN(2) == 0
 	sources, tables := power(), power()
-	rr.router.Database = of("ds_", user, sources, hash)
-	rr.router.Table = of("t_order_", "order_id", tables, false)
+	rr.Router.Database = of("ds_", user, sources, hash)
+	rr.Router.Table = of("t_order_", "order_id", tables, false)
 	if rr.IntN(3) == 0 {
-		rr.router.Table = of("t_order_", user, tables, hash)
-		rr.router.Table.Integer = rr.router.Database.Integer
+		rr.Router.Table = of("t_order_", user, tables, hash)
+		rr.Router.Table.Integer = rr.Router.Database.Integer
 	}
-	strategies := "databaseStrategy: " + rr.written(rr.router.Database) + "\ntableStrategy: " + rr.written(rr.router.Table)
+	strategies := "databaseStrategy: " + rr.Written(rr.Router.Database) + "\ntableStrategy: " + rr.Written(rr.Router.Table)
 	for s := range sources {
 		for i := range tables {
-			rr.router.Nodes = append(rr.router.Nodes, testrouter.Node{DataSource: fmt.Sprintf("ds_%d", s), Table: fmt.Sprintf("t_order_%d", i)})
+			rr.Router.Nodes = append(rr.Router.Nodes, testrouter.Node{DataSource: fmt.Sprintf("ds_%d", s), Table: fmt.Sprintf("t_order_%d", i)})
 		}
 	}
 	strategies = strings.ReplaceAll(strategies, ", javaType: 'String'", "") // the gene of a text is no text
 	rr.text = geneTable(fmt.Sprintf("actualDataNodes: ds_${0..%d}.t_order_${0..%d}\n%s", sources-1, tables-1, strategies),
-		strings.Join(rr.algorithms, "\n"), fmt.Sprintf("gene-column: %s, gene-bits: %d", user, bits))
+		strings.Join(rr.Algorithms, "\n"), fmt.Sprintf("gene-column: %s, gene-bits: %d", user, bits))
 	return rr, user, bits
 }
 
@@ -261,7 +267,7 @@ func TestGene_foundByEither(t *testing.T) {
 		}
 		table := parsed.Tables()[0]
 		for range rows {
-			row := rr.row()
+			row := rr.Row()
 			gene, err := table.Gene.Of(row[user])
 			if err != nil {
 				if n, isNumber := row[user].(int64); !isNumber || n >= 0 && n < 1<<31 {
@@ -272,7 +278,7 @@ func TestGene_foundByEither(t *testing.T) {
 			}
 			key := rr.Int64()&^(1<<bits-1) | gene
 			row["order_id"] = key
-			want, err := rr.router.Route(row)
+			want, err := rr.Router.Route(row)
 			if err != nil {
 				t.Fatalf("%s\n%v\nhave: %v", rr.text, row, err)
 			}
@@ -282,7 +288,7 @@ func TestGene_foundByEither(t *testing.T) {
 					values = append(values, alone[c])
 				}
 				have, err := table.Sharding.Place(values)
-				node, routeErr := rr.router.Route(alone)
+				node, routeErr := rr.Router.Route(alone)
 				if err != nil || routeErr != nil || have.DataSource != want.DataSource || have.Table != want.Table || node != want {
 					t.Fatalf("%s\n%v by %v\nhave: %v, %v; the router %v, %v\nwant: %v", rr.text, row, alone, have, err, node, routeErr, want)
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -20,16 +21,17 @@ func TestShard_asTheRouter(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 2))
 	here, fitted := 0, 0
 	for range rules {
-		rr := newRandomRule(r)
-		parsed, err := rule.Parse("rule.yaml", []byte(rr.text))
+		rr := testrouter.RandomRule(r)
+		text := rr.Text("order_id", "{type: UUID}", "")
+		parsed, err := rule.Parse("rule.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := parsed.Tables()[0].Sharding
 		for range rows {
-			node := rr.router.Nodes[rr.IntN(len(rr.router.Nodes))]
-			row := rr.row()
-			want, wantErr := rr.router.Route(row)
+			node := rr.Router.Nodes[rr.IntN(len(rr.Router.Nodes))]
+			row := rr.Row()
+			want, wantErr := rr.Router.Route(row)
 			if wantErr == nil && rr.IntN(2) == 0 {
 				node.Table = want.Table
 			}
@@ -51,7 +53,7 @@ func TestShard_asTheRouter(t *testing.T) {
 			}
 			wantHere := wantErr == nil && want.Table == node.Table && (schema == "" || want.DataSource == schema)
 			if is != wantHere || (err == nil) != (wantErr == nil) || is && !strings.EqualFold(place.Table, node.Table) || err == nil && place.Table != want.Table {
-				t.Fatalf("%s\n%v in %s.%s\nhave: %v, %v, %v\nwant: %v, %v", rr.text, row, schema, node.Table, is, place, err, wantHere, want)
+				t.Fatalf("%s\n%v in %s.%s\nhave: %v, %v, %v\nwant: %v, %v", text, row, schema, node.Table, is, place, err, wantHere, want)
 			}
 			if is {
 				here++
@@ -60,7 +62,7 @@ func TestShard_asTheRouter(t *testing.T) {
 				continue
 			}
 			if fit, err := x.Fit("order_id", values); err != nil {
-				t.Fatalf("%s\n%v: %v", rr.text, values, err)
+				t.Fatalf("%s\n%v: %v", text, values, err)
 			} else if fit != nil {
 				from := rr.Int64N(math.MaxInt64 / 2)
 				key, ok := fit.Next(from, from+1<<14)
@@ -68,12 +70,12 @@ func TestShard_asTheRouter(t *testing.T) {
 					continue
 				}
 				row["order_id"] = key
-				found, err := rr.router.Route(row)
+				found, err := rr.Router.Route(row)
 				if err != nil && schema == "" {
 					continue
 				}
 				if err != nil || found.Table != node.Table || schema != "" && found.DataSource != schema || key < from || !fit.Has(key) {
-					t.Fatalf("%s\nkey %d for %s.%s\nhave: %v, %v", rr.text, key, schema, node.Table, found, err)
+					t.Fatalf("%s\nkey %d for %s.%s\nhave: %v, %v", text, key, schema, node.Table, found, err)
 				}
 				fitted++
 			}

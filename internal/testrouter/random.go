@@ -1,0 +1,186 @@
+package testrouter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Rule is a random rule of the table t_order, for the rule's reader and for the
+// router. Its columns are order_id, user_id, name and created.
+type Rule struct {
+	*rand.Rand
+	Router     Table
+	Algorithms []string // in YAML
+	settings   []string
+}
+
+// RandomRule makes a rule with one strategy or two.
+func RandomRule(r *rand.Rand) *Rule {
+	rr := &Rule{Rand: r, Router: Table{Logic: "t_order"}}
+	digits := 1 + rr.IntN(3)
+	tables := []int{1, 2, 3, 4, 7, 10, 12, 16, 64}[rr.IntN(9)]
+	sources := []int{1, 1, 2, 3, 4}[rr.IntN(5)]
+	var strategies []string
+	if sources > 1 {
+		rr.Router.Database = rr.strategy("ds_", sources, 1)
+		strategies = append(strategies, "databaseStrategy: "+rr.Written(rr.Router.Database))
+	}
+	var nodes []string
+	isMonth := rr.IntN(10) == 0
+	switch {
+	case isMonth:
+		rr.Router.Table = rr.monthly()
+		tables = 24
+	case tables > 1 || sources == 1:
+		rr.Router.Table = rr.strategy("t_order_", tables, digits)
+	}
+	for s := range sources {
+		for i := range tables {
+			name := fmt.Sprintf("t_order_%0*d", digits, i)
+			if isMonth {
+				name = fmt.Sprintf("t_order_%04d%02d", 2025+i/12, i%12+1)
+			}
+			if rr.IntN(200) == 0 && len(nodes) > 0 {
+				continue // one that is missing
+			}
+			nodes = append(nodes, fmt.Sprintf("ds_%d.%s", s, name))
+			rr.Router.Nodes = append(rr.Router.Nodes, Node{DataSource: fmt.Sprintf("ds_%d", s), Table: name})
+		}
+	}
+	if rr.Router.Table != nil {
+		strategies = append(strategies, "tableStrategy: "+rr.Written(rr.Router.Table))
+	}
+	rr.settings = append([]string{"actualDataNodes: " + strings.Join(nodes, ",")}, strategies...)
+	return rr
+}
+
+// Text is the rule as YAML. The column key is made by a generator of this type, with
+// settings beside it.
+func (rr *Rule) Text(key, generator, settings string) string {
+	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      " + strings.Join(rr.settings, "\n      ") + `
+      keyGenerateStrategy: {column: ` + key + `, keyGeneratorName: g` + settings + `}
+  keyGenerators: {g: ` + generator + `}
+  shardingAlgorithms:
+    ` + strings.Join(rr.Algorithms, "\n    ") + "\n"
+}
+
+// strategy makes a strategy over names with a prefix, numbered from 0 on.
+func (rr *Rule) strategy(prefix string, count, digits int) *Strategy {
+	s := &Strategy{Columns: []string{[]string{"user_id", "order_id", "name"}[rr.IntN(3)]}, Integer: map[string]bool{}, Props: map[string]string{}}
+	s.Integer["user_id"] = rr.IntN(2) == 0
+	s.Type = []string{"MOD", "HASH_MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL", "COSID_MOD", "INLINE", "INLINE", "INLINE", "COMPLEX_INLINE"}[rr.IntN(11)]
+	n := fmt.Sprint(count)
+	switch s.Type {
+	case "MOD":
+		s.Props["sharding-count"] = n
+		if s.Columns[0] == "name" {
+			s.Props["start-offset"], s.Props["stop-offset"] = "2", fmt.Sprint(rr.IntN(2))
+		}
+		if rr.IntN(4) == 0 {
+			s.Props["zero-padding"] = "true"
+		}
+	case "HASH_MOD":
+		s.Props["sharding-count"] = n
+	case "VOLUME_RANGE":
+		s.Props["range-lower"], s.Props["sharding-volume"] = fmt.Sprint(rr.IntN(1000)-500), fmt.Sprint(1+rr.IntN(40))
+		s.Props["range-upper"] = fmt.Sprint(1000 + rr.IntN(1000))
+	case "BOUNDARY_RANGE":
+		s.Props["sharding-ranges"] = fmt.Sprint(rr.IntN(1000))
+		for range count - 2 {
+			s.Props["sharding-ranges"] += fmt.Sprint(", ", rr.IntN(4000)-2000)
+		}
+	case "AUTO_INTERVAL":
+		s.Columns = []string{"created"}
+		s.Props["datetime-lower"], s.Props["datetime-upper"] = "2025-01-01 00:00:00", "2026-06-01 12:30:00"
+		s.Props["sharding-seconds"] = fmt.Sprint(1000 + rr.IntN(10_000_000))
+	case "COSID_MOD":
+		s.Props["mod"], s.Props["logic-name-prefix"] = n, prefix
+	default:
+		rr.inline(s, prefix, count, digits)
+	}
+	return s
+}
+
+func (rr *Rule) inline(s *Strategy, prefix string, count, digits int) {
+	if s.Type == "COMPLEX_INLINE" {
+		s.Columns = []string{"user_id", "order_id"}
+	}
+	s.Prefix = prefix
+	for {
+		s.Expression = Random(rr.Rand, s.Columns, 1+rr.IntN(3))
+		if s.Columns[0] == "name" {
+			s.Expression = &Expression{Op: "Math.abs", Args: []*Expression{{Op: "hashCode", Args: []*Expression{{Op: "column", Column: "name"}}}}}
+		}
+		if rr.IntN(2) == 0 {
+			s.Expression = &Expression{Op: "Math.abs", Args: []*Expression{s.Expression}}
+		}
+		s.Expression = s.Expression.Modulo(int64(count), int64(digits))
+		used := true
+		for _, column := range s.Columns {
+			used = used && s.Expression.Uses(column)
+		}
+		if used {
+			break
+		}
+	}
+	s.Props["algorithm-expression"] = prefix + []string{"${", "$->{ "}[rr.IntN(2)] + s.Expression.Groovy() + "}"
+}
+
+func (rr *Rule) monthly() *Strategy {
+	return &Strategy{Columns: []string{"created"}, Type: "INTERVAL", Props: map[string]string{
+		"datetime-pattern": "yyyy-MM-dd HH:mm:ss", "datetime-lower": fmt.Sprintf("2025-0%d-01 00:00:00", 1+rr.IntN(3)), "datetime-upper": "2026-11-30 00:00:00",
+		"sharding-suffix-pattern": "yyyyMM", "datetime-interval-amount": fmt.Sprint(1 + rr.IntN(3)), "datetime-interval-unit": "MONTHS",
+	}}
+}
+
+// Written writes a strategy into the rule, whose text it returns.
+func (rr *Rule) Written(s *Strategy) string {
+	name := fmt.Sprintf("a%d", len(rr.Algorithms))
+	var props []string
+	for prop, value := range s.Props {
+		props = append(props, fmt.Sprintf("%s: '%s'", prop, strings.ReplaceAll(value, "'", "''")))
+	}
+	rr.Algorithms = append(rr.Algorithms, fmt.Sprintf("%s: {type: %s, props: {%s}}", name, s.Type, strings.Join(props, ", ")))
+	kind, column := "standard", "shardingColumn"
+	var classes []string
+	for _, c := range s.Columns {
+		class := map[bool]string{true: "Integer", false: "Long"}[s.Integer[c]]
+		if c == "name" || c == "created" {
+			class = "String"
+		}
+		classes = append(classes, class)
+	}
+	if s.Type == "COMPLEX_INLINE" {
+		kind, column = "complex", "shardingColumns"
+	}
+	return fmt.Sprintf("{%s: {%s: '%s', shardingAlgorithmName: %s, javaType: '%s'}}", kind, column, strings.Join(s.Columns, ","), name, strings.Join(classes, ","))
+}
+
+// Row returns a random row.
+func (rr *Rule) Row() map[string]any {
+	order := []int64{rr.Int64(), -rr.Int64(), rr.Int64N(2000), -rr.Int64N(2000), rr.Int64N(1 << 33)}[rr.IntN(5)]
+	user := []int64{rr.Int64N(2000), int64(int32(rr.Uint32())), -rr.Int64N(2000)}[rr.IntN(3)]
+	at := time.Date(2024, 11, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rr.Int64N(int64(27*31*24)))*time.Hour + time.Duration(rr.IntN(3600))*time.Second)
+	return map[string]any{"order_id": order, "user_id": user, "created": at.Format(time.DateTime), "name": fmt.Sprintf("n-%d", rr.Int64N(1_000_000))}
+}
+
+// Uses reports whether a column has a say in where a row belongs.
+func (rr *Rule) Uses(column string) bool {
+	return rr.Router.Database.uses(column) || rr.Router.Table.uses(column)
+}
+
+// Numeric reports whether a strategy takes a column's value for a number, or for a
+// time.
+func (rr *Rule) Numeric(column string) bool {
+	for _, s := range []*Strategy{rr.Router.Database, rr.Router.Table} {
+		if s.uses(column) && s.Type != "HASH_MOD" && s.Expression == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Strategy) uses(column string) bool { return s != nil && slices.Contains(s.Columns, column) }
