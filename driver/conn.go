@@ -16,13 +16,15 @@ import (
 type conn struct {
 	session
 	connector *Connector
-	// Programs repeat themselves: last is the plan used last, and lastPass the text
-	// that passed through last with nothing to do for it.
-	last     *plan
-	lastPass string
-	closed   bool
-	stale    int // how often the statement at hand was planned again for its columns
-	onClose  func() error
+	// Programs repeat themselves: last is the plan used last, lastUpdate that of the
+	// text that changed a sharding column last, and passed are the texts that passed
+	// through last with nothing to do for them.
+	last       *plan
+	lastUpdate *plan
+	passed     passedTexts
+	closed     bool
+	stale      int // how often the statement at hand was planned again for its columns
+	onClose    func() error
 }
 
 var (
@@ -55,7 +57,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		p, use, err := c.planOrPass(ctx, query, false)
+		p, use, err := c.planOrPass(ctx, query, args, false)
 		if err != nil {
 			return nil, c.connector.refused(err)
 		}
@@ -75,7 +77,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		p, use, err := c.planOrPass(ctx, query, true)
+		p, use, err := c.planOrPass(ctx, query, args, true)
 		if err != nil {
 			return nil, c.connector.refused(err)
 		}
@@ -94,30 +96,91 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // planOrPass returns the plan of a text that may insert, nil for others. For one
 // that passes through untouched it makes the session ready; rows says that it is
 // sent for rows.
-func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
+func (c *conn) planOrPass(ctx context.Context, query string, args []driver.NamedValue, rows bool) (p *plan, use lastIDUse, err error) {
 	if last := c.last; last != nil && last.key.text == query && last.fills {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {
 			return p, use, err
 		}
 	}
-	if c.lastID.synced && c.lastPass == query {
+	rules := c.connector.rules.Load()
+	if c.lastID.synced && c.passed.has(query, rules) {
 		return nil, use, nil
 	}
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassPass && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
+	changes, err := c.checkUpdates(ctx, rules, query, class, args)
+	if err != nil {
+		return nil, use, err
+	}
+	if class == rewrite.ClassPass && !changes && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
 		// As most texts are: nothing to do before it or after.
-		if c.lastPass = query; len(query) > maxLiteralBytes {
-			c.lastPass = "" // too long to keep
-		}
+		c.passed.add(query, rules)
 		return nil, use, nil
 	}
 	if class.MustParse() {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {
 			return p, use, err
 		}
+		if err = p.checkUpdates(ctx, &c.session, c.convertLate(args)); err != nil {
+			return p, use, err
+		}
 	}
 	use, err = c.beforePass(ctx, query, class, p, rows)
 	return p, use, err
+}
+
+// checkUpdates is plan.checkUpdates for a text that need not be parsed. changes is
+// false for one that is the same to it at any time.
+func (c *conn) checkUpdates(ctx context.Context, rules *ruleSet, query string, class rewrite.Class, args []driver.NamedValue) (changes bool, err error) {
+	p := c.lastUpdate
+	if p == nil || p.key.text != query || p.rules != rules {
+		if !rules.mayUpdate(query, class) {
+			return false, nil
+		}
+		if p, err = rules.updatePlan(ctx, &c.session, query); err != nil {
+			return true, err
+		}
+		asRead := p.Consulted != 0 || p.ConsultedCharset // by this session, as it is now
+		if len(p.Updates) == 0 {
+			return asRead, nil
+		}
+		if c.lastUpdate = p; asRead || len(query) > maxPassed {
+			c.lastUpdate = nil
+		}
+	}
+	return true, p.checkUpdates(ctx, &c.session, c.convertLate(args))
+}
+
+// passedTexts are some texts for which there was nothing to do, by one rule. The
+// zero value has none.
+type passedTexts struct {
+	rules *ruleSet
+	texts [8]string
+	next  uint8
+}
+
+// maxPassed is how long a text is at most that is kept so.
+const maxPassed = 2 << 10
+
+func (p *passedTexts) has(text string, rules *ruleSet) bool {
+	if p.rules != rules {
+		return false
+	}
+	for i := range p.texts {
+		if p.texts[i] == text {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *passedTexts) add(text string, rules *ruleSet) {
+	if p.rules != rules {
+		*p = passedTexts{rules: rules}
+	}
+	if len(text) > 0 && len(text) <= maxPassed {
+		p.texts[p.next%uint8(len(p.texts))] = text
+		p.next++
+	}
 }
 
 // planFor returns the plan of a text that may insert.
@@ -171,7 +234,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.exec == nil {
+	if class.MustParse() || c.base.exec == nil || c.connector.rules.Load().mayUpdate(query, class) {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
 	use, err := c.beforePass(ctx, query, class, nil, false)
@@ -190,7 +253,7 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.query == nil {
+	if class.MustParse() || c.base.query == nil || c.connector.rules.Load().mayUpdate(query, class) {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
 	use, err := c.beforePass(ctx, query, class, nil, true)

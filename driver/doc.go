@@ -82,11 +82,12 @@
 // An INSERT that names an actual table of a sharded one, t_order_3, gets keys that
 // belong into it where the key is a sharding column, and a row that does not belong
 // into it is a [*WrongShardError] before anything is sent, when the text or the
-// arguments have its sharding values. The rule's fitKeys and shardGuard change that;
-// docs/sharding.md has the details. Where keys carry the shard of another column, its
-// gene ([rule.Gene]), each row's key has its own, and a row that does not tell it is a
-// [*GeneError]. No INSERT … SELECT is held against its table, and
-// no UPDATE.
+// arguments have its sharding values. So is an UPDATE, and an ON DUPLICATE KEY UPDATE,
+// that sets a sharding column to a value that belongs elsewhere, or to an expression.
+// The rule's fitKeys and shardGuard change that; docs/sharding.md has the details.
+// Where keys carry the shard of another column, its gene ([rule.Gene]), each row's key
+// has its own, and a row that does not tell it is a [*GeneError]. No INSERT … SELECT is
+// held against its table.
 //
 // # LastInsertId and LAST_INSERT_ID()
 //

@@ -150,6 +150,9 @@ func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, out *keysR
 		}
 		return nil, driver.ErrSkip
 	}
+	if err := p.checkUpdates(ctx, s, args); err != nil {
+		return nil, err
+	}
 	if in := p.source(); in != nil {
 		return p.beginSource(ctx, s, in, out, sent)
 	}

@@ -239,7 +239,7 @@ func (x *shard) wrongGene(ctx context.Context, logger shardLogger, row int, g ro
 	}
 	values[x.key] = far | g.gene
 	place, _, err := x.Place(values)
-	return x.misplaced(ctx, logger, &WrongShardError{Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
+	return x.table.judge(ctx, logger, &x.warned, &WrongShardError{Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
 }
 
 // geneKeys makes the n keys of an insert's rows, each with the gene of its row.

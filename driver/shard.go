@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -30,6 +29,8 @@ type shard struct {
 	fit    spi.KeyFit
 	byGene bool // the gene that keys carry decides on fit
 	warned atomic.Bool
+	// numbers are by Columns, true for one that is known to be a column of numbers.
+	numbers []atomic.Bool
 }
 
 // maxShards bounds the actual tables that are kept: a schema in front of a name
@@ -57,10 +58,8 @@ func (t *table) newShard(schema, name string) *shard {
 	if of == nil {
 		return nil
 	}
-	x := &shard{Shard: of, table: t, name: name}
-	if schema != "" {
-		x.name = schema + "." + name
-	}
+	x := &shard{Shard: of, table: t, name: tableName(schema, name)}
+	x.numbers = make([]atomic.Bool, len(x.Columns))
 	x.key = slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, t.rule.Column) })
 	x.fits = x.key >= 0 && !t.rule.AnyKeys
 	if x.fits && len(x.Columns) == 1 {
@@ -72,6 +71,14 @@ func (t *table) newShard(schema, name string) *shard {
 
 // looks reports whether rows are held against the table.
 func (x *shard) looks() bool { return x.table.rule.ShardGuard != rule.GuardOff }
+
+// tableName is a table as errors name it.
+func tableName(schema, name string) string {
+	if schema == "" {
+		return name
+	}
+	return schema + "." + name
+}
 
 // isShort reports whether the short way can see to it: no key is made for certain
 // values of other columns, or looked at afterwards.
@@ -128,24 +135,21 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 // check returns the error for a row that does not belong into the table, and nil
 // where it is only to be logged. Rows are counted from 0.
 func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row int, values []any) error {
-	place, here, err := x.Place(values)
-	if here {
-		return nil
+	wrong := x.wrong(ctx, s, values)
+	if wrong != nil {
+		wrong.Row = row + 1
 	}
-	if numbers := x.asNumbers(ctx, s, values); numbers != nil {
-		if place, here, err = x.Place(numbers); here {
-			return nil
-		}
-	}
-	return x.misplaced(ctx, logger, &WrongShardError{Row: row + 1, Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err})
+	return x.table.judge(ctx, logger, &x.warned, wrong)
 }
 
-// misplaced returns the error, or logs it where such rows are sent.
-func (x *shard) misplaced(ctx context.Context, logger shardLogger, wrong *WrongShardError) error {
-	if x.table.rule.ShardGuard == rule.GuardRefuse {
+// judge returns an error, or logs it once, as the rule says. It may be nil.
+func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bool, wrong *WrongShardError) error {
+	switch {
+	case wrong == nil:
+		return nil
+	case t.rule.ShardGuard == rule.GuardRefuse:
 		return wrong
-	}
-	if !x.warned.Swap(true) {
+	case !warned.Swap(true):
 		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into",
 			"table", wrong.Table, "row", wrong.Row, "columns", wrong.Columns, "belongs_into", wrong.Meant.String())
 	}
@@ -154,39 +158,6 @@ func (x *shard) misplaced(ctx context.Context, logger shardLogger, wrong *WrongS
 
 type shardLogger interface {
 	WarnContext(ctx context.Context, msg string, args ...any)
-}
-
-// asNumbers returns the values with the texts that stand in columns of integers as
-// integers; nil when there are none. The server is asked what the columns are, as
-// the row would be refused otherwise.
-func (x *shard) asNumbers(ctx context.Context, s *session, values []any) (numbers []any) {
-	for i, v := range values {
-		text, ok := v.(string)
-		if !ok {
-			continue
-		}
-		n := sqltext.ParseInteger(strings.TrimSpace(text), 10)
-		if n == nil || !x.isInteger(ctx, s, x.Columns[i]) {
-			continue
-		}
-		if numbers == nil {
-			numbers = slices.Clone(values)
-		}
-		numbers[i] = n
-	}
-	return numbers
-}
-
-func (x *shard) isInteger(ctx context.Context, s *session, column string) (is bool) {
-	schema, table, ok := strings.Cut(x.name, ".")
-	if !ok {
-		schema, table = "", x.name
-	}
-	name, _ := sqltext.AppendLiteral(nil, column)
-	_ = s.showColumns(ctx, sqltext.QuoteTable(schema, table), " WHERE Field = "+string(name), func(c shownColumn) {
-		is = strings.Contains(strings.ToLower(c.typ), "int")
-	})
-	return is
 }
 
 // guard holds the rows that an execution has so far against the table, before any
@@ -411,40 +382,60 @@ func (x *shard) drawValues(ctx context.Context, n int, values []any) (keys rewri
 }
 
 // ErrWrongShard is in the chain of the error for an INSERT with a row that does not
-// belong into the actual table that it names. It was not sent. The error is a
+// belong into the actual table that it names, and for an UPDATE that gives a row
+// another place and leaves it where it is. It was not sent. The error is a
 // [*WrongShardError].
 var ErrWrongShard = errors.New("shardkey: the row belongs into another table")
 
 // WrongShardError is the error for a row that, by its values and the rule, does not
-// belong into the actual table that its INSERT names.
+// belong into the actual table that its INSERT or UPDATE names.
 type WrongShardError struct {
-	Row     int      // the row's number in its INSERT, from 1
+	// Row is the row's number in its INSERT, from 1; 0 for an UPDATE, and for an ON
+	// DUPLICATE KEY UPDATE.
+	Row     int
 	Columns []string // the sharding columns that decide
-	Values  []any    // the row's values of them
-	Table   string   // the table that the INSERT names
+	Values  []any    // the row's values of them; none where they are not known
+	Table   string   // the table that the statement names
 	// Meant is where the row belongs: its DataSource is empty where Columns do not
 	// decide on it, and it is zero when the row belongs nowhere.
 	Meant rule.Place
-	// Err is a [*rule.PlaceError] when the row belongs nowhere, else nil.
+	// Err is a [*rule.PlaceError] when the row belongs nowhere. It says that an
+	// UPDATE changes the column by an expression when Values is nil, else it is nil.
 	Err error
 }
 
 func (e *WrongShardError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%v: row %d", ErrWrongShard, e.Row)
+	fmt.Fprintf(&b, "%v: ", ErrWrongShard)
+	verb := "INSERT"
+	if e.Row > 0 {
+		fmt.Fprintf(&b, "row %d", e.Row)
+	} else {
+		b.WriteString("a row of the UPDATE")
+		verb = "UPDATE"
+	}
 	for i, column := range e.Columns {
 		sep := ", "
 		if i == 0 {
 			sep = " with "
 		}
-		fmt.Fprintf(&b, "%s%s = %s", sep, column, shownValue(e.Values[i]))
+		b.WriteString(sep + column)
+		if i < len(e.Values) {
+			b.WriteString(" = " + shownValue(e.Values[i]))
+		}
 	}
-	if e.Err != nil {
+	switch {
+	case e.Values == nil:
+		fmt.Fprintf(&b, " changed in %s: %v", e.Table, e.Err)
+	case e.Err != nil:
 		fmt.Fprintf(&b, " is not one of %s: %s", e.Table, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
-	} else {
-		fmt.Fprintf(&b, " belongs into %s, and the INSERT names %s", e.Meant, e.Table)
+	default:
+		fmt.Fprintf(&b, " belongs into %s, and the %s names %s", e.Meant, verb, e.Table)
 	}
-	return b.String() + "; name the table that the rule gives, or write shardGuard: warn or off beside the key's column"
+	if e.Row > 0 {
+		return b.String() + "; name the table that the rule gives, or write shardGuard: warn or off beside the key's column"
+	}
+	return b.String() + "; delete the row and insert it where it belongs, or write shardGuard: warn or off beside the key's column"
 }
 
 func (e *WrongShardError) Unwrap() []error {

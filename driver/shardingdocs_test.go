@@ -1,0 +1,163 @@
+package driver
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// shardingPage returns the blocks of a language in docs/sharding.md.
+func shardingPage(t *testing.T, language string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/sharding.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```"+language+"\n")[1:]
+	for i := range blocks {
+		blocks[i], _, _ = strings.Cut(blocks[i], "```")
+	}
+	return blocks
+}
+
+// openPage opens the rule of docs/sharding.md that has a table.
+func openPage(t *testing.T, table string) (*sql.DB, *shortBase, *rule.Sharding) {
+	t.Helper()
+	for _, text := range shardingPage(t, "yaml") {
+		if strings.Contains(text, "gene-column") && table == "t_order" {
+			continue // the first one of the table is meant
+		}
+		r := mustParseRule(t, text)
+		for _, of := range r.Tables() {
+			if of.Logical == table {
+				db, base := openShards(t, r)
+				base.columns = [][2]string{{"order_id", "bigint"}, {"id", "bigint"}}
+				return db, base, of.Sharding
+			}
+		}
+	}
+	t.Fatalf("docs/sharding.md has no rule of %s", table)
+	return nil, nil, nil
+}
+
+// TestDocs_shardingStatements sends the statements that docs/sharding.md shows.
+func TestDocs_shardingStatements(t *testing.T) {
+	blocks := shardingPage(t, "sql")
+	lines := 0
+	for _, block := range blocks {
+		for line := range strings.Lines(block) {
+			query, outcome, ok := strings.Cut(strings.TrimSpace(line), "-- ")
+			table := "t_user"
+			if strings.Contains(query, "t_order") {
+				table = "t_order"
+			}
+			db, _, _ := openPage(t, table)
+			_, err := db.Exec(strings.TrimRight(query, "; "))
+			refused := strings.HasPrefix(outcome, "refused")
+			if !ok || refused != errors.Is(err, ErrWrongShard) || !refused && (err != nil || !strings.HasPrefix(outcome, "sent")) {
+				t.Errorf("%s\nhave: %v\nwant: %s", query, err, outcome)
+			}
+			if _, meant, ok := strings.Cut(outcome, "belongs into "); ok && refused && !strings.Contains(err.Error(), meant) {
+				t.Errorf("%s\nhave: %v\nwant: %s", query, err, meant)
+			}
+			lines++
+		}
+	}
+	if lines < 9 {
+		t.Errorf("have: %d statements\nwant: 9", lines)
+	}
+}
+
+// The Go of docs/sharding.md, which TestDocs_shardingIsTested holds against this file.
+
+func pageByKey(db *sql.DB) error {
+	res, err := db.Exec("INSERT INTO t_order_3 (user_id) VALUES (?), (?)", 7, 8) // keys whose remainder by 4 is 3
+	_ = res
+	return err
+}
+
+func pageByUser(db *sql.DB, users *rule.Sharding) error {
+	place, err := users.Place([]any{int64(7)}) // users is the Sharding of one of rule.Tables()
+	if err != nil {
+		return err
+	}
+	_, err = db.Exec("INSERT INTO "+place.Table+" (user_id, name) VALUES (?, ?)", 7, "Ada")
+	return err
+}
+
+func pageByTime(db *sql.DB) error {
+	made := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	_, err := db.Exec("INSERT INTO t_event_"+made.Format("200601")+" (made, what) VALUES (?, ?)", made, "login")
+	return err
+}
+
+func pageByGene(t *rule.Table, userID, orderID int64) (places [2]rule.Place, err error) {
+	gene := snowflake.Gene(orderID, 4)                   // or orderID % 16
+	place, err := t.Sharding.Place([]any{gene, orderID}) // Columns are user_id, order_id
+	if err != nil {
+		return places, err
+	}
+	places[0] = place
+	gene, err = t.Gene.Of(userID)
+	if err != nil {
+		return places, err
+	}
+	place, err = t.Sharding.Place([]any{userID, gene})
+	return [2]rule.Place{places[0], place}, err
+}
+
+func TestDocs_shardingGenes(t *testing.T) {
+	for _, text := range shardingPage(t, "yaml") {
+		if !strings.Contains(text, "gene-column") {
+			continue
+		}
+		of := mustParseRule(t, text).Tables()[0]
+		gene, err := of.Gene.Of(int64(12345))
+		if err != nil {
+			t.Fatal(err)
+		}
+		places, err := pageByGene(&of, 12345, 1<<40|gene)
+		if err != nil || places[0] != places[1] || places[0].Table == "" {
+			t.Errorf("have: %v, %v\nwant: one place", places, err)
+		}
+	}
+}
+
+func TestDocs_shardingRuns(t *testing.T) {
+	for table, run := range map[string]func(*sql.DB, *rule.Sharding) error{
+		"t_order": func(db *sql.DB, _ *rule.Sharding) error { return pageByKey(db) },
+		"t_user":  pageByUser,
+		"t_event": func(db *sql.DB, _ *rule.Sharding) error { return pageByTime(db) },
+	} {
+		db, base, s := openPage(t, table)
+		if err := run(db, s); err != nil || len(base.sentInserts()) != 1 {
+			t.Errorf("%s\nhave: %v, %q\nwant: one INSERT", table, err, base.sentInserts())
+		}
+	}
+}
+
+// TestDocs_shardingIsTested: each line of Go of the page is in this file.
+func TestDocs_shardingIsTested(t *testing.T) {
+	own, err := os.ReadFile("shardingdocs_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := shardingPage(t, "go")
+	for _, block := range blocks {
+		for line := range strings.Lines(block) {
+			code, _, _ := strings.Cut(line, "//")
+			if !strings.Contains(string(own), strings.TrimSpace(code)) {
+				t.Errorf("docs/sharding.md has Go that no test runs: %s", line)
+			}
+		}
+	}
+	if len(blocks) != 4 {
+		t.Errorf("have: %d blocks of Go\nwant: 4", len(blocks))
+	}
+}
