@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shardkey/shardkey/rule"
@@ -75,6 +77,113 @@ rules:
 						b.Fatal(err)
 					}
 				}
+			})
+		}
+	}
+}
+
+// BenchmarkUpdates is an UPDATE with arguments: the same text again and again, two
+// texts in turn, and one that sets a sharding column, with a rule that is sharded
+// and with one that is not.
+func BenchmarkUpdates(b *testing.B) {
+	const head = "rules:\n- !SHARDING\n  tables:\n    t_user:\n      actualDataNodes: ds.t_user_${0..3}\n"
+	const strategy = "      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}\n"
+	const tail = "      keyGenerateStrategy: {column: id, keyGeneratorName: s}\n  keyGenerators:\n    s: {type: SNOWFLAKE, props: {worker-id: 0}}\n  shardingAlgorithms:\n    h: {type: HASH_MOD, props: {sharding-count: 4}}\n"
+	for _, bm := range []struct {
+		name, rule string
+		queries    []string
+	}{
+		{"same/no-sharding", head + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?"}},
+		{"same/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?"}},
+		{"in-turn/no-sharding", head + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
+		{"in-turn/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
+		{"in-turn/no-rule", head + strategy + tail, []string{"UPDATE app_users SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
+		{"sets/no-sharding", head + tail, []string{"UPDATE t_user_3 SET user_id = ? WHERE id = ?"}},
+		{"sets/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET user_id = ? WHERE id = ?"}},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			r, err := rule.Parse(b.Name(), []byte(bm.rule))
+			if err != nil {
+				b.Fatal(err)
+			}
+			connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer connector.Close()
+			c, err := connector.Connect(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, ctx, i := c.(driver.ExecerContext), context.Background(), 0
+			args := []driver.NamedValue{{Ordinal: 1, Value: int64(7)}, {Ordinal: 2, Value: int64(2)}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := e.ExecContext(ctx, bm.queries[i%len(bm.queries)], args); err != nil {
+					b.Fatal(err)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkHotTable is eight goroutines that insert rows by SNOWFLAKE of the usual
+// layout, 4,096 keys a millisecond and worker: all into one of m tables (fixed), where
+// one key of m is right, or into the logical table. keys/ms is what that came to;
+// most/mean is how many keys the fullest of the m tables got, over the mean of all.
+func BenchmarkHotTable(b *testing.B) {
+	for _, m := range []int{2, 3, 7, 16, 1024} {
+		r, err := rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+  keyGenerators:
+    s: {type: SNOWFLAKE, props: {worker-id: 1, max-vibration-offset: %[1]d}}
+  shardingAlgorithms:
+    o: {type: MOD, props: {sharding-count: %[2]d}}
+`, m-1, m))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, bm := range []struct{ name, table string }{{"fixed", "t_order_1"}, {"logical", "t_order"}} {
+			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
+				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer connector.Close()
+				rows := make([]atomic.Int64, m)
+				b.SetParallelism(max(1, 8/runtime.GOMAXPROCS(0)))
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					c, err := connector.Connect(context.Background())
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					e, ctx := c.(driver.ExecerContext), context.Background()
+					args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}
+					for pb.Next() {
+						res, err := e.ExecContext(ctx, "INSERT INTO "+bm.table+" (user_id) VALUES (?)", args)
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						key, _ := res.LastInsertId()
+						rows[key%int64(m)].Add(1)
+					}
+				})
+				most := int64(0)
+				for i := range rows {
+					most = max(most, rows[i].Load())
+				}
+				b.ReportMetric(float64(b.N)/float64(b.Elapsed().Milliseconds()+1), "keys/ms")
+				b.ReportMetric(float64(most)*float64(m)/float64(b.N), "most/mean")
 			})
 		}
 	}
