@@ -23,7 +23,7 @@ var plainTypes = strings.Fields(`
 	keygen/nanoid.Config keygen/nanoid.Generator keygen/uuid.Config keygen/uuid.Generator
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
-	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite/tidb.DisagreementError
+	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
 	rule.AmbiguousTableError rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.UnknownTypeError spi.WorkerID spi.WorkerIDs
 `)
