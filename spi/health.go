@@ -50,13 +50,19 @@ type Health struct {
 	// LeaseLimit is the end of the reserved id-time interval; zero for a worker
 	// id without a lease.
 	LeaseLimit time.Time
+	// LeaseLength is how far ahead of now a renewal reserves: what is left until
+	// LeaseLimit right after one.
+	LeaseLength time.Duration
 	// LeaseRenewals counts renewals of leases, LeasesLost the leases lost.
 	LeaseRenewals int64
 	LeasesLost    int64
 
-	// SegmentLeft is the number of keys in memory, Fetches the number of
-	// requests to the store and FetchTime the duration of the last one.
+	// SegmentLeft is the number of keys in memory. SegmentSize is how many come with
+	// one request: SegmentLeft may be larger where the next ones are there already.
+	// Fetches is the number of requests to the store and FetchTime the duration of the
+	// last one.
 	SegmentLeft int64
+	SegmentSize int64
 	Fetches     int64
 	FetchTime   time.Duration
 
@@ -80,9 +86,11 @@ func (h Health) MarshalJSON() ([]byte, error) {
 		ClockSteps      int64            `json:"clockSteps,omitzero"`
 		WorkerID        *int64           `json:"workerId,omitzero"`
 		LeaseLimit      time.Time        `json:"leaseLimit,omitzero"`
+		LeaseSeconds    float64          `json:"leaseSeconds,omitzero"`
 		LeaseRenewals   int64            `json:"leaseRenewals,omitzero"`
 		LeasesLost      int64            `json:"leasesLost,omitzero"`
 		SegmentLeft     int64            `json:"segmentLeft,omitzero"`
+		SegmentSize     int64            `json:"segmentSize,omitzero"`
 		Fetches         int64            `json:"fetches,omitzero"`
 		FetchSeconds    float64          `json:"fetchSeconds,omitzero"`
 		Errors          map[string]int64 `json:"errors,omitempty"`
@@ -91,8 +99,8 @@ func (h Health) MarshalJSON() ([]byte, error) {
 	}{
 		textOf(h.Err), h.Warnings,
 		h.Issued, h.Waits, h.Waited.Seconds(), h.Borrowed.Seconds(), h.ClockSteps,
-		h.WorkerID, h.LeaseLimit, h.LeaseRenewals, h.LeasesLost,
-		h.SegmentLeft, h.Fetches, h.FetchTime.Seconds(),
+		h.WorkerID, h.LeaseLimit, h.LeaseLength.Seconds(), h.LeaseRenewals, h.LeasesLost,
+		h.SegmentLeft, h.SegmentSize, h.Fetches, h.FetchTime.Seconds(),
 		h.Errors, textOf(h.LastError), h.LastErrorTime,
 	})
 }

@@ -24,8 +24,8 @@ func TestHealth_jsonLeavesOutWhatIsNotSet(t *testing.T) {
 			LastError: errors.New("shardkey: closed"), LastErrorTime: at,
 			Errors: map[string]int64{"store": 2},
 		}, `{"error":"shardkey: key store: refused","errors":{"store":2},"lastError":"shardkey: closed","lastErrorTime":"2026-02-03T04:05:06Z"}`},
-		{"durations are seconds", spi.Health{Waits: 2, Waited: 1500 * time.Millisecond, FetchTime: time.Millisecond, LeaseLimit: at},
-			`{"waits":2,"waitedSeconds":1.5,"leaseLimit":"2026-02-03T04:05:06Z","fetchSeconds":0.001}`},
+		{"durations are seconds", spi.Health{Waits: 2, Waited: 1500 * time.Millisecond, FetchTime: time.Millisecond, LeaseLimit: at, LeaseLength: 10 * time.Second, SegmentLeft: 7, SegmentSize: 100},
+			`{"waits":2,"waitedSeconds":1.5,"leaseLimit":"2026-02-03T04:05:06Z","leaseSeconds":10,"segmentLeft":7,"segmentSize":100,"fetchSeconds":0.001}`},
 	} {
 		have, err := json.Marshal(map[string]spi.Health{"g": c.health})
 		if want := `{"g":` + c.want + `}`; err != nil || string(have) != want {

@@ -172,10 +172,11 @@ func (g *generator) Health() spi.Health {
 	defer g.mu.Unlock()
 	s := g.current.Load()
 	h := g.figures.Snapshot()
-	h.SegmentLeft = s.left()
+	h.SegmentLeft, h.SegmentSize = s.left(), s.size
 	h.Issued += s.size - h.SegmentLeft
 	if g.next != nil {
 		h.SegmentLeft += g.next.size
+		h.SegmentSize = g.next.size
 	}
 	if g.closed {
 		h.Err = g.errClosed()

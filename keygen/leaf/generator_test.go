@@ -162,8 +162,8 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 		}
 		// The fetch went on without them.
 		time.Sleep(3 * time.Second)
-		if h := g.Health(); h.SegmentLeft == 0 || h.Err != nil {
-			t.Errorf("\nhave: %d left, %v\nwant: a segment", h.SegmentLeft, h.Err)
+		if h := g.Health(); h.SegmentLeft == 0 || h.SegmentSize == 0 || h.Err != nil {
+			t.Errorf("\nhave: %d left of %d, %v\nwant: a segment", h.SegmentLeft, h.SegmentSize, h.Err)
 		}
 	})
 }

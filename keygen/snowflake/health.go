@@ -65,6 +65,7 @@ func (g *Generator) slotHealth(h *spi.Health, s *slot) {
 		lease := r.Health()
 		h.Err = errors.Join(h.Err, lease.Err)
 		h.Warnings = append(h.Warnings, lease.Warnings...)
+		h.LeaseLength = lease.LeaseLength
 		h.LeaseRenewals = lease.LeaseRenewals
 		h.LeasesLost += lease.LeasesLost
 	}

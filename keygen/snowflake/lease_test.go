@@ -111,7 +111,9 @@ func (l *fakeLease) Release(_ context.Context, lastUsed int64) error {
 	return l.store.err
 }
 
-func (l *fakeLease) Health() spi.Health { return spi.Health{LeaseRenewals: int64(l.renewals)} }
+func (l *fakeLease) Health() spi.Health {
+	return spi.Health{LeaseRenewals: int64(l.renewals), LeaseLength: l.store.interval}
+}
 
 var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)
 
@@ -124,8 +126,8 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	}
 	mustKeys(t, g, 5)
 	want := clock.Now().Add(store.interval)
-	if h := g.Health(); store.acquired != 1 || *h.WorkerID != 0 || !h.LeaseLimit.Equal(want) {
-		t.Errorf("\nhave: %+v\nwant: worker 0, limit %v", h, want)
+	if h := g.Health(); store.acquired != 1 || *h.WorkerID != 0 || !h.LeaseLimit.Equal(want) || h.LeaseLength != store.interval {
+		t.Errorf("\nhave: %+v\nwant: worker 0, limit %v, length %v", h, want, store.interval)
 	}
 }
 

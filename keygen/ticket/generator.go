@@ -263,6 +263,9 @@ func (g *generator) Health() spi.Health {
 	h := g.figures.Snapshot()
 	h.Err = g.trouble()
 	h.SegmentLeft = g.left.count
+	if g.config.Batch > 1 { // else each call fetches what it needs
+		h.SegmentSize = g.config.Batch
+	}
 	return h
 }
 

@@ -141,8 +141,8 @@ func TestServer_batch(t *testing.T) {
 	for range 30 {
 		keys.add(t, mustKeys(t, g, 1)...)
 	}
-	if h := g.Health(); h.Fetches != 3 || h.SegmentLeft != 0 || h.Issued != 30 {
-		t.Errorf("\nhave: %d fetches, %d left, %d issued\nwant: 3, 0, 30", h.Fetches, h.SegmentLeft, h.Issued)
+	if h := g.Health(); h.Fetches != 3 || h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
+		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30", h.Fetches, h.SegmentLeft, h.SegmentSize, h.Issued)
 	}
 	keys.add(t, mustKeys(t, g, 4)...)
 	keys.add(t, mustKeys(t, g, 25)...)

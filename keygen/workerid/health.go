@@ -23,7 +23,7 @@ func (l *lease) Health() spi.Health {
 		return h
 	}
 	limit := l.limit.Load()
-	h.LeaseLimit = time.UnixMilli(limit)
+	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.config.Lease
 	if h.Err == nil && limit <= l.assigner.now() {
 		h.Err = fmt.Errorf("%w: worker id %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
 	}
@@ -173,7 +173,7 @@ func (a *assigner) Health() spi.Health {
 	for _, l := range leases {
 		one := l.Health()
 		if h.LeaseLimit.IsZero() || one.LeaseLimit.Before(h.LeaseLimit) {
-			h.WorkerID, h.LeaseLimit = one.WorkerID, one.LeaseLimit
+			h.WorkerID, h.LeaseLimit, h.LeaseLength = one.WorkerID, one.LeaseLimit, one.LeaseLength
 		}
 		if h.Err == nil {
 			h.Err = one.Err

@@ -25,8 +25,8 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 		time.Sleep(4 * time.Second) // one renewal has failed
 		synctest.Wait()
 		wantMS(t, "limit", l.Limit(), limit)
-		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.LeaseLimit.UnixMilli() != limit {
-			t.Errorf("health before the limit\nhave: %+v\nwant: the store's error", h)
+		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.LeaseLimit.UnixMilli() != limit || h.LeaseLength != 10*time.Second {
+			t.Errorf("health before the limit\nhave: %+v\nwant: the store's error, and how long a lease is", h)
 		}
 		if err := l.Renew(t.Context(), limit); !errors.Is(err, cause) || !errors.Is(err, spi.ErrStore) {
 			t.Errorf("Renew\nhave: %v\nwant: the store's error", err)
