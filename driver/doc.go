@@ -328,7 +328,7 @@ package driver
 //	                                copiedvalue.go by copying)
 //	result   result.go, present.go, what came of it
 //	         insertselect_result.go
-//	doors    conn.go, stmt.go       what database/sql calls
+//	doors    conn.go, stmt.go       what database/sql calls; offline.go: Plan, without it
 //	         doctor.go              a look at the database, beside all that
 //
 // and the way of an INSERT whose plan is known: one row with arguments, whose key is

@@ -476,10 +476,6 @@ func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 			}
 		}
 	}
-	if server.insertIDs {
-		p.Report()
-	} else {
-		p.ReportUpserts()
-	}
+	server.report(p)
 	return nil
 }

@@ -143,25 +143,52 @@ func (s *session) server(ctx context.Context) (*server, error) {
 	if known := s.servers.known.Load(); known != nil {
 		return known, nil
 	}
-	known := &server{foundRows: mayFindRows(s.servers.dsn.Reveal())}
-	kind := s.servers.kind
+	kind, version := s.servers.kind, ""
 	if kind == "" || kind == ServerAuto {
 		var err error
-		if kind, known.version, err = s.askServer(ctx); err != nil {
+		if kind, version, err = s.askServer(ctx); err != nil {
 			return nil, err
 		}
 	}
-	known.traits, _ = traitsOf(kind)
-	switch {
-	case known.returning:
-		known.dialect = rewrite.DialectMariaDB
-	case kind != ServerOther || known.version != "":
-		known.dialect = rewrite.DialectMySQL
-	}
+	known := newServer(kind, version)
+	known.foundRows = mayFindRows(s.servers.dsn.Reveal())
 	if !s.servers.known.CompareAndSwap(nil, known) {
 		return s.servers.known.Load(), nil
 	}
 	return known, nil
+}
+
+func newServer(kind Server, version string) *server {
+	known := &server{version: version}
+	known.traits, _ = traitsOf(kind)
+	switch {
+	case known.returning:
+		known.dialect = rewrite.DialectMariaDB
+	case kind != ServerOther || version != "":
+		known.dialect = rewrite.DialectMySQL
+	}
+	return known
+}
+
+// assumed is the server that texts are read for where nobody can be asked.
+func (c *serverCache) assumed() *server {
+	if known := c.known.Load(); known != nil {
+		return known
+	}
+	if c.kind == "" || c.kind == ServerAuto {
+		return newServer(ServerMySQL, "")
+	}
+	return newServer(c.kind, "")
+}
+
+// report writes a plan for the server: how that is told the keys.
+func (s *server) report(p *rewrite.Plan) {
+	switch {
+	case s.insertIDs:
+		p.Report()
+	case s.upsertIDs:
+		p.ReportUpserts()
+	}
 }
 
 // askServer asks the server what it is. One whose version and comment tell

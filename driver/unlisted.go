@@ -39,11 +39,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 	if e == nil {
 		return nil
 	}
-	policy := e.Like.Unlisted
-	if policy == rule.UnlistedDefault {
-		policy = u.policy
-	}
-	switch policy {
+	switch u.policyFor(e) {
 	case rule.UnlistedPass:
 		return nil
 	case rule.UnlistedWarn:
@@ -53,6 +49,18 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		return nil
 	}
 	return unlistedError{e}
+}
+
+// policyFor is what becomes of an INSERT: warn, pass or refuse.
+func (u *unlisted) policyFor(e *rule.UnlistedTableError) rule.Unlisted {
+	policy := e.Like.Unlisted
+	if policy == rule.UnlistedDefault {
+		policy = u.policy
+	}
+	if policy == rule.UnlistedDefault {
+		return rule.UnlistedRefuse
+	}
+	return policy
 }
 
 // unlistedError is a *rule.UnlistedTableError and an [ErrUnsupportedStatement].
