@@ -5,7 +5,7 @@
 // The packages, and which may import which (arrows point at what is imported;
 // nothing imports upwards, and a test checks it):
 //
-//	cmd/shardkey, gormshardkey, examples
+//	cmd/shardkey, debug, gormshardkey, otelshardkey, examples
 //	        │
 //	        ▼
 //	     driver ──────► rewrite      SQL text → plan; plan + arguments + keys → SQL
@@ -26,6 +26,6 @@
 //
 // A package that needs a store's client is a module of its own, so that only
 // those who import it require that client: keygen/redis, keygen/etcd and
-// keygen/zookeeper; so are gormshardkey, for GORM, the command, which links all of
+// keygen/zookeeper; so are gormshardkey, for GORM, otelshardkey, for OpenTelemetry, the command, which links all of
 // the stores' clients, examples and bench. go.work joins them for development.
 package shardkey
