@@ -35,6 +35,7 @@ type Connector struct {
 	unlisted unlisted
 	kept     keptTotal
 	counts   counts
+	filled   func(context.Context, Filled) // nil: nobody wants to know
 	refusals refusals
 	log      Log
 	// database is the DSN's, without user and password; empty when it is not known.
@@ -71,7 +72,7 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 }
 
 func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
-	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings}
+	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings, filled: o.filled}
 	c.driver = d.of(c)
 	c.database = databaseName(dsn)
 	c.servers.kind, c.servers.dsn, c.servers.insertSelect = o.server, c.host.DSN, o.insertSelect
@@ -287,6 +288,7 @@ type options struct {
 	insertSelect InsertSelect
 	warnings     string // what becomes of a rule's: log, the default, or error
 	unlisted     rule.Unlisted
+	filled       func(context.Context, Filled)
 	reload       time.Duration // how often the rule's file is looked at; 0: never
 }
 

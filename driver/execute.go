@@ -287,7 +287,10 @@ func (e *execution) generate(ctx context.Context, k *insertion, i int) error {
 		}
 	}
 	k.table.counts.filled(n)
-	return k.column.check(ctx, e.session, k.table, &k.keys)
+	if err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil {
+		return err
+	}
+	return e.plan.rules.tellFilled(ctx, k.table, n, &k.keys)
 }
 
 // decide counts the rows that need a key, and for those whose key is bound

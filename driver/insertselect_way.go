@@ -241,9 +241,11 @@ func (r *selectRun) generate(ctx context.Context, n int, fits []spi.KeyFit) (err
 		return err
 	}
 	if n > 1 && r.out == nil {
-		return r.plan.rules.checkConsecutive(ctx, r.table, &r.keys)
+		if err := r.plan.rules.checkConsecutive(ctx, r.table, &r.keys); err != nil {
+			return err
+		}
 	}
-	return nil
+	return r.plan.rules.tellFilled(ctx, r.table, n, &r.keys)
 }
 
 // ownWords runs the statement without rows, of so many columns, for the server's error

@@ -23,6 +23,8 @@ rules:
       actualDataNodes: ds.t_order_${0..3}
       tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: m4}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+    t_user:
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
     t_token:
       keyGenerateStrategy: {column: id, keyGeneratorName: uuid}
   shardingAlgorithms: {m4: {type: MOD, props: {sharding-count: 4}}}

@@ -128,6 +128,7 @@ type ruleSet struct {
 	verifier   *verifier
 	unlisted   *unlisted
 	counts     *counts
+	filled     func(context.Context, Filled)
 	logsSQL    bool
 	// generation is the rule's number, from 1, among those that the connector has had,
 	// and since is when it became the current one. They are set before it does.
@@ -142,7 +143,8 @@ type ruleSet struct {
 }
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
-	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, logsSQL: c.log == LogSQL, logger: c.host.Logger}
+	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts,
+		filled: c.filled, logsSQL: c.log == LogSQL, logger: c.host.Logger}
 	r.guardsUpdates = slices.ContainsFunc(of.Tables(), func(t rule.Table) bool { return guardsUpdates(&t) })
 	r.refs.Store(1)
 	return r

@@ -60,6 +60,11 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 	if err := p.shortKey(ctx, s, e.key[:], args); err != nil {
 		return nil, err
 	}
+	if p.rules.filled != nil {
+		if err := p.rules.tellFilled(ctx, p.tables[0], 1, &rewrite.Keys{Ints: e.key[:]}); err != nil {
+			return nil, err
+		}
+	}
 	if e.key[0] < 0 {
 		return e.long(p, s, stmt, out, args).goOn(ctx) // LAST_INSERT_ID(key) is unsigned, as the column may be
 	}
