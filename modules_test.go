@@ -57,7 +57,7 @@ func TestModules_rootRequiresFew(t *testing.T) {
 
 func TestModules_storeClientsStayApart(t *testing.T) {
 	touchSources(t)
-	for _, dir := range []string{".", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "gormshardkey"} {
+	for _, dir := range []string{".", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "gormshardkey", "otelshardkey"} {
 		graph := listModules(t, dir, nil)
 		for client, owner := range storeClients {
 			if have := slices.Contains(graph, client); have != (dir == owner) {

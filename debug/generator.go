@@ -99,9 +99,11 @@ func (v *generatorView) judge() {
 		v.State, v.Says = failing, fmt.Sprintf("no keys: the lease of worker id %s ended %s ago and has not been renewed", v.Worker, seconds(-v.LeaseLeft))
 	case h.Err != nil:
 		v.State, v.Says = failing, h.Err.Error()
+	case h.WorkerID == nil && v.takesWorkerID() && h.LastError != nil:
+		v.State, v.Says = failing, "no keys, as there is no worker id: "+h.LastError.Error()
 	case len(h.Warnings) > 0:
 		v.State, v.Says = warned, strings.Join(h.Warnings, "; ")
-	case h.WorkerID == nil && v.leases():
+	case h.WorkerID == nil && v.takesWorkerID():
 		v.Says = "no worker id yet: it takes one at the first key"
 	default:
 		v.Says = "well"
@@ -140,9 +142,11 @@ func keysOf(g driver.GeneratorStats, tables []driver.TableStats) int64 {
 	return n
 }
 
-// leases reports whether the generator, or the assigner, says of itself that it takes a
-// worker id.
-func (v *generatorView) leases() bool { return v.Assigner || strings.HasPrefix(v.Type, "SNOWFLAKE") }
+// takesWorkerID reports whether the generator, or the assigner, is of a type that takes
+// a worker id at its first key.
+func (v *generatorView) takesWorkerID() bool {
+	return v.Assigner || strings.HasPrefix(v.Type, "SNOWFLAKE")
+}
 
 // rows are the figures that apply.
 func (v *generatorView) rows() {

@@ -3,7 +3,6 @@ package driver
 import (
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // Plan returns what becomes of a text under the current rule, as far as that shows
@@ -16,9 +15,9 @@ import (
 // columns is an error with [ErrUnsupportedStatement] in its chain although a
 // connection could fill it, since its columns stand in the server.
 func (c *Connector) Plan(text string) (*rewrite.Plan, error) {
-	r := c.rules.Load()
-	if !r.acquire() {
-		return nil, spi.ErrClosed
+	r, err := c.use()
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = r.release() }()
 	o := offline{rules: r, text: text, server: c.servers.assumed(), tables: map[*rewrite.Table]*rule.Table{}}

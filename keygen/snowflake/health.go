@@ -43,6 +43,8 @@ func (g *Generator) Health() spi.Health {
 	}
 	if s := g.slot.Load(); s != nil {
 		g.slotHealth(&h, s)
+	} else if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok && !closed {
+		h.Err = errors.Join(h.Err, r.Health().Err) // why there is no worker id
 	}
 	return h
 }

@@ -61,6 +61,13 @@ func (s *fakeStore) fail(err error) {
 	s.err = err
 }
 
+// Health says what the store answers.
+func (s *fakeStore) Health() spi.Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return spi.Health{Err: s.err}
+}
+
 // steal gives the worker ids to nobody, as if their owners had been given up.
 func (s *fakeStore) steal() {
 	s.mu.Lock()
@@ -116,6 +123,24 @@ func (l *fakeLease) Health() spi.Health {
 }
 
 var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)
+
+func TestHealth_saysWhyThereIsNoWorkerID(t *testing.T) {
+	clock := newHandClock()
+	store := newFakeStore(clock)
+	store.fail(errAway)
+	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	if _, err := g.Next(t.Context()); err == nil {
+		t.Fatal("a key without a worker id")
+	}
+	if h := g.Health(); !errors.Is(h.Err, errAway) || h.WorkerID != nil {
+		t.Errorf("\nhave: %+v\nwant: %v", h, errAway)
+	}
+	store.fail(nil)
+	mustKeys(t, g, 1)
+	if h := g.Health(); h.Err != nil {
+		t.Errorf("\nhave: %v\nwant: no error, as there is a worker id", h.Err)
+	}
+}
 
 func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	clock := newHandClock()

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+// exported are the metrics that the program exports, and the labels that any of them has.
+// One generator has failed, so that errors are among them.
+func exported(t *testing.T) (metrics, labels map[string]bool) {
+	t.Helper()
+	text := strings.Replace(ruleText, "  keyGenerators:\n", "    t_missing:\n      keyGenerateStrategy: {column: id, keyGeneratorName: missing}\n"+
+		"  keyGenerators:\n    missing: {type: LEAF_SEGMENT, props: {leaf.key: missing}}\n", 1)
+	s := openEmbedded(t, text)
+	if err := s.order(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := driver.NextKeys(t.Context(), s.connector, "t_missing", 1); err == nil {
+		t.Fatal("a key of a segment that is not there")
+	}
+	if err := s.order(t.Context(), 1); err != nil { // it asks how many statements may be kept
+		t.Fatal(err)
+	}
+	_, page := s.read(t, "/metrics")
+	metrics, labels = map[string]bool{}, map[string]bool{"instance": true, "job": true}
+	for _, line := range regexp.MustCompile(`(?m)^(shardkey_\w+)(?:\{(.*)\})? `).FindAllStringSubmatch(page, -1) {
+		metrics[line[1]] = true
+		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(line[2], -1) {
+			labels[label[1]] = true
+		}
+	}
+	return metrics, labels
+}
+
+// checkExpr holds a query's names against what is exported.
+func checkExpr(t *testing.T, where, expr string, metrics, labels map[string]bool) {
+	t.Helper()
+	used := regexp.MustCompile(`shardkey_\w+`).FindAllString(regexp.MustCompile(`\{[^}]*\}|\b(by|without) \([^)]*\)`).ReplaceAllString(expr, ""), -1)
+	if len(used) == 0 {
+		t.Errorf("%s: no metric of ours in %s", where, expr)
+	}
+	for _, name := range used {
+		if !metrics[name] {
+			t.Errorf("%s: %s is not exported", where, name)
+		}
+	}
+	for _, selector := range regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"`).FindAllStringSubmatch(expr, -1) {
+		if !labels[selector[1]] {
+			t.Errorf("%s: no metric has the label %s", where, selector[1])
+		}
+	}
+	for _, list := range regexp.MustCompile(`\b(?:by|without) \(([^)]*)\)`).FindAllStringSubmatch(expr, -1) {
+		for _, label := range strings.Split(list[1], ",") {
+			if !labels[strings.TrimSpace(label)] {
+				t.Errorf("%s: no metric has the label %s", where, label)
+			}
+		}
+	}
+	if strings.Count(expr, "(") != strings.Count(expr, ")") || strings.Count(expr, "{") != strings.Count(expr, "}") {
+		t.Errorf("%s: brackets: %s", where, expr)
+	}
+}
+
+// checkTemplate holds the labels that a text shows against those that there are.
+func checkTemplate(t *testing.T, where, text, form string, labels map[string]bool) {
+	t.Helper()
+	for _, label := range regexp.MustCompile(form).FindAllStringSubmatch(text, -1) {
+		if !labels[label[1]] {
+			t.Errorf("%s shows the label %s, which no metric has", where, label[1])
+		}
+	}
+}
+
+type dashboard struct {
+	Title, UID string
+	Panels     []struct {
+		ID      int
+		Type    string
+		Title   string
+		GridPos struct{ X, Y, W, H int }
+		Targets []struct{ RefID, Expr, LegendFormat string }
+	}
+	Templating struct {
+		List []struct{ Name, Definition string }
+	}
+}
+
+// Each query of the dashboard and each alert is about what the program exports, and each
+// metric that it exports is on the dashboard.
+func TestFiles_nameWhatIsExported(t *testing.T) {
+	metrics, labels := exported(t)
+
+	var d dashboard
+	text, err := os.ReadFile("grafana-dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	var ids []int
+	for _, p := range d.Panels {
+		if slices.Contains(ids, p.ID) || p.Title == "" || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %d %q: its id, title, targets or place", p.ID, p.Title)
+		}
+		ids = append(ids, p.ID)
+		for _, target := range p.Targets {
+			checkExpr(t, p.Title, target.Expr, metrics, labels)
+			checkTemplate(t, p.Title, target.LegendFormat, `\{\{(\w+)\}\}`, labels)
+		}
+	}
+	for name := range metrics {
+		if !strings.Contains(string(text), name) {
+			t.Errorf("%s is not on the dashboard", name)
+		}
+	}
+	for _, v := range d.Templating.List {
+		if metric := regexp.MustCompile(`label_values\((\w+), (\w+)\)`).FindStringSubmatch(v.Definition); v.Definition != "" && (metric == nil || !metrics[metric[1]] || !labels[metric[2]]) {
+			t.Errorf("variable %s: %s", v.Name, v.Definition)
+		}
+	}
+
+	var alerts struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	readYAML(t, "alerts.yml", &alerts)
+	documented, err := os.ReadFile("../../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, g := range alerts.Groups {
+		for _, r := range g.Rules {
+			n++
+			checkExpr(t, r.Alert, r.Expr, metrics, labels)
+			checkTemplate(t, r.Alert, r.Annotations["summary"], `\$labels\.(\w+)`, labels)
+			if r.Annotations["summary"] == "" || r.Labels["severity"] != "critical" && r.Labels["severity"] != "warning" {
+				t.Errorf("%s has no summary or severity", r.Alert)
+			}
+			if !strings.Contains(string(documented), "| `"+r.Alert+"` |") {
+				t.Errorf("docs/observability.md does not say what to do about %s", r.Alert)
+			}
+		}
+	}
+	if inDocs := strings.Count(string(documented), "| `Shardkey"); inDocs != n || n < 8 {
+		t.Errorf("%d alerts, %d in docs/observability.md", n, inDocs)
+	}
+}
+
+func TestFiles_prometheusReadsTheExample(t *testing.T) {
+	var config struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	readYAML(t, "prometheus.yml", &config)
+	if len(config.RuleFiles) != 1 || config.RuleFiles[0] != "alerts.yml" || config.ScrapeConfigs[0].StaticConfigs[0].Targets[0] != "127.0.0.1:8080" {
+		t.Errorf("%+v", config)
+	}
+}
+
+// Where Prometheus' own tool is there, it reads the files and tries the alerts.
+func TestFiles_promtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not there: it comes with Prometheus")
+	}
+	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yml"}} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %q: %v\n%s", args, err, out)
+		}
+	}
+}
+
+func readYAML(t *testing.T, file string, to any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = yaml.Unmarshal(text, to)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// The whole program, from its first line to its end.
+func TestRun(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, to := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, to, "127.0.0.1:0", "")
+		_ = to.CloseWithError(err)
+		ended <- err
+	}()
+	addresses := map[string]string{}
+	lines := bufio.NewScanner(out)
+	for len(addresses) < 4 && lines.Scan() {
+		name, address, _ := strings.Cut(lines.Text(), " ")
+		addresses[name] = strings.TrimSpace(address)
+	}
+	for name, want := range map[string]string{"page": "<h1>shardkey</h1>", "metrics": "shardkey_keys_total", "expvar": `{"shardkey": {`, "ready": "ready\n"} {
+		answer, err := http.Get(addresses[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d, %v, without %s", addresses[name], answer.StatusCode, err, want)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShop_onServer(t *testing.T) {
+	if testserver.Each(t, TestShop_onServer) {
+		return
+	}
+	checkShop(t, mustOpen(t, testserver.Database(t), ruleText))
+}
+
+func TestShop_embedded(t *testing.T) {
+	checkShop(t, openEmbedded(t, ruleText))
+}
+
+// openEmbedded opens a shop on the embedded server, with worker ids in a directory.
+func openEmbedded(t *testing.T, rule string) *shop {
+	t.Helper()
+	dsn, stop, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	return mustOpen(t, dsn, inDirectory(rule, t.TempDir()))
+}
+
+func mustOpen(t *testing.T, dsn, rule string) *shop {
+	t.Helper()
+	s, err := openShop(t.Context(), dsn, rule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// read reads one of the shop's addresses.
+func (s *shop) read(t *testing.T, address string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.routes().ServeHTTP(w, httptest.NewRequest("GET", address, nil))
+	return w.Code, w.Body.String()
+}
+
+// checkShop takes some orders and reads what all four addresses say of them.
+func checkShop(t *testing.T, s *shop) {
+	t.Helper()
+	for user := range int64(10) {
+		if err := s.order(t.Context(), user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for table, want := range map[string]string{"t_order": "10", "t_invoice": "20", "t_token": "10"} {
+		found := false
+		_, metrics := s.read(t, "/metrics")
+		for line := range strings.SplitSeq(metrics, "\n") {
+			found = found || strings.HasPrefix(line, "shardkey_keys_total{") && strings.Contains(line, `db_collection_name="`+table+`"`) && strings.HasSuffix(line, "} "+want)
+		}
+		if !found {
+			t.Errorf("the metrics have no %s keys of %s", want, table)
+		}
+	}
+	_, vars := s.read(t, "/debug/vars")
+	var figures struct {
+		Shardkey struct{ Tables []struct{ Keys int64 } }
+	}
+	var page struct{ State string }
+	_, shown := s.read(t, "/debug/shardkey/?format=json")
+	if err := json.Unmarshal([]byte(shown), &page); err != nil || page.State != "ok" {
+		t.Errorf("%v, state %q: %s", err, page.State, shown)
+	}
+	if err := json.Unmarshal([]byte(vars), &figures); err != nil || len(figures.Shardkey.Tables) != 3 || figures.Shardkey.Tables[1].Keys != 20 {
+		t.Errorf("expvar: %v: %s", err, vars)
+	}
+	if code, text := s.read(t, "/readyz"); code != 200 {
+		t.Errorf("/readyz: %d %s", code, text)
+	}
+	if code, text := s.read(t, "/debug/shardkey/"); code != 200 || !strings.Contains(text, "keys can be made") {
+		t.Errorf("the page: %d", code)
+	}
+}
+
+// What an operator sees when no worker id can be had: the embedded server cannot keep
+// them.
+func TestShop_withoutWorkerIDs(t *testing.T) {
+	dsn, stop, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stop() }()
+	s := mustOpen(t, dsn, ruleText)
+	if err := s.order(t.Context(), 1); err == nil {
+		t.Fatal("a key without a worker id")
+	}
+	for address, want := range map[string]string{
+		"/readyz":          "generator snowflake makes no keys for t_order",
+		"/debug/shardkey/": `<p class="verdict failing"><b aria-hidden="true">✕</b> <span>snowflake (t_order): `,
+		"/metrics":         `shardkey_generator_name="snowflake",shardkey_generator_type="SNOWFLAKE"} 0`,
+	} {
+		code, text := s.read(t, address)
+		if !strings.Contains(text, want) || (address == "/readyz") != (code == http.StatusServiceUnavailable) {
+			t.Errorf("%s: %d\nhave: %s\nwant: %s", address, code, text, want)
+		}
+	}
+}

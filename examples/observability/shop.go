@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"expvar"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/shardkey/shardkey/debug"
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/otelshardkey"
+	"github.com/shardkey/shardkey/rule"
+)
+
+//go:embed rule.yaml
+var ruleText string
+
+// inDirectory is a rule's text with the worker ids in a directory.
+func inDirectory(rule, dir string) string {
+	return strings.Replace(rule, "{type: SQL}", "{type: FILE, props: {path: "+strconv.Quote(dir)+"}}", 1)
+}
+
+// shop is a program that writes rows, with what shows it.
+type shop struct {
+	db        *sql.DB
+	connector *driver.Connector
+	registry  *prometheus.Registry // of its own, so that two can be in one process
+	provider  *sdk.MeterProvider
+	metrics   metric.Registration
+}
+
+func openShop(ctx context.Context, dsn, text string) (*shop, error) {
+	r, err := rule.Parse("rule.yaml", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if err := driver.RegisterRule("shop", r); err != nil {
+		return nil, err
+	}
+	db, connector, err := driver.Open(dsn+"?shardkeyRule=shop", otelshardkey.SpanAttributes(false))
+	if err != nil {
+		return nil, err
+	}
+	s := &shop{db: db, connector: connector, registry: prometheus.NewRegistry()}
+	if err := errors.Join(s.makeTables(ctx), s.measure()); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// measure exports the connector's metrics by OpenTelemetry to Prometheus.
+func (s *shop) measure() error {
+	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo())
+	if err != nil {
+		return err
+	}
+	s.provider = sdk.NewMeterProvider(sdk.WithReader(reader))
+	s.metrics, err = otelshardkey.Register(s.connector, otelshardkey.WithMeterProvider(s.provider))
+	return err
+}
+
+func (s *shop) close() error {
+	var errs []error
+	if s.metrics != nil {
+		errs = append(errs, s.metrics.Unregister(), s.provider.Shutdown(context.Background()))
+	}
+	return errors.Join(append(errs, s.db.Close())...)
+}
+
+// routes are what an operator looks at.
+func (s *shop) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/debug/shardkey/", debug.Handler(s.connector))
+	// expvar.Publish("shardkey", …) does for one connector of a program what this does.
+	figures := expvar.Func(func() any { return s.connector.Stats() })
+	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, "{\"shardkey\": %s}\n", figures)
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+		defer cancel()
+		if err := s.connector.Ready(ctx); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.Handle("GET /{$}", http.RedirectHandler("/debug/shardkey/", http.StatusSeeOther))
+	return mux
+}
+
+func (s *shop) makeTables(ctx context.Context) error {
+	for _, text := range []string{
+		"CREATE TABLE IF NOT EXISTS t_order_0 (order_id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS t_order_1 (order_id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS t_invoice (invoice_id BIGINT PRIMARY KEY, amount BIGINT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS t_token (token VARCHAR(36) PRIMARY KEY, user_id BIGINT NOT NULL)",
+		"CREATE TABLE IF NOT EXISTS leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1," +
+			" step INT NOT NULL, description VARCHAR(256) DEFAULT NULL, update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
+		"INSERT IGNORE INTO leaf_alloc (biz_tag, max_id, step) VALUES ('invoice', 1, 1000)",
+	} {
+		if _, err := s.db.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sell writes rows until ctx ends. What fails is seen by whoever looks.
+func (s *shop) sell(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			_ = s.order(ctx, rand.Int64N(1000))
+		}
+	}
+}
+
+// order writes the rows of one order.
+func (s *shop) order(ctx context.Context, user int64) error {
+	_, err := s.db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", user%2), user)
+	if err != nil {
+		return err
+	}
+	if _, err = s.db.ExecContext(ctx, "INSERT INTO t_invoice (amount) VALUES (?), (?)", user, 2*user); err != nil {
+		return err
+	}
+	_, err = s.db.ExecContext(ctx, "INSERT INTO t_token (user_id) VALUES (?)", user)
+	return err
+}

@@ -1,0 +1,18 @@
+// Package otelshardkey reports what shardkey does to OpenTelemetry: metrics of a
+// connector, and attributes of spans.
+//
+//	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes(false))
+//	…
+//	metrics, err := otelshardkey.Register(connector)
+//	…
+//	defer metrics.Unregister()
+//
+// The metrics are read from [driver.Connector.Stats] when they are collected, and cost
+// nothing in between. docs/observability.md lists them; a dashboard for Grafana and alerts
+// for Prometheus stand in examples/observability. Names follow OpenTelemetry's semantic
+// conventions: dots, units of UCUM, db.collection.name for a table, error.type for a kind
+// of error.
+//
+// This module uses OpenTelemetry's API only. The SDK and the exporter are the program's
+// choice.
+package otelshardkey

@@ -1,0 +1,166 @@
+package otelshardkey
+
+import (
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+// The attributes, beside db.client.connection.pool.name and the program's own.
+const (
+	attrTable         = "db.collection.name"
+	attrGenerator     = "shardkey.generator.name"
+	attrGeneratorType = "shardkey.generator.type"
+	attrErrorType     = "error.type"
+	attrReason        = "shardkey.reason"
+	attrOutcome       = "shardkey.outcome"
+	attrResult        = "shardkey.result"
+	attrBound         = "le"
+)
+
+// reasons are those that are reported before anything was refused: what begins with 1
+// has no rate yet. Others follow when they occur.
+var reasons = []string{"unsupported", "unlisted", "unverified", "wrong-shard", "narrow-column", "no-key"}
+
+// observation is one collection of a connector's metrics.
+type observation struct {
+	*instruments
+	to   metric.Observer
+	base []attribute.KeyValue // of all
+}
+
+func (o observation) with(attrs ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(append(o.base[:len(o.base):len(o.base)], attrs...)...)
+}
+
+func (o observation) observe(s driver.Stats) {
+	o.tables(s.Tables)
+	for i := range s.Generators {
+		o.generator(&s.Generators[i])
+	}
+	for _, reason := range reasons {
+		if _, ok := s.Refused[reason]; !ok {
+			o.to.ObserveInt64(o.refused, 0, o.with(attribute.String(attrReason, reason)))
+		}
+	}
+	for reason, n := range s.Refused {
+		o.to.ObserveInt64(o.refused, n, o.with(attribute.String(attrReason, reason)))
+	}
+	o.each(o.verified, attrOutcome, "agreed", s.Verification.Agreed, "unknown", s.Verification.Unknown, "refused", s.Verification.Refused)
+
+	all := o.with()
+	o.to.ObserveInt64(o.planEntries, int64(s.Plans.Entries), all)
+	o.to.ObserveInt64(o.planBytes, int64(s.Plans.Bytes), all)
+	o.each(o.planLookups, attrResult, "hit", s.Plans.Hits, "miss", s.Plans.Misses)
+	o.to.ObserveInt64(o.keptOpen, s.Kept.Open, all)
+	if s.Kept.Limit >= 0 {
+		o.to.ObserveInt64(o.keptLimit, s.Kept.Limit, all)
+	}
+	o.each(o.keptUses, attrResult, "hit", s.Kept.Hits, "miss", s.Kept.Misses)
+	o.to.ObserveInt64(o.keptClosed, s.Kept.Dropped, all)
+
+	o.to.ObserveInt64(o.ruleGeneration, s.Rule.Generation, all)
+	o.to.ObserveInt64(o.reloadErrors, s.Rule.ReloadErrors, all)
+	o.to.ObserveInt64(o.ruleOutdated, number(s.Rule.ReloadError != ""), all)
+}
+
+// each observes an instrument once for each pair of an attribute's value and a number.
+func (o observation) each(of metric.Int64Observable, attr string, pairs ...any) {
+	for i := 0; i < len(pairs); i += 2 {
+		o.to.ObserveInt64(of, pairs[i+1].(int64), o.with(attribute.String(attr, pairs[i].(string))))
+	}
+}
+
+// tables observes keys by table, and the time of calls by generator: of many tables the
+// buckets would be too many series.
+func (o observation) tables(tables []driver.TableStats) {
+	type maker struct{ name, typ string }
+	var makers []maker
+	calls := map[maker]*driver.Histogram{}
+	for _, t := range tables {
+		by := maker{t.Generator, t.Type}
+		attrs := o.with(attribute.String(attrTable, t.Table), attribute.String(attrGenerator, by.name), attribute.String(attrGeneratorType, by.typ))
+		o.to.ObserveInt64(o.keys, t.Keys, attrs)
+		o.to.ObserveInt64(o.statements, t.Statements, attrs)
+		o.to.ObserveInt64(o.generateErrors, t.Errors, attrs)
+		sum := calls[by]
+		if sum == nil {
+			sum = &driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}
+			calls[by], makers = sum, append(makers, by)
+		}
+		sum.Sum += t.Generate.Sum
+		for i, n := range t.Generate.Counts {
+			sum.Counts[i] += n
+		}
+	}
+	for _, by := range makers {
+		o.histogram(calls[by], attribute.String(attrGenerator, by.name), attribute.String(attrGeneratorType, by.typ))
+	}
+}
+
+func (o observation) histogram(h *driver.Histogram, attrs ...attribute.KeyValue) {
+	total := int64(0)
+	for i, n := range h.Counts {
+		total += n
+		bound := "+Inf"
+		if i < len(h.Bounds) {
+			bound = strconv.FormatFloat(h.Bounds[i].Seconds(), 'g', -1, 64)
+		}
+		o.to.ObserveInt64(o.durationBucket, total, o.with(append(attrs[:len(attrs):len(attrs)], attribute.String(attrBound, bound))...))
+	}
+	of := o.with(attrs...)
+	o.to.ObserveInt64(o.durationCount, total, of)
+	o.to.ObserveFloat64(o.durationSum, h.Sum.Seconds(), of)
+}
+
+// generator observes what applies to a generator or a worker-id assigner.
+func (o observation) generator(g *driver.GeneratorStats) {
+	h := &g.Health
+	name, typ := attribute.String(attrGenerator, g.Name), attribute.String(attrGeneratorType, g.Type)
+	attrs := o.with(name, typ)
+	for kind, n := range h.Errors {
+		o.to.ObserveInt64(o.errors, n, o.with(name, typ, attribute.String(attrErrorType, kind)))
+	}
+	o.to.ObserveInt64(o.healthy, number(h.Err == nil), attrs)
+	if g.Assigner {
+		return // what it knows of leases the generators that use it report
+	}
+	o.to.ObserveInt64(o.waits, h.Waits, attrs)
+	o.seconds(o.waitTime, h.Waited, attrs)
+	o.to.ObserveInt64(o.clockSteps, h.ClockSteps, attrs)
+	o.seconds(o.clockAhead, h.Borrowed, attrs)
+	if h.WorkerID != nil {
+		o.to.ObserveInt64(o.workerID, *h.WorkerID, attrs)
+	}
+	if !h.LeaseLimit.IsZero() {
+		o.seconds(o.leaseRemaining, g.LeaseLeft, attrs)
+		o.seconds(o.leaseLength, h.LeaseLength, attrs)
+	}
+	if h.WorkerID != nil || h.LeasesLost > 0 {
+		o.to.ObserveInt64(o.leaseRenewals, h.LeaseRenewals, attrs)
+		o.to.ObserveInt64(o.leaseLosses, h.LeasesLost, attrs)
+	}
+	if h.SegmentSize > 0 || h.SegmentLeft > 0 {
+		o.to.ObserveInt64(o.segmentRemaining, h.SegmentLeft, attrs)
+		o.to.ObserveInt64(o.segmentSize, h.SegmentSize, attrs)
+	}
+	if h.Fetches > 0 {
+		o.to.ObserveInt64(o.fetches, h.Fetches, attrs)
+		o.seconds(o.fetchDuration, h.FetchTime, attrs)
+	}
+}
+
+func (o observation) seconds(of metric.Float64Observable, d time.Duration, attrs metric.MeasurementOption) {
+	o.to.ObserveFloat64(of, d.Seconds(), attrs)
+}
+
+func number(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

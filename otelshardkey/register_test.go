@@ -1,0 +1,380 @@
+package otelshardkey_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/otelshardkey"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// fake is a generator whose health is what a test says.
+type fake struct {
+	health spi.Health
+	next   int64
+	err    error
+}
+
+func (f *fake) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, f, column, n)
+}
+
+func (f *fake) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	for i := range keys {
+		f.next++
+		keys[i] = f.next
+	}
+	return f.err
+}
+
+func (f *fake) Health() spi.Health { return f.health }
+
+// everything is a health in which all is set.
+func everything(now time.Time) spi.Health {
+	return spi.Health{
+		Err: errors.New("away"), Waits: 4, Waited: 1500 * time.Millisecond, Borrowed: 20 * time.Millisecond, ClockSteps: 2,
+		WorkerID: new(int64(17)), LeaseLimit: now.Add(time.Hour), LeaseLength: 2 * time.Hour, LeaseRenewals: 9, LeasesLost: 1,
+		SegmentLeft: 70, SegmentSize: 100, Fetches: 5, FetchTime: 2 * time.Millisecond, Errors: map[string]int64{"store": 3},
+	}
+}
+
+func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connector {
+	t.Helper()
+	r, err := rule.New(rule.Config{
+		Tables: []rule.TableConfig{
+			{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}},
+			{Name: "t_item", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}},
+			{Name: "t_token", KeyConfig: rule.KeyConfig{Column: "id", Generator: "uuid"}},
+		},
+		Generators: map[string]rule.GeneratorConfig{"g": {Generator: f}, "uuid": {Type: "UUID"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.NewConnector(base{}, r, append(opts, driver.WithServer(driver.ServerOther), driver.WithLogger(slog.New(slog.DiscardHandler)))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func register(t testing.TB, c *driver.Connector, p metric.MeterProvider, opts ...otelshardkey.Option) metric.Registration {
+	t.Helper()
+	r, err := otelshardkey.Register(c, append(opts, otelshardkey.WithMeterProvider(p))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Unregister() })
+	return r
+}
+
+func newReader() (*sdk.ManualReader, *sdk.MeterProvider) {
+	reader := sdk.NewManualReader()
+	return reader, sdk.NewMeterProvider(sdk.WithReader(reader))
+}
+
+// value is one point of a metric.
+type value struct {
+	number float64
+	attrs  attribute.Set
+}
+
+// collect reads all metrics: their points, and the metrics themselves.
+func collect(t testing.TB, reader *sdk.ManualReader) (map[string][]value, map[string]metricdata.Metrics) {
+	t.Helper()
+	var data metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	points, metrics := map[string][]value{}, map[string]metricdata.Metrics{}
+	for _, scope := range data.ScopeMetrics {
+		for _, m := range scope.Metrics {
+			metrics[m.Name] = m
+			points[m.Name] = append(points[m.Name], pointsOf(t, m)...)
+		}
+	}
+	return points, metrics
+}
+
+func pointsOf(t testing.TB, m metricdata.Metrics) (all []value) {
+	t.Helper()
+	switch d := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		for _, p := range d.DataPoints {
+			all = append(all, value{float64(p.Value), p.Attributes})
+		}
+		if !d.IsMonotonic {
+			t.Errorf("%s is no counter", m.Name)
+		}
+	case metricdata.Sum[float64]:
+		for _, p := range d.DataPoints {
+			all = append(all, value{p.Value, p.Attributes})
+		}
+	case metricdata.Gauge[int64]:
+		for _, p := range d.DataPoints {
+			all = append(all, value{float64(p.Value), p.Attributes})
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range d.DataPoints {
+			all = append(all, value{p.Value, p.Attributes})
+		}
+	default:
+		t.Errorf("%s is a %T", m.Name, d)
+	}
+	return all
+}
+
+// find is the number of the point that has these attributes, as "table=t_order".
+func find(t testing.TB, points []value, attrs ...string) float64 {
+	t.Helper()
+	var found []float64
+	for _, p := range points {
+		all := p.attrs.Encoded(attribute.DefaultEncoder())
+		if !slices.ContainsFunc(attrs, func(a string) bool { return !strings.Contains(","+all+",", ","+a+",") }) {
+			found = append(found, p.number)
+		}
+	}
+	if len(found) != 1 {
+		t.Errorf("%d points have %q", len(found), attrs)
+		return -1
+	}
+	return found[0]
+}
+
+func TestRegister_whatIsCounted(t *testing.T) {
+	f := &fake{health: everything(time.Now())}
+	c := newConnector(t, f)
+	reader, provider := newReader()
+	register(t, c, provider)
+	for table, n := range map[string]int{"t_order": 3, "t_item": 40, "t_token": 2} {
+		if _, err := driver.NextKeys(t.Context(), c, table, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.err = errors.New("refused")
+	if _, err := driver.NextKeys(t.Context(), c, "t_item", 1); err == nil {
+		t.Fatal("no error")
+	}
+	points, _ := collect(t, reader)
+	const g, uuid = "shardkey.generator.name=g", "shardkey.generator.name=uuid"
+	for _, want := range []struct {
+		metric string
+		number float64
+		attrs  []string
+	}{
+		{"shardkey.keys", 3, []string{"db.collection.name=t_order", g, "db.client.connection.pool.name=rule"}},
+		{"shardkey.keys", 40, []string{"db.collection.name=t_item", g}},
+		{"shardkey.keys", 2, []string{"db.collection.name=t_token", uuid, "shardkey.generator.type=UUID"}},
+		{"shardkey.generate.errors", 1, []string{"db.collection.name=t_item"}},
+		{"shardkey.generate.errors", 0, []string{"db.collection.name=t_order"}},
+		{"shardkey.generate.duration.count", 2, []string{g}},
+		{"shardkey.generate.duration.bucket", 2, []string{g, "le=+Inf"}},
+		{"shardkey.generator.healthy", 0, []string{g}},
+		{"shardkey.worker.id", 17, []string{g}},
+		{"shardkey.waits", 4, []string{g}},
+		{"shardkey.wait.time", 1.5, []string{g}},
+		{"shardkey.clock.steps", 2, []string{g}},
+		{"shardkey.clock.ahead", 0.02, []string{g}},
+		{"shardkey.lease.length", 7200, []string{g}},
+		{"shardkey.lease.renewals", 9, []string{g}},
+		{"shardkey.lease.losses", 1, []string{g}},
+		{"shardkey.segment.remaining", 70, []string{g}},
+		{"shardkey.segment.size", 100, []string{g}},
+		{"shardkey.fetches", 5, []string{g}},
+		{"shardkey.fetch.duration", 0.002, []string{g}},
+		{"shardkey.errors", 3, []string{g, "error.type=store"}},
+		{"shardkey.refused", 0, []string{"shardkey.reason=unlisted"}},
+		{"shardkey.verified", 0, []string{"shardkey.outcome=agreed"}},
+		{"shardkey.plan.cache.lookups", 0, []string{"shardkey.result=hit"}},
+		{"shardkey.statement.cache.open", 0, nil},
+		{"shardkey.rule.generation", 1, nil},
+		{"shardkey.rule.outdated", 0, nil},
+	} {
+		if have := find(t, points[want.metric], want.attrs...); have != want.number {
+			t.Errorf("%s %q\nhave: %v\nwant: %v", want.metric, want.attrs, have, want.number)
+		}
+	}
+	if left := find(t, points["shardkey.lease.remaining"], g); left < 3000 || left > 3600 {
+		t.Errorf("lease remaining: %v", left)
+	}
+	buckets := points["shardkey.generate.duration.bucket"]
+	if n := len(buckets); n != 2*13 {
+		t.Errorf("%d buckets", n)
+	}
+}
+
+// The connector's rule replaced: counts go on, and what the old rule had is gone.
+func TestRegister_anotherRule(t *testing.T) {
+	c := newConnector(t, new(fake))
+	reader, provider := newReader()
+	register(t, c, provider)
+	if err := c.SetRule(newConnector(t, new(fake)).Rule()); err != nil {
+		t.Fatal(err)
+	}
+	points, _ := collect(t, reader)
+	if have := find(t, points["shardkey.rule.generation"]); have != 2 {
+		t.Errorf("generation %v", have)
+	}
+}
+
+// What does not apply is not reported.
+func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
+	reader, provider := newReader()
+	register(t, newConnector(t, new(fake)), provider)
+	points, _ := collect(t, reader)
+	for _, name := range []string{"lease.remaining", "lease.length", "lease.losses", "segment.remaining", "segment.size", "fetches", "worker.id", "errors", "statement.cache.limit"} {
+		if n := len(points["shardkey."+name]); n != 0 {
+			t.Errorf("%s has %d points", name, n)
+		}
+	}
+	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
+		t.Errorf("healthy: %v", have)
+	}
+}
+
+func TestRegister_severalConnectors(t *testing.T) {
+	reader, provider := newReader()
+	for _, opts := range [][]otelshardkey.Option{
+		nil, nil, {otelshardkey.WithName("orders"), otelshardkey.WithAttributes(attribute.String("team", "a"))}, {otelshardkey.WithName("orders"), nil},
+	} {
+		register(t, newConnector(t, new(fake)), provider, opts...)
+	}
+	points, _ := collect(t, reader)
+	var names []string
+	for _, p := range points["shardkey.rule.generation"] {
+		name, _ := p.attrs.Value("db.client.connection.pool.name")
+		names = append(names, name.AsString())
+	}
+	slices.Sort(names)
+	if want := []string{"orders", "orders#2", "rule", "rule#2"}; !slices.Equal(names, want) {
+		t.Errorf("have: %q\nwant: %q", names, want)
+	}
+	find(t, points["shardkey.rule.generation"], "team=a", "db.client.connection.pool.name=orders")
+}
+
+func TestRegister_unregister(t *testing.T) {
+	reader, provider := newReader()
+	c := newConnector(t, new(fake))
+	r := register(t, c, provider)
+	if err := errors.Join(r.Unregister(), r.Unregister()); err != nil {
+		t.Fatal(err)
+	}
+	if points, _ := collect(t, reader); len(points) != 0 {
+		t.Errorf("%d metrics after Unregister", len(points))
+	}
+	register(t, c, provider)
+	points, _ := collect(t, reader)
+	find(t, points["shardkey.rule.generation"], "db.client.connection.pool.name=rule") // the name is free again
+}
+
+func TestRegister_closedConnector(t *testing.T) {
+	reader, provider := newReader()
+	c := newConnector(t, new(fake))
+	register(t, c, provider)
+	_ = c.Close()
+	if points, _ := collect(t, reader); len(points["shardkey.keys"]) != 3 {
+		t.Errorf("%+v", points["shardkey.keys"])
+	}
+}
+
+func TestRegister_globalProvider(t *testing.T) {
+	reader, provider := newReader()
+	otel.SetMeterProvider(provider)
+	r, err := otelshardkey.Register(newConnector(t, new(fake)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Unregister() }()
+	if points, _ := collect(t, reader); len(points) == 0 {
+		t.Error("nothing is reported")
+	}
+}
+
+func TestRegister_nilConnector(t *testing.T) {
+	if r, err := otelshardkey.Register(driver.ConnectorOf(nil)); err == nil || r != nil {
+		t.Errorf("have: %v, %v", r, err)
+	}
+}
+
+func TestRegister_manyAtOnce(t *testing.T) {
+	reader, provider := newReader()
+	c := newConnector(t, &fake{health: everything(time.Now())})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 5 {
+				r, err := otelshardkey.Register(c, otelshardkey.WithMeterProvider(provider))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				collect(t, reader)
+				_ = r.Unregister()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// kinds are the words of the documentation.
+func kindOf(m metricdata.Metrics) string {
+	switch m.Data.(type) {
+	case metricdata.Sum[int64], metricdata.Sum[float64]:
+		return "counter"
+	}
+	return "gauge"
+}
+
+// The table of docs/observability.md is what is reported, no more and no less.
+func TestDocs_listTheMetrics(t *testing.T) {
+	text, err := os.ReadFile("../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+		documented[row[1]] = fmt.Sprintf("%s, %s, %s", row[2], strings.Trim(row[3], "` "), strings.Join(regexp.MustCompile("[a-z_.]+").FindAllString(row[4], -1), " "))
+	}
+	reader, provider := newReader()
+	c := newConnector(t, &fake{health: everything(time.Now())})
+	register(t, c, provider)
+	points, metrics := collect(t, reader)
+	for name, m := range metrics {
+		attrs := map[string]bool{}
+		for _, p := range points[name] {
+			for _, a := range p.attrs.ToSlice() {
+				if a.Key != "db.client.connection.pool.name" {
+					attrs[string(a.Key)] = true
+				}
+			}
+		}
+		want := fmt.Sprintf("%s, %s, %s", kindOf(m), m.Unit, strings.Join(slices.Sorted(maps.Keys(attrs)), " "))
+		if m.Description == "" || documented[name] != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", name, documented[name], want)
+		}
+	}
+	for name := range documented {
+		if _, ok := metrics[name]; !ok && name != "shardkey.statement.cache.limit" { // once a server was asked
+			t.Errorf("%s is in the table, and is not reported", name)
+		}
+	}
+}
