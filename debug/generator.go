@@ -56,6 +56,7 @@ func viewGenerator(g driver.GeneratorStats, tables []driver.TableStats, series [
 		if g.LeaseLeft <= 0 {
 			b.Says = "at its limit"
 		}
+		b.State = max(b.State, v.State)
 		v.Lease = b
 	}
 	if h.SegmentSize > 0 {

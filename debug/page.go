@@ -94,12 +94,13 @@ func (s *shown) look(number int, now time.Time) connectorView {
 	for _, w := range of.Warnings() {
 		v.Warnings = append(v.Warnings, w.Error())
 	}
-	series := s.history.add(now, stats)
+	series, said := s.history.add(now, stats), map[string]bool{}
 	for _, g := range stats.Generators {
 		one := viewGenerator(g, stats.Tables, series)
 		v.Generators = append(v.Generators, one)
-		if v.State = max(v.State, one.State); one.State != good {
+		if v.State = max(v.State, one.State); one.State != good && !said[one.Says] {
 			v.Says = append(v.Says, one.headline())
+			said[one.Says] = true // an assigner has the same to say as those that use it
 		}
 	}
 	if e := stats.Rule.ReloadError; e != "" {
