@@ -84,7 +84,7 @@ var drivers = group{dir: "driver", servers: true, mutants: []mutant{
 	{what: "rows: a negative key is told to the server", in: "execution.carry", by: "TestLastID_negativeKeys/mariadb",
 		old: "ok && key < 0 {", new: "ok && key < -1<<62 {"},
 	{what: "rows: a key that the column cannot hold is sent", in: "execution.generate", by: "TestKeyColumn_tooNarrow/mariadb",
-		old: "return k.column.check(ctx, e.session, k.table, &k.keys)", new: "return k.column.learn(ctx, e.session)"},
+		old: "err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil", new: "err := k.column.learn(ctx, e.session); err != nil"},
 	{what: "rows: fewer keys than rows", in: "table.make", by: "TestGenerators_bad",
 		old: "case len(values) != n:", new: "case false:"},
 	{what: "rows: a generator that panics", in: "table.keysFailed", by: "TestGenerators_bad",
