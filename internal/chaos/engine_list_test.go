@@ -73,9 +73,18 @@ func startGalera(t *testing.T) *cluster {
 	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
 		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
 	for _, node := range g.Nodes {
-		c.faults = append(c.faults, killed("node", node, time.Second),
-			// Past the time after which the others go on without it.
-			stopped("node", node, 9*time.Second))
+		// The others go on without one that is silent for six seconds.
+		all := []engineFault{killed("node", node, time.Second), stopped("node", node, 9*time.Second), {"node cut off", func() error {
+			if err := g.Isolate(node, true); err != nil {
+				return err
+			}
+			wait(9 * time.Second)
+			return g.Isolate(node, false)
+		}}}
+		for _, f := range all {
+			// Two nodes of three away are the end of a cluster.
+			c.faults = append(c.faults, engineFault{f.name, func() error { return errors.Join(f.do(), g.AwaitAll()) }})
+		}
 	}
 	c.after = func() error {
 		for _, table := range writtenTables {

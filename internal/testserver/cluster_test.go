@@ -111,7 +111,7 @@ func TestSpider_sharesRowsOut(t *testing.T) {
 	}
 }
 
-func TestGalera_nodeComesBack(t *testing.T) {
+func TestGalera_nodesComeBack(t *testing.T) {
 	g := StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)")
 	g.Nodes[2].Kill()
@@ -120,9 +120,20 @@ func TestGalera_nodeComesBack(t *testing.T) {
 	g.Nodes[0].Stop()
 	mustRun(t, g.Nodes[2].DSN(), "INSERT INTO app.t VALUES (3)")
 	g.Nodes[0].Start()
+	if err := g.Isolate(g.Nodes[1], true); err != nil {
+		t.Fatal(err)
+	}
+	awaitRows(t, g.Nodes[0], "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_size'", 2)
+	if err := Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"); err == nil {
+		t.Error("a node that is cut off is written to")
+	}
+	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (4)")
+	if err := errors.Join(g.Isolate(g.Nodes[1], false), g.AwaitAll()); err != nil {
+		t.Fatal(err)
+	}
 	for i, node := range g.Nodes {
-		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 3 {
-			t.Errorf("node %d\nhave: %d rows\nwant: 3", i, n)
+		if n := count(t, node.DSN(), "SELECT COUNT(*) FROM app.t"); n != 4 {
+			t.Errorf("node %d\nhave: %d rows\nwant: 4", i, n)
 		}
 	}
 }

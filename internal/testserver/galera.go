@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // Galera is a MariaDB cluster of which each node is written to, and haproxy in front
@@ -71,6 +72,40 @@ func (g *Galera) start(nodes int) error {
 	var err error
 	g.Proxy, err = g.haproxy("option mysql-check user haproxy", g.Nodes...)
 	return err
+}
+
+// Isolate cuts a node off from the others, or lets them hear each other again. What it
+// is connected to besides, clients and haproxy, stays.
+func (g *Galera) Isolate(node *Server, on bool) error {
+	option := "gmcast.isolate=0"
+	if on {
+		option = "gmcast.isolate=1"
+	}
+	return Run(node.DSN(), "SET GLOBAL wsrep_provider_options = '"+option+"'")
+}
+
+// AwaitAll returns when all nodes take part again and have what the others have.
+func (g *Galera) AwaitAll() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		var err error
+		for i, node := range g.Nodes {
+			if e := isSynced(ctx, node); e != nil {
+				err = fmt.Errorf("node %d: %w", i, e)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("not together again within %v: %w", startTimeout, err)
+		}
+	}
 }
 
 // galeraTransfer is the way by which a node would get all data of another one, which
@@ -144,6 +179,9 @@ func (g *Galera) node(i int) recipe {
 			if err != nil {
 				return nil, err
 			}
+			if err := saveHistory(s, position); err != nil {
+				return nil, err
+			}
 			cmd.Args = append(cmd.Args, "--wsrep-start-position="+position)
 		}
 		if i == 0 && !g.formed {
@@ -172,6 +210,14 @@ func galeraLibrary() (string, error) {
 	return "", &missingError{program: "libgalera_smm.so", remedy: "apt-get install galera-4", env: envMariaDB}
 }
 
+// saveHistory notes which cluster's data a killed node has, whose own note may say that
+// it cannot be relied on: InnoDB has recovered it.
+func saveHistory(s *Server, position string) error {
+	history, _, _ := strings.Cut(position, ":")
+	return os.WriteFile(filepath.Join(s.data(), "grastate.dat"), fmt.Appendf(nil,
+		"# GALERA saved state\nversion: 2.1\nuuid: %s\nseqno: -1\nsafe_to_bootstrap: 1\n", history), 0o600)
+}
+
 var recoveredPosition = regexp.MustCompile(`WSREP: Recovered position:? *([0-9a-f-]+:-?\d+)`)
 
 // recovered asks a stopped node for the last transaction that its data has.
@@ -194,12 +240,14 @@ func isSynced(ctx context.Context, s *Server) error {
 		return err
 	}
 	defer db.Close()
-	var name, state string
-	if err := db.QueryRowContext(ctx, "SHOW STATUS LIKE 'wsrep_local_state_comment'").Scan(&name, &state); err != nil {
-		return err
-	}
-	if state != "Synced" {
-		return errors.New("the node is " + state)
+	for variable, want := range map[string]string{"wsrep_local_state_comment": "Synced", "wsrep_cluster_status": "Primary", "wsrep_ready": "ON"} {
+		var name, have string
+		if err := db.QueryRowContext(ctx, "SHOW STATUS LIKE '"+variable+"'").Scan(&name, &have); err != nil {
+			return err
+		}
+		if have != want {
+			return fmt.Errorf("%s is %s", variable, have)
+		}
 	}
 	return nil
 }
