@@ -73,18 +73,23 @@ func startGalera(t *testing.T) *cluster {
 	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
 		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
 	for _, node := range g.Nodes {
-		// The others go on without one that is silent for six seconds.
-		all := []engineFault{killed("node", node, time.Second), stopped("node", node, 9*time.Second), {"node cut off", func() error {
-			if err := g.Isolate(node, true); err != nil {
-				return err
-			}
-			wait(9 * time.Second)
-			return g.Isolate(node, false)
-		}}}
-		for _, f := range all {
-			// Two nodes of three away are the end of a cluster.
-			c.faults = append(c.faults, engineFault{f.name, func() error { return errors.Join(f.do(), g.AwaitAll()) }})
-		}
+		// Two nodes of three away are the end of a cluster: one comes back before the next.
+		c.faults = append(c.faults,
+			engineFault{"node killed", func() error {
+				node.Kill()
+				err := g.AwaitWithout(node)
+				node.Start()
+				return errors.Join(err, g.AwaitAll())
+			}},
+			engineFault{"node stopped", func() error {
+				node.Pause()
+				err := g.AwaitWithout(node)
+				node.Resume()
+				return errors.Join(err, g.AwaitAll())
+			}},
+			engineFault{"node cut off", func() error {
+				return errors.Join(g.Isolate(node, true), g.AwaitWithout(node), g.Isolate(node, false), g.AwaitAll())
+			}})
 	}
 	c.after = func() error {
 		for _, table := range writtenTables {

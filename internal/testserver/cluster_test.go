@@ -115,6 +115,9 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	g := StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app", "CREATE TABLE app.t (id BIGINT PRIMARY KEY)", "INSERT INTO app.t VALUES (1)")
 	g.Nodes[2].Kill()
+	if err := g.AwaitWithout(g.Nodes[2]); err != nil {
+		t.Fatal(err)
+	}
 	mustRun(t, g.Nodes[0].DSN(), "INSERT INTO app.t VALUES (2)")
 	g.Nodes[2].Start()
 	g.Nodes[0].Stop()
@@ -123,7 +126,9 @@ func TestGalera_nodesComeBack(t *testing.T) {
 	if err := g.Isolate(g.Nodes[1], true); err != nil {
 		t.Fatal(err)
 	}
-	awaitRows(t, g.Nodes[0], "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'wsrep_cluster_size'", 2)
+	if err := g.AwaitWithout(g.Nodes[1]); err != nil {
+		t.Fatal(err)
+	}
 	if err := Run(g.Nodes[1].DSN(), "INSERT INTO app.t VALUES (9)"); err == nil {
 		t.Error("a node that is cut off is written to")
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,16 +86,31 @@ func (g *Galera) Isolate(node *Server, on bool) error {
 }
 
 // AwaitAll returns when all nodes take part again and have what the others have.
-func (g *Galera) AwaitAll() error {
+func (g *Galera) AwaitAll() error { return g.await(nil) }
+
+// AwaitWithout returns when the other nodes go on without one that is away, which takes
+// them some seconds to see. Before that it had better not come back: they would take it
+// for a second one.
+func (g *Galera) AwaitWithout(away *Server) error { return g.await(away) }
+
+func (g *Galera) await(away *Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
+	size := len(g.Nodes)
+	if away != nil {
+		size--
+	}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		var err error
+		var missing *Server
 		for i, node := range g.Nodes {
-			if e := isSynced(ctx, node); e != nil {
-				err = fmt.Errorf("node %d: %w", i, e)
+			if node == away {
+				continue
+			}
+			if e := isSynced(ctx, node, size); e != nil {
+				err, missing = fmt.Errorf("node %d: %w", i, e), node
 			}
 		}
 		if err == nil {
@@ -103,7 +119,7 @@ func (g *Galera) AwaitAll() error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("not together again within %v: %w", startTimeout, err)
+			return fmt.Errorf("%d nodes are not together within %v: %w; its log ends with\n%s", size, startTimeout, err, tail(missing.logFile(), 30))
 		}
 	}
 }
@@ -171,7 +187,7 @@ func (g *Galera) node(i int) recipe {
 			"--wsrep-cluster-address=gcomm://"+strings.Join(g.addresses, ","),
 			fmt.Sprintf("--wsrep-node-name=n%d", i), "--wsrep-node-address="+g.addresses[i], "--wsrep-node-incoming-address="+s.Addr(),
 			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
-				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
+				";gcache.size=256M;pc.recovery=false",
 			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
 		cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH")) // for the script
 		if _, err := os.Stat(filepath.Join(s.data(), "grastate.dat")); err == nil {
@@ -189,7 +205,7 @@ func (g *Galera) node(i int) recipe {
 		}
 		return cmd, nil
 	}
-	r.answers = isSynced
+	r.answers = func(ctx context.Context, s *Server) error { return isSynced(ctx, s, 0) }
 	return r
 }
 
@@ -233,14 +249,19 @@ func recovered(start *exec.Cmd) (string, error) {
 	return string(found[1]), nil
 }
 
-// isSynced is nil once a node takes part and has what the others have.
-func isSynced(ctx context.Context, s *Server) error {
+// isSynced is nil once a node takes part and has what the others have, in a cluster of
+// that many; 0 is any number.
+func isSynced(ctx context.Context, s *Server, size int) error {
 	db, err := sql.Open("mysql", s.DSN())
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for variable, want := range map[string]string{"wsrep_local_state_comment": "Synced", "wsrep_cluster_status": "Primary", "wsrep_ready": "ON"} {
+	wants := map[string]string{"wsrep_local_state_comment": "Synced", "wsrep_cluster_status": "Primary", "wsrep_ready": "ON"}
+	if size > 0 {
+		wants["wsrep_cluster_size"] = strconv.Itoa(size)
+	}
+	for variable, want := range wants {
 		var name, have string
 		if err := db.QueryRowContext(ctx, "SHOW STATUS LIKE '"+variable+"'").Scan(&name, &have); err != nil {
 			return err
