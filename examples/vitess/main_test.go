@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no server is started")
+	}
+	for _, over := range []string{"mysql", "mariadb"} {
+		t.Run(over, func(t *testing.T) {
+			t.Setenv("TMPDIR", openDir(t))
+			var out strings.Builder
+			if err := run(t.Context(), &out, os.Stderr, over); err != nil {
+				testserver.Missing(t, err)
+			}
+			t.Log(out.String())
+			if rows := regexp.MustCompile(`(?m)^  .* (\d{18,})   (\d{18,}|not inserted) `).FindAllString(out.String(), -1); len(rows) != 8 {
+				t.Errorf("rows with a key of shardkey\nhave: %d\nwant: 8", len(rows))
+			}
+			for _, shard := range shards {
+				if !strings.Contains(out.String(), " "+shard+" ") {
+					t.Errorf("no row is in shard %s", shard)
+				}
+			}
+			if want := "in none of their rows: sequence 2, shardkey 0"; !strings.Contains(out.String(), want) {
+				t.Errorf("have: %s\nwant: %q in it", out.String(), want)
+			}
+			nothingIsLeft(t)
+		})
+	}
+}
+
+// Who interrupts it gets his machine back as it was.
+func TestRun_interrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no server is started")
+	}
+	t.Setenv("TMPDIR", openDir(t))
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	if err := run(ctx, new(strings.Builder), os.Stderr, "mariadb"); !errors.Is(err, context.Canceled) {
+		testserver.Missing(t, err)
+	}
+	nothingIsLeft(t)
+}
+
+func TestRun_unknownServer(t *testing.T) {
+	if err := run(t.Context(), new(strings.Builder), os.Stderr, "oracle"); err == nil || !strings.Contains(err.Error(), "oracle") {
+		t.Errorf("have: %v\nwant: an error that names it", err)
+	}
+}
+
+// openDir is a directory for temporary files that other users reach, and with a name so
+// short that sockets can be in it.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vt")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func nothingIsLeft(t *testing.T) {
+	t.Helper()
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
