@@ -6,6 +6,9 @@ MODULES := $(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
 SOAKTIME  ?= 5m
+# How long each database of several servers has faults, and which: ENGINES=VITESS,GALERA
+ENGINETIME ?= 1m
+ENGINES   ?=
 # What go test gets besides: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 
@@ -24,7 +27,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak mutants cover
+.PHONY: help test test-short test-engines soak-engines servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak mutants cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -39,6 +42,17 @@ test: servers ## all tests with -race against private servers, and all checks
 
 test-short: ## the tests that need no server, without -race
 	@$(call each, go test -short $(TESTFLAGS) ./...)
+
+# Galera's library is needed by nothing else. What is tried is written to standard error
+# while it lasts; with -v the figures follow.
+test-engines: servers ## Vitess, Spider, Galera, semi-synchronous replicas and haproxy: the forms of INSERT, then faults for ENGINETIME each
+	@[ -e /usr/lib/galera/libgalera_smm.so ] || bash .ci/install-servers galera-4
+	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
+		go test -count=1 -timeout 30m -run 'TestForms|TestGalera' $(TESTFLAGS) ./internal/testserver ./driver && \
+		go test -v -count=1 -timeout 0 -run 'TestEngines' $(TESTFLAGS) ./internal/chaos -subjects '$(ENGINES)'
+
+soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA
+	@$(MAKE) --no-print-directory test-engines ENGINETIME=$(SOAKTIME)
 
 servers: ## install the servers that the tests start (Debian, as root), or say what is missing
 	@bash .ci/install-servers

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func startVitess(t *testing.T) *cluster {
 		testserver.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
 	mustRun(t, v.DSN("app"), tables()...)
 	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), pause: 2 * time.Second, faults: []engineFault{
-		killed("mysqld", v.SQL, time.Second), killed("vtcombo", v.Gate, 0), stopped("mysqld", v.SQL, 5*time.Second), stopped("vtcombo", v.Gate, 5*time.Second),
+		killed("mysqld", time.Second, v.SQL), killed("vtcombo", 0, v.Gate), stopped("mysqld", 5*time.Second, v.SQL), stopped("vtcombo", 5*time.Second, v.Gate),
 	}}
 	for _, shard := range shards {
 		c.stores = append(c.stores, v.ShardDSN("app", shard))
@@ -51,15 +52,15 @@ func startSpider(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app"}
-	for i, head := range s.Heads {
+	c := &cluster{queries: true, pause: 2 * time.Second, leases: s.BackEnds[0].DSN() + "app", faults: []engineFault{
+		killed("head", 0, s.Heads...), killed("back end", time.Second, s.BackEnds...), stopped("back end", 4*time.Second, s.BackEnds...),
+	}}
+	for _, head := range s.Heads {
 		mustRun(t, head.DSN()+"app", tables()[2:]...)
 		c.dsns = append(c.dsns, head.DSN()+"app")
-		c.faults = append(c.faults, killed("head", s.Heads[i], 0))
 	}
 	for _, b := range s.BackEnds {
 		c.stores = append(c.stores, b.DSN()+"app")
-		c.faults = append(c.faults, killed("back end", b, time.Second), stopped("back end", b, 4*time.Second))
 	}
 	return c
 }
@@ -72,24 +73,26 @@ func startGalera(t *testing.T) *cluster {
 	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
 	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
 		stores: []string{g.Nodes[0].DSN() + "app?wsrep_sync_wait=15"}}
-	for _, node := range g.Nodes {
-		// Two nodes of three away are the end of a cluster: one comes back before the next.
-		c.faults = append(c.faults,
-			engineFault{"node killed", func() error {
-				node.Kill()
-				err := g.AwaitWithout(node)
-				node.Start()
-				return errors.Join(err, g.AwaitAll())
-			}},
-			engineFault{"node stopped", func() error {
-				node.Pause()
-				err := g.AwaitWithout(node)
-				node.Resume()
-				return errors.Join(err, g.AwaitAll())
-			}},
-			engineFault{"node cut off", func() error {
-				return errors.Join(g.Isolate(node, true), g.AwaitWithout(node), g.Isolate(node, false), g.AwaitAll())
-			}})
+	// Two nodes of three away are the end of a cluster: one is back before the next goes.
+	c.faults = []engineFault{
+		{"node killed", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			node.Kill()
+			err := g.AwaitWithout(node)
+			node.Start()
+			return errors.Join(err, g.AwaitAll())
+		}},
+		{"node stopped", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			node.Pause()
+			err := g.AwaitWithout(node)
+			node.Resume()
+			return errors.Join(err, g.AwaitAll())
+		}},
+		{"node cut off", func(rng *rand.Rand) error {
+			node := oneOf(rng, g.Nodes)
+			return errors.Join(g.Isolate(node, true), g.AwaitWithout(node), g.Isolate(node, false), g.AwaitAll())
+		}},
 	}
 	c.after = func() error {
 		for _, table := range writtenTables {
@@ -138,7 +141,7 @@ func startSemiSync(t *testing.T) *cluster {
 	mustRun(t, r.Source.DSN()+"app", tables()...)
 	c := &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, pause: 2 * time.Second, stores: []string{r.Replica.DSN() + "app"}}
 	c.once = true
-	c.faults = []engineFault{{"failover", func() error {
+	c.faults = []engineFault{{"failover", func(*rand.Rand) error {
 		wait(round() / 2)
 		r.Source.Kill()
 		if err := r.Promote(); err != nil {
@@ -156,7 +159,7 @@ func startCutting(t *testing.T) *cluster {
 	mustRun(t, server.DSN(), "CREATE DATABASE app")
 	mustRun(t, server.DSN()+"app", tables()...)
 	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, stores: []string{server.DSN() + "app"},
-		pause: 400 * time.Millisecond, faults: []engineFault{{"connections cut", h.Cut}},
+		pause: 400 * time.Millisecond, faults: []engineFault{{"connections cut", func(*rand.Rand) error { return h.Cut() }}},
 		after: func() error { return noStatements(server.DSN()) }}
 }
 

@@ -55,7 +55,7 @@ type cluster struct {
 // engineFault does something bad to a server, and makes it good again.
 type engineFault struct {
 	name string
-	do   func() error
+	do   func(*rand.Rand) error
 }
 
 // writers are the processes that write to an engine.
@@ -64,6 +64,18 @@ const writers = 4
 // TestEngines has processes write to each engine while its servers and they themselves
 // fail, and holds the rows against what the writers know of them.
 func TestEngines(t *testing.T) {
+	known := []string{""}
+	for _, e := range engines {
+		known = append(known, e.name)
+	}
+	for _, s := range subjects {
+		known = append(known, s.name)
+	}
+	for _, name := range strings.Split(*only, ",") {
+		if !slices.Contains(known, name) {
+			t.Errorf("-subjects: there is no %s; there are%s", name, strings.Join(known, " "))
+		}
+	}
 	for _, e := range engines {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), e.name) {
 			t.Run(e.name, func(t *testing.T) {
@@ -159,7 +171,7 @@ func (r *engineRun) failServers(end time.Time) {
 		for _, i := range rng.Perm(len(r.cluster.faults)) {
 			f := r.cluster.faults[i]
 			r.note(f.name)
-			if err := f.do(); err != nil {
+			if err := f.do(rng); err != nil {
 				r.t.Errorf("%s: %v", f.name, err)
 				return
 			}
@@ -362,9 +374,10 @@ func mustRun(t *testing.T, dsn string, statements ...string) {
 	}
 }
 
-// killed kills a server, and starts it again after a while.
-func killed(name string, s *testserver.Server, away time.Duration) engineFault {
-	return engineFault{name + " killed", func() error {
+// killed kills one of some servers, and starts it again after a while.
+func killed(name string, away time.Duration, servers ...*testserver.Server) engineFault {
+	return engineFault{name + " killed", func(rng *rand.Rand) error {
+		s := oneOf(rng, servers)
 		s.Kill()
 		wait(away)
 		s.Start()
@@ -372,12 +385,17 @@ func killed(name string, s *testserver.Server, away time.Duration) engineFault {
 	}}
 }
 
-// stopped has a server stand still for a while.
-func stopped(name string, s *testserver.Server, d time.Duration) engineFault {
-	return engineFault{name + " stopped", func() error {
+// stopped has one of some servers stand still for a while.
+func stopped(name string, d time.Duration, servers ...*testserver.Server) engineFault {
+	return engineFault{name + " stopped", func(rng *rand.Rand) error {
+		s := oneOf(rng, servers)
 		s.Pause()
 		wait(d)
 		s.Resume()
 		return nil
 	}}
+}
+
+func oneOf(rng *rand.Rand, servers []*testserver.Server) *testserver.Server {
+	return servers[rng.IntN(len(servers))]
 }

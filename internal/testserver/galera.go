@@ -187,7 +187,7 @@ func (g *Galera) node(i int) recipe {
 			"--wsrep-cluster-address=gcomm://"+strings.Join(g.addresses, ","),
 			fmt.Sprintf("--wsrep-node-name=n%d", i), "--wsrep-node-address="+g.addresses[i], "--wsrep-node-incoming-address="+s.Addr(),
 			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
-				";gcache.size=256M;pc.recovery=false",
+				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
 			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
 		cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH")) // for the script
 		if _, err := os.Stat(filepath.Join(s.data(), "grastate.dat")); err == nil {
