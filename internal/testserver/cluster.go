@@ -61,7 +61,9 @@ func clusterForTest[C interface{ cluster() *Cluster }](t testing.TB, name string
 	}
 	c, err := start()
 	switch {
-	case notInstalled(err):
+	case usesOther(err):
+		t.Skip(err)
+	case NotInstalled(err):
 		Missing(t, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", name, err)

@@ -32,11 +32,10 @@ type Galera struct {
 // StartGalera starts a cluster for one test.
 func StartGalera(t testing.TB, nodes int) *Galera {
 	t.Helper()
-	return clusterForTest(t, "galera", func() (*Galera, error) { return NewGalera(nodes) })
+	return clusterForTest(t, "galera", func() (*Galera, error) { return newGalera(nodes) })
 }
 
-// NewGalera starts a cluster.
-func NewGalera(nodes int) (*Galera, error) {
+func newGalera(nodes int) (*Galera, error) {
 	g := new(Galera)
 	if err := g.start(nodes); err != nil {
 		g.Close()

@@ -15,12 +15,26 @@ type missingError struct {
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%s is not there: %s, or set %s to a server for tests", e.program, e.remedy, e.env)
+	text := e.program + " is not there: " + e.remedy
+	if e.env != "" {
+		text += ", or set " + e.env + " to one that tests may use"
+	}
+	return text
 }
 
-func notInstalled(err error) bool {
+// NotInstalled reports whether an error says that a server's program is not there.
+func NotInstalled(err error) bool {
 	var m *missingError
 	return errors.As(err, &m)
+}
+
+// private is err for a program, which takes no server that the environment names.
+func private(err error) error {
+	var m *missingError
+	if errors.As(err, &m) && m.env != envVTCombo {
+		return &missingError{program: m.program, remedy: m.remedy}
+	}
+	return err
 }
 
 // usesOther reports whether a program is not installed and the environment

@@ -22,11 +22,10 @@ type Replication struct {
 // semi-synchronous, a commit at the source waits for the replica, however long.
 func StartReplication(t testing.TB, semiSync bool) *Replication {
 	t.Helper()
-	return clusterForTest(t, "replication", func() (*Replication, error) { return NewReplication(semiSync) })
+	return clusterForTest(t, "replication", func() (*Replication, error) { return newReplication(semiSync) })
 }
 
-// NewReplication starts a source and its replica.
-func NewReplication(semiSync bool) (*Replication, error) {
+func newReplication(semiSync bool) (*Replication, error) {
 	r := new(Replication)
 	if err := r.start(semiSync); err != nil {
 		r.Close()

@@ -134,7 +134,7 @@ func forTest(t testing.TB, r recipe, args []string) *Server {
 	switch {
 	case usesOther(err):
 		t.Skip(err) // who runs the tests has chosen to do without
-	case notInstalled(err):
+	case NotInstalled(err):
 		Missing(t, err)
 	case err != nil:
 		t.Fatalf("start %s: %v", r.name, err)

@@ -85,7 +85,7 @@ func TestMissingServerSkipsOrFails(t *testing.T) {
 
 func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 	_, err := program("no-such-server", "some-package", envRedis)
-	if !notInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
+	if !NotInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
 		t.Errorf("have: %v\nwant: apt-get install some-package", err)
 	}
 }

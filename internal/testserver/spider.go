@@ -16,11 +16,16 @@ type Spider struct {
 // StartSpider starts heads and back ends for one test.
 func StartSpider(t testing.TB, heads, backEnds int) *Spider {
 	t.Helper()
-	return clusterForTest(t, "spider", func() (*Spider, error) { return NewSpider(heads, backEnds) })
+	return clusterForTest(t, "spider", func() (*Spider, error) { return newSpider(heads, backEnds) })
 }
 
-// NewSpider starts heads and back ends.
+// NewSpider starts heads and back ends for a program, which closes them.
 func NewSpider(heads, backEnds int) (*Spider, error) {
+	s, err := newSpider(heads, backEnds)
+	return s, private(err)
+}
+
+func newSpider(heads, backEnds int) (*Spider, error) {
 	s := new(Spider)
 	if err := s.start(heads, backEnds); err != nil {
 		s.Close()

@@ -35,12 +35,20 @@ type Keyspace struct {
 // vtcombo has not been built yet that is done first, which takes minutes.
 func StartVitess(t testing.TB, over Kind, keyspaces ...Keyspace) *Vitess {
 	t.Helper()
-	return clusterForTest(t, "vitess", func() (*Vitess, error) { return NewVitess(io.Discard, over, keyspaces...) })
+	return clusterForTest(t, "vitess", func() (*Vitess, error) { return newVitess(io.Discard, over, keyspaces...) })
 }
 
-// NewVitess starts Vitess over a new server of a kind. How the building of vtcombo
-// goes on, where it is needed, is written to progress.
+// NewVitess starts Vitess for a program, which closes it, over a new server of a kind.
+// How the building of vtcombo goes on, where it is needed, is written to progress.
 func NewVitess(progress io.Writer, over Kind, keyspaces ...Keyspace) (*Vitess, error) {
+	v, err := newVitess(progress, over, keyspaces...)
+	return v, private(err)
+}
+
+func newVitess(progress io.Writer, over Kind, keyspaces ...Keyspace) (*Vitess, error) {
+	if _, err := productOfKind(over).installed(); err != nil {
+		return nil, err // better known before minutes of building
+	}
 	program, err := BuildVTCombo(progress)
 	if err != nil {
 		return nil, err
