@@ -15,9 +15,6 @@ type Cluster struct {
 	servers []*Server
 }
 
-// Servers are all of its servers.
-func (c *Cluster) Servers() []*Server { return c.servers }
-
 // Close ends the servers and removes what they wrote.
 func (c *Cluster) Close() {
 	for i := len(c.servers) - 1; i >= 0; i-- { // what uses another one first
