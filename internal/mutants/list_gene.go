@@ -12,7 +12,7 @@ var genesOfRows = group{dir: "driver", mutants: []mutant{
 	{what: "gene: a row that does not tell it", in: "plan.geneOf", by: "TestGenes_ofRows",
 		old: "return g, t.noGene(in, row, \"the row", new: "return g, nil\n\t\t_ = t.noGene(in, row, \"the row"},
 	{what: "gene: a text in a column of integers", in: "keyColumn.textIn", by: "TestGenes_ofRows",
-		old: "!= columntype.Integer", new: "!= formInteger+9"},
+		old: "!= columntype.Integer", new: "!= columntype.Integer+9"},
 	{what: "gene: that of the row before", in: "table.generateEach", by: "TestGenes_ofRows",
 		old: "fits[to] == fits[from]", new: "true"},
 	{what: "gene: a row of another table", in: "table.fitOf", by: "TestGenes_ofRows",
