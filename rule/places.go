@@ -12,13 +12,42 @@ import (
 // Names are case-insensitive; of a table that the rule does not have there is none.
 func (r *Rule) Places(logical string) iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		for i := range r.places {
-			if strings.EqualFold(r.places[i].name.text, logical) {
-				r.places[i].eachPlace(yield)
+		for i := range r.tables {
+			if strings.EqualFold(r.tables[i].Logical, logical) {
+				r.nodes[i].of(r.tables[i].Logical).eachPlace(yield)
 				return
 			}
 		}
 	}
+}
+
+// written is where a table's rows stand, as the rule says it: short, since there may
+// be a hundred thousand tables.
+type written struct {
+	nodes string
+	auto  *writtenAuto // nil of a table that is no auto table
+}
+
+type writtenAuto struct {
+	sources string
+	count   int64
+}
+
+func newWritten(s *tableSpec) written {
+	w := written{nodes: s.nodes.text}
+	if s.sources.text != "" || s.autoCount > 0 {
+		w.auto = &writtenAuto{s.sources.text, s.autoCount}
+	}
+	return w
+}
+
+// of is what it was written for.
+func (w written) of(logical string) *tableSpec {
+	s := &tableSpec{name: word{text: logical}, nodes: word{text: w.nodes}}
+	if w.auto != nil {
+		s.sources.text, s.autoCount = w.auto.sources, w.auto.count
+	}
+	return s
 }
 
 // errEnough ends an expansion that nobody wants the rest of.

@@ -16,10 +16,10 @@ type Rule struct {
 	file       string
 	source     source // what it was read from; zero for a rule built in Go
 	tables     []Table
-	places     []tableSpec // of tables: where they stand, as it is written
-	keyless    []string    // the logical tables without a key
-	sources    []string    // the data sources of the ruled tables, sorted
-	spread     string      // a ruled table that a databaseStrategy spreads over data sources that no data node names
+	nodes      []written // of tables, in their order
+	keyless    []string  // the logical tables without a key
+	sources    []string  // the data sources of the ruled tables, sorted
+	spread     string    // a ruled table that a databaseStrategy spreads over data sources that no data node names
 	generators []makeSpec
 	assigners  []makeSpec
 	names      names

@@ -17,6 +17,7 @@ func (b *builder) tables(s spec) error {
 		count += len(sc.tables)
 	}
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
+	b.rule.nodes = make([]written, 0, count)
 	b.rule.names = newNames(count)
 	b.logical = make(map[string]*word, count)
 	for _, sc := range s.scopes {
@@ -64,7 +65,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 		return b.addNames(spec, none, nil)
 	}
 	b.rule.tables, b.specs = append(b.rule.tables, t), append(b.specs, spec)
-	b.rule.places = append(b.rule.places, tableSpec{name: spec.name, nodes: spec.nodes, sources: spec.sources, autoCount: spec.autoCount})
+	b.rule.nodes = append(b.rule.nodes, newWritten(spec))
 	index := len(b.rule.tables) - 1
 	b.skew(spec, &b.rule.tables[index])
 	if err := b.autoSources(spec); err != nil {
