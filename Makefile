@@ -100,6 +100,7 @@ bench: servers ## the benchmarks, and tables of generators and INSERTs beside th
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
 	@$(SERVERS) go run -C bench ./inserts
+	@go run -C bench ./inserts -vitess
 	@$(SERVERS) go run -C bench ./growth
 
 # After a change that is meant to make a ratio another one: make bench-note

@@ -14,8 +14,9 @@ import (
 // arm is one way to insert.
 type arm struct {
 	name, driver, params string
-	prepared, auto       bool // AUTO_INCREMENT: nobody gives a key
-	gorm, sharding       bool // through gorm, and its sharding plugin
+	table                string // "" is t_order, in a database of the arm's own
+	prepared, auto       bool   // AUTO_INCREMENT: nobody gives a key
+	gorm, sharding       bool   // through gorm, and its sharding plugin
 	// detail arms say where the time goes, on one connection: wrapped is the key in
 	// LAST_INSERT_ID(?), as shardkey sends it.
 	detail, wrapped bool
@@ -59,24 +60,19 @@ type runningArm struct {
 // would be in the middle of another's.
 func schema(i int) string { return fmt.Sprintf("%s_%d", database, i) }
 
-// start makes an arm's table and opens its connections.
+// start makes an arm's table, where it has none yet, and opens its connections.
 func (s scene) start(admin *sql.DB, cfg *mysql.Config, of arm, i int) (*runningArm, error) {
-	auto, table := "", "t_order"
-	if of.auto {
-		auto = " AUTO_INCREMENT"
+	database, table := cfg.DBName, of.table
+	var err error
+	if table == "" {
+		database, table = schema(i), "t_order"
+		err = of.create(admin, database)
 	}
-	if of.sharding {
-		table = "t_order" + onlyShard
-	}
-	for _, query := range []string{"DROP DATABASE IF EXISTS " + schema(i), "CREATE DATABASE " + schema(i),
-		"CREATE TABLE " + schema(i) + "." + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))"} {
-		if _, err := admin.Exec(query); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	a := &runningArm{arm: of}
-	var err error
-	if a.db, err = sql.Open(of.driver, s.dsn(cfg, of, schema(i))); err != nil {
+	if a.db, err = sql.Open(of.driver, s.dsn(cfg, of, database)); err != nil {
 		return nil, err
 	}
 	a.db.SetMaxOpenConns(s.conns)
@@ -91,8 +87,26 @@ func (s scene) start(admin *sql.DB, cfg *mysql.Config, of arm, i int) (*runningA
 	if a.wrapped {
 		row = "(?, ?, ?, LAST_INSERT_ID(?))"
 	}
-	a.query = "INSERT INTO t_order " + columns + " VALUES " + row + strings.Repeat(", "+row, s.rows-1)
+	a.query = "INSERT INTO " + table + " " + columns + " VALUES " + row + strings.Repeat(", "+row, s.rows-1)
 	return a, a.open(s.conns)
+}
+
+// create makes an arm's database, and its table.
+func (a arm) create(admin *sql.DB, database string) error {
+	auto, table := "", "t_order"
+	if a.auto {
+		auto = " AUTO_INCREMENT"
+	}
+	if a.sharding {
+		table += onlyShard
+	}
+	for _, query := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database,
+		"CREATE TABLE " + database + "." + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))"} {
+		if _, err := admin.Exec(query); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s scene) dsn(cfg *mysql.Config, of arm, schema string) string {

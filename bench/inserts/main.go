@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +36,9 @@ import (
 const ruleText = `
 rules:
 - !SHARDING
-  tables: {t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
+  tables:
+    t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+    t_order_i: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
   keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
 `
 
@@ -44,6 +47,7 @@ type options struct {
 	rounds, calls, cpu, runs int
 	delay                    time.Duration
 	scene, note, check       string
+	vitess                   bool
 	out                      io.Writer
 }
 
@@ -57,6 +61,7 @@ func main() {
 	flag.StringVar(&o.scene, "scene", "", "the one scene to measure, as its heading says; all when empty")
 	flag.StringVar(&o.note, "note", "", "measure several times, and write ratios and their noise to this file")
 	flag.StringVar(&o.check, "check", "", "measure, and fail when a ratio is not as this file has it")
+	flag.BoolVar(&o.vitess, "vitess", false, "measure beside Vitess' sequences, with a Vitess of its own in place of those servers")
 	flag.Parse()
 	o.out = os.Stdout
 	if err := run(o); err != nil {
@@ -78,6 +83,8 @@ func run(o options) error {
 		return note(o)
 	case o.check != "":
 		return check(o)
+	case o.vitess:
+		return vitess(o)
 	}
 	_, err = servers(o)
 	return err
@@ -128,12 +135,24 @@ func server(o options, name, dsn string) (ratios []ratio, err error) {
 			_, _ = admin.Exec("DROP DATABASE IF EXISTS " + schema(i))
 		}
 	}()
+	if ratios, err = o.measure(arms, admin, cfg); err != nil {
+		return nil, err
+	}
+	for i := range ratios {
+		ratios[i].Server = name
+	}
+	return ratios, nil
+}
+
+// measure measures arms in all scenes, or the one that is asked for.
+func (o options) measure(arms []arm, admin *sql.DB, cfg *mysql.Config) (ratios []ratio, err error) {
 	slow, err := newDelay(cfg.Addr, o.delay)
 	if err != nil {
 		return nil, err
 	}
 	defer slow.Close()
 	few := max(1, o.calls/4)
+	found := false
 	for _, s := range []scene{
 		{"One connection", cfg.Addr, 1, 1, o.calls, o.rounds},
 		{"Sixteen connections", cfg.Addr, 16, 1, few, o.rounds},
@@ -141,17 +160,18 @@ func server(o options, name, dsn string) (ratios []ratio, err error) {
 		{fmt.Sprintf("One connection, %v each way", o.delay), slow.Addr(), 1, 1, few, max(1, o.rounds/8)},
 		{fmt.Sprintf("Sixteen connections, %v each way", o.delay), slow.Addr(), 16, 1, few, max(1, o.rounds/8)},
 	} {
-		if o.scene != "" && s.name != o.scene {
+		if o.scene != "" && !strings.EqualFold(s.name, o.scene) {
 			continue
 		}
-		all, err := s.measure(o.out, admin, cfg)
+		found = true
+		all, err := s.measure(o.out, arms, admin, cfg)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		for _, r := range all {
-			r.Server = name
-			ratios = append(ratios, r)
-		}
+		ratios = append(ratios, all...)
+	}
+	if !found {
+		return nil, fmt.Errorf("-scene %q: there is none of this name", o.scene)
 	}
 	return ratios, nil
 }
@@ -164,7 +184,7 @@ type scene struct {
 	calls, rounds int
 }
 
-func (s scene) measure(out io.Writer, admin *sql.DB, cfg *mysql.Config) ([]ratio, error) {
+func (s scene) measure(out io.Writer, arms []arm, admin *sql.DB, cfg *mysql.Config) ([]ratio, error) {
 	var running []*runningArm
 	defer func() {
 		for _, a := range running {
