@@ -113,11 +113,11 @@ func run(ctx context.Context, out, progress io.Writer) error {
 		return err
 	}
 	printed.Table(out, [][]any{
-		{"keys of", "INSERTs", "failed: Duplicate entry (1062)"},
-		{"Spider's AUTO_INCREMENT", heads * users * statements, auto},
-		{"shardkey", heads * users * statements, keyed},
+		{"keys of", "INSERTs", "failed: Duplicate entry (1062)", "Deadlock (1213)"},
+		{"Spider's AUTO_INCREMENT", heads * users * statements, auto.duplicates, auto.deadlocks},
+		{"shardkey", heads * users * statements, keyed.duplicates, keyed.deadlocks},
 	})
-	if keyed > 0 {
+	if keyed.duplicates > 0 {
 		return errors.New("shardkey gave a key twice")
 	}
 	return nil
@@ -176,12 +176,15 @@ func find(ctx context.Context, s *testserver.Spider, item any) (backEnd int, key
 	return 0, 0, fmt.Errorf("no back end has %v", item)
 }
 
+// failures are INSERTs that failed, by the server's error.
+type failures struct{ duplicates, deadlocks int64 }
+
 // race runs a statement many times at all heads at once, and returns how many failed
 // because of a key that was there.
-func race(ctx context.Context, dbs []*sql.DB, text string, users, statements int) (duplicates int64, err error) {
-	const duplicateEntry = 1062
+func race(ctx context.Context, dbs []*sql.DB, text string, users, statements int) (f failures, err error) {
+	const duplicateEntry, deadlock = 1062, 1213
 	var all sync.WaitGroup
-	var failed atomic.Int64
+	var duplicates, deadlocks atomic.Int64
 	other := make(chan error, len(dbs)*users)
 	for _, db := range dbs {
 		for range users {
@@ -191,7 +194,9 @@ func race(ctx context.Context, dbs []*sql.DB, text string, users, statements int
 					var answer *mysql.MySQLError
 					switch {
 					case errors.As(err, &answer) && answer.Number == duplicateEntry:
-						failed.Add(1)
+						duplicates.Add(1)
+					case errors.As(err, &answer) && answer.Number == deadlock:
+						deadlocks.Add(1)
 					case err != nil:
 						other <- fmt.Errorf("%s: %w", strings.TrimSpace(text), err)
 						return
@@ -202,5 +207,5 @@ func race(ctx context.Context, dbs []*sql.DB, text string, users, statements int
 	}
 	all.Wait()
 	close(other)
-	return failed.Load(), <-other
+	return failures{duplicates.Load(), deadlocks.Load()}, <-other
 }

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	if rows := regexp.MustCompile(`(?m)^  .* [012]  .* (\d{18,})   (\d{18,}) `).FindAllString(out.String(), -1); len(rows) != 6 {
 		t.Errorf("rows with a key of shardkey\nhave: %d\nwant: 6", len(rows))
 	}
-	if !regexp.MustCompile(`(?m)^  shardkey +800 +0$`).MatchString(out.String()) {
+	if !regexp.MustCompile(`(?m)^  shardkey +800 +0 +0$`).MatchString(out.String()) {
 		t.Error("shardkey's INSERTs are not 800 without an error")
 	}
 	nothingIsLeft(t)
