@@ -1,0 +1,336 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// page is a document of the repository, by its path from the root.
+func page(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// allPages are the documents that show rules and commands.
+func allPages(t *testing.T) (paths []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			paths = append(paths, strings.TrimPrefix(filepath.ToSlash(path), "../../"))
+		}
+	}
+	if len(paths) < 20 {
+		t.Fatalf("have: %q\nwant: more", paths)
+	}
+	return paths
+}
+
+// required are properties without which a type makes nothing.
+var required = map[string]map[string]any{
+	"LEAF_SEGMENT":   {"leaf.key": "orders", "dsn": "a:b@tcp(127.0.0.1:1)/c"},
+	"TICKET":         {"dsns": "a:b@tcp(127.0.0.1:1)/c"},
+	"REDIS":          {"addr": "127.0.0.1:1"},
+	"LEAF_SNOWFLAKE": {"leaf.key": "orders", "leaf.zk.list": "127.0.0.1:1"},
+	"SQL":            {"dsn": "a:b@tcp(127.0.0.1:1)/c"},
+	"FILE":           {"path": "workers"},
+	"ETCD":           {"endpoints": "127.0.0.1:1"},
+	"ZOOKEEPER":      {"servers": "127.0.0.1:1"},
+	"STATIC":         {"worker-id": "1"},
+}
+
+var inBackticks = regexp.MustCompile("`([^`]+)`")
+
+// TestConfiguration_everyTypeAndProperty asks each registered type which properties it
+// has, and compares them with the tables of its section.
+func TestConfiguration_everyTypeAndProperty(t *testing.T) {
+	generators, assigners, ok := strings.Cut(page(t, "docs/configuration.md"), "\n## Worker-id assigners\n")
+	_, generators, also := strings.Cut(generators, "\n## Generators\n")
+	if !ok || !also {
+		t.Fatal("docs/configuration.md has no Generators and Worker-id assigners")
+	}
+	check := func(text string, types []string, make func(typ string, props spi.Props) error) {
+		sections := map[string]string{}
+		for _, s := range strings.Split("\n"+text, "\n### ")[1:] {
+			title, body, _ := strings.Cut(s, "\n")
+			sections[strings.TrimSuffix(title, " as an assigner")] = body
+		}
+		for _, typ := range types {
+			if typ == "TOLD" { // of TestSecrets
+				continue
+			}
+			body, ok := sections[typ]
+			delete(sections, typ)
+			props := maps.Clone(required[typ])
+			if props == nil {
+				props = map[string]any{}
+			}
+			props["no-such-property"] = "1"
+			p, err := spi.NewProps(props, spi.Host{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wrong := (*spi.PropError)(nil)
+			if err := make(typ, p); !errors.As(err, &wrong) || !wrong.Unknown {
+				t.Errorf("%s with a property that it does not have\nhave: %v\nwant: a PropError", typ, err)
+				continue
+			}
+			known := wrong.Known
+			if typ == "LEAF_SNOWFLAKE" { // asked for to refuse it
+				known = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "namespace" })
+			}
+			documented := propertiesOf(body)
+			if has := slices.Index(documented, spi.OwnDatabase); has >= 0 { // asked for where no database is named
+				documented = slices.Delete(documented, has, has+1)
+			}
+			slices.Sort(known)
+			if !ok || !slices.Equal(documented, known) {
+				t.Errorf("docs/configuration.md, %s (there: %t)\nhave: %q\nwant: %q", typ, ok, documented, known)
+			}
+		}
+		for title := range sections {
+			t.Errorf("docs/configuration.md has a section %s, which is no type", title)
+		}
+	}
+	check(generators, spi.KeyGeneratorTypes(), func(typ string, p spi.Props) error {
+		_, err := spi.NewKeyGenerator(typ, p)
+		return err
+	})
+	check(assigners, spi.WorkerIDAssignerTypes(), func(typ string, p spi.Props) error {
+		_, err := spi.NewWorkerIDAssigner(typ, p)
+		return err
+	})
+}
+
+// propertiesOf are the names in the first column of a section's table.
+func propertiesOf(section string) (names []string) {
+	for _, row := range regexp.MustCompile(`(?m)^\|([^|]*)\|`).FindAllStringSubmatch(section, -1) {
+		for _, m := range inBackticks.FindAllStringSubmatch(row[1], -1) {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestConfiguration_everyGetterIsNamed looks at the source, for properties that a
+// factory asks for in one of its branches only.
+func TestConfiguration_everyGetterIsNamed(t *testing.T) {
+	text, found := page(t, "docs/configuration.md"), 0
+	getter := regexp.MustCompile(`\bp(?:rops)?\.(?:String|Secrets?|List|Int|Bool|Duration|Time|Enum|Has|WorkerIDAssigner)\("([^"]+)"`)
+	err := filepath.WalkDir(filepath.Join("..", "..", "keygen"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range getter.FindAllStringSubmatch(string(source), -1) {
+			found++
+			if !strings.Contains(text, "`"+m[1]+"`") {
+				t.Errorf("docs/configuration.md does not name %s, which %s asks for", m[1], path)
+			}
+		}
+		return err
+	})
+	if err != nil || found < 50 {
+		t.Errorf("have: %d calls, %v\nwant: more", found, err)
+	}
+}
+
+// TestConfiguration_everyParameter compares the table of the DSN's parameters with
+// those that the driver says it knows.
+func TestConfiguration_everyParameter(t *testing.T) {
+	_, err := driver.Driver{}.OpenConnector("/app?shardkeyNone=1")
+	_, names, ok := strings.Cut(fmt.Sprint(err), "known: ")
+	names, _, _ = strings.Cut(names, ";")
+	_, table, _ := strings.Cut(page(t, "docs/configuration.md"), "\n## Data source name\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	want := strings.Split(names, ", ")
+	slices.Sort(want)
+	if have := propertiesOf(table); !ok || len(want) < 9 || !slices.Equal(have, want) {
+		t.Errorf("docs/configuration.md, Data source name\nhave: %q\nwant: %q", have, want)
+	}
+}
+
+// notRules begin files of others in the pages.
+var notRules = regexp.MustCompile(`(?m)^(kind|apiVersion|groups|spring|scrape_configs|services):`)
+
+// TestPages_rulesLoad reads every YAML file of the pages. What is a part of a rule is
+// read with the rest of one around it.
+func TestPages_rulesLoad(t *testing.T) {
+	for _, name := range []string{"WORKER_ID", "LEAF_PASSWORD", "TICKET_PASSWORD"} {
+		t.Setenv(name, "7")
+	}
+	t.Setenv("SHARDKEY_STORE_DSN", "app:pass@tcp(db:3306)/ids")
+	files := 0
+	for _, path := range allPages(t) {
+		for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(page(t, path), -1) {
+			if notRules.MatchString(m[1]) {
+				continue
+			}
+			files++
+			text := wholeRule(m[1])
+			if _, err := rule.Parse(path, []byte(text)); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+		}
+	}
+	if files < 20 {
+		t.Errorf("have: %d files\nwant: more", files)
+	}
+}
+
+// wholeRule puts what a part of a rule needs around it: one of tables, of generators or
+// of assigners.
+func wholeRule(text string) string {
+	if regexp.MustCompile(`(?m)^(rules|shardingRule):`).MatchString(text) {
+		return text
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
+	for i, line := range lines {
+		lines[i] = "  " + line[min(indent, len(line)):]
+	}
+	text = strings.Join(lines, "\n") + "\n"
+	has := func(key string) bool { return strings.Contains(text, "  "+key+":\n") }
+	whole := "rules:\n- !SHARDING\n"
+	if !has("keyGenerators") && !has("workerIdAssigners") {
+		whole += "  tables:\n" + strings.ReplaceAll("  "+strings.TrimRight(text, "\n"), "\n", "\n  ") + "\n"
+		text = ""
+	}
+	whole += text
+	if !has("tables") && text != "" {
+		whole += "  tables:\n"
+		names := []string{"snowflake"}
+		if has("keyGenerators") {
+			names = nil
+			for _, m := range regexp.MustCompile(`(?m)^    (\w+):(?: +\{|\n +)type: [A-Z_]+`).FindAllStringSubmatch(strings.Split(text, "  workerIdAssigners:")[0], -1) {
+				names = append(names, m[1])
+			}
+		}
+		for _, name := range names {
+			whole += fmt.Sprintf("    t_%s: {keyGenerateStrategy: {column: id, keyGeneratorName: %[1]s}}\n", name)
+		}
+	}
+	if !has("keyGenerators") {
+		whole += "  keyGenerators:\n    snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}\n"
+	}
+	if !has("workerIdAssigners") && strings.Contains(whole, "worker-id-assigner: cluster") {
+		whole += "  workerIdAssigners:\n    cluster: {type: FILE, props: {path: workers}}\n"
+	}
+	return whole
+}
+
+// TestPages_commandsAreUnderstood reads each command line of the tool in the pages: its
+// command and flags. docs/cli.md's sessions are run by TestDocs_commands.
+func TestPages_commandsAreUnderstood(t *testing.T) {
+	commands := 0
+	for _, path := range allPages(t) {
+		text := page(t, path)
+		var lines []string
+		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|console|text)\n(.*?)^```").FindAllStringSubmatch(text, -1) {
+			lines = append(lines, regexp.MustCompile(`(?m)^(?:\$ )?shardkey [a-z].*$`).FindAllString(m[1], -1)...)
+		}
+		for _, m := range inBackticks.FindAllStringSubmatch(regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, ""), -1) {
+			if strings.HasPrefix(m[1], "shardkey ") {
+				lines = append(lines, m[1])
+			}
+		}
+		for _, line := range lines {
+			commands++
+			line, _, _ = strings.Cut(strings.TrimPrefix(line, "$ "), " | ")
+			line, _, _ = strings.Cut(line, "  #")
+			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1)
+			root := newProgram(nil, new(bytes.Buffer), new(bytes.Buffer), &still{time.Unix(0, 0)}).rootCommand()
+			command, rest, err := root.Find(words[1:])
+			if err != nil || command == root {
+				t.Errorf("%s: %s: no such command: %v", path, line, err)
+				continue
+			}
+			for _, word := range rest {
+				name := strings.TrimLeft(word, "-")
+				if name == word || name == "" || regexp.MustCompile(`^\d`).MatchString(name) {
+					continue
+				}
+				name, _, _ = strings.Cut(name, "=")
+				if command.Flags().Lookup(name) == nil && command.InheritedFlags().Lookup(name) == nil && name != "help" && name != "h" {
+					t.Errorf("%s: %s: %s has no flag -%s", path, line, command.Name(), name)
+				}
+			}
+		}
+	}
+	if commands < 15 {
+		t.Errorf("have: %d command lines\nwant: more", commands)
+	}
+}
+
+// TestRefusals_asThePageSays plans the statements of docs/refusals.md: what is refused,
+// with the words that it quotes, and what to write instead.
+func TestRefusals_asThePageSays(t *testing.T) {
+	text := page(t, "docs/refusals.md")
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	_, after, _ := strings.Cut(text, "```yaml\n")
+	ruleText, _, _ := strings.Cut(after, "```")
+	if err := os.WriteFile(file, []byte(ruleText), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(statement string) (int, string) {
+		var out bytes.Buffer
+		p := newProgram(strings.NewReader(""), &out, &out, &still{time.Unix(0, 0)})
+		args := []string{"plan", "-rule", file, "-columns", "order_id,user_id"}
+		return p.run(t.Context(), append(args, statement)), out.String()
+	}
+	_, table, _ := strings.Cut(text, "\n## By the text\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| `.*$").FindAllString(table, -1) {
+		cells := strings.Split(strings.ReplaceAll(row, `\|`, "\x00"), " | ")
+		if len(cells) != 3 {
+			t.Errorf("%s\nhave: %d cells\nwant: 3", row, len(cells))
+			continue
+		}
+		for i, m := range inBackticks.FindAllStringSubmatch(cells[0], -1) {
+			rows++
+			status, out := plan(strings.ReplaceAll(m[1], "\x00", "|"))
+			if status != 1 || !strings.Contains(out, "refused: ") {
+				t.Errorf("%s\nhave: %d %s\nwant: refused", m[1], status, out)
+			}
+			for _, words := range inBackticks.FindAllStringSubmatch(cells[1], -1) {
+				if i == 0 && !strings.Contains(out, words[1]) {
+					t.Errorf("%s\nhave: %s\nwant: %q in it", m[1], out, words[1])
+				}
+			}
+		}
+		for _, m := range inBackticks.FindAllStringSubmatch(cells[2], -1) {
+			if !strings.HasPrefix(m[1], "INSERT") {
+				continue
+			}
+			if status, out := plan(m[1]); status != 0 || !strings.Contains(out, "a key is generated") {
+				t.Errorf("instead: %s\nhave: %d %s\nwant: filled", m[1], status, out)
+			}
+		}
+	}
+	if rows < 12 {
+		t.Errorf("have: %d statements\nwant: more", rows)
+	}
+}

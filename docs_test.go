@@ -1,0 +1,275 @@
+package shardkey_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// pages are the documents of the repository, by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git"):
+			return fs.SkipDir
+		case filepath.Ext(path) == ".md":
+			text, err := os.ReadFile(path)
+			all[path] = string(text)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 20 {
+		t.Fatalf("have: %d pages\nwant: more", len(all))
+	}
+	return all
+}
+
+var (
+	block   = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```")
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// prose is a page without its blocks of code.
+func prose(text string) string { return block.ReplaceAllString(text, "") }
+
+// anchor is what GitHub makes of a heading.
+func anchor(heading string) string {
+	heading = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(heading, "$1")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+// TestDocs_linksLeadSomewhere follows the links within the repository, to files and to
+// headings.
+func TestDocs_linksLeadSomewhere(t *testing.T) {
+	all := pages(t)
+	anchors := map[string][]string{}
+	for path, text := range all {
+		for _, m := range heading.FindAllStringSubmatch(prose(text), -1) {
+			anchors[path] = append(anchors[path], anchor(m[1]))
+		}
+	}
+	for path, text := range all {
+		for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
+			to, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			target := path
+			if to != "" {
+				target = filepath.Join(filepath.Dir(path), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %s leads nowhere", path, m[0])
+			} else if fragment != "" && filepath.Ext(target) == ".md" && !slices.Contains(anchors[target], fragment) {
+				t.Errorf("%s: %s: %s has no such heading; it has %q", path, m[0], target, anchors[target])
+			}
+		}
+	}
+}
+
+// TestDocs_areInTheIndex: docs/README.md leads to every page, and to every example.
+func TestDocs_areInTheIndex(t *testing.T) {
+	all := pages(t)
+	for path := range all {
+		if filepath.Dir(path) == "docs" && path != "docs/README.md" && !strings.Contains(all["docs/README.md"], "]("+filepath.Base(path)+")") {
+			t.Errorf("docs/README.md does not lead to %s", path)
+		}
+	}
+	mains, err := filepath.Glob("examples/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("examples/*/*/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, main := range append(mains, more...) {
+		dir := strings.TrimPrefix(filepath.Dir(main), "examples/")
+		if !strings.Contains(all["examples/README.md"], "go run -C examples ./"+dir+"`") {
+			t.Errorf("examples/README.md does not say how to run %s", dir)
+		}
+	}
+}
+
+// TestDocs_readmesAreTheSame: both languages have the same headings, blocks of code
+// and links, in the same order.
+func TestDocs_readmesAreTheSame(t *testing.T) {
+	all := pages(t)
+	english, chinese := all["README.md"], all["README.zh.md"]
+	if n := strings.Count(english, "\n"); n > 150 {
+		t.Errorf("README.md\nhave: %d lines\nwant: 150 at most", n)
+	}
+	levels := func(text string) (all []string) {
+		for _, m := range regexp.MustCompile(`(?m)^#+`).FindAllString(prose(text), -1) {
+			all = append(all, m)
+		}
+		return all
+	}
+	links := func(text string) (all []string) {
+		for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
+			if !strings.HasPrefix(m[1], "README") {
+				all = append(all, m[1])
+			}
+		}
+		slices.Sort(all) // a sentence has another order
+		return all
+	}
+	rows := func(text string) (all []string) {
+		for _, m := range regexp.MustCompile(`(?m)^\|.*$`).FindAllString(prose(text), -1) {
+			all = append(all, strings.Repeat("|", strings.Count(m, "|")))
+		}
+		return all
+	}
+	for what, parts := range map[string][2][]string{
+		"headings":       {levels(english), levels(chinese)},
+		"blocks of code": {block.FindAllString(english, -1), block.FindAllString(chinese, -1)},
+		"links":          {links(english), links(chinese)},
+		"tables":         {rows(english), rows(chinese)},
+	} {
+		if !slices.Equal(parts[0], parts[1]) {
+			t.Errorf("%s\nREADME.md:    %q\nREADME.zh.md: %q", what, parts[0], parts[1])
+		}
+	}
+}
+
+// TestDocs_commandsExist looks for what the pages tell the reader to run: programs,
+// modules and targets of make. The tool's own commands are run, or read, by the tests
+// of cmd/shardkey.
+func TestDocs_commandsExist(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var (
+		program = regexp.MustCompile(`go run -C (\w+) \./([\w/]+)`)
+		module  = regexp.MustCompile(`go (?:get|install) github\.com/shardkey/shardkey/?([\w/]*)`)
+		target  = regexp.MustCompile("(?m)(?:^|`)make ([a-z][a-z0-9-]*)")
+		tests   = regexp.MustCompile(`go test \./([\w/]+)`)
+	)
+	seen := 0
+	for path, text := range pages(t) {
+		var paths []string
+		for _, m := range program.FindAllStringSubmatch(text, -1) {
+			paths = append(paths, filepath.Join(m[1], m[2]))
+		}
+		for _, m := range append(module.FindAllStringSubmatch(text, -1), tests.FindAllStringSubmatch(text, -1)...) {
+			paths = append(paths, filepath.FromSlash("./"+m[1]))
+		}
+		for _, dir := range paths {
+			seen++
+			if files, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(files) == 0 {
+				t.Errorf("%s: there is no program or package %s", path, dir)
+			}
+		}
+		for _, m := range target.FindAllStringSubmatch(text, -1) {
+			seen++
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s: make has no target %s", path, m[1])
+			}
+		}
+	}
+	if seen < 30 {
+		t.Errorf("have: %d commands\nwant: more", seen)
+	}
+}
+
+// errorPackages are those whose errors a program may see.
+var errorPackages = []string{"driver", "spi", "rule", "rewrite", "rewrite/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
+	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid"}
+
+// TestDocs_errorsAreInOperating compares the exported errors with the table of
+// docs/operating.md: each has its row, and each row its error.
+func TestDocs_errorsAreInOperating(t *testing.T) {
+	page := pages(t)["docs/operating.md"]
+	_, table, ok := strings.Cut(page, "\n## Errors\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	rows := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\|[^|]*\\|").FindAllString(table, -1) {
+		for _, name := range regexp.MustCompile("`([a-z]+\\.\\w+)`").FindAllStringSubmatch(m, -1) {
+			rows[name[1]] = false
+		}
+	}
+	errs := 0
+	for _, dir := range errorPackages {
+		for _, name := range exportedErrors(t, dir) {
+			errs++
+			if _, ok := rows[name]; !ok {
+				t.Errorf("docs/operating.md, Errors, has no row for %s", name)
+			}
+			rows[name] = true
+		}
+	}
+	for name, found := range rows {
+		if !found {
+			t.Errorf("docs/operating.md, Errors, has a row for %s, which there is not", name)
+		}
+	}
+	if !ok || errs < 30 {
+		t.Errorf("have: %d errors\nwant: more", errs)
+	}
+}
+
+// exportedErrors are the names of a package's variables Err… and types …Error.
+func exportedErrors(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(id *ast.Ident, ok bool) {
+		if ok && id.IsExported() {
+			names = append(names, filepath.Base(dir)+"."+id.Name)
+		}
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range f.Decls {
+			d, ok := decl.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					add(s.Name, strings.HasSuffix(s.Name.Name, "Error"))
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						add(id, d.Tok == token.VAR && strings.HasPrefix(id.Name, "Err"))
+					}
+				}
+			}
+		}
+	}
+	return names
+}
