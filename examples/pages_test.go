@@ -1,0 +1,147 @@
+// Package examples_test compiles what the pages show.
+package examples_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports are the packages that a fragment may use, by the names that it uses.
+var imports = map[string]string{
+	"context": "context", "sql": "database/sql", "errors": "errors", "expvar": "expvar", "fmt": "fmt", "log": "log", "http": "net/http",
+	"slog": "log/slog", "os": "os", "time": "time", "json": "encoding/json", "embed": "embed",
+	"driver": "github.com/shardkey/shardkey/driver", "rule": "github.com/shardkey/shardkey/rule", "spi": "github.com/shardkey/shardkey/spi",
+	"rewrite": "github.com/shardkey/shardkey/rewrite", "snowflake": "github.com/shardkey/shardkey/keygen/snowflake", "shardkey": "github.com/shardkey/shardkey",
+	"gormshardkey": "github.com/shardkey/shardkey/gormshardkey", "debug": "github.com/shardkey/shardkey/debug", "otelshardkey": "github.com/shardkey/shardkey/otelshardkey",
+	"gorm": "gorm.io/gorm", "mysql": "gorm.io/driver/mysql", "sharding": "gorm.io/sharding", "otelsql": "github.com/XSAM/otelsql", "sqlx": "github.com/jmoiron/sqlx",
+}
+
+// given are the variables that fragments take for given.
+const given = `
+var (
+	ctx       context.Context
+	db        *sql.DB
+	dsn       string
+	err       error
+	connector *driver.Connector
+	logger    *slog.Logger
+	r         *rule.Rule
+	t         rule.Table
+	shards    []*sql.DB
+	orderID, userID int64
+	a, b      *driver.Connector
+)
+`
+
+// TestPages_goCompiles type-checks each block of Go in the pages: whole files, and
+// fragments with what they take for given around them.
+func TestPages_goCompiles(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"../*.md", "../docs/*.md", "*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	type block struct {
+		where, text string
+		file        *ast.File
+	}
+	var blocks []block
+	set, paths := token.NewFileSet(), []string{"context", "database/sql", "log/slog"}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, m := range regexp.MustCompile("(?ms)^[ ]*```go\n(.*?)^[ ]*```").FindAllStringSubmatch(string(text), -1) {
+			b := block{where: fmt.Sprintf("%s, block %d", page, i+1), text: whole(m[1])}
+			if b.file, err = parser.ParseFile(set, b.where, b.text, 0); err != nil {
+				t.Errorf("%v\n%s", err, b.text)
+				continue
+			}
+			for _, spec := range b.file.Imports {
+				paths = append(paths, strings.Trim(spec.Path.Value, `"`))
+			}
+			blocks = append(blocks, b)
+		}
+	}
+	if len(blocks) < 12 {
+		t.Fatalf("have: %d blocks\nwant: more", len(blocks))
+	}
+	config := types.Config{Importer: compiled(t, set, paths)}
+	for _, b := range blocks {
+		config.Error = func(err error) {
+			// A fragment does not use all that it declares.
+			if !strings.Contains(err.Error(), "declared and not used") && !strings.Contains(err.Error(), "imported and not used") {
+				t.Errorf("%v", err)
+			}
+		}
+		config.Check("page", set, []*ast.File{b.file}, nil) //nolint:errcheck // they are reported above
+	}
+}
+
+// whole makes a file of a fragment: imports, declarations or statements.
+func whole(text string) string {
+	if strings.HasPrefix(text, "package ") || strings.Contains(text, "\npackage ") {
+		return text
+	}
+	text = regexp.MustCompile(`(?m)^\s*…$`).ReplaceAllString(text, "")
+	var b strings.Builder
+	b.WriteString("package page\n")
+	used := map[string]bool{"context": true, "sql": true, "slog": true, "driver": true, "rule": true}
+	for _, m := range regexp.MustCompile(`\b([a-z]\w*)\.[A-Z]`).FindAllStringSubmatch(text, -1) {
+		used[m[1]] = true
+	}
+	own := regexp.MustCompile(`(?m)^import .*$`)
+	for _, line := range own.FindAllString(text, -1) {
+		if path := strings.Fields(line)[1]; strings.HasPrefix(path, `"`) {
+			used[filepath.Base(strings.Trim(path, `"`))] = false
+		}
+		fmt.Fprintln(&b, line)
+	}
+	text = own.ReplaceAllString(text, "")
+	for name := range used {
+		if path, ok := imports[name]; ok && used[name] {
+			fmt.Fprintf(&b, "import %s %q\n", name, path)
+		}
+	}
+	b.WriteString(given)
+	if regexp.MustCompile(`(?m)^(func|type|var|//go:embed) `).MatchString(text) && !regexp.MustCompile(`(?m)^\w+(, \w+)* :?= `).MatchString(text) {
+		return b.String() + text
+	}
+	return b.String() + "func _() {\n" + text + "\n}\n"
+}
+
+// compiled imports packages from what the go command has compiled of them.
+func compiled(t *testing.T, set *token.FileSet, paths []string) types.Importer {
+	t.Helper()
+	slices.Sort(paths)
+	var stderr bytes.Buffer
+	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, slices.Compact(paths)...)...)
+	list.Stderr = &stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
+	}
+	return importer.ForCompiler(set, "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+}

@@ -1,0 +1,52 @@
+package rule
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestPages_everyKeyIsNamed: docs/configuration.md names each key that a rule file can
+// have, those that are read and those that are ignored.
+func TestPages_everyKeyIsNamed(t *testing.T) {
+	page, err := os.ReadFile("../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## Rule file\n")
+	text, _, ok := strings.Cut(text, "\n### Values\n")
+	if !ok {
+		t.Fatal("docs/configuration.md has no Rule file")
+	}
+	var named []string
+	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
+		named = append(named, m[1])
+	}
+	want := slices.Concat(strategyKeys, []string{"type", "props", "keyGenerateType", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "shardingRule"})
+	// Classes of Java, and what is below an auditor, the cache and the shards of a
+	// version that is read no further.
+	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
+		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
+	var add func(o object)
+	add = func(o object) {
+		for key, inner := range o {
+			if key != "*" && !slices.Contains(below, key) {
+				want = append(want, key)
+			}
+			add(inner)
+		}
+	}
+	for _, o := range []object{fileObject, ruleObject, ruleObject4, tableObject, tableObject4, autoTableObject} {
+		add(o)
+	}
+	for _, key := range want {
+		if !slices.Contains(named, key) {
+			t.Errorf("docs/configuration.md, Rule file, does not name %s", key)
+		}
+	}
+	if len(want) < 70 {
+		t.Errorf("have: %d keys\nwant: more", len(want))
+	}
+}
