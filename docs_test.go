@@ -41,7 +41,7 @@ func pages(t *testing.T) map[string]string {
 }
 
 var (
-	block   = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```")
+	block   = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )

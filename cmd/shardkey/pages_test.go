@@ -184,7 +184,7 @@ func TestPages_rulesLoad(t *testing.T) {
 	t.Setenv("SHARDKEY_STORE_DSN", "app:pass@tcp(db:3306)/ids")
 	files := 0
 	for _, path := range allPages(t) {
-		for _, m := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```").FindAllStringSubmatch(page(t, path), -1) {
+		for _, m := range regexp.MustCompile("(?ms)^ *```yaml\n(.*?)^ *```").FindAllStringSubmatch(page(t, path), -1) {
 			if notRules.MatchString(m[1]) {
 				continue
 			}
@@ -203,7 +203,7 @@ func TestPages_rulesLoad(t *testing.T) {
 // wholeRule puts what a part of a rule needs around it: one of tables, of generators or
 // of assigners.
 func wholeRule(text string) string {
-	if regexp.MustCompile(`(?m)^(rules|shardingRule):`).MatchString(text) {
+	if regexp.MustCompile(`(?m)^ *(rules|shardingRule):`).MatchString(text) {
 		return text
 	}
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
@@ -248,17 +248,17 @@ func TestPages_commandsAreUnderstood(t *testing.T) {
 	for _, path := range allPages(t) {
 		text := page(t, path)
 		var lines []string
-		for _, m := range regexp.MustCompile("(?ms)^```(?:sh|console|text)\n(.*?)^```").FindAllStringSubmatch(text, -1) {
-			lines = append(lines, regexp.MustCompile(`(?m)^(?:\$ )?shardkey [a-z].*$`).FindAllString(m[1], -1)...)
+		for _, m := range regexp.MustCompile("(?ms)^ *```(?:sh|console|text)\n(.*?)^ *```").FindAllStringSubmatch(text, -1) {
+			lines = append(lines, regexp.MustCompile(`(?m)^ *(?:\$ )?shardkey [a-z].*$`).FindAllString(m[1], -1)...)
 		}
-		for _, m := range inBackticks.FindAllStringSubmatch(regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, ""), -1) {
+		for _, m := range inBackticks.FindAllStringSubmatch(regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(text, ""), -1) {
 			if strings.HasPrefix(m[1], "shardkey ") {
 				lines = append(lines, m[1])
 			}
 		}
 		for _, line := range lines {
 			commands++
-			line, _, _ = strings.Cut(strings.TrimPrefix(line, "$ "), " | ")
+			line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), " | ")
 			line, _, _ = strings.Cut(line, "  #")
 			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1)
 			root := newProgram(nil, new(bytes.Buffer), new(bytes.Buffer), &still{time.Unix(0, 0)}).rootCommand()
