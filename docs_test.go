@@ -198,6 +198,22 @@ func TestDocs_commandsExist(t *testing.T) {
 	}
 }
 
+// TestDocs_questionsHaveAnswers: each question of docs/faq.md has a page to go on with.
+func TestDocs_questionsHaveAnswers(t *testing.T) {
+	questions := 0
+	for _, paragraph := range strings.Split(pages(t)["docs/faq.md"], "\n\n") {
+		if strings.HasPrefix(paragraph, "**") {
+			questions++
+			if !link.MatchString(paragraph) {
+				t.Errorf("docs/faq.md: no link in %s", paragraph)
+			}
+		}
+	}
+	if questions < 25 {
+		t.Errorf("have: %d questions\nwant: 25", questions)
+	}
+}
+
 // errorPackages are those whose errors a program may see.
 var errorPackages = []string{"driver", "spi", "rule", "rewrite", "rewrite/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid"}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,6 +38,28 @@ func checkRun(t *testing.T, dsn string) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("have: %s\nwant: %q in it", out.String(), want)
 		}
+	}
+}
+
+// TestRun_asTheReadmeShows: the lines that README.md shows are the program's.
+func TestRun_asTheReadmeShows(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(readme), "```text\n")
+	shown, _, ok := strings.Cut(shown, "```")
+	var out strings.Builder
+	if err := run(t.Context(), &out, "", ruleFile()); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(shown) {
+		if !strings.Contains(out.String(), "\n"+line) && strings.TrimSpace(line) != "…" {
+			t.Errorf("README.md shows %q\nhave: %s", line, out.String())
+		}
+	}
+	if !ok || strings.Count(shown, "\n") < 5 {
+		t.Errorf("README.md shows %q\nwant: more lines", shown)
 	}
 }
 
