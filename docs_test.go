@@ -157,6 +157,26 @@ func TestDocs_readmesAreTheSame(t *testing.T) {
 	}
 }
 
+// TestDocs_matrixIsTheRecords: what README.md says was run is what the last run of the
+// tests wrote into docs/compatibility.md.
+func TestDocs_matrixIsTheRecords(t *testing.T) {
+	all := pages(t)
+	_, table, ok := strings.Cut(all["README.md"], "\n## What was run where\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	record := all["docs/compatibility.md"]
+	servers := strings.Split(regexp.MustCompile(`(?m)^\| \| (.*) \|$`).FindStringSubmatch(table)[1], " | ")
+	if !ok || !strings.Contains(record, "| "+strings.Join(servers, " | ")+" |") {
+		t.Errorf("docs/compatibility.md has other servers than %q", servers)
+	}
+	for _, name := range []string{"generated statements held against AUTO_INCREMENT", "go-sql-driver's own tests, through shardkey"} {
+		row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + `((?: \| [^|]*){3}) \|`)
+		have, want := row.FindStringSubmatch(table), row.FindStringSubmatch(record)
+		if have == nil || want == nil || strings.ReplaceAll(have[1], ",", "") != want[1] {
+			t.Errorf("%s\nREADME.md: %q\nrecord:    %q", name, have, want)
+		}
+	}
+}
+
 // TestDocs_commandsExist looks for what the pages tell the reader to run: programs,
 // modules and targets of make. The tool's own commands are run, or read, by the tests
 // of cmd/shardkey.

@@ -1,0 +1,62 @@
+package driver_test
+
+import (
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// TestReadme_asShown does what the README's first program does, with its rule.
+func TestReadme_asShown(t *testing.T) {
+	if testserver.Each(t, TestReadme_asShown) {
+		return
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(readme), "```yaml\n")
+	text, _, _ := strings.Cut(after, "```")
+	inserts := regexp.MustCompile(`"(INSERT [^"]*)", (\d+(?:, \d+)*)\)`).FindAllStringSubmatch(string(readme), -1)
+	if len(inserts) != 2 {
+		t.Fatalf("have: %q\nwant: two INSERTs", inserts)
+	}
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	writeFile(t, file, text)
+	dsn := testserver.Database(t)
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	db, err := sql.Open("shardkey", dsn+sep+"shardkeyRule="+url.PathEscape(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE t_order_1 (order_id BIGINT NOT NULL PRIMARY KEY, user_id INT)"); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range inserts {
+		var args []any
+		for arg := range strings.SplitSeq(m[2], ", ") {
+			args = append(args, arg)
+		}
+		var keys driver.Keys
+		res, err := db.ExecContext(driver.WithKeys(t.Context(), &keys), m[1], args...)
+		if err != nil {
+			t.Fatalf("%s: %v", m[1], err)
+		}
+		id, err := res.LastInsertId()
+		values := keys.Values()
+		if err != nil || len(values) != len(args) || values[0] != id || id < 1e18 {
+			t.Errorf("%s\nhave: %d, %v, %v\nwant: a key for each of %d rows", m[1], id, err, values, len(args))
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package tidb_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rewrite/tidb"
+)
+
+// TestPages_sqlParses reads the SQL that the pages tell somebody to run.
+func TestPages_sqlParses(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("(?ms)^ *```sql\n(.*?)^ *```").FindAllStringSubmatch(string(text), -1) {
+			blocks++
+			if stmts, err := tidb.Parse(m[1], rewrite.Options{}); err != nil || len(stmts) == 0 {
+				t.Errorf("%s: %v\n%s", page, err, m[1])
+			}
+		}
+	}
+	if blocks < 4 {
+		t.Errorf("have: %d blocks\nwant: more", blocks)
+	}
+}
