@@ -236,7 +236,7 @@ func TestDocs_questionsHaveAnswers(t *testing.T) {
 
 // errorPackages are those whose errors a program may see.
 var errorPackages = []string{"driver", "spi", "rule", "rewrite", "rewrite/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
-	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid"}
+	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
 // TestDocs_errorsAreInOperating compares the exported errors with the table of
 // docs/operating.md: each has its row, and each row its error.

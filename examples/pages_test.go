@@ -40,6 +40,7 @@ var (
 	logger    *slog.Logger
 	r         *rule.Rule
 	t         rule.Table
+	users     *rule.Sharding
 	shards    []*sql.DB
 	orderID, userID int64
 	a, b      *driver.Connector
@@ -124,7 +125,7 @@ func whole(text string) string {
 	if regexp.MustCompile(`(?m)^(func|type|var|//go:embed) `).MatchString(text) && !regexp.MustCompile(`(?m)^\w+(, \w+)* :?= `).MatchString(text) {
 		return b.String() + text
 	}
-	return b.String() + "func _() {\n" + text + "\n}\n"
+	return b.String() + "func _() error {\n" + text + "\nreturn nil\n}\n"
 }
 
 // compiled imports packages from what the go command has compiled of them.
