@@ -132,9 +132,13 @@ func whole(text string) string {
 func compiled(t *testing.T, set *token.FileSet, paths []string) types.Importer {
 	t.Helper()
 	slices.Sort(paths)
+	work, err := filepath.Abs("../go.work") // the pages are of all modules
+	if err != nil {
+		t.Fatal(err)
+	}
 	var stderr bytes.Buffer
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}"}, slices.Compact(paths)...)...)
-	list.Stderr = &stderr
+	list.Stderr, list.Env = &stderr, append(os.Environ(), "GOWORK="+work)
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
