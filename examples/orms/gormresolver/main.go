@@ -4,9 +4,8 @@
 //	go run -C examples ./orms/gormresolver
 //
 // The lines to change are the dialectors; gormshardkey.Plugin gives each order the
-// key that its row has, whatever the generator. Several processes, and so several
-// sources of one program, take worker ids from a lease (worker-id-assigner) and
-// not, as here, from the rule.
+// key that its row has, whatever the generator. Several processes take worker ids
+// from a lease (worker-id-assigner) and not, as here, from the rule.
 package main
 
 import (
