@@ -308,6 +308,34 @@ rules:
 	}
 }
 
+// An UPDATE of the column whose shard the keys carry leaves the row where it is, and is
+// refused where it would be looked for elsewhere.
+func TestGenes_updates(t *testing.T) {
+	db, base := openShards(t, geneRule(t, "", ""), WithLogger(slog.New(slog.DiscardHandler)))
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string
+	}{
+		{"UPDATE t_order_3 SET user_id = ? WHERE order_id = 1", []any{7}, ""},
+		{"UPDATE t_order_3 SET user_id = ? WHERE order_id = 1", []any{8}, "ds.t_order_0"},
+		{"UPDATE t_order_3 SET user_id = 8, a = 1", nil, "ds.t_order_0"},
+		{"UPDATE t_order_3 SET user_id = user_id", nil, ""},
+		{"UPDATE t_order_3 SET user_id = user_id + 1", nil, expression},
+		{"UPDATE t_order SET user_id = 8", nil, ""}, // where the row is, is not known
+		{"UPDATE t_one SET user_id = 8", nil, ""},
+	} {
+		base.calls = nil
+		_, err := db.Exec(tt.query, tt.args...)
+		if have := wrongUpdate(err); have != tt.want {
+			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.query, tt.args, have, err, tt.want)
+		}
+		if sent := strings.Contains(strings.Join(base.calls, "\n"), "UPDATE"); sent != (tt.want == "") {
+			t.Errorf("%s\nhave: %q\nwant: nothing sent where it is refused", tt.query, base.calls)
+		}
+	}
+}
+
 // A name that two tables have in different schemas is refused as it is without genes.
 func TestGenes_ambiguousTable(t *testing.T) {
 	r, err := rule.Parse(t.Name(), []byte(`

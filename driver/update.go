@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -79,7 +81,11 @@ func (g *reading) lookupUpdated(schema, name string) *rewrite.Table {
 	if r == nil {
 		return nil
 	}
-	return g.note(&rewrite.Table{KeyColumn: r.Column, Kind: rewrite.KindInteger, Fixed: r.Sharding.Columns}, g.rules.plans.table(r))
+	fixed := r.Sharding.Columns
+	if gene := r.Gene; gene != nil && !slices.ContainsFunc(fixed, func(c string) bool { return strings.EqualFold(c, gene.Column) }) {
+		fixed = append(slices.Clip(fixed), gene.Column)
+	}
+	return g.note(&rewrite.Table{KeyColumn: r.Column, Kind: rewrite.KindInteger, Fixed: fixed}, g.rules.plans.table(r))
 }
 
 // updated is the table of an Update, and the actual one that it names; nil for none.
@@ -128,6 +134,9 @@ func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver
 	if x == nil {
 		return nil // where the rows are is not known
 	}
+	if err := x.checkGene(ctx, p.rules.logger, columns, values); err != nil {
+		return err
+	}
 	of := make([]any, 0, len(x.Columns))
 	for _, column := range x.Columns {
 		for k := range columns {
@@ -140,4 +149,22 @@ func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver
 		return nil // other columns decide too, or do alone
 	}
 	return t.judge(ctx, p.rules.logger, &x.warned, x.wrong(ctx, s, of))
+}
+
+// checkGene returns the error for a row whose keys carry the shard of another column, when
+// that is set to a value of another shard: by it the row would be looked for elsewhere.
+func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []string, values []any) error {
+	gene := x.table.rule.Gene
+	if gene == nil || x.fit == nil || !x.byGene {
+		return nil
+	}
+	at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
+	if at < 0 {
+		return nil
+	}
+	of, err := gene.Of(values[at])
+	if err != nil || x.fit.Has(far|of) {
+		return nil // a value without gene is not looked for by it
+	}
+	return x.wrongGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
 }

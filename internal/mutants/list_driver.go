@@ -107,6 +107,8 @@ var drivers = group{dir: "driver", servers: true, mutants: []mutant{
 		old: "v.In(zone)", new: "v"},
 	{what: "shards: UPDATEs are not looked at", in: "ruleSet.mayUpdate", by: "TestUpdateGuard_refuses",
 		old: "if !r.guardsUpdates || ", new: "if true || "},
+	{what: "shards: an UPDATE to another gene is sent", in: "shard.checkGene", by: "TestGenes_updates",
+		old: "|| x.fit.Has(far|of)", new: "|| true"},
 	{what: "shards: an UPDATE to an expression is sent", in: "plan.checkUpdate", by: "TestUpdateGuard_refuses",
 		old: "case rewrite.GivenExpression:", new: "case rewrite.GivenNot:"},
 	{what: "shards: a text that passed is not held against a new rule", in: "passedTexts.has", by: "TestUpdateGuard_newRule",
