@@ -76,7 +76,7 @@ type keyProcess struct {
 func newKeyProcess(t *testing.T, addr string) *keyProcess {
 	t.Helper()
 	dsn := fmt.Sprintf("root@tcp(%s)/ids", addr)
-	r, err := rule.Parse("failover.yaml", []byte(`
+	return openKeyProcess(t, `
 rules:
 - !SHARDING
   tables:
@@ -89,7 +89,12 @@ rules:
     lease: {type: SNOWFLAKE, props: {layout: 41-3-19, worker-id-assigner: ids}}
   workerIdAssigners:
     ids: {type: SQL, props: {dsn: "`+dsn+`", lease: 3s, renew: 500ms}}
-`))
+`)
+}
+
+func openKeyProcess(t *testing.T, text string) *keyProcess {
+	t.Helper()
+	r, err := rule.Parse("failover.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,8 +103,8 @@ func (a *assigner) failoverWarnings() (warnings []string) {
 		warnings = append(warnings, fmt.Sprintf("which server the worker ids are on cannot be noted, and a failover to one without the last leases would not be noticed: %v", *err))
 	}
 	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
-		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): new leases begin %v after that; the server before must not be written to any more",
-			formatTime(changed), a.afterFailover()))
+		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): new leases begin %v after that and so repeat no key of a lease that it may lack, "+
+			"if clocks agree within %v and no process still reaches the server before", formatTime(changed), a.afterFailover(), a.afterFailover()-a.config.Lease))
 	}
 	return warnings
 }

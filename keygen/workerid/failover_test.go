@@ -87,8 +87,11 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 					t.Errorf("worker id %d: the new lease begins at %s\nwant: not before the old one's limit, %s", l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
 			}
-			if w := strings.Join(a.Health().Warnings, "\n"); !strings.Contains(w, "the server of the worker ids was replaced") {
-				t.Errorf("warnings after the failover: %q", w)
+			w := strings.Join(a.Health().Warnings, "\n")
+			for _, want := range []string{"server was replaced", "begin 20s after that", "clocks agree within 10s", "no process still reaches the server before"} {
+				if !strings.Contains(w, want) {
+					t.Errorf("warnings after the failover\nhave: %q\nwant: %q", w, want)
+				}
 			}
 		}
 		if taken == 0 {
@@ -112,6 +115,9 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		l := lease(late)
 		if ahead := l.Floor() - late.now(); ahead > 0 {
 			t.Errorf("a minute later a lease begins %d ms ahead", ahead)
+		}
+		if w := late.Health().Warnings; len(w) > 0 {
+			t.Errorf("warnings a minute later: %q", w)
 		}
 	})
 }

@@ -1,0 +1,143 @@
+package driver_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// keyCount counts the keys of processes by table, and those that are given again.
+type keyCount struct {
+	mu       sync.Mutex
+	more     sync.Cond
+	seen     map[string]map[any]bool
+	total    map[string]int
+	repeated map[string]int
+	failed   map[string]int // calls, by error
+}
+
+func newKeyCount() *keyCount {
+	c := &keyCount{seen: map[string]map[any]bool{}, total: map[string]int{}, repeated: map[string]int{}, failed: map[string]int{}}
+	c.more.L = &c.mu
+	return c
+}
+
+func (c *keyCount) add(table string, keys []any, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failed[table]++
+		return
+	}
+	if c.seen[table] == nil {
+		c.seen[table] = map[any]bool{}
+	}
+	for _, k := range keys {
+		if c.seen[table][k] {
+			c.repeated[table]++
+		}
+		c.seen[table][k] = true
+	}
+	c.total[table] += len(keys)
+	c.more.Broadcast()
+}
+
+// await returns when each table has so many more keys.
+func (c *keyCount) await(n int, tables []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, table := range tables {
+		for end := c.total[table] + n; c.total[table] < end; {
+			c.more.Wait()
+		}
+	}
+}
+
+// make takes keys of the tables, some hundred a second each, until ctx ends.
+func (c *keyCount) make(ctx context.Context, p *keyProcess, tables []string) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, table := range tables {
+			keys, err := driver.NextKeys(ctx, p.db, table, 10)
+			c.add(table, keys, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Seven processes make keys, with leases of sixteen worker ids and out of segments, on a
+// server that is killed. Its asynchronous replica, which knows of one of them, becomes the
+// server, and seven more processes start at once. No key is given twice.
+func TestFailover_load(t *testing.T) {
+	if os.Getenv("SHARDKEY_ENGINES") == "" {
+		t.Skip("make test-engines runs it")
+	}
+	const processes, before, after, gap = 7, 20_000, 60_000, 1_000_000
+	servers := testserver.StartReplication(t, false)
+	if err := testserver.Run(servers.Source.DSN(), failoverTables...); err != nil {
+		t.Fatal(err)
+	}
+	address := newMovedAddress(t, servers.Source.Addr())
+	tables := []string{"t_segment", "t_lease"}
+	start := func() *keyProcess {
+		return openKeyProcess(t, fmt.Sprintf(`
+rules:
+- !SHARDING
+  tables:
+    t_segment: {keyGenerateStrategy: {column: id, keyGeneratorName: segment}}
+    t_lease: {keyGenerateStrategy: {column: id, keyGeneratorName: lease}}
+  keyGenerators:
+    segment: {type: LEAF_SEGMENT, props: {leaf.key: order, dsn: %q, min-step: 1000, max-step: 1000, failover-gap: %d}}
+    lease: {type: SNOWFLAKE, props: {layout: js53, worker-id-assigner: ids}}
+  workerIdAssigners:
+    ids: {type: SQL, props: {dsn: %[1]q}}
+`, fmt.Sprintf("root@tcp(%s)/ids", address.Addr()), gap))
+	}
+	first := start()
+	for _, table := range tables {
+		first.keys(t, table, 10)
+	}
+	catchUp(t, servers)
+	if err := testserver.Run(servers.Replica.DSN(), "STOP REPLICA"); err != nil {
+		t.Fatal(err)
+	}
+
+	count := newKeyCount()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	stop := sync.OnceFunc(func() { cancel(); running.Wait() })
+	defer stop()
+	run := func(p *keyProcess) { running.Go(func() { count.make(ctx, p, tables) }) }
+	run(first)
+	for range processes - 1 {
+		run(start())
+	}
+	count.await(before, tables)
+	servers.Source.Kill()
+	if err := testserver.Run(servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	address.point(servers.Replica.Addr())
+	for range processes {
+		run(start())
+	}
+	count.await(after, tables)
+	stop()
+	for _, table := range tables {
+		t.Logf("%s: %d keys, %d of them for the second time; %d calls without keys", table, count.total[table], count.repeated[table], count.failed[table])
+		if n := count.repeated[table]; n > 0 {
+			t.Errorf("%s: %d keys came twice", table, n)
+		}
+	}
+}
