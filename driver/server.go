@@ -227,7 +227,7 @@ var signs = [...]struct {
 	{"tidb", false, ServerTiDB},
 	{"shardingsphere", false, ServerOther}, {"dolt", false, ServerOther}, {"oceanbase", false, ServerOther}, {"doris", false, ServerOther},
 	{"starrocks", false, ServerOther}, {"tddl", false, ServerOther}, {"polardb", false, ServerOther}, {"singlestore", false, ServerOther},
-	{"databend", false, ServerOther},
+	{"memsql", false, ServerOther}, {"databend", false, ServerOther},
 	{"mariadb", false, ServerMariaDB},
 	// MySQL's version is a number: the comments of its builds tell.
 	{"mysql", true, ServerMySQL}, {"percona", true, ServerMySQL}, {"source distribution", true, ServerMySQL}, {"ubuntu", true, ServerMySQL},

@@ -29,6 +29,7 @@ func TestServerOf_versionsAndComments(t *testing.T) {
 		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", ServerVitess, true},
 		{"8.0.11-TiDB-v8.5.1", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible", ServerTiDB, true},
 		{"5.7.25-TDDL-5.4.19-20240927", "", ServerOther, true},
+		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", ServerOther, true},
 		{"5.7.25-tddl-5.4.19", "MySQL Community Server", ServerOther, true},
 		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", ServerOther, true},
 		{"8.0.33", "Dolt", ServerOther, true},
