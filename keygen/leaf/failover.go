@@ -99,7 +99,7 @@ func (s *sqlStore) leaveGap(ctx context.Context, db *sql.DB, noted, server strin
 		return err
 	}
 	s.warning.Store(fmt.Sprintf("leaf_alloc is on another server than before: max_id was raised by %d and so no number repeats that it may not know to be claimed, "+
-		"if all processes claimed fewer than that which it lacks, and none still reaches the old server", s.gap))
+		"if all processes claimed fewer than that which it lacks, and none still reaches the server before", s.gap))
 	s.logger.Warn("shardkey: leaf_alloc is on another server than before; numbers go on after a gap, for claims that it may not know of",
 		"key", s.key, "store", s.addr, "gap", s.gap)
 	return nil

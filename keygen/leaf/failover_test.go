@@ -37,7 +37,7 @@ func TestFailover_gap(t *testing.T) {
 	if first := mustReserve(t, after, 1); first <= last {
 		t.Errorf("the first number after the failover\nhave: %d\nwant: above %d", first, last)
 	}
-	if w := strings.Join(after.Health().Warnings, "\n"); !strings.Contains(w, "raised by 1000") || !strings.Contains(w, "none still reaches the old server") {
+	if w := strings.Join(after.Health().Warnings, "\n"); !strings.Contains(w, "raised by 1000") || !strings.Contains(w, "none still reaches the server before") {
 		t.Errorf("warnings of the process that saw it: %q", w)
 	}
 	noted := maxID(t, db)
