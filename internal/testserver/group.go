@@ -1,0 +1,66 @@
+package testserver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Group is a MySQL replication group of which each member is written to.
+type Group struct {
+	Cluster
+	Members []*Server
+}
+
+// StartGroup starts a group for one test.
+func StartGroup(t testing.TB, members int) *Group {
+	t.Helper()
+	return clusterForTest(t, "replication group", func() (*Group, error) { return NewGroup(members) })
+}
+
+// NewGroup starts a group.
+func NewGroup(members int) (*Group, error) {
+	g := new(Group)
+	if err := g.start(members); err != nil {
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Group) start(members int) error {
+	var addresses []string // where the members hear each other
+	for range members {
+		port, err := freePort()
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", port))
+	}
+	args := make([][]string, members)
+	for i := range args {
+		args[i] = []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--server-id=" + strconv.Itoa(i+1), "--report-host=127.0.0.1",
+			"--plugin-load-add=group_replication.so", "--loose-group-replication-start-on-boot=OFF",
+			"--loose-group-replication-group-name=5a4c3b2a-0000-4000-8000-73686172646b", "--loose-group-replication-single-primary-mode=OFF",
+			"--loose-group-replication-local-address=" + addresses[i], "--loose-group-replication-group-seeds=" + strings.Join(addresses, ","),
+			"--loose-group-replication-ip-allowlist=127.0.0.1/8"}
+	}
+	servers, err := g.Cluster.start(mySQL, args...)
+	if err != nil {
+		return err
+	}
+	g.Members = servers
+	for i, member := range servers {
+		// What made the data directories is in nobody's history.
+		join := []string{"RESET BINARY LOGS AND GTIDS", "CHANGE REPLICATION SOURCE TO SOURCE_USER='root' FOR CHANNEL 'group_replication_recovery'",
+			"START GROUP_REPLICATION"}
+		if i == 0 {
+			join = []string{join[0], "SET GLOBAL group_replication_bootstrap_group = ON", join[2], "SET GLOBAL group_replication_bootstrap_group = OFF"}
+		}
+		if err := Run(member.DSN(), join...); err != nil {
+			return fmt.Errorf("member %d: %w; its log ends with\n%s", i, err, tail(member.logFile(), 30))
+		}
+	}
+	return nil
+}
