@@ -45,10 +45,10 @@ test-short: ## the tests that need no server, without -race
 
 # Galera's library is needed by nothing else. What is tried is written to standard error
 # while it lasts; with -v the figures follow.
-test-engines: servers ## Vitess, Spider, Galera, semi-synchronous replicas and haproxy: the forms of INSERT, then faults for ENGINETIME each
+test-engines: servers ## Vitess, Spider, Galera, groups, replicas and haproxy: the forms of INSERT, failovers, then faults for ENGINETIME each
 	@[ -e /usr/lib/galera/libgalera_smm.so ] || bash .ci/install-servers galera-4
 	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
-		go test -count=1 -timeout 30m -run 'TestForms|TestGalera' $(TESTFLAGS) ./internal/testserver ./driver && \
+		go test -count=1 -timeout 30m -run 'TestForms|TestGalera|TestGroup|TestFailover_load' $(TESTFLAGS) ./internal/testserver ./driver ./keygen/workerid && \
 		go test -v -count=1 -timeout 0 -run 'TestEngines' $(TESTFLAGS) ./internal/chaos -subjects '$(ENGINES)'
 
 soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA

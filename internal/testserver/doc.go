@@ -35,8 +35,8 @@
 //
 // # Databases of several servers
 //
-// [StartVitess], [StartSpider], [StartGalera] and [StartReplication] start what makes one
-// database of several servers for one test, [NewVitess] and [NewSpider] for a program;
+// [StartVitess], [StartSpider], [StartGalera], [StartGroup] and [StartReplication] start what
+// makes one database of several servers for one test, [NewVitess] and [NewSpider] for a program;
 // [StartHAProxy] starts a proxy. Vitess' vtcombo is no package of a distribution:
 // [BuildVTCombo] builds it out of its Go module, which a module of its own beside this
 // package requires, and keeps it in the cache by its version. Another one may be named by

@@ -16,11 +16,10 @@ type Group struct {
 // StartGroup starts a group for one test.
 func StartGroup(t testing.TB, members int) *Group {
 	t.Helper()
-	return clusterForTest(t, "replication group", func() (*Group, error) { return NewGroup(members) })
+	return clusterForTest(t, "replication group", func() (*Group, error) { return newGroup(members) })
 }
 
-// NewGroup starts a group.
-func NewGroup(members int) (*Group, error) {
+func newGroup(members int) (*Group, error) {
 	g := new(Group)
 	if err := g.start(members); err != nil {
 		g.Close()
