@@ -417,7 +417,7 @@ func (t *table) make(ctx context.Context, n int, one *[1]int64) (keys rewrite.Ke
 
 // generateShort makes the key of an INSERT of the short way, and counts both.
 func (t *table) generateShort(ctx context.Context, key []int64) error {
-	start := t.counts.start()
+	start := t.counts.startOne()
 	err := t.makeInts(ctx, key)
 	t.counts.madeOne(start, err)
 	return err
