@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"driver":               {"rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/doctor", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
-	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
+	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
 	"internal/columntype":  {"internal/sqltext"},
 	"internal/doctor":      {"rule", "spi", "internal/columntype", "internal/guard", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":       {},
@@ -46,7 +46,8 @@ var mayImport = map[string][]string{
 	"internal/testrouter":  {},
 	"internal/testserver":  {"internal/testserver"},
 	"otelshardkey":         {"driver"},
-	"debug":                {"driver", "rewrite", "rule", "spi", "internal/guard"},
+	"debug":                {"driver", "rewrite", "rule", "spi", "internal/explain", "internal/guard"},
+	"internal/explain":     {"rewrite"},
 	"internal/testbrowser": {"internal/testserver"},
 }
 

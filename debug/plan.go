@@ -1,10 +1,10 @@
 package debug
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -59,7 +59,7 @@ func plan(c *driver.Connector, text string) *planned {
 		case in.Source != nil:
 			one.Rows = []string{sourceFate(in)}
 		default:
-			one.Rows = rowFates(in)
+			one.Rows = explain.Rows(in, maxRows)
 		}
 		out.Inserts = append(out.Inserts, one)
 	}
@@ -81,46 +81,4 @@ func sourceFate(in *rewrite.Insert) string {
 		return "sent as it is: the query gives the keys, and explicit ones are kept: " + query
 	}
 	return "the query is run once, into a temporary table, and where it gives NULL or 0 a key is made: " + query
-}
-
-// rowFates says what becomes of the rows' keys. Adjacent rows of one kind are one.
-func rowFates(in *rewrite.Insert) []string {
-	var fates []string
-	for first := 0; first < in.Rows(); {
-		fate, last := keyFate(in, first), first
-		for last+1 < in.Rows() && keyFate(in, last+1) == fate {
-			last++
-		}
-		if len(fates) == maxRows {
-			return append(fates, fmt.Sprintf("… and %s more rows", count(int64(in.Rows()-first))))
-		}
-		rows := fmt.Sprintf("row %d", first+1)
-		if last > first {
-			rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
-		}
-		fates = append(fates, rows+": "+fate)
-		first = last + 1
-	}
-	return fates
-}
-
-func keyFate(in *rewrite.Insert, row int) string {
-	switch kind, param := in.Slot(row); kind {
-	case rewrite.SlotFill:
-		return "a key is made"
-	case rewrite.SlotParam:
-		if in.Table.KeepExplicit {
-			return fmt.Sprintf("argument %d is the key", param+1)
-		}
-		empty := "nil or 0"
-		if in.Table.Kind == rewrite.KindText {
-			empty = `nil or ""`
-		}
-		return fmt.Sprintf("argument %d is the key; for %s one is made", param+1, empty)
-	case rewrite.SlotKept:
-		return "the key is kept as it is written"
-	case rewrite.SlotExpression:
-		return "the key is what the expression comes to; where that is nothing, one is made"
-	}
-	return "what is written is left to the server, and the key is not reported"
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
@@ -49,8 +50,8 @@ type plannedInsert struct {
 	headline string
 }
 
-// explain says what becomes of a text that is not refused.
-func explain(text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) *planned {
+// explainPlan says what becomes of a text that is not refused.
+func explainPlan(text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) *planned {
 	switch {
 	case !rewrite.Classify(text).MustParse():
 		return &planned{Outcome: lint.Passed, Reason: "it inserts nothing"}
@@ -147,7 +148,9 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 	case in.Source != nil:
 		explainSource(w, in)
 	default:
-		explainRows(w, in)
+		for _, row := range explain.Rows(in, 0) {
+			fmt.Fprintf(w, "  %s\n", row)
+		}
 	}
 	explainGenes(w, plan, in, t)
 	explainShard(w, in, t)
@@ -159,47 +162,11 @@ func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.
 	}
 }
 
-// explainRows prints what becomes of each row's key. Adjacent rows of the same kind
-// share a line.
-func explainRows(w io.Writer, in *rewrite.Insert) {
-	for first := 0; first < in.Rows(); {
-		fate := keyFate(in, first)
-		last := first
-		for last+1 < in.Rows() && keyFate(in, last+1) == fate {
-			last++
-		}
-		fmt.Fprintf(w, "  %s: %s\n", rowsText(first, last), fate)
-		first = last + 1
-	}
-}
-
 func rowsText(first, last int) string {
 	if last > first {
 		return fmt.Sprintf("rows %d to %d", first+1, last+1)
 	}
 	return fmt.Sprintf("row %d", first+1)
-}
-
-func keyFate(in *rewrite.Insert, row int) string {
-	switch kind, param := in.Slot(row); kind {
-	case rewrite.SlotFill:
-		return "a key is generated"
-	case rewrite.SlotParam:
-		if in.Table.KeepExplicit {
-			return fmt.Sprintf("argument %d is the key", param+1)
-		}
-		empty := "nil or 0"
-		if in.Table.Kind == rewrite.KindText {
-			empty = `nil or ""`
-		}
-		return fmt.Sprintf("argument %d is the key; for %s one is generated", param+1, empty)
-	case rewrite.SlotKept:
-		return "the key is kept as it is written"
-	case rewrite.SlotExpression:
-		return "the key is what the expression comes to; where that is nothing, the server takes a generated one"
-	default:
-		return "what is written is left to the server, and the key is not reported"
-	}
 }
 
 func explainSource(w io.Writer, in *rewrite.Insert) {

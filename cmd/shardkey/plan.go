@@ -116,7 +116,7 @@ func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string, mode rewrite.M
 			return nil, refused(err)
 		}
 	}
-	v := explain(text, understood, tables, second)
+	v := explainPlan(text, understood, tables, second)
 	if len(understood.Inserts) == 0 {
 		v.DidYouMean = f.near
 		for _, found := range newLinter(g, opts.Mode).Statement(text) {

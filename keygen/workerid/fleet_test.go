@@ -437,8 +437,8 @@ func TestFleet(t *testing.T) {
 			perSecond := float64(s.load.operations()) / max(took.Seconds(), 0.1)
 			t.Logf("| %s | %.1f s | %.1f s | %d | %d (%.0f) | %d | %d (%d) | %d (%d) | %d | %.1f s |", s.name, s.took.Seconds(), s.fewer.Seconds(), s.least,
 				s.load.operations(), perSecond, s.load.peak, s.load.lists, s.load.rows, s.load.writes, s.load.refused, s.load.failed, s.load.waited.Seconds())
-			if tries := float64(s.load.writes) / float64(f.processes); !s.steady && s.load.lists > 0 && tries > 8 {
-				t.Errorf("%s: %.1f writes a process\nwant: at most 8", s.name, tries)
+			if tries := float64(s.load.writes) / float64(f.processes); !s.steady && s.load.lists > 0 && tries > 16 {
+				t.Errorf("%s: %.1f writes a process\nwant: at most 16", s.name, tries)
 			}
 			if most := 4*perSecond/10 + 20; s.steady && float64(s.load.peak) > most {
 				t.Errorf("%s: %d operations in 100 ms\nwant: at most %.0f", s.name, s.load.peak, most)
