@@ -67,7 +67,9 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return res, err
 		}
 		res, err := p.exec(ctx, &c.session, nil, out, c.convertLate(args))
-		if again, err := c.again(ctx, err); !again {
+		if again, err := c.again(ctx, err); err == nil && !again {
+			return res, nil
+		} else if !again {
 			return res, c.connector.refused(err)
 		}
 	}

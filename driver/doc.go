@@ -338,18 +338,20 @@ package driver
 //	plan.go              ruleSet.plan          its plan, the one used last; ruleSet.acquire
 //	                                           keeps the generators open
 //	execute.go           plan.exec             is it one for the short way?
-//	                     table.generateInts    the key (with a sharding rule: shard.go)
+//	                     table.generateShort   the key (with a sharding rule: shard.go), which
+//	                                           counters.go counts
 //	short.go             plan.execShort        the steps below, less those with nothing to do:
 //	                                           the arguments with the key among them
 //	                                           (rewrite/plan.go, rows.go: where; render.go: the text)
 //	execute.go           sending.exec          sent,
 //	statements.go        sendKept              by a prepared statement that is kept
-//	prepare.go, base.go  baseStmt              or prepared for it, or as a text
+//	base.go              baseConn              or as a text (or prepared for it: prepare.go)
 //	lastid.go            lastID.set            what LAST_INSERT_ID() is from now on
 //	result.go            keysRing.set          Keys
 //
-// Its types: conn, ruleSet, plan with its keyColumns, table, session with its lastID,
-// short, sending, baseConn, keptStatements, baseStmt; rewrite.Plan and rewrite.Insert.
+// Its types: conn, ruleSet, plan with its keyColumns, table with its counts, session with
+// its lastID, short, sending, baseConn, keptStatements, baseStmt; rewrite.Plan and
+// rewrite.Insert.
 //
 // Every other INSERT, and a short one of which something out of the ordinary came,
 // takes the general way from plan.exec on, which has all the steps:
