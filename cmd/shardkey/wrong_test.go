@@ -240,7 +240,7 @@ func TestPipe_isRead(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for i, want := range []string{"SEQUENCE", " 1 ", " 2 "} { // while the pipe is open
 		if i > 0 {
-			fmt.Fprintln(in, 1095292305367040000+i)
+			fmt.Fprintln(in, int64(1095292305367040000)+int64(i))
 		}
 		if i == 1 && (!lines.Scan() || !strings.Contains(lines.Text(), "SEQUENCE")) {
 			t.Errorf("have: %s\nwant: the header", lines.Text())
@@ -263,7 +263,7 @@ func TestPipe_long(t *testing.T) {
 	const n = 100_000
 	var in strings.Builder
 	for i := range n {
-		fmt.Fprintln(&in, 1095292305367040000+i)
+		fmt.Fprintln(&in, int64(1095292305367040000)+int64(i))
 	}
 	counter := new(lineCounter)
 	var errs bytes.Buffer
