@@ -124,12 +124,7 @@ func TestDocs_readmesAreTheSame(t *testing.T) {
 	if n := strings.Count(english, "\n"); n > 150 {
 		t.Errorf("README.md\nhave: %d lines\nwant: 150 at most", n)
 	}
-	levels := func(text string) (all []string) {
-		for _, m := range regexp.MustCompile(`(?m)^#+`).FindAllString(prose(text), -1) {
-			all = append(all, m)
-		}
-		return all
-	}
+	levels := func(text string) []string { return regexp.MustCompile(`(?m)^#+`).FindAllString(prose(text), -1) }
 	links := func(text string) (all []string) {
 		for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
 			if !strings.HasPrefix(m[1], "README") {
@@ -245,7 +240,7 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 	_, table, ok := strings.Cut(page, "\n## Errors\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\|[^|]*\\|").FindAllString(table, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\|[^|]*\|`).FindAllString(table, -1) {
 		for _, name := range regexp.MustCompile("`([a-z]+\\.\\w+)`").FindAllStringSubmatch(m, -1) {
 			rows[name[1]] = false
 		}

@@ -216,9 +216,9 @@ func (m *migration) auto() error {
 }
 
 var (
-	byRange   = regexp.MustCompile("(?i)PARTITION BY RANGE\\s*(?:COLUMNS)?\\s*\\(([^)]*)\\)")
+	byRange   = regexp.MustCompile(`(?i)PARTITION BY RANGE\s*(?:COLUMNS)?\s*\(([^)]*)\)`)
 	hasHigher = regexp.MustCompile(`(?i)VALUES LESS THAN \(?MAXVALUE`)
-	byList    = regexp.MustCompile("(?i)PARTITION BY LIST\\s*(?:COLUMNS)?\\s*\\(([^)]*)\\)")
+	byList    = regexp.MustCompile(`(?i)PARTITION BY LIST\s*(?:COLUMNS)?\s*\(([^)]*)\)`)
 )
 
 // partitions gives tables that are partitioned by ranges of the key one for the keys
