@@ -323,6 +323,9 @@ func (s *session) parsesTime(ctx context.Context) (bool, error) {
 	return parses, nil
 }
 
+// noLimit is the sql_select_limit that is none.
+const noLimit = "18446744073709551615"
+
 // copyingFacts are what copying rows depends on in a session.
 type copyingFacts struct {
 	charset string // one that is not utf8mb4, empty when all are
@@ -349,8 +352,15 @@ func (s *session) copyingFacts(ctx context.Context) (*copyingFacts, error) {
 			facts.charset = cmp.Or(charset, "NULL")
 		}
 	}
-	// Vitess has 0 for none.
-	if limit := text(row[3]); limit != "18446744073709551615" && limit != "9223372036854775807" && !(limit == "0" && s.isVitess()) {
+	limit := text(row[3])
+	if limit == "0" { // for none, in Vitess
+		if one, err := s.queryRow(ctx, "SELECT 1"); err != nil {
+			return nil, err
+		} else if len(one) == 1 {
+			limit = noLimit
+		}
+	}
+	if limit != noLimit && limit != "9223372036854775807" {
 		facts.limit = cmp.Or(limit, "not known")
 	}
 	packet, _ := strconv.Atoi(text(row[4]))

@@ -209,6 +209,7 @@ func TestCopy_refuses(t *testing.T) {
 		{"SET NAMES latin1", "SET NAMES utf8mb4", "SET NAMES utf8mb4"},
 		{"SET character_set_results = NULL", "SET NAMES utf8mb4", "SET character_set_results = utf8mb4"},
 		{"SET sql_select_limit = 1", "sql_select_limit is 1", "SET sql_select_limit = DEFAULT"},
+		{"SET sql_select_limit = 0", "sql_select_limit is 0", "SET sql_select_limit = DEFAULT"},
 	} {
 		mustExec(t, ours, c.set)
 		_, err := ours.Exec("INSERT INTO ruled (a) SELECT 1 UNION SELECT 2")
@@ -219,7 +220,7 @@ func TestCopy_refuses(t *testing.T) {
 		mustExec(t, ours, c.back)
 		mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1 UNION SELECT 2")
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 6 {
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 8 {
 		t.Errorf("%d rows", n)
 	}
 }
