@@ -27,7 +27,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak mutants cover
+.PHONY: help test test-short test-engines soak-engines servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -117,10 +117,6 @@ fuzz: ## each fuzz target for FUZZTIME
 soak: servers ## keys from processes that are killed, and generated statements, for SOAKTIME each
 	@$(SERVERS) env SHARDKEY_SOAK=$(SOAKTIME) go test -v -count=1 -p 1 -timeout 0 $(TESTFLAGS) \
 		$$(grep -rl --include='*_test.go' SHARDKEY_SOAK . | xargs -n 1 dirname | sort -u)
-
-# Which: make mutants MUTANTS='snowflake.*ring'
-mutants: servers ## the rules that unique keys rest on, taken out one at a time: which test notices
-	@$(SERVERS) go run ./internal/mutants -run '$(MUTANTS)'
 
 cover: servers ## coverage of the root module, to bin/cover.html
 	@mkdir -p bin
