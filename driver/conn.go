@@ -16,15 +16,13 @@ import (
 type conn struct {
 	session
 	connector *Connector
-	// Programs repeat themselves: last is the plan used last, lastUpdate that of the
-	// text that changed a sharding column last, and passed are the texts that passed
-	// through last with nothing to do for them.
-	last       *plan
-	lastUpdate *plan
-	passed     passedTexts
-	closed     bool
-	stale      int // how often the statement at hand was planned again for its columns
-	onClose    func() error
+	// Programs repeat themselves: last is the plan used last, and passed are the texts
+	// that passed through last with nothing to do for them.
+	last    *plan
+	passed  passedTexts
+	closed  bool
+	stale   int // how often the statement at hand was planned again for its columns
+	onClose func() error
 }
 
 var (
@@ -57,7 +55,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		p, use, err := c.planOrPass(ctx, query, args, false)
+		p, use, err := c.planOrPass(ctx, query, false)
 		if err != nil {
 			return nil, c.connector.refused(err)
 		}
@@ -79,7 +77,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		p, use, err := c.planOrPass(ctx, query, args, true)
+		p, use, err := c.planOrPass(ctx, query, true)
 		if err != nil {
 			return nil, c.connector.refused(err)
 		}
@@ -98,31 +96,23 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 // planOrPass returns the plan of a text that may insert, nil for others. For one
 // that passes through untouched it makes the session ready; rows says that it is
 // sent for rows.
-func (c *conn) planOrPass(ctx context.Context, query string, args []driver.NamedValue, rows bool) (p *plan, use lastIDUse, err error) {
+func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
 	if last := c.last; last != nil && last.key.text == query && last.fills {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {
 			return p, use, err
 		}
 	}
-	rules := c.connector.rules.Load()
-	if c.lastID.synced && c.passed.has(query, rules) {
+	if c.lastID.synced && c.passed.has(query) {
 		return nil, use, nil
 	}
 	class := rewrite.Classify(query)
-	changes, err := c.checkUpdates(ctx, rules, query, class, args)
-	if err != nil {
-		return nil, use, err
-	}
-	if class == rewrite.ClassPass && !changes && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
+	if class == rewrite.ClassPass && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
 		// As most texts are: nothing to do before it or after.
-		c.passed.add(query, rules)
+		c.passed.add(query)
 		return nil, use, nil
 	}
 	if class.MustParse() {
 		if p, err = c.planFor(ctx, query); err != nil || p.fills {
-			return p, use, err
-		}
-		if err = p.checkUpdates(ctx, &c.session, c.convertLate(args)); err != nil {
 			return p, use, err
 		}
 	}
@@ -130,32 +120,9 @@ func (c *conn) planOrPass(ctx context.Context, query string, args []driver.Named
 	return p, use, err
 }
 
-// checkUpdates is plan.checkUpdates for a text that need not be parsed. changes is
-// false for one that is the same to it at any time.
-func (c *conn) checkUpdates(ctx context.Context, rules *ruleSet, query string, class rewrite.Class, args []driver.NamedValue) (changes bool, err error) {
-	p := c.lastUpdate
-	if p == nil || p.key.text != query || p.rules != rules {
-		if !rules.mayUpdate(query, class) {
-			return false, nil
-		}
-		if p, err = rules.updatePlan(ctx, &c.session, query); err != nil {
-			return true, err
-		}
-		asRead := p.Consulted != 0 || p.ConsultedCharset // by this session, as it is now
-		if len(p.Updates) == 0 {
-			return asRead, nil
-		}
-		if c.lastUpdate = p; asRead || len(query) > maxPassed {
-			c.lastUpdate = nil
-		}
-	}
-	return true, p.checkUpdates(ctx, &c.session, c.convertLate(args))
-}
-
-// passedTexts are some texts for which there was nothing to do, by one rule. The
+// passedTexts are some texts for which there was nothing to do, whatever the rule. The
 // zero value has none.
 type passedTexts struct {
-	rules *ruleSet
 	texts [8]string
 	next  uint8
 }
@@ -163,10 +130,7 @@ type passedTexts struct {
 // maxPassed is how long a text is at most that is kept so.
 const maxPassed = 2 << 10
 
-func (p *passedTexts) has(text string, rules *ruleSet) bool {
-	if p.rules != rules {
-		return false
-	}
+func (p *passedTexts) has(text string) bool {
 	for i := range p.texts {
 		if p.texts[i] == text {
 			return true
@@ -175,10 +139,7 @@ func (p *passedTexts) has(text string, rules *ruleSet) bool {
 	return false
 }
 
-func (p *passedTexts) add(text string, rules *ruleSet) {
-	if p.rules != rules {
-		*p = passedTexts{rules: rules}
-	}
+func (p *passedTexts) add(text string) {
 	if len(text) > 0 && len(text) <= maxPassed {
 		p.texts[p.next%uint8(len(p.texts))] = text
 		p.next++
@@ -236,7 +197,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.exec == nil || c.connector.rules.Load().mayUpdate(query, class) {
+	if class.MustParse() || c.base.exec == nil {
 		return c.ExecContext(ctx, query, valuesToNamed(args))
 	}
 	use, err := c.beforePass(ctx, query, class, nil, false)
@@ -255,7 +216,7 @@ func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
 	ctx := context.Background()
 	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.query == nil || c.connector.rules.Load().mayUpdate(query, class) {
+	if class.MustParse() || c.base.query == nil {
 		return c.QueryContext(ctx, query, valuesToNamed(args))
 	}
 	use, err := c.beforePass(ctx, query, class, nil, true)

@@ -308,30 +308,29 @@ rules:
 	}
 }
 
-// An UPDATE of the column whose shard the keys carry leaves the row where it is, and is
-// refused where it would be looked for elsewhere.
-func TestGenes_updates(t *testing.T) {
-	db, base := openShards(t, geneRule(t, "", ""), WithLogger(slog.New(slog.DiscardHandler)))
+// An upsert of the column whose shard the keys carry is refused if the row would then be
+// looked for in another table.
+func TestGenes_upserts(t *testing.T) {
+	db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
+	base.columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
 	for _, tt := range []struct {
-		query string
-		args  []any
-		want  string
+		set  string
+		args []any
+		want string // the table that is meant; "" if the statement is sent
 	}{
-		{"UPDATE t_order_3 SET user_id = ? WHERE order_id = 1", []any{7}, ""},
-		{"UPDATE t_order_3 SET user_id = ? WHERE order_id = 1", []any{8}, "ds.t_order_0"},
-		{"UPDATE t_order_3 SET user_id = 8, a = 1", nil, "ds.t_order_0"},
-		{"UPDATE t_order_3 SET user_id = user_id", nil, ""},
-		{"UPDATE t_order_3 SET user_id = user_id + 1", nil, expression},
-		{"UPDATE t_order SET user_id = 8", nil, ""}, // where the row is, is not known
-		{"UPDATE t_one SET user_id = 8", nil, ""},
+		{"user_id = ?", []any{7}, ""},
+		{"user_id = ?", []any{8}, "t_item_0"},
+		{"user_id = 8, a = 1", nil, "t_item_0"},
+		{"user_id = user_id", nil, ""},
+		{"user_id = user_id + 1", nil, expression},
 	} {
 		base.calls = nil
-		_, err := db.Exec(tt.query, tt.args...)
-		if have := wrongUpdate(err); have != tt.want {
-			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.query, tt.args, have, err, tt.want)
+		_, err := db.Exec("INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "+tt.set, tt.args...)
+		if have := wrongUpsert(err); have != tt.want {
+			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.set, tt.args, have, err, tt.want)
 		}
 		if sent := strings.Contains(strings.Join(base.calls, "\n"), "UPDATE"); sent != (tt.want == "") {
-			t.Errorf("%s\nhave: %q\nwant: nothing sent where it is refused", tt.query, base.calls)
+			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.calls)
 		}
 	}
 }

@@ -22,8 +22,7 @@ type plan struct {
 	key    planKey
 	tables []*table // of Inserts, one each
 	// shards are the actual tables that they name; nil where none of them does.
-	shards  []*shard
-	updated []updated // of Updates, one each
+	shards []*shard
 	// keyColumns are those of Inserts.
 	keyColumns []*keyColumn
 	// geneAt is the gene's column among those whose values the plan knows, and
@@ -83,7 +82,7 @@ type table struct {
 	warned atomic.Bool           // that keys of one statement were not consecutive
 	// unguarded: the server refused to let an upsert assign the key to itself.
 	unguarded atomic.Bool
-	// warnedUpdate: that an UPDATE changes a sharding column by an expression.
+	// warnedUpdate: that an upsert changes a sharding column by an expression.
 	warnedUpdate atomic.Bool
 	kinds        atomic.Uint32 // rewrite.Kind, once known
 	counts       *tableCounts
@@ -134,8 +133,6 @@ type ruleSet struct {
 	// and since is when it became the current one. They are set before it does.
 	generation int64
 	since      time.Time
-	// guardsUpdates: those of some table are.
-	guardsUpdates bool
 
 	// refs counts the users, the connector being one while this is its
 	// current rule. At 0 the generators are closed, and it never rises again.
@@ -145,7 +142,6 @@ type ruleSet struct {
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
 	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts,
 		filled: c.filled, logsSQL: c.log == LogSQL, logger: c.host.Logger}
-	r.guardsUpdates = slices.ContainsFunc(of.Tables(), func(t rule.Table) bool { return guardsUpdates(&t) })
 	r.refs.Store(1)
 	return r
 }
@@ -328,11 +324,6 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		}
 		g.addGene(p, i)
 	}
-	for i := range p.Updates {
-		u := &p.Updates[i]
-		t := g.tableOf(u.Table)
-		p.updated = append(p.updated, updated{t, t.shard(u.Schema, u.Name)})
-	}
 	p.short = p.maybeShort() && !g.rules.logsSQL
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil
@@ -360,8 +351,6 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 		Dialect: func() (rewrite.Dialect, error) { return g.session.dialect(ctx) },
 		Tables:  g.lookup,
 
-		Updates: g.updates(),
-
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 
 		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
@@ -385,7 +374,7 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	if r.Gene != nil {
 		parsed.Sharding, _ = withGene(parsed.Sharding, r.Gene)
 	}
-	if guardsUpdates(r) {
+	if r.Sharding != nil && r.ShardGuard != rule.GuardOff {
 		parsed.Fixed = r.Sharding.Columns
 	}
 	return g.note(parsed, t)

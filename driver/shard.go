@@ -218,6 +218,83 @@ func (e *execution) guardKeys(ctx context.Context, k *insertion, x *shard) error
 	return nil
 }
 
+// checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a
+// sharding column, so that the row would not be in the table that it belongs to.
+func (p *plan) checkUpdates(ctx context.Context, s *session, args []driver.NamedValue) error {
+	for i := range p.Updates {
+		if err := p.checkUpdate(ctx, s, i, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errExpression is the reason for refusing to update a sharding column to an expression.
+var errExpression = errors.New("it is an expression, and the row stays where it is")
+
+func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver.NamedValue) error {
+	u := &p.Updates[i]
+	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
+	t, x := p.tables[of], p.shard(of)
+	var columns []string // those that take a value
+	var values []any
+	for c, column := range u.Table.Fixed {
+		kind, param, value := p.Set(u, c)
+		switch kind {
+		case rewrite.GivenExpression:
+			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, &WrongShardError{Columns: []string{column}, Table: tableName(u.Schema, u.Name), Err: errExpression})
+		case rewrite.GivenParam:
+			if param >= len(args) {
+				return nil // the server says so
+			}
+			var ok bool
+			if value, ok = shardValue(args[param].Value); !ok {
+				continue
+			}
+		case rewrite.GivenLiteral:
+		default:
+			continue
+		}
+		columns, values = append(columns, column), append(values, value)
+	}
+	if x == nil {
+		return nil // where the rows are is not known
+	}
+	if err := x.checkGene(ctx, p.rules.logger, columns, values); err != nil {
+		return err
+	}
+	row := make([]any, 0, len(x.Columns))
+	for _, column := range x.Columns {
+		for k := range columns {
+			if columns[k] == column {
+				row = append(row, values[k])
+			}
+		}
+	}
+	if len(row) < len(x.Columns) {
+		return nil // other columns decide too, or do alone
+	}
+	return t.judge(ctx, p.rules.logger, &x.warned, x.wrong(ctx, s, row))
+}
+
+// checkGene returns the error for a row whose keys carry the shard of another column, when
+// that is set to a value of another shard: by it the row would be looked for elsewhere.
+func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []string, values []any) error {
+	gene := x.table.rule.Gene
+	if gene == nil || x.fit == nil || !x.byGene {
+		return nil
+	}
+	at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
+	if at < 0 {
+		return nil
+	}
+	of, err := gene.Of(values[at])
+	if err != nil || x.fit.Has(far|of) {
+		return nil // a value without gene is not looked for by it
+	}
+	return x.wrongGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
+}
+
 // fitting makes the n keys of an insert's rows, each of which fits its row. Rows
 // that follow each other and have the same values are one reservation.
 func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (keys rewrite.Keys, err error) {
@@ -382,16 +459,15 @@ func (x *shard) drawValues(ctx context.Context, n int, values []any) (keys rewri
 }
 
 // ErrWrongShard is in the chain of the error for an INSERT with a row that does not
-// belong into the actual table that it names, and for an UPDATE that gives a row
-// another place and leaves it where it is. It was not sent. The error is a
+// belong to the actual table that it names, or whose ON DUPLICATE KEY UPDATE would
+// change where the row belongs. The statement was not sent. The error is a
 // [*WrongShardError].
 var ErrWrongShard = errors.New("shardkey: the row belongs into another table")
 
 // WrongShardError is the error for a row that, by its values and the rule, does not
-// belong into the actual table that its INSERT or UPDATE names.
+// belong to the actual table that its INSERT names.
 type WrongShardError struct {
-	// Row is the row's number in its INSERT, from 1; 0 for an UPDATE, and for an ON
-	// DUPLICATE KEY UPDATE.
+	// Row is the row's number in its INSERT, from 1; 0 for an ON DUPLICATE KEY UPDATE.
 	Row     int
 	Columns []string // the sharding columns that decide
 	Values  []any    // the row's values of them; none where they are not known
@@ -399,20 +475,18 @@ type WrongShardError struct {
 	// Meant is where the row belongs: its DataSource is empty where Columns do not
 	// decide on it, and it is zero when the row belongs nowhere.
 	Meant rule.Place
-	// Err is a [*rule.PlaceError] when the row belongs nowhere. It says that an
-	// UPDATE changes the column by an expression when Values is nil, else it is nil.
+	// Err is a [*rule.PlaceError] if the row belongs nowhere. If Values is nil, it says
+	// that the column is updated to an expression. Otherwise it is nil.
 	Err error
 }
 
 func (e *WrongShardError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: ", ErrWrongShard)
-	verb := "INSERT"
 	if e.Row > 0 {
 		fmt.Fprintf(&b, "row %d", e.Row)
 	} else {
-		b.WriteString("a row of the UPDATE")
-		verb = "UPDATE"
+		b.WriteString("ON DUPLICATE KEY UPDATE of a row")
 	}
 	for i, column := range e.Columns {
 		sep := ", "
@@ -430,7 +504,7 @@ func (e *WrongShardError) Error() string {
 	case e.Err != nil:
 		fmt.Fprintf(&b, " is not one of %s: %s", e.Table, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
 	default:
-		fmt.Fprintf(&b, " belongs into %s, and the %s names %s", e.Meant, verb, e.Table)
+		fmt.Fprintf(&b, " belongs into %s, and the INSERT names %s", e.Meant, e.Table)
 	}
 	if e.Row > 0 {
 		return b.String() + "; name the table that the rule gives, or write shardGuard: warn or off beside the key's column"

@@ -82,52 +82,6 @@ rules:
 	}
 }
 
-// BenchmarkUpdates is an UPDATE with arguments: the same text again and again, two
-// texts in turn, and one that sets a sharding column, with a rule that is sharded
-// and with one that is not.
-func BenchmarkUpdates(b *testing.B) {
-	const head = "rules:\n- !SHARDING\n  tables:\n    t_user:\n      actualDataNodes: ds.t_user_${0..3}\n"
-	const strategy = "      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}\n"
-	const tail = "      keyGenerateStrategy: {column: id, keyGeneratorName: s}\n  keyGenerators:\n    s: {type: SNOWFLAKE, props: {worker-id: 0}}\n  shardingAlgorithms:\n    h: {type: HASH_MOD, props: {sharding-count: 4}}\n"
-	for _, bm := range []struct {
-		name, rule string
-		queries    []string
-	}{
-		{"same/no-sharding", head + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?"}},
-		{"same/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?"}},
-		{"in-turn/no-sharding", head + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
-		{"in-turn/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
-		{"in-turn/no-rule", head + strategy + tail, []string{"UPDATE app_users SET amount = ? WHERE id = ?", "UPDATE app_settings SET amount = ? WHERE id = ?"}},
-		{"sets/no-sharding", head + tail, []string{"UPDATE t_user_3 SET user_id = ? WHERE id = ?"}},
-		{"sets/sharded", head + strategy + tail, []string{"UPDATE t_user_3 SET user_id = ? WHERE id = ?"}},
-	} {
-		b.Run(bm.name, func(b *testing.B) {
-			r, err := rule.Parse(b.Name(), []byte(bm.rule))
-			if err != nil {
-				b.Fatal(err)
-			}
-			connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer connector.Close()
-			c, err := connector.Connect(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
-			e, ctx, i := c.(driver.ExecerContext), context.Background(), 0
-			args := []driver.NamedValue{{Ordinal: 1, Value: int64(7)}, {Ordinal: 2, Value: int64(2)}}
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := e.ExecContext(ctx, bm.queries[i%len(bm.queries)], args); err != nil {
-					b.Fatal(err)
-				}
-				i++
-			}
-		})
-	}
-}
-
 // BenchmarkHotTable is eight goroutines that insert rows by SNOWFLAKE of the usual
 // layout, 4,096 keys a millisecond and worker: all into one of m tables (fixed), where
 // one key of m is right, or into the logical table. keys/ms is what that came to;

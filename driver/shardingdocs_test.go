@@ -69,8 +69,8 @@ func TestDocs_shardingStatements(t *testing.T) {
 			lines++
 		}
 	}
-	if lines < 9 {
-		t.Errorf("have: %d statements\nwant: 9", lines)
+	if lines < 6 {
+		t.Errorf("have: %d statements\nwant: 6", lines)
 	}
 }
 

@@ -3,7 +3,6 @@ package driver_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -316,62 +315,5 @@ func TestShards_oneHotTableOnServers(t *testing.T) {
 				t.Errorf("%s: %d keys of other tables, %v", name, wrong, err)
 			}
 		}
-	}
-}
-
-// TestUpdateGuard_onServers: what is refused is not done, and what is sent is.
-func TestUpdateGuard_onServers(t *testing.T) {
-	if testserver.Each(t, TestUpdateGuard_onServers) {
-		return
-	}
-	dsn := testserver.Database(t)
-	tables := []*routedTable{{name: "t_user", generator: "{type: SNOWFLAKE, props: {worker-id: 3}}", algorithm: "{type: MOD, props: {sharding-count: 4}}", router: &testrouter.Strategy{Columns: []string{"user_id"}}}}
-	r := routedRule(t, tables, "")
-	for _, params := range []string{"?multiStatements=true", "?multiStatements=true&interpolateParams=true"} {
-		db := openRouted(t, dsn+params, r)
-		for i := range 4 {
-			mustRun(t, db, fmt.Sprintf("DROP TABLE IF EXISTS t_user_%d", i))
-			mustRun(t, db, fmt.Sprintf("CREATE TABLE t_user_%d (id BIGINT PRIMARY KEY, user_id BIGINT UNIQUE, a BIGINT)", i))
-			mustRun(t, db, fmt.Sprintf("INSERT INTO t_user_%d (user_id, a) VALUES (?, 0), (?, 0)", i), i+100, i+200)
-		}
-		for _, tt := range []struct {
-			query string
-			args  []any
-			wrong bool
-		}{
-			{"UPDATE t_user_1 SET user_id = ?, a = ? WHERE user_id = ?", []any{101, 5, 101}, false},
-			{"UPDATE t_user_1 SET user_id = ?, a = ? WHERE user_id = ?", []any{102, 5, 101}, true},
-			{"UPDATE t_user_1 SET user_id = 105 WHERE user_id = 101", nil, false},
-			{"UPDATE t_user_1 SET user_id = '101' WHERE user_id = 105", nil, false},
-			{"UPDATE t_user_1 SET user_id = ' 0102' WHERE user_id = 101", nil, true},
-			{"UPDATE `t_user_1` AS u SET `u`.`user_id` = u.user_id, a = a + 1", nil, false},
-			{"UPDATE t_user_1 u JOIN t_user_2 v ON v.a = u.a SET u.a = 3, v.user_id = v.user_id", nil, false},
-			{"UPDATE t_user_1 u JOIN t_user_2 v ON v.a = u.a SET u.user_id = v.user_id", nil, true},
-			{"SELECT 1; UPDATE t_user_1 SET user_id = 104 WHERE user_id = 101", nil, true},
-			{"INSERT INTO t_user_1 (user_id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE user_id = VALUES(user_id), a = VALUES(a)", []any{101, 9}, false},
-			{"INSERT INTO t_user_1 (user_id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE user_id = ?", []any{101, 9, 104}, true},
-			{"INSERT INTO t_user_1 (user_id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE user_id = user_id + 4", []any{101, 9}, true},
-		} {
-			stmt := func() error {
-				s, err := db.Prepare(tt.query)
-				if err != nil {
-					return err
-				}
-				defer s.Close()
-				_, err = s.Exec(tt.args...)
-				return err
-			}
-			ways := []func() error{func() error { _, err := db.Exec(tt.query, tt.args...); return err }, stmt}
-			if strings.Contains(tt.query, ";") {
-				ways = ways[:1] // it cannot be prepared
-			}
-			for _, do := range ways {
-				if err := do(); (err != nil) != tt.wrong || err != nil && !errors.Is(err, driver.ErrWrongShard) {
-					t.Errorf("%s %v\nhave: %v\nwant: refused %t", tt.query, tt.args, err, tt.wrong)
-				}
-			}
-		}
-		expectCount(t, db, "SELECT COUNT(*) FROM t_user_%[1]d WHERE user_id %% 4 <> %[1]d", 0)
-		expectCount(t, db, "SELECT COUNT(*) FROM t_user_%d", 2)
 	}
 }

@@ -20,9 +20,7 @@ type stmt struct {
 	free  bool
 	rules *ruleSet // the rule that base was prepared with
 	plan  *plan    // of a text that may insert
-	// updates is the plan of a text that changes a sharding column; nil for others.
-	updates *plan
-	base    baseStmt
+	base  baseStmt
 }
 
 // fills reports whether the statement has keys to fill; else it passes.
@@ -48,9 +46,6 @@ func (s *stmt) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := s.findUpdates(ctx, rules, p); err != nil {
-			return err
-		}
 		if (p == nil || !p.fills) && s.base.Stmt != nil && !s.fills() {
 			s.rules, s.plan = rules, p // still the base's own statement
 			return nil
@@ -68,28 +63,6 @@ func (s *stmt) prepare(ctx context.Context) error {
 		}
 		return nil
 	}
-}
-
-// findUpdates finds what the text changes; p is its plan, if it may insert.
-func (s *stmt) findUpdates(ctx context.Context, rules *ruleSet, p *plan) (err error) {
-	if p == nil && rules.mayUpdate(s.query, s.class) {
-		if p, err = rules.updatePlan(ctx, &s.conn.session, s.query); err != nil {
-			return err
-		}
-	}
-	if s.updates = nil; p != nil && len(p.Updates) > 0 {
-		s.updates = p
-	}
-	return nil
-}
-
-// checkUpdates refuses an execution that changes a sharding column; one that fills
-// sees to it itself.
-func (s *stmt) checkUpdates(ctx context.Context, args []driver.NamedValue) error {
-	if s.updates == nil {
-		return nil
-	}
-	return s.updates.checkUpdates(ctx, &s.conn.session, s.conn.convertLate(args))
 }
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
@@ -165,9 +138,6 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 			return nil, s.conn.connector.refused(err)
 		}
 		if !s.fills() {
-			if err := s.checkUpdates(ctx, args); err != nil {
-				return nil, err
-			}
 			res, err := s.base.execContext(ctx, args)
 			s.conn.afterPass(ctx, use, s.plan, args, res, err)
 			return res, err
@@ -188,9 +158,6 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 			return nil, s.conn.connector.refused(err)
 		}
 		if !s.fills() {
-			if err := s.checkUpdates(ctx, args); err != nil {
-				return nil, err
-			}
 			rows, err := s.base.queryContext(ctx, args)
 			s.conn.afterPass(ctx, use, s.plan, args, nil, err)
 			return rows, err
@@ -214,9 +181,6 @@ func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
 	if s.fills() {
 		return s.ExecContext(ctx, valuesToNamed(args))
 	}
-	if err := s.checkUpdates(ctx, valuesToNamed(args)); err != nil {
-		return nil, err
-	}
 	res, err := s.base.exec(args)
 	s.conn.afterPass(ctx, use, s.plan, nil, res, err)
 	return res, err
@@ -233,9 +197,6 @@ func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 	}
 	if s.fills() {
 		return s.QueryContext(ctx, valuesToNamed(args))
-	}
-	if err := s.checkUpdates(ctx, valuesToNamed(args)); err != nil {
-		return nil, err
 	}
 	rows, err := s.base.query(args)
 	s.conn.afterPass(ctx, use, s.plan, nil, nil, err)

@@ -289,7 +289,7 @@ type clause uint8
 const (
 	inRow    clause = iota // of VALUES
 	inSet                  // of INSERT … SET
-	inUpdate               // the assignments of an UPDATE, and of ON DUPLICATE KEY UPDATE
+	inUpdate               // the assignments of ON DUPLICATE KEY UPDATE
 )
 
 // expression reads tokens up to a comma, closing bracket or semicolon outside

@@ -32,9 +32,6 @@ func Parse(text string, opts Options) (*Plan, error) {
 			}
 		}
 	}
-	if p.notes.unsure != "" {
-		p.plan.Updates = nil
-	}
 	return p.plan, p.sure()
 }
 
@@ -71,7 +68,7 @@ func parseReading(text string, opts Options, e engine) (*parser, error) {
 
 // readTo is how far the text decides what becomes of it.
 func (p *parser) readTo() int {
-	if len(p.plan.Inserts) == 0 && len(p.plan.Updates) == 0 && p.unread > 0 {
+	if len(p.plan.Inserts) == 0 && p.unread > 0 {
 		return p.unread
 	}
 	return len(p.text)

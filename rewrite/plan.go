@@ -33,8 +33,8 @@ type Table struct {
 	KeepExplicit bool
 	// Sharding are columns whose values the plan shall know; see [Plan.Given].
 	Sharding []string
-	// Fixed are columns of which the plan shall know whether an UPDATE changes them;
-	// see [Update].
+	// Fixed are the columns for which the plan records what an ON DUPLICATE KEY UPDATE
+	// assigns; see [Update].
 	Fixed []string
 	// Columns are the table's columns in order, without invisible ones. Nil lets
 	// the reading of a statement without column list ask [Options.Columns].
@@ -50,9 +50,6 @@ type Options struct {
 	// Tables finds a ruled table by its name, schema empty when the name is
 	// not qualified; nil means that no rule covers it.
 	Tables func(schema, name string) *Table
-	// Updates finds a table of which UPDATEs are to be read, as Tables does. Nil: no
-	// UPDATE is read; ON DUPLICATE KEY UPDATE is.
-	Updates func(schema, name string) *Table
 	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
 	// need. Nil: they are left to the server where Table does not tell.
 	Kind func(*Table) (Kind, error)
@@ -88,7 +85,7 @@ type Plan struct {
 	// Inserts are the INSERTs and REPLACEs into ruled tables, in the order of
 	// the text. When there are none the text passes through.
 	Inserts []Insert
-	// Updates are what the text assigns to columns that are fixed.
+	// Updates are what ON DUPLICATE KEY UPDATE assigns to columns that are fixed.
 	Updates []Update
 	// Statements counts the statements of the text, empty ones apart.
 	Statements int

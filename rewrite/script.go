@@ -50,8 +50,6 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 		return p.insert(t)
 	case fold(word, "LOAD"):
 		return p.load(t)
-	case fold(word, "UPDATE"):
-		p.update()
 	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
 		// run the statement.
@@ -110,15 +108,11 @@ func (p *parser) skipStatement() (done bool) {
 	}
 }
 
-// mentioned reports whether INSERT or REPLACE, or an UPDATE where it is to be read,
-// occurs anywhere after a position.
+// mentioned reports whether INSERT or REPLACE occurs anywhere after a position.
 // Positions only grow, so that the text is searched once.
 func (p *parser) mentioned(from int) bool {
 	if p.mention < from {
 		p.mention = from + indexInsert(p.text[from:])
-		if p.opts.Updates != nil {
-			p.mention = min(p.mention, from+indexFold(p.text[from:], "UPDATE"))
-		}
 	}
 	return p.mention < len(p.text)
 }
@@ -147,14 +141,11 @@ func (p *parser) countRest() bool {
 // wrapped refuses a statement that runs an insert into a ruled table.
 func (p *parser) wrapped(reason string) error {
 	for {
-		before := p.prev
 		switch u := p.next(); {
 		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
 			return nil
 		case u.kind == tokenParam:
 			p.params++
-		case fold(p.word(u), "UPDATE") && !fold(p.word(before), "FOR") && !fold(p.word(before), "KEY"):
-			p.update()
 		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
 			in := &Insert{}
 			ruled, err := p.target(u, in)

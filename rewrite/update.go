@@ -1,17 +1,16 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 )
 
-// Update is what an UPDATE, or the ON DUPLICATE KEY UPDATE of an INSERT, assigns to
-// the columns [Table.Fixed] of one table. There is none where every one of them
-// keeps its value, or takes the one that the INSERT gives.
+// Update is what the ON DUPLICATE KEY UPDATE of an INSERT assigns to the columns
+// [Table.Fixed] of its table. There is none if each of them keeps its value or takes
+// the value that the INSERT gives.
 type Update struct {
 	Schema, Name string // the table as the text names it, without quotes
 	Table        *Table
-	// Duplicate: it is an ON DUPLICATE KEY UPDATE.
-	Duplicate bool
 
 	set []int32 // by Table.Fixed: a place as in given, or notSet
 }
@@ -36,115 +35,6 @@ func (p *Plan) Set(u *Update, column int) (kind GivenKind, param int, value any)
 	return GivenUnknown, 0, nil
 }
 
-// MayUpdate reports whether a text of a class that need not be parsed may hold an
-// UPDATE that runs.
-func MayUpdate(text string, class Class) bool {
-	switch class {
-	case ClassPass, classSet:
-		start := skipLeading(text)
-		end, letters := firstWord(text, start)
-		if fold(text[start:end], "UPDATE") {
-			return true
-		}
-		_, hold := verbClass(text[start:end], letters)
-		return hold && containsFold(text[end:], "UPDATE")
-	case ClassSeveral:
-		return containsFold(text, "UPDATE")
-	}
-	return false
-}
-
-// UpdateTarget returns the table of a text that is UPDATE, its name and SET, as most
-// are; ok is false for others. Names are returned as they are written within quotes.
-func UpdateTarget(text string) (schema, name string, ok bool) {
-	pos := skipLeading(text)
-	end := wordEnd(text, pos)
-	if !fold(text[pos:end], "UPDATE") {
-		return "", "", false
-	}
-	pos = blanksEnd(text, end)
-	if name, pos, ok = plainName(text, pos); ok && pos < len(text) && text[pos] == '.' {
-		schema = name
-		name, pos, ok = plainName(text, pos+1)
-	}
-	pos = blanksEnd(text, pos)
-	end = wordEnd(text, pos)
-	return schema, name, ok && fold(text[pos:end], "SET") && isASCII(schema) && isASCII(name)
-}
-
-func blanksEnd(text string, pos int) int {
-	for pos < len(text) && isBlank(text[pos]) {
-		pos++
-	}
-	return pos
-}
-
-// plainName reads a name without quotes, or in backquotes without one in it.
-func plainName(text string, pos int) (name string, end int, ok bool) {
-	if pos < len(text) && text[pos] == '`' {
-		length := strings.IndexByte(text[pos+1:], '`')
-		if length < 0 {
-			return "", pos, false
-		}
-		end = pos + length + 2
-		return text[pos+1 : end-1], end, length > 0 && (end == len(text) || text[end] != '`')
-	}
-	end = wordEnd(text, pos)
-	return text[pos:end], end, end > pos
-}
-
-// updated is a table that an UPDATE names, with what else it is called there.
-type updated struct {
-	Update
-	alias string
-}
-
-// update reads an UPDATE after its verb. What is not understood changes nothing.
-func (p *parser) update() {
-	if p.opts.Updates == nil {
-		return
-	}
-	tables, ruled, ok := p.updatedTables()
-	if !ok || !ruled {
-		return
-	}
-	for {
-		column, ok := p.name(p.next())
-		if !ok || !p.assigns() {
-			p.rewind(p.prev)
-			return
-		}
-		v := p.expression(inUpdate)
-		if v.isEmpty() {
-			return
-		}
-		for i := range tables {
-			t := &tables[i]
-			if t.Table != nil && (column.parts == 1 || len(tables) == 1 || t.isCalled(column)) {
-				p.assign(&t.Update, column.last, &v, func(of name) bool {
-					return of.parts == 1 || len(tables) == 1 || t.isCalled(of)
-				})
-			}
-		}
-		if !p.isPunct(p.peek(), ',') {
-			break
-		}
-		p.next()
-	}
-	for i := range tables {
-		p.addUpdate(&tables[i].Update)
-	}
-}
-
-func (p *parser) addUpdate(u *Update) {
-	for _, at := range u.set {
-		if at != notSet {
-			p.plan.Updates = append(p.plan.Updates, *u)
-			return
-		}
-	}
-}
-
 // assigns reads the = or := of an assignment.
 func (p *parser) assigns() bool {
 	t := p.next()
@@ -152,108 +42,6 @@ func (p *parser) assigns() bool {
 		t = p.next()
 	}
 	return p.isPunct(t, '=')
-}
-
-// isCalled reports whether the qualifier of a column's name means the table.
-func (t *updated) isCalled(column name) bool {
-	if t.alias != "" {
-		return strings.EqualFold(column.qualifier, t.alias)
-	}
-	return strings.EqualFold(column.qualifier, t.Name)
-}
-
-// updatedTables reads the tables of an UPDATE and its SET. ruled says that one of
-// them has columns that are fixed.
-func (p *parser) updatedTables() (tables []updated, ruled, ok bool) {
-	expected := true // a table's name
-	for {
-		before := p.prev
-		t := p.next()
-		word := p.word(t)
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
-			p.rewind(t)
-			return nil, false, false
-		case t.kind == tokenParam:
-			p.params++
-		case p.isPunct(t, ','), fold(word, "JOIN"), fold(word, "STRAIGHT_JOIN"):
-			expected = true
-		case p.isPunct(t, '('):
-			switch {
-			case !expected:
-				p.skipBrackets()
-			case p.startsQuery(p.peek()) && !p.isPunct(p.peek(), '('):
-				p.skipBrackets()
-				tables = append(tables, updated{alias: p.tableAlias()})
-				expected = false
-			}
-		case !expected && fold(word, "SET") && !p.isPunct(before, '.'):
-			return tables, ruled, true
-		case !expected || t.kind != tokenWord && t.kind != tokenQuoted:
-		case len(tables) == 0 && (fold(word, "LOW_PRIORITY") || fold(word, "IGNORE")):
-		case fold(word, "LATERAL"):
-		default:
-			n, ok := p.name(t)
-			if !ok {
-				return nil, false, false
-			}
-			expected = false
-			var of *Table
-			if p.isPunct(p.peek(), '(') { // JSON_TABLE(…)
-				p.next()
-				p.skipBrackets()
-			} else {
-				of = p.opts.Updates(n.qualifier, n.last)
-			}
-			u := updated{Update: Update{Schema: n.qualifier, Name: n.last, Table: of}, alias: p.tableAlias()}
-			ruled = ruled || of != nil
-			tables = append(tables, u)
-		}
-	}
-}
-
-// tableAlias reads what may follow a table's name: its partitions, and another name.
-func (p *parser) tableAlias() string {
-	t := p.peek()
-	if fold(p.word(t), "PARTITION") {
-		p.next()
-		if p.isPunct(p.next(), '(') {
-			p.skipBrackets()
-		}
-		t = p.peek()
-	}
-	if fold(p.word(t), "AS") {
-		p.next()
-		t = p.peek()
-	}
-	switch word := p.word(t); {
-	case t.kind == tokenQuoted:
-		p.next()
-		return unquoteIdentifier(p.text[t.start:t.end])
-	case t.kind != tokenWord, fold(word, "SET"), fold(word, "JOIN"), fold(word, "INNER"), fold(word, "CROSS"), fold(word, "LEFT"), fold(word, "RIGHT"),
-		fold(word, "NATURAL"), fold(word, "STRAIGHT_JOIN"), fold(word, "ON"), fold(word, "USING"), fold(word, "USE"), fold(word, "FORCE"),
-		fold(word, "IGNORE"), fold(word, "FOR"):
-		return ""
-	}
-	p.next()
-	return p.text[t.start:t.end]
-}
-
-// skipBrackets moves past the bracket that closes the one before.
-func (p *parser) skipBrackets() {
-	for depth := 1; depth > 0; {
-		switch t := p.next(); {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
-			p.rewind(t)
-			return
-		case t.kind == tokenParam:
-			p.params++
-		case p.isPunct(t, '('):
-			depth++
-		case p.isPunct(t, ')'):
-			depth--
-		}
-	}
 }
 
 // assign takes down what is assigned to a column, if that is one of those that are
@@ -362,7 +150,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	for range 3 { // DUPLICATE KEY UPDATE
 		p.next()
 	}
-	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, Duplicate: true}
+	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table}
 	for {
 		column, ok := p.name(p.next())
 		if !ok || !p.assigns() {
@@ -377,7 +165,9 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 		}
 		p.next()
 	}
-	p.addUpdate(&u)
+	if slices.ContainsFunc(u.set, func(at int32) bool { return at != notSet }) {
+		p.plan.Updates = append(p.plan.Updates, u)
+	}
 }
 
 // takesRow reports whether a value is what the INSERT gives for the column:
