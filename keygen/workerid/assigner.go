@@ -33,8 +33,7 @@ type assigner struct {
 	intN   func(n int) int // a random number; the simulation's is seeded
 	manual bool            // the simulation renews by hand
 
-	generation func() uint64 // see machine.Generation
-	identity   func() string // see machine.Identity
+	identity func() string // see machine.Identity
 
 	background context.Context // ends with Close
 	stop       context.CancelFunc
@@ -59,7 +58,7 @@ func newAssigner(store Store, c config) *assigner {
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
 		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
-		generation: machine.Generation, identity: machine.Identity,
+		identity:   machine.Identity,
 		background: background, stop: stop, leases: map[*lease]struct{}{},
 	}
 }

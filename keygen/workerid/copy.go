@@ -6,29 +6,17 @@ import (
 	"time"
 )
 
-// origin is the process and the machine that a lease belongs to, as far as they
-// tell: see machine.Generation and machine.Identity.
-type origin struct {
-	generation uint64
-	identity   string
-}
-
 var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, and another copy may go on with the same worker id")
 
 // copied returns why this process is not certain to be the only one that goes on
 // with the lease; nil while nothing tells.
 func (l *lease) copied() error {
-	if !l.regenerated() {
-		now := l.assigner.identity()
-		if now == l.origin.identity || now == "" || l.origin.identity == "" {
-			return nil
-		}
+	now := l.assigner.identity()
+	if now == l.identity || now == "" || l.identity == "" {
+		return nil
 	}
 	return &leaseLostError{WorkerID: l.workerID, Err: errCopied}
 }
-
-// regenerated is the part of copied that is cheap enough for each key.
-func (l *lease) regenerated() bool { return l.assigner.generation() != l.origin.generation }
 
 // lookEvery is how often a lease looks whether its process is a copy, and stepMost
 // how far the clock may be set in that time without its being taken for one

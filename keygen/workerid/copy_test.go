@@ -42,13 +42,12 @@ func (s *awayStore) CompareAndSet(ctx context.Context, id int64, prev, next Reco
 
 // machineState is what one running copy is told by its machine.
 type machineState struct {
-	store      awayStore
-	generation atomic.Uint64
-	identity   atomic.Value
-	assigner   *assigner
-	lease      *lease
-	given      bool // the lease, to the generator
-	generator  *snowflake.Generator
+	store     awayStore
+	identity  atomic.Value
+	assigner  *assigner
+	lease     *lease
+	given     bool // the lease, to the generator
+	generator *snowflake.Generator
 }
 
 func startMachine(t *testing.T, dir string) *machineState {
@@ -56,7 +55,7 @@ func startMachine(t *testing.T, dir string) *machineState {
 	m := &machineState{store: awayStore{Store: newFileStore(dir, "orders")}}
 	m.identity.Store("boot 1")
 	m.assigner = newAssigner(&m.store, config{Logger: slog.New(slog.DiscardHandler)})
-	m.assigner.generation, m.assigner.identity = m.generation.Load, func() string { return m.identity.Load().(string) }
+	m.assigner.identity = func() string { return m.identity.Load().(string) }
 	g, err := snowflake.New(snowflake.Config{Assigner: m, MaxVibrationOffset: -1, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +90,7 @@ func (m *machineState) copyLease(t *testing.T, other *lease) {
 		t.Fatal(err)
 	}
 	l.begin(other.workerID, other.floor, other.limit.Load(), other.newest)
-	l.origin = other.origin
+	l.identity = other.identity
 	other.unlock()
 	if err := m.assigner.start(l); err != nil {
 		t.Fatal(err)
@@ -112,9 +111,6 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 		"another process": {func(_, clone *machineState) {
 			clone.identity.Store("boot 2")
 		}, lookEvery, lookEvery / 2},
-		"another generation": {func(_, clone *machineState) {
-			clone.generation.Add(1)
-		}, -1, -1},
 		"the clone without the store": {func(_, clone *machineState) {
 			clone.store.away.Store(true)
 		}, 10 * time.Second, 9 * time.Second},

@@ -83,15 +83,12 @@
 //     the store; a copy that cannot reach the store, until the limit that the lease
 //     had: within lease (10 s). The repeated keys have times before that limit.
 //   - A copy that wakes with the right time past the limit repeats nothing.
-//   - Where the machine tells, a copy stops before that. The generation in the
-//     memory of a VMClock device is looked at before the first key of each tick:
-//     nothing repeats. Boot id and start time of the process, which differ when a
-//     process was saved alone, as containers are, and a clock that was set while
-//     nobody looked, are looked at each 100 ms. A lease that finds its process to
-//     be a copy is over: it is neither renewed nor given back, and its worker
-//     id is free when the reservation has run out.
-//   - Nothing tells on most hypervisors: Linux keeps the generation id of virtual
-//     machines (vmgenid) for its random numbers, and boot id, machine id, process id
+//   - Where something tells, a copy stops before that. Boot id and start time of the
+//     process, which differ when a process was saved alone, as containers are, and a
+//     clock that was set in the meantime are looked at each 100 ms. A lease that finds
+//     its process to be a copy is over: it is neither renewed nor given back, and its
+//     worker id is free when the reservation has run out.
+//   - Nothing tells a copy of a whole virtual machine: boot id, machine id, process id
 //     and monotonic clock are the snapshot's.
 //
 // # Assigners

@@ -251,7 +251,7 @@ func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
 		defer mu.Unlock()
 		return random.IntN(n)
 	}
-	a.generation, a.identity = func() uint64 { return 0 }, func() string { return "" }
+	a.identity = func() string { return "" }
 	ctx, end := context.WithCancel(context.Background())
 	p := &fleetProcess{fleet: f, assigner: a, end: end, done: make(chan struct{})}
 	go p.run(ctx)

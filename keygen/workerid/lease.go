@@ -32,7 +32,7 @@ type lease struct {
 	floor    int64
 	limit    atomic.Int64
 	name     leaseName
-	origin   origin             // noted before the worker id was taken
+	identity string             // of the process, before the worker id was taken
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
@@ -50,7 +50,7 @@ type lease struct {
 }
 
 func newLease(a *assigner) *lease {
-	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}, origin: origin{a.generation(), a.identity()}}
+	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}, identity: a.identity()}
 }
 
 // begin makes it the lease of a worker id, by a record of its own that the store
@@ -68,14 +68,8 @@ func (l *lease) WorkerID() int64 { return l.workerID }
 func (l *lease) Floor() int64 { return l.floor }
 
 // Limit is the first id time that is not this lease's. It falls to 0, below
-// every id, when the lease is lost or released, and when the machine tells that it
-// was started from a snapshot.
-func (l *lease) Limit() int64 {
-	if l.regenerated() {
-		return noLimit
-	}
-	return l.limit.Load()
-}
+// every id, when the lease is lost or released.
+func (l *lease) Limit() int64 { return l.limit.Load() }
 
 // Renew reserves the interval further, so that ids of time until may be made.
 // The error has [spi.ErrLeaseLost] or [spi.ErrStore] in its chain, the latter

@@ -48,7 +48,7 @@ func (p *process) start() {
 		Lease: 100 * time.Millisecond, Renew: 30 * time.Millisecond, Clock: p, Logger: slog.New(slog.DiscardHandler),
 	})
 	a.rules, a.manual, a.intN = p.world.rules, true, p.world.rng.IntN
-	a.generation, a.identity = func() uint64 { return 0 }, func() string { return "" }
+	a.identity = func() string { return "" }
 	p.assigner = a
 	if p.world.real {
 		p.startReal()

@@ -2,8 +2,4 @@
 
 package machine
 
-import "sync/atomic"
-
-func vmClock() *atomic.Uint64 { return nil }
-
 func identity() string { return "" }
