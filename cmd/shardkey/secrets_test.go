@@ -30,11 +30,13 @@ var secretMakers = []struct {
 	{false, "LEAF_SEGMENT", map[string]string{"leaf.key": "k", "leaf.jdbc.url": "jdbc:mysql://127.0.0.1:1/d"}, []string{"leaf.jdbc.password"}, nil},
 	{false, "TICKET", map[string]string{"dsns": "u@tcp(127.0.0.1:1)/d"}, []string{"dsns"}, nil},
 	{false, "REDIS", map[string]string{"addr": "127.0.0.1:1", "username": "u", "worker-id": "1", "namespace": "n"}, []string{"password"}, []string{"addr"}},
-	{false, "LEAF_SNOWFLAKE", map[string]string{"leaf.key": "k", "leaf.zk.list": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"leaf.zk.list"}},
+	{false, "LEAF_SNOWFLAKE", map[string]string{"leaf.key": "k", "leaf.zk.list": "127.0.0.1:1", "username": "u"}, []string{"password"}, nil},
+	{false, "LEAF_SNOWFLAKE", map[string]string{"leaf.key": "k", "leaf.zk.list": "127.0.0.1:1"}, nil, []string{"leaf.zk.list"}},
 	{true, "SQL", map[string]string{"dsn": "u@tcp(127.0.0.1:1)/d"}, []string{"dsn"}, nil},
 	{true, "REDIS", map[string]string{"addr": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"addr"}},
 	{true, "ETCD", map[string]string{"endpoints": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"endpoints"}},
-	{true, "ZOOKEEPER", map[string]string{"servers": "127.0.0.1:1", "username": "u"}, []string{"password"}, []string{"servers"}},
+	{true, "ZOOKEEPER", map[string]string{"servers": "127.0.0.1:1", "username": "u"}, []string{"password"}, nil},
+	{true, "ZOOKEEPER", map[string]string{"servers": "127.0.0.1:1"}, nil, []string{"servers"}},
 	{false, "TOLD", nil, []string{"password", "token", "apiSecret"}, nil},
 }
 
@@ -68,7 +70,7 @@ var asSecret = []string{
 // asAddress are ways to write a password into an address: $A is a good one.
 var asAddress = []string{
 	"$P: 'redis://u:$C@$A'", "$P: 'u:$C@$A'", "$P: '$C@$A'", "$P: ':$C@$A'", "$P: 'http://u:$C@$A'", "$P: 'https://u:$C@$A'", "$P: '$A,u:$C@$A'", "$P: 'u:$C@$A,$A'", "$P: ['$A', 'u:$C@$A']",
-	"$P: '$A?password=$C'", "$P: '$A/?password=$C'", "$P: 'http://$A?password=$C'", "$P: 'http://$A/#$C@'", "$P: 'u:$C@h'", "$P: 'u:$C/@$A'", "$P: 'zk://u:$C@$A/x'", "$P: 'password=$C@$A'", "$P: '$A;password=$C'", "$P:u:$C@$A",
+	"$P: '$A?password=$C'", "$P: '$A/?password=$C'", "$P: 'http://$A?password=$C'", "$P: 'http://$A/#$C@'", "$P: 'u:$C@h'", "$P: 'u:$C/@$A'", "$P: 'u:12/$C@$A'", "$P: '$A,u:12/$C@$A'", "$P: 'u:12/a@$C@$A/x'", "$P: 'zk://u:$C@$A/x'", "$P: 'password=$C@$A'", "$P: '$A;password=$C'", "$P:u:$C@$A",
 }
 
 // asDSN are ways to write a data source with a password.

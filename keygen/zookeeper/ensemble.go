@@ -64,11 +64,15 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 }
 
 // parseServers takes a connection string apart, as "h1:2181,h2/app": host or
-// host:port (2181), and after the last one a path below which all nodes are. See
-// "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
+// host:port (2181), and after the last one a path below which all nodes are. An @, ?
+// or = in the path is an error: a password may follow, as in "u:12/password@host", and
+// logs show the path. See "Connecting to ZooKeeper" in ZooKeeper's programmer's guide:
 // https://zookeeper.apache.org/doc/current/zookeeperProgrammers.html#ch_zkSessions
 func parseServers(text string) (servers []string, chroot string, err error) {
 	list, path, found := strings.Cut(text, "/")
+	if strings.ContainsAny(path, "@?=") {
+		return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181/path, without @, ? and = in the path")
+	}
 	if found && strings.Trim(path, "/") != "" {
 		chroot = "/" + strings.Trim(path, "/")
 	}

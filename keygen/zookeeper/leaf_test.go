@@ -328,6 +328,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 		{"leaf.key", "", "leaf.name"},
 		{"leaf.key", "a/b", "leaf.name"},
 		{"leaf.zk.list", "", "addresses"},
+		{"leaf.zk.list", "u:12/password@a:1", "in the path"},
 		{"port", "0", "1..65535"},
 		{"port", "65536", "1..65535"},
 		{"ip", "host", "IP address"},

@@ -225,6 +225,7 @@ func TestProperties_refused(t *testing.T) {
 		{"servers", "", "addresses"},
 		{"servers", "a:1,,b:2", "addresses"},
 		{"servers", "a:1:2", "addresses"},
+		{"servers", "u:12/password@a:1", "in the path"},
 		{"path", "shardkey", "path of a node"},
 		{"path", "/shardkey/", "path of a node"},
 		{"path", "/a//b", "path of a node"},
