@@ -58,11 +58,13 @@ type PropError struct {
 	// Name is the property as it was written; of an unknown one only what can be a name.
 	Name  string
 	Value string // its value; empty for a secret or a missing property
-	Want  string // what would be right, as "an integer in 0..1023"
+	Want  string // what would be right, for example "an integer in 0..1023"; it contains no value
 	// Unknown reports that the type has no property of this name; Known lists
 	// those it has.
 	Unknown bool
 	Known   []string
+
+	fixed bool // Want is a getter's, and contains no value
 }
 
 func (e *PropError) Error() string {

@@ -168,8 +168,9 @@ func (p Props) String(name, def string) string {
 }
 
 // Secret returns a value that must not appear in errors, logs or descriptions;
-// it is empty when the property is absent. The errors of [Props.Wrong] and of the
-// factory do not show it.
+// it is empty when the property is absent. [Props.Wrong] does not show it. A factory's
+// error that may contain it as a word, or as part of a word when it has 8 characters or
+// more, is replaced by one that says so.
 func (p Props) Secret(name string) Secret {
 	p.keepSecret(name)
 	v, _ := p.get(name)
@@ -237,7 +238,7 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 		err = strconv.ErrSyntax
 	}
 	if err != nil || n < min || n > max {
-		return 0, p.Wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
+		return 0, p.wrong(name, fmt.Sprintf("an integer in %d..%d", min, max))
 	}
 	return n, nil
 }
@@ -254,7 +255,7 @@ func (p Props) Bool(name string, def bool) (bool, error) {
 	case "false", "no":
 		return false, nil
 	}
-	return false, p.Wrong(name, "true or false")
+	return false, p.wrong(name, "true or false")
 }
 
 // Duration returns a duration in min..max, in Go's notation ("10s", "1h30m").
@@ -266,7 +267,7 @@ func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration
 	}
 	d, err := time.ParseDuration(v)
 	if err != nil || d < min || d > max {
-		return 0, p.Wrong(name, fmt.Sprintf("a duration in %v..%v, as \"10s\"", min, max))
+		return 0, p.wrong(name, fmt.Sprintf("a duration in %v..%v, as \"10s\"", min, max))
 	}
 	return d, nil
 }
@@ -283,7 +284,7 @@ func (p Props) Time(name string, def time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, p.Wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
+	return time.Time{}, p.wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
 }
 
 // Enum returns one of the allowed words, which are case-insensitive.
@@ -297,13 +298,19 @@ func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 			return a, nil
 		}
 	}
-	return "", p.Wrong(name, "one of "+strings.Join(allowed, ", "))
+	return "", p.wrong(name, "one of "+strings.Join(allowed, ", "))
 }
 
 // Wrong returns the error for a property whose value a factory refuses: a
 // [*PropError] that shows the value, unless it is a secret.
 func (p Props) Wrong(name, want string) error {
-	e := &PropError{Name: name, Want: want}
+	e := p.wrong(name, want)
+	e.fixed = false
+	return e
+}
+
+func (p Props) wrong(name, want string) *PropError {
+	e := &PropError{Name: name, Want: want, fixed: true}
 	if given, ok := p.values[propKey(name)]; ok {
 		e.Name = given.name
 		if !p.isSecret(name) {

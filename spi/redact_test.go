@@ -1,0 +1,112 @@
+package spi
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// A factory's error is returned as it is, or not at all: with a part of it replaced,
+// the rest would show which password fits the gap.
+func TestRedacted_wholeOrNotAtAll(t *testing.T) {
+	const dial = "dial u:%s@db: connection refused"
+	const plain = "property addr: want host:port, without a password, as 127.0.0.1:3306 or [::1]:3306"
+	for _, secret := range []string{
+		"p", "a", "1", "ab", "pw1", "?", ".*", "$1", "a.c", "[x]", "(", `\`, `"`, "%41", "é", "密", "ⅷ", "localhost", "3306", "db", "user",
+		"want", "refused", "correct horse", "pass/word", "p@ss:w?rd&=+", "line\nbreak", `quo"te`, "<tag>", "ÄÖÜ", "hunter2hunter2",
+	} {
+		for name, show := range map[string]func(string) string{
+			"plain":       func(s string) string { return s },
+			"quoted":      func(s string) string { q := fmt.Sprintf("%q", s); return q[1 : len(q)-1] },
+			"query":       url.QueryEscape,
+			"path":        url.PathEscape,
+			"user":        func(s string) string { return url.User(s).String() },
+			"upper case":  strings.ToUpper,
+			"after blank": func(s string) string { return " " + s + " " },
+		} {
+			p := ask(t, map[string]any{"password": secret})
+			text := fmt.Sprintf(dial, show(secret))
+			if got := p.redacted(errors.New(text)).Error(); !strings.Contains(got, notShown) {
+				t.Errorf("password %q, %s\nhave: %s\nwant: that the reason is not shown", secret, name, got)
+			}
+			bad := p.redacted(&PropError{Name: "addr", Value: "h", Want: text})
+			if got := bad.Error(); !strings.Contains(got, notShown) || !strings.Contains(got, `"addr"`) {
+				t.Errorf("password %q, %s\nhave: %s\nwant: the property, and that the reason is not shown", secret, name, got)
+			}
+		}
+		for _, err := range []error{errors.New(plain), &PropError{Name: "addr", Value: "nowhere", Want: plain}} {
+			got := ask(t, map[string]any{"password": secret}).redacted(err).Error()
+			if got != err.Error() && !strings.Contains(got, notShown) {
+				t.Errorf("password %q\nhave: %s\nwant: the whole error or none of it", secret, got)
+			}
+		}
+	}
+}
+
+// Short passwords are parts of most words.
+func TestRedacted_partsOfWords(t *testing.T) {
+	const text = "property endpoints: want the members' addresses"
+	for _, secret := range []string{"p", "e", "en", "add", "point", "member"} {
+		if got := ask(t, map[string]any{"password": secret}).redacted(errors.New(text)).Error(); got != text {
+			t.Errorf("password %q\nhave: %s\nwant: %s", secret, got, text)
+		}
+	}
+	p := ask(t, map[string]any{"password": "hunter2hunter2"})
+	if got := p.redacted(errors.New("login xhunter2hunter2y failed")).Error(); !strings.Contains(got, notShown) {
+		t.Errorf("have: %s\nwant: that the reason is not shown", got)
+	}
+}
+
+// A library's error may quote a part of an address.
+func TestRedacted_passwordOfAnAddress(t *testing.T) {
+	for _, dsn := range []string{
+		"u:pw1@tcp(db:3306)/d", "mysql://u:pw1@db/d", "jdbc:mysql://u:pw1@db/d", "u:pw1@http://db", "u:pw1@", ":pw1@h",
+	} {
+		for name, value := range map[string]any{"dsn": dsn, "dsns": []string{"u@tcp(h)/d", dsn}} {
+			p := ask(t, map[string]any{name: value})
+			if got := p.redacted(errors.New("default addr for network 'pw1' unknown")).Error(); !strings.Contains(got, notShown) {
+				t.Errorf("%s\nhave: %s\nwant: that the reason is not shown", dsn, got)
+			}
+		}
+	}
+}
+
+// What a getter expects is no secret, whatever the password is.
+func TestRedacted_gettersErrors(t *testing.T) {
+	p := ask(t, map[string]any{"password": "integer", "db": "x", "token": "1023"})
+	_, err := p.Int("db", 0, 0, 1023)
+	if got, want := p.redacted(err).Error(), `shardkey: property "db" is "x": want an integer in 0..1023`; got != want {
+		t.Errorf("\nhave: %s\nwant: %s", got, want)
+	}
+	p = ask(t, map[string]any{"password": "zz", "db": "u:zz@h"})
+	_, err = p.Int("db", 0, 0, 1023)
+	if got, want := p.redacted(err).Error(), `shardkey: property "db": want an integer in 0..1023`; got != want {
+		t.Errorf("\nhave: %s\nwant: %s", got, want)
+	}
+	_, err = p.Int("password", 0, 0, 1023)
+	if got, want := p.redacted(err).Error(), `shardkey: property "password": want an integer in 0..1023`; got != want {
+		t.Errorf("\nhave: %s\nwant: %s", got, want)
+	}
+}
+
+// ask makes properties whose factory has asked for all of them, for dsn and dsns as
+// secrets.
+func ask(t *testing.T, values map[string]any) Props {
+	t.Helper()
+	p, err := NewProps(values, Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Secret("password")
+	p.Secret("dsn")
+	p.Secrets("dsns")
+	return p
+}
+
+func TestRedacted_nilErrorOfAType(t *testing.T) {
+	if err := (Props{}).redacted((*PropError)(nil)); err == nil || err.Error() == "" {
+		t.Errorf("have: %v\nwant: an error", err)
+	}
+}
