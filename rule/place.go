@@ -52,7 +52,8 @@ func (p Place) String() string {
 	return s
 }
 
-// PlaceError is the error for a row that belongs into no actual table.
+// PlaceError is the error for a row that belongs to no actual table, or for which that
+// cannot be computed.
 type PlaceError struct {
 	Table  string // the logical table
 	Column string // the sharding column whose value is at fault; empty when it is not one of them
@@ -61,7 +62,10 @@ type PlaceError struct {
 }
 
 func (e *PlaceError) Error() string {
-	return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
+	if none := (*sharding.NoTargetError)(nil); errors.As(e.Err, &none) {
+		return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
+	}
+	return fmt.Sprintf("shardkey: where a row of table %q belongs is not known: %s", e.Table, e.Reason)
 }
 
 func (e *PlaceError) Unwrap() error { return e.Err }
@@ -155,8 +159,12 @@ func (s *Sharding) place(values []groovy.Value) (Place, error) {
 func (s *Sharding) misplaced(err error) error {
 	e := &PlaceError{Table: s.logical, Reason: err.Error(), Err: err}
 	var value *sharding.ValueError
-	if errors.As(err, &value) {
+	var none *sharding.NoTargetError
+	switch {
+	case errors.As(err, &value):
 		e.Column = value.Column
+	case errors.As(err, &none):
+		e.Column = none.Column
 	}
 	return e
 }

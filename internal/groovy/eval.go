@@ -180,7 +180,11 @@ func (n *node) text(values []Value) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		b = v.append(b)
+		shown, err := v.asText()
+		if err != nil {
+			return Value{}, err
+		}
+		b = append(b, shown.s...)
 	}
 	return OfString(string(b)), nil
 }
@@ -261,7 +265,12 @@ func binaryOf(sign token, a, b Value) (Value, error) {
 	}
 	switch isText := a.class == String || b.class == String && (a.isNumber() || a.class == Null); {
 	case sign == plus && isText && b.class < list:
-		return OfString(a.String() + b.String()), nil
+		left, err := a.asText()
+		if err != nil {
+			return Value{}, err
+		}
+		right, err := b.asText()
+		return OfString(left.s + right.s), err
 	case !a.isNumber() || !b.isNumber():
 		return Value{}, noOperator(sign, a, b)
 	case sign == shiftLeft || sign == shiftRight || sign == shiftRightZero:
@@ -332,12 +341,10 @@ func shiftInteger(sign token, a Value, by int64) Value {
 
 func shift(sign token, a, b Value) (Value, error) {
 	switch {
-	case a.class != BigInteger || !b.IsInteger() || sign == shiftRightZero:
+	case a.class != BigInteger || !b.IsInteger() || sign != shiftLeft:
 		return Value{}, noOperator(sign, a, b)
 	case b.n < 0 || b.n > maxBits:
 		return Value{}, errTooLarge
-	case sign == shiftRight:
-		return OfBig(new(big.Int).Rsh(a.big(), uint(b.n))), nil
 	}
 	return bounded(new(big.Int).Lsh(a.big(), uint(b.n)))
 }

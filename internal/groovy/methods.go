@@ -32,7 +32,7 @@ var (
 		{"format", 1, 1},
 	}
 	statics = []method{
-		{"Math.abs", 1, 1}, {"Math.floorMod", 2, 2}, {"Math.floor", 1, 1}, {"Math.ceil", 1, 1}, {"Math.round", 1, 1}, {"Math.max", 2, 2}, {"Math.min", 2, 2},
+		{"Math.abs", 1, 1}, {"Math.floorDiv", 2, 2}, {"Math.floorMod", 2, 2}, {"Math.floor", 1, 1}, {"Math.ceil", 1, 1}, {"Math.round", 1, 1}, {"Math.max", 2, 2}, {"Math.min", 2, 2},
 		{"Integer.valueOf", 1, 1}, {"Integer.parseInt", 1, 1}, {"Long.valueOf", 1, 1}, {"Long.parseLong", 1, 1},
 		{"BigInteger.valueOf", 1, 1}, {"new BigInteger", 1, 1}, {"new BigDecimal", 1, 1},
 		{"String.valueOf", 1, 1}, {"String.format", 1, 4},
@@ -72,10 +72,7 @@ func (n *node) invoke(args []Value) (Value, error) {
 		h, err := v.HashCode()
 		return OfInt(h), err
 	case n.name == "toString" && v.class < list:
-		if v.class == String {
-			return v, nil
-		}
-		return OfString(v.String()), nil
+		return v.asText()
 	case n.name == "equals":
 		return OfBool(same(v, args[1])), nil
 	case n.name == "format":
@@ -187,9 +184,9 @@ func castTo(v Value, class Class, parse bool) (Value, error) {
 	case v.class == class || v.class == Null:
 		return v, nil
 	case class == String && v.class < list:
-		return OfString(v.String()), nil
+		return v.asText()
 	case v.class == String && parse && class != Double:
-		return Parse(class, strings.TrimSpace(v.s))
+		return Parse(class, trimmed(v.s))
 	case !v.isNumber():
 		return Value{}, evalError("a %s is no %s", v.class, class)
 	}
@@ -237,8 +234,17 @@ func substring(s string, begin, end int) (Value, error) {
 	case length == len(s):
 		return OfString(s[begin:end]), nil
 	}
-	return OfString(string(utf16.Decode(units(s)[begin:end]))), nil
+	part := units(s)[begin:end]
+	if n := len(part); n > 0 && (isLowSurrogate(part[0]) || isLowSurrogate(part[n-1]+0x400)) {
+		return Value{}, evalError("half of a character beyond the Basic Multilingual Plane is not understood")
+	}
+	return OfString(string(utf16.Decode(part))), nil
 }
+
+func isLowSurrogate(unit uint16) bool { return unit>>10 == 0xdc00>>10 }
+
+// trimmed is String.trim().
+func trimmed(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
 
 func (n *node) invokeText(args []Value) (Value, error) {
 	s := args[0].s
@@ -248,22 +254,23 @@ func (n *node) invokeText(args []Value) (Value, error) {
 	case "isEmpty":
 		return OfBool(s == ""), nil
 	case "trim":
-		return OfString(strings.TrimFunc(s, func(r rune) bool { return r <= ' ' })), nil
+		return OfString(trimmed(s)), nil
 	case "toInteger":
-		return parseInteger(strings.TrimSpace(s), Integer)
+		return parseInteger(trimmed(s), Integer)
 	case "toLong":
-		return parseInteger(strings.TrimSpace(s), Long)
+		return parseInteger(trimmed(s), Long)
 	case "toBigInteger":
-		return parseBig(strings.TrimSpace(s))
+		return parseBig(trimmed(s))
 	case "toBigDecimal":
-		return parseDecimal(strings.TrimSpace(s))
+		return parseDecimal(trimmed(s))
 	case "substring":
 		return n.substring(args)
 	case "padLeft", "padRight":
 		return n.pad(args)
-	}
-	if !isASCII(s) {
-		return Value{}, evalError("%s() of a text beyond ASCII is not understood", n.name)
+	case "toLowerCase", "toUpperCase", "reverse":
+		if !isASCII(s) {
+			return Value{}, evalError("%s() of a text beyond ASCII is not understood", n.name)
+		}
 	}
 	switch n.name {
 	case "toLowerCase":
@@ -290,11 +297,19 @@ func (n *node) invokeText(args []Value) (Value, error) {
 	case "contains":
 		return OfBool(strings.Contains(s, other)), nil
 	case "indexOf":
-		return OfInt(int32(strings.Index(s, other))), nil
+		return unitsBefore(s, strings.Index(s, other)), nil
 	case "lastIndexOf":
-		return OfInt(int32(strings.LastIndex(s, other))), nil
+		return unitsBefore(s, strings.LastIndex(s, other)), nil
 	}
 	return Value{}, n.noMethod(args)
+}
+
+// unitsBefore is the number of UTF-16 units before a byte of a text, -1 for none.
+func unitsBefore(s string, at int) Value {
+	if at > 0 {
+		at = textLength(s[:at])
+	}
+	return OfInt(int32(at))
 }
 
 func (n *node) substring(args []Value) (Value, error) {
@@ -355,12 +370,13 @@ func (n *node) invokeStatic(args []Value) (Value, error) {
 		if v.isNumber() && v.class != BigInteger && v.class != BigDecimal {
 			return absolute(v)
 		}
-	case "Math.floorMod":
+	case "Math.floorDiv", "Math.floorMod":
 		if v.IsInteger() && args[1].IsInteger() {
-			return floorMod(v, args[1])
+			return floored(n.name, v, args[1])
 		}
 	case "Math.floor", "Math.ceil", "Math.round":
-		if v.isNumber() {
+		// Groovy rounds an Integer and a Long as a float, which has 24 bits.
+		if v.isNumber() && (n.name != "Math.round" || v.class >= BigDecimal) {
 			return rounded(n.name, v.float()), nil
 		}
 	case "Math.max", "Math.min":
@@ -400,7 +416,7 @@ func (n *node) invokeStatic(args []Value) (Value, error) {
 		}
 	case "String.valueOf":
 		if v.class < list && v.class != Null {
-			return OfString(v.String()), nil
+			return v.asText()
 		}
 	case "String.format":
 		if isText {
@@ -410,18 +426,22 @@ func (n *node) invokeStatic(args []Value) (Value, error) {
 	return Value{}, evalError("there is no %s(%s), or it is not understood", n.name, v.class)
 }
 
-func floorMod(a, b Value) (Value, error) {
+// floored is Math.floorDiv and Math.floorMod.
+func floored(name string, a, b Value) (Value, error) {
 	if b.n == 0 {
 		return Value{}, evalError("division by zero")
 	}
-	if b.n == -1 {
-		return wrapped(max(a.class, b.class), 0), nil
+	quotient, rest := -a.n, int64(0) // by -1, which overflows for the least number
+	if b.n != -1 {
+		quotient, rest = a.n/b.n, a.n%b.n
 	}
-	n := a.n % b.n
-	if n != 0 && (n < 0) != (b.n < 0) {
-		n += b.n
+	if rest != 0 && (rest < 0) != (b.n < 0) {
+		quotient, rest = quotient-1, rest+b.n
 	}
-	return wrapped(max(a.class, b.class), n), nil
+	if name == "Math.floorMod" {
+		quotient = rest
+	}
+	return wrapped(max(a.class, b.class), quotient), nil
 }
 
 func rounded(name string, f float64) Value {
@@ -463,7 +483,11 @@ func formatted(layout string, args []Value) (Value, error) {
 		}
 		arg := args[0]
 		args = args[1:]
-		text := arg.String()
+		shown, err := arg.asText()
+		if err != nil {
+			return Value{}, err
+		}
+		text := shown.s
 		padding := strings.Repeat(" ", max(0, width-textLength(text)))
 		switch {
 		case kind == 's' && arg.class < list:

@@ -120,6 +120,11 @@ func (t *Template) Append(b []byte, values []Value) ([]byte, error) {
 		if v.class >= list {
 			return b, evalError("the text of a %s is not understood", v.class)
 		}
+		if v.class == Double {
+			if v, err = v.asText(); err != nil {
+				return b, err
+			}
+		}
 		b = v.append(b)
 	}
 	return b, nil

@@ -173,6 +173,15 @@ func (v Value) String() string {
 	return string(v.append(nil))
 }
 
+// asText is toString(). Of Doubles it is known for eighths that Java writes without an
+// exponent; versions of Java write different digits of others.
+func (v Value) asText() (Value, error) {
+	if f := 8 * v.double(); v.class == Double && (f != math.Trunc(f) || math.Abs(f) >= 8e7) {
+		return Value{}, evalError("the text of a Double with so many digits is not understood")
+	}
+	return OfString(v.String()), nil
+}
+
 // append appends the value's text.
 func (v Value) append(b []byte) []byte {
 	switch v.class {

@@ -16,8 +16,9 @@ func (e *NotUnderstoodError) Error() string { return e.Reason }
 
 func (e *NotUnderstoodError) Unwrap() error { return e.Err }
 
-// ValueError is the error for a value of which an algorithm makes nothing:
-// ShardingSphere would refuse the row.
+// ValueError is the error for a value for which an algorithm's result is not known: it
+// cannot be computed here, or ShardingSphere would refuse it. The row may belong to any
+// name.
 type ValueError struct {
 	Type   string // of the algorithm
 	Column string
@@ -29,18 +30,18 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%s makes nothing of %s = %s: %s", e.Type, e.Column, e.Value, e.Reason)
 }
 
-// NoTargetError is the error for values that belong to a name which is not among
-// those that the strategy has.
+// NoTargetError is the error for values that belong to none of the names that the
+// strategy has.
 type NoTargetError struct {
-	Type string // of the algorithm
-	Name string // the name that was computed, or how it ends
-	// Several are the names that were found, where that is more than one.
-	Several []string
+	Type   string // of the algorithm
+	Column string // the column whose value belongs nowhere; empty if Name is computed
+	Reason string // why it does
+	Name   string // the name that was computed, or how it ends
 }
 
 func (e *NoTargetError) Error() string {
-	if len(e.Several) > 1 {
-		return fmt.Sprintf("%s cannot tell %q and %q apart, which both end in %q", e.Type, e.Several[0], e.Several[1], e.Name)
+	if e.Column != "" {
+		return fmt.Sprintf("%s has no table for %s: %s", e.Type, e.Column, e.Reason)
 	}
 	return fmt.Sprintf("%s gives %q, which is not there", e.Type, e.Name)
 }

@@ -2,6 +2,7 @@ package sharding
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +173,10 @@ func (s *Strategy) Names() []string { return s.names }
 func (s *Strategy) Place(values []groovy.Value) (int, error) {
 	for i, v := range values {
 		if v.Class() == groovy.Null {
-			return 0, s.valueError(i, v, errors.New("it is NULL"))
+			return 0, &NoTargetError{Type: s.typ, Column: s.columns[i], Reason: "it is NULL"}
+		}
+		if _, isTime := v.Time(); isTime && !s.takesTimes() {
+			return 0, s.valueError(i, v, errors.New("which of Java's classes of times it has is not known"))
 		}
 	}
 	if s.classes != nil {
@@ -234,19 +238,20 @@ func (s *Strategy) placeStep(v groovy.Value) (int, error) {
 	case err != nil:
 		return 0, s.valueError(0, v, err)
 	case step < 0:
-		return 0, s.valueError(0, v, errors.New("it is outside of datetime-lower and datetime-upper"))
+		return 0, &NoTargetError{Type: s.typ, Column: s.columns[0], Reason: "it is outside of datetime-lower and datetime-upper"}
 	case s.byStep[step] == none:
 		return 0, &NoTargetError{Type: s.typ, Name: "…" + s.interval.name(step)}
 	case s.byStep[step] == several:
-		e := &NoTargetError{Type: s.typ, Name: s.interval.name(step)}
-		for _, name := range s.names {
-			if strings.HasSuffix(name, e.Name) {
-				e.Several = append(e.Several, name)
-			}
-		}
-		return 0, e
+		return 0, s.valueError(0, v, fmt.Errorf("several tables end in %q", s.interval.name(step)))
 	}
 	return int(s.byStep[step]), nil
+}
+
+// takesTimes reports whether the algorithm reads the clock of a time, which all of Java's
+// classes of times share.
+func (s *Strategy) takesTimes() bool {
+	_, isSeconds := s.numbers.(*seconds)
+	return isSeconds || s.interval != nil
 }
 
 func (s *Strategy) valueError(i int, v groovy.Value, err error) error {

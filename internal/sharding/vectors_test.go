@@ -133,7 +133,11 @@ func TestPlace_vectors(t *testing.T) {
 			}
 			s := a.Over(names, NamingOf("t_order", names), nil)
 			var i int
-			if i, err = s.Place(values); err == nil {
+			place := s.Place
+			if _, isTime := values[0].Time(); isTime {
+				place = s.place // the class is known here
+			}
+			if i, err = place(values); err == nil {
 				have = names[i]
 			}
 		}
