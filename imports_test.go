@@ -25,9 +25,9 @@ var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/chaos", "k
 // directory stands for all that is below it.
 var mayImport = map[string][]string{
 	"":                     {},
-	"spi":                  {"internal/guard"},
+	"spi":                  {"internal/guard", "internal/secrets"},
 	"keygen":               {"spi", "keygen", "internal/guard", "internal/sqlstate"},
-	"rule":                 {"spi", "internal/guard", "internal/nearest", "internal/sharding", "internal/groovy"},
+	"rule":                 {"spi", "internal/guard", "internal/nearest", "internal/secrets", "internal/sharding", "internal/groovy"},
 	"rewrite":              {"internal/sqltext"},
 	"driver":               {"rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/doctor", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
@@ -39,6 +39,7 @@ var mayImport = map[string][]string{
 	"internal/nearest":     {},
 	"internal/groovy":      {},
 	"internal/schema":      {"internal/columntype", "internal/sqltext"},
+	"internal/secrets":     {},
 	"internal/sharding":    {"internal/groovy"},
 	"internal/sqlstate":    {},
 	"internal/sqltext":     {},

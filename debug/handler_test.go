@@ -242,7 +242,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 	r, err := rule.New(rule.Config{
 		Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Type: "LEAF_SEGMENT", Props: rule.Props{"leaf.key": "k",
-			"dsn": "u:" + secret + "@tcp(127.0.0.1:1)/d"}}},
+			"dsn": spi.NewSecret("u:" + secret + "@tcp(127.0.0.1:1)/d")}}},
 	})
 	if err != nil {
 		t.Fatal(err)

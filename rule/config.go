@@ -151,9 +151,10 @@ type WorkerIDAssignerConfig struct {
 	Props Props
 }
 
-// Props are properties by name: texts, spi.Secret, []string, booleans, integers,
-// time.Duration and time.Time. ${NAME} is not expanded in them. Some are passwords,
-// so that printing Props shows their names and no value.
+// Props are properties by name: strings, [spi.Secret], slices of either, booleans,
+// integers, time.Duration and time.Time. ${NAME} is not expanded in them. Passwords, and
+// data source names, which may contain one, are an spi.Secret: [New] refuses them as
+// strings, which package fmt prints. Printing Props shows their names.
 type Props map[string]any
 
 // String returns the names, sorted.
@@ -285,7 +286,7 @@ func newMake(name string, at place, typ string, props map[string]any, ready spi.
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
 		p.place = p.name.place
 		if !p.set(props[prop]) {
-			reason := fmt.Sprintf("a property is a text, a spi.Secret, a []string, a boolean, an integer, a time.Duration or a time.Time, not a %T", props[prop])
+			reason := fmt.Sprintf("expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration or a time.Time, found a %T", props[prop])
 			return m, errorAt("rule", p.name, reason)
 		}
 		m.props = append(m.props, p)
@@ -304,10 +305,14 @@ func (p *propSpec) set(v any) bool {
 		for i, item := range v {
 			p.list[i] = spi.NewSecret(item)
 		}
+		p.plain = true
+		return true
+	case []spi.Secret:
+		p.list = slices.Concat([]spi.Secret{}, v)
 		return true
 	}
 	text, ok := propText(v)
-	p.value = spi.NewSecret(text)
+	p.value, p.plain = spi.NewSecret(text), text != ""
 	return ok
 }
 

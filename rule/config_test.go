@@ -71,8 +71,8 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		{"same generator", func(c *rule.Config) { c.Generators["UUID"] = rule.GeneratorConfig{Type: "UUID"} }, `is defined twice`},
 		{"property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 4096) }, `Generators["uuid"].Props["worker-id"]: key generator "uuid": property "worker-id" is "4096"`},
 		{"unknown property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("workr-id", 4) }, `Generators["uuid"].Props["workr-id"]: key generator "uuid": unknown property "workr-id"`},
-		{"property's kind", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 1.5) }, `a property is a text, a spi.Secret, a []string, a boolean, an integer, a time.Duration or a time.Time, not a float64`},
-		{"nil property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", nil) }, `not a <nil>`},
+		{"property's kind", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 1.5) }, `expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration or a time.Time, found a float64`},
+		{"nil property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", nil) }, `found a <nil>`},
 		{"assigner", func(c *rule.Config) { c.WorkerIDAssigners = nil }, `Generators["snowflake"].Props["worker-id-assigner"]: worker-id assigner "files" is not defined`},
 		{"assigner's type", func(c *rule.Config) { c.WorkerIDAssigners["x"] = rule.WorkerIDAssignerConfig{Type: "SQL"} }, `import _ "github.com/shardkey/shardkey/driver"`},
 		{"ready and type", func(c *rule.Config) {

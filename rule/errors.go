@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/secrets"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -131,25 +132,32 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
 // otherError points at the property that a factory's own error mentions,
-// if it mentions one.
+// if it mentions one. What the environment holds may be a secret: an error that may
+// contain it is not shown.
 func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
-	w, cause := m.name, err
+	w, cause, reason := m.name, err, text
 	for _, p := range m.props {
+		var hidden secrets.Forms
+		if p.fromEnv {
+			hidden.Add(p.value.Reveal())
+			for _, item := range p.list {
+				hidden.Add(item.Reveal())
+			}
+		}
 		value := p.value.Reveal()
-		shown := len(value) >= 3 && strings.Contains(text, value)
 		switch {
-		case shown && p.fromEnv:
-			// What the environment holds may be a secret.
-			w = word{p.written.Reveal(), p.place}
-			text, cause = strings.ReplaceAll(text, value, w.text), nil
-		case shown:
+		case hidden.In(text):
+			w, cause = word{p.written.Reveal(), p.place}, nil
+			reason = "the reason is not shown, because it may contain what the environment holds; check the properties"
+		case cause == nil:
+		case !p.fromEnv && len(value) >= 3 && strings.Contains(text, value):
 			w = word{value, p.place}
 		case strings.Contains(text, p.name.text):
 			w = word{p.name.text, p.place}
 		}
 	}
-	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, text))
+	e := errorAt(r.file, w, fmt.Sprintf("%s %q: %s", kind, m.name.text, reason))
 	e.Err = cause
 	return e
 }

@@ -218,6 +218,20 @@ func TestError_showsNoSecrets(t *testing.T) {
 	}
 }
 
+// A short value is neither shown nor replaced, which would show it as well.
+func TestError_showsNoShortSecrets(t *testing.T) {
+	for _, value := range []string{"p", "is", "wrong", ".*", "1"} {
+		t.Setenv("SHARDKEY_SECRET", value)
+		for _, props := range []string{`what: "${SHARDKEY_SECRET}"`, `what: moon, a: ["${SHARDKEY_SECRET}"], b: "${SHARDKEY_SECRET}"`} {
+			_, err := rule.Parse("r", []byte(head+"  keyGenerators: {snowflake: {type: BROKEN, props: {"+props+"}}}"))
+			const whole = "the moon is wrong"
+			if have := fmt.Sprint(err); strings.Contains(have, "${SHARDKEY_SECRET} is") || !strings.Contains(have, whole) && !strings.Contains(have, "not shown") {
+				t.Errorf("%q, %s\nhave: %v\nwant: the whole reason or none of it", value, props, err)
+			}
+		}
+	}
+}
+
 func typeOf(props string) string {
 	if strings.HasPrefix(props, "what") {
 		return "BROKEN"

@@ -74,6 +74,12 @@ func init() {
 		}
 		return new(fake), nil
 	})
+	spi.RegisterKeyGenerator("SECRETS", func(p spi.Props) (spi.KeyGenerator, error) {
+		p.Secret("login")
+		p.Secrets("hosts")
+		p.String("password", "")
+		return new(fake), nil
+	})
 	spi.RegisterWorkerIDAssigner("FILE", func(p spi.Props) (spi.WorkerIDAssigner, error) {
 		a := &fakeAssigner{fake: fake{typ: "FILE", onClose: noteClose}, path: p.String("path", "")}
 		if a.path == "" {

@@ -132,7 +132,7 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 		return r.makeError(generatorKind, m, err)
 	}
 	e.value = generator
-	return r.noteDatabase(generatorKind, props, e)
+	return r.note(generatorKind, props, e)
 }
 
 func (r *Rule) assignerOf(name string) int {
@@ -158,7 +158,7 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 		return r.makeError(assignerKind, m, err)
 	}
 	e.spec, e.value = m, assigner
-	return r.noteDatabase(assignerKind, props, e)
+	return r.note(assignerKind, props, e)
 }
 
 // namedLogger adds to all lines of a generator or assigner what it is called in the
@@ -171,12 +171,17 @@ func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 	return guard.NewLogger(cmp.Or(logger, slog.Default())).With(attr, m.name.text)
 }
 
-// noteDatabase takes down whether the connector's own database is used.
-func (r *Rule) noteDatabase(kind string, props spi.Props, e *made) (err error) {
-	if e.spec.ownDatabase = props.UsesHostDSN(); !e.spec.ownDatabase {
-		return nil
+// note records what the factory asked for: the connector's own database, and secrets,
+// which a Config has as spi.Secret only.
+func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
+	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
+		e.spec.ownMeant, err = props.Bool(spi.OwnDatabase, false)
 	}
-	if e.spec.ownMeant, err = props.Bool(spi.OwnDatabase, false); err != nil {
+	i := slices.IndexFunc(e.spec.props, func(p propSpec) bool { return p.plain && props.IsSecret(p.name.text) })
+	if i >= 0 {
+		err = &spi.PropError{Name: e.spec.props[i].name.text, Want: "a spi.Secret, which spi.NewSecret returns, or a []spi.Secret"}
+	}
+	if err != nil {
 		_ = closeNamed(kind, e.spec.name.text, e.value)
 		return r.makeError(kind, e.spec, err)
 	}

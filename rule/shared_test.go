@@ -68,7 +68,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 	built := func() *rule.Rule {
 		r, err := rule.New(rule.Config{
 			Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-			Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: map[string]any{"worker-id": 3, "password": "a"}}},
+			Generators: map[string]rule.GeneratorConfig{"g": {Type: "SNOWFLAKE", Props: map[string]any{"worker-id": 3, "password": spi.NewSecret("a")}}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -72,6 +72,7 @@ type propSpec struct {
 	list    []spi.Secret // nil for one value
 	written spi.Secret
 	fromEnv bool
+	plain   bool // a Config has it as a string, which package fmt can print
 }
 
 // given is the property's value for [spi.NewProps].

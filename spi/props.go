@@ -197,8 +197,10 @@ func (p Props) keepSecret(name string) {
 	}
 }
 
-// isSecret reports whether a property was asked for as a secret, or is called one.
-func (p Props) isSecret(name string) bool {
+// IsSecret reports whether the factory asked for the property with Secret or Secrets,
+// or its name is that of a secret: it has password, passwd, secret, token or credential
+// in it.
+func (p Props) IsSecret(name string) bool {
 	key := propKey(name)
 	return p.secret[key] || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
@@ -313,7 +315,7 @@ func (p Props) wrong(name, want string) *PropError {
 	e := &PropError{Name: name, Want: want, fixed: true}
 	if given, ok := p.values[propKey(name)]; ok {
 		e.Name = given.name
-		if !p.isSecret(name) {
+		if !p.IsSecret(name) {
 			e.Value = given.value.Reveal()
 		}
 	}
@@ -351,7 +353,7 @@ func (p Props) unknown() error {
 				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; is a blank missing after its ':'?"
 			}
 			for _, of := range known {
-				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.isSecret(of) {
+				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.IsSecret(of) {
 					e.Name, e.Want = of, "a text, and nothing below it" // what stands below may be the secret
 				}
 			}

@@ -136,7 +136,7 @@ func (f *generateFlags) open(p *program) (*rule.Rule, *rule.Live, error) {
 		if !found || name == "" {
 			return nil, nil, usagef("-prop is not as name=value")
 		}
-		props[name] = value
+		props[name] = spi.NewSecret(value) // any of them may be one
 	}
 	made, err := rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: typedTable, KeyConfig: rule.KeyConfig{Column: "id", Generator: f.typ}}},

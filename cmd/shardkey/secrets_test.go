@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/gob"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -267,12 +269,19 @@ func printedChain(err error) (shown []string) {
 
 // printed is a value in all the ways that programs print values.
 func printed(v any) (shown []string) {
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%w", "%c", "%!", "%e"} {
 		shown = append(shown, fmt.Sprintf(verb, v))
 	}
 	shown = append(shown, fmt.Sprintf("%+v %x", []any{v}, struct{ V any }{v}))
 	if text, err := json.Marshal(v); err == nil {
 		shown = append(shown, string(text))
+	}
+	if text, err := xml.Marshal(v); err == nil {
+		shown = append(shown, string(text))
+	}
+	var encoded bytes.Buffer
+	if err := gob.NewEncoder(&encoded).Encode(v); err == nil {
+		shown = append(shown, encoded.String())
 	}
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "v", v)

@@ -24,7 +24,7 @@ var plainTypes = strings.Fields(`
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
-	rule.AmbiguousTableError rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.TableConfig rule.UnlistedTableError
+	rule.AmbiguousTableError rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.UnknownTypeError spi.WorkerID spi.WorkerIDs
 `)
 
@@ -53,14 +53,14 @@ func secretValues(t *testing.T) map[string][]any {
 		Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{
 			"g": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id-assigner": "a"}},
-			"l": {Type: "LEAF_SEGMENT", Props: rule.Props{"leaf.key": "k", "dsn": dsn, "leaf.jdbc.password": spi.NewSecret(canary)}},
-			"k": {Type: "TICKET", Props: rule.Props{"dsns": []string{dsn, dsn}}},
-			"r": {Type: "REDIS", Props: rule.Props{"addr": "127.0.0.1:1", "password": canary, "worker-id": 1}},
+			"l": {Type: "LEAF_SEGMENT", Props: rule.Props{"leaf.key": "k", "dsn": spi.NewSecret(dsn), "leaf.jdbc.password": spi.NewSecret(canary)}},
+			"k": {Type: "TICKET", Props: rule.Props{"dsns": []spi.Secret{spi.NewSecret(dsn), spi.NewSecret(dsn)}}},
+			"r": {Type: "REDIS", Props: rule.Props{"addr": "127.0.0.1:1", "password": spi.NewSecret(canary), "worker-id": 1}},
 		},
 		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{
-			"a": {Type: "SQL", Props: rule.Props{"dsn": dsn}},
-			"e": {Type: "ETCD", Props: rule.Props{"endpoints": "127.0.0.1:1", "username": "u", "password": canary}},
-			"z": {Type: "ZOOKEEPER", Props: rule.Props{"servers": "127.0.0.1:1", "username": "u", "password": canary}},
+			"a": {Type: "SQL", Props: rule.Props{"dsn": spi.NewSecret(dsn)}},
+			"e": {Type: "ETCD", Props: rule.Props{"endpoints": "127.0.0.1:1", "username": "u", "password": spi.NewSecret(canary)}},
+			"z": {Type: "ZOOKEEPER", Props: rule.Props{"servers": "127.0.0.1:1", "username": "u", "password": spi.NewSecret(canary)}},
 		},
 	}
 	delete(cfg.Generators["r"].Props, "worker-id")
@@ -83,7 +83,7 @@ func secretValues(t *testing.T) map[string][]any {
 	}
 	_, ruleErr := rule.New(rule.Config{
 		Tables:     cfg.Tables,
-		Generators: map[string]rule.GeneratorConfig{"g": {Type: "TICKET", Props: rule.Props{"dsns": canary}}},
+		Generators: map[string]rule.GeneratorConfig{"g": {Type: "TICKET", Props: rule.Props{"dsns": spi.NewSecret(canary)}}},
 	})
 	_, dsnErr := driver.Driver{}.OpenConnector("u:x@/?shardkey" + canary + "@tcp(h)/d")
 	_, propErr := spi.NewKeyGenerator("REDIS", props)
@@ -107,7 +107,6 @@ func secretValues(t *testing.T) map[string][]any {
 		"driver.RuleStats":                {stats.Rule},
 		"driver.Stats":                    {stats, asJSON(t, stats)},
 		"driver.NextKeysError":            {keysErr},
-		"rule.StrategyConfig":             {rule.StrategyConfig{Type: "MOD", Props: rule.Props{"x": canary}}},
 		"keygen/snowflake.LeaseError":     {generatorErr},
 		"keygen/workerid.NoWorkerIDError": {generatorErr},
 		"keygen/workerid.TableError":      {generatorErr},

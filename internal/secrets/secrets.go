@@ -1,0 +1,71 @@
+// Package secrets finds secrets in errors.
+package secrets
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Forms are secrets, in lower case, in all the forms in which errors write them.
+type Forms []string
+
+// Add adds a secret, and the password in it where it is an address.
+func (f *Forms) Add(text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	quoted := strconv.Quote(text)
+	inJSON, _ := json.Marshal(text)
+	for _, form := range []string{
+		text, quoted[1 : len(quoted)-1], string(inJSON[1 : len(inJSON)-1]),
+		url.QueryEscape(text), url.PathEscape(text), url.User(text).String(),
+	} {
+		*f = append(*f, strings.ToLower(form))
+	}
+	if at := strings.LastIndexByte(text, '@'); at >= 0 { // [scheme://]user:password@host
+		user := text[:at]
+		if _, rest, found := strings.Cut(user, "://"); found {
+			user = rest
+		}
+		_, password, _ := strings.Cut(user, ":")
+		f.Add(password)
+	}
+}
+
+// In reports whether the text may contain one of the secrets.
+func (f Forms) In(text string) bool {
+	text = strings.ToLower(text)
+	for _, form := range f {
+		for rest, last := text, utf8.RuneError; ; {
+			at := strings.Index(rest, form)
+			if at < 0 {
+				break
+			}
+			before, size := utf8.DecodeLastRuneInString(rest[:at])
+			if size == 0 {
+				before = last
+			}
+			after, _ := utf8.DecodeRuneInString(rest[at+len(form):])
+			if isWhole(before, form, after) {
+				return true
+			}
+			last, size = utf8.DecodeRuneInString(rest[at:])
+			rest = rest[at+size:]
+		}
+	}
+	return false
+}
+
+// isWhole reports whether a secret between two characters stands for itself. A short
+// one is part of many words.
+func isWhole(before rune, form string, after rune) bool {
+	const long = 8
+	isWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	first, _ := utf8.DecodeRuneInString(form)
+	last, _ := utf8.DecodeLastRuneInString(form)
+	return len(form) >= long || !(isWord(before) && isWord(first)) && !(isWord(last) && isWord(after))
+}
