@@ -117,7 +117,7 @@ func completeFlags(c *cobra.Command) {
 		"o":         oneOf("text", "json"),
 		"color":     oneOf("auto", "always", "never"),
 		"layout":    oneOf(layouts()...),
-		"server":    oneOf("mysql", "mariadb", "other"),
+		"server":    oneOf(serverKinds...),
 		"generator": fromRule(generatorsOf),
 		"type":      oneOf(spi.KeyGeneratorTypes()...),
 		"table":     fromRule(tablesOf),

@@ -13,8 +13,11 @@ import (
 	"github.com/shardkey/shardkey/internal/schema"
 )
 
-// databasesHelp describes a flag -dsn that is given once a database.
-const databasesHelp = "a database's data source `name`, or ds_0=name for the data source ds_0; once for\neach. env:NAME and ds_0=env:NAME take it from an environment variable, @file from a\nfile (@- is standard input): other users of the machine see a command's arguments. Without\n-dsn it is what the environment variable SHARDKEY_DSN says"
+// dsnHelp describes the flag -dsn, the same for every command that has it.
+const dsnHelp = "a database's data source `name`, or ds_0=name for the data source ds_0 of the\nrule. env:NAME takes it from an environment variable, @file from a file (@- is\nstandard input), also behind ds_0=: other users of the machine see a command's\narguments. Parameters that begin with shardkey are dropped. Without -dsn it is\nwhat the environment variable SHARDKEY_DSN says"
+
+// ownHelp is that of commands that need a database for some rules only.
+const ownHelp = dsnHelp + ".\nGenerators and worker-id assigners that work in the application's own database\nneed it"
 
 // database is one that -dsn names.
 type database struct {
@@ -29,25 +32,18 @@ var (
 	ourParam   = regexp.MustCompile(`(?i)([?&])shardkey\w*=[^&]*&?`)
 )
 
-// databases reads what the flags -dsn say. The errors show nothing of it, as it holds
-// passwords.
+// databases reads what the flags -dsn say, or SHARDKEY_DSN: none where neither says
+// anything. The errors show nothing of it, as it holds passwords.
 func (p *program) databases(given []string) (list []database, err error) {
 	if len(given) == 0 && os.Getenv("SHARDKEY_DSN") != "" {
 		given = []string{"env:SHARDKEY_DSN"}
-	}
-	if len(given) == 0 {
-		return nil, usagef("give the database with -dsn, as -dsn 'user:password@tcp(127.0.0.1:3306)/shop' or -dsn env:SHOP_DSN")
 	}
 	for _, text := range given {
 		d := database{}
 		if m := sourceName.FindStringSubmatch(text); m != nil {
 			d.name, text = m[1], m[2]
 		}
-		if variable, ok := strings.CutPrefix(text, "env:"); ok {
-			if text = strings.TrimSpace(os.Getenv(variable)); text == "" {
-				return nil, usagef("-dsn: the environment variable %s is not set", variable)
-			}
-		} else if text, err = p.readDSN(text); err != nil {
+		if text, err = p.revealed(text); err != nil {
 			return nil, err
 		}
 		for _, other := range list {
@@ -61,6 +57,50 @@ func (p *program) databases(given []string) (list []database, err error) {
 		list = append(list, d)
 	}
 	return list, nil
+}
+
+// someDatabases are those of a command that needs one at least.
+func (p *program) someDatabases(given []string) ([]database, error) {
+	list, err := p.databases(given)
+	if err == nil && len(list) == 0 {
+		err = usagef("give the database with -dsn, as -dsn 'user:password@tcp(127.0.0.1:3306)/shop' or -dsn env:SHOP_DSN")
+	}
+	return list, err
+}
+
+// onlyOne refuses several databases.
+func onlyOne(list []database) error {
+	if len(list) > 1 {
+		return usagef("give one -dsn: run the command once for each database")
+	}
+	return nil
+}
+
+// revealed finds a data source name where other users don't see its password: in an
+// environment variable or a file.
+func (p *program) revealed(given string) (dsn string, err error) {
+	if variable, ok := strings.CutPrefix(given, "env:"); ok {
+		if dsn = strings.TrimSpace(os.Getenv(variable)); dsn == "" {
+			err = usagef("-dsn: the environment variable %s is not set", variable)
+		}
+		return dsn, err
+	}
+	file, ok := strings.CutPrefix(given, "@")
+	if !ok {
+		return given, nil
+	}
+	var text []byte
+	if file == "-" {
+		file = stdinName
+		text, err = p.readText()
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	dsn = strings.TrimSpace(string(text))
+	if err == nil && dsn == "" {
+		err = fmt.Errorf("%s holds no data source name", file)
+	}
+	return dsn, err
 }
 
 // parse reads a data source name, which may have the wrapper's parameters.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,12 +71,18 @@ func TestDatabases_golden(t *testing.T) {
 	if testserver.Each(t, TestDatabases_golden) {
 		return
 	}
-	t.Chdir("testdata")
 	dsn := testserver.Database(t)
 	execute(t, dsn, shopTables)
 	if testserver.Has(t, testserver.KindMariaDB, "CREATE SEQUENCE") {
 		execute(t, dsn, "CREATE SEQUENCE numbers")
 	}
+	compareDatabase(t, dsn)
+}
+
+// compareDatabase runs the golden sessions on a database with the tables of the shop.
+func compareDatabase(t *testing.T, dsn string) {
+	t.Helper()
+	t.Chdir("testdata")
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -89,11 +96,161 @@ func TestDatabases_golden(t *testing.T) {
 	have = strings.NewReplacer(cfg.DBName, "shop", cfg.Addr, "127.0.0.1:3306").Replace(have)
 	for expr, to := range map[string]string{
 		`\bint\(1[01]\)`: "int", `\bbigint\(20\)`: "bigint", `\b\d{19}\b`: "1331129790836506623",
-		`(?:MySQL|MariaDB) [^,]+, sql_mode [A-Z_,]*`: "MySQL 9.7.0, sql_mode STRICT_TRANS_TABLES",
+		`(?:MySQL|MariaDB|Vitess) [^,]+, sql_mode [A-Z_,]*`: "MySQL 9.7.0, sql_mode STRICT_TRANS_TABLES",
 	} {
 		have = regexp.MustCompile(expr).ReplaceAllString(have, to)
 	}
 	compare(t, "databases.txt", have, string(want))
+}
+
+// Through vtgate the tools see what they see on one server. Of a keyspace with several
+// shards they say that they looked at one.
+func TestDatabases_vitess(t *testing.T) {
+	v := testserver.StartVitess(t, testserver.KindMySQL,
+		testserver.Keyspace{Name: "shop", Shards: []string{"0"}, VSchema: `{}`},
+		testserver.Keyspace{Name: "app", Shards: []string{"-80", "80-"}, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}},
+			"tables": {"t_order_0": {"column_vindexes": [{"column": "user_id", "name": "xxhash"}]},
+			"t_order_1": {"column_vindexes": [{"column": "user_id", "name": "xxhash"}]}}}`})
+	for statement := range strings.SplitSeq(strings.TrimSpace(shopTables), ";") {
+		if create, like, ok := strings.Cut(statement, " LIKE "); ok { // Vitess has none
+			_, columns, _ := strings.Cut(shopTables, like+" (")
+			columns, _, _ = strings.Cut(columns, ";")
+			statement = create + " (" + columns
+		}
+		if statement != "" {
+			execute(t, v.DSN("shop"), statement)
+		}
+	}
+	compareDatabase(t, v.DSN("shop"))
+	for _, table := range []string{"t_order_0", "t_order_1"} {
+		execute(t, v.DSN("app"), "CREATE TABLE "+table+" (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, user_id BIGINT NOT NULL)")
+	}
+	t.Setenv("APP_DSN", v.DSN("app"))
+	status, rule, stderr := runTool(t, "init", "-dsn", "env:APP_DSN")
+	if status != 0 || !strings.Contains(rule, "actualDataNodes: t_order_${0..1}") {
+		t.Fatalf("init\nhave: status %d\n%s%s", status, rule, stderr)
+	}
+	file := write(t, rule)
+	status, stdout, stderr := runTool(t, "doctor", "-rule", file, "-dsn", "env:APP_DSN")
+	if status != statusError || !strings.Contains(stdout, "error: key-type t_order.order_id (t_order_0, t_order_1): the column is int") ||
+		!strings.Contains(stdout, "one shard: those of the other 1 were not looked at") {
+		t.Errorf("doctor\nhave: status %d\n%s%s", status, stdout, stderr)
+	}
+	status, stdout, stderr = runTool(t, "migrate", "-rule", file, "-dsn", "env:APP_DSN")
+	if status != 0 || !strings.Contains(stdout, "one shard: those of the other 1 were not looked at") {
+		t.Errorf("migrate\nhave: status %d\n%s%s", status, stdout, stderr)
+	}
+	execute(t, v.DSN("app"), stdout)
+	if status, stdout, stderr := runTool(t, "doctor", "-rule", file, "-dsn", "env:APP_DSN"); status != statusOK || strings.Contains(stdout, "error") && !strings.Contains(stdout, "0 errors") {
+		t.Errorf("doctor after migrate\nhave: status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// Of Spider's tables the head only is looked at. doctor and migrate say so, with the
+// names of the back ends, and the tools say the same of each of these.
+func TestDatabases_spider(t *testing.T) {
+	s := testserver.StartSpider(t, 1, 2)
+	if err := s.CreateTable("t_order", "order_id INT NOT NULL PRIMARY KEY, user_id BIGINT", "HASH (order_id)"); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, `rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}
+`)
+	head := s.Heads[0].DSN() + "app"
+	execute(t, head, "INSERT INTO t_order VALUES (1, 1), (2, 2), (3, 3)")
+	for _, server := range append(slices.Clone(s.BackEnds), s.Heads...) {
+		status, stdout, stderr := runTool(t, "migrate", "-rule", file, "-dsn", server.DSN()+"app", "t_order")
+		if isHead := server == s.Heads[0]; status != 0 || strings.Contains(stdout, "back ends b0, b1 were not looked at") != isHead {
+			t.Errorf("migrate\nhave: status %d\n%s%s", status, stdout, stderr)
+		}
+		execute(t, server.DSN()+"app", stdout)
+		status, stdout, stderr = runTool(t, "doctor", "-v", "-rule", file, "-dsn", server.DSN()+"app")
+		if isHead := server == s.Heads[0]; status != 0 || strings.Contains(stdout, "not the tables on its back ends b0, b1") != isHead || strings.Contains(stdout, "ok: table") == isHead {
+			t.Errorf("doctor\nhave: status %d\n%s%s", status, stdout, stderr)
+		}
+	}
+	execute(t, head, "INSERT INTO t_order VALUES (1331129790836506623, 4)")
+	status, stdout, stderr := runTool(t, "init", "-dsn", head, "t_order")
+	if status != 0 || !strings.Contains(stdout, "t_order:") {
+		t.Errorf("init\nhave: status %d\n%s%s", status, stdout, stderr)
+	}
+}
+
+// What migrate prints can be piped into a server while programs still use
+// AUTO_INCREMENT: only -drop-auto-increment makes a statement of its end.
+func TestMigrate_piped(t *testing.T) {
+	if testserver.Each(t, TestMigrate_piped) {
+		return
+	}
+	dsn := testserver.Database(t)
+	execute(t, dsn, shopTables)
+	t.Setenv("SHOP_DSN", dsn)
+	for _, c := range []struct {
+		args []string
+		kept bool
+	}{{nil, true}, {[]string{"-drop-auto-increment"}, false}} {
+		status, stdout, stderr := runTool(t, append([]string{"migrate", "-dsn", "env:SHOP_DSN"}, c.args...)...)
+		if status != 0 {
+			t.Fatalf("have: status %d\n%s", status, stderr)
+		}
+		execute(t, dsn, stdout)
+		status, stdout, stderr = runTool(t, "migrate", "-dsn", "env:SHOP_DSN", "customer", "-o", "json")
+		var plan struct{ Widen, AutoIncrement []string }
+		if err := json.Unmarshal([]byte(stdout), &plan); err != nil || status != 0 {
+			t.Fatalf("have: status %d, %v\n%s%s", status, err, stdout, stderr)
+		}
+		if len(plan.Widen) > 0 || len(plan.AutoIncrement) > 0 != c.kept {
+			t.Errorf("%v\nhave: %+v\nwant: a BIGINT, AUTO_INCREMENT kept: %v", c.args, plan, c.kept)
+		}
+	}
+}
+
+// -dsn means the same in every command that has it.
+func TestDSN_sameForms(t *testing.T) {
+	if testserver.Each(t, TestDSN_sameForms) {
+		return
+	}
+	dsn := testserver.Database(t)
+	execute(t, dsn, "CREATE TABLE t_order (order_id BIGINT NOT NULL PRIMARY KEY); CREATE TABLE customer (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+	rule := write(t, `rules:
+- !SHARDING
+  tables:
+    t_order: {actualDataNodes: ds_0.t_order, keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: cluster}}
+  workerIdAssigners:
+    cluster: {type: SQL, props: {namespace: orders}}
+`)
+	full := dsn + "?shardkeyRule=" + rule + "&parseTime=true&shardkeyServer=auto"
+	t.Setenv("SOME_DSN", full)
+	file := write(t, full+"\n")
+	commands := [][]string{
+		{"doctor", "-rule", rule}, {"migrate", "customer"}, {"init"}, {"workers", "-rule", rule}, {"generate", "-rule", rule, "-table", "t_order"},
+	}
+	for _, command := range commands {
+		for _, given := range []string{full, "env:SOME_DSN", "@" + file} {
+			for _, name := range []string{"", "ds_0="} {
+				status, stdout, stderr := runTool(t, append(command, "-dsn", name+given)...)
+				if strings.Contains(stdout+stderr, "shardkeyRule") || status != 0 && (command[0] != "doctor" || status != statusError || stderr != "") {
+					t.Errorf("%s -dsn %s\nhave: status %d\n%s%s", command, name+given, status, stdout, stderr)
+				}
+			}
+		}
+		for _, wrong := range []string{"env:NOT_SET_HERE", "ds_0=env:NOT_SET_HERE", canary + "@host:3306"} {
+			if status, stdout, stderr := runTool(t, append(command, "-dsn", wrong)...); status != statusUsage || stdout != "" || strings.Contains(stderr, canary) {
+				t.Errorf("%s -dsn %s\nhave: status %d\n%s%s\nwant: wrong use", command, wrong, status, stdout, stderr)
+			}
+		}
+		if slices.Contains(command, rule) {
+			if status, _, stderr := runTool(t, append(command, "-dsn", "ds_9="+dsn)...); status != statusUsage {
+				t.Errorf("%s\nhave: status %d\n%s\nwant: the rule has no data source ds_9", command, status, stderr)
+			}
+		}
+	}
 }
 
 // TestInit_passesCheckAndDoctor makes a rule of several databases, and holds it

@@ -42,7 +42,7 @@ func doctorCommand(p *program) *cobra.Command {
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringArrayVar(&f.dsns, "dsn", nil, databasesHelp+".\nOne name without a data source stands for all of the rule's")
+	fs.StringArrayVar(&f.dsns, "dsn", nil, dsnHelp+".\nOnce for each; one without a data source stands for all of the rule's")
 	fs.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to look")
 	fs.BoolVar(&f.verbose, "v", false, "print what is as it must be, too")
 	p.outputFlag(fs)
@@ -58,7 +58,7 @@ func examine(ctx context.Context, p *program, f *doctorFlags, args []string) err
 	case f.timeout <= 0:
 		return usagef("-timeout %v is not above 0", f.timeout)
 	}
-	databases, err := p.databases(f.dsns)
+	databases, err := p.someDatabases(f.dsns)
 	if err != nil {
 		return err
 	}

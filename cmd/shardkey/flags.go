@@ -40,20 +40,30 @@ func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	return r, g, err
 }
 
-// openAtWork is openRule for a command that asks servers; dsn is what the flag
-// -dsn says.
-func (p *program) openAtWork(file, dsn string) (*rule.Rule, *rule.Live, error) {
+// openAtWork is openRule for a command that asks servers; dsns is what the flags
+// -dsn say, which the rule may need none of.
+func (p *program) openAtWork(file string, dsns []string) (*rule.Rule, *rule.Live, error) {
 	r, err := p.loadRule(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.openMade(r, dsn)
+	return p.openMade(r, dsns)
 }
 
-func (p *program) openMade(r *rule.Rule, dsn string) (*rule.Rule, *rule.Live, error) {
-	dsn, err := p.readDSN(dsn)
+func (p *program) openMade(r *rule.Rule, dsns []string) (*rule.Rule, *rule.Live, error) {
+	databases, err := p.databases(dsns)
+	if err == nil {
+		err = onlyOne(databases)
+	}
+	if err == nil {
+		err = checkSources(r, databases)
+	}
 	if err != nil {
 		return nil, nil, err
+	}
+	dsn := ""
+	for _, d := range databases {
+		dsn = d.dsn
 	}
 	g, err := p.openGenerators(r, dsn)
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) && prop.Name == "dsn" && dsn == "" {

@@ -15,12 +15,13 @@ import (
 
 // generateFlags say which keys to make.
 type generateFlags struct {
-	rule, table, dsn string
-	typ              string
-	props            []string
-	n                int
-	timeout          time.Duration
-	verbose          bool
+	rule, table string
+	dsns        []string
+	typ         string
+	props       []string
+	n           int
+	timeout     time.Duration
+	verbose     bool
 }
 
 // maxGenerate bounds what one run makes: it is for trying, and the keys are
@@ -48,7 +49,7 @@ func generateCommand(p *program) *cobra.Command {
 	fs.StringVar(&f.typ, "type", "", "the generator's `type`, without a rule: SNOWFLAKE, UUID, …")
 	fs.StringArrayVar(&f.props, "prop", nil, "a property of the type, as `name=value`; for each one")
 	fs.IntVarP(&f.n, "n", "n", 1, "the `number` of keys, at most 1000000")
-	fs.StringVar(&f.dsn, "dsn", "", dsnHelp)
+	fs.StringArrayVar(&f.dsns, "dsn", nil, ownHelp)
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long to wait for the keys")
 	fs.BoolVarP(&f.verbose, "v", "v", false, "print the generators and their state on standard error")
 	p.outputFlag(fs)
@@ -124,7 +125,7 @@ const typedTable = "t"
 // open opens the rule, or makes one.
 func (f *generateFlags) open(p *program) (*rule.Rule, *rule.Live, error) {
 	if f.typ == "" {
-		return p.openAtWork(f.rule, f.dsn)
+		return p.openAtWork(f.rule, f.dsns)
 	}
 	known := spi.KeyGeneratorTypes()
 	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, f.typ) }) {
@@ -146,7 +147,7 @@ func (f *generateFlags) open(p *program) (*rule.Rule, *rule.Live, error) {
 		return nil, nil, withoutPlace(err)
 	}
 	f.table = typedTable
-	return p.openMade(made, f.dsn)
+	return p.openMade(made, f.dsns)
 }
 
 // withoutPlace is what is wrong with a property, without the place in the rule that was

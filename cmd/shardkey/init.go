@@ -32,14 +32,14 @@ func initCommand(p *program) *cobra.Command {
 	}
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
-	fs.StringArrayVar(&dsns, "dsn", nil, databasesHelp)
+	fs.StringArrayVar(&dsns, "dsn", nil, dsnHelp+".\nOnce for each")
 	fs.DurationVar(&timeout, "timeout", time.Minute, "how long to look")
 	p.outputFlag(fs)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if timeout <= 0 {
 			return usagef("-timeout %v is not above 0", timeout)
 		}
-		databases, err := p.databases(dsns)
+		databases, err := p.someDatabases(dsns)
 		if err != nil {
 			return err
 		}

@@ -15,13 +15,17 @@ import (
 
 // planFlags say what a program would know of its server and of the table.
 type planFlags struct {
-	rule, sqlMode, columns, server string
+	rule, sqlMode, columns string
+	server                 choice
 
 	// For a table without rule: a ruled one with a similar name, and the
 	// error when it looks like a ruled one's actual table.
 	near     string
 	unlisted error
 }
+
+// serverKinds are the values of -server, as those of the parameter shardkeyServer.
+var serverKinds = []string{"mysql", "mariadb", "vitess", "tidb", "other"}
 
 func planCommand(p *program) *cobra.Command {
 	f := new(planFlags)
@@ -41,7 +45,8 @@ func planCommand(p *program) *cobra.Command {
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
 	fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
-	fs.StringVar(&f.server, "server", "mysql", "the `kind` of server: mysql, mariadb or other")
+	f.server.words = serverKinds
+	fs.Var(&f.server, "server", "the `kind` of server: mysql, mariadb, vitess, tidb or other")
 	p.outputFlag(fs)
 	return c
 }
@@ -52,8 +57,6 @@ func plan(p *program, f *planFlags, args []string) error {
 		return usagef("give the rule file with -rule")
 	case len(args) != 1:
 		return usagef("give one statement, in quotes")
-	case f.server != "mysql" && f.server != "mariadb" && f.server != "other":
-		return usagef("-server %q is none of mysql, mariadb, other", f.server)
 	}
 	mode, err := parseMode(f.sqlMode)
 	if err != nil {
@@ -103,8 +106,11 @@ func (f *planFlags) plan(r *rule.Rule, g *rule.Live, text string, mode rewrite.M
 	case f.unlisted != nil:
 		return nil, refused(f.unlisted)
 	}
-	if f.server != "other" {
+	switch f.server.String() { // as the driver does
+	case "mysql", "mariadb":
 		understood.Report()
+	case "vitess":
+		understood.ReportUpserts()
 	}
 	second, err := tidb.Check(text, opts, understood)
 	if err != nil {
@@ -156,8 +162,16 @@ func (f *planFlags) options(r *rule.Rule, g *rule.Live, mode rewrite.Mode, table
 			columns = append(columns, strings.TrimSpace(name))
 		}
 	}
+	dialect := rewrite.DialectMySQL
+	switch f.server.String() {
+	case "mariadb":
+		dialect = rewrite.DialectMariaDB
+	case "other":
+		dialect = rewrite.DialectUnknown
+	}
 	return rewrite.Options{
 		Mode:    mode,
+		Dialect: func() (rewrite.Dialect, error) { return dialect, nil },
 		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errNoColumns },
 		Tables: func(schema, name string) *rewrite.Table {
 			t := g.Lookup(schema, name)

@@ -33,7 +33,7 @@ func workersCommand(p *program) *cobra.Command {
 	}
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringVar(&f.dsn, "dsn", "", dsnHelp)
+	fs.StringArrayVar(&f.dsns, "dsn", nil, ownHelp)
 	fs.BoolVar(&f.watch, "watch", false, "look again and again, until the program is interrupted: a terminal shows the\nlast look, other outputs get a line for each change, and with -o json an\nobject for each look")
 	fs.DurationVar(&f.interval, "interval", 2*time.Second, "how long to wait between two looks")
 	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long a look may take")
@@ -44,7 +44,8 @@ func workersCommand(p *program) *cobra.Command {
 }
 
 type workersFlags struct {
-	rule, dsn, zone   string
+	rule, zone        string
+	dsns              []string
 	watch             bool
 	interval, timeout time.Duration
 }
@@ -97,7 +98,7 @@ func workers(ctx context.Context, p *program, f *workersFlags, args []string) er
 	if err != nil {
 		return err
 	}
-	r, g, err := p.openAtWork(f.rule, f.dsn)
+	r, g, err := p.openAtWork(f.rule, f.dsns)
 	if err != nil {
 		return err
 	}

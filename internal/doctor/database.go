@@ -27,17 +27,30 @@ type database struct {
 	schema *schema.Database
 	// triggers before INSERT, by schema and table in lower case
 	triggers map[[2]string][]trigger
+	// lacking are the places of a logical table that have no table
+	lacking map[string][]rule.Place
+	// unfit are the tables with an error or a warning
+	unfit map[*schema.Table]bool
 }
 
 type trigger struct{ name, body string }
 
 func (d *database) readTriggers() error {
 	d.triggers = map[[2]string][]trigger{}
-	return schema.Rows(d.ctx, d.conn, "SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE EVENT_MANIPULATION = 'INSERT' AND ACTION_TIMING = 'BEFORE'",
-		func(row []string) {
-			key := [2]string{strings.ToLower(row[0]), strings.ToLower(row[1])}
-			d.triggers[key] = append(d.triggers[key], trigger{row[2], strings.ToLower(row[3])})
+	for _, in := range append([]string{d.schema.Name}, d.schemas()...) {
+		err := schema.Rows(d.ctx, d.conn, "SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION, ACTION_TIMING"+
+			" FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = "+schema.Literal(in), func(row []string) {
+			key := [2]string{strings.ToLower(in), strings.ToLower(row[0])}
+			t := trigger{row[1], strings.ToLower(row[2])}
+			if row[3] == "INSERT" && row[4] == "BEFORE" && !slices.Contains(d.triggers[key], t) {
+				d.triggers[key] = append(d.triggers[key], t)
+			}
 		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *database) add(f Finding) {
@@ -83,6 +96,11 @@ func (d *database) look() (err error) {
 		d.add(Finding{Severity: Error, Check: "server", What: "the data source name has no database",
 			Why: "a statement that names a table without its schema fails", Fix: "write the database after the last slash: user:password@tcp(host:3306)/database"})
 		return nil
+	}
+	if n := len(d.schema.Shards); n > 1 {
+		d.add(Finding{Severity: Info, Check: "table", What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1),
+			Why: "an INSERT may fail on a shard whose columns differ, as after a change of the schema that ended halfway",
+			Fix: "-- compare SHOW CREATE TABLE on each shard: USE `" + d.schema.Name + ":" + d.schema.Shards[0] + "`, and so on"})
 	}
 	if d.Live == nil {
 		return nil
@@ -153,9 +171,10 @@ func (d *database) at(p rule.Place) *schema.Table {
 	return d.schema.Table(in, p.Table)
 }
 
-// listed finds the actual tables of each logical one, and says which are missing.
+// listed finds the actual tables of each logical one, and which are lacking.
 func (d *database) listed(source string) map[string][]*schema.Table {
 	listed := map[string][]*schema.Table{}
+	d.lacking, d.unfit = map[string][]rule.Place{}, map[*schema.Table]bool{}
 	for _, t := range d.Rule.Tables() {
 		patterned := false
 		for p := range d.Rule.Places(t.Logical) {
@@ -171,7 +190,7 @@ func (d *database) listed(source string) map[string][]*schema.Table {
 					d.absent[p]++
 					d.mu.Unlock()
 				} else if found == nil {
-					d.missing(t.Logical, p, listed[t.Logical])
+					d.lacking[t.Logical] = append(d.lacking[t.Logical], p)
 				}
 			}
 		}
@@ -197,10 +216,7 @@ func (d *database) patterned(logical string, listed map[string][]*schema.Table) 
 }
 
 func (d *database) missing(logical string, p rule.Place, siblings []*schema.Table) {
-	fix, meant := "", ""
-	if len(siblings) > 0 && !siblings[0].IsView {
-		fix = "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(siblings[0]) + ";"
-	}
+	fix, meant := d.like(p, siblings), ""
 	var names []string
 	for _, t := range d.schema.Tables {
 		if !t.Outside && d.Live.Lookup(t.Schema, t.Name) == nil {
@@ -217,6 +233,22 @@ func (d *database) missing(logical string, p rule.Place, siblings []*schema.Tabl
 		f.Fix = strings.TrimPrefix(f.Fix+fmt.Sprintf("\nGRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user), "\n")
 	}
 	d.add(f)
+}
+
+// like is the statement that makes a table as one of its siblings: one that is as it
+// must be, if there is one.
+func (d *database) like(p rule.Place, siblings []*schema.Table) string {
+	siblings = slices.DeleteFunc(slices.Clone(siblings), func(t *schema.Table) bool { return t.IsView })
+	if len(siblings) == 0 {
+		return ""
+	}
+	sibling, after := siblings[0], ""
+	if i := slices.IndexFunc(siblings, func(t *schema.Table) bool { return !d.unfit[t] }); i >= 0 {
+		sibling = siblings[i]
+	} else {
+		after = " -- after " + d.schema.Shown(sibling) + " is changed"
+	}
+	return "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(sibling) + ";" + after
 }
 
 func missing(logical string, p rule.Place, fix, meant string) Finding {
@@ -256,18 +288,20 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 
 // table looks at the actual tables of a logical one.
 func (d *database) table(t *rule.Table, actual []*schema.Table) error {
-	if len(actual) == 0 {
-		return nil
-	}
-	before := len(d.found)
+	before, remote := len(d.found), false
 	want := d.wanted(t)
 	for _, a := range actual {
 		x := &tableCheck{database: d, ruled: t, actual: a, column: a.Column(t.Column), want: want}
 		if err := x.look(); err != nil {
 			return err
 		}
+		remote = remote || a.IsSpider()
 	}
-	if !slices.ContainsFunc(d.found[before:], func(f Finding) bool { return IsProblem(f.Severity) }) {
+	for _, p := range d.lacking[t.Logical] {
+		d.missing(t.Logical, p, actual)
+	}
+	problem := slices.ContainsFunc(d.found[before:], func(f Finding) bool { return IsProblem(f.Severity) })
+	if len(actual) > 0 && !remote && !problem {
 		d.add(Finding{Severity: OK, Check: "table", Table: t.Logical, Column: t.Column, Actual: names(actual), What: "there, with a key column that holds the keys of " + t.GeneratorName})
 	}
 	return nil

@@ -234,3 +234,56 @@ func TestExamine_greatestKey(t *testing.T) {
 		})
 	}
 }
+
+// A missing table is made as a sibling that is as it must be, wherever that stands.
+func TestExamine_missingTableIsAsAHealthyOne(t *testing.T) {
+	if testserver.Each(t, TestExamine_missingTableIsAsAHealthyOne) {
+		return
+	}
+	text := strings.Replace(ruleOf(snowflakes), "t_order_${0..1}", "t_order_${0..3}", 1)
+	for _, c := range []struct {
+		name, last string
+		want       string
+	}{
+		{"a healthy one", "BIGINT", "CREATE TABLE `t_order_3` LIKE `t_order_2`;"},
+		{"none", "INT", "CREATE TABLE `t_order_3` LIKE `t_order_0`; -- after t_order_0 is changed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := testserver.Database(t)
+			run(t, dsn, "CREATE TABLE t_order_0 (order_id INT NOT NULL PRIMARY KEY); CREATE TABLE t_order_1 LIKE t_order_0;"+
+				"CREATE TABLE t_order_2 (order_id "+c.last+" NOT NULL PRIMARY KEY)")
+			found := examine(t, text, dsn)
+			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Check == "table" && f.Severity == doctor.Error })
+			if i < 0 || found[i].Fix != c.want {
+				t.Fatalf("have: %+v\nwant: %s", found, c.want)
+			}
+			for _, f := range found {
+				if f.Check == "key-type" {
+					run(t, dsn, f.Fix)
+				}
+			}
+			run(t, dsn, found[i].Fix)
+			if list := remarks(examine(t, text, dsn)); len(list) > 0 {
+				t.Errorf("after the fixes\nhave: %s", list)
+			}
+		})
+	}
+}
+
+// A key without any index gets one, not two.
+func TestExamine_oneIndexForAKeyWithoutAny(t *testing.T) {
+	if testserver.Each(t, TestExamine_oneIndexForAKeyWithoutAny) {
+		return
+	}
+	dsn := testserver.Database(t)
+	run(t, dsn, healthy+"ALTER TABLE t_order_1 DROP PRIMARY KEY")
+	var fixes []string
+	for _, f := range examine(t, ruleOf(snowflakes), dsn) {
+		if strings.Contains(f.Fix, "ADD ") {
+			fixes = append(fixes, f.Fix)
+		}
+	}
+	if len(fixes) != 1 || !strings.Contains(fixes[0], "ADD PRIMARY KEY") {
+		t.Errorf("have: %q\nwant: a primary key", fixes)
+	}
+}

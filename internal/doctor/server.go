@@ -19,6 +19,7 @@ type server struct {
 	grants    grants
 	user      string        // for GRANT: 'app'@'%'
 	ahead     time.Duration // of our clock; 0 where the server does not know the time
+	isVitess  bool
 }
 
 // shownVariables are those that findings are about.
@@ -42,6 +43,9 @@ func (x *examination) server(ctx context.Context, conn *sql.Conn) (server, error
 	}
 	if err := schema.PrepareSession(ctx, conn); err != nil {
 		return s, err
+	}
+	if s.isVitess = schema.Rows(ctx, conn, "SHOW VITESS_SHARDS", func([]string) {}) == nil; s.isVitess {
+		return s, ctx.Err() // the user and its rights are those of vttablet
 	}
 	_ = schema.Rows(ctx, conn, "SELECT CURRENT_USER()", func(row []string) { s.user = quotedUser(row[0]) })
 	s.grants = readGrants(ctx, conn)
@@ -76,7 +80,9 @@ func quotedUser(user string) string {
 func (s server) describe() string {
 	version := s.variables["version"]
 	product := "MySQL"
-	if strings.Contains(strings.ToLower(version+s.variables["version_comment"]), "mariadb") {
+	if s.isVitess {
+		product = "Vitess"
+	} else if strings.Contains(strings.ToLower(version+s.variables["version_comment"]), "mariadb") {
 		product = "MariaDB"
 	}
 	return fmt.Sprintf("%s %s, sql_mode %s", product, version, s.variables["sql_mode"])

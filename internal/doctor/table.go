@@ -25,6 +25,9 @@ type tableCheck struct {
 
 func (x *tableCheck) add(f Finding) {
 	f.Table, f.Column, f.Actual = x.ruled.Logical, x.ruled.Column, []string{x.schema.Shown(x.actual)}
+	if IsProblem(f.Severity) {
+		x.unfit[x.actual] = true
+	}
 	x.database.add(f)
 }
 
@@ -45,11 +48,26 @@ func (x *tableCheck) look() error {
 	}
 	x.uniqueness()
 	x.trigger()
-	for _, check := range []func() error{x.width, x.autoIncrement, x.references, x.maximum} {
+	for _, check := range []func() error{x.backEnds, x.width, x.autoIncrement, x.references, x.maximum} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// backEnds reports that the tables behind one of the Spider engine are not looked at.
+func (x *tableCheck) backEnds() error {
+	if !x.actual.IsSpider() {
+		return nil
+	}
+	names, err := x.schema.BackEnds(x.ctx, x.conn, x.actual)
+	if err != nil {
+		return err
+	}
+	x.add(Finding{Severity: Info, Check: "table", What: "its engine is SPIDER: the head only was looked at, not the tables on its back ends " + strings.Join(names, ", "),
+		Why: "an INSERT fails where a back end's column cannot hold the key, as an INT",
+		Fix: "-- run shardkey doctor with the data source name of each back end too"})
 	return nil
 }
 
@@ -262,9 +280,12 @@ func (x *tableCheck) maximum() error {
 		return nil
 	}
 	if !x.actual.Leads(x.column.Name) {
-		x.add(Finding{Severity: Info, Check: "max-key", What: "no index begins with the key column: its greatest key was not looked for",
-			Why: "finding it would read the whole table, and so does every query by the key",
-			Fix: fmt.Sprintf("ALTER TABLE %s ADD INDEX (%s);", x.quoted(), sqltext.QuoteIdentifier(x.column.Name))})
+		f := Finding{Severity: Info, Check: "max-key", What: "no index begins with the key column: its greatest key was not looked for",
+			Why: "finding it would read the whole table, and so does every query by the key"}
+		if _, with := x.actual.Uniqueness(x.column.Name); with != nil { // else the unique index that is proposed is one
+			f.Fix = fmt.Sprintf("ALTER TABLE %s ADD INDEX (%s);", x.quoted(), sqltext.QuoteIdentifier(x.column.Name))
+		}
+		x.add(f)
 		return nil
 	}
 	text := ""

@@ -250,6 +250,13 @@ func (m *migration) note(format string, args ...any) {
 // notes says what no statement does.
 func (m *migration) notes() error {
 	for _, k := range m.keys {
+		backEnds, err := m.d.BackEnds(m.ctx, m.q, k.Table)
+		if err != nil {
+			return err
+		}
+		if len(backEnds) > 0 {
+			m.note("%s is the head of a Spider table: the tables on its back ends %s were not looked at; run migrate and step 1 there, too", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
+		}
 		for _, c := range k.Table.Computed(k.Column.Name) {
 			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Generated)
 		}
@@ -257,25 +264,32 @@ func (m *migration) notes() error {
 			m.note("%s: the key is unique together with other columns only (%s); the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))
 		}
 	}
+	if n := len(m.d.Shards); n > 1 {
+		m.note("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1)
+	}
 	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, need BIGINT too; JavaScript rounds such keys (docs/migrating.md)")
 	m.note("foreign keys that the user of this connection may not see are not here")
 	return nil
 }
 
-// String writes the plan as one text of SQL, with all else in comments.
-func (p *Plan) String() string {
+// SQL writes the plan as one text of SQL, with all else in comments. So are the
+// statements that take AUTO_INCREMENT off, unless dropAuto is set: a server can run the
+// text while programs still insert without shardkey.
+func (p *Plan) SQL(dropAuto bool) string {
 	var b strings.Builder
-	section := func(text string) { b.WriteString("\n-- " + strings.ReplaceAll(text, "\n", "\n-- ") + "\n") }
+	comment := func(text string) { b.WriteString("-- " + strings.ReplaceAll(text, "\n", "\n-- ") + "\n") }
+	section := func(text string) { b.WriteString("\n"); comment(text) }
 	statements := func(list []string) {
 		for _, s := range list {
 			b.WriteString(s + ";\n")
 		}
 	}
-	fmt.Fprintf(&b, "-- Keys: %s\n-- Nothing of this has been run. Try it on a copy first: each ALTER TABLE may copy its table.\n", strings.Join(p.Keys, ", "))
+	comment("Keys: " + strings.Join(p.Keys, ", "))
+	comment("Nothing of this has been run. Try it on a copy first: each ALTER TABLE may copy its table.")
 	section("1. Make the keys, and what refers to them, BIGINT. Programs that use AUTO_INCREMENT go on working.\n" +
 		"   Between DROP and ADD nothing holds the foreign keys: stop the programs that write, or look for orphans afterwards.")
 	if len(p.Widen) == 0 {
-		b.WriteString("-- They are already.\n")
+		comment("They are already.")
 	}
 	statements(p.Widen)
 	if p.Rule != "" {
@@ -288,16 +302,23 @@ func (p *Plan) String() string {
 	}
 	section("3. Check: every key of SNOWFLAKE is above 10^18, and so above these; then start the programs with the rule.")
 	statements(p.Maxima)
-	b.WriteString("-- shardkey check -strict rule.yaml\n-- shardkey doctor -rule rule.yaml -dsn …\n")
+	comment("shardkey check -strict rule.yaml\nshardkey doctor -rule rule.yaml -dsn …")
 	section("4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error.")
-	if len(p.Auto) == 0 {
-		b.WriteString("-- No key has it.\n")
+	switch {
+	case len(p.Auto) == 0:
+		comment("No key has it.")
+	case dropAuto:
+		statements(p.Auto)
+	default:
+		comment("These are comments, unless migrate runs with -drop-auto-increment.")
+		for _, s := range p.Auto {
+			comment(s + ";")
+		}
 	}
-	statements(p.Auto)
 	if len(p.Notes) > 0 {
 		section("Mind")
 		for _, n := range p.Notes {
-			b.WriteString("--   " + n + "\n")
+			comment("  " + n)
 		}
 	}
 	return b.String()

@@ -137,7 +137,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	}
 
 	// Step 1, as it is printed: all of the text but the last step.
-	text, _, _ := strings.Cut(plan.String(), "\n-- 4.")
+	text, _, _ := strings.Cut(plan.SQL(true), "\n-- 4.")
 	exec(t, connect(t, dsn), text)
 	conn, source = read(t, dsn)
 	for _, c := range []string{"customer.id", "orders.id", "orders.customer_id", "orders.parent_id", "order_item.order_id", "item_note.order_id", "audit.order_id", "visit.id", "audit.bucket"} {
@@ -227,12 +227,12 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 1 {
-			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(plan.String(), "They are already.") || !strings.Contains(plan.String(), "No key has it.") {
+			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(plan.SQL(true), "They are already.") || !strings.Contains(plan.SQL(true), "No key has it.") {
 				t.Errorf("have: %v", plan)
 			}
 			return
 		}
-		exec(t, connect(t, dsn), plan.String())
+		exec(t, connect(t, dsn), plan.SQL(true))
 	}
 }
 

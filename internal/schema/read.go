@@ -34,18 +34,30 @@ func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
 	if len(schemas) == 0 {
 		return d, nil
 	}
-	steps := []func(context.Context, Queryer, []string) error{d.readTables, d.readForeignKeys, d.readColumns, d.readIndexes}
-	for _, step := range steps {
-		if err := step(ctx, q, schemas); err != nil {
+	for _, step := range []func(context.Context, Queryer, string) error{d.readTables, d.readForeignKeys, d.readIndexes} {
+		for _, schema := range schemas {
+			if err := step(ctx, q, schema); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, schema := range d.withOutside(schemas) {
+		if err := d.readColumns(ctx, q, schema); err != nil {
 			return nil, err
 		}
 	}
 	slices.SortFunc(d.Tables, func(a, b *Table) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
-	return d, nil
+	d.readShards(ctx, q)
+	return d, ctx.Err()
 }
 
-// Rows calls each with the columns of each row of a query, NULL as an empty text.
+// Rows calls each with the columns of each row of a query, NULL as an empty string.
 func Rows(ctx context.Context, q Queryer, query string, each func(row []string)) error {
+	return namedRows(ctx, q, query, func(_, row []string) { each(row) })
+}
+
+// namedRows is Rows with the names of the columns.
+func namedRows(ctx context.Context, q Queryer, query string, each func(names, row []string)) error {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return err
@@ -66,7 +78,7 @@ func Rows(ctx context.Context, q Queryer, query string, each func(row []string))
 		for i, v := range values {
 			row[i] = v.String
 		}
-		each(row)
+		each(names, row)
 	}
 	return rows.Err()
 }
@@ -77,58 +89,78 @@ func Literal(text string) string {
 	return string(literal)
 }
 
-func in(column string, texts []string) string {
-	list := make([]string, len(texts))
-	for i, text := range texts {
-		list[i] = Literal(text)
-	}
-	return column + " IN (" + strings.Join(list, ", ") + ")"
-}
-
 func (d *Database) add(t *Table) *Table {
 	d.Tables = append(d.Tables, t)
 	d.byName[[2]string{strings.ToLower(t.Schema), strings.ToLower(t.Name)}] = t
 	return t
 }
 
-func (d *Database) readTables(ctx context.Context, q Queryer, schemas []string) error {
-	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE "+in("TABLE_SCHEMA", schemas),
+// The queries of information_schema compare the schema by =, and for one schema each:
+// vtgate finds nothing by IN or OR. Its rows name the database of a shard in place of
+// the schema, so the name that was asked for is the one that counts.
+
+func (d *Database) readTables(ctx context.Context, q Queryer, schema string) error {
+	return Rows(ctx, q, "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema),
 		func(row []string) {
-			if row[2] == "SEQUENCE" || strings.HasPrefix(row[2], "TEMPORARY") {
+			if row[1] == "SEQUENCE" || strings.HasPrefix(row[1], "TEMPORARY") {
 				return
 			}
-			d.add(&Table{Schema: row[0], Name: row[1], IsView: strings.HasSuffix(row[2], "VIEW"), Engine: row[3], Partitioned: strings.Contains(row[4], "partitioned")})
+			d.add(&Table{
+				Schema: schema, Name: row[0], IsView: strings.HasSuffix(row[1], "VIEW"), Engine: row[2],
+				Partitioned: strings.Contains(row[3], "partitioned"),
+			})
 		})
 }
 
-// readForeignKeys reads those that touch a table, and adds the other tables that they
-// connect.
-func (d *Database) readForeignKeys(ctx context.Context, q Queryer, schemas []string) error {
-	known := map[[3]string]*ForeignKey{}
-	table := func(schema, name string) *Table {
-		if t := d.Table(schema, name); t != nil {
-			return t
+// readForeignKeys reads those of a schema's tables and those of other schemas that
+// reference it, and adds the other tables that they connect.
+func (d *Database) readForeignKeys(ctx context.Context, q Queryer, schema string) error {
+	for _, column := range []string{"TABLE_SCHEMA", "REFERENCED_TABLE_SCHEMA"} {
+		known := map[[3]string]*ForeignKey{}
+		for _, fk := range d.ForeignKeys {
+			known[[3]string{fk.Child.Schema, fk.Child.Name, fk.Name}] = nil // it is complete
 		}
-		return d.add(&Table{Schema: schema, Name: name, Outside: true})
+		err := Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME"+
+			" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND "+column+" = "+Literal(schema)+
+			" ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
+			func(row []string) {
+				asked := row[0]
+				if column != "TABLE_SCHEMA" {
+					asked = row[4]
+				}
+				for _, i := range []int{0, 4} {
+					if row[i] == asked {
+						row[i] = schema
+					}
+				}
+				key := [3]string{row[0], row[1], row[2]}
+				fk, ok := known[key]
+				if !ok {
+					fk = &ForeignKey{Name: row[2], Child: d.orOutside(row[0], row[1]), Parent: d.orOutside(row[4], row[5])}
+					known[key] = fk
+					d.ForeignKeys = append(d.ForeignKeys, fk)
+				}
+				if fk != nil {
+					fk.Columns, fk.ParentCols = append(fk.Columns, row[3]), append(fk.ParentCols, row[6])
+				}
+			})
+		if err != nil {
+			return err
+		}
 	}
-	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME"+
-		" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND ("+
-		in("TABLE_SCHEMA", schemas)+" OR "+in("REFERENCED_TABLE_SCHEMA", schemas)+") ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
-		func(row []string) {
-			key := [3]string{row[0], row[1], row[2]}
-			fk := known[key]
-			if fk == nil {
-				fk = &ForeignKey{Name: row[2], Child: table(row[0], row[1]), Parent: table(row[4], row[5])}
-				known[key] = fk
-				d.ForeignKeys = append(d.ForeignKeys, fk)
-			}
-			fk.Columns, fk.ParentCols = append(fk.Columns, row[3]), append(fk.ParentCols, row[6])
-		})
+	return nil
 }
 
-// outside are the schemas of all tables, also of those that are there for a foreign
-// key.
-func (d *Database) outside(schemas []string) []string {
+// orOutside finds a table, or adds one that a foreign key connects.
+func (d *Database) orOutside(schema, name string) *Table {
+	if t := d.Table(schema, name); t != nil {
+		return t
+	}
+	return d.add(&Table{Schema: schema, Name: name, Outside: true})
+}
+
+// withOutside adds the schemas of the tables that are there for a foreign key.
+func (d *Database) withOutside(schemas []string) []string {
 	all := slices.Clone(schemas)
 	for _, t := range d.Tables {
 		if t.Outside && !slices.Contains(all, t.Schema) {
@@ -138,36 +170,69 @@ func (d *Database) outside(schemas []string) []string {
 	return all
 }
 
-func (d *Database) readColumns(ctx context.Context, q Queryer, schemas []string) error {
-	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, IS_NULLABLE, EXTRA, GENERATION_EXPRESSION"+
-		" FROM information_schema.COLUMNS WHERE "+in("TABLE_SCHEMA", d.outside(schemas))+" ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
-		func(row []string) {
-			if t := d.Table(row[0], row[1]); t != nil {
+// readColumns asks for all that the server has of a column: MySQL 5.6 has no
+// GENERATION_EXPRESSION.
+func (d *Database) readColumns(ctx context.Context, q Queryer, schema string) error {
+	return namedRows(ctx, q, "SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME, ORDINAL_POSITION",
+		func(names, row []string) {
+			of := map[string]string{}
+			for i, name := range names {
+				of[strings.ToUpper(name)] = row[i]
+			}
+			if t := d.Table(schema, of["TABLE_NAME"]); t != nil {
 				t.Columns = append(t.Columns, &Column{
-					Name: row[2], Type: row[3], Collation: row[4], Nullable: row[5] == "YES",
-					AutoIncrement: strings.Contains(strings.ToLower(row[6]), "auto_increment"), Generated: row[7],
+					Name: of["COLUMN_NAME"], Type: of["COLUMN_TYPE"], Collation: of["COLLATION_NAME"], Nullable: of["IS_NULLABLE"] == "YES",
+					AutoIncrement: strings.Contains(strings.ToLower(of["EXTRA"]), "auto_increment"), Generated: of["GENERATION_EXPRESSION"],
 				})
 			}
 		})
 }
 
-func (d *Database) readIndexes(ctx context.Context, q Queryer, schemas []string) error {
-	return Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS WHERE "+
-		in("TABLE_SCHEMA", schemas)+" ORDER BY TABLE_SCHEMA, TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
+func (d *Database) readIndexes(ctx context.Context, q Queryer, schema string) error {
+	return Rows(ctx, q, "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+Literal(schema)+
+		" ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
 		func(row []string) {
-			t := d.Table(row[0], row[1])
+			t := d.Table(schema, row[0])
 			if t == nil {
 				return
 			}
 			last := len(t.Indexes) - 1
-			if last < 0 || t.Indexes[last].Name != row[2] {
-				t.Indexes = append(t.Indexes, &Index{Name: row[2], Unique: row[3] == "0"})
+			if last < 0 || t.Indexes[last].Name != row[1] {
+				t.Indexes = append(t.Indexes, &Index{Name: row[1], Unique: row[2] == "0"})
 				last++
 			}
 			x := t.Indexes[last]
-			x.Columns = append(x.Columns, row[4])
+			x.Columns = append(x.Columns, row[3])
 		})
 }
+
+// readShards asks for Vitess' shards of the own schema. Other servers refuse the
+// statement, and have none.
+func (d *Database) readShards(ctx context.Context, q Queryer) {
+	_ = Rows(ctx, q, "SHOW VITESS_SHARDS", func(row []string) {
+		keyspace, shard, found := strings.Cut(row[0], "/")
+		if found && strings.EqualFold(keyspace, d.Name) {
+			d.Shards = append(d.Shards, shard)
+		}
+	})
+}
+
+// BackEnds are the servers that hold the rows of a table of the Spider engine, as its
+// definition names them; nil for other tables.
+func (d *Database) BackEnds(ctx context.Context, q Queryer, t *Table) (names []string, err error) {
+	if !t.IsSpider() {
+		return nil, nil
+	}
+	defs, err := d.Definitions(ctx, q, t)
+	for _, m := range spiderServer.FindAllStringSubmatch(defs.Text, -1) {
+		if !slices.Contains(names, m[1]) {
+			names = append(names, m[1])
+		}
+	}
+	return names, err
+}
+
+var spiderServer = regexp.MustCompile(`(?i)\b(?:srv|server|remote_server|host)\s*=?\s*["']([^"']+)["']`)
 
 // PrepareSession makes SHOW CREATE TABLE of a connection write names and texts in
 // the one way that this package reads.

@@ -18,6 +18,9 @@ type Database struct {
 	// ForeignKeys are those of the tables, and those of other schemas' tables
 	// that reference them.
 	ForeignKeys []*ForeignKey
+	// Shards are those of the own schema where the server is Vitess, which shows the
+	// tables of one of them.
+	Shards []string
 
 	byName map[[2]string]*Table // in lower case
 }
@@ -34,6 +37,9 @@ type Table struct {
 	// foreign key connects it.
 	Outside bool
 }
+
+// IsSpider reports whether the table is the head of one whose rows are on other servers.
+func (t *Table) IsSpider() bool { return strings.EqualFold(t.Engine, "SPIDER") }
 
 // Column is a column of a table.
 type Column struct {
