@@ -151,11 +151,15 @@ func generatorsOf(c *cobra.Command) []string {
 	return nil
 }
 
-func tablesOf(c *cobra.Command) (names []string) {
-	r := typedRule(c)
-	if r == nil {
-		return nil
+func tablesOf(c *cobra.Command) []string {
+	if r := typedRule(c); r != nil {
+		return allTableNames(r)
 	}
+	return nil
+}
+
+// allTableNames are the logical and actual tables of a rule, each once.
+func allTableNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {
 		names = append(names, t.Logical)
 		names = append(names, t.Actual...)

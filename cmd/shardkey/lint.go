@@ -26,13 +26,13 @@ func lintCommand(p *program) *cobra.Command {
 		Long: "Says what becomes of each statement on a ruled table, before it runs: filled, passed,\n" +
 			"refused, unfilled (the server stores rows without a generated key: INSERTs in stored\n" +
 			"programs, PREPARE, CREATE TABLE … SELECT), changed (an UPDATE of a key) or unknown\n" +
-			"(put together when the program runs). It reads .sql files, also those of sqlc and with\n" +
-			"DELIMITER lines, all .sql files of a directory, - for such a text on standard input\n" +
-			"(which a pipe is where nothing is named), and Go packages as the go command names\n" +
-			"them: the constants that reach Exec, Query, Prepare and the like of database/sql, sqlx\n" +
-			"and GORM. A statement that the two readers understand differently is refused. No server\n" +
-			"is asked; columns are those of the CREATE TABLE statements that are read.\n" +
-			"The exit status is 1 when a statement is refused, unfilled or changed.",
+			"(put together when the program runs, or its table's name is). It reads .sql files, also\n" +
+			"those of sqlc and with DELIMITER lines, all .sql files of a directory, - for such a text\n" +
+			"on standard input (which a pipe is where nothing is named), and Go packages as the go\n" +
+			"command names them: the strings that reach Exec, Query, Prepare and the like of\n" +
+			"database/sql, sqlx and GORM. A statement that the two readers understand differently is\n" +
+			"refused. No server is asked; columns are those of the CREATE TABLE statements that are\n" +
+			"read. The exit status is 1 when a statement is refused, unfilled or changed.",
 		Example: "  shardkey lint -rule rule.yaml -problems ./... migrations/\n" +
 			"  shardkey lint -rule rule.yaml < schema.sql",
 		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, p.arguments(args)) },
@@ -59,12 +59,13 @@ func (p *program) lint(f *lintFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, g, err := p.openRule(f.rule, offlineDSN)
+	r, g, err := p.openRule(f.rule, offlineDSN)
 	if err != nil {
 		return err
 	}
 	defer g.Close() // nothing was used
 	l := newLinter(g, mode)
+	l.Names = allTableNames(r)
 	if slices.Contains(args, "-") {
 		text, err := p.readText()
 		if err != nil {

@@ -3,7 +3,6 @@ package lint
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"os"
@@ -43,6 +42,7 @@ type goPackage struct {
 	*Linter
 	*packages.Package
 	seen map[token.Position]bool
+	vars *variables
 }
 
 // sends are the functions that send a text. The text is their first argument of
@@ -83,85 +83,21 @@ func (g *goPackage) function(call *ast.CallExpr) *types.Func {
 	return fn
 }
 
-// text looks at the values that an argument may have.
+// text looks at the queries that an argument may be.
 func (g *goPackage) text(arg ast.Expr, fn *types.Func) {
-	for _, e := range g.values(arg) {
-		at := g.Fset.Position(e.Pos())
+	for _, q := range g.queries(arg) {
+		at := g.Fset.Position(q.at.Pos())
 		if g.seen[at] {
 			continue
 		}
 		g.seen[at] = true
-		if v := g.TypesInfo.Types[e].Value; v != nil && v.Kind() == constant.String {
-			text := constant.StringVal(v)
-			g.report(e, text, g.Statement(arguments(text, fn)))
-			continue
-		}
-		if pieces := mask(strings.Join(g.pieces(e), ""), g.Mode); pieces != "" {
-			named := append(namesIn(pieces, insertTarget), namesIn(pieces, loadTarget)...)
-			g.report(e, "", g.only(named, Unknown, "the text is put together when the program runs; shardkey plans it then"))
+		text := arguments(q.text, fn)
+		if q.composed || strings.Contains(text, hole) {
+			g.report(q.at, "", g.composed(text))
+		} else {
+			g.report(q.at, q.text, g.Statement(text))
 		}
 	}
-}
-
-// values are the constants that an expression is, or that a variable is set to;
-// else the expression itself.
-func (g *goPackage) values(e ast.Expr) []ast.Expr {
-	if g.TypesInfo.Types[e].Value != nil {
-		return []ast.Expr{e}
-	}
-	id, ok := ast.Unparen(e).(*ast.Ident)
-	if !ok {
-		return []ast.Expr{e}
-	}
-	v, ok := g.TypesInfo.Uses[id].(*types.Var)
-	if !ok {
-		return []ast.Expr{e}
-	}
-	if set := g.assigned(v); len(set) > 0 {
-		return set
-	}
-	return []ast.Expr{e}
-}
-
-// assigned are the expressions that a variable of this package is set to.
-func (g *goPackage) assigned(v *types.Var) (set []ast.Expr) {
-	is := func(id *ast.Ident) bool { return g.TypesInfo.Defs[id] == v || g.TypesInfo.Uses[id] == v }
-	for _, file := range g.Syntax {
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.AssignStmt:
-				for i, left := range n.Lhs {
-					if id, ok := left.(*ast.Ident); ok && is(id) && len(n.Lhs) == len(n.Rhs) {
-						set = append(set, n.Rhs[i])
-					}
-				}
-			case *ast.ValueSpec:
-				for i, id := range n.Names {
-					if is(id) && i < len(n.Values) {
-						set = append(set, n.Values[i])
-					}
-				}
-			}
-			return true
-		})
-	}
-	return set
-}
-
-// pieces are the constants within an expression that is not constant itself.
-func (g *goPackage) pieces(e ast.Expr) (found []string) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		expr, ok := n.(ast.Expr)
-		if !ok {
-			return true
-		}
-		if v := g.TypesInfo.Types[expr].Value; v != nil && v.Kind() == constant.String {
-			found = append(found, constant.StringVal(v))
-			return false
-		}
-		return true
-	})
-	return found
 }
 
 // report keeps the findings of a text. In a raw string the lines are known, of

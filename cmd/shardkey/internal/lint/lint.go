@@ -29,7 +29,7 @@ const (
 	Unfilled Outcome = "unfilled"
 	// Changed: a row gets another key than the one that was generated.
 	Changed Outcome = "changed"
-	// Unknown: the text is put together when the program runs.
+	// Unknown: the text is put together when the program runs, or its table's name is.
 	Unknown Outcome = "unknown"
 )
 
@@ -58,6 +58,8 @@ func (f Finding) IsProblem() bool {
 type Linter struct {
 	// Tables finds a ruled table, as [rewrite.Options] do.
 	Tables func(schema, name string) *rewrite.Table
+	// Names are those of the ruled tables, logical and actual.
+	Names []string
 	// Unlisted returns the error for a table without a rule that the driver
 	// refuses, and nil for all others; it may be nil.
 	Unlisted func(schema, name string) error

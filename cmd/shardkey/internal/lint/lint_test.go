@@ -46,6 +46,37 @@ func TestLint_updatesOfShardingColumns(t *testing.T) {
 	}
 }
 
+func TestLint_computedTables(t *testing.T) {
+	l := &Linter{
+		Names: []string{"t_0", "t_1"},
+		Tables: func(_, name string) *rewrite.Table {
+			if name == "t_0" || name == "t_1" || name == "log_202601" { // one of a pattern
+				return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Sharding: []string{"user_id"}}
+			}
+			return nil
+		},
+	}
+	for text, want := range map[string]int{
+		"INSERT INTO t_% (a) VALUES (1)":         1,
+		"INSERT INTO app.T_%(a) VALUES (1)":      1,
+		"INSERT INTO %_1 SET a = 1":              1,
+		"INSERT INTO log_% (a) VALUES (1)":       1,
+		"INSERT INTO u_% (a) VALUES (1)":         0,
+		"INSERT INTO t_2% (a) VALUES (1)":        0,
+		"UPDATE t_% SET user_id = 5":             1,
+		"UPDATE t_% SET user_id = user_id":       0,
+		"UPDATE t_% SET a = 5 WHERE user_id = %": 0,
+		"SELECT 'INSERT INTO t_%'":               0,
+	} {
+		found := l.composed(strings.ReplaceAll(text, "%", hole))
+		if len(found) != want || slices.ContainsFunc(found, func(f Finding) bool {
+			return f.Outcome != Unknown || f.IsProblem() || strings.Contains(f.String(), hole)
+		}) {
+			t.Errorf("%s\nhave: %v\nwant: %d unknown", text, found, want)
+		}
+	}
+}
+
 func TestMask_keepsWordsAndPlaces(t *testing.T) {
 	for _, c := range []struct {
 		text, want string

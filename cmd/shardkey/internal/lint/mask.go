@@ -134,6 +134,59 @@ func unquoted(name string) string {
 	return name
 }
 
+// computedTable is the reason for a table whose name the program puts together.
+const computedTable = "table computed at run time"
+
+// composed are the findings of a query that has holes.
+func (l *Linter) composed(text string) (found []Finding) {
+	masked := mask(text, l.Mode)
+	for _, t := range append(namesIn(masked, insertTarget), namesIn(masked, loadTarget)...) {
+		reason := "the text is put together when the program runs; shardkey plans it then"
+		if strings.Contains(t.name, hole) {
+			reason = computedTable + "; shardkey plans the statement then"
+		}
+		if len(l.lookup(t.schema, t.name)) > 0 {
+			found = append(found, Finding{Outcome: Unknown, Table: shown(t.schema, t.name), Reason: reason, offset: t.at})
+		}
+	}
+	return append(found, l.updates(text, masked)...)
+}
+
+// lookup finds the ruled tables that a name may be of: several when it has a hole.
+func (l *Linter) lookup(schema, name string) (tables []*rewrite.Table) {
+	if strings.Contains(schema, hole) {
+		schema = ""
+	}
+	names := []string{name}
+	if strings.Contains(name, hole) {
+		parts := strings.Split(name, hole)
+		names = nil
+		for _, digits := range []string{"0", "00", "2026", "202601", "20260102"} { // of tables that come at run time
+			names = append(names, strings.Join(parts, digits))
+		}
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(parts[i])
+		}
+		like := regexp.MustCompile("(?is)^" + strings.Join(parts, ".*") + "$")
+		for _, n := range l.Names {
+			if like.MatchString(n) {
+				names = append(names, n)
+			}
+		}
+	}
+	for _, n := range names {
+		if t := l.Tables(schema, n); t != nil {
+			tables = append(tables, t)
+		}
+	}
+	return tables
+}
+
+// shown is a table's name in a finding, with an ellipsis for each hole.
+func shown(schema, name string) string {
+	return strings.ReplaceAll(sqltext.QuoteTable(schema, name), hole, "…")
+}
+
 // ruled are the targets that have a rule.
 func (l *Linter) ruled(targets []target) (found []target) {
 	for _, t := range targets {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
 )
@@ -106,10 +105,15 @@ func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*
 	var tables tableVisitor
 	refs.Accept(&tables)
 	for _, t := range tables.found {
-		key := l.Tables(t.schema, t.name)
-		if key == nil {
-			continue
-		}
+		found = append(found, l.assignments(masked, verb, t, list)...)
+	}
+	return found
+}
+
+// assignments looks at those to one table's columns.
+func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
+	computed := strings.Contains(t.name, hole)
+	for _, key := range l.lookup(t.schema, t.name) {
 		for _, a := range list {
 			if a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias) {
 				continue
@@ -128,8 +132,12 @@ func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*
 			if reason == "" {
 				continue
 			}
-			f := Finding{Outcome: Changed, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason}
+			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: reason}
 			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
+			if computed {
+				f.Outcome, f.Reason = Unknown, computedTable+"; if it is a ruled one, "+reason
+				return []Finding{f}
+			}
 			found = append(found, f)
 		}
 	}
