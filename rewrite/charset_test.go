@@ -1,12 +1,17 @@
 package rewrite
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestParseCharset_names(t *testing.T) {
 	for name, want := range map[string]Charset{
-		"utf8mb4": CharsetUTF8, "UTF8MB3": CharsetUTF8, "binary": CharsetUTF8, "gb18030": charsetGBK, "cp932": charsetSJIS,
-		"big5": charsetBig5, "ujis": charsetEUC, "latin1": charsetNBSP, "cp866": charsetDOS, "ascii": charsetSingle,
-		"": charsetUnknown, "made_up": charsetUnknown,
+		"utf8mb4": CharsetUTF8, "UTF8MB3": CharsetUTF8, "utf8": CharsetUTF8, "latin1": charsetLatin1, "ascii": charsetLatin1,
+		"binary": charsetOther, "gb18030": charsetOther, "cp932": charsetOther, "big5": charsetOther, "cp866": charsetOther,
+		"": charsetOther, "made_up": charsetOther,
 	} {
 		if have := ParseCharset(name); have != want {
 			t.Errorf("%s\nhave: %d\nwant: %d", name, have, want)
@@ -14,47 +19,111 @@ func TestParseCharset_names(t *testing.T) {
 	}
 }
 
-func TestCharset_charLen(t *testing.T) {
-	for _, c := range []struct {
-		charset Charset
-		text    string
-		want    int
-	}{
-		{charsetGBK, "\x81\x40", 2}, {charsetGBK, "\xfe\x80", 2}, {charsetGBK, "\x80\x5c", 1}, {charsetGBK, "\xff\x5c", 1},
-		{charsetGBK, "\x81\x7f", 1}, {charsetGBK, "\x81'", 1}, {charsetGBK, "\x81\xff", 1}, {charsetGBK, "\x81", 1},
-		{charsetBig5, "\xa1\x5c", 2}, {charsetBig5, "\xf9\xfe", 2}, {charsetBig5, "\xa0\x5c", 1}, {charsetBig5, "\xfa\x5c", 1}, {charsetBig5, "\xa1\x80", 1},
-		{charsetSJIS, "\x81\x5c", 2}, {charsetSJIS, "\xfc\xfc", 2}, {charsetSJIS, "\xa0\x5c", 1}, {charsetSJIS, "\xdf\x5c", 1}, {charsetSJIS, "\xe0\xfd", 1},
-	} {
-		if have := c.charset.charLen(c.text, 0); have != c.want {
-			t.Errorf("%d %q\nhave: %d\nwant: %d", c.charset, c.text, have, c.want)
+func TestValidPrefix_cutsWhatIsNoUTF8(t *testing.T) {
+	for name, want := range map[string]string{"": "", "t": "t", "tü表": "tü表", "t\xc3": "t", "tü\xf0\x9f": "tü", "\xa0t": "", "t\ufffd": "t\ufffd"} {
+		if have := validPrefix(name); have != want {
+			t.Errorf("%q\nhave: %q\nwant: %q", name, have, want)
 		}
 	}
 }
 
-func TestCharset_validPrefix(t *testing.T) {
-	for _, c := range []struct {
-		charset    Charset
-		name, want string
-	}{
-		{CharsetUTF8, "t", "t"}, {CharsetUTF8, "tü表", "tü表"}, {CharsetUTF8, "t\xc3", "t"}, {CharsetUTF8, "tü\xf0\x9f", "tü"},
-		{charsetNBSP, "t\xc3", "t\xc3"}, {charsetGBK, "t\xb6\xa9", "t\xb6\xa9"}, {charsetGBK, "t\xb6", "t"},
-		{charsetEUC, "t\xb6\xa9", "t"}, {charsetUnknown, "t\xb6", "t"},
-	} {
-		if have := c.charset.validPrefix(c.name); have != c.want {
-			t.Errorf("%d %q\nhave: %q\nwant: %q", c.charset, c.name, have, c.want)
+func TestASCIIEnd_findsTheFirst(t *testing.T) {
+	for _, n := range []int{0, 1, 7, 31, 32, 33, 64, 100} {
+		ascii := strings.Repeat("a", n)
+		if have := asciiEnd(ascii); have != n {
+			t.Errorf("have: %d\nwant: %d", have, n)
+		}
+		if have := asciiEnd(ascii + "\x80" + strings.Repeat("é", 20)); have != n {
+			t.Errorf("have: %d\nwant: %d", have, n)
 		}
 	}
 }
 
-func TestCharset_quoteName(t *testing.T) {
-	for _, c := range []struct {
-		charset    Charset
-		name, want string
-	}{
-		{CharsetUTF8, "a`b", "`a``b`"}, {charsetSJIS, "\x83\x60`", "`\x83\x60```"}, {charsetSJIS, "\xb1`", "`\xb1```"}, {charsetGBK, "a", "`a`"},
+// TestCharset_neverUnfilled puts every byte above 0x7F, and pairs that are one
+// character in gbk, sjis and big5, at each place of INSERTs into a ruled table. In no
+// character set is a text with such a byte read as one that passes through, and
+// where the byte may hide the end of a string, the text is refused.
+func TestCharset_neverUnfilled(t *testing.T) {
+	texts := []string{
+		"INSERT INTO app.t (a) VALUES (1)", "INSERT INTO t (a, s) VALUES (1, 'x')", "SELECT 1; INSERT INTO `t` SET a = 1",
+		"REPLACE t VALUES (NULL, 1, 'x')", "INSERT IGNORE INTO t (id, s) VALUES (0, ', 5), (NULL')",
+	}
+	bytes := []string{"\xa0", "\x80", "\xff", "\xbf\\", "\x83\\", "\xa5`", "\xe9"}
+	for _, charset := range []string{"latin1", "ascii", "gbk", "sjis", "big5", "cp866", "binary"} {
+		for _, text := range texts {
+			for at := range len(text) + 1 {
+				for _, b := range bytes {
+					opts := goldenOptions(0)
+					opts.Charset = ParseCharset(charset)
+					broken := text[:at] + b + text[at:]
+					p, err := Parse(broken, opts)
+					inWord := at > 0 && at < len(text) && isWordByte(text[at-1]) && isWordByte(text[at])
+					inName := opts.Charset != charsetOther && strings.Count(text[:at], "`") == 1 // another table
+					if err == nil && len(p.Inserts) == 0 && !inWord && !inName {
+						t.Errorf("%s: %q passes", charset, broken)
+					}
+					if err == nil && len(p.Inserts) > 0 && opts.Charset == charsetOther {
+						t.Errorf("%s: %q is filled", charset, broken)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCharset_passesOthers: a statement that inserts into other tables passes through
+// in any character set.
+func TestCharset_passesOthers(t *testing.T) {
+	for _, charset := range []string{"latin1", "gbk", "sjis", "cp866"} {
+		for _, text := range []string{
+			"INSERT INTO free (s) VALUES ('\xbf\\')", "INSERT INTO free (s) VALUES ('\xbf\\'); SELECT 1", "INSERT INTO free (\xe9) VALUES (1)",
+			"INSERT INTO free (s) VALUES ('INSERT INTO t\xbf')", "SELECT '\xbf\\'; INSERT INTO free (s) VALUES ('\xe9')",
+			"SET @a = '\xbf INSERT INTO free'",
+		} {
+			opts := goldenOptions(0)
+			opts.Charset = ParseCharset(charset)
+			if p, err := Parse(text, opts); err != nil || len(p.Inserts) > 0 {
+				t.Errorf("%s: %q: %v", charset, text, err)
+			}
+		}
+	}
+}
+
+// TestExecutable_neverUnfilled puts executable comments of each kind around each part
+// of INSERTs into a ruled table: all are refused, with the comment's place.
+func TestExecutable_neverUnfilled(t *testing.T) {
+	for _, text := range []string{
+		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "SELECT 1 ; REPLACE t VALUES ( NULL , 1 , 'x' )",
+		"INSERT INTO t ( a ) SELECT 1 FROM x ON DUPLICATE KEY UPDATE a = 2",
 	} {
-		if have := c.charset.quoteName(c.name); have != c.want {
-			t.Errorf("%d %q\nhave: %q\nwant: %q", c.charset, c.name, have, c.want)
+		words := strings.Fields(text)
+		for from := range words {
+			for to := from; to <= len(words); to++ {
+				for _, opening := range []string{"/*!", "/*!99999", "/*M!100100", "/*!080000", "/*!40000 free */ /*!"} {
+					text := strings.Join(words[:from], " ") + " " + opening + " " + strings.Join(words[from:to], " ") + " */ " + strings.Join(words[to:], " ")
+					_, err := Parse(text, goldenOptions(0))
+					var failed *StatementError
+					if !errors.As(err, &failed) || failed.Reason != reasonExecutable || failed.Offset != strings.Index(text, "/*") {
+						t.Fatalf("%s\nhave: %v\nwant: refused at the comment", text, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestExecutable_passesOthers: what holds no INSERT into a ruled table passes through,
+// such as the statements of a dump.
+func TestExecutable_passesOthers(t *testing.T) {
+	for _, text := range []string{
+		"/*!40101 SET NAMES utf8 */", "/*!99999 INSERT INTO free (a) VALUES (1) */", "INSERT /*!50000 INTO */ free (a) VALUES (1)",
+		"INSERT INTO free (a) VALUES (1 /*!50000 , 't' */)", "/*!40000 ALTER TABLE t DISABLE KEYS */",
+		"/*!50003 CREATE*/ /*!50017 DEFINER=`root`@`localhost`*/ /*!50003 TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1 */",
+		"/*!50001 CREATE VIEW v AS SELECT REPLACE(a, 'x', 'y') FROM t */",
+		"/*!50003 CREATE*/ /*!50003 TRIGGER x AFTER INSERT ON t FOR EACH ROW INSERT INTO audit VALUES (NEW.id) */",
+	} {
+		if p, err := Parse(text, goldenOptions(0)); err != nil || len(p.Inserts) > 0 {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
@@ -78,5 +147,17 @@ func TestPlan_consultedCharset(t *testing.T) {
 		if err == nil && p.ConsultedCharset != want {
 			t.Errorf("%s\nhave: %v\nwant: %v", text, p.ConsultedCharset, want)
 		}
+	}
+}
+
+// TestErrors_showNoLiterals_inAnyCharset: where a string ends isn't known, so nothing
+// after its first byte above 0x7F is shown.
+func TestErrors_showNoLiterals_inAnyCharset(t *testing.T) {
+	opts := goldenOptions(0)
+	opts.Charset = ParseCharset("gbk")
+	text := "INSERT INTO t (s) VALUES ('\xbf\\', 'secret')"
+	_, err := Parse(text, opts)
+	if said := fmt.Sprint(err, WithoutLiterals(text, opts, 1000), excerpt(text, &opts)); err == nil || strings.Contains(said, "secret") {
+		t.Error(said)
 	}
 }

@@ -143,7 +143,7 @@ func skipLeading(text string) int {
 		}
 		lx.pos = pos
 		skipped, ok := lx.skipComment()
-		if !ok || !skipped || lx.notes != nil {
+		if !ok || !skipped || lx.unsure != "" {
 			break
 		}
 		pos = lx.pos
@@ -327,8 +327,9 @@ var class = func() (t [256]uint8) {
 	return t
 }()
 
-// wideClass is class for character sets in which bytes above 0x7F begin pairs.
-var wideClass = func() [256]uint8 {
+// latin1Class is class for character sets in which a byte above 0x7F may be a
+// blank.
+var latin1Class = func() [256]uint8 {
 	t := class
 	for c := 0x80; c < len(t); c++ {
 		t[c] |= classValue

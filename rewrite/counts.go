@@ -7,7 +7,7 @@ func ReadsCounts(text string, mode Mode) bool {
 	if !containsFold(text, "FOUND_ROWS") && !containsFold(text, "ROW_COUNT") {
 		return false
 	}
-	p := &parser{lexer: lexer{text: text, mode: mode, engine: engine{all: true}}, plan: &Plan{}}
+	p := &parser{lexer: lexer{text: text, mode: mode}, plan: &Plan{}}
 	for {
 		t := p.next()
 		switch word := p.word(t); {

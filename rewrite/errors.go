@@ -53,13 +53,16 @@ func NewStatementError(text string, opts Options, offset int, table, reason stri
 // in logs, and literals are other people's data.
 func excerpt(text string, opts *Options) string {
 	const tokens = 8
-	lx := lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}
+	lx := newLexer(text, opts.Mode, opts.Charset)
 	var b strings.Builder
 	for range tokens {
 		t := lx.next()
 		switch t.kind {
 		case tokenEOF:
-			return quoteExcerpt(b.String())
+			if len(lx.text) == len(text) {
+				return quoteExcerpt(b.String())
+			}
+			return quoteExcerpt(b.String() + "…") // the rest isn't readable
 		case tokenBad:
 			return quoteExcerpt(b.String() + "…")
 		}

@@ -41,7 +41,7 @@ func GoldenCases(t testing.TB) (cases []GoldenCase) {
 
 // CountPlaceholders counts the placeholders of a text as the lexer reads it.
 func CountPlaceholders(text string, opts Options) int {
-	lx, n := lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}, 0
+	lx, n := newLexer(text, opts.Mode, opts.Charset), 0
 	for {
 		switch t := lx.next(); t.kind {
 		case tokenEOF, tokenBad:

@@ -15,36 +15,120 @@ var (
 	//	7.5 → 8 → 8,KEY → 8      0.4 → 0 → ,KEY → KEY      NULL → KEY
 	//
 	// All are texts of digits, so that no number loses digits as a float would.
-	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST(", " AS DECIMAL(20))), ", ")), ',', 1)"}
+	wrapZero = wrapper{"SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((", ") AS DECIMAL(20))), ", ")), ',', 1)"}
 	// wrapNull is for integer keys of which 0 is one.
-	wrapNull = wrapper{"COALESCE(CAST(", " AS DECIMAL(20)), ", ")"}
+	wrapNull = wrapper{"COALESCE(CAST((", ") AS DECIMAL(20)), ", ")"}
 	// wrapEmpty is for text keys, which NULL and '' ask for. LENGTH
 	// distinguishes '' from blanks, whatever the collation.
 	wrapEmpty = wrapper{
-		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT ",
-		" AS `shardkey_given`, ", " AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
+		"(SELECT IF(LENGTH(`shardkey_given`) > 0, `shardkey_given`, `shardkey_key`) FROM (SELECT (",
+		") AS `shardkey_given`, ", " AS `shardkey_key` LIMIT 1) AS `shardkey_row`)",
 	}
 )
 
-// wrap decides how an expression for the key is written. It returns false
-// where the key is left to the server.
-func (p *parser) wrap(in *Insert, v *value) (bool, error) {
-	if in.Table.KeepExplicit {
-		return false, nil
+// expressionSlot decides what happens to a key that is an expression.
+func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
+	if in.Table.KeepExplicit || p.dialect() == DialectVitess {
+		return SlotUnknown, nil // Vitess evaluates only plain expressions for a sharding column
 	}
 	kind, err := p.keyKind(in)
 	switch {
 	case err != nil, kind == KindUnknown:
-		return false, err
+		return SlotUnknown, err
 	case kind == KindText:
 		in.wrapper = &wrapEmpty
-		return true, nil
+		return SlotExpression, nil
+	}
+	if !p.isExact(v) {
+		return SlotUnknown, p.fail(v.start, in, "the key is an expression whose type isn't certain, so the server may round it otherwise; write CAST(expression AS SIGNED), or give the value")
 	}
 	p.plan.Consulted |= NoAutoValueOnZero
 	if in.wrapper = &wrapZero; p.mode&NoAutoValueOnZero != 0 {
 		in.wrapper = &wrapNull
 	}
-	return true, p.modeKnown(in, v)
+	return SlotExpression, p.modeKnown(in, v)
+}
+
+// isExact reports whether an expression is an integer or a decimal for certain, which
+// the wrapper converts as the column does: arithmetic with such numbers,
+// CAST and CONVERT to an integer, LAST_INSERT_ID and UUID_SHORT.
+func (p *parser) isExact(v *value) bool {
+	r := &exactReader{parser{lexer: lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}, plan: &Plan{}}}
+	return r.sum() && r.next().kind == tokenEOF
+}
+
+type exactReader struct{ parser }
+
+// sum reads operands and the operators between them, whatever their precedence.
+func (r *exactReader) sum() bool {
+	for {
+		if !r.operand() {
+			return false
+		}
+		switch t := r.peek(); {
+		case r.isOneOf(t, "+-*/%"), fold(r.word(t), "DIV"), fold(r.word(t), "MOD"):
+			r.next()
+		default:
+			return true
+		}
+	}
+}
+
+func (r *exactReader) isOneOf(t token, operators string) bool {
+	for i := range len(operators) {
+		if r.isPunct(t, operators[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *exactReader) operand() bool {
+	t := r.next()
+	for r.isOneOf(t, "+-") {
+		t = r.next()
+	}
+	word := r.word(t)
+	switch {
+	case t.kind == tokenNumber:
+		l := literal{r.text[t.start:t.end], true}
+		_, base := l.radix()
+		return base == 0 && !l.isFloat()
+	case r.isPunct(t, '('):
+		return r.sum() && r.isPunct(r.next(), ')')
+	case !r.isPunct(r.peek(), '('):
+		return false
+	case fold(word, "LAST_INSERT_ID"), fold(word, "UUID_SHORT"):
+		_, ok := r.arguments()
+		return ok
+	case fold(word, "CAST"), fold(word, "CONVERT"):
+		last, ok := r.arguments()
+		return ok && (fold(last, "SIGNED") || fold(last, "UNSIGNED"))
+	}
+	return false
+}
+
+// arguments reads the arguments of a function, and returns the word SIGNED or
+// UNSIGNED that they end in, with or without INTEGER after it.
+func (r *exactReader) arguments() (last string, ok bool) {
+	r.next()
+	for depth := 1; ; {
+		before := r.prev
+		switch t := r.next(); {
+		case t.kind == tokenEOF, t.kind == tokenBad:
+			return "", false
+		case r.isPunct(t, '('):
+			depth++
+		case r.isPunct(t, ')'):
+			if depth--; depth == 0 {
+				return last, true
+			}
+		case depth == 1 && (r.isPunct(before, ',') || fold(r.word(before), "AS")):
+			last = r.word(t)
+		case depth == 1 && !fold(r.word(t), "INTEGER") && !fold(r.word(t), "INT"):
+			last = ""
+		}
+	}
 }
 
 // takesKey reports whether a key is generated for a row, even if it may go unused.

@@ -34,7 +34,7 @@ const (
 	fuzzKeep
 	fuzzText
 	fuzzInvisible
-	fuzzGBK
+	fuzzStrict
 )
 
 // fuzzOptions has a rule for every table.
@@ -46,14 +46,13 @@ func fuzzOptions(flags byte) rewrite.Options {
 	if flags&fuzzInvisible != 0 {
 		table.Columns = table.Columns[1:]
 	}
-	charset := rewrite.CharsetUTF8
-	if flags&fuzzGBK != 0 {
-		charset = rewrite.ParseCharset("gbk")
+	mode := rewrite.Mode(flags & 7)
+	if flags&fuzzStrict != 0 {
+		mode |= rewrite.Strict
 	}
 	return rewrite.Options{
-		Mode:    rewrite.Mode(flags & 7),
-		Charset: charset,
-		Tables:  func(string, string) *rewrite.Table { return &table },
+		Mode:   mode,
+		Tables: func(string, string) *rewrite.Table { return &table },
 		// TiDB has no RETURNING, and so it is a name.
 		Dialect: func() (rewrite.Dialect, error) { return rewrite.DialectMySQL, nil },
 	}
@@ -61,7 +60,7 @@ func fuzzOptions(flags byte) rewrite.Options {
 
 func FuzzRewrite(f *testing.F) {
 	seeds(f, func(text string) {
-		for _, flags := range []byte{0, 1, 2, 4, fuzzInText, fuzzKeep, fuzzText, fuzzInvisible | 1, fuzzGBK} {
+		for _, flags := range []byte{0, 1, 2, 4, fuzzInText, fuzzKeep, fuzzText, fuzzInvisible | 1, fuzzStrict} {
 			f.Add(text, flags)
 		}
 	})

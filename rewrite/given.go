@@ -62,7 +62,7 @@ func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, va
 
 // literalAt reads the literal that begins at a place within a clause.
 func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
-	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text, pos: at, mode: p.mode, charset: p.charset, engine: engine{all: true}}, plan: &Plan{}}
+	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text, pos: at, mode: p.mode, charset: p.charset}, plan: &Plan{}}
 	v := r.expression(in)
 	tokens := r.inner(&v)
 	if len(tokens) == 1 && fold(r.word(tokens[0]), "NULL") || len(tokens) == 2 && r.isNull(tokens) {

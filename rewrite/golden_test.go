@@ -54,7 +54,7 @@ func goldenOptions(mode Mode) Options {
 
 // goldenCase is one case of a golden file:
 //
-//	=== its name [ansi noescapes nozero mssql emptynull gbk big5 sjis latin1 strange mysql mariadb beyond quoted]
+//	=== its name [ansi noescapes nozero strict mssql emptynull gbk big5 sjis latin1 strange mysql vitess mariadb beyond quoted]
 //	the text; a Go string when it is quoted
 //	--- what comes of it
 type goldenCase struct {
@@ -91,10 +91,14 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 				c.opts.Mode |= MSSQL
 			case "emptynull":
 				c.opts.Mode |= EmptyStringIsNull
+			case "strict":
+				c.opts.Mode |= Strict
 			case "gbk", "big5", "sjis", "latin1", "strange":
 				c.opts.Charset = ParseCharset(flag)
 			case "mysql":
 				c.opts.Dialect = func() (Dialect, error) { return DialectMySQL, nil }
+			case "vitess":
+				c.opts.Dialect = func() (Dialect, error) { return DialectVitess, nil }
 			case "mariadb":
 				c.opts.Dialect = func() (Dialect, error) { return DialectMariaDB, nil }
 			case "beyond":
@@ -181,7 +185,7 @@ func (c *goldenCase) shown(text string) string {
 
 func (m Mode) names() string {
 	names := ""
-	for i, name := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO"} {
+	for i, name := range []string{"ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "NO_AUTO_VALUE_ON_ZERO", "MSSQL", "EMPTY_STRING_IS_NULL", "STRICT"} {
 		if m&(1<<i) != 0 {
 			names += ", consults " + name
 		}

@@ -56,22 +56,25 @@ func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	if p.opts.Tables == nil {
 		return nil, nil
 	}
-	utf8 := p.charset == CharsetUTF8
 	if t := p.opts.Tables(in.Schema, in.Name); t != nil {
-		if !utf8 && !isASCII(t.KeyColumn) {
-			return nil, p.fail(at, in, "the key column has letters beyond ASCII; use a session in utf8mb4")
+		if p.charset != CharsetUTF8 && !isASCII(t.KeyColumn) {
+			return nil, p.fail(at, in, "the key column has letters beyond ASCII; SET NAMES utf8mb4")
 		}
 		return t, nil
 	}
 	if isASCII(in.Schema) && isASCII(in.Name) {
 		return nil, nil
 	}
-	if !utf8 && p.opts.NamesBeyondASCII {
-		return nil, p.fail(at, in, "a table's name with letters beyond ASCII is understood in UTF-8 only; use a session in utf8mb4")
+	if p.charset != CharsetUTF8 {
+		// Its letters are not those of the rule. (Unquoted, the name is in doubt already.)
+		if p.opts.NamesBeyondASCII || p.opts.Tables("", in.Name) != nil {
+			return nil, p.fail(at, in, "a name with letters beyond ASCII is understood in UTF-8 only; SET NAMES utf8mb4")
+		}
+		return nil, nil
 	}
-	schema, name := p.charset.validPrefix(in.Schema), p.charset.validPrefix(in.Name)
+	schema, name := validPrefix(in.Schema), validPrefix(in.Name)
 	if (schema != in.Schema || name != in.Name) && p.opts.Tables(schema, name) != nil {
-		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "after the table's name there are bytes that are no letter in the session's character set")
+		return nil, p.fail(at, &Insert{Schema: schema, Name: name}, "after the table's name there are bytes that are no UTF-8")
 	}
 	return nil, nil
 }
@@ -454,7 +457,7 @@ func (p *parser) skipTo(returning bool, end ...*int) token {
 // isReturning reports whether t, after the token before, begins the clause
 // RETURNING. For MySQL the word is a name like any other.
 func (p *parser) isReturning(t, before token) bool {
-	return fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && p.dialect() != DialectMySQL
+	return fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
 }
 
 // isNamePosition: after a dot, comma or operator a word is a name.

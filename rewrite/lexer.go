@@ -31,37 +31,39 @@ type lexer struct {
 	pos     int
 	mode    Mode
 	charset Charset
-	// engine decides which executable comments count as text.
-	engine engine
-	// inside: pos is within an executable comment.
-	inside bool
-	// notes is shared by the copies that looking ahead makes; nil: nothing yet.
-	notes *notes
+	// cut: more text follows, which is not readable.
+	cut bool
+	// executable: an executable comment was opened.
+	executable bool
+	// unsure says why the servers may read the text otherwise, from unsureAt on;
+	// empty when they don't.
+	unsure   string
+	unsureAt int
 	// consulted are the modes that the reading depended on.
 	consulted Mode
 	prev      token
 }
 
-// notes is what a lexer has learnt of a text on its way.
-type notes struct {
-	// openings are those of the executable comments, each once.
-	openings []opening
-	// unsure says why the servers may read the text otherwise; empty when they
-	// do not.
-	unsure string
+// newLexer returns a lexer for what is readable of a text.
+func newLexer(text string, mode Mode, charset Charset) lexer {
+	lx := lexer{text: charset.readable(text), mode: mode, charset: charset}
+	lx.cut = len(lx.text) < len(text)
+	return lx
 }
 
-// noted returns the notes to write to.
-func (lx *lexer) noted() *notes {
-	if lx.notes == nil {
-		lx.notes = &notes{}
+// doubt remembers that the servers may read the text otherwise, unless that is
+// known already.
+func (lx *lexer) doubt(at int, reason string) {
+	if lx.unsure == "" {
+		lx.unsure, lx.unsureAt = reason, at
 	}
-	return lx.notes
 }
 
 // next returns the next token, skipping blanks and comments.
 func (lx *lexer) next() token {
-	lx.prev = lx.scan()
+	if lx.prev = lx.scan(); lx.cut && lx.pos == len(lx.text) {
+		lx.doubt(lx.pos, reasonOther)
+	}
 	return lx.prev
 }
 
@@ -83,13 +85,22 @@ func (lx *lexer) scan() token {
 	case isDigit(c), c == '.' && lx.dotStartsNumber():
 		return lx.number()
 	case isWordByte(c):
-		lx.pos = lx.charset.wordEnd(lx.text, start)
-		return token{tokenWord, start, lx.pos}
+		return lx.wordTo(wordEnd(lx.text, start))
 	case c == '[':
 		return lx.bracketed()
 	}
 	lx.pos++
 	return token{tokenPunct, start, lx.pos}
+}
+
+// wordTo returns the word that ends at a position.
+func (lx *lexer) wordTo(end int) token {
+	start := lx.pos
+	if lx.charset != CharsetUTF8 && !isASCII(lx.text[start:end]) {
+		lx.doubt(start, reasonLatin1)
+	}
+	lx.pos = end
+	return token{tokenWord, start, end}
 }
 
 // atEnd reports whether the text ends here. The servers let it end in a NUL.
@@ -125,7 +136,7 @@ func (lx *lexer) peek() token {
 // restore goes back to where the lexer was, and keeps what it has learnt.
 func (lx *lexer) restore(saved lexer) {
 	saved.consulted |= lx.consulted
-	saved.notes = lx.notes
+	saved.executable, saved.unsure, saved.unsureAt = lx.executable, lx.unsure, lx.unsureAt
 	*lx = saved
 }
 
@@ -149,9 +160,6 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	if quote == '"' {
 		lx.consulted |= ANSIQuotes
 		escapes = lx.mode&ANSIQuotes == 0
-	}
-	if lx.charset.isWide() {
-		return lx.skipQuotedWide(start, quote, escapes)
 	}
 	pos, end := start+1, -1 // end: the next quote at or after pos
 	for {
@@ -183,36 +191,12 @@ func (lx *lexer) skipQuoted(start int, quote byte) (int, bool) {
 	}
 }
 
-// skipQuotedWide is skipQuoted for character sets in which a quote or backslash
-// may be the second byte of a character.
-func (lx *lexer) skipQuotedWide(start int, quote byte, escapes bool) (int, bool) {
-	for pos := start + 1; pos < len(lx.text); {
-		switch c := lx.text[pos]; {
-		case c >= 0x80:
-			pos += lx.charset.charLen(lx.text, pos)
-			continue
-		case c == '\\' && escapes:
-			lx.consulted |= NoBackslashEscapes
-			if lx.mode&NoBackslashEscapes == 0 {
-				pos++ // the servers skip one byte, not one character
-			}
-		case c == quote:
-			if pos+1 == len(lx.text) || lx.text[pos+1] != quote {
-				return pos + 1, true
-			}
-			pos++ // doubled
-		}
-		pos++
-	}
-	return len(lx.text), false
-}
-
 // skipBlanks moves to the next byte that is neither blank nor comment. It
 // returns −1, or where a comment without end begins.
 func (lx *lexer) skipBlanks() (unterminated int) {
 	for lx.pos < len(lx.text) {
 		c := lx.text[lx.pos]
-		if isBlank(c) || c >= 0x80 && c == lx.charset.blank() {
+		if isBlank(c) {
 			lx.pos++
 			continue
 		}
@@ -228,9 +212,6 @@ func (lx *lexer) skipBlanks() (unterminated int) {
 			break
 		}
 	}
-	if lx.inside && lx.pos == len(lx.text) {
-		return lx.pos
-	}
 	return -1
 }
 
@@ -245,17 +226,11 @@ func (lx *lexer) dotStartsNumber() bool {
 func (lx *lexer) number() token {
 	start := lx.pos
 	afterDot := lx.prev.kind == tokenPunct && lx.prev.end == start && lx.text[lx.prev.start] == '.'
-	word := lx.charset.wordEnd(lx.text, start)
-	end := numberEnd(lx.text, start)
-	if end == 0 && lx.charset.blank() != 0 {
-		end = numberEnd(lx.text[:word], start) // a blank above 0x7F follows
-	}
-	if end > 0 && !afterDot {
+	if end := numberEnd(lx.text, start); end > 0 && !afterDot {
 		lx.pos = end
 		return token{tokenNumber, start, end}
 	}
-	lx.pos = word
-	return token{tokenWord, start, lx.pos}
+	return lx.wordTo(wordEnd(lx.text, start))
 }
 
 // numberEnd is the end of the number that begins at start, 0 when it is none.
@@ -325,6 +300,9 @@ const (
 	MSSQL
 	// EmptyStringIsNull: '' is NULL (MariaDB).
 	EmptyStringIsNull
+	// Strict: a value that its column cannot hold is an error, at least in the
+	// first row of a statement.
+	Strict
 )
 
 // ParseMode reads the value of @@sql_mode. Combination modes arrive spelled
@@ -343,6 +321,8 @@ func ParseMode(sqlMode string) Mode {
 			m |= MSSQL
 		case "EMPTY_STRING_IS_NULL":
 			m |= EmptyStringIsNull
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL":
+			m |= Strict
 		}
 	}
 	return m

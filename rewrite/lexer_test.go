@@ -8,8 +8,8 @@ import (
 
 // lexed shows the tokens of a text: w(ord), q(uoted), s(tring), n(umber),
 // ?, punctuation as it is, and BAD.
-func lexed(text string, mode Mode, execute bool) string {
-	lx := lexer{text: text, mode: mode, engine: engine{all: execute, mariadb: true, version: -1}}
+func lexed(text string, mode Mode) string {
+	lx := lexer{text: text, mode: mode}
 	var out []string
 	for {
 		t := lx.next()
@@ -47,7 +47,7 @@ func TestLexer_tokens(t *testing.T) {
 		{`'\' '\\'`, NoBackslashEscapes, `s:'\' s:'\\'`},
 		{`"a\" "b"`, ANSIQuotes, `q:"a\" q:"b"`},
 		{"`a\\`", 0, "q:`a\\`"},
-		{"'a", 0, "BAD@0"}, {`'a\'`, 0, "BAD@0"}, {"x `a", 0, "w:x BAD@2"}, {"/* a", 0, "BAD@0"}, {"1 /*! 2", 0, "n:1 n:2 BAD@7"},
+		{"'a", 0, "BAD@0"}, {`'a\'`, 0, "BAD@0"}, {"x `a", 0, "w:x BAD@2"}, {"/* a", 0, "BAD@0"}, {"1 /*! 2", 0, "n:1 n:2"},
 		{"0 12 1.5 .5 5. 1e5 1E+5 1e-5 1.5e5", 0, "n:0 n:12 n:1.5 n:.5 n:5. n:1e5 n:1E+5 n:1e-5 n:1.5e5"},
 		{"0x1F 0b01 0X1F 0xg 0b2 0x", 0, "n:0x1F n:0b01 w:0X1F w:0xg w:0b2 w:0x"},
 		{"1e 1e+ 12abc 1ea 1_0", 0, "w:1e w:1e + w:12abc w:1ea w:1_0"},
@@ -58,62 +58,48 @@ func TestLexer_tokens(t *testing.T) {
 		{"a --!b", 0, "w:a - - ! w:b"}, {"a --", 0, "w:a"}, {"a --\x01b", 0, "w:a"}, {"a # b\nc", 0, "w:a w:c"}, {"a #", 0, "w:a"},
 		{"a/*b*/c /**/ d /*/ e */ f /***/ g", 0, "w:a w:c w:d w:f w:g"},
 		{"a /*! b */ c /*!50000 d */ /*!100100 e */ /*M! f */ /*M!100100g*/", 0, "w:a w:b w:c w:d w:e w:f w:g"},
-		{"/*!5000 a */", 0, "n:5000 w:a"},
+		{"/*!080000 a */ b", 0, "w:a w:b"},
 		{"/*! a /* b */ c */ d", 0, "w:a w:c w:d"},
 		{"/*! a /*! b */ c", 0, "w:a w:b w:c"},
 		{"a * / b */ c", 0, "w:a * / w:b * / w:c"},
 		{"@a @`b` @'c' @@d :e \\N", 0, "@ w:a @ q:`b` @ s:'c' @ @ w:d : w:e \\ w:N"},
 		{"a\x00b", 0, "w:a \x00 w:b"},
 	} {
-		if have := lexed(c.text, c.mode, true); have != c.want {
+		if have := lexed(c.text, c.mode); have != c.want {
 			t.Errorf("%q\nhave: %s\nwant: %s", c.text, have, c.want)
-		}
-	}
-}
-
-func TestLexer_executableComments(t *testing.T) {
-	for text, want := range map[string]string{
-		"a /*! b */ c /*M!100100 d */ e":   "w:a w:c w:e",
-		"a /*! b /* c */ d */ e":           "w:a w:e",
-		"a /*!50000 b /*!50000 c */ d */e": "w:a w:e",
-		"a /*! ' */ b":                     "w:a w:b",
-		"a /*! b":                          "w:a BAD@2",
-		"a /*! /* */ b":                    "w:a BAD@2",
-		"/*!*/ a":                          "w:a",
-	} {
-		if have := lexed(text, 0, false); have != want {
-			t.Errorf("%q\nhave: %s\nwant: %s", text, have, want)
 		}
 	}
 }
 
 // TestLexer_peek: looking ahead changes nothing but what was learnt.
 func TestLexer_peek(t *testing.T) {
-	lx := lexer{text: `a /*! "b\"" */ c`, engine: engine{all: true}}
+	lx := lexer{text: `a /*! "b\"" */ c`}
 	lx.next()
 	saved := lx
 	if peeked := lx.peek(); lx.text[peeked.start:peeked.end] != `"b\""` {
 		t.Errorf("have: %v\nwant: the string", peeked)
 	}
-	if lx.pos != saved.pos || lx.inside || lx.prev != saved.prev {
+	if lx.pos != saved.pos || lx.prev != saved.prev {
 		t.Errorf("have: %+v\nwant: %+v", lx, saved)
 	}
-	if len(lx.notes.openings) != 1 || lx.consulted != ANSIQuotes|NoBackslashEscapes {
-		t.Errorf("have: openings %v, consulted %b\nwant: what was learnt", lx.notes, lx.consulted)
+	if lx.unsure == "" || lx.unsureAt != 2 || !lx.executable || lx.consulted != ANSIQuotes|NoBackslashEscapes {
+		t.Errorf("have: %q at %d, consulted %b\nwant: what was learnt", lx.unsure, lx.unsureAt, lx.consulted)
 	}
 }
 
 func TestLexer_consultsMode(t *testing.T) {
 	for text, want := range map[string]Mode{
-		`INSERT INTO t (a) VALUES ('x')`:          0,
-		`INSERT INTO t (a) VALUES ('\n')`:         NoBackslashEscapes,
-		`INSERT INTO t (a) VALUES ("x")`:          ANSIQuotes,
-		"INSERT INTO t (`a\"`) VALUES (1)":        0,
-		`INSERT INTO t (a, s) VALUES (1, '"')`:    0,
-		`INSERT INTO t (id) VALUES (0)`:           NoAutoValueOnZero,
-		`INSERT INTO t (id) VALUES (5)`:           0,
-		`INSERT INTO t (a) VALUES (0) -- " \`:     0,
-		`INSERT INTO t (a) VALUES (1) /*! "x" */`: ANSIQuotes,
+		`INSERT INTO t (a) VALUES ('x')`:       0,
+		`INSERT INTO t (a) VALUES ('\n')`:      NoBackslashEscapes,
+		`INSERT INTO t (a) VALUES ("x")`:       ANSIQuotes,
+		"INSERT INTO t (`a\"`) VALUES (1)":     0,
+		`INSERT INTO t (a, s) VALUES (1, '"')`: 0,
+		`INSERT INTO t (id) VALUES (0)`:        NoAutoValueOnZero,
+		`INSERT INTO t (id) VALUES (5)`:        0,
+		`INSERT INTO t (a) VALUES (0) -- " \`:  0,
+		`INSERT INTO t (id) VALUES ('abc')`:    NoAutoValueOnZero | Strict,
+		`INSERT INTO t (id) VALUES ('7x')`:     0,
+		`INSERT INTO t (id) VALUES (1 + 1)`:    NoAutoValueOnZero,
 	} {
 		p, err := Parse(text, Options{Tables: goldenTables})
 		if err == nil && p.Consulted != want {

@@ -69,7 +69,7 @@ func (p *parser) hexadecimal(tokens []token) (literal, bool) {
 		return literal{}, false
 	}
 	switch p.dialect() {
-	case DialectMySQL:
+	case DialectMySQL, DialectVitess:
 		return literal{"0x" + digits.text, true}, true
 	case DialectMariaDB:
 		return literal{text: string(text)}, true
@@ -92,23 +92,87 @@ func (p *parser) strings(tokens []token) (literal, bool) {
 	return literal{text: text}, len(tokens) > 0
 }
 
-func (l literal) isEmpty() bool { return l.text == "" }
+func (l literal) isEmpty() bool { return l.text == "" && !l.number }
 
-// isZero reports whether a literal is 0 in an integer column, however it is
-// written; the servers round 0.4 and '0.4' to it, and 0.5e0 too.
+// isZero reports whether a literal is 0 in an integer column, as far as the server
+// converts it.
 func (l literal) isZero() bool {
-	s := l.text
-	if digits, base := l.radix(); base != 0 {
-		return strings.Trim(digits, "0") == ""
+	digits, base := l.radix()
+	switch {
+	case base != 0:
+		const longest = 8 // bytes; more are out of range, even if they are zeros
+		bits := len(digits) * map[int]int{2: 1, 16: 4}[base]
+		return strings.Trim(digits, "0") == "" && (bits+7)/8 <= longest
+	case l.isFloat():
+		f, err := strconv.ParseFloat(l.text, 64)
+		return err == nil && f >= -0.5 && f <= 0.5 // floats are rounded to even
 	}
-	if !l.number {
-		s = strings.Trim(s, " \t\n\v\f\r")
+	return IsZero(l.text)
+}
+
+// IsZero reports whether a string is 0 in an integer column, as far as the server
+// converts it: '0', '0.4' and 'abc' are.
+func IsZero(s string) bool {
+	zero, _ := readZero(s)
+	return zero
+}
+
+// AsksForKey reports whether a string for the key of an integer column asks for a
+// generated one, as it does with AUTO_INCREMENT: where the server converts it to 0
+// and does not refuse it. The reason is set where that is not certain.
+func AsksForKey(s string, mode Mode, ignore bool, row int) (asks bool, reason string) {
+	zero, whole := readZero(s)
+	switch {
+	case !zero, mode&NoAutoValueOnZero != 0:
+		return false, ""
+	case whole:
+		return true, ""
+	case isASCII(s) && (ignore || mode&Strict == 0):
+		return true, ""
+	case isASCII(s) && row == 0:
+		return false, "" // it is an error
 	}
-	if strings.Trim(s, "0123456789.eE+-") != "" {
-		return false // what ParseFloat knows besides: Inf, hexadecimal, 1_0
+	// There may be blanks above 0x7F, and from the second row on it is an error in
+	// transactional tables only.
+	return false, "the key is a string that is no integer, and it isn't certain that the server refuses it; give an integer, or leave the key out"
+}
+
+// readZero reports whether a string is 0 in an integer column, as far as the server
+// converts it, and whether it converts the whole of it.
+func readZero(s string) (zero, whole bool) {
+	const blanks = " \t\n\v\f\r"
+	s = strings.Trim(s, blanks)
+	number := strings.TrimLeft(s, "+-")
+	if len(s)-len(number) > 1 {
+		return true, false
 	}
-	f, err := strconv.ParseFloat(s, 64)
-	return err == nil && (f > -0.5 && f < 0.5 || l.isFloat() && f >= -0.5 && f <= 0.5)
+	integer := number[:digitsEnd(number, 0)]
+	rest, fraction := number[len(integer):], ""
+	if strings.HasPrefix(rest, ".") {
+		fraction = rest[1:digitsEnd(rest, 1)]
+		rest = rest[1+len(fraction):]
+	}
+	if integer == "" && fraction == "" {
+		return true, false
+	}
+	exponent := 0
+	if end := exponentEnd(rest, 0); end > 0 {
+		var err error
+		if exponent, err = strconv.Atoi(rest[1:end]); err != nil { // it is out of range, with its sign
+			exponent = math.MaxInt32
+			if rest[1] == '-' {
+				exponent = math.MinInt32
+			}
+		}
+		rest = rest[end:]
+	}
+	digits := strings.TrimLeft(integer+fraction, "0")
+	if digits == "" {
+		return true, rest == ""
+	}
+	// The value is 0.digits, times ten to the power of point: 0.5 is rounded up.
+	point := len(digits) - len(fraction) + exponent
+	return point < 0 || point == 0 && digits[0] < '5', rest == ""
 }
 
 // radix returns the digits of 0x… and 0b…, and 16 or 2; 0 for other literals.
@@ -127,9 +191,6 @@ func (l literal) radix() (digits string, base int) {
 // isFloat reports whether a number has an exponent: the servers round those to
 // even.
 func (l literal) isFloat() bool { return l.number && strings.ContainsAny(l.text, "eE") }
-
-// IsZero reports whether a string is 0 in an integer column.
-func IsZero(s string) bool { return literal{text: s}.isZero() }
 
 // integer is the key that a literal is in an integer column: int64, or uint64
 // where it must be; nil when only the server knows.
@@ -174,7 +235,7 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 	if in.slots.kind(i) != SlotKept {
 		return nil
 	}
-	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, charset: p.charset, engine: engine{all: true}}, plan: &Plan{}}
+	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, charset: p.charset}, plan: &Plan{}}
 	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
@@ -195,10 +256,10 @@ const maxGiven = 8 << 10
 // has, so that an insert id that is none of them was generated. A long text,
 // and whatever is not VALUES with rows alone, is not plain.
 func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
-	if len(p.text) > maxGiven {
+	if len(p.text) > maxGiven || p.charset.readable(p.text) != p.text {
 		return nil, false
 	}
-	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset, engine: engine{all: true}}}
+	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset}}
 	return r.givenNumbers()
 }
 
@@ -215,7 +276,7 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 		t := p.next()
 		switch {
 		case t.kind == tokenEOF:
-			return numbers, len(p.noted().openings) == 0 && p.noted().unsure == ""
+			return numbers, p.unsure == ""
 		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
 			continue
 		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
@@ -363,11 +424,11 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 	case null:
 		return SlotUnknown, nil
 	case !ok:
-		if wrapped, err := p.wrap(in, v); !wrapped || err != nil {
-			return SlotUnknown, err
-		}
-		return SlotExpression, nil
-	case in.Table.KeepExplicit, !l.isEmpty() && !l.isZero():
+		return p.expressionSlot(in, v)
+	case in.Table.KeepExplicit:
+		return SlotKept, nil
+	}
+	if !l.isZero() {
 		return SlotKept, nil
 	}
 	kind, err := p.keyKind(in)
@@ -378,18 +439,35 @@ func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
 		return SlotFill, nil
 	case kind == KindText:
 		return SlotKept, nil
-	case l.isEmpty():
+	}
+	return p.zeroSlot(in, v, l)
+}
+
+// zeroSlot decides about a key of an integer column that the server converts to 0.
+func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
+	if l.isEmpty() {
 		p.plan.Consulted |= EmptyStringIsNull
 		if p.mode&EmptyStringIsNull != 0 {
 			return SlotFill, nil
 		}
-		return SlotUnknown, nil // the server converts or refuses it
 	}
 	p.plan.Consulted |= NoAutoValueOnZero
-	if p.mode&NoAutoValueOnZero != 0 {
+	asks, whole, reason := p.mode&NoAutoValueOnZero == 0, true, ""
+	if !l.number {
+		if _, whole = readZero(l.text); !whole {
+			p.plan.Consulted |= Strict
+		}
+		asks, reason = AsksForKey(l.text, p.mode, in.Ignore, len(in.slots.at))
+	}
+	switch {
+	case reason != "":
+		return SlotUnknown, p.fail(v.start, in, reason)
+	case asks:
+		return SlotFill, p.modeKnown(in, v)
+	case whole:
 		return SlotKept, p.modeKnown(in, v)
 	}
-	return SlotFill, p.modeKnown(in, v)
+	return SlotUnknown, p.modeKnown(in, v) // the server converts or refuses it
 }
 
 // modeKnown refuses a key that may be 0 in a statement that sets sql_mode for
@@ -423,7 +501,7 @@ func (p *parser) isNull(tokens []token) bool {
 	switch len(tokens) {
 	case 1:
 		word := p.word(tokens[0])
-		return fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "IGNORE") && p.dialect() != DialectMySQL
+		return fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "IGNORE") && !p.isMySQL()
 	case 2:
 		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
 	}

@@ -5,7 +5,8 @@ import "testing"
 func TestParseMode_names(t *testing.T) {
 	for text, want := range map[string]Mode{
 		"":                      0,
-		"STRICT_TRANS_TABLES":   0,
+		"STRICT_TRANS_TABLES":   Strict,
+		"STRICT_ALL_TABLES":     Strict,
 		"ANSI_QUOTES":           ANSIQuotes,
 		"ansi_quotes, strict":   ANSIQuotes,
 		"ANSI":                  ANSIQuotes,
@@ -20,8 +21,7 @@ func TestParseMode_names(t *testing.T) {
 	}
 }
 
-// What is zero was asked of MariaDB 10.11 and an AUTO_INCREMENT column; the
-// texts with false are other keys, or errors of the server.
+// What is zero was asked of the servers, with an AUTO_INCREMENT column.
 func TestIsZero_literals(t *testing.T) {
 	for _, c := range []struct {
 		literal literal
@@ -32,9 +32,12 @@ func TestIsZero_literals(t *testing.T) {
 		{literal{"0.49", true}, true}, {literal{"-0.4", true}, true}, {literal{"1e-9", true}, true},
 		{literal{"0.5", true}, false}, {literal{"1", true}, false}, {literal{"0x1", true}, false}, {literal{"0b01", true}, false},
 		{literal{"0", false}, true}, {literal{" 0 ", false}, true}, {literal{"+0", false}, true}, {literal{"0.4", false}, true},
-		{literal{"0e5", false}, true}, {literal{"0x0", false}, false}, {literal{"0b0", false}, false}, {literal{"", false}, false},
-		{literal{" ", false}, false}, {literal{"--0", false}, false}, {literal{"0abc", false}, false}, {literal{"NaN", false}, false},
-		{literal{"Inf", false}, false}, {literal{"0_0", false}, false}, {literal{"0-0", false}, false},
+		{literal{"0e5", false}, true}, {literal{"0x0", false}, true}, {literal{"0b0", false}, true}, {literal{"", false}, true},
+		{literal{" ", false}, true}, {literal{"--0", false}, true}, {literal{"0abc", false}, true}, {literal{"NaN", false}, true},
+		{literal{"Inf", false}, true}, {literal{"0_0", false}, true}, {literal{"0-0", false}, true}, {literal{"5-0", false}, false},
+		{literal{"0.49999999999999999999", true}, true}, {literal{"4999999999999999999e-19", false}, true}, {literal{"5e-1", false}, false},
+		{literal{"0.5", false}, false}, {literal{"5e-1", true}, true}, {literal{"1e-99999999999", false}, true}, {literal{"1e99999999999", false}, false},
+		{literal{"0x0000000000000000", true}, true}, {literal{"0x000000000000000000", true}, false}, {literal{"0b", true}, true},
 	} {
 		if have := c.literal.isZero(); have != c.want {
 			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)

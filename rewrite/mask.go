@@ -7,18 +7,18 @@ import "strings"
 // say how the text is read; its Mode and Charset alone matter. What is longer than
 // most bytes is cut, as is what follows a literal without its end: both end in "…".
 func WithoutLiterals(text string, opts Options, most int) string {
-	lx := lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}
+	lx := newLexer(text, opts.Mode, opts.Charset)
 	var b strings.Builder
 	for end := 0; ; {
 		t := lx.next()
-		if t.kind == tokenEOF {
+		if t.kind == tokenEOF && len(lx.text) == len(text) {
 			return strings.ToValidUTF8(b.String(), "\uFFFD")
 		}
 		if b.Len() > 0 && t.start > end {
 			b.WriteByte(' ')
 		}
 		end = t.end
-		if t.kind == tokenBad || b.Len()+t.end-t.start > most {
+		if t.kind == tokenEOF || t.kind == tokenBad || b.Len()+t.end-t.start > most {
 			return strings.ToValidUTF8(b.String(), "\uFFFD") + "…"
 		}
 		switch t.kind {

@@ -43,7 +43,7 @@ func keysFor(p *rewrite.Plan) []rewrite.Keys {
 }
 
 // wrapped is what stands around an expression that is the key.
-var wrapped = regexp.MustCompile("^(SUBSTRING_INDEX\\(|COALESCE\\(CAST|\\(SELECT IF\\(| AS DECIMAL\\(20\\)\\)| AS `shardkey_given`)")
+var wrapped = regexp.MustCompile("^(SUBSTRING_INDEX\\(|COALESCE\\(CAST|\\(SELECT IF\\(|\\) AS DECIMAL\\(20\\)\\)|\\) AS `shardkey_given`)")
 
 // checkSplices holds that a plan changes its text by nothing but the forms that
 // a key and its column have.
@@ -53,7 +53,7 @@ func checkSplices(p *rewrite.Plan) error {
 		column := regexp.QuoteMeta(sqltext.QuoteIdentifier(in.Table.KeyColumn))
 		form := "^(, " + column + "| ?\\(?(`([^`]|``)+`(, )?)+\\)?|, `shardkey_key`|(~0 \\+ 1(, )?)+|, .*" + column + " = IF\\(.*)$"
 		if s.HasKey {
-			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\?)$"
+			form = "^(, )?(" + column + " = )?(LAST_INSERT_ID\\(\\?\\)|\\? ?)$"
 		}
 		if s.Before == "" && !s.HasKey {
 			return fmt.Errorf("an empty splice at %d", s.At)

@@ -1,8 +1,8 @@
 package rewrite
 
 import (
+	"errors"
 	"math"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,41 +14,15 @@ import (
 // REPLACE into a ruled table that it cannot fill. Other errors are those of the
 // options' functions.
 func Parse(text string, opts Options) (*Plan, error) {
-	p, err := parseReading(text, opts, engine{all: true})
-	if err != nil {
-		return nil, err
-	}
-	// Whether an executable comment is text depends on the server and its
-	// version: all readings must come to the same.
-	if len(p.notes.openings) > 0 {
-		for _, e := range engines(p.notes.openings)[1:] {
-			other, err := parseReading(text, opts, e)
-			if err != nil {
-				return nil, err
-			}
-			p.plan.Consulted |= other.plan.Consulted
-			if err := p.reconcile(other); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return p.plan, p.sure()
-}
-
-func parseReading(text string, opts Options, e engine) (*parser, error) {
 	if uint64(len(text)) > math.MaxUint32 {
 		return nil, NewStatementError(text[:64], opts, 0, "", "the text is longer than 4 GiB")
 	}
 	p := &parser{
-		lexer: lexer{text: text, mode: opts.Mode, charset: opts.Charset, engine: e},
+		lexer: newLexer(text, opts.Mode, opts.Charset),
 		opts:  opts,
 		plan:  &Plan{text: text, mode: opts.Mode, charset: opts.Charset},
 
 		mention: -1,
-	}
-	p.notes = &p.found
-	if opts.Charset == charsetUnknown && !isASCII(text) {
-		p.notes.unsure = "the session's character set is not known to read letters beyond ASCII; use utf8mb4"
 	}
 	err := p.script()
 	p.plan.Consulted |= p.lexer.consulted
@@ -60,10 +34,16 @@ func parseReading(text string, opts Options, e engine) (*parser, error) {
 	if err == nil {
 		err = p.sourcesAlone()
 	}
+	if p.cut && len(p.text) <= p.readTo() {
+		p.doubt(len(p.text), reasonOther)
+	}
+	if p.unsure != "" {
+		return p.doubted(err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p.plan, nil
 }
 
 // readTo is how far the text decides what becomes of it.
@@ -71,77 +51,85 @@ func (p *parser) readTo() int {
 	if len(p.plan.Inserts) == 0 && p.unread > 0 {
 		return p.unread
 	}
-	return len(p.text)
+	return len(p.plan.text)
 }
 
-// sure refuses a text that the servers may read otherwise, when it inserts into
-// a ruled table, or may do so.
-func (p *parser) sure() error {
-	if p.notes.unsure == "" {
-		return nil
-	}
-	if inserts := p.plan.Inserts; len(inserts) > 0 {
-		return p.fail(inserts[0].start, &inserts[0], p.notes.unsure)
-	}
-	lx := lexer{text: p.text[indexInsert(p.text):], mode: p.mode, charset: p.charset, engine: engine{all: true}}
-	for t := lx.next(); t.kind != tokenEOF && t.kind != tokenBad; t = lx.next() {
-		if t.kind != tokenWord && t.kind != tokenQuoted {
-			continue
+// doubted decides about a text that the servers may read otherwise than it was
+// read, with this error: it passes through unless it may insert into a ruled table.
+func (p *parser) doubted(err error) (*Plan, error) {
+	table := ""
+	var failed *StatementError
+	switch inserts := p.plan.Inserts; {
+	case errors.As(err, &failed):
+		table = failed.Table
+	case err != nil:
+		return nil, err
+	case len(inserts) > 0:
+		table = sqltext.QuoteTable(inserts[0].Schema, inserts[0].Name)
+	default:
+		if table = p.mayInsertInto(); table == "" {
+			return p.plan, nil
 		}
-		for _, name := range lx.namesIn(t) {
-			if p.opts.Tables != nil && p.opts.Tables("", name) != nil {
-				return p.fail(len(p.text)-len(lx.text)+t.start, &Insert{Name: name}, p.notes.unsure)
+	}
+	return nil, NewStatementError(p.plan.text, p.opts, p.unsureAt, table, p.unsure)
+}
+
+// mayInsertInto returns a ruled table into which the text may insert, however it is
+// read: one that is named after INSERT, REPLACE or LOAD. It is empty for none.
+func (p *parser) mayInsertInto() string {
+	text := p.plan.text[indexVerb(p.plan.text):]
+	if p.opts.Tables == nil {
+		return ""
+	}
+	if p.opts.NamesBeyondASCII && p.charset != CharsetUTF8 && !isASCII(text) {
+		return "beyond ASCII"
+	}
+	const longest = 300 // bytes of a name in quotes, at most 64 characters
+	for i := 0; i < len(text); {
+		names := []string(nil)
+		switch c := text[i]; {
+		case isWordByte(c):
+			end := wordEnd(text, i)
+			names = append(strings.FieldsFunc(text[i:end], func(r rune) bool { return r >= utf8.RuneSelf }), text[i:end])
+			i = end
+		case (c == '`' || c == '"' || c == '[') && (i == 0 || text[i-1] != c):
+			quote := map[bool]byte{true: ']', false: c}[c == '[']
+			lx := lexer{text: text[i:min(i+longest, len(text))]}
+			if end, ok := lx.skipQuoted(0, quote); ok {
+				names = []string{unquoteIdentifier(lx.text[:end])}
+			}
+			i++
+		default:
+			i++
+		}
+		for _, name := range names {
+			if p.opts.Tables("", name) != nil {
+				return sqltext.QuoteIdentifier(name)
 			}
 		}
 	}
-	return nil
+	return ""
 }
 
-// namesIn are the names that a token may be: whole, and cut where it is not
-// ASCII.
-func (lx *lexer) namesIn(t token) []string {
-	name := lx.text[t.start:t.end]
-	if t.kind == tokenQuoted {
-		name = unquoteIdentifier(name)
-	}
-	return append(strings.FieldsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }), name)
-}
-
-// reconcile refuses a text whose executable comments decide what is filled.
-func (p *parser) reconcile(skipped *parser) error {
-	a, b := p.plan.Inserts, skipped.plan.Inserts
-	if skipped.notes.unsure != "" && p.notes.unsure == "" {
-		p.notes.unsure = skipped.notes.unsure
-	}
-	if skipped.plan.Statements == 0 && len(a) > 0 && a[0].Source == nil {
-		return nil // the whole statement is in the comment: it runs or nothing does
-	}
-	if p.params != skipped.params && len(a) > 0 {
-		return p.fail(a[0].start, &a[0], "an executable comment decides how many placeholders there are; write the statement without it")
-	}
-	for i := range max(len(a), len(b)) {
-		if i < len(a) && i < len(b) && a[i].sameFilling(&b[i]) {
-			a[i].Ignore = a[i].Ignore || b[i].Ignore // to be on the safe side
+// indexVerb returns where INSERT, REPLACE or LOAD stands first as a word that may
+// begin a statement, the text's length when none does. Functions, with a bracket
+// after the word, and the events of triggers, with ON after it, don't.
+func indexVerb(text string) int {
+	for i := indexInsert(text); i < len(text); i += indexInsert(text[i:]) {
+		start := i
+		for i++; i < len(text) && text[i] < utf8.RuneSelf && isWordByte(text[i]); i++ {
+		}
+		word := text[start:i]
+		if !fold(word, "INSERT") && !fold(word, "REPLACE") && !fold(word, "LOAD") ||
+			start > 0 && text[start-1] < utf8.RuneSelf && isWordByte(text[start-1]) {
 			continue
 		}
-		in := slices.Concat(a[min(i, len(a)):], b[min(i, len(b)):])[0]
-		return p.fail(in.start, &in, "an executable comment decides what is inserted; write the statement without it")
+		rest := strings.TrimLeft(text[i:], " \t\n\v\f\r")
+		if !strings.HasPrefix(rest, "(") && !fold(rest[:wordEnd(rest, 0)], "ON") {
+			return start
+		}
 	}
-	return nil
-}
-
-func (s *Source) equal(o *Source) bool {
-	if s == nil || o == nil {
-		return s == o
-	}
-	return s.Head == o.Head && s.columns == o.columns && s.Query == o.Query && s.Tail == o.Tail && s.guardAt == o.guardAt &&
-		s.QueryParams == o.QueryParams && s.TailParams == o.TailParams
-}
-
-func (in *Insert) sameFilling(o *Insert) bool {
-	return in.start == o.start && in.Name == o.Name && in.Schema == o.Schema && in.Refused == o.Refused &&
-		in.headAt == o.headAt && in.keyPrefix == o.keyPrefix && in.aliasAt == o.aliasAt && in.duplicateAt == o.duplicateAt &&
-		in.slots.equal(&o.slots) && in.Source.equal(o.Source)
+	return len(text)
 }
 
 // parser reads a text statement by statement.
@@ -149,9 +137,8 @@ type parser struct {
 	lexer
 	opts   Options
 	plan   *Plan
-	found  notes // those of lexer
-	params int   // placeholders so far
-	last   bool  // the present statement read LAST_INSERT_ID()
+	params int  // placeholders so far
+	last   bool // the present statement read LAST_INSERT_ID()
 	// mention is where INSERT or REPLACE is mentioned next, as far as that was
 	// looked for: −1 at first.
 	mention int
@@ -207,6 +194,12 @@ func (p *parser) dialect() Dialect {
 	}
 	p.answered = true
 	return p.server
+}
+
+// isMySQL reports whether the server reads statements as MySQL does.
+func (p *parser) isMySQL() bool {
+	d := p.dialect()
+	return d == DialectMySQL || d == DialectVitess
 }
 
 // sourcesAlone refuses an INSERT … SELECT beside other statements: it takes

@@ -77,6 +77,8 @@ const (
 	DialectMySQL
 	// DialectMariaDB: RETURNING is reserved, and IGNORE stands for DEFAULT.
 	DialectMariaDB
+	// DialectVitess: as MySQL, but a key may be no expression of ours.
+	DialectVitess
 )
 
 // Plan is a text understood: what is filled, and where. Many goroutines may use

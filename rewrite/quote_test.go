@@ -37,7 +37,7 @@ func FuzzAppendLiteral(f *testing.F) {
 			literal, _ := sqltext.AppendLiteral([]byte("("), k)
 			literal = append(literal, ')')
 			for mode := range Mode(8) {
-				r := &parser{lexer: lexer{text: string(literal), mode: mode, engine: engine{all: true}}, plan: &Plan{}}
+				r := &parser{lexer: lexer{text: string(literal), mode: mode}, plan: &Plan{}}
 				r.next()
 				v := r.expression(inRow)
 				if end := r.next(); !r.isPunct(end, ')') || end.end != len(literal) || r.consulted != 0 {

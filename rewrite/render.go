@@ -136,6 +136,7 @@ func (w *writer) insert(in *Insert, keys *Keys) {
 		case SlotFill:
 			w.upTo(int(in.slots.at[i]))
 			w.pos = in.slots.end(i)
+			after = gap(w.text, w.pos)
 			if in.InText && i == in.inTextSlot {
 				before, after = before+"LAST_INSERT_ID(", ")"
 			}

@@ -212,8 +212,8 @@ func (r *rowReader) blank(start, end int) bool {
 func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	text, pos, depth := r.text, r.pos, 0
 	values := &class
-	if r.charset.isWide() {
-		values = &wideClass
+	if r.charset != CharsetUTF8 {
+		values = &latin1Class
 	}
 	for pos < len(text) {
 		c := text[pos]
@@ -260,8 +260,8 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 			continue
 		default: // a comment, perhaps, or a letter
 			if c >= 0x80 {
-				pos += r.charset.charLen(text, pos)
-				continue
+				r.doubt(pos, reasonLatin1)
+				break
 			}
 			r.pos = pos
 			skipped, ok := r.skipComment()
@@ -378,17 +378,4 @@ func (s *slots) grow(n int) {
 	if s.before != nil {
 		s.before = slices.Grow(s.before, n)
 	}
-}
-
-// equal reports whether two readings of a text fill the same places.
-func (s *slots) equal(o *slots) bool {
-	if len(s.at) != len(o.at) {
-		return false
-	}
-	for i := range s.at {
-		if s.at[i] != o.at[i] || s.end(i) != o.end(i) || s.kind(i) != o.kind(i) || s.params(i) != o.params(i) {
-			return false
-		}
-	}
-	return true
 }

@@ -67,8 +67,8 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 	case fold(word, "WITH"):
 		return false, p.wrapped("WITH before an INSERT is not understood")
 	case !p.isKnown(t):
-		if word := p.text[t.start:t.end]; mentionsInsert(word) && p.charset.validPrefix(word) != word {
-			p.notes.unsure = "beside INSERT there are bytes that are no letter in the session's character set"
+		if word := p.text[t.start:t.end]; mentionsInsert(word) && validPrefix(word) != word {
+			p.doubt(t.start, "beside INSERT there are bytes that are no UTF-8")
 		}
 		return true, p.compound("the statement before the INSERT is not understood")
 	}
@@ -91,7 +91,7 @@ func (p *parser) isKnown(t token) bool {
 // skipStatement moves past the next semicolon, and reports whether the rest of
 // the text cannot hold an insert: long texts are not read in vain.
 func (p *parser) skipStatement() (done bool) {
-	semicolon := strings.IndexByte(p.text[p.pos:], ';')
+	semicolon := strings.IndexByte(p.plan.text[p.pos:], ';')
 	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
 		// What is not read may be placeholders; they are not counted.
 		p.unread = p.pos
@@ -112,9 +112,9 @@ func (p *parser) skipStatement() (done bool) {
 // Positions only grow, so that the text is searched once.
 func (p *parser) mentioned(from int) bool {
 	if p.mention < from {
-		p.mention = from + indexInsert(p.text[from:])
+		p.mention = from + indexInsert(p.plan.text[from:])
 	}
-	return p.mention < len(p.text)
+	return p.mention < len(p.plan.text)
 }
 
 // countRest counts the placeholders and statements after the last insert.

@@ -118,7 +118,7 @@ func (in *Insert) KeepsSource() bool {
 func (p *parser) quoteAll(names []string) string {
 	quoted := make([]string, len(names))
 	for i, name := range names {
-		quoted[i] = p.charset.quoteName(name)
+		quoted[i] = sqltext.QuoteIdentifier(name)
 	}
 	return strings.Join(quoted, ", ")
 }

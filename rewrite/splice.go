@@ -20,15 +20,15 @@ func (p *Plan) Splices() iter.Seq[Splice] {
 				s.Insert = i
 				return yield(s)
 			}
-			if !p.Inserts[i].splices(numbered) {
+			if !p.Inserts[i].splices(p.text, numbered) {
 				return
 			}
 		}
 	}
 }
 
-func (in *Insert) splices(yield func(Splice) bool) bool {
-	added := func(at int, text string) bool { return yield(Splice{At: at, End: at, Before: text}) }
+func (in *Insert) splices(text string, yield func(Splice) bool) bool {
+	added := func(at int, more string) bool { return yield(Splice{At: at, End: at, Before: more}) }
 	switch {
 	case in.Refused:
 		return added(in.refuseAt, in.refuseText)
@@ -42,7 +42,7 @@ func (in *Insert) splices(yield func(Splice) bool) bool {
 		if kind == SlotExpression && !added(int(in.slots.at[i]), in.wrapper.before) {
 			return false
 		}
-		if kind.takesKey() && !yield(in.keySplice(i)) {
+		if kind.takesKey() && !yield(in.keySplice(text, i)) {
 			return false
 		}
 	}
@@ -50,8 +50,9 @@ func (in *Insert) splices(yield func(Splice) bool) bool {
 		(!in.Guarded || added(in.duplicateAt, ", "+in.guard()))
 }
 
-func (in *Insert) keySplice(row int) Splice {
+func (in *Insert) keySplice(text string, row int) Splice {
 	s := Splice{At: int(in.slots.at[row]), End: in.slots.end(row), Before: in.keyPrefix, HasKey: true}
+	s.After = gap(text, s.End)
 	if in.slots.kind(row) == SlotExpression {
 		s.At, s.Before, s.After = s.End, in.wrapper.between, in.wrapper.after
 	}
@@ -59,6 +60,14 @@ func (in *Insert) keySplice(row int) Splice {
 		s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
 	}
 	return s
+}
+
+// gap is a blank where a key must not touch the word after it.
+func gap(text string, pos int) string {
+	if pos < len(text) && isWordByte(text[pos]) {
+		return " "
+	}
+	return ""
 }
 
 // Middle is the part of the text between the first n and the last n rows of an
@@ -79,7 +88,7 @@ func (p *Plan) Middle(in *Insert, n int, opts Options) (from, to int) {
 
 // rowEnd is the position after the closing bracket of a row.
 func (p *Plan) rowEnd(in *Insert, row int, opts Options) (end int, ok bool) {
-	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, charset: opts.Charset, engine: engine{all: true}}, plan: &Plan{}}, in: in}
+	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, charset: opts.Charset}, plan: &Plan{}}, in: in}
 	_, _, err := r.skipValues(false)
 	return r.pos + 1, err == nil
 }

@@ -3,7 +3,6 @@ package tidb
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/rewrite"
@@ -40,6 +39,7 @@ func Check(text string, opts rewrite.Options, p *rewrite.Plan) (Outcome, error) 
 // with placeholders when keys is nil.
 func CheckKeys(text string, opts rewrite.Options, p *rewrite.Plan, keys []rewrite.Keys) (Outcome, error) {
 	c := &check{text: text, opts: opts, plan: p, keys: keys}
+	defer c.release()
 	err := c.recovered()
 	switch {
 	case errors.Is(err, ErrUnknown):
@@ -64,6 +64,7 @@ func probes(p *rewrite.Plan) []rewrite.Keys {
 
 // check is the state of one check.
 type check struct {
+	reader
 	text string
 	opts rewrite.Options
 	plan *rewrite.Plan
@@ -91,7 +92,7 @@ func (c *check) run() error {
 		}
 	}
 	c.sample = c.newSample()
-	stmts, err := Parse(c.sample.text, c.opts)
+	stmts, err := c.read(c.sample.text, c.opts)
 	if err != nil {
 		return err
 	}
@@ -144,8 +145,8 @@ func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 			continue
 		}
 		t, err := newTree(runs, offsets[i])
-		if err != nil || c.opts.Charset != rewrite.CharsetUTF8 && !t.isASCII() {
-			return nil, ErrUnknown // TiDB's names are UTF-8, the scanner's as they are written
+		if err != nil {
+			return nil, err
 		}
 		if c.opts.Tables == nil || c.opts.Tables(t.schema, t.table) == nil {
 			continue
@@ -156,11 +157,6 @@ func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 		found = append(found, t)
 	}
 	return found, nil
-}
-
-// isASCII reports whether the names of a tree are ASCII.
-func (t tree) isASCII() bool {
-	return isASCII(t.schema) && isASCII(t.table) && !slices.ContainsFunc(t.Columns, func(c *ast.ColumnName) bool { return !isASCII(c.Name.O) })
 }
 
 // Runs is the INSERT or REPLACE that a statement is or, as EXPLAIN ANALYZE and
@@ -192,10 +188,11 @@ func newTree(in *ast.InsertStmt, at int) (tree, error) {
 	return tree{in, name.Schema.O, name.Name.O, at}, nil
 }
 
-// plainRows makes rows of VALUES ROW(…), which is a query to TiDB.
+// plainRows makes rows of VALUES ROW(…), which is a query to TiDB; in brackets it is
+// one to the servers too.
 func plainRows(in *ast.InsertStmt) {
 	query, ok := in.Select.(*ast.SelectStmt)
-	if !ok || query.Kind != ast.SelectStmtKindValues || query.OrderBy != nil || query.Limit != nil {
+	if !ok || query.Kind != ast.SelectStmtKindValues || query.OrderBy != nil || query.Limit != nil || query.IsInBraces {
 		return
 	}
 	in.Select = nil

@@ -16,6 +16,9 @@ func (c *check) original(t tree, i int) error {
 	if table := c.opts.Tables(t.schema, t.table); table != nil {
 		key = table.KeyColumn
 	}
+	if in.Returning && strings.Contains(strings.ToUpper(c.text), "RETURNING") {
+		return ErrUnknown // TiDB has no such clause, and took the word for a name
+	}
 	err := c.agree(t.at, in,
 		fact{"the table", in.Schema + "." + in.Name, t.schema + "." + t.table},
 		fact{"the key column", in.Table.KeyColumn, key},
@@ -158,7 +161,7 @@ func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 		return fill | kept | unknown
 	case ok && s == "" && (isText || c.opts.Mode&rewrite.EmptyStringIsNull != 0):
 		return fill | unknown
-	case ok && isText, ok && s == "":
+	case ok && isText:
 		return kept | unknown
 	case isInteger(v) && isZero(v) && !isText:
 		if c.opts.Mode&rewrite.NoAutoValueOnZero == 0 {

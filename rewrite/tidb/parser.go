@@ -22,48 +22,57 @@ var ErrUnknown = errors.New("shardkey: unknown to TiDB's parser")
 // Parse reads a text with TiDB's parser, as the session of the options does. It
 // may be called by many goroutines.
 func Parse(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
+	return new(reader).read(text, opts) // whose parser isn't used again
+}
+
+// reader reads texts with parsers of the pool. A parser keeps pointers into the trees
+// that it made, and writes through them when it reads the next text: so it
+// serves one text, until release.
+type reader struct{ parsers []*parser.Parser }
+
+// Parsers are costly to make.
+var parsers = sync.Pool{New: func() any {
+	setConstructors()
+	return parser.New()
+}}
+
+// release ends the use of all trees that were read.
+func (r *reader) release() {
+	for _, p := range r.parsers {
+		parsers.Put(p)
+	}
+	r.parsers = nil
+}
+
+func (r *reader) read(text string, opts rewrite.Options) ([]ast.StmtNode, error) {
 	if len(text) > longest || !comparable(text, opts) {
 		return nil, ErrUnknown
 	}
-	stmts, err := parse(text, opts)
+	stmts, err := r.parse(text, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
 	return stmts, nil
 }
 
-// Parsers are costly to make, and each is for one goroutine at a time.
-var parsers = sync.Pool{New: func() any {
-	setConstructors()
-	return parser.New()
-}}
-
 // longest is the length of text up to which the parser is asked. Trees are
 // walked by recursion: a longer text could be one expression that is too deep.
 const longest = 64 << 10
 
-func parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) {
+func (r *reader) parse(text string, opts rewrite.Options) (stmts []ast.StmtNode, err error) {
 	p := parsers.Get().(*parser.Parser)
 	defer func() {
 		// A value driver may panic at odd literals; such a parser is not used again.
-		if r := recover(); r != nil {
-			stmts, err = nil, fmt.Errorf("the parser panicked: %v", r)
+		if panicked := recover(); panicked != nil {
+			stmts, err = nil, fmt.Errorf("the parser panicked: %v", panicked)
 			return
 		}
-		parsers.Put(p)
+		r.parsers = append(r.parsers, p)
 	}()
 	p.SetSQLMode(sqlMode(opts.Mode))
-	if opts.Charset == gbk {
-		stmts, _, err = p.ParseSQL(text, parser.CharsetClient("gbk"))
-	} else {
-		stmts, _, err = p.ParseSQL(text)
-	}
+	stmts, _, err = p.ParseSQL(text)
 	return slices.Clone(stmts), err
 }
-
-// gbk is the one character set beside UTF-8 that TiDB's parser reads as the
-// servers do.
-var gbk = rewrite.ParseCharset("gbk")
 
 func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 	if mode&rewrite.ANSIQuotes != 0 {
@@ -96,33 +105,9 @@ func comparable(text string, opts rewrite.Options) bool {
 	return !comments && strings.IndexByte(text, '.') < 0 || !oddText.MatchString(text)
 }
 
-// readable reports whether TiDB splits a text into characters as the
-// servers do. In GBK these take one byte after a backslash, not a character.
+// readable reports whether TiDB splits a text into characters as the servers do.
 func readable(text string, c rewrite.Charset) bool {
-	switch {
-	case isASCII(text):
-		return true
-	case c == rewrite.CharsetUTF8:
-		return utf8.ValidString(text)
-	}
-	return c == gbk && isWholeGBK(text)
-}
-
-// isWholeGBK reports whether a text has whole GBK characters only, none of two
-// bytes after a backslash, and none whose first byte TiDB takes for white space.
-func isWholeGBK(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] < utf8.RuneSelf {
-			continue
-		}
-		if i > 0 && text[i-1] == '\\' || strings.IndexByte("\x80\x85\xa0\xff", text[i]) >= 0 || i+1 == len(text) {
-			return false
-		}
-		if i++; text[i] < 0x40 || text[i] == 0x7f || text[i] == 0xff {
-			return false
-		}
-	}
-	return true
+	return isASCII(text) || c == rewrite.CharsetUTF8 && utf8.ValidString(text)
 }
 
 func isASCII(s string) bool {

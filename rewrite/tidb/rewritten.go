@@ -16,7 +16,7 @@ func (c *check) rewritten(trees []tree) error {
 	if len(c.sample.rewritten) > longest || !c.plainSplices() && !comparable(c.sample.rewritten, c.opts) {
 		return ErrUnknown
 	}
-	stmts, err := parse(c.sample.rewritten, c.opts)
+	stmts, err := c.parse(c.sample.rewritten, c.opts)
 	if err != nil {
 		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the text that is sent", "a statement", "no statement"})
 	}
