@@ -303,7 +303,7 @@ func TestHandler_plan(t *testing.T) {
 		{"INSERT INTO t_order_3 (user_id) VALUES (?), (?)", "filled", "", "rows 1 to 2: a key is generated", "INSERT INTO t_order_3 (user_id, `order_id`) VALUES (?, ?), (?, ?)"},
 		{"INSERT INTO t_order_3 (user_id) VALUES (1)", "filled", "no arguments", "row 1: a key is generated", "INSERT INTO t_order_3 (user_id, `order_id`) VALUES (1, ?)"},
 		{"INSERT INTO t_order (order_id, user_id) VALUES (?, 1), (7, 1)", "filled", "", "row 1: argument 1 is the key; for nil or 0 one is generated; row 2: the key is kept as it is written", "INSERT INTO t_order (order_id, user_id) VALUES (?, 1), (7, 1)"},
-		{"INSERT INTO t_order (user_id) SELECT id FROM t_user", "filled", "", "the query is run once, into a temporary table, and each of its rows gets a key: SELECT id FROM t_user", ""},
+		{"INSERT INTO t_order (user_id) SELECT id FROM t_user", "filled", "", "the query is read to its end, and each of its rows is inserted with a key: SELECT id FROM t_user", ""},
 		{"UPDATE t_order SET a = 1", "passes", "sent as it is", "", ""},
 		{"DROP TABLE t_order", "passes", "sent as it is", "", ""},
 		{"INSERT INTO t_order (user_id VALUES (1)", "refused", "at line 1", "", ""},

@@ -76,9 +76,9 @@ func sourceFate(in *rewrite.Insert) string {
 	query := strings.TrimSpace(in.Source.Query)
 	switch {
 	case in.Source.KeyIndex < 0:
-		return "the query is run once, into a temporary table, and each of its rows gets a key: " + query
+		return "the query is read to its end, and each of its rows is inserted with a key: " + query
 	case in.Table.KeepExplicit:
 		return "sent as it is: the query gives the keys, and explicit ones are kept: " + query
 	}
-	return "the query is run once, into a temporary table, and where it gives NULL or 0 a key is made: " + query
+	return "the query is read to its end, and its rows are inserted, with a key where the query returns NULL or 0: " + query
 }

@@ -75,13 +75,13 @@ func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, d
 	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings, filled: o.filled}
 	c.driver = d.of(c)
 	c.database = databaseName(dsn)
-	c.servers.kind, c.servers.dsn, c.servers.insertSelect = o.server, c.host.DSN, o.insertSelect
+	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
 	c.verifier.set(o.verify)
 	c.kept.set(o.statements)
 	c.log = o.log
 	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
-	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements), checkInsertSelect(o.insertSelect), checkLog(o.log)); err != nil {
+	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements), checkLog(o.log)); err != nil {
 		return nil, err
 	}
 	if _, err := c.install(r); err != nil {
@@ -283,13 +283,12 @@ type options struct {
 	server Server
 	verify Verify
 
-	log          Log
-	statements   Statements
-	insertSelect InsertSelect
-	warnings     string // what becomes of a rule's: log, the default, or error
-	unlisted     rule.Unlisted
-	filled       func(context.Context, Filled)
-	reload       time.Duration // how often the rule's file is looked at; 0: never
+	log        Log
+	statements Statements
+	warnings   string // what becomes of a rule's: log, the default, or error
+	unlisted   rule.Unlisted
+	filled     func(context.Context, Filled)
+	reload     time.Duration // how often the rule's file is looked at; 0: never
 }
 
 // WithClock gives the generators another clock than the system's. It is for

@@ -12,12 +12,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// testedWay is how the connectors of tests fill INSERT … SELECT.
-var testedWay InsertSelect
-
 func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector {
 	t.Helper()
-	c, err := NewConnector(base, r, WithInsertSelect(testedWay))
+	c, err := NewConnector(base, r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,8 +32,7 @@ var randomVariants = []variant{
 	{shape: shapes[4], prepared: true},
 	{shape: shapes[5], params: "interpolateParams=true"},
 	{shape: shapes[6]},
-	{shape: shapes[0], params: copying},
-	{shape: shapes[3], prepared: true, params: copying + "&parseTime=true"},
+	{shape: shapes[3], prepared: true, params: "parseTime=true"},
 }
 
 // TestDifferential_random runs generated statements on both sides. A failure says
@@ -97,7 +96,7 @@ func TestDifferential_soak(t *testing.T) {
 // runRandom runs so many statements of a seed.
 func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed uint64, statements int) {
 	t.Helper()
-	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape, copies: strings.Contains(v.params, copying),
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i))), shape: v.shape,
 		returning: testserver.Has(t, testserver.KindMariaDB, "RETURNING"), aliases: testserver.Has(t, testserver.KindMySQL, "row aliases")}
 	for n := 0; n < statements; {
 		c := g.statements()
@@ -112,7 +111,6 @@ func runRandom(t *testing.T, known *known, both [2]side, v variant, i int, seed 
 
 // generator makes statements at random.
 type generator struct {
-	copies bool
 	*rand.Rand
 	shape     shape
 	returning bool   // what the server has
@@ -199,9 +197,6 @@ func (g *generator) around() (step, bool) {
 		}
 		return q("SET " + g.pick("", "SESSION ", "@@session.") + "sql_mode = '" + g.modes + "'"), true
 	case 7:
-		if g.copies { // which takes another for a reason to refuse
-			return q("SET NAMES utf8mb4"), true
-		}
 		return q("SET NAMES " + g.pick("utf8mb4", "latin1", "gbk")), true
 	case 8: // fails, and the next may read LAST_INSERT_ID()
 		return q(g.pick(

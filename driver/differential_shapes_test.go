@@ -118,9 +118,6 @@ type side struct {
 	plain bool
 }
 
-// copying lets our side copy the rows of INSERT … SELECT.
-const copying = "shardkeyInsertSelect=copy"
-
 // sides opens both ways to databases of their own with further DSN parameters.
 func sides(t testing.TB, params string, sh shape) [2]side {
 	t.Helper()
@@ -140,7 +137,7 @@ func sides(t testing.TB, params string, sh shape) [2]side {
 		t.Cleanup(func() { db.Close() })
 		return db
 	}
-	plain := testserver.Database(t) + "?" + strings.TrimPrefix(strings.TrimPrefix(params, copying), "&")
+	plain := testserver.Database(t) + "?" + params
 	ours := testserver.Database(t) + "?" + strings.TrimPrefix(params+"&shardkeyRule="+name, "&")
 	both := [2]side{
 		{"plain", open("mysql", strings.TrimSuffix(plain, "?")), sh, true},

@@ -48,8 +48,7 @@
 // [WatchRule] does; off, the default, does not. shardkeyUnlisted says what becomes of an INSERT
 // into a table that the rule does not list, but whose name looks like one of a ruled
 // table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
-// rule says it for one table. shardkeyInsertSelect=auto|temporary|copy says how an INSERT …
-// SELECT gets its keys, see there. shardkeyStatements says which prepared statements are
+// rule says it for one table. shardkeyStatements says which prepared statements are
 // kept: auto, always, all or off, see below. shardkeyLog=sql logs each filled statement
 // as it was sent, without values; off is the default. docs/operating.md lists all
 // lines that are logged.
@@ -126,44 +125,27 @@
 //
 // # INSERT … SELECT
 //
-// The query runs once, into a temporary table (shardkey_rows) with the target's
-// column types; the keys are put beside its rows, and the statement runs over
-// both, as one statement. It takes five round trips, a few more where keys are
-// not contiguous, where the query gives the key, and under IGNORE and ON DUPLICATE
-// KEY UPDATE, whatever the number of rows; no row travels to the client.
-// LAST_INSERT_ID() is right when it returns, for stored functions and views too.
-// Whether a key of the query is one, or asks for one, is decided as for VALUES.
+// The query is read to its end, a key is generated for each row that needs one, and the rows
+// are inserted as values, at most 5,000 rows and 1 MiB at once. All of it is one transaction, or
+// stands behind a savepoint (shardkey_rows) of the transaction that there is, also in XA and
+// under LOCK TABLES. If anything fails, no row of it stays. Rows are kept in 4 MiB of memory and
+// beyond that in a file without a name in [os.TempDir], which only this process can read. More
+// than 50,000,000 rows or 4 GiB are refused with an [InsertSelectError].
 //
-// Between the query and the statement others may write, unless a transaction holds
-// them off. ROW_COUNT(), FOUND_ROWS() and SHOW WARNINGS afterwards are those of the
-// tables' being dropped; the rows affected are the result's.
+// Values are read and written in the binary protocol, as numbers, text and bytes with all their
+// digits; dates too, with parseTime. The session may have any character set. These differ from
+// the server's own INSERT … SELECT: the query is a SELECT, which locks what it reads with LOCK IN
+// SHARE MODE, in READ COMMITTED too, but not where that can't be written, for example with UNION,
+// and not on TiDB and other engines. A FLOAT in a text column has the digits of a DOUBLE. An ENUM
+// isn't a number. A TIMESTAMP in the hour that the session's time_zone repeats is the first one.
+// Types within JSON are those of its text. Text travels in Unicode.
 //
-// Where the server makes no temporary table the rows are copied: read to their end, in
-// 4 MiB of memory and beyond that in a file without name, of this process alone, in
-// os.TempDir, and inserted as values, at most 5,000 rows and 1 MiB at once. More than
-// one INSERT is one transaction, or stands behind a savepoint of the one that there
-// is (that of XA too, and under LOCK TABLES), and is taken back whole when one
-// fails. What is reported is the same. shardkeyInsertSelect, as [WithInsertSelect],
-// says which way is taken: temporary, copy, or auto, the default, which copies on
-// Vitess and TiDB, and elsewhere where the server refuses the temporary table: within
-// XA (xa_detach_on_prepare), in a transaction under gtid_mode with
-// binlog_format=STATEMENT, to a user without the privileges CREATE TEMPORARY TABLES
-// and SELECT on the target. With temporary the error for that user is a
-// [PrivilegeError], and the others are an [InsertSelectError].
+// Whether a key that the query returns is one, or asks for one, is decided as for VALUES.
+// ROW_COUNT(), FOUND_ROWS() and SHOW WARNINGS afterwards are those of the statement that ended the
+// transaction. The result has the rows affected.
 //
-// Copied rows are the same values: numbers to their last digit, bytes as they are, dates
-// with parseTime too. A copy differs in this: the values travel to the client, and the
-// key of a row takes 8 bytes of memory; the query is a SELECT, which locks what it reads
-// by LOCK IN SHARE MODE after it, in READ COMMITTED too, but not where that cannot be
-// written, as for UNION, where the user may not, and on TiDB and other engines. A FLOAT
-// is a DOUBLE's digits where it is stored as a text; an ENUM is no number; a TIMESTAMP of the hour
-// that the session's time_zone has twice is the first; types within a JSON
-// are those that its text has.
-//
-// The session's character sets must be utf8mb4, and sql_select_limit must not hold: else
-// the error is an [InsertSelectError]. So it is, with parseTime, for a query of dates
-// whose columns' names do not differ, and for RETURNING of more rows than one INSERT
-// takes.
+// RETURNING works for as many rows as one INSERT takes, and outside of the transaction that other
+// forms start.
 //
 // # Servers
 //
@@ -176,9 +158,7 @@
 //	               yes     yes      no       no     no
 //	an upsert of a row that exists tells its key
 //	               yes     yes      of one   no     no
-//	INSERT … SELECT through a temporary table
-//	               yes     yes      no       no     tried
-//	and copied, with LOCK IN SHARE MODE
+//	INSERT … SELECT with LOCK IN SHARE MODE
 //	               yes     yes      yes      no     no
 //	RETURNING      no      yes      no       no     no
 //	prepared statements are kept
@@ -323,11 +303,10 @@ package driver
 //	plan     plan.go, plancache.go, a text, understood once for all connections
 //	         verify.go
 //	execute  execute.go, values.go, one execution: keys, text, arguments
-//	         insertselect_way.go,   (INSERT … SELECT: insertselect.go through a temporary
-//	         short.go, shard.go     table, insertselect_copy.go with rowbuffer.go and
-//	                                copiedvalue.go by copying)
+//	         short.go, shard.go
+//	         insertselect.go,       INSERT … SELECT: the query is read, its rows are inserted
+//	         sourcerows.go
 //	result   result.go, present.go, what came of it
-//	         insertselect_result.go
 //	doors    conn.go, stmt.go       what database/sql calls; offline.go: Plan, without it
 //	         doctor.go              a look at the database, beside all that
 //

@@ -45,12 +45,9 @@ const paramOptions = "shardkeyOptions"
 // paramLog says which statements are logged.
 const paramLog = "shardkeyLog"
 
-// paramInsertSelect says how an INSERT … SELECT gets its keys.
-const paramInsertSelect = "shardkeyInsertSelect"
-
 // params are the parameters that are ours. All names that begin with shardkey,
 // in any case, are taken to be meant for us.
-var params = [...]string{paramInsertSelect, paramLog, paramOptions, paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
+var params = [...]string{paramLog, paramOptions, paramReload, paramRule, paramWarnings, paramServer, paramStatements, paramUnlisted, paramVerify}
 
 const paramPrefix = "shardkey"
 
@@ -68,8 +65,7 @@ type dsn struct {
 	log      Log    // the value of shardkeyLog, empty by default
 	named    string // the value of shardkeyOptions, empty by default
 
-	statements   Statements   // the value of shardkeyStatements, empty by default
-	insertSelect InsertSelect // the value of shardkeyInsertSelect, empty by default
+	statements Statements // the value of shardkeyStatements, empty by default
 }
 
 // parseDSN takes our parameters off a DSN; all the rest of it stays as it is.
@@ -100,7 +96,7 @@ func parseParams(head, query string, found bool) (dsn, error) {
 	}
 	d := dsn{base: head, rule: given[paramRule], server: Server(given[paramServer]),
 		verify: Verify(given[paramVerify]), warnings: given[paramWarnings], unlisted: given[paramUnlisted], reload: given[paramReload],
-		named: given[paramOptions], log: Log(given[paramLog]), statements: Statements(given[paramStatements]), insertSelect: InsertSelect(given[paramInsertSelect])}
+		named: given[paramOptions], log: Log(given[paramLog]), statements: Statements(given[paramStatements])}
 	if base := strings.Join(rest, "&"); found && base != "" {
 		d.base += "?" + base
 	}

@@ -59,7 +59,7 @@ func TestParseDSN_refuses(t *testing.T) {
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it is given twice"},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyInsertSelect, shardkeyLog, shardkeyOptions, shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyLog, shardkeyOptions, shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: no such parameter"},
 		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -277,7 +278,7 @@ func (e *execution) geneKeys(ctx context.Context, k *insertion, i, n int) (keys 
 
 // geneColumn returns the place, among the columns that a query gives, of what the keys'
 // gene is of, whose type is known afterwards.
-func (r *selectRun) geneColumn(ctx context.Context) (int, error) {
+func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	at := slices.IndexFunc(r.in.Source.Columns, func(c string) bool { return strings.EqualFold(c, r.table.rule.Gene.Column) })
 	if at < 0 {
 		return 0, r.table.noGene(r.in, 0, "the query's rows have no such column", nil)
@@ -285,16 +286,19 @@ func (r *selectRun) geneColumn(ctx context.Context) (int, error) {
 	return at, r.plan.geneColumns[0].learn(ctx, r.session)
 }
 
+// isText matches the types of columns of text.
+var isText = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
+
 // fitOfRow returns the keys for a row of a query, by its value of the gene's column. It is
 // taken as the column holds it.
-func (r *selectRun) fitOfRow(ctx context.Context, row int, shown driver.Value) (spi.KeyFit, error) {
+func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value) (spi.KeyFit, error) {
 	var value any
 	if shown != nil {
 		column := r.plan.geneColumns[0]
 		known := column.known.Load()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
-			if text := text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || plainTexts.MatchString(known.Text)) {
+			if text := text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || isText.MatchString(known.Text)) {
 				value = column.textIn(text)
 			}
 		}

@@ -45,7 +45,7 @@ func TestGenes_onServers(t *testing.T) {
 	if err := os.WriteFile(file, []byte(geneServerRule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off", "&shardkeyInsertSelect=copy"} {
+	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
 		db := openFor(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		mustRun(t, db, "CREATE TABLE g_all (order_id BIGINT PRIMARY KEY, user_id BIGINT, a INT, UNIQUE (user_id))")
 		mustRun(t, db, "CREATE TABLE src (user_id BIGINT, name VARCHAR(20), seen DATETIME)")

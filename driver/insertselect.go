@@ -4,494 +4,920 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
-	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// An INSERT … SELECT cannot be given its keys in its text: how many rows there
-// are is known only after the query has run. So the query runs once, into a
-// temporary table, the keys are put beside its rows, and the statement itself
-// reads both. It stays one statement, and what it reads, writes and refuses
-// is decided by the server; no row is sent to the client. Temporary tables commit
-// nothing and are this session's own.
-//
-// Round trips: the table, the query, how its rows are numbered, the statement,
-// and dropping the table. Keys that are not contiguous, and those for some of the
-// rows only, take a second table. The numbering changes LAST_INSERT_ID(); the
-// query for the numbers restores it, and the statement carries the first key.
+// An INSERT … SELECT can't get its keys in its text: how many rows there are is known only after
+// the query has run. So the query is read to its end, a key is generated for each row that needs
+// one, and the rows are inserted as values. All of it is one transaction, or stands behind a
+// savepoint of the caller's transaction. Values are read and written in the binary protocol.
 
-// sourceRun is one execution of an INSERT … SELECT in this way.
-type sourceRun struct {
-	selectRun
+const (
+	sourceRowsAtOnce  = 5000    // rows of one INSERT
+	sourceBytesAtOnce = 1 << 20 // and bytes
+)
 
-	tables []string // the temporary tables that exist
-	// offset is a row's key minus its number, for contiguous keys; where
-	// it is empty they are in a table.
-	offset string
-	first  string // the number of the first row that gets a key
+// Numbers of the server's errors.
+const (
+	syntaxError   = 1064
+	lockedForRead = 1099
+	notLocked     = 1100 // under LOCK TABLES
+	tableDenied   = 1142
+	columnDenied  = 1143
+	notSupported  = 1235
+	noFeature     = 1295
+	noSavepoint   = 1305
+)
+
+// insertSelect is one execution of an INSERT … SELECT.
+type insertSelect struct {
+	*session
+	plan  *plan
+	in    *rewrite.Insert
+	table *table
+	key   *keyColumn
+	args  []driver.NamedValue
+	out   *keysRing
+	sent  sending // of the INSERT at hand
+
+	inside   bool  // behind a savepoint in the caller's transaction
+	outside  bool  // in a transaction of our own
+	noBounds error // why neither could be had
+
+	rows    sourceRows
+	n       int // rows that the query returned
+	missing int // rows that need a key
+	utf8    bool
+	limit   int          // bytes of an INSERT
+	shard   int          // the query's column whose shard the keys carry; -1 for none
+	fits    []spi.KeyFit // the keys with the shard bits of each row that needs one
+	given   []any        // the keys that the query returned, for WithKeys
+	last    any          // the key that the query returned with the last row
+
+	keys rewrite.Keys // the generated ones
+	one  [1]int64
+	// carries: the first INSERT passes the first generated key to LAST_INSERT_ID().
+	carries bool
+
+	row      []sourceValue // the next row to insert
+	from, to int           // the rows of the INSERT at hand
+	made, at int           // the generated keys before it, and after it
+	more     bool
+	affected int64
+	insertID int64
+	existed  bool   // an upsert matched a row that existed
+	dropped  []bool // generated keys that are not in the table; nil: all are
 }
 
-// beginTemporary runs the query into a temporary table and brings the keys to the
-// server. refused is the server's error where it takes no temporary table, before
-// anything was executed.
-func beginTemporary(ctx context.Context, run *selectRun) (on running, refused, err error) {
-	r := &sourceRun{selectRun: *run}
-	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.createRows, r.readQuery, r.makeKeys, r.syncLastID} {
+// InsertSelectError is the error for an INSERT … SELECT into a sharded table whose rows cannot be
+// copied. No row was inserted. [ErrUnsupportedStatement] is in its chain.
+type InsertSelectError struct {
+	Table  string // the target, quoted
+	Reason string // why not, and the remedy
+	Err    error  // the cause; may be nil
+}
+
+func (e *InsertSelectError) Error() string {
+	text := fmt.Sprintf("%v: INSERT … SELECT into %s: %s", ErrUnsupportedStatement, e.Table, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *InsertSelectError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrUnsupportedStatement}
+	}
+	return []error{ErrUnsupportedStatement, e.Err}
+}
+
+func (r *insertSelect) refuse(reason string, err error) error {
+	return &InsertSelectError{Table: sqltext.QuoteTable(r.in.Schema, r.in.Name), Reason: reason, Err: err}
+}
+
+// beginSource reads the query of an INSERT … SELECT, and inserts all rows but those of the last
+// INSERT, which it prepares.
+func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, out *keysRing, sent sending) (running, error) {
+	sent.stmt = nil // it was prepared for its check and count
+	if in.KeepsSource() {
+		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
+		return &asIs{sent, func(err error) { s.afterPass(ctx, use, p, nil, nil, err) }}, err
+	}
+	if rewrite.ReadsCounts(sent.text, s.mode) {
+		return nil, errReadsCounts
+	}
+	s.forInsert = ""
+	r := &insertSelect{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: out}
+	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.readRows, r.makeKeys, r.syncLastID, r.insertRows} {
 		if err := step(ctx); err != nil {
-			if len(r.tables) == 0 && refusesTemporary(err) {
-				refused = err
+			return nil, r.failed(ctx, err)
+		}
+	}
+	return r, nil
+}
+
+func (r *insertSelect) sending() *sending { return &r.sent }
+
+// readRows runs the query and keeps its rows.
+func (r *insertSelect) readRows(ctx context.Context) error {
+	if err := r.learn(ctx); err != nil {
+		return err
+	}
+	source, err := r.sourceSession(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.startTransaction(ctx); err != nil {
+		return err
+	}
+	query := source.direct
+	if source.parsesTime {
+		if query, err = r.withDatesAsText(ctx, query); err != nil {
+			return err
+		}
+	}
+	if err := r.set(ctx, source.set); err != nil {
+		return err
+	}
+	columns, err := r.keepRows(ctx, query, source.parsesTime)
+	if again := r.set(context.Background(), source.restore); again != nil {
+		r.base.ruin()
+		err = cmp.Or(err, again)
+	}
+	if columns != len(r.in.Source.Columns) && err == nil {
+		return cmp.Or(r.columnCountError(ctx, columns), r.refuse(fmt.Sprintf("expected %d columns of the query, found %d", len(r.in.Source.Columns), columns), nil))
+	}
+	if r.in.MentionsLastID && r.n > 0 {
+		r.lastID.moved() // the query may have called LAST_INSERT_ID(expr)
+	}
+	return cmp.Or(err, r.rows.rewind())
+}
+
+// learn asks for what depends on the rows' values: nothing can be asked while they are read.
+func (r *insertSelect) learn(ctx context.Context) (err error) {
+	if r.in.Source.KeyIndex >= 0 {
+		if r.table.kind() == rewrite.KindUnknown {
+			if err := r.table.learnKind(ctx); err != nil {
+				return err
 			}
-			return nil, refused, r.failed(ctx, err)
 		}
-	}
-	if r.carries, err = r.carriesKey(ctx); err != nil {
-		return nil, nil, r.failed(ctx, err)
-	}
-	r.sent = sending{base: &r.base, text: r.in.Text(r.query()), args: r.tailArgs()}
-	return r, nil, nil
-}
-
-func (r *sourceRun) failed(ctx context.Context, err error) error {
-	if r.carries {
-		r.lastID.moved()
-	}
-	defer r.Close()
-	return r.explain(err)
-}
-
-// keysAtOnce is how many keys one statement brings to the server.
-const keysAtOnce = 5000
-
-// makeKeys generates a key for each row that needs one.
-func (r *sourceRun) makeKeys(ctx context.Context) error {
-	n, missing, err := r.countMissing(ctx)
-	if err != nil || n == 0 {
-		return err
-	}
-	var fits []spi.KeyFit
-	if r.table.genes != nil {
-		if fits, err = r.geneFits(ctx, n, missing); err != nil {
+		if _, err := r.sqlMode(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.generate(ctx, n, fits); err != nil {
-		return err
+	if r.shard = -1; r.table.genes != nil {
+		r.shard, err = r.geneColumn(ctx)
 	}
-	if first, ok := r.contiguous(); ok {
-		if r.offset, err = r.findOffset(ctx, first); err != nil || r.offset != "" {
-			return err
-		}
-	}
-	return r.storeKeys(ctx, missing)
+	return err
 }
 
-// geneFits returns for each of n rows the keys that have its gene, which is read from the rows
-// that the query returned. Their values go as UTF-8 whatever the connection's character
-// set is.
-func (r *sourceRun) geneFits(ctx context.Context, n int, missing string) (fits []spi.KeyFit, err error) {
-	at, err := r.geneColumn(ctx)
+// sourceSession is how the session runs the query.
+type sourceSession struct {
+	direct       func(lock string) string // the query
+	set, restore string                   // the variables that change for it; may be empty
+	parsesTime   bool                     // the base returns dates as time.Time
+}
+
+// sourceSession asks how text travels, and for the limits of rows and bytes.
+func (r *insertSelect) sourceSession(ctx context.Context) (*sourceSession, error) {
+	row, err := r.queryRow(ctx, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, "+
+		"@@sql_select_limit, @@max_allowed_packet, CAST('2000-01-02' AS DATE) LIMIT 1")
 	if err != nil {
 		return nil, err
 	}
-	fits = make([]spi.KeyFit, 0, n)
-	value := "HEX(CONVERT(" + rowsTable + "." + sqltext.QuoteIdentifier(r.in.Source.Columns[at]) + " USING utf8mb4))"
-	for last := "0"; len(fits) < n; {
-		before := len(fits)
-		var bad error
-		err := r.askRows(ctx, 2, rowNumber+", "+value, "WHERE "+rowNumber+" > "+last+" AND ("+missing+
-			") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
-			if bad != nil || len(fits) == n {
-				return
-			}
-			var shown driver.Value
-			if row[1] != nil {
-				decoded, _ := hex.DecodeString(text(row[1]))
-				shown = string(decoded)
-			}
-			var fit spi.KeyFit
-			if fit, bad = r.fitOfRow(ctx, len(fits), shown); bad == nil {
-				fits = append(fits, fit)
-			}
-			number, err := strconv.ParseUint(text(row[0]), 10, 64)
-			if err != nil {
-				bad = cmp.Or(bad, r.badNumber(row[0]))
-			}
-			last = strconv.FormatUint(number, 10)
-		})
-		if err := cmp.Or(err, bad); err != nil {
-			return nil, err
+	if len(row) != 6 {
+		return nil, r.refuse(fmt.Sprintf("expected 6 columns about the session, found %d", len(row)), nil)
+	}
+	source := &sourceSession{direct: func(lock string) string { return r.in.Source.Query + lock }}
+	_, source.parsesTime = row[5].(time.Time)
+	isUTF8 := func(v driver.Value) bool { return strings.EqualFold(text(v), "utf8mb4") }
+	r.utf8 = isUTF8(row[0]) && isUTF8(row[1])
+	var set, restore []string
+	if charset := text(row[2]); !isUTF8(row[2]) {
+		set = append(set, "character_set_results = utf8mb4")
+		if charset = cmp.Or(charset, "NULL"); !plainName.MatchString(charset) {
+			return nil, r.refuse(fmt.Sprintf("unknown character set %q of results", charset), nil)
 		}
-		if len(fits) == before {
-			return nil, r.badCount(int64(n))
-		}
+		restore = append(restore, "character_set_results = "+charset)
 	}
-	return fits, nil
+	const none, noneInVitess = 1<<63 - 1, "0"
+	limit := text(row[3])
+	if n, err := strconv.ParseUint(limit, 10, 64); err == nil && n < none && !(limit == noneInVitess && r.isVitess()) {
+		set = append(set, "sql_select_limit = "+strconv.Itoa(none))
+		restore = append(restore, "sql_select_limit = "+limit)
+	}
+	if len(set) > 0 {
+		source.set, source.restore = "SET "+strings.Join(set, ", "), "SET "+strings.Join(restore, ", ")
+	}
+	const rest = 4 << 10 // for what stands around the rows
+	packet, _ := strconv.Atoi(text(row[4]))
+	if cfg, err := parseBase(r.servers.dsn.Reveal()); err == nil && cfg.MaxAllowedPacket > 0 && r.servers.dsn.Reveal() != "" {
+		packet = min(packet, cfg.MaxAllowedPacket)
+	}
+	r.limit = max(min(packet-rest, sourceBytesAtOnce), 1)
+	return source, nil
 }
 
-func (r *sourceRun) badNumber(number driver.Value) error {
-	return fmt.Errorf("shardkey: the server numbers a row of a temporary table %.20q", text(number))
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
+// set sends a SET statement, if there is one.
+func (r *insertSelect) set(ctx context.Context, statement string) error {
+	if statement == "" {
+		return nil
+	}
+	return r.send(ctx, statement)
 }
 
-// contiguous reports whether the keys are first, first+1, … for all rows.
-func (r *sourceRun) contiguous() (first int64, ok bool) {
-	ints := r.keys.Ints
-	if r.in.Source.KeyIndex >= 0 || len(ints) == 0 || ints[0] < 0 {
-		return 0, false
-	}
-	return ints[0], areConsecutive(&r.keys)
-}
-
-// findOffset returns what is added to a row's number for its key, empty
-// when the numbers are not contiguous, as with auto_increment_increment.
-func (r *sourceRun) findOffset(ctx context.Context, first int64) (string, error) {
-	var low, high int64
-	var err1, err2 error
-	err := r.askRows(ctx, 2, "MIN("+rowNumber+"), MAX("+rowNumber+")", "LIMIT 1", func(row []driver.Value) {
-		low, err1 = strconv.ParseInt(text(row[0]), 10, 64)
-		high, err2 = strconv.ParseInt(text(row[1]), 10, 64)
-	})
-	if err != nil || err1 != nil || err2 != nil || high-low != r.rows-1 || first < low {
-		return "", err
-	}
-	r.first = strconv.FormatInt(low, 10)
-	return strconv.FormatInt(first-low, 10), nil
-}
-
-// askRows asks for n columns about the rows. With the answer LAST_INSERT_ID() is right again,
-// which the rows' numbers have changed.
-func (r *sourceRun) askRows(ctx context.Context, n int, columns, rest string, each func([]driver.Value)) error {
-	if !r.lastID.synced {
-		columns += ", LAST_INSERT_ID(" + strconv.FormatUint(r.lastID.must, 10) + ")"
-	}
-	return r.queryColumns(ctx, n, "SELECT "+columns+" FROM "+r.qualify(rowsTable)+" "+rest, func(row []driver.Value) {
-		r.lastID.synced = true
-		each(row)
-	})
-}
-
-// countMissing counts the rows without key, and returns the condition for
-// them.
-func (r *sourceRun) countMissing(ctx context.Context) (n int, missing string, err error) {
-	if r.in.Source.KeyIndex < 0 {
-		return int(r.rows), "TRUE", nil
-	}
-	key := r.keyInRows()
-	missing = key + " IS NULL"
-	mode, err := r.sqlMode(ctx)
-	switch {
-	case err != nil:
-		return 0, "", err
-	case r.table.kind() == rewrite.KindText:
-		missing += " OR LENGTH(" + key + ") = 0"
-	case mode&rewrite.NoAutoValueOnZero == 0:
-		missing += " OR " + isZeroSQL(key)
-	}
-	var bad error
-	err = r.askRows(ctx, 1, "COUNT(*)", "WHERE "+missing+" LIMIT 1", func(row []driver.Value) {
-		n, bad = strconv.Atoi(text(row[0]))
-	})
-	if n < 0 || int64(n) > r.rows {
-		bad = r.badCount(int64(n))
-	}
-	return n, missing, cmp.Or(err, bad)
-}
-
-// isZeroSQL is what [rewrite.IsZero] is for values. That a key equals 0 is not
-// enough in a column of strings: to the servers 'abc' does.
-func isZeroSQL(key string) string {
-	return key + " > -0.5 AND " + key + " < 0.5 AND CONVERT(" + key + " USING ascii) REGEXP " +
-		"'^[[:space:]]*[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?[[:space:]]*$'"
-}
-
-// storeKeys puts the keys into a table beside the numbers of their rows.
-func (r *sourceRun) storeKeys(ctx context.Context, missing string) error {
-	key := r.targetColumn(r.in.Table.KeyColumn) + " AS `shardkey_key`"
-	if err := r.create(ctx, keysTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL DEFAULT 0 PRIMARY KEY", key); err != nil {
-		return err
-	}
-	last := "0"
-	for done, n := 0, r.keys.Len(); done < n; {
-		numbers, err := r.numbers(ctx, missing, last)
-		if err != nil {
-			return err
-		}
-		if len(numbers) == 0 || len(numbers) > n-done {
-			return fmt.Errorf("shardkey: %d rows of a temporary table need a key, and %d were counted", done+len(numbers), n)
-		}
-		if done == 0 {
-			r.first = numbers[0]
-		}
-		if err := r.insertKeys(ctx, numbers, done); err != nil {
-			return err
-		}
-		done += len(numbers)
-		last = numbers[len(numbers)-1]
-	}
-	return nil
-}
-
-func (r *sourceRun) numbers(ctx context.Context, missing, after string) ([]string, error) {
-	var numbers []string
-	var bad error
-	err := r.askRows(ctx, 1, rowNumber, "WHERE "+rowNumber+" > "+after+" AND ("+missing+
-		") ORDER BY "+rowNumber+" LIMIT "+strconv.Itoa(keysAtOnce), func(row []driver.Value) {
-		// It becomes text of a statement: an integer, and nothing else.
-		number, err := strconv.ParseUint(text(row[0]), 10, 64)
-		if err != nil {
-			bad = r.badNumber(row[0])
-			return
-		}
-		numbers = append(numbers, strconv.FormatUint(number, 10))
-	})
-	return numbers, cmp.Or(err, bad)
-}
-
-func (r *sourceRun) insertKeys(ctx context.Context, numbers []string, from int) error {
-	query := []byte("INSERT INTO " + r.qualify(keysTable) + " (`shardkey_row`, `shardkey_key`) VALUES ")
-	for i, number := range numbers {
-		if i > 0 {
-			query = append(query, ',')
-		}
-		query = append(append(append(query, '('), number...), ',')
-		var ok bool
-		if query, ok = sqltext.AppendLiteral(query, r.keys.At(from+i)); !ok {
-			return fmt.Errorf("%w: INSERT … SELECT cannot be filled with a key of type %T", ErrUnsupportedStatement, r.keys.At(from+i))
-		}
-		query = append(query, ')')
-	}
-	return r.run(ctx, string(query))
-}
-
-// The temporary tables of an INSERT … SELECT: the query's rows with their
-// numbers, and the keys with the numbers of the rows that they are for.
-const (
-	rowsTable = "`shardkey_rows`"
-	keysTable = "`shardkey_keys`"
-	rowNumber = rowsTable + ".`shardkey_row`"
-)
-
-// createRows makes the table of rows, whose columns have the target's names, so
-// that the server's errors name them, and its types.
-func (r *sourceRun) createRows(ctx context.Context) error {
-	const (
-		unknownColumn   = 1054
-		duplicateColumn = 1060
-		invalidDefault  = 1067
-	)
-	declared, err := r.declareKey(ctx)
-	if err != nil {
-		return err
-	}
-	err = r.createDeclared(ctx, declared)
-	if isServerError(err, invalidDefault) {
-		if declared, err = r.declareDates(ctx, declared); err == nil {
-			err = r.createDeclared(ctx, declared)
-		}
-	}
-	if isServerError(err, unknownColumn, duplicateColumn) {
-		if own := r.ownWords(ctx, len(r.in.Source.Columns)); own != nil {
-			return own
-		}
-	}
-	return err
-}
-
-// createDeclared makes the table of rows with the target's types, but for columns
-// that are declared.
-func (r *sourceRun) createDeclared(ctx context.Context, declared string) error {
-	columns := make([]string, len(r.in.Source.Columns))
-	for i, column := range r.in.Source.Columns {
-		columns[i] = r.targetColumn(column)
-	}
-	return r.create(ctx, rowsTable, "`shardkey_row` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"+declared, strings.Join(columns, ", "))
-}
-
-// declareKey declares the column for keys that the query returns, where its own
-// type would not distinguish what INSERT … VALUES does: blanks are no key in a
-// CHAR, and bytes added to the empty one in a BINARY.
-func (r *sourceRun) declareKey(ctx context.Context) (string, error) {
-	if r.in.Source.KeyIndex < 0 {
-		return "", nil
-	}
-	if r.table.kind() == rewrite.KindUnknown {
-		if err := r.table.learnKind(ctx); err != nil {
-			return "", err
-		}
-	}
-	if err := r.key.learn(ctx, r.session); err != nil || r.table.kind() != rewrite.KindText {
-		return "", err
-	}
-	known := r.key.known.Load()
-	if !known.IsPadded() {
-		return "", nil
-	}
-	typ := plainText.FindString(known.Text)
-	if typ == "" {
-		return "", nil
-	}
-	return declaration(shownColumn{r.key.name, "var" + typ, known.collation}), nil
-}
-
-// declareDates declares the columns of dates: the server refuses the default of
-// one that is zero where it is copied under NO_ZERO_DATE.
-func (r *sourceRun) declareDates(ctx context.Context, declared string) (string, error) {
-	err := r.showColumns(ctx, sqltext.QuoteTable(r.in.Schema, r.in.Name), "", func(column shownColumn) {
-		isColumn := func(name string) bool { return strings.EqualFold(name, column.name) }
-		if typ := plainDate.FindString(column.typ); typ != "" && slices.ContainsFunc(r.in.Source.Columns, isColumn) {
-			column.typ = typ
-			declared += declaration(column)
-		}
-	})
-	return declared, err
-}
-
-// What of the server's words for types and collations is written in a statement.
-var (
-	plainText      = regexp.MustCompile(`^(char|binary)\([0-9]+\)`)
-	plainDate      = regexp.MustCompile(`^(datetime|date|timestamp)(\([0-9]\))?`)
-	plainCollation = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
-	plainTexts     = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
-)
-
-func declaration(column shownColumn) string {
-	d := ", " + sqltext.QuoteIdentifier(column.name) + " " + column.typ
-	if column.collation != "NULL" && plainCollation.MatchString(column.collation) {
-		d += " COLLATE " + column.collation
-	}
-	return d + " NULL DEFAULT NULL"
-}
-
-// create makes a temporary table of columns of the target. They come from the
-// side of an outer join that may be NULL, and therefore may be NULL themselves:
-// a NULL that the target does not take is refused by the target.
-func (r *sourceRun) create(ctx context.Context, table, number, columns string) error {
-	query := "CREATE TEMPORARY TABLE " + r.qualify(table) + " (" + number + ") SELECT " + columns +
-		" FROM (SELECT 1) AS `shardkey_one` LEFT JOIN " + sqltext.QuoteTable(r.in.Schema, r.in.Name) + " ON FALSE LIMIT 0"
-	err := r.run(ctx, query)
-	const exists = 1050
-	if isServerError(err, exists) {
-		// An earlier run could not drop it, for example because its rows were
-		// never closed.
-		if err = r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+r.qualify(table)); err == nil {
-			err = r.run(ctx, query)
-		}
-	}
-	if err == nil {
-		r.tables = append(r.tables, r.qualify(table))
-	}
-	return err
-}
-
-// readQuery runs the query into the table of rows.
-func (r *sourceRun) readQuery(ctx context.Context) error {
-	ignore := ""
-	if r.in.Ignore {
-		ignore = "IGNORE "
-	}
-	s := r.in.Source
-	names := make([]string, len(s.Columns))
-	for i, column := range s.Columns {
-		names[i] = sqltext.QuoteIdentifier(column)
-	}
-	res, err := r.base.execOrPrepare(ctx, "INSERT "+ignore+"INTO "+r.qualify(rowsTable)+" ("+strings.Join(names, ", ")+") "+s.Query, r.queryArgs(), 0)
-	if err != nil {
-		r.lastID.moved()
-		return err
-	}
-	if res == nil {
-		return errNoAnswer
-	}
-	if r.rows, err = res.RowsAffected(); r.rows != 0 {
-		r.lastID.moved()
-	}
-	return cmp.Or(err, r.checkRows())
-}
-
-// query is what the statement selects: the rows with their keys. The columns are
-// renamed before, so that ON DUPLICATE KEY UPDATE a = a + 1 means the target's.
-func (r *sourceRun) query() string {
-	s := r.in.Source
-	var columns, renamed []string
-	for i, column := range s.Columns {
-		name := "`shardkey_" + strconv.Itoa(i) + "`"
-		renamed = append(renamed, sqltext.QuoteIdentifier(column)+" AS "+name)
-		name = rowsTable + "." + name
-		if i == s.KeyIndex && r.keys.Len() > 0 {
-			name = "COALESCE(" + r.sentKey() + ", " + name + ")"
-		}
-		columns = append(columns, name)
-	}
-	if s.KeyIndex < 0 {
-		columns = append(columns, r.sentKey())
-	}
-	rows := "(SELECT `shardkey_row`, " + strings.Join(renamed, ", ") + " FROM " + r.qualify(rowsTable) + ") AS " + rowsTable
-	return "SELECT " + strings.Join(columns, ", ") + " FROM " + r.joined(rows) + " ORDER BY " + rowNumber
-}
-
-// sentKey is the key of a row as the statement has it.
-func (r *sourceRun) sentKey() string {
-	key := r.keyOf()
-	if r.carries {
-		key = "IF(" + rowNumber + " = " + r.first + ", LAST_INSERT_ID(" + key + "), " + key + ")"
-	}
-	return key
-}
-
-// keyOf is the key of a row, NULL for a row that has none of ours.
-func (r *sourceRun) keyOf() string {
-	switch {
-	case r.keys.Len() == 0:
-		return "NULL"
-	case r.offset != "":
-		return "(" + rowNumber + " + " + r.offset + ")"
-	}
-	return keysTable + ".`shardkey_key`"
-}
-
-// joined are the rows, which are called rowsTable, with their keys.
-func (r *sourceRun) joined(rows string) string {
-	if r.keys.Len() > 0 && r.offset == "" {
-		rows += " LEFT JOIN " + r.qualify(keysTable) + " ON " + keysTable + ".`shardkey_row` = " + rowNumber
-	}
-	return rows
-}
-
-// keyInRows is the key that the query returned for a row.
-func (r *sourceRun) keyInRows() string {
-	return rowsTable + "." + sqltext.QuoteIdentifier(r.in.Source.Columns[r.in.Source.KeyIndex])
-}
-
-// qualify puts the temporary tables into the target's schema when it is named:
-// a session need not have a current database.
-func (r *sourceRun) qualify(table string) string {
-	if r.in.Schema == "" {
-		return table
-	}
-	return sqltext.QuoteIdentifier(r.in.Schema) + "." + table
-}
-
-func (r *sourceRun) run(ctx context.Context, query string) error {
+func (r *insertSelect) send(ctx context.Context, query string) error {
 	_, err := r.base.execOrPrepare(ctx, query, nil, 0)
 	return err
 }
 
-// Close drops the temporary tables, also when the statement's context has ended,
-// and makes LAST_INSERT_ID() right, which the rows' numbers have changed. When
-// that fails after a success, the statement still succeeds.
-func (r *sourceRun) Close() error {
-	if len(r.tables) == 0 {
+// withDatesAsText looks which columns of the query are dates. The base makes a time.Time of them,
+// which has no 2024-00-00, nor an hour that its location left out. It returns a query that
+// converts them to text. Looking doesn't run the query.
+func (r *insertSelect) withDatesAsText(ctx context.Context, query func(lock string) string) (func(lock string) string, error) {
+	columns := make([]string, len(r.in.Source.Columns))
+	nulls := make([]string, len(columns))
+	for i := range columns {
+		columns[i] = "c" + strconv.Itoa(i)
+		nulls[i] = "NULL AS " + columns[i]
+	}
+	with := "WITH shardkey_rows (" + strings.Join(columns, ", ") + ") AS ("
+	look := "SELECT * FROM (SELECT " + strings.Join(nulls, ", ") + " UNION ALL (" + query("") + ")) AS shardkey_rows LIMIT 0"
+	if startsWith.MatchString(query("")) || r.isVitess() {
+		look = with + query("") + ") SELECT * FROM shardkey_rows LIMIT 0"
+	}
+	rows, err := r.openPrepared(ctx, look)
+	switch {
+	case err != nil && isFatal(ctx, err):
+		return nil, err
+	case err != nil:
+		return query, nil // the query itself shows what is wrong
+	}
+	dates := false
+	for i, typ := range columnTypes(rows) {
+		if isDate(typ) {
+			columns[i], dates = "CAST("+columns[i]+" AS CHAR)", true
+		}
+	}
+	if err := rows.Close(); err != nil || !dates {
+		return query, err
+	}
+	return func(lock string) string {
+		if r.in.Source.Unlimited { // else its order may be dropped
+			lock = allRows + lock
+		}
+		return with + query(lock) + ") SELECT " + strings.Join(columns, ", ") + " FROM shardkey_rows"
+	}, nil
+}
+
+var startsWith = regexp.MustCompile(`(?i)^with\b`)
+
+// columnTypes returns the types of a query's columns, as the base names them; empty where it
+// doesn't.
+func columnTypes(rows driver.Rows) []string {
+	types := make([]string, len(rows.Columns()))
+	if named, ok := rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+		for i := range types {
+			types[i] = named.ColumnTypeDatabaseTypeName(i)
+		}
+	}
+	return types
+}
+
+// isDate reports whether the base makes a time.Time of a type's values with parseTime.
+func isDate(typ string) bool { return typ == "DATE" || typ == "DATETIME" || typ == "TIMESTAMP" }
+
+// openQuery runs the query as a prepared statement. What it reads is locked as INSERT … SELECT
+// locks it, where the query and the server let it.
+func (r *insertSelect) openQuery(ctx context.Context, query func(lock string) string) (driver.Rows, error) {
+	server, err := r.server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if server.shareLocks && r.in.Source.Lockable {
+		rows, err := r.openPrepared(ctx, query(" LOCK IN SHARE MODE"))
+		if !isServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
+			return rows, err
+		}
+	}
+	return r.openPrepared(ctx, query(""))
+}
+
+func (r *insertSelect) openPrepared(ctx context.Context, query string) (driver.Rows, error) {
+	return r.base.queryOnce(ctx, query, renumbered(r.args[:r.in.Source.QueryParams], 0), 0)
+}
+
+// renumbered returns arguments as those that follow n others.
+func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i].Ordinal = n + i + 1
+	}
+	return args
+}
+
+// keepRows reads all rows of the query, and returns how many columns it has.
+func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) string, parsesTime bool) (columns int, err error) {
+	rows, err := r.openQuery(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = cmp.Or(err, rows.Close()) }()
+	types := columnTypes(rows)
+	switch {
+	case len(types) != len(r.in.Source.Columns):
+		return len(types), nil
+	case parsesTime && slices.ContainsFunc(types, isDate):
+		return 0, r.refuse("the server has no WITH, by which dates are read exactly with parseTime=true; select them as CAST(… AS CHAR)", nil)
+	}
+	values, row := make([]driver.Value, len(types)), make([]sourceValue, len(types))
+	for {
+		switch err := rows.Next(values); {
+		case err == io.EOF:
+			return len(types), nil
+		case err != nil:
+			return 0, err
+		}
+		if r.n++; r.n > maxSourceRows {
+			return 0, r.refuse(fmt.Sprintf("the query returns more than %d rows; insert them in parts", maxSourceRows), nil)
+		}
+		if err := r.keepRow(ctx, row, values, types); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (r *insertSelect) keepRow(ctx context.Context, row []sourceValue, values []driver.Value, types []string) (err error) {
+	missing := r.in.Source.KeyIndex < 0
+	for i, v := range values {
+		if row[i], err = sourceValueOf(v, types[i]); err != nil {
+			return r.refuse("column "+sqltext.QuoteIdentifier(r.in.Source.Columns[i]), err)
+		}
+		if i != r.in.Source.KeyIndex {
+			continue
+		}
+		if missing, err = r.keepKey(ctx, v); err != nil {
+			return err
+		}
+		if missing {
+			row[i] = sourceValue{kind: valueMissing}
+		}
+	}
+	if missing {
+		r.missing++
+	}
+	if missing && r.shard >= 0 {
+		fit, err := r.fitOfRow(ctx, len(r.fits), values[r.shard])
+		if err != nil {
+			return err
+		}
+		r.fits = append(r.fits, fit)
+	}
+	if err := r.rows.add(row); err != nil {
+		return r.refuse("its rows cannot be kept", err)
+	}
+	return nil
+}
+
+// keepKey reports whether the key that the query returned for a row asks for one.
+func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing bool, err error) {
+	if missing, err = r.isMissing(ctx, r.table, v); err != nil {
+		return missing, err
+	}
+	if r.last = nil; !missing {
+		r.last = boundKey(r.table.kind(), v)
+	}
+	switch {
+	case r.out == nil:
+	case missing:
+		r.given = append(r.given, toGenerate{})
+	default:
+		r.given = append(r.given, r.last)
+	}
+	return missing, nil
+}
+
+// toGenerate stands for a key that is to be generated.
+type toGenerate struct{}
+
+// columnCountError inserts no rows of so many columns, and returns the server's error; nil when
+// there is none.
+func (r *insertSelect) columnCountError(ctx context.Context, columns int) error {
+	if r.in.Source.TailParams > 0 || r.in.Returning {
 		return nil
 	}
+	return r.send(ctx, r.in.Text(r.noRows(columns)))
+}
+
+// noRows is a query of no rows, with the key after so many columns unless it is among them.
+func (r *insertSelect) noRows(columns int) string {
+	if r.in.Source.KeyIndex < 0 {
+		columns++
+	}
+	return "SELECT NULL" + strings.Repeat(", NULL", max(columns-1, 0)) + " FROM DUAL WHERE FALSE"
+}
+
+// makeKeys generates a key for each row that needs one.
+func (r *insertSelect) makeKeys(ctx context.Context) error {
+	n := r.missing
+	if n == 0 {
+		return r.key.learn(ctx, r.session)
+	}
+	var err error
+	if r.fits != nil {
+		r.keys.Ints = make([]int64, n)
+		err = r.table.generateEach(ctx, r.keys.Ints, r.fits)
+	} else {
+		r.keys, err = r.plan.generate(ctx, 0, n, &r.one)
+	}
+	if err != nil {
+		return err
+	}
+	r.table.counts.filled(n)
+	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {
+		return err
+	}
+	if n > 1 && r.out == nil {
+		if err := r.plan.rules.checkConsecutive(ctx, r.table, &r.keys); err != nil {
+			return err
+		}
+	}
+	if err := r.plan.rules.tellFilled(ctx, r.table, n, &r.keys); err != nil {
+		return err
+	}
+	r.carries, err = r.carriesKey(ctx)
+	return err
+}
+
+// carriesKey reports whether the first INSERT can pass the first key to LAST_INSERT_ID(): an
+// ignored row, or one that exists, would leave a key that is in no row.
+func (r *insertSelect) carriesKey(ctx context.Context) (bool, error) {
+	if r.in.Ignore || r.in.OnDuplicate || r.in.MentionsLastID {
+		return false, nil
+	}
+	switch key := r.keys.At(0).(type) {
+	case uint64:
+	case int64:
+		if key < 0 {
+			return false, nil
+		}
+	default:
+		return false, nil
+	}
+	server, err := r.server(ctx)
+	return err == nil && server.insertIDs, err
+}
+
+// insertRows sends all INSERTs but the last.
+func (r *insertSelect) insertRows(ctx context.Context) error {
+	tail := r.args[r.in.Source.QueryParams:]
+	if r.n == 0 {
+		r.sent = sending{base: &r.base, text: r.in.Text(r.noRows(len(r.in.Source.Columns))), args: renumbered(tail, 0)}
+		return nil
+	}
+	r.row = make([]sourceValue, len(r.in.Source.Columns))
+	if err := r.rows.next(r.row); err != nil {
+		return err
+	}
+	for {
+		values, args, err := r.nextValues(len(tail))
+		if err != nil {
+			return err
+		}
+		if err := r.prepare(ctx, r.in.Text(values), append(args, renumbered(tail, len(args))...)); err != nil {
+			return err
+		}
+		switch {
+		case !r.more:
+			return nil
+		case r.in.Returning:
+			return r.refuse(fmt.Sprintf("with RETURNING its rows must fit into one INSERT of %d bytes and %d rows; insert them in parts", r.limit, sourceRowsAtOnce), nil)
+		case r.noBounds != nil:
+			return r.refuse("more than one INSERT is needed, and the server has no savepoint to find out whether there is a transaction", r.noBounds)
+		}
+		res, err := r.sent.exec(ctx)
+		if err == nil && res == nil {
+			err = errNoAnswer
+		}
+		if err != nil {
+			return err
+		}
+		r.inserted(ctx, res)
+	}
+}
+
+// prepare makes the statement ready that is sent next: often it is the former one.
+func (r *insertSelect) prepare(ctx context.Context, query string, args []driver.NamedValue) error {
+	if r.sent.stmt != nil && r.sent.text == query {
+		r.sent.args = args
+		return r.sent.stmt.checkArgs(&r.base, args, 0)
+	}
+	r.closeStmt()
+	r.sent = sending{base: &r.base, text: query, args: args}
+	stmt, err := r.base.prepareFor(ctx, query, args, 0)
+	if err == nil {
+		r.sent.stmt = stmt
+	}
+	return err
+}
+
+func (r *insertSelect) closeStmt() {
+	if r.sent.stmt != nil {
+		_ = r.sent.stmt.Close()
+		r.sent.stmt = nil
+	}
+}
+
+// nextValues returns the values of the next INSERT, which has so many arguments behind them.
+func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error) {
+	r.from, r.made = r.to, r.at
+	most := min(sourceRowsAtOnce, max((maxPlaceholders-tail)/(len(r.row)+1), 1))
+	query, null, size := []byte("VALUES "), false, 0
+	args := r.sent.args[:0]
+	for {
+		if r.to > r.from {
+			query = append(query, ',')
+		}
+		query = append(query, '(')
+		for i := range r.row {
+			if i > 0 {
+				query = append(query, ',')
+			}
+			size += r.row[i].size()
+			if null = null || r.row[i].kind == valueNull; r.row[i].kind != valueMissing {
+				query, args = r.row[i].appendTo(query, args, r.utf8)
+				continue
+			}
+			var err error
+			if query, args, err = r.appendKey(query, args); err != nil {
+				return "", nil, err
+			}
+		}
+		if r.in.Source.KeyIndex < 0 {
+			var err error
+			if query, args, err = r.appendKey(append(query, ','), args); err != nil {
+				return "", nil, err
+			}
+		}
+		query = append(query, ')')
+		r.to++
+		err := r.rows.next(r.row)
+		if r.more = err == nil; err != nil && err != io.EOF {
+			return "", nil, err
+		}
+		for i := range r.row {
+			size += r.row[i].size()
+		}
+		if !r.more || size > r.limit || r.to-r.from >= most {
+			return r.asSource(query, null), args, nil
+		}
+		for i := range r.row {
+			size -= r.row[i].size()
+		}
+	}
+}
+
+// asSource makes a query of one row of values: without strict mode the server takes a NULL for a
+// column that has none in INSERT … SELECT and in VALUES of many rows, and refuses it in VALUES of
+// one. (Vitess gets values: it need not look which shards.)
+func (r *insertSelect) asSource(values []byte, null bool) string {
+	if r.to-r.from > 1 || r.isVitess() || !null {
+		return string(values)
+	}
+	return "SELECT " + string(values[len("VALUES ("):len(values)-len(")")]) + " FROM DUAL"
+}
+
+// appendKey appends the next generated key.
+func (r *insertSelect) appendKey(query []byte, args []driver.NamedValue) ([]byte, []driver.NamedValue, error) {
+	key := r.keys.At(r.at)
+	v, err := sourceValueOf(key, "")
+	if err != nil {
+		return nil, nil, fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
+	}
+	if _, ok := key.([]byte); ok {
+		v.kind = valueBinary
+	}
+	tells := r.carries && r.at == 0
+	if r.at++; tells {
+		query = append(query, "LAST_INSERT_ID("...)
+	}
+	if query, args = v.appendTo(query, args, r.utf8); tells {
+		query = append(query, ')')
+	}
+	return query, args, nil
+}
+
+const savepoint = "shardkey_rows"
+
+// startTransaction puts what follows behind a savepoint where there is a transaction, which shows
+// by the savepoint being there afterwards, and into a transaction of our own otherwise. (START
+// TRANSACTION would end LOCK TABLES.) Rows that are returned come from one INSERT.
+func (r *insertSelect) startTransaction(ctx context.Context) error {
+	if r.in.Returning {
+		return nil
+	}
+	err := r.send(ctx, "SAVEPOINT "+savepoint)
+	if err == nil {
+		err = r.send(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+	}
+	switch {
+	case err == nil:
+		r.inside = true
+	case isFatal(ctx, err):
+		return err
+	case isServerError(err, noSavepoint):
+		r.outside = true
+		return r.send(ctx, "SET autocommit = 0")
+	default:
+		r.noBounds = err
+	}
+	return nil
+}
+
+// endTransaction makes the rows permanent.
+func (r *insertSelect) endTransaction(ctx context.Context) error {
+	switch {
+	case r.inside:
+		r.inside = false
+		return r.send(ctx, "RELEASE SAVEPOINT "+savepoint)
+	case r.outside:
+		if err := r.send(ctx, "COMMIT"); err != nil {
+			return err
+		}
+		r.leave()
+	}
+	return nil
+}
+
+// undo removes what was inserted, also when the statement's context has ended. Where the server
+// has ended the transaction itself, for example after a deadlock, the savepoint is gone.
+func (r *insertSelect) undo() {
 	ctx := context.Background()
-	err := r.run(ctx, "DROP TEMPORARY TABLE IF EXISTS "+strings.Join(r.tables, ", "))
-	r.tables = nil
-	return cmp.Or(err, r.syncLastID(ctx))
+	switch {
+	case r.inside:
+		err := r.send(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+		if err == nil {
+			err = r.send(ctx, "RELEASE SAVEPOINT "+savepoint)
+		}
+		if err != nil && !isServerError(err, noSavepoint) {
+			r.base.ruin()
+		}
+	case r.outside:
+		if err := r.send(ctx, "ROLLBACK"); err != nil {
+			r.base.ruin()
+		}
+		r.leave()
+	}
+	r.inside = false
+}
+
+// leave makes the session's statements transactions of their own again.
+func (r *insertSelect) leave() {
+	if err := r.send(context.Background(), "SET autocommit = 1"); err != nil {
+		r.base.ruin()
+	}
+	r.outside = false
+}
+
+func (r *insertSelect) failed(_ context.Context, err error) error {
+	r.closeStmt()
+	r.undo()
+	_ = r.rows.close()
+	if r.carries || r.in.Guarded || r.in.MentionsLastID {
+		r.lastID.moved()
+	}
+	_ = r.syncLastID(context.Background())
+	return r.explain(err)
+}
+
+// atRow is the end of a server's message that counts the rows of one INSERT.
+var atRow = regexp.MustCompile(` at row ([0-9]+)$`)
+
+// explain turns the server's error about an INSERT of values into one about the statement.
+func (r *insertSelect) explain(err error) error {
+	var my *mysql.MySQLError
+	switch {
+	case !errors.As(err, &my):
+		return err
+	case r.to > 0 && r.usesQuery(my):
+		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of an INSERT … SELECT into a sharded table can use VALUES(column) and the target's columns, not the query's: %w",
+			ErrUnsupportedStatement, err)
+	}
+	if at := atRow.FindStringSubmatchIndex(my.Message); at != nil && r.from > 0 && err == error(my) {
+		if n, bad := strconv.Atoi(my.Message[at[2]:at[3]]); bad == nil {
+			counted := *my
+			counted.Message = my.Message[:at[2]] + strconv.Itoa(r.from+n) + my.Message[at[3]:]
+			err = &counted
+		}
+	}
+	return r.plan.failed(err)
+}
+
+// usesQuery reports whether an error is about ON DUPLICATE KEY UPDATE that uses the query's
+// tables, which the INSERT of values doesn't have.
+func (r *insertSelect) usesQuery(err *mysql.MySQLError) bool {
+	const unknownColumn, unknownTable = 1054, 1109
+	isTargets := func(column string) bool { return strings.Contains(err.Message, "'"+column+"'") }
+	return r.in.OnDuplicate && (err.Number == unknownColumn || err.Number == unknownTable) && !slices.ContainsFunc(r.in.Source.Columns, isTargets)
+}
+
+// inserted notes the result of an INSERT.
+func (r *insertSelect) inserted(ctx context.Context, res driver.Result) {
+	affected, err := res.RowsAffected()
+	if err != nil {
+		affected = unknownCount
+	}
+	id, _ := res.LastInsertId()
+	r.note(ctx, affected, id)
+}
+
+// note is inserted for the numbers that the server returned.
+func (r *insertSelect) note(ctx context.Context, affected, id int64) {
+	rows := int64(r.to - r.from)
+	existed := r.in.Guarded && id != 0
+	r.existed = r.existed || existed || r.in.OnDuplicate && affected != unknownCount && affected != rows
+	if id != 0 {
+		r.insertID = id
+	}
+	if affected != unknownCount {
+		r.affected += affected
+	}
+	switch {
+	case rows == 0:
+	case r.in.Ignore && affected == 0:
+		r.drop(r.made, func(int) bool { return false })
+	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != rows, r.key.isTriggered():
+		from := r.made
+		if r.in.Replace {
+			from = 0 // rows of the INSERTs before may have been replaced
+		}
+		r.look(ctx, from)
+	}
+}
+
+// drop notes which of the generated keys, from one on, are in the table.
+func (r *insertSelect) drop(from int, present func(i int) bool) {
+	if r.dropped == nil {
+		r.dropped = make([]bool, r.keys.Len())
+	}
+	for i := from; i < r.at; i++ {
+		r.dropped[i] = !present(i)
+	}
+}
+
+// look asks which of the generated keys are in the table. If that fails, none is reported.
+func (r *insertSelect) look(ctx context.Context, from int) {
+	keys := make([]any, 0, r.at-from)
+	for i := from; i < r.at; i++ {
+		keys = append(keys, r.keys.At(i))
+	}
+	present, err := r.presentKeys(ctx, r.in, keys)
+	r.drop(from, func(i int) bool { return err == nil && present[text(r.keys.At(i))] })
+}
+
+// settle finds the statement's result, as execution.settle does for rows of values.
+func (r *insertSelect) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
+	r.inserted(ctx, base)
+	return r.end(ctx)
+}
+
+// settleRows is settle for a statement that was sent for rows. Those of RETURNING come from the
+// only INSERT that there is, and its result is known once they are closed.
+func (r *insertSelect) settleRows(ctx context.Context, base driver.Rows) (driver.Rows, error) {
+	if !r.in.Returning {
+		if err := base.Close(); err != nil {
+			return nil, r.failed(ctx, err)
+		}
+		r.note(ctx, unknownCount, 0)
+		if _, err := r.end(ctx); err != nil {
+			return nil, err
+		}
+		return base, nil
+	}
+	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
+		ctx := context.Background() // the execution's own may have ended
+		if err != nil {
+			_ = r.failed(ctx, err)
+			return
+		}
+		r.look(ctx, 0)
+		_, _ = r.end(ctx)
+	}}, nil
+}
+
+func (r *insertSelect) end(ctx context.Context) (driver.Result, error) {
+	r.closeStmt()
+	if err := r.endTransaction(ctx); err != nil {
+		return nil, r.failed(ctx, err)
+	}
+	_ = r.rows.close()
+	id, ok := r.firstInserted()
+	r.keepLastID(id, ok)
+	_ = r.syncLastID(ctx) // else it is made right before a statement that mentions it
+	if !ok && r.affected > 0 && r.dropped == nil && !r.existed {
+		id = toInt64(r.last)
+	}
+	res := &insertSelectResult{Result: driver.RowsAffected(r.affected), id: id, run: r}
+	if r.out != nil {
+		res.keys = r.allKeys()
+		r.out.set(r.plan, res.keys)
+	}
+	return res, nil
+}
+
+// firstInserted is the first generated key that was inserted.
+func (r *insertSelect) firstInserted() (id int64, ok bool) {
+	if r.table.kind() == rewrite.KindText {
+		return 0, false
+	}
+	for i := range r.keys.Len() {
+		if r.dropped == nil || !r.dropped[i] {
+			return toInt64(r.keys.At(i)), true
+		}
+	}
+	return 0, false
+}
+
+// keepLastID remembers what LAST_INSERT_ID() must return after the statement.
+func (r *insertSelect) keepLastID(id int64, inserted bool) {
+	switch {
+	case r.carries:
+		r.lastID.told(uint64(toInt64(r.keys.At(0))))
+	case inserted:
+		r.lastID.set(uint64(id))
+	case r.in.MentionsLastID && r.insertID != 0:
+		r.lastID.set(uint64(r.insertID)) // it called LAST_INSERT_ID(expr)
+	case r.in.Guarded, r.in.MentionsLastID:
+		r.lastID.moved()
+	}
+}
+
+// madeKeys are the generated keys; nil stands for one that was not inserted.
+func (r *insertSelect) madeKeys() []any {
+	keys := make([]any, r.keys.Len())
+	for i := range keys {
+		if r.dropped == nil || !r.dropped[i] {
+			keys[i] = r.keys.At(i)
+		}
+	}
+	return keys
+}
+
+// allKeys are the keys of all rows of the query, in its order. Keys that the query returned are
+// known where all rows were inserted.
+func (r *insertSelect) allKeys() []any {
+	made := r.madeKeys()
+	if r.in.Source.KeyIndex < 0 {
+		return made
+	}
+	all, next := make([]any, len(r.given)), 0
+	for i, given := range r.given {
+		switch {
+		case given == toGenerate{}:
+			all[i] = made[next]
+			next++
+		case r.dropped == nil:
+			all[i] = given
+		}
+	}
+	return all
+}
+
+// insertSelectResult is the result of an INSERT … SELECT.
+type insertSelectResult struct {
+	driver.Result
+	id   int64
+	run  *insertSelect
+	keys []any
+}
+
+var _ KeysResult = (*insertSelectResult)(nil)
+
+func (r *insertSelectResult) LastInsertId() (int64, error) { return r.id, nil }
+func (r *insertSelectResult) AllLastInsertIds() []int64    { return []int64{r.id} }
+func (r *insertSelectResult) AllRowsAffected() []int64     { return []int64{r.run.affected} }
+
+// Keys are known for rows whose keys were generated; keys that the query returned are kept only
+// for an execution with WithKeys.
+func (r *insertSelectResult) Keys() []any {
+	if r.keys != nil || r.run.keys.Len() != r.run.n {
+		return r.keys
+	}
+	return r.run.madeKeys()
 }

@@ -1,16 +1,23 @@
 package driver
 
 import (
+	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // A query's key is kept, or taken for none, as the same key of VALUES is.
@@ -96,32 +103,6 @@ func TestInsertSelect_lastInsertID(t *testing.T) {
 	}
 }
 
-// What an INSERT … SELECT sends, in round trips.
-func TestInsertSelect_roundTrips(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_roundTrips) {
-		return
-	}
-	ours, plain := openScripted(t, taggedSnowflake(t))
-	ours.SetMaxOpenConns(1)
-	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT NULL, 1")
-	for _, c := range []struct {
-		query string
-		trips int64
-	}{
-		{"INSERT INTO ruled (a) SELECT 1", 5}, // create, read, number, insert, drop
-		{"INSERT INTO ruled (a) SELECT 1 FROM DUAL WHERE FALSE", 4},
-		{"INSERT INTO ruled (id, a) SELECT NULL, 1", 8}, // count; create, number, insert keys
-		{"INSERT INTO ruled (id, a) SELECT 900, 1", 6},  // count; ask for the last key
-	} {
-		before := number(t, ours, "SHOW STATUS LIKE 'Questions'")
-		mustExec(t, ours, c.query)
-		if have := number(t, ours, "SHOW STATUS LIKE 'Questions'") - before - 1; have != c.trips {
-			t.Errorf("%s\nhave: %d\nwant: %d", c.query, have, c.trips)
-		}
-	}
-}
-
 // Locked tables are enough.
 func TestInsertSelect_underLockTables(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_underLockTables) {
@@ -136,39 +117,6 @@ func TestInsertSelect_underLockTables(t *testing.T) {
 	mustExec(t, ours, "INSERT IGNORE INTO ruled (id, a) SELECT id, a FROM ruled UNION SELECT NULL, 3")
 	mustExec(t, ours, "UNLOCK TABLES")
 	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 5 {
-		t.Errorf("%d rows", n)
-	}
-}
-
-// Within XA one of the servers takes no temporary table, and says so. The rows are
-// copied where that is not what was asked for.
-func TestInsertSelect_inXA(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_inXA) {
-		return
-	}
-	ours, plain := one(t)
-	mustExec(t, ours, "XA START 'x'")
-	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 7")
-	mustExec(t, ours, "XA END 'x'")
-	mustExec(t, ours, "XA COMMIT 'x' ONE PHASE")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7 AND id > 0"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
-	defer selecting(InsertSelectTemporary)()
-	ours, plain = one(t)
-	mustExec(t, ours, "XA START 'x'")
-	_, err := ours.Exec("INSERT INTO ruled (a) SELECT 1")
-	if testserver.Has(t, testserver.KindMySQL, "XA without temporary tables") {
-		if !errors.Is(err, ErrUnsupportedStatement) || !isServerError(err, 4091) || !strings.Contains(err.Error(), "xa_detach_on_prepare") {
-			t.Errorf("have: %v", err)
-		}
-	} else if err != nil {
-		t.Error(err)
-	}
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (2)")
-	mustExec(t, ours, "XA END 'x'")
-	mustExec(t, ours, "XA COMMIT 'x' ONE PHASE")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 2 AND id > 0"); n != 1 {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -219,62 +167,6 @@ func TestInsertSelect_namedReturning(t *testing.T) {
 	}
 }
 
-// Where statements are logged for GTIDs, the error says what to do.
-func TestInsertSelect_underGTID(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_underGTID) {
-		return
-	}
-	if !testserver.Has(t, testserver.KindMySQL, "gtid_mode") {
-		return
-	}
-	server := testserver.StartSQL(t, "--log-bin=bin", "--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--sql-require-primary-key=ON")
-	cfg, err := mysql.ParseDSN(server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := sql.OpenDB(base)
-	mustExec(t, plain, "CREATE DATABASE app")
-	_ = plain.Close()
-	cfg.DBName = "app"
-	ours, plain, _ := openFilledOn(t, cfg.FormatDSN())
-	mustExec(t, plain, "SET GLOBAL binlog_format = STATEMENT")
-	ours.SetMaxIdleConns(0)
-	if err := inTx(ours, func(tx *sql.Tx) error { _, err := tx.Exec("INSERT INTO ruled (a) SELECT 1"); return err }); err != nil {
-		t.Errorf("by copying: %v", err)
-	}
-	mustExec(t, plain, "DROP TABLE ruled")
-	defer selecting(InsertSelectTemporary)()
-	ours, plain, _ = openFilledOn(t, cfg.FormatDSN())
-	for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
-		mustExec(t, plain, "SET GLOBAL binlog_format = "+format)
-		ours.SetMaxIdleConns(0) // a new session
-		mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
-		tx, err := ours.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = tx.Exec("INSERT INTO ruled (a) SELECT 1")
-		switch {
-		case format != "STATEMENT":
-			if err != nil {
-				t.Errorf("%s: %v", format, err)
-			}
-		case !errors.Is(err, ErrUnsupportedStatement) || !isServerError(err, 3748) || !strings.Contains(err.Error(), "binlog_format"):
-			t.Errorf("%s: %v", format, err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Error(err)
-		}
-	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 5 {
-		t.Errorf("%d rows", n)
-	}
-}
-
 // taggedSnowflake rules ruled.id with a generator of consecutive int64.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
@@ -291,4 +183,408 @@ rules:
 		t.Fatal(err)
 	}
 	return r
+}
+
+// manySource makes a table src of 12,000 rows, more than two INSERTs hold.
+func manySource(t *testing.T, plain *sql.DB) {
+	t.Helper()
+	mustExec(t, plain, "CREATE TABLE digit (n INT)")
+	mustExec(t, plain, "INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
+	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS a FROM digit a, digit b, digit c, digit d, digit e WHERE e.n < 2 AND (e.n = 0 OR d.n < 2)")
+}
+
+// What fails in a later INSERT leaves nothing, and the transaction around it as it was.
+func TestInsertSelect_isAtomic(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_isAtomic) {
+		return
+	}
+	ours, plain := one(t)
+	manySource(t, plain)
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	const all, bad = "INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", "INSERT INTO ruled (a) SELECT IF(a = 11000, 3, a) FROM src ORDER BY a"
+	for _, around := range []struct {
+		name          string
+		before, after []string
+	}{
+		{"autocommit", nil, nil},
+		{"transaction", []string{"BEGIN", "INSERT INTO ruled (a) VALUES (-1)"}, []string{"COMMIT"}},
+		{"autocommit off", []string{"SET autocommit = 0", "INSERT INTO ruled (a) VALUES (-1)"}, []string{"COMMIT", "SET autocommit = 1"}},
+		{"XA", []string{"XA START 'x'", "INSERT INTO ruled (a) VALUES (-1)"}, []string{"XA END 'x'", "XA COMMIT 'x' ONE PHASE"}},
+		{"LOCK TABLES", []string{"LOCK TABLES ruled WRITE, src READ"}, []string{"UNLOCK TABLES"}},
+		{"chained", []string{"SET completion_type = CHAIN"}, []string{"SET completion_type = DEFAULT"}},
+	} {
+		for _, query := range []string{all, bad} {
+			mustExec(t, plain, "DELETE FROM ruled")
+			for _, s := range around.before {
+				mustExec(t, ours, s)
+			}
+			last := number(t, ours, "SELECT LAST_INSERT_ID()")
+			res, err := ours.Exec(query)
+			want := int64(len(around.before) / 2 * min(1, strings.Count(fmt.Sprint(around.before), "VALUES")))
+			if query == bad {
+				if !isServerError(err, 1062) {
+					t.Errorf("%s: %v", around.name, err)
+				}
+				if now := number(t, ours, "SELECT LAST_INSERT_ID()"); now != last {
+					t.Errorf("%s: LAST_INSERT_ID() was %d and is %d", around.name, last, now)
+				}
+			} else {
+				want += 12000
+				if err != nil {
+					t.Fatalf("%s: %v", around.name, err)
+				}
+				id, _ := res.LastInsertId()
+				if n, _ := res.RowsAffected(); n != 12000 || id != number(t, ours, "SELECT MIN(id) FROM ruled WHERE a >= 0") {
+					t.Errorf("%s: %d rows, id %d", around.name, n, id)
+				}
+			}
+			for _, s := range around.after {
+				mustExec(t, ours, s)
+			}
+			if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != want {
+				t.Errorf("%s, %s: rows\nhave: %d\nwant: %d", around.name, query, n, want)
+			}
+			if n := number(t, ours, "SELECT @@autocommit"); n != 1 {
+				t.Errorf("%s: autocommit is %d", around.name, n)
+			}
+		}
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"); n != 0 {
+		t.Errorf("%d keys are not in the order of their rows", n)
+	}
+}
+
+// Reports of many INSERTs are those of one statement.
+func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_reportsOfManyInserts) {
+		return
+	}
+	ours, plain := one(t)
+	manySource(t, plain)
+	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src WHERE a < 6000")
+	for _, c := range []struct {
+		query    string
+		affected int64
+		known    int
+	}{
+		{"INSERT IGNORE INTO ruled (a) SELECT a FROM src ORDER BY a", 6000, 6000},
+		{"INSERT INTO ruled (a) SELECT a + 6000 FROM src ORDER BY a ON DUPLICATE KEY UPDATE a = ruled.a + 1000000", 6000 + 2*6000, 6000},
+		{"REPLACE INTO ruled (a) SELECT a + 12000 FROM src ORDER BY a", 12000 + 6000, 12000},
+		{"REPLACE INTO ruled (a) SELECT a DIV 2 FROM src ORDER BY a", 0, 6000},
+		{"INSERT INTO ruled (id, a) SELECT IF(a % 2, NULL, a + 7000000), a + 3000000 FROM src ORDER BY a", 12000, 12000},
+	} {
+		var keys Keys
+		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
+		if err != nil {
+			t.Fatalf("%s: %v", c.query, err)
+		}
+		if n, _ := res.RowsAffected(); c.affected != 0 && n != c.affected {
+			t.Errorf("%s: rows affected\nhave: %d\nwant: %d", c.query, n, c.affected)
+		}
+		first, known := int64(0), 0
+		var in strings.Builder
+		for i, key := range keys.Values() {
+			if key == nil {
+				continue
+			}
+			known++
+			if first == 0 && toInt64(key) < 7000000 {
+				first = toInt64(key)
+			}
+			if i%100 == 7 {
+				fmt.Fprintf(&in, ",%d", key)
+			}
+		}
+		if len(keys.Values()) != 12000 || known != c.known {
+			t.Errorf("%s: %d keys, %d of them known", c.query, len(keys.Values()), known)
+		}
+		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id IN (0"+in.String()+")"); n != int64(strings.Count(in.String(), ",")) {
+			t.Errorf("%s: %d of %d keys are in the table", c.query, n, strings.Count(in.String(), ","))
+		}
+		id, _ := res.LastInsertId()
+		last := number(t, ours, "SELECT LAST_INSERT_ID()")
+		if replaces := strings.HasPrefix(c.query, "REPLACE"); id == 0 || last == 0 || id > 7000000 || !replaces && (id != first || id != last) {
+			t.Errorf("%s: id %d, LAST_INSERT_ID() %d, first %d", c.query, id, last, first)
+		}
+	}
+	// The server counts the rows of one INSERT.
+	_, err := ours.Exec("INSERT INTO ruled (id, a) SELECT a + 8000000, IF(a = 11003, 'x', a) + 5000000 FROM src ORDER BY a")
+	if _, wrong := ours.Exec("INSERT INTO ruled (id, a) SELECT a + 8000000, IF(a = 11003, 99999999999, a + 5000000) FROM src ORDER BY a"); wrong == nil || !strings.HasSuffix(wrong.Error(), "at row 11004") {
+		t.Errorf("have: %v, %v", err, wrong)
+	}
+}
+
+// Rows that are too many for memory go to a file, which has no name and is gone after.
+func TestInsertSelect_throughFile(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_throughFile) {
+		return
+	}
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ours, plain := one(t)
+	manySource(t, plain)
+	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(2000)")
+	mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT a, REPEAT(CHAR(97 + a % 26), 1000) FROM src")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE s = REPEAT(CHAR(97 + a % 26), 1000)"); n != 12000 {
+		t.Errorf("%d rows", n)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
+	_, err := ours.Exec("INSERT INTO ruled (a, s) SELECT a, REPEAT('x', 1000) FROM src")
+	var refused *InsertSelectError
+	if !errors.As(err, &refused) || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, ErrUnsupportedStatement) {
+		t.Errorf("have: %v", err)
+	}
+	mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT 1, 'the connection is of use'")
+}
+
+// Dates that a time.Time does not have are what they were.
+func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_keepsDatesWithParseTime) {
+		return
+	}
+	for _, params := range []string{"parseTime=false", "parseTime=true&loc=Europe%2FBerlin"} {
+		ours, plain := one(t, params, "sql_mode=%27ALLOW_INVALID_DATES%27")
+		mustExec(t, plain, "ALTER TABLE ruled ADD d DATE, ADD dt DATETIME(6), ADD s VARCHAR(40)")
+		mustExec(t, plain, "CREATE TABLE src (a INT, d DATE, dt DATETIME(6))")
+		mustExec(t, plain, `INSERT INTO src VALUES (1, '2024-02-30', '2024-03-31 02:30:00.000001'), (2, '2024-00-00', '0001-01-01 00:00:00'),
+			(3, '0000-00-00', '0000-00-00 00:00:00'), (4, NULL, NULL), (5, '9999-12-31', '9999-12-31 23:59:59.999999')`)
+		mustExec(t, ours, "INSERT INTO ruled (a, d, dt, s) SELECT a, d, dt, dt AS again FROM src ORDER BY dt DESC, a")
+		const read = "SELECT GROUP_CONCAT(CONCAT_WS('|', a, d, dt%s) ORDER BY a) FROM "
+		want, have := column(t, plain, fmt.Sprintf(read, ", dt")+"src"), column(t, plain, fmt.Sprintf(read, ", s")+"ruled")
+		if have != want || !strings.Contains(have, "02:30:00.000001") {
+			t.Errorf("%s\nhave: %s\nwant: %s", params, have, want)
+		}
+		if have := column(t, plain, "SELECT GROUP_CONCAT(a ORDER BY id) FROM ruled"); have != "5,1,2,3,4" {
+			t.Errorf("%s: the order is %s", params, have)
+		}
+		mustExec(t, ours, "INSERT INTO ruled (dt, s) SELECT dt, dt FROM src") // two columns of one name
+	}
+}
+
+// The query reads what is there now, and holds it, as INSERT … SELECT does.
+func TestInsertSelect_locksWhatItReads(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_locksWhatItReads) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "CREATE TABLE src (id INT PRIMARY KEY, a INT)")
+	mustExec(t, plain, "INSERT INTO src VALUES (1, 1)")
+	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
+	read := func(db *sql.DB, query string) (outcome string) {
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		var n int
+		if err := tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, plain, fmt.Sprintf("INSERT INTO src VALUES (%d, 2)", number(t, plain, "SELECT MAX(id) + 1 FROM src")))
+		if res, err := tx.Exec(query); err != nil {
+			outcome = err.Error() // MariaDB's innodb_snapshot_isolation
+		} else {
+			more, _ := res.RowsAffected()
+			outcome = fmt.Sprintf("%d rows more", more-int64(n))
+		}
+		if _, err := plain.Exec("SELECT a FROM src WHERE id = 1 FOR UPDATE NOWAIT"); err != nil {
+			outcome += ", locked"
+		}
+		return outcome
+	}
+	want, have := read(plain, "INSERT INTO auto (a) SELECT a FROM src"), read(ours, "INSERT INTO ruled (a) SELECT a FROM src")
+	if have != want || want == "0 rows more" {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
+
+// A connection whose transaction could not be taken back is not used again.
+func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
+	b := &fakeBase{kind: "direct"}
+	r := &insertSelect{session: &session{base: newBaseConn(mustConnect(t, b))}, outside: true}
+	b.refusal = &mysql.MySQLError{Number: 2013, Message: "lost"}
+	if r.undo(); r.base.isValid() || r.outside {
+		t.Error("the connection is given back")
+	}
+}
+
+func mustConnect(t *testing.T, b *fakeBase) driver.Conn {
+	t.Helper()
+	conn, err := b.Connect(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// INSERT … SELECT, beside what the differential test compares.
+
+// typesTable has a column of each type, some that the server makes, and some
+// that must be given.
+const typesTable = `(
+	id BIGINT NOT NULL %s PRIMARY KEY,
+	b BIT(9), t TINYINT(1), i INT UNSIGNED ZEROFILL, m DECIMAL(20,7), f FLOAT, d DOUBLE,
+	da DATE, ti TIME(3), dt DATETIME(6), ts TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), y YEAR,
+	c CHAR(5), v VARCHAR(20) CHARACTER SET latin1, u VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
+	bi BINARY(4), vb VARBINARY(9), tx TEXT, bl MEDIUMBLOB, e ENUM('x','1','2') NOT NULL, s SET('a','b','c'),
+	j JSON, g GEOMETRY, p POINT,
+	n INT NOT NULL, nd VARCHAR(9) NOT NULL DEFAULT 'dflt', inv INT INVISIBLE DEFAULT 6,
+	gs INT AS (n + 1) STORED, gv INT AS (n + 2) VIRTUAL)`
+
+func TestInsertSelect_keepsEveryType(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_keepsEveryType) {
+		return
+	}
+	const given = "b, t, i, m, f, d, da, ti, dt, ts, y, c, v, u, bi, vb, tx, bl, e, s, j, g, p, n, nd, inv"
+	rows := []string{
+		`b'101010101', -1, 7, 1234567890123.1234567, 0.1, 1e300, '2024-02-29', '-838:59:58.999', '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123', 2155,
+		'ab ', 'Öl', '日本 ', X'00FF', X'0027', REPEAT('t', 700), X'000102', '1', 'a,c', '{"a": [1, "é"]}', ST_GeomFromText('LINESTRING(0 0,1 1)'), Point(1,2), 5, 'x', 9`,
+		`NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2020-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, '', NULL, NULL, NULL, 0, '', NULL`,
+	}
+	for _, mode := range []string{"", "sql_mode=%27%27", "sql_mode=%27TRADITIONAL%27"} {
+		ours, plain, _ := openFilled(t, "multiStatements=true", mode)
+		mustExec(t, plain, "DROP TABLE ruled")
+		mustExec(t, plain, "CREATE TABLE ruled "+fmt.Sprintf(typesTable, "")+"; CREATE TABLE auto "+fmt.Sprintf(typesTable, "AUTO_INCREMENT"))
+		mustExec(t, plain, "CREATE TABLE src "+fmt.Sprintf(typesTable, "AUTO_INCREMENT"))
+		for _, row := range rows {
+			mustExec(t, plain, "INSERT INTO src ("+given+") SELECT "+row)
+		}
+		for _, query := range []string{
+			"INSERT INTO %s (" + given + ") SELECT " + given + " FROM src ORDER BY id",
+			"INSERT INTO %s (" + given + ", id) SELECT " + given + ", NULL FROM src ORDER BY id",
+			"INSERT INTO %s (n, e) SELECT n, e FROM src ORDER BY id",
+			"INSERT INTO %s (n, e) SELECT n, e + 0 FROM src ORDER BY id",
+			"INSERT INTO %s (n, e, i, m) SELECT '12', 'x', '34', '5.6'",
+			"INSERT INTO %s (n) SELECT 5",
+			"INSERT INTO %s (e, n) SELECT 'x', NULL",
+			"INSERT INTO %s (e, n, ts) SELECT 'x', 1, NULL",
+			"INSERT INTO %s (e) SELECT 'x'",
+			"INSERT INTO %s (n, e) SELECT 5, 'nope'",
+			"INSERT INTO %s (n, e, i) SELECT 5, 'x', -1",
+			"INSERT INTO %s (n, e, c) SELECT 5, 'x', 'too long for it'",
+			"INSERT INTO %s (n, e, da) SELECT 5, 'x', '2023-02-30'",
+			"INSERT INTO %s (n, e, j) SELECT 5, 'x', '{'",
+			"INSERT INTO %s (n, e, gs) SELECT 5, 'x', 6",
+			"INSERT INTO %s (n, e, v) SELECT 5, 'x', 'ключ'",
+			"INSERT IGNORE INTO %s (n, e, v, c, i) SELECT 5, 'nope', 'ключ', 'much too long', -5",
+		} {
+			_, want := plain.Exec(strings.ReplaceAll(query, "%s", "auto"))
+			_, have := ours.Exec(strings.ReplaceAll(query, "%s", "ruled"))
+			if fmt.Sprint(have) != strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
+				t.Errorf("%s: %s\nhave: %v\nwant: %v", mode, query, have, want)
+			}
+		}
+		all := strings.NewReplacer(" ts,", " ts > '2024-06-01' OR ts,", " g, p", " ST_AsText(g), ST_AsText(p)").Replace(given)
+		read := "SELECT CONCAT_WS('|', HEX(b), COALESCE(" + strings.ReplaceAll(all, ", ", ", '-'), COALESCE(") + ", '-'), gs, gv) FROM %s ORDER BY id"
+		want, have := column(t, plain, fmt.Sprintf(read, "auto")), column(t, plain, fmt.Sprintf(read, "ruled"))
+		if have != want || want == "" {
+			t.Errorf("%s\nhave: %.3000s\nwant: %.3000s", mode, have, want)
+		}
+	}
+}
+
+func TestInsertSelect_manyRows(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_manyRows) {
+		return
+	}
+	const many = 100_000
+	ours, plain, c := openFilled(t)
+	mustExec(t, plain, "CREATE TABLE digit (n INT)")
+	mustExec(t, plain, "INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)")
+	mustExec(t, plain, "CREATE TABLE src AS SELECT a.n + 10 * b.n + 100 * c.n + 1000 * d.n + 10000 * e.n AS a FROM digit a, digit b, digit c, digit d, digit e")
+	var before, after runtime.MemStats
+	for _, query := range []string{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", "INSERT INTO ruled (a, id) SELECT a, 0 FROM src ORDER BY a"} {
+		mustExec(t, plain, "TRUNCATE ruled")
+		made := issued(c)
+		runtime.ReadMemStats(&before)
+		n, err := mustExec(t, ours, query).RowsAffected()
+		runtime.ReadMemStats(&after)
+		if n != many || err != nil || issued(c)-made != many {
+			t.Errorf("%s: %d rows, %v, %d keys", query, n, err, issued(c)-made)
+		}
+		if have := number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"); have != 0 {
+			t.Errorf("%d keys are not in the order of their rows", have)
+		}
+		// The test's generator boxes its keys, 16 bytes each and a slice of as much.
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 30<<20 {
+			t.Errorf("%s: %d bytes were allocated for %d rows", query, allocated, many)
+		}
+	}
+}
+
+func TestInsertSelect_rolledBack(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_rolledBack) {
+		return
+	}
+	ours, plain, _ := openFilled(t)
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
+	tx, err := ours.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("INSERT INTO ruled (a) VALUES (3)"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := tx.Exec("INSERT INTO ruled (a) SELECT a + ? FROM ruled", 10); err != nil {
+		t.Fatal(err)
+	} else if n, _ := res.RowsAffected(); n != 3 {
+		t.Errorf("%d rows", n)
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 2 {
+		t.Errorf("%d rows are seen outside of the transaction", n)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 2 {
+		t.Errorf("%d rows after the rollback", n)
+	}
+}
+
+func TestInsertSelect_canceled(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_canceled) {
+		return
+	}
+	entered := make(chan struct{}, 1)
+	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	ours, plain := openScripted(t, scriptRule(t, waiting, "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-entered; cancel() }()
+	if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (a) SELECT 1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v", err)
+	}
+}
+
+// A query that takes long is left when its context ends: the test ends long
+// before the query would.
+func TestInsertSelect_canceledInQuery(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_canceledInQuery) {
+		return
+	}
+	ours, plain, _ := openFilled(t)
+	for _, d := range doors {
+		if d.name == "Tx" {
+			continue // the server holds its locks until it sees that the client is gone
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := d.exec(ctx, ours, "INSERT INTO ruled (a) SELECT SLEEP(1000)")
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
 }

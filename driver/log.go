@@ -62,7 +62,8 @@ func logSent(ctx context.Context, p *plan, on running, took time.Duration, err e
 		for i := range on.inserts {
 			keys += on.inserts[i].keys.Len()
 		}
-	case *sourceRun:
+	case *insertSelect:
+		text = sent.text
 		keys = on.keys.Len()
 	}
 	var tables, generators []string

@@ -89,7 +89,6 @@ func TestRefused_reasons(t *testing.T) {
 		{&WrongShardError{Table: "t"}, "wrong-shard"},
 		{&GeneError{Table: "t"}, "no-gene"},
 		{&NarrowColumnError{Table: "t"}, "narrow-column"},
-		{&PrivilegeError{Table: "t", Err: errFake}, "privilege"},
 		{fmt.Errorf("%w: x", ErrNotConsecutive), "not-consecutive"},
 		{errTooManyPlaceholders(1, 2), "placeholders"},
 		{&verifiedError{ErrUnsupportedStatement}, "unverified"},

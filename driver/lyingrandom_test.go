@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -214,39 +213,6 @@ func keysOfInts(n, step int) []any {
 		keys[i] = int64(1 + i*step)
 	}
 	return keys
-}
-
-// A number of rows that cannot be, or that no memory would hold, is an error
-// before any key is made.
-func TestLyingServer_rowsOfInsertSelect(t *testing.T) {
-	for _, affected := range []int64{-1, math.MinInt64, maxSourceRows + 1, 1 << 33, math.MaxInt64} {
-		r := scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) {
-			t.Errorf("%d rows: %d keys are asked for", affected, n)
-			return nil, errScript
-		}, "ruled.id")
-		base := &lyingBase{result: func(query string) (driver.Result, error) {
-			if strings.Contains(query, "INTO `shardkey_rows`") {
-				return lyingResult{1, affected}, nil
-			}
-			return driver.RowsAffected(0), nil
-		}}
-		base.rows = func(query string) (driver.Rows, error) {
-			if strings.Contains(query, "VERSION()") {
-				return answer{[]string{"a", "b"}, [][]driver.Value{{"10.11-MariaDB", "x"}}}.rows(), nil
-			}
-			return nil, errScript
-		}
-		db := sql.OpenDB(mustConnector(t, base, r))
-		var keys Keys
-		_, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) SELECT a FROM x")
-		if err == nil || affected > 0 && !errors.Is(err, ErrUnsupportedStatement) {
-			t.Errorf("%d rows\nhave: %v\nwant: an error", affected, err)
-		}
-		if len(base.sent("DROP TEMPORARY TABLE")) == 0 {
-			t.Errorf("%d rows: the temporary table stays", affected)
-		}
-		_ = db.Close()
-	}
 }
 
 // The columns of a table that are others each time, and never right, are read a

@@ -90,9 +90,6 @@ func (d dsn) options(opts []Option) (options, error) {
 	if d.statements != "" {
 		o.statements = d.statements
 	}
-	if d.insertSelect != "" {
-		o.insertSelect = d.insertSelect
-	}
 	if d.log != "" {
 		o.log = d.log
 	}

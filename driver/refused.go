@@ -31,7 +31,6 @@ func (c *Connector) refused(err error) error {
 func refusal(err error) string {
 	var unlisted *rule.UnlistedTableError
 	var narrow *NarrowColumnError
-	var privilege *PrivilegeError
 	var verified *verifiedError
 	var generator *GeneratorError
 	var gene *GeneError
@@ -48,8 +47,6 @@ func refusal(err error) string {
 		return "placeholders"
 	case errors.As(err, &narrow):
 		return "narrow-column"
-	case errors.As(err, &privilege):
-		return "privilege"
 	case errors.As(err, &verified):
 		return "unverified"
 	case errors.As(err, &gene):
@@ -68,7 +65,6 @@ func refusedTable(err error) string {
 	var unlisted *rule.UnlistedTableError
 	var wrong *WrongShardError
 	var narrow *NarrowColumnError
-	var privilege *PrivilegeError
 	var generator *GeneratorError
 	var gene *GeneError
 	var statement *rewrite.StatementError
@@ -79,8 +75,6 @@ func refusedTable(err error) string {
 		return wrong.Table
 	case errors.As(err, &narrow):
 		return narrow.Table
-	case errors.As(err, &privilege):
-		return privilege.Table
 	case errors.As(err, &gene):
 		return gene.Table
 	case errors.As(err, &generator):

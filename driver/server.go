@@ -36,8 +36,6 @@ type traits struct {
 	upsertIDs bool
 	// userVariables: @v := expr within a statement works. No statement here relies on it.
 	userVariables bool
-	// temporaryTables: CREATE TEMPORARY TABLE … SELECT may be expected to work.
-	temporaryTables bool
 	// preparedStatements: a prepared statement may be kept and executed again.
 	preparedStatements bool
 	// returning: RETURNING is reserved, and INSERT … RETURNING gives rows.
@@ -50,11 +48,11 @@ type traits struct {
 // tried; TiDB is as its documentation says; of another nothing is relied on but
 // temporary tables, whose refusal costs one question.
 var servers = [...]traits{
-	{server: ServerMySQL, insertIDs: true, upsertIDs: true, userVariables: true, temporaryTables: true, preparedStatements: true, shareLocks: true},
-	{server: ServerMariaDB, insertIDs: true, upsertIDs: true, userVariables: true, temporaryTables: true, preparedStatements: true, shareLocks: true, returning: true},
+	{server: ServerMySQL, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true},
+	{server: ServerMariaDB, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true, returning: true},
 	{server: ServerVitess, upsertIDs: true, preparedStatements: true, shareLocks: true},
 	{server: ServerTiDB, userVariables: true, preparedStatements: true},
-	{server: ServerOther, temporaryTables: true, preparedStatements: true},
+	{server: ServerOther, preparedStatements: true},
 }
 
 func traitsOf(kind Server) (traits, bool) {
@@ -73,7 +71,7 @@ func (t traits) String() string {
 		name string
 		has  bool
 	}{
-		{"insert ids", t.insertIDs}, {"ids of upserts", t.upsertIDs}, {"user variables", t.userVariables}, {"temporary tables", t.temporaryTables},
+		{"insert ids", t.insertIDs}, {"ids of upserts", t.upsertIDs}, {"user variables", t.userVariables},
 		{"prepared statements", t.preparedStatements}, {"RETURNING", t.returning}, {"LOCK IN SHARE MODE", t.shareLocks},
 	} {
 		if trait.has {
@@ -106,17 +104,13 @@ type server struct {
 	// foundRows: the connection may have clientFoundRows, so that ON DUPLICATE
 	// KEY UPDATE reports 1 for a row that existed and did not change.
 	foundRows bool
-	// noTemporary: the server refused a temporary table as such.
-	noTemporary atomic.Bool
 }
 
 // serverCache is what one connector knows about its server, asked once.
 type serverCache struct {
-	kind         Server       // what shardkeyServer says
-	insertSelect InsertSelect // what shardkeyInsertSelect says
-	dsn          spi.Secret   // of the base, where it is known
-	known        atomic.Pointer[server]
-	parsesTime   atomic.Pointer[bool] // the base makes a time.Time of dates
+	kind  Server     // what shardkeyServer says
+	dsn   spi.Secret // of the base, where it is known
+	known atomic.Pointer[server]
 }
 
 // describe tells what the server is, as far as that is known.

@@ -33,8 +33,6 @@ type session struct {
 	database      string
 	databaseKnown bool
 
-	copying *copyingFacts // nil: to be asked
-
 	lastID lastID
 
 	// forInsert is the INSERT before which questions are asked now.
@@ -46,9 +44,6 @@ func (s *session) forget(query string, class rewrite.Class) {
 	changes := rewrite.ChangesOf(query, class)
 	if changes.Mode || changes.Charset {
 		s.modeKnown = false
-	}
-	if changes.Charset || changes.Variables {
-		s.copying = nil
 	}
 	if changes.Database {
 		s.databaseKnown = false

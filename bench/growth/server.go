@@ -153,7 +153,7 @@ func (g *growth) add(n int, values ...float64) {
 	}
 }
 
-// insertSelect copies so many rows, through a temporary table and by reading them.
+// insertSelect copies so many rows.
 func (s *server) insertSelect(top int) (growth, error) {
 	g := growth{title: "Rows of an INSERT … SELECT", counted: "rows"}
 	plain, ours, err := s.open("AUTO_INCREMENT")
@@ -162,16 +162,7 @@ func (s *server) insertSelect(top int) (growth, error) {
 	}
 	defer plain.Close()
 	defer ours.Close()
-	dsn, err := dsnOf(s.dsn, ourDatabase, "shardkeyRule=growth&shardkeyInsertSelect=copy")
-	if err != nil {
-		return g, err
-	}
-	copying, err := sql.Open("shardkey", dsn)
-	if err != nil {
-		return g, err
-	}
-	defer copying.Close()
-	g.lines = []line{{name: "go-sql-driver, AUTO_INCREMENT, µs"}, {name: "shardkey, temporary table, µs"}, {name: "shardkey, copy, µs"}}
+	g.lines = []line{{name: "go-sql-driver, AUTO_INCREMENT, µs"}, {name: "shardkey, µs"}}
 	filled := 0
 	for _, n := range counts(top) {
 		for ; filled < n; filled = min(n, filled+10_000) {
@@ -197,11 +188,7 @@ func (s *server) insertSelect(top int) (growth, error) {
 		if err != nil {
 			return g, err
 		}
-		_, c, err := both(rounds, execs(plain, query), execs(copying, query))
-		if err != nil {
-			return g, err
-		}
-		g.add(n, p, o, c)
+		g.add(n, p, o)
 	}
 	return g, nil
 }

@@ -173,11 +173,11 @@ func explainSource(w io.Writer, in *rewrite.Insert) {
 	s := in.Source
 	switch {
 	case s.KeyIndex < 0:
-		fmt.Fprintln(w, "  a key is generated for each row of the query, which is run once, into a temporary table:")
+		fmt.Fprintln(w, "  the query is read to its end, and each of its rows is inserted with a key:")
 	case in.Table.KeepExplicit:
 		fmt.Fprintln(w, "  passes as it is: the query gives the keys, and explicitKeys is keep:")
 	default:
-		fmt.Fprintln(w, "  a key is generated where the query, which is run once into a temporary table, gives NULL or 0:")
+		fmt.Fprintln(w, "  the query is read to its end, and its rows are inserted, with a key where the query returns NULL or 0:")
 	}
 	fmt.Fprintln(w, "  "+strings.TrimSpace(s.Query))
 }

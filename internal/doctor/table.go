@@ -84,12 +84,6 @@ func (x *tableCheck) rights() {
 				Fix: fmt.Sprintf("GRANT %s ON %s TO %s;", r.right, sqltext.QuoteTable(in, name), x.server.user)})
 		}
 	}
-	if g.has("INSERT", in, name, x.ruled.Column) && !g.has("CREATE TEMPORARY TABLES", in, "*", "") {
-		x.database.add(Finding{Severity: Info, Check: "rights", Actual: []string{in + ".*"},
-			What: fmt.Sprintf("the user %s has not the right CREATE TEMPORARY TABLES", x.server.user),
-			Why:  "an INSERT … SELECT into a ruled table needs it; other INSERTs do not",
-			Fix:  fmt.Sprintf("GRANT CREATE TEMPORARY TABLES ON %s.* TO %s;", sqltext.QuoteIdentifier(in), x.server.user)})
-	}
 }
 
 func (x *tableCheck) noColumn() {

@@ -1,0 +1,235 @@
+package driver
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// sourceValue is a value of a row that a query returned.
+type sourceValue struct {
+	kind   valueKind
+	number uint64 // the bits of an int64, uint64 or float64
+	bytes  []byte
+}
+
+type valueKind byte
+
+const (
+	valueNull    valueKind = iota
+	valueMissing           // a key that is to be generated
+	valueInt
+	valueUint
+	valueFloat
+	valueText    // in UTF-8
+	valueBinary  // bytes without a character set
+	valueLiteral // digits that are written into the statement
+)
+
+// sourceValueOf converts a value that the base read from a column whose type the base names typ.
+func sourceValueOf(v driver.Value, typ string) (sourceValue, error) {
+	switch v := v.(type) {
+	case nil:
+		return sourceValue{}, nil
+	case int64:
+		return sourceValue{kind: valueInt, number: uint64(v)}, nil
+	case uint64:
+		return sourceValue{kind: valueUint, number: v}, nil
+	case float32:
+		return sourceValue{kind: valueFloat, number: math.Float64bits(float64(v))}, nil
+	case float64:
+		return sourceValue{kind: valueFloat, number: math.Float64bits(v)}, nil
+	case bool:
+		if v {
+			return sourceValue{kind: valueInt, number: 1}, nil
+		}
+		return sourceValue{kind: valueInt}, nil
+	case string:
+		return bytesValue([]byte(v), typ), nil
+	case []byte:
+		if v == nil {
+			return sourceValue{}, nil
+		}
+		return bytesValue(v, typ), nil
+	}
+	return sourceValue{}, fmt.Errorf("unexpected value of type %T in a column of type %.40q", v, typ)
+}
+
+// bytesValue converts a value that the base read as bytes.
+func bytesValue(v []byte, typ string) sourceValue {
+	switch strings.TrimPrefix(typ, "UNSIGNED ") {
+	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "DECIMAL":
+		if isDecimal(string(v)) {
+			return sourceValue{kind: valueLiteral, bytes: v}
+		}
+	case "FLOAT", "DOUBLE":
+		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
+			return sourceValue{kind: valueFloat, number: math.Float64bits(f)}
+		}
+	case "BIT":
+		if len(v) > 0 { // a number in a column of numbers, bytes in a column of bytes
+			return sourceValue{kind: valueLiteral, bytes: hex.AppendEncode([]byte("0x"), v)}
+		}
+	case "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "GEOMETRY", "VECTOR":
+		return sourceValue{kind: valueBinary, bytes: v}
+	}
+	return sourceValue{kind: valueText, bytes: v}
+}
+
+// isDecimal reports whether s is digits, with an optional sign and decimal point.
+func isDecimal(s string) bool {
+	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
+	return whole+fraction != "" && (!point || fraction != "") && strings.Trim(whole+fraction, "0123456789") == ""
+}
+
+// size is roughly how many bytes the value takes in an INSERT.
+func (v *sourceValue) size() int { return len(v.bytes) + 10 }
+
+// appendTo appends the value to a list of VALUES, and its argument to args. Where utf8 is
+// false, the server reads arguments in another character set, so text travels as digits. (MySQL
+// takes a bare placeholder for one of the column's character set.)
+func (v *sourceValue) appendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]byte, []driver.NamedValue) {
+	var arg driver.Value
+	placeholder := "?"
+	switch v.kind {
+	case valueInt:
+		arg = int64(v.number)
+	case valueUint:
+		arg = v.number
+	case valueFloat:
+		arg = math.Float64frombits(v.number)
+	case valueLiteral:
+		return append(query, v.bytes...), args
+	case valueText:
+		if arg, placeholder = v.bytes, "CONVERT(? USING utf8mb4)"; !utf8 {
+			arg, placeholder = hex.EncodeToString(v.bytes), "CONVERT(UNHEX(?) USING utf8mb4)"
+		}
+	case valueBinary:
+		if arg, placeholder = v.bytes, "CAST(? AS BINARY)"; !utf8 {
+			arg, placeholder = hex.EncodeToString(v.bytes), "UNHEX(?)"
+		}
+	}
+	return append(query, placeholder...), append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: arg})
+}
+
+// Bounds of the rows that one INSERT … SELECT keeps.
+const (
+	maxSourceRows      = 50_000_000 // each has a key in memory
+	maxSourceBytes     = 4 << 30
+	sourceRowsInMemory = 4 << 20 // bytes; the rest goes to a file
+)
+
+// errSourceBytes is the error for rows that take more than maxSourceBytes.
+var errSourceBytes = fmt.Errorf("the query returns more than %d GiB; insert the rows in parts", maxSourceBytes>>30)
+
+// sourceRows keeps rows in memory, and beyond that in a private file, which has no name where
+// the system lets an open file be removed. Its zero value is empty.
+type sourceRows struct {
+	size   int64
+	memory []byte
+	file   *os.File
+	w      *bufio.Writer
+	r      *bufio.Reader
+}
+
+// add appends a row.
+func (s *sourceRows) add(row []sourceValue) error {
+	var head [1 + binary.MaxVarintLen64]byte
+	for i := range row {
+		v := &row[i]
+		number := v.number
+		if v.kind >= valueText {
+			number = uint64(len(v.bytes))
+		}
+		head[0] = byte(v.kind)
+		n := 1 + binary.PutUvarint(head[1:], number)
+		if s.size += int64(n + len(v.bytes)); s.size > maxSourceBytes {
+			return errSourceBytes
+		}
+		if err := cmp.Or(s.write(head[:n]), s.write(v.bytes)); err != nil {
+			return fmt.Errorf("its rows take more than %d MiB, and no temporary file can be written: %w", sourceRowsInMemory>>20, err)
+		}
+	}
+	return nil
+}
+
+func (s *sourceRows) write(p []byte) (err error) {
+	if s.w != nil {
+		_, err = s.w.Write(p)
+		return err
+	}
+	if len(s.memory)+len(p) <= sourceRowsInMemory {
+		s.memory = append(s.memory, p...)
+		return nil
+	}
+	if s.file, err = os.CreateTemp("", "shardkey-rows-*"); err != nil { // only its owner may read it
+		return err
+	}
+	_ = os.Remove(s.file.Name()) // on Windows, close removes it
+	s.w = bufio.NewWriterSize(s.file, 64<<10)
+	_, err = s.w.Write(s.memory)
+	s.memory = nil
+	if err == nil {
+		_, err = s.w.Write(p)
+	}
+	return err
+}
+
+// rewind makes next start with the first row. No row can be added afterwards.
+func (s *sourceRows) rewind() error {
+	if s.file == nil {
+		s.r = bufio.NewReader(bytes.NewReader(s.memory))
+		return nil
+	}
+	if err := s.w.Flush(); err != nil {
+		return err
+	}
+	_, err := s.file.Seek(0, io.SeekStart)
+	s.r = bufio.NewReaderSize(s.file, 64<<10)
+	return err
+}
+
+// next reads the next row into row. It returns io.EOF after the last one.
+func (s *sourceRows) next(row []sourceValue) error {
+	for i := range row {
+		kind, err := s.r.ReadByte()
+		if err == io.EOF && i == 0 {
+			return err
+		}
+		number, numberErr := binary.ReadUvarint(s.r)
+		if err = cmp.Or(err, numberErr); err != nil {
+			return fmt.Errorf("shardkey: cannot read the query's rows back: %w", err)
+		}
+		row[i] = sourceValue{kind: valueKind(kind), number: number}
+		if row[i].kind >= valueText {
+			row[i].bytes = make([]byte, number)
+			if _, err := io.ReadFull(s.r, row[i].bytes); err != nil {
+				return fmt.Errorf("shardkey: cannot read the query's rows back: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// close frees the rows.
+func (s *sourceRows) close() error {
+	file := s.file
+	if *s = (sourceRows{}); file == nil {
+		return nil
+	}
+	err := file.Close()
+	if again := os.Remove(file.Name()); again != nil && !errors.Is(again, os.ErrNotExist) {
+		err = cmp.Or(err, again)
+	}
+	return err
+}

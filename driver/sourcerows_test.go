@@ -1,0 +1,116 @@
+package driver
+
+import (
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A value of each type is written so that the server reads the same value.
+func TestSourceValue_asItIsWritten(t *testing.T) {
+	for _, c := range []struct {
+		v          driver.Value
+		typ        string
+		text, arg  string // in a session of UTF-8
+		other, hex string // in another one; empty where it is the same
+	}{
+		{nil, "INT", "?", "<nil>", "", ""},
+		{[]byte(nil), "BLOB", "?", "<nil>", "", ""},
+		{int64(-5), "BIGINT", "?", "-5", "", ""},
+		{uint64(math.MaxUint64), "UNSIGNED BIGINT", "?", "18446744073709551615", "", ""},
+		{[]byte("18446744073709551615"), "UNSIGNED BIGINT", "18446744073709551615", "", "", ""},
+		{float32(0.1), "FLOAT", "?", "0.10000000149011612", "", ""},
+		{-1e300, "DOUBLE", "?", "-1e+300", "", ""},
+		{"0.1", "DOUBLE", "?", "0.1", "", ""},
+		{true, "TINYINT", "?", "1", "", ""},
+		{[]byte("-1234567890123.1234567"), "DECIMAL", "-1234567890123.1234567", "", "", ""},
+		{[]byte("1); DROP TABLE t; --"), "DECIMAL", "CONVERT(? USING utf8mb4)", "1); DROP TABLE t; --", "CONVERT(UNHEX(?) USING utf8mb4)", "31293b2044524f50205441424c4520743b202d2d"},
+		{[]byte{1, 0x55}, "BIT", "0x0155", "", "", ""},
+		{"it's é", "VARCHAR", "CONVERT(? USING utf8mb4)", "it's é", "CONVERT(UNHEX(?) USING utf8mb4)", "6974277320c3a9"},
+		{"0000-00-00", "DATE", "CONVERT(? USING utf8mb4)", "0000-00-00", "CONVERT(UNHEX(?) USING utf8mb4)", "303030302d30302d3030"},
+		{[]byte{0, 0xff}, "VARBINARY", "CAST(? AS BINARY)", "\x00\xff", "UNHEX(?)", "00ff"},
+	} {
+		v, err := sourceValueOf(c.v, c.typ)
+		if err != nil {
+			t.Errorf("%v %s: %v", c.v, c.typ, err)
+			continue
+		}
+		for _, utf8 := range []bool{true, false} {
+			wantText, wantArg := c.text, c.arg
+			if !utf8 && c.other != "" {
+				wantText, wantArg = c.other, c.hex
+			}
+			query, args := v.appendTo(nil, nil, utf8)
+			arg := ""
+			if len(args) == 1 {
+				arg = fmt.Sprint(args[0].Value)
+				if b, ok := args[0].Value.([]byte); ok {
+					arg = string(b)
+				}
+			}
+			if string(query) != wantText || arg != wantArg {
+				t.Errorf("%v %s, utf8 %v\nhave: %s, %q\nwant: %s, %q", c.v, c.typ, utf8, query, arg, wantText, wantArg)
+			}
+		}
+	}
+	for _, v := range []driver.Value{time.Time{}, struct{}{}} {
+		if have, err := sourceValueOf(v, "DATETIME"); err == nil {
+			t.Errorf("%v: %v", v, have)
+		}
+	}
+}
+
+func TestSourceRows_inMemoryAndInFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes are more than stays in memory
+		var s sourceRows
+		row := func(i int) []sourceValue {
+			return []sourceValue{{}, {kind: valueMissing}, {kind: valueInt, number: uint64(-i)}, {kind: valueFloat, number: math.Float64bits(0.1)},
+				{kind: valueText, number: uint64(i % long), bytes: []byte(strings.Repeat("x", i%long))}, {kind: valueBinary, bytes: []byte{}}}
+		}
+		for i := range 10000 {
+			if err := s.add(row(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if inFile := s.file != nil; inFile != (long > 1) {
+			t.Errorf("%d bytes: in a file: %v", long, inFile)
+		}
+		if err := s.rewind(); err != nil {
+			t.Fatal(err)
+		}
+		have := make([]sourceValue, 6)
+		for i := range 10000 {
+			if err := s.next(have); err != nil || !reflect.DeepEqual(have, row(i)) {
+				t.Fatalf("row %d: %v, %v", i, have, err)
+			}
+		}
+		if err := s.next(have); err != io.EOF {
+			t.Errorf("after the last: %v", err)
+		}
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+		if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// Rows have a bound in bytes.
+func TestSourceRows_bytes(t *testing.T) {
+	s := sourceRows{size: maxSourceBytes - 10}
+	if err := s.add([]sourceValue{{kind: valueText, bytes: []byte("1234")}}); err != nil {
+		t.Error(err)
+	}
+	if err := s.add([]sourceValue{{kind: valueText, bytes: []byte("1234")}}); !errors.Is(err, errSourceBytes) {
+		t.Errorf("have: %v", err)
+	}
+}
