@@ -11,14 +11,15 @@ import (
 // ClockBackError says that the clock is behind the keys that were made, by
 // more than the generator waits for. [spi.ErrClockBack] is in its chain.
 type ClockBackError struct {
-	// Last is the time of the newest key, Now what the clock says.
+	// Last is the time that the clock must reach before another key is made, and Now what
+	// the clock says.
 	Last, Now time.Time
 	// Tolerance is how far behind the generator would have waited.
 	Tolerance time.Duration
 }
 
 func (e *ClockBackError) Error() string {
-	return fmt.Sprintf("shardkey: clock moved backwards by %v: newest key is of %s, the clock says %s, tolerated are %v; "+
+	return fmt.Sprintf("shardkey: clock moved backwards by %v: no key is made before %s, the clock says %s, tolerated are %v; "+
 		"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow",
 		e.Last.Sub(e.Now), stamp(e.Last), stamp(e.Now), e.Tolerance)
 }

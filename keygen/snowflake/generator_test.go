@@ -97,7 +97,7 @@ func TestErrors_nameTheWayOut(t *testing.T) {
 		want string
 	}{
 		{&ClockBackError{Last: at.Add(time.Second), Now: at, Tolerance: 10 * ms},
-			"shardkey: clock moved backwards by 1s: newest key is of 2026-01-02T03:04:06Z, the clock says 2026-01-02T03:04:05Z, tolerated are 10ms; " +
+			"shardkey: clock moved backwards by 1s: no key is made before 2026-01-02T03:04:06Z, the clock says 2026-01-02T03:04:05Z, tolerated are 10ms; " +
 				"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow"},
 		{&LeaseError{WorkerID: 3, Limit: at, Err: errAway},
 			"shardkey: worker id 3 is reserved until 2026-01-02T03:04:05Z only, and that could not be extended: connection refused: shardkey: key store"},

@@ -57,8 +57,15 @@ func (g *Generator) slotHealth(h *spi.Health, s *slot) {
 	if top := s.state.top(); top > s.from {
 		h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
 	}
-	if h.Borrowed > max(g.cfg.Tolerance, time.Second) {
+	switch usual := max(g.cfg.Tolerance, time.Second); {
+	case h.Borrowed > usual+s.delay:
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Borrowed))
+	case h.Borrowed > usual:
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, as leases begin later after a failover of their store, or by quarantine", h.Borrowed))
+	}
+	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
+		_, err := g.toWait(need-s.state.ahead.Load(), ns)
+		h.Err = errors.Join(h.Err, err)
 	}
 	if s.lease == nil {
 		return

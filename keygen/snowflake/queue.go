@@ -240,6 +240,7 @@ type outcome struct {
 	nap  time.Duration
 	ask  bool
 	tick int64 // that the lease must reach
+	back error // why another worker id is asked for: the clock is far behind the keys of this one
 }
 
 // serveAt serves the queue with one reading of the clock, and another one
@@ -295,18 +296,18 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 		case behind:
 			// Another goroutine may have read the clock after this one did:
 			// only a reading made after the word was loaded shows a step.
-			if now, ns = g.clock.Read(); now >= need {
+			if now, ns = g.clock.Read(); now+s.state.ahead.Load() >= need {
 				continue
 			} else if now < 0 {
 				return outcome{}, g.timeError(ns)
 			}
-			nap, err := g.steppedBack(s, need, now, ns)
-			if err != nil {
-				return outcome{}, err
+			o, err := g.steppedBack(s, need, now, ns)
+			if err != nil || o.ask {
+				return o, err
 			}
-			if nap > 0 {
+			if o.nap > 0 {
 				g.begin(w, ns)
-				return outcome{nap: nap}, nil
+				return o, nil
 			}
 		case atLimit:
 			if need > g.lastTick {
@@ -340,7 +341,7 @@ func (g *Generator) todo(o outcome, now, ns int64) todo {
 	s := g.slot.Load()
 	g.begin(g.queue.first, ns)
 	return todo{act: func(ctx context.Context) error {
-		next, err := g.ask(ctx, s, o.tick, now)
+		next, err := g.ask(ctx, s, o, now)
 		if err != nil {
 			return err
 		}
@@ -348,12 +349,15 @@ func (g *Generator) todo(o outcome, now, ns int64) todo {
 	}}
 }
 
-// ask takes a first slot, or has s reach tick.
-func (g *Generator) ask(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
-	if s == nil {
+// ask takes a first slot or another one, or has s reach the outcome's tick.
+func (g *Generator) ask(ctx context.Context, s *slot, o outcome, now int64) (*slot, error) {
+	switch {
+	case s == nil:
 		return g.leasedSlot(ctx, now, 0)
+	case o.back != nil:
+		return g.replace(ctx, s, now, o.back)
 	}
-	return g.renew(ctx, s, tick, now)
+	return g.renew(ctx, s, o.tick, now)
 }
 
 // change makes next the slot in place of s, unless that is not the slot any
@@ -371,6 +375,9 @@ func (g *Generator) change(s, next *slot) error {
 	g.mu.Unlock()
 	if ours {
 		g.cfg.Logger.Info("shardkey: keys are made with a leased worker id", "worker_id", next.id)
+		if s != nil {
+			_ = g.release(s) // one that was lost is no longer there, and of others the assigner logs it
+		}
 		return nil
 	}
 	err := g.release(next)

@@ -9,8 +9,8 @@ import (
 )
 
 // Ready tells whether a key can be made now, within the time that the clock may be
-// behind, and uses none. It takes a worker id where there is none yet, and renews
-// one that is at its limit; a renewal that fails earlier is not its business. Its
+// behind, and uses none. It takes a worker id where there is none yet, or where the clock
+// is far behind the keys of the one that there is, and renews one that is at its limit; a renewal that fails earlier is not its business. Its
 // errors are those of GenerateInt64Keys.
 func (g *Generator) Ready(ctx context.Context) error {
 	if s := g.slot.Load(); s != nil {
@@ -42,9 +42,9 @@ func (g *Generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 		if now < 0 {
 			return outcome{}, g.timeError(ns)
 		}
-		if g.cfg.ClockBack != ClockBackBorrow && now < need {
-			if _, err := g.toWait(need, ns); err != nil {
-				return outcome{}, err
+		if now+s.state.ahead.Load() < need && !g.borrows(s, need, now) {
+			if o, err := g.waitOrReplace(s, need, now, ns); err != nil || o.ask {
+				return o, err
 			}
 		}
 		// The next key comes by itself, if it may be made then.
@@ -97,7 +97,7 @@ func (g *Generator) probeRing(s *slot, now int64) (need int64, v verdict) {
 		case w&closedBit != 0:
 			return now, ended
 		case w > end:
-			return max(high-n+1, st.floor.Load(), now+1), behind
+			return max(high-n+1, st.floor.Load(), latest+1), behind
 		case w < end:
 			return g.probeLimit(s, max(w, first))
 		}

@@ -31,6 +31,7 @@ type slot struct {
 
 	id    int64
 	lease spi.WorkerIDLease // nil for a fixed worker id
+	delay time.Duration     // see delayOf
 	leave func()            // leaves a shared state; nil for a leased slot
 }
 
@@ -78,10 +79,15 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
 	}
 	start := g.ceilTick(lease.Floor())
-	if !g.begins(start, now) && g.cfg.ClockBack != ClockBackBorrow {
+	delay := delayOf(lease)
+	latest := now + int64(delay)/g.clock.Length()
+	if !g.begins(start, latest) {
 		// Somebody else may have another one by the next key.
 		err := errors.Join(&StartError{WorkerID: id, Start: g.clock.At(start), Now: g.clock.At(now)}, lease.Release(ctx, 0))
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
+	}
+	if !g.begins(int64(from>>g.seqBits), latest) {
+		from = 0 // keys need not ascend from those of a clock that was far ahead
 	}
 	from = max(from, uint64(start)<<g.seqBits)
 	if lease.Limit() == math.MaxInt64 {
@@ -91,27 +97,56 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		}
 		return s, err
 	}
-	s := &slot{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease}
+	s := &slot{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
 	g.extend(s)
 	// The lease's interval is this generator's alone, so that keys may begin
 	// ahead of the clock: after a crash the floor is where the crashed process
 	// had reserved to. More than that is a clock that stepped back.
-	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && g.begins(now+ahead, now) {
+	if ahead := int64(from>>g.seqBits) - now; ahead > 0 && g.begins(now+ahead, latest) {
 		s.state.ahead.Store(ahead)
 	}
 	return s, nil
 }
 
 // A lease's start may be ahead of the clock by floorAhead, and by floorTicks: it is
-// rounded up to a tick, as is the time that an owner leaves to the next one.
+// rounded up to a tick, as is the time that an owner leaves to the next one. Where keys are
+// made ahead of the clock, it is borrowAhead: leases are not renewed for more.
 const (
-	floorAhead = time.Minute
-	floorTicks = 4
+	floorAhead  = time.Minute
+	floorTicks  = 4
+	borrowAhead = 24 * time.Hour
 )
 
 // begins reports whether keys may begin with tick start when the clock is in tick now.
 func (g *Generator) begins(start, now int64) bool {
-	return start-now <= floorTicks+int64(floorAhead/g.cfg.Layout.Tick)
+	most := floorAhead
+	if g.cfg.ClockBack == ClockBackBorrow {
+		most = borrowAhead
+	}
+	return start-now <= floorTicks+int64(most/g.cfg.Layout.Tick)
+}
+
+// delayOf is how far ahead of the clock a lease may start for reasons of its own, as after a
+// failover of its store.
+func delayOf(lease spi.WorkerIDLease) time.Duration {
+	if l, ok := lease.(interface{ Delay() time.Duration }); ok {
+		return l.Delay()
+	}
+	return 0
+}
+
+// replaceable reports whether s is a leased worker id, in whose place another one can be had
+// when it was used with a clock that was far ahead.
+func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
+
+// replace takes a worker id in place of s, whose keys are ahead of the clock as back says.
+func (g *Generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
+	next, err := g.leasedSlot(ctx, now, 0)
+	if err != nil {
+		return nil, fmt.Errorf("%w; %w", back, err)
+	}
+	g.cfg.Logger.Warn("shardkey: the clock is behind the keys of a worker id; another one is used", "worker_id", s.id, "error", back)
+	return next, nil
 }
 
 // over reports whether the lease was lost, or released.

@@ -225,7 +225,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 		fresh := w <= first
 		switch {
 		case w > end:
-			return 0, max(high-int64(len(st.ring))+1, st.floor.Load(), r.now+1), behind
+			return 0, max(high-int64(len(st.ring))+1, st.floor.Load(), r.now+ahead+1), behind
 		case !fresh:
 			start = w
 		case next || r.waited:
@@ -318,18 +318,35 @@ func (g *Generator) lags(st *state, tick, now int64) bool {
 	return g.catchUp > 0 && now-tick <= g.catchUp && now <= st.busy.Load()
 }
 
-// steppedBack decides what happens while the clock is behind tick need: how
-// long to wait (zero: try again), or an error. mu is held.
-func (g *Generator) steppedBack(s *slot, need, now, ns int64) (time.Duration, error) {
+// steppedBack decides what happens while the clock is behind tick need: how long to wait
+// (zero: try again), another worker id, or an error. mu is held.
+func (g *Generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
-	if g.cfg.ClockBack == ClockBackBorrow {
+	if g.borrows(s, need, now) {
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
-		return 0, nil
+		return outcome{}, nil
 	}
-	return g.toWait(need, ns)
+	return g.waitOrReplace(s, need, now, ns)
 }
 
-// toWait is how long to wait for tick need, or the error where that is too long.
+// borrows reports whether keys are made in tick need, ahead of the clock.
+func (g *Generator) borrows(s *slot, need, now int64) bool {
+	return g.cfg.ClockBack == ClockBackBorrow && (g.begins(need, now) || !s.replaceable())
+}
+
+// waitOrReplace is the wait for tick need. Where that is too long it is an error, or another
+// worker id if this one was used with a clock that was far ahead.
+func (g *Generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
+	need -= s.state.ahead.Load()
+	nap, err := g.toWait(need, ns)
+	if err != nil && s.replaceable() && !g.begins(need, now) {
+		return outcome{ask: true, back: err}, nil
+	}
+	return outcome{nap: nap}, err
+}
+
+// toWait is how long to wait until the clock is in tick need, or the error where that is too
+// long.
 func (g *Generator) toWait(need, ns int64) (time.Duration, error) {
 	gap := time.Duration(need*g.clock.Length() - ns)
 	if g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance {

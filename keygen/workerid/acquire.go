@@ -45,7 +45,7 @@ func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID i
 	var warnings []string
 	for _, id := range ids {
 		e := known[id]
-		if warning := oddity(id, e, now); warning != "" {
+		if warning := a.oddity(id, e, now); warning != "" {
 			warnings = append(warnings, warning)
 			continue
 		}
@@ -149,13 +149,13 @@ func (a *assigner) prefer(r Record, now int64) preference {
 
 // oddity says what is wrong with a record that must not be taken: it is not
 // understood, or a wrong clock has written it and ids would carry its time.
-func oddity(id int64, e Entry, now int64) string {
+func (a *assigner) oddity(id int64, e Entry, now int64) string {
 	switch {
 	case e.Err != nil:
 		return e.Err.Error()
-	case e.Record.start()-now > horizon.Milliseconds():
+	case e.Record.start()-now > a.horizon().Milliseconds():
 		return fmt.Sprintf("worker id %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
-			id, e.Record, time.Duration(horizon))
+			id, e.Record, a.horizon())
 	}
 	return ""
 }
@@ -182,11 +182,16 @@ const takeOperations = 10
 func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOperations*a.opTimeout())
 	defer cancel()
+	a.notNoted.Store(nil)
+	if err := a.noteLease(ctx); err != nil {
+		return false, err
+	}
 	for range looks {
 		entries, err := a.list(ctx)
 		if err != nil {
 			return false, err
 		}
+		l.seen = a.newestHeld(entries)
 		ids, err := a.candidates(ctx, entries, maxWorkerID)
 		if err != nil || len(ids) == 0 {
 			return false, err
@@ -219,7 +224,7 @@ func (a *assigner) list(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, a.storeError("list worker ids", err)
 	}
-	if err := a.checkClock(ctx, newest(entries)); err != nil {
+	if err := a.checkClock(ctx, 0, entries); err != nil {
 		return nil, err
 	}
 	return entries, nil
@@ -232,7 +237,7 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	floor := a.rules.floor(c.Record, now)
 	next := Record{
 		Owner:         newToken(),
-		ReservedUntil: a.rules.raise(c.Record, max(now, floor)+a.config.Lease.Milliseconds()),
+		ReservedUntil: a.rules.raise(c.Record, max(now, floor)+a.length().Milliseconds()),
 		Holder:        a.holder,
 		Since:         now,
 	}
@@ -257,7 +262,7 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
 		return false, a.storeError("take a worker id", &alteredError{Wrote: next, Found: found})
 	}
-	if floor, err = a.apart(ctx, floor, now); err != nil {
+	if floor, err = l.apart(ctx, floor, now, l.seen); err != nil {
 		return false, err
 	}
 	if confirmed {
@@ -289,41 +294,14 @@ func tokenOf(random [16]byte, now time.Time) string {
 	return hex.EncodeToString(random[:]) + "-" + strconv.FormatInt(now.UnixNano(), 36)
 }
 
-// earliest is before any clock that is not plainly unset.
-var earliest = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// checkClock refuses to write by a clock that is decades off. Ids would stay
-// unique, but the worker id would be of no use until that time has come.
-func (a *assigner) checkClock(ctx context.Context, newest int64) error {
-	now := a.config.Clock.Now()
-	if now.Before(earliest) {
-		return &clockError{Clock: now, Other: earliest, What: "it is later than"}
-	}
-	ahead := now.Sub(time.UnixMilli(newest))
-	if newest > 0 && ahead <= horizon {
-		return nil
-	}
-	if c, ok := a.store.(Clocked); ok {
-		other, err := c.Now(ctx)
-		if err != nil {
-			return a.storeError("ask for the time", err)
-		}
-		if !other.IsZero() && now.Sub(other) > horizon {
-			return &clockError{Clock: now, Other: other, What: "the store's says"}
-		}
-		return nil
-	}
-	if newest > 0 && ahead > longestPause {
-		return &clockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is of"}
-	}
-	return nil
-}
-
-// newest is the latest reservation of the records.
-func newest(entries []Entry) int64 {
-	latest := int64(0)
+// newestHeld is the latest reservation of the records that are held, but for those that only a
+// wrong clock can have made.
+func (a *assigner) newestHeld(entries []Entry) int64 {
+	latest, most := int64(0), a.now()+(a.config.MaxClockAhead+a.mostAhead()).Milliseconds()
 	for _, e := range entries {
-		latest = max(latest, e.Record.ReservedUntil)
+		if until := e.Record.ReservedUntil; e.Record.FreeFrom == 0 && until <= most {
+			latest = max(latest, until)
+		}
 	}
 	return latest
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,14 +34,17 @@ type assigner struct {
 	intN   func(n int) int // a random number; the simulation's is seeded
 	manual bool            // the simulation renews by hand
 
-	identity func() string // see machine.Identity
+	identity func() string                // see machine.Identity
+	uptime   func() (time.Duration, bool) // see machine.Uptime
 
 	background context.Context // ends with Close
 	stop       context.CancelFunc
 	running    sync.WaitGroup
 
-	changed  atomic.Int64          // when the store's server was replaced; 0: not known
-	notNoted atomic.Pointer[error] // why the server could not be noted; nil: it was
+	changed  atomic.Int64                 // when the store's server was replaced; 0: not known
+	notNoted atomic.Pointer[error]        // why the server could not be noted; nil: it was
+	lengths  atomic.Pointer[leaseLengths] // nil where they are not noted
+	clocks   clocks
 
 	mu     sync.Mutex
 	closed bool
@@ -58,10 +62,13 @@ func newAssigner(store Store, c config) *assigner {
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
 		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
-		identity:   machine.Identity,
+		identity: machine.Identity, uptime: machine.Uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{},
 	}
 }
+
+// holderPID is between the host and the process in a holder's name.
+const holderPID = " pid "
 
 // holderName names the holder of a worker id for people: host and process, no secrets.
 func holderName() string {
@@ -72,7 +79,7 @@ func holderName() string {
 	if len(host) > 150 {
 		host = host[:150]
 	}
-	return fmt.Sprintf("%s pid %d", host, os.Getpid())
+	return host + holderPID + strconv.Itoa(os.Getpid())
 }
 
 // AcquireWorkerID leases a free worker id in 0..maxWorkerID. The error is a

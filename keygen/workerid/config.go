@@ -15,16 +15,18 @@ const (
 	defaultNamespace = "shardkey"
 	defaultLease     = 10 * time.Second
 	defaultRenew     = 3 * time.Second
+
+	defaultClockAhead = 5 * time.Minute
 )
 
 // Bounds of a lease. Shorter ones than a store can renew in time cost
 // availability, never uniqueness.
 const (
-	minLease = 100 * time.Millisecond
-	maxLease = 24 * time.Hour
-	minRenew = 10 * time.Millisecond
-	// A generator begins at most that far ahead of its clock.
-	maxQuarantine = time.Minute
+	minLease      = 100 * time.Millisecond
+	maxLease      = 24 * time.Hour
+	minRenew      = 10 * time.Millisecond
+	maxQuarantine = maxLease
+	minClockAhead = time.Second
 )
 
 // config is what lease assigners have in common. The zero value is the
@@ -42,10 +44,14 @@ type config struct {
 	// Renew is how often the reservation is moved on, at least 10ms and
 	// shorter than Lease, 0 is defaultRenew (or a third of a shorter Lease).
 	Renew time.Duration
-	// Quarantine is how far after its taking a new lease begins at least, 0..1m: where
+	// Quarantine is how far after its taking a new lease begins at least, 0..24h: where
 	// the store may forget what it confirmed, a lease before it may still be in use
 	// for as long as Lease.
 	Quarantine time.Duration
+	// MaxClockAhead is how far ahead of the store's clock, or where it has none of the
+	// records', this machine's may be, 1s..24h, 0 is defaultClockAhead. Beyond it nothing is
+	// reserved, as a worker id would be of no use until that time has come.
+	MaxClockAhead time.Duration
 	// Clock is nil for spi.SystemClock.
 	Clock spi.Clock
 	// Logger is nil for slog.Default().
@@ -53,7 +59,7 @@ type config struct {
 }
 
 // configFromProps reads the properties that all lease assigners share:
-// namespace, lease, renew and quarantine. The error is a [*spi.PropError].
+// namespace, lease, renew, quarantine and max-clock-ahead. The error is a [*spi.PropError].
 func configFromProps(p spi.Props) (config, error) {
 	c := config{Namespace: p.String("namespace", defaultNamespace), Clock: p.Clock(), Logger: p.Logger()}
 	if !validNamespace(c.Namespace) {
@@ -67,6 +73,9 @@ func configFromProps(p spi.Props) (config, error) {
 		return config{}, err
 	}
 	if c.Quarantine, err = p.Duration("quarantine", 0, 0, maxQuarantine); err != nil {
+		return config{}, err
+	}
+	if c.MaxClockAhead, err = p.Duration("max-clock-ahead", defaultClockAhead, minClockAhead, horizon); err != nil {
 		return config{}, err
 	}
 	if c.Renew >= c.Lease {
@@ -85,6 +94,9 @@ func (c config) withDefaults() config {
 	}
 	if c.Renew == 0 {
 		c.Renew = renewFor(c.Lease)
+	}
+	if c.MaxClockAhead == 0 {
+		c.MaxClockAhead = defaultClockAhead
 	}
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock

@@ -120,17 +120,29 @@ func (e *alteredError) Error() string {
 
 func (e *alteredError) Unwrap() error { return spi.ErrStore }
 
-// clockError says that this machine's clock is so far off that nothing it says
-// is written to the store. It is [spi.ErrStore].
-type clockError struct {
-	Clock time.Time // what this machine's clock says
-	Other time.Time // what it was compared with
+// ClockError means that this machine's clock is so far off that nothing it shows is written
+// to the store. It is [spi.ErrStore].
+type ClockError struct {
+	Clock time.Time // this machine's clock
+	Other time.Time // the time that it was compared with
 	What  string    // whose time Other is
+	// Most is how far ahead the clock may be; 0 where no property sets it.
+	Most time.Duration
+	// Stays means that the clock is believed once it has stayed there for Most.
+	Stays bool
 }
 
-func (e *clockError) Error() string {
-	return fmt.Sprintf("%v: this machine's clock says %s but %s %s: set the clock; nothing was reserved",
+func (e *ClockError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v: this machine's clock says %s but %s %s: nothing was reserved; set the clock that is wrong",
 		spi.ErrStore, e.Clock.UTC().Format(time.RFC3339), e.What, e.Other.UTC().Format(time.RFC3339))
+	if e.Most > 0 {
+		fmt.Fprintf(&b, "; max-clock-ahead is %v", e.Most)
+	}
+	if e.Stays {
+		b.WriteString(", and a clock that stays ahead for as long is used")
+	}
+	return b.String()
 }
 
-func (e *clockError) Unwrap() error { return spi.ErrStore }
+func (e *ClockError) Unwrap() error { return spi.ErrStore }

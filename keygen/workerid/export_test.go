@@ -5,7 +5,6 @@ package workerid
 type (
 	Assigner       = assigner
 	Config         = config
-	ClockError     = clockError
 	LeaseLostError = leaseLostError
 )
 

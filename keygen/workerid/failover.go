@@ -22,58 +22,189 @@ type Identified interface {
 	Notes() Store
 }
 
-// serverNote is the worker id whose record in the notes is the server: Owner is its
-// name, FreeFrom when it was first seen in the place of another one, 1 when there was
-// none before.
-const serverNote = 0
+// The worker ids whose records are the notes.
+const (
+	// serverNote is the server: Owner is its name, FreeFrom when it was first seen in the
+	// place of another one, neverChanged when there was none before.
+	serverNote = 0
+	// leaseNote is the longest lease in force: ReservedUntil is its length and FreeFrom the
+	// length before, both in milliseconds, and Since when it was noted.
+	leaseNote = 1
+)
 
 const neverChanged = 1
 
-// apart is the first id time of a lease that may start at floor and was taken at now.
-// Where the store has forgotten leases, their owners make ids up to the limits that
-// they had: at most one lease ahead of the moment at which their server was
-// replaced, by their clocks. A second lease allows for clocks that differ.
-func (a *assigner) apart(ctx context.Context, floor, now int64) (int64, error) {
-	if q := a.config.Quarantine.Milliseconds(); q > 0 {
-		floor = max(floor, now+q)
+const leaseNoteOwner = "longest lease"
+
+// apart is the first id time of the lease, which may start at floor and was taken at now.
+// Where the store has forgotten leases, their owners make ids up to the limits that they had:
+// at most the longest lease in force ahead of the moment at which their server was replaced,
+// by their clocks. The same length again allows for clocks that differ.
+func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error) {
+	a := l.assigner
+	if l.delay = a.config.Quarantine; l.delay > 0 {
+		floor = max(floor, now+l.delay.Milliseconds())
 	}
-	changed, err := a.serverChanged(ctx)
-	if err == nil && changed > neverChanged {
+	server, changed, err := a.serverChanged(ctx, seen)
+	if l.server = server; err == nil && changed > neverChanged {
 		a.changed.Store(changed)
-		floor = max(floor, changed+a.afterFailover().Milliseconds())
+		begin := changed + a.afterFailover().Milliseconds()
+		floor = max(floor, begin)
+		l.delay = max(l.delay, a.afterFailover(), time.Duration(begin-now)*time.Millisecond)
 	}
 	return floor, err
 }
 
+// mayBeOthers reports whether another process may have taken the worker id over: nearly all
+// that was reserved has passed. A server that takes over may lack that, and show this lease's
+// record as the newest.
+func (l *lease) mayBeOthers() bool {
+	a := l.assigner
+	return l.server != "" && a.rules.others(l.newest, a.now(), (a.length()-2*a.every()).Milliseconds())
+}
+
+// checkServer ends a lease that may be another's if it was taken on another server. It is asked
+// after the lease was written, so that the server which has that record is looked at.
+func (l *lease) checkServer(ctx context.Context) error {
+	if !l.unsure || l.endedBy() != nil {
+		return nil
+	}
+	server, err := l.assigner.store.(Identified).ServerID(ctx)
+	if err != nil {
+		return l.storeError("ask for the server's name", err)
+	}
+	if server != l.server {
+		return &leaseLostError{WorkerID: l.workerID, Err: errServerReplaced}
+	}
+	l.unsure = false
+	return nil
+}
+
+var errServerReplaced = errors.New("its reservation ended and the server of the worker ids was replaced, so that another process may have had it in the meantime")
+
 // afterFailover is how long after it new leases begin.
-func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantine, 2*a.config.Lease) }
+func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantine, 2*a.longest()) }
+
+// mostAhead is how far ahead of the clock leases may be where every clock is right: they
+// may begin after a failover, or a quarantine, and reserve the longest lease.
+func (a *assigner) mostAhead() time.Duration {
+	return max(a.config.Quarantine, 2*a.longest()) + a.longest()
+}
+
+// leaseLengths are the lengths of leases in force: up to longest, and up to before until
+// since. A replica may lack the note of a longer one for a while: for as long as that lease
+// lasts, it is not used.
+type leaseLengths struct {
+	longest, before time.Duration
+	since           int64
+	usable          time.Duration // how far ahead this assigner's leases reserve
+}
+
+// longest is the longest lease in force, as far as this process knows.
+func (a *assigner) longest() time.Duration {
+	if n := a.lengths.Load(); n != nil {
+		return a.rules.longest(a.config.Lease, n.longest)
+	}
+	return a.config.Lease
+}
+
+// length is how far ahead leases reserve for the present.
+func (a *assigner) length() time.Duration {
+	if n := a.lengths.Load(); n != nil {
+		return n.usable
+	}
+	return a.config.Lease
+}
+
+// every is how often a lease is renewed: more often while it is shorter than it will be.
+func (a *assigner) every() time.Duration {
+	if n := a.length(); n < a.config.Lease {
+		return min(a.config.Renew, renewFor(n))
+	}
+	return a.config.Renew
+}
+
+// noteLease notes this assigner's lease where it is longer than those in force, and finds
+// out whether all of it may be used. It comes before the lease that is then taken or renewed.
+func (a *assigner) noteLease(ctx context.Context) error {
+	s, ok := a.store.(Identified)
+	if !ok {
+		return nil
+	}
+	n, err := a.noteLength(ctx, s.Notes())
+	if a.isNotNoted(err) {
+		a.lengths.Store(nil)
+		return nil
+	}
+	if err != nil {
+		return a.storeError("note the length of leases", err)
+	}
+	n.usable = min(a.config.Lease, a.rules.settled(n, a.now()))
+	a.lengths.Store(&n)
+	return nil
+}
+
+func (a *assigner) noteLength(ctx context.Context, notes Store) (leaseLengths, error) {
+	for range busyRetries {
+		noted, err := notes.Get(ctx, leaseNote)
+		if err != nil {
+			return leaseLengths{}, err
+		}
+		n := leaseLengths{
+			longest: time.Duration(noted.ReservedUntil) * time.Millisecond,
+			before:  time.Duration(noted.FreeFrom) * time.Millisecond, since: noted.Since,
+		}
+		if n.longest >= a.config.Lease {
+			return n, nil
+		}
+		now := a.now()
+		n = leaseLengths{longest: a.config.Lease, before: a.rules.settled(n, now), since: now}
+		swapped, err := notes.CompareAndSet(ctx, leaseNote, noted, Record{
+			Owner: leaseNoteOwner, ReservedUntil: n.longest.Milliseconds(), FreeFrom: n.before.Milliseconds(),
+			Holder: "noted by " + a.holder, Since: now,
+		})
+		if swapped || err != nil {
+			return n, err
+		}
+	}
+	return leaseLengths{}, errNotNoted
+}
 
 // serverChanged returns when the store's server was first seen in the place of
 // another one, in milliseconds since the Unix epoch. It is asked after a worker id was
 // taken, so that the server which has that record is the one that is looked at. Where
 // the server cannot be noted, that is a warning.
-func (a *assigner) serverChanged(ctx context.Context) (int64, error) {
+func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string, changed int64, err error) {
 	s, ok := a.store.(Identified)
 	if !ok {
-		return neverChanged, nil
+		return "", neverChanged, nil
 	}
-	server, err := s.ServerID(ctx)
+	server, err = s.ServerID(ctx)
 	if err != nil || server == "" {
-		return neverChanged, a.storeError("ask for the server's name", err)
+		return "", neverChanged, a.storeError("ask for the server's name", err)
 	}
-	changed, err := a.noteServer(ctx, s.Notes(), server)
+	changed, err = a.noteServer(ctx, s.Notes(), server, seen)
+	if a.isNotNoted(err) {
+		return server, neverChanged, nil
+	}
+	return server, changed, a.storeError("note the server's name", err)
+}
+
+// isNotNoted reports whether the error of a note is one that will stay. It is a warning then.
+func (a *assigner) isNotNoted(err error) bool {
 	var foreign *ForeignRecordError
 	if errors.Is(err, errNotNoted) || errors.As(err, &foreign) || mysqldb.IsRefused(err) {
 		a.notNoted.Store(&err)
-		return neverChanged, nil
+		return true
 	}
-	a.notNoted.Store(nil)
-	return changed, a.storeError("note the server's name", err)
+	return false
 }
 
 var errNotNoted = errors.New("it is another one after each write")
 
-func (a *assigner) noteServer(ctx context.Context, notes Store, server string) (changed int64, err error) {
+// noteServer returns when the server was first seen, and notes that. seen is the newest
+// reservation that a right clock can have made, as far as the store still knows.
+func (a *assigner) noteServer(ctx context.Context, notes Store, server string, seen int64) (changed int64, err error) {
 	for range busyRetries {
 		noted, err := notes.Get(ctx, serverNote)
 		if err != nil || noted.Owner == server {
@@ -81,7 +212,11 @@ func (a *assigner) noteServer(ctx context.Context, notes Store, server string) (
 		}
 		next := Record{Owner: server, ReservedUntil: neverChanged, FreeFrom: neverChanged, Holder: "noted by " + a.holder, Since: a.now()}
 		if !noted.IsZero() {
-			next.FreeFrom = a.now()
+			next.FreeFrom = max(a.now(), seen-a.longest().Milliseconds())
+			if noted.FreeFrom > neverChanged {
+				// Leases of the server before may still be those that began ahead of the clock.
+				next.FreeFrom = max(next.FreeFrom, noted.FreeFrom+a.afterFailover().Milliseconds())
+			}
 			next.ReservedUntil = max(next.FreeFrom, noted.ReservedUntil+1)
 		}
 		swapped, err := notes.CompareAndSet(ctx, serverNote, noted, next)
@@ -104,7 +239,7 @@ func (a *assigner) failoverWarnings() (warnings []string) {
 	}
 	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
 		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): new leases begin %v after that and so repeat no key of a lease that it may lack, "+
-			"if clocks agree within %v and no process still reaches the server before", formatTime(changed), a.afterFailover(), a.afterFailover()-a.config.Lease))
+			"if clocks agree within %v and no process still reaches the server before", formatTime(changed), a.afterFailover(), a.afterFailover()-a.longest()))
 	}
 	return warnings
 }

@@ -2,12 +2,17 @@ package workerid
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/shardkey/shardkey/keygen/snowflake"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // replicated is a store whose server can be replaced by an asynchronous replica.
@@ -138,6 +143,253 @@ func TestAssigner_quarantine(t *testing.T) {
 		}
 		if ahead := l.Floor() - a.now(); ahead != 30_000 {
 			t.Errorf("the lease begins %d ms ahead\nwant: 30000", ahead)
+		}
+	})
+}
+
+// failoverStores is a namespace on a server that a replica can take the place of.
+type failoverStores struct {
+	t      *testing.T
+	server atomic.Pointer[replica]
+	dir    string
+}
+
+func newFailoverStores(t *testing.T) *failoverStores {
+	f := &failoverStores{t: t}
+	f.use("first", t.TempDir())
+	return f
+}
+
+func (f *failoverStores) use(name, dir string) {
+	f.dir = dir
+	f.server.Store(&replica{name, newFileStore(dir, "orders"), newFileStore(dir, "notes")})
+}
+
+// copy is what a replica has now.
+func (f *failoverStores) copy() (dir string) {
+	f.t.Helper()
+	dir = f.t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(f.dir)); err != nil {
+		f.t.Fatal(err)
+	}
+	return dir
+}
+
+func (f *failoverStores) assigner(c config) *assigner {
+	c.Logger = slog.New(slog.DiscardHandler)
+	a := newAssigner(replicated{server: &f.server}, c)
+	f.t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+func (f *failoverStores) generator(a *assigner) *snowflake.Generator {
+	f.t.Helper()
+	g, err := snowflake.New(snowflake.Config{Assigner: a, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// Whatever the length of leases and of a quarantine, a process that starts after a failover
+// makes keys at once, with the first worker id that it takes, and says why they are ahead of the
+// clock. So does one that starts after it has crashed, or has been closed.
+func TestAssigner_failoverFailsNoStart(t *testing.T) {
+	for _, c := range []config{
+		{Lease: 10 * time.Second}, {Lease: time.Minute, Renew: 20 * time.Second}, {Lease: 10 * time.Minute, Renew: 3 * time.Minute},
+		{Lease: maxLease, Renew: time.Hour}, {Quarantine: time.Minute}, {Quarantine: maxQuarantine},
+	} {
+		t.Run(c.Lease.String()+c.Quarantine.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFailoverStores(t)
+				first := f.generator(f.assigner(c))
+				if _, err := first.Next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				f.use("second", f.copy())
+				for i, end := range []func(*snowflake.Generator){func(g *snowflake.Generator) { _ = g.Close() }, func(*snowflake.Generator) {}, func(*snowflake.Generator) {}} {
+					time.Sleep(time.Second)
+					g := f.generator(f.assigner(c))
+					if err := g.Ready(t.Context()); err != nil {
+						t.Errorf("start %d: ready\nhave: %v\nwant: ready", i, err)
+					}
+					key, err := g.Next(t.Context())
+					if err != nil {
+						t.Fatalf("start %d\nhave: %v\nwant: a key", i, err)
+					}
+					h := g.Health()
+					if ahead := max(2*c.Lease, c.Quarantine) - 5*time.Second; h.Borrowed < ahead {
+						t.Errorf("start %d: keys are %v ahead\nwant: at least %v", i, h.Borrowed, ahead)
+					}
+					text := strings.Join(h.Warnings, "\n")
+					if h.Err != nil || strings.Contains(text, "wrong") || !strings.Contains(text, "failover") {
+						t.Errorf("start %d: health\nhave: %v, %q\nwant: that a failover is the reason, and no wrong clock", i, h.Err, text)
+					}
+					time.Sleep(time.Second)
+					if next, err := g.Next(t.Context()); err != nil || next <= key {
+						t.Errorf("start %d: a second later\nhave: %d, %v\nwant: more than %d", i, next, err, key)
+					}
+					end(g)
+				}
+				entries, err := f.server.Load().store.List(t.Context())
+				if err != nil || len(entries) > 4 {
+					t.Errorf("worker ids that were used\nhave: %d, %v\nwant: at most 4, one each start", len(entries), err)
+				}
+			})
+		})
+	}
+}
+
+// The clock may step back a little while keys are ahead of it.
+func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			f, clock := newFailoverStores(t), new(stepped)
+			if _, err := f.assigner(config{}).acquire(t.Context(), 9); err != nil {
+				t.Fatal(err)
+			}
+			f.use("second", f.copy())
+			g, err := snowflake.New(snowflake.Config{
+				Assigner: f.assigner(config{Clock: clock}), Clock: clock, RingSize: ring,
+				Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			for range 50 {
+				if _, err := g.Next(t.Context()); err != nil {
+					t.Fatalf("ring %d: %v", ring, err)
+				}
+				clock.by -= 2 * time.Millisecond
+			}
+		})
+	}
+}
+
+// A process with a long lease, whose record the replica lacks, goes on to its limit. One with
+// a short lease that starts after the failover begins after that, where the note of the long
+// one is older than it lasts, and where the replica lacks that note.
+func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
+	for _, settled := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFailoverStores(t)
+			short, long := config{Lease: 2 * time.Second}, config{Lease: time.Minute, Renew: 20 * time.Second}
+			if _, err := f.assigner(short).acquire(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+			if settled {
+				a := f.assigner(long)
+				if _, err := a.acquire(t.Context(), 1); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if err := a.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lag := f.copy()
+			old, err := f.assigner(long).acquire(t.Context(), 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			limit := old.Limit()
+			if reserved := time.UnixMilli(limit).Sub(time.Now()); settled != (reserved > 30*time.Second) {
+				t.Errorf("settled %v: %v are reserved", settled, reserved)
+			}
+			f.use("second", lag)
+			for range 9 {
+				l, err := f.assigner(short).acquire(t.Context(), 9)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if l.Floor() < limit {
+					t.Errorf("settled %v: worker id %d begins at %s\nwant: not before %s, the old lease's limit", settled, l.workerID, formatTime(l.Floor()), formatTime(limit))
+				}
+			}
+		})
+	}
+}
+
+// A longer lease reaches its length once its note has lasted for as long, without a gap.
+func TestAssigner_longerLeaseGrows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFailoverStores(t)
+		if _, err := f.assigner(config{Lease: 2 * time.Second}).acquire(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		l, err := f.assigner(config{Lease: time.Minute, Renew: 20 * time.Second}).acquire(t.Context(), 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 80 {
+			time.Sleep(time.Second)
+			if err := l.Health().Err; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if ahead := time.Until(time.UnixMilli(l.Limit())); ahead < 40*time.Second-2*time.Second {
+			t.Errorf("reserved %v ahead\nwant: nearly a minute", ahead)
+		}
+	})
+}
+
+// A process that was stopped until others took its worker id, and whose record a replica shows
+// as the newest, does not go on with it.
+func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFailoverStores(t)
+		a := f.assigner(config{})
+		a.manual = true
+		l, err := a.acquire(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second)
+		lag := f.copy()
+		other, err := f.assigner(config{}).acquire(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.use("second", lag)
+		if err := l.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || l.Limit() > other.Floor() {
+			t.Errorf("have: %v, limit %s\nwant: spi.ErrLeaseLost, as %s has it to %s", err, formatTime(l.Limit()), other.assigner.holder, formatTime(other.Limit()))
+		}
+	})
+}
+
+// A second failover comes before the first lease that began ahead of the clock has started: the
+// next ones begin after that.
+func TestAssigner_secondFailoverSoonAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFailoverStores(t)
+		if _, err := f.assigner(config{}).acquire(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		f.use("second", f.copy())
+		if _, err := f.assigner(config{}).acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		lag := f.copy()
+		lost, err := f.assigner(config{}).acquire(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lost.Renew(t.Context(), lost.Floor()); err != nil {
+			t.Fatal(err)
+		}
+		f.use("third", lag)
+		for range 5 {
+			l, err := f.assigner(config{}).acquire(t.Context(), 9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.workerID == lost.workerID && l.Floor() < lost.Limit() {
+				t.Errorf("it begins at %s\nwant: not before %s", formatTime(l.Floor()), formatTime(lost.Limit()))
+			}
 		}
 	})
 }

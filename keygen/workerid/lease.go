@@ -30,16 +30,20 @@ type lease struct {
 	assigner *assigner
 	workerID int64
 	floor    int64
+	delay    time.Duration // see Delay
+	seen     int64         // the newest reservation in the store before it was taken
 	limit    atomic.Int64
 	name     leaseName
 	identity string             // of the process, before the worker id was taken
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
-	// so that waiting for it ends with a context. It guards newest and attempts.
+	// so that waiting for it ends with a context. It guards what follows.
 	busy     chan struct{}
 	newest   Record   // of this lease, as the store has confirmed or shown it
 	attempts []string // tokens of writes on top of it whose outcome is unknown
+	server   string   // of the store when it was taken; "": not known
+	unsure   bool     // another process may have had it since; see checkServer
 
 	mu       sync.Mutex // guards what follows and changes of limit
 	ended    error      // why the lease has ended: lost, or released
@@ -67,13 +71,17 @@ func (l *lease) WorkerID() int64 { return l.workerID }
 // epoch.
 func (l *lease) Floor() int64 { return l.floor }
 
+// Delay is how far ahead of the clock the first id time may be although every clock is
+// right: leases begin later after a failover, and with a quarantine.
+func (l *lease) Delay() time.Duration { return l.delay }
+
 // Limit is the first id time that is not this lease's. It falls to 0, below
 // every id, when the lease is lost or released.
 func (l *lease) Limit() int64 { return l.limit.Load() }
 
 // Renew reserves the interval further, so that ids of time until may be made.
 // The error has [spi.ErrLeaseLost] or [spi.ErrStore] in its chain, the latter
-// also when until is more than a day ahead of the clock, or [spi.ErrClosed] after
+// also when until is more than a day ahead of the clock or the clock is too far ahead, or [spi.ErrClosed] after
 // Release. Callers that come together share one question to the store, and its
 // error.
 func (l *lease) Renew(ctx context.Context, until int64) error {
@@ -192,12 +200,13 @@ const busyRetries = 3
 // a failure, by chance: processes that started together, or whose store was away,
 // do not all come at once from then on.
 func (l *lease) renewForever(ctx context.Context) {
-	every := l.assigner.config.Renew
+	every := l.assigner.every()
 	failed := time.Duration(0)
 	for wait := l.early(every); ; {
 		if l.sleep(ctx, wait) != nil {
 			return
 		}
+		every = l.assigner.every()
 		wait = every
 		if err := l.keep(ctx); err != nil {
 			failed = min(failed+1, 3)
@@ -253,13 +262,17 @@ func (l *lease) reserve(ctx context.Context, until int64) (err error) {
 	if err := l.checkClocks(ctx, until); err != nil {
 		return err
 	}
+	if l.assigner.length() < l.assigner.config.Lease {
+		_ = l.assigner.noteLease(ctx) // until it is known, the shorter length does
+	}
 	if len(l.attempts) > 0 {
 		if err := l.reread(ctx); err != nil {
 			return err
 		}
 	}
+	l.unsure = l.unsure || l.mayBeOthers()
 	for range busyRetries {
-		want := max(until, l.assigner.now()) + l.assigner.config.Lease.Milliseconds()
+		want := max(until, l.assigner.now()) + l.assigner.length().Milliseconds()
 		next := l.next(want)
 		if next.ReservedUntil == l.newest.ReservedUntil && l.Limit() >= next.ReservedUntil {
 			return l.reread(ctx) // far enough; is it still ours?
@@ -295,6 +308,9 @@ func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 	swapped, err := l.assigner.store.CompareAndSet(ctx, l.workerID, l.newest, next)
 	if l.assigner.rules.confirmed(swapped, err) {
 		l.newest, l.attempts = next, nil
+		if err := l.checkServer(ctx); err != nil {
+			return false, err
+		}
 		l.grow(next.ReservedUntil)
 		return true, nil
 	}
@@ -344,10 +360,10 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 // checkClocks refuses times that only a wrong clock can have made.
 func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
-	if asked := time.UnixMilli(until); asked.Sub(now) > horizon {
-		return &clockError{Clock: now, Other: asked, What: "ids are asked for of"}
+	if asked := time.UnixMilli(until); asked.Sub(now) > l.assigner.horizon()+l.delay {
+		return &ClockError{Clock: now, Other: asked, What: "ids are asked for of"}
 	}
-	return l.assigner.checkClock(ctx, l.newest.ReservedUntil)
+	return l.assigner.checkClock(ctx, l.newest.ReservedUntil, nil)
 }
 
 // readError makes a foreign record a lost lease: it cannot be renewed.

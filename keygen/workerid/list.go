@@ -78,7 +78,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	switch {
 	case e.Err != nil:
 		id.State = spi.WorkerIDUnknown
-	case oddity(e.WorkerID, e, now) != "":
+	case a.oddity(e.WorkerID, e, now) != "":
 		id.State = spi.WorkerIDAhead
 	case !a.rules.free(e.Record, now):
 		id.State = spi.WorkerIDHeld

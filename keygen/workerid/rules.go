@@ -24,6 +24,17 @@ type rules struct {
 	// free reports whether a record looks free to a new owner. It is the one
 	// place where a clock is asked, and uniqueness does not need it.
 	free func(r Record, now int64) bool
+
+	// longest, settled and others are for servers that are replaced by ones which lack the
+	// last writes: see failover.go.
+
+	// longest is the longest lease that another owner may have: noted is what the notes say.
+	longest func(own, noted time.Duration) time.Duration
+	// settled is the longest lease that a server which takes over at now must know of.
+	settled func(n leaseLengths, now int64) time.Duration
+	// others reports whether another owner may have taken over a lease with the newest
+	// record, by clocks that differ by margin.
+	others func(newest Record, now, margin int64) bool
 }
 
 var theRules = rules{
@@ -60,11 +71,19 @@ var theRules = rules{
 	free: func(r Record, now int64) bool {
 		return r.IsZero() || r.FreeFrom > 0 || r.ReservedUntil <= now
 	},
+	longest: func(own, noted time.Duration) time.Duration { return max(own, noted) },
+	settled: func(n leaseLengths, now int64) time.Duration {
+		if n.before > 0 && now < n.since+n.longest.Milliseconds() {
+			return n.before
+		}
+		return n.longest
+	},
+	others: func(newest Record, now, margin int64) bool { return newest.ReservedUntil-now < margin },
 }
 
 // horizon is how far apart two honest clocks can be. A worker id that starts
-// further ahead than that is not taken, for its ids would carry that time; a
-// lease is not moved on by more than that at once without a second opinion.
+// further ahead than that is not taken, for its ids would carry that time, and a
+// lease is not moved on to a time further ahead, unless leases are that long.
 const horizon = 24 * time.Hour
 
 // longestPause is how long a namespace may have been unused. A clock that is

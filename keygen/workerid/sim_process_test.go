@@ -19,6 +19,7 @@ type process struct {
 	cutOff   bool
 	paused   bool
 	busy     bool // in a call to the store
+	nextKeep int64
 	assigner *assigner
 	real     *snowflake.Generator // see sim_snowflake_test.go
 	geneBits int                  // of its keys
@@ -44,11 +45,18 @@ func (p *process) start() {
 	p.started, p.rate, p.frozen, p.offset = p.world.time, 1, 0, 0
 	p.lease, p.former = nil, nil
 	p.setClock()
-	a := newAssigner(&lossyStore{p}, config{
-		Lease: 100 * time.Millisecond, Renew: 30 * time.Millisecond, Clock: p, Logger: slog.New(slog.DiscardHandler),
+	store, lease := Store(&lossyStore{p}), 100*time.Millisecond
+	if w := p.world; w.failovers {
+		store = replicatedStore{&lossyStore{p}}
+		lease = []time.Duration{simLag, simLag, simLag, 100, 100, 400}[w.rng.IntN(6)] * time.Millisecond
+	}
+	a := newAssigner(store, config{
+		Lease: lease, Renew: lease * 3 / 10, Clock: p, Logger: slog.New(slog.DiscardHandler),
+		MaxClockAhead: horizon, // uniqueness does not rest on it
 	})
 	a.rules, a.manual, a.intN = p.world.rules, true, p.world.rng.IntN
 	a.identity = func() string { return "" }
+	a.uptime = func() (time.Duration, bool) { return 0, false }
 	p.assigner = a
 	if p.world.real {
 		p.startReal()
@@ -57,6 +65,10 @@ func (p *process) start() {
 
 func (p *process) setClock() {
 	rng := p.world.rng
+	if p.world.failovers {
+		p.offset = int64(rng.IntN(simLag) - simLag/2)
+		return
+	}
 	switch rng.IntN(12) {
 	case 0:
 		p.offset = int64(rng.IntN(400) - 200)
@@ -125,11 +137,12 @@ func (p *process) close() {
 }
 
 func (p *process) keep() {
-	if p.lease == nil || p.busy {
+	if p.lease == nil || p.busy || p.world.failovers && p.world.time < p.nextKeep {
 		return
 	}
 	p.busy = true
 	defer func() { p.busy = false }()
+	p.nextKeep = p.world.time + p.assigner.every().Milliseconds()
 	_ = p.lease.keep(context.Background())
 }
 

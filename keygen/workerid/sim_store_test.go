@@ -3,6 +3,7 @@ package workerid
 import (
 	"context"
 	"errors"
+	"strconv"
 )
 
 // errAway is what a process sees of a store that it cannot reach, or that does
@@ -24,6 +25,7 @@ func (w *world) swap(workerID int64, prev, next Record) int {
 		return 0
 	}
 	w.log[workerID] = append(w.log[workerID], next)
+	w.at[workerID] = append(w.at[workerID], w.time)
 	return len(w.log[workerID])
 }
 
@@ -35,9 +37,50 @@ func (w *world) crashStore() {
 	w.starts++
 	for id, log := range w.log {
 		w.figures.forgotten += len(log) - w.kept[id]
-		w.log[id] = log[:w.kept[id]:w.kept[id]]
+		w.cut(id, w.kept[id])
 	}
 }
+
+func (w *world) cut(workerID int64, n int) {
+	w.log[workerID] = w.log[workerID][:n:n]
+	w.at[workerID] = w.at[workerID][:n:n]
+	w.kept[workerID] = n
+}
+
+// simLag is how much a replica lacks at most: no more than the shortest lease.
+const simLag = 20
+
+// failOver puts a replica in the server's place, one that has the note of which server it
+// replaces: without it, it would look like a first start, or like the server before that.
+func (w *world) failOver() {
+	since, lost := w.time-simLag, 0
+	has := func(id int64) int {
+		n := len(w.at[id])
+		for n > 0 && w.at[id][n-1] > since {
+			n--
+		}
+		return n
+	}
+	if n := len(w.log[noteID(serverNote)]); n == 0 || has(noteID(serverNote)) < n {
+		return
+	}
+	for id, log := range w.log {
+		lost += len(log) - has(id)
+	}
+	if lost == 0 {
+		return
+	}
+	for id := range w.log {
+		w.cut(id, has(id))
+	}
+	w.server++
+	w.starts++
+	w.late = nil // they were for the server before
+	w.figures.failovers++
+}
+
+// noteID is where a world keeps a note.
+func noteID(id int64) int64 { return -1 - id }
 
 // lossyStore is a process's view of the store.
 type lossyStore struct{ p *process }
@@ -98,6 +141,32 @@ func (s *lossyStore) CompareAndSet(_ context.Context, workerID int64, prev, next
 	w.keep(workerID, place)
 	w.meanwhile()
 	return place > 0, nil
+}
+
+// replicatedStore is a lossyStore whose server has a name, and notes.
+type replicatedStore struct{ *lossyStore }
+
+func (s replicatedStore) ServerID(context.Context) (string, error) {
+	w := s.p.world
+	w.meanwhile()
+	if s.p.cutOff {
+		return "", errAway
+	}
+	name := strconv.Itoa(w.server)
+	w.meanwhile()
+	return name, nil
+}
+
+func (s replicatedStore) Notes() Store { return simNotes{s.lossyStore} }
+
+type simNotes struct{ *lossyStore }
+
+func (s simNotes) Get(ctx context.Context, id int64) (Record, error) {
+	return s.lossyStore.Get(ctx, noteID(id))
+}
+
+func (s simNotes) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
+	return s.lossyStore.CompareAndSet(ctx, noteID(id), prev, next)
 }
 
 func (s *lossyStore) Describe() string { return "SIMULATED" }

@@ -3,6 +3,7 @@ package workerid
 import (
 	"flag"
 	"testing"
+	"time"
 )
 
 var simSeeds = flag.Int("sim.seeds", 0, "worlds to simulate; 0: as many as take a few seconds")
@@ -125,6 +126,57 @@ func TestSimulation_ofSnowflake(t *testing.T) {
 			w := makeWorld(uint64(seed), theRules, b, true)
 			w.run(simSteps)
 			found = w.repeat != nil
+		}
+		if !found {
+			t.Errorf("%s: not found", name)
+		}
+	}
+}
+
+// Servers are replaced by replicas that lack their last writes, and processes have leases of
+// three lengths: no id is made twice.
+func TestSimulation_failoversWithLeasesOfDifferentLengths(t *testing.T) {
+	run := func(seed int, r rules, real bool) *world {
+		w := (&world{real: real, failovers: true}).populate(uint64(seed), r, bugs{})
+		w.run(simSteps / 5) // short, as the longest lease is noted at the beginning
+		return w
+	}
+	for _, real := range []bool{false, true} {
+		var sum figures
+		for seed := range seeds() {
+			w := run(seed, theRules, real)
+			if w.repeat != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, w.figures.steps, w.repeat)
+			}
+			sum.add(w.figures)
+		}
+		t.Logf("%d worlds: %+v", seeds(), sum)
+		for _, n := range []int{sum.ids / 50, sum.acquired, sum.failovers} {
+			if n < seeds() {
+				t.Errorf("too little happened to prove anything: %+v", sum)
+			}
+		}
+	}
+	if raceEnabled || testing.Short() {
+		return // it takes some thousand worlds
+	}
+	for name, r := range map[string]rules{
+		"only the own lease counts": withRule(func(r *rules) {
+			r.longest = func(own, _ time.Duration) time.Duration { return own }
+		}),
+		"a longer lease is used as soon as it is noted": withRule(func(r *rules) {
+			r.settled = func(n leaseLengths, _ int64) time.Duration { return n.longest }
+		}),
+		"a lease that ran out is renewed on any server": withRule(func(r *rules) {
+			r.others = func(Record, int64, int64) bool { return false }
+		}),
+	} {
+		found := false
+		for seed := 0; seed < 3000 && !found; seed++ {
+			w := run(seed, r, false)
+			if found = w.repeat != nil; found {
+				t.Logf("%s: found with seed %d at step %d: %v", name, seed, w.figures.steps, w.repeat)
+			}
 		}
 		if !found {
 			t.Errorf("%s: not found", name)

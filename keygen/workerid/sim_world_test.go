@@ -27,6 +27,12 @@ type world struct {
 	depth  int
 	real   bool // processes have SNOWFLAKE generators, not the simulation's
 
+	// In a world of failovers the server is replaced by replicas that lack its last writes,
+	// processes have leases of different lengths, and their clocks agree.
+	failovers bool
+	server    int
+	at        map[int64][]int64 // when each record of log was written
+
 	made    map[id]*lease
 	keys    map[int64]bool // of real generators
 	repeat  error          // the first repeated id
@@ -47,7 +53,7 @@ type bugs struct {
 }
 
 type figures struct {
-	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, genes int
+	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, genes, failovers int
 }
 
 func (f *figures) add(g figures) {
@@ -65,17 +71,25 @@ func (f *figures) add(g figures) {
 	f.cutOffs += g.cutOffs
 	f.forgotten += g.forgotten
 	f.genes += g.genes
+	f.failovers += g.failovers
 }
 
 func newWorld(seed uint64, r rules, b bugs) *world { return makeWorld(seed, r, b, false) }
 
 func makeWorld(seed uint64, r rules, b bugs, real bool) *world {
-	w := &world{
-		real: real, keys: map[int64]bool{},
+	return (&world{real: real}).populate(seed, r, b)
+}
+
+func (w *world) populate(seed uint64, r rules, b bugs) *world {
+	*w = world{
+		real: w.real, failovers: w.failovers, keys: map[int64]bool{}, at: map[int64][]int64{},
 		rng: rand.New(rand.NewPCG(seed, 1)), bugs: b, rules: r,
 		time: 1_790_000_000_000, log: map[int64][]Record{}, kept: map[int64]int{}, made: map[id]*lease{},
 	}
 	w.maxID = int64(w.rng.IntN(5))
+	if w.failovers {
+		w.maxID = int64(w.rng.IntN(2))
+	}
 	for range 2 + w.rng.IntN(4) {
 		p := &process{world: w}
 		p.start()
@@ -107,6 +121,9 @@ func (w *world) step() {
 	}
 	if w.chance(1000) {
 		w.crashStore()
+	}
+	if w.failovers && w.chance(100) {
+		w.failOver()
 	}
 	w.procs[w.rng.IntN(len(w.procs))].act()
 }

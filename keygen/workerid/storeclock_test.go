@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -22,8 +23,8 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 	return s.clock.Now().Add(s.apart), s.err
 }
 
-// A store's clock is compared before a worker id is taken from an empty store, and
-// before a reservation is moved on by more than a day.
+// A store's clock is compared before a worker id is taken, and before a reservation is moved
+// on by more than this machine's clock may be ahead.
 func TestClock_isComparedWithTheStores(t *testing.T) {
 	away := errors.New("away")
 	for name, c := range map[string]struct {
@@ -31,15 +32,15 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 		err   error
 		want  func(error) bool
 	}{
-		"a day less":         {-horizon, nil, func(err error) bool { return err == nil }},
+		"the bound less":     {-time.Minute, nil, func(err error) bool { return err == nil }},
 		"more":               {time.Hour * 1000, nil, func(err error) bool { return err == nil }},
-		"over a day less":    {-horizon - time.Millisecond, nil, isClockError},
+		"over the bound":     {-time.Minute - time.Millisecond, nil, isClockError},
 		"it does not answer": {0, away, func(err error) bool { return errors.Is(err, away) && errors.Is(err, spi.ErrStore) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := &fixedClock{ms: 1_790_000_000_000}
 			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
-			a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+			a := newAssigner(store, config{Clock: clock, MaxClockAhead: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
 				t.Errorf("a first worker id\nhave: %v", err)
@@ -61,6 +62,158 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 }
 
 func isClockError(err error) bool {
-	var wrong *clockError
+	var wrong *ClockError
 	return errors.As(err, &wrong) && errors.Is(err, spi.ErrStore)
+}
+
+// The store's clock is asked once in max-clock-ahead, not with every renewal, and no step
+// within that time goes unseen.
+func TestClock_storesIsAskedRarely(t *testing.T) {
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
+	a := newAssigner(counted, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a.manual = true
+	l, err := a.acquire(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		clock.ms += 3000
+		if err := l.keep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if counted.times > 4 {
+		t.Errorf("the store's clock was asked %d times in 10 minutes\nwant: 3, or one more", counted.times)
+	}
+	limit := l.Limit()
+	for range 3 { // each step alone is within the bound
+		clock.ms += 2 * 60_000
+		counted.apart -= 2 * time.Minute
+		err = l.keep(t.Context())
+	}
+	if !isClockError(err) || l.Limit() > limit+5*60_000 {
+		t.Errorf("three steps of two minutes\nhave: %v, limit %v further\nwant: a ClockError", err, l.Limit()-limit)
+	}
+}
+
+type countedClock struct {
+	clockedStore
+	times int
+}
+
+func (s *countedClock) Now(ctx context.Context) (time.Time, error) {
+	s.times++
+	return s.clockedStore.Now(ctx)
+}
+
+// A store whose clock is an hour behind stops no process of a fleet: another machine's
+// holder shows that the time is right. A process of this machine shows nothing.
+func TestClock_wrongOneOfTheStore(t *testing.T) {
+	clock := &fixedClock{ms: 1_790_000_000_000}
+	for holder, want := range map[string]bool{"elsewhere pid 1": true, holderName(): false} {
+		store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: -time.Hour}
+		store.record = Record{Owner: "x", ReservedUntil: clock.ms + 5000, Holder: holder, Since: clock.ms}
+		a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		a.manual = true
+		_, err := a.acquire(t.Context(), 0)
+		if isClockError(err) == want || want && !errors.Is(err, spi.ErrNoWorkerID) {
+			t.Errorf("held by %s\nhave: %v", holder, err)
+		}
+	}
+}
+
+// stepped is a clock that can be set while time passes as it does.
+type stepped struct{ by time.Duration }
+
+func (s *stepped) Now() time.Time { return time.Now().Add(s.by) }
+func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+// A store without a clock: a step ahead reserves nothing, for the lease that there is and for
+// another one, until the clock is set back.
+func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, clock := new(oneRecord), new(stepped)
+		a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		a.manual = true
+		l, err := a.acquire(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := store.record
+		clock.by = 365 * 24 * time.Hour
+		for range 3 {
+			time.Sleep(time.Second)
+			if err := l.keep(t.Context()); !isClockError(err) || store.record != before {
+				t.Fatalf("a renewal\nhave: %v, %v\nwant: a ClockError, %v", err, store.record, before)
+			}
+			if _, err := a.acquire(t.Context(), 1); !isClockError(err) {
+				t.Fatalf("another worker id\nhave: %v\nwant: a ClockError", err)
+			}
+			if h := l.Health(); !isClockError(h.Err) {
+				t.Fatalf("health\nhave: %v\nwant: a ClockError", h.Err)
+			}
+		}
+		clock.by = 0
+		if err := l.keep(t.Context()); err != nil || l.Limit() <= before.ReservedUntil {
+			t.Errorf("set back\nhave: %v, limit %d\nwant: beyond %d", err, l.Limit(), before.ReservedUntil)
+		}
+	})
+}
+
+// What is no step ahead: a process that was stopped, or whose store was away, a clock that was
+// behind and is right again, a step that another process's record agrees with, one that has
+// lasted, a fleet that was down for a month, and a first start.
+func TestClock_isAheadOfNothing(t *testing.T) {
+	const month = 30 * 24 * time.Hour
+	for name, c := range map[string]struct {
+		before time.Duration // clock ahead at the beginning
+		other  bool          // another process renews
+		then   func(*stepped, *assigner, *lease)
+	}{
+		"it was stopped for a month": {then: func(*stepped, *assigner, *lease) { time.Sleep(month) }},
+		"it was suspended": {then: func(clock *stepped, a *assigner, _ *lease) {
+			clock.by = month // the monotonic clock stood still
+			a.uptime = func() (time.Duration, bool) { return 2 * month, true }
+		}},
+		"it was behind":        {before: -month, then: func(clock *stepped, _ *assigner, _ *lease) { clock.by = -month + time.Minute }},
+		"another one is there": {other: true, then: func(clock *stepped, _ *assigner, _ *lease) { clock.by = month }},
+		"nothing tells": {then: func(clock *stepped, a *assigner, _ *lease) {
+			clock.by, a.uptime = month, func() (time.Duration, bool) { return 0, false }
+		}},
+		"it stays there": {then: func(clock *stepped, _ *assigner, l *lease) {
+			clock.by = month
+			_ = l.keep(context.Background())
+			time.Sleep(defaultClockAhead + time.Second)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, clock := newFileStore(t.TempDir(), "x"), &stepped{by: c.before}
+				a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+				a.manual = true
+				l, err := a.acquire(t.Context(), 3)
+				if err != nil {
+					t.Fatalf("a first start: %v", err)
+				}
+				c.then(clock, a, l)
+				if c.other {
+					r := Record{Owner: "x", ReservedUntil: a.now() + 5000, Holder: "elsewhere pid 1", Since: a.now()}
+					if ok, err := store.CompareAndSet(t.Context(), 3, Record{}, r); !ok || err != nil {
+						t.Fatal(ok, err)
+					}
+				}
+				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
+					t.Errorf("have: %v\nwant: a renewal", err)
+				}
+				later := newAssigner(store, config{Clock: &stepped{by: clock.by + month}, Logger: slog.New(slog.DiscardHandler)})
+				later.manual = true
+				if _, err := later.acquire(t.Context(), 3); err != nil {
+					t.Errorf("a start a month later\nhave: %v\nwant: a worker id", err)
+				}
+			})
+		})
+	}
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"bytes"
 	"os"
+	"time"
 )
 
 func identity() string {
@@ -26,4 +27,16 @@ func startTime(stat []byte) string {
 		return ""
 	}
 	return string(fields[19])
+}
+
+// uptime is the first field of /proc/uptime, in seconds:
+// https://man7.org/linux/man-pages/man5/proc_uptime.5.html
+func uptime() (time.Duration, bool) {
+	text, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, false
+	}
+	seconds, _, _ := bytes.Cut(text, []byte(" "))
+	d, err := time.ParseDuration(string(seconds) + "s")
+	return d, err == nil
 }

@@ -25,3 +25,11 @@ func TestStartTime_nameWithParentheses(t *testing.T) {
 		t.Errorf("have: %s\nwant: nothing", have)
 	}
 }
+
+func TestUptime_rises(t *testing.T) {
+	first, ok := Uptime()
+	second, _ := Uptime()
+	if !ok || first <= 0 || second < first {
+		t.Errorf("have: %v, then %v, %v\nwant: a time that does not fall", first, second, ok)
+	}
+}
