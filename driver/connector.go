@@ -248,7 +248,7 @@ func (c *Connector) enter() error {
 	defer c.mu.Unlock()
 	if c.idle {
 		if _, err := c.install(c.rules.Load().rule); err != nil {
-			return err
+			return hideBadConn(err)
 		}
 		c.idle = false
 	}

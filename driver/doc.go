@@ -274,7 +274,7 @@
 //
 // On such a statement, and on every other, what goes wrong in the base or the
 // server is the base's own error: errors.As finds a *mysql.MySQLError, and
-// driver.ErrBadConn is never made here.
+// driver.ErrBadConn comes from the base only: one that a generator returns is hidden.
 //
 // # Raw connections
 //

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -103,7 +104,7 @@ type GeneratorError struct {
 	Generator string // the generator's name in the rule
 	Table     string // the logical table
 	Column    string // its key column
-	Err       error  // the generator's error
+	Err       error  // the generator's error, in whose chain driver.ErrBadConn is hidden
 }
 
 func (e *GeneratorError) Error() string {
@@ -111,3 +112,24 @@ func (e *GeneratorError) Error() string {
 }
 
 func (e *GeneratorError) Unwrap() error { return e.Err }
+
+// hideBadConn returns an error that did not come from the connection without
+// driver.ErrBadConn in its chain: database/sql closes the connection for it, and
+// executes the statement again.
+func hideBadConn(err error) error {
+	if errors.Is(err, driver.ErrBadConn) {
+		return goodConnError{err}
+	}
+	return err
+}
+
+// goodConnError is an error with all that is in its chain but driver.ErrBadConn.
+type goodConnError struct{ err error }
+
+func (e goodConnError) Error() string { return e.err.Error() }
+
+func (e goodConnError) Is(target error) bool {
+	return target != driver.ErrBadConn && errors.Is(e.err, target)
+}
+
+func (e goodConnError) As(target any) bool { return errors.As(e.err, target) }

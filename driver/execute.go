@@ -435,7 +435,7 @@ func (t *table) keysFailed(err *error) {
 		*err = &guard.PanicError{What: "it", Value: p}
 	}
 	if *err != nil {
-		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, *err}
+		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, hideBadConn(*err)}
 	}
 }
 

@@ -30,8 +30,8 @@ func (r *ruleSet) tellFilled(ctx context.Context, t *table, rows int, keys *rewr
 	if r.filled == nil {
 		return nil
 	}
-	return guard.Call("the function of WithFilled", func() error {
+	return hideBadConn(guard.Call("the function of WithFilled", func() error {
 		r.filled(ctx, Filled{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
 		return nil
-	})
+	}))
 }
