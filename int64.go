@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Int64 is an int64 key that JSON has as a string. JavaScript's numbers, and so
@@ -30,7 +31,7 @@ func (k *Int64) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	text := string(data)
-	if text[:1] == `"` {
+	if strings.HasPrefix(text, `"`) {
 		if err := json.Unmarshal(data, &text); err != nil {
 			return err
 		}

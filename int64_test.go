@@ -74,3 +74,13 @@ func TestInt64_UnmarshalJSON(t *testing.T) {
 		}
 	}
 }
+
+// A decoder of another kind may call it with what json.Unmarshal never passes.
+func TestInt64_UnmarshalJSON_ofNothing(t *testing.T) {
+	for _, data := range [][]byte{nil, {}, []byte(" "), []byte(`"`)} {
+		k := shardkey.Int64(5)
+		if err := k.UnmarshalJSON(data); err == nil || k != 5 {
+			t.Errorf("%q\nhave: %d, %v\nwant: 5 and an error", data, k, err)
+		}
+	}
+}

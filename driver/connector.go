@@ -19,7 +19,8 @@ import (
 
 // Connector is the driver.Connector of this package: a base connector, a rule
 // and the rule's live generators. Make it with [NewConnector], or reach that of
-// an open database with [ConnectorOf].
+// an open database with [ConnectorOf]. A zero Connector has no rule: its methods
+// return an error, [ErrNoRule], or nothing.
 //
 // Its methods are called by many goroutines at once.
 type Connector struct {
@@ -63,7 +64,7 @@ var (
 // The base's DSN is not known here: a generator or assigner that would use the
 // connector's own database needs its own dsn property.
 func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connector, error) {
-	if base == nil {
+	if isNil(base) {
 		return nil, errors.New("shardkey: the base connector is nil")
 	}
 	o := newOptions(opts)
@@ -132,6 +133,15 @@ func (c *Connector) hold(next *ruleSet) {
 	next.generation, next.since = c.counts.generation.Add(1), c.now()
 }
 
+// errZeroConnector is the error of a Connector that NewConnector did not make.
+var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewConnector", ErrNoRule)
+
+// noRules are the rules of a zero Connector.
+var noRules = &ruleSet{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
+
+// current returns the current rule.
+func (c *Connector) current() *ruleSet { return cmp.Or(c.rules.Load(), noRules) }
+
 // Connect opens a connection of the base and wraps it.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.enter(); err != nil {
@@ -186,6 +196,9 @@ func (c *Connector) change(old, next *ruleSet) bool {
 func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.rules.Load() == nil {
+		return nil, errZeroConnector
+	}
 	if c.closed {
 		return nil, spi.ErrClosed
 	}
@@ -193,26 +206,26 @@ func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
 }
 
 // Rule returns the rule that new statements are filled by.
-func (c *Connector) Rule() *rule.Rule { return c.rules.Load().rule }
+func (c *Connector) Rule() *rule.Rule { return c.current().rule }
 
 // Lookup returns what the current rule says of the table that a statement names,
 // with schema the qualifier in front of the name or empty, as [rule.Live.Lookup]
 // does; nil for a table whose keys are not filled. The Table is not to be changed,
 // and its Generator is closed once another rule replaces this one.
 func (c *Connector) Lookup(schema, table string) *rule.Table {
-	return c.rules.Load().generators.Lookup(schema, table)
+	return c.current().generators.Lookup(schema, table)
 }
 
 // Health tells how each of the rule's generators is, by its name in the rule.
 func (c *Connector) Health() map[string]spi.Health {
-	return c.rules.Load().generators.Health()
+	return c.current().generators.Health()
 }
 
 // Describe tells what the rule's tables, generators and assigners are, what the server is
 // and can do as far as that is known, and how many prepared statements are kept,
 // for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.rules.Load().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.kept.describe()
+	return c.current().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.kept.describe()
 }
 
 // Format writes what Describe returns, whatever the verb: what a base holds may
@@ -246,6 +259,9 @@ func (c *Connector) Close() error {
 func (c *Connector) enter() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.rules.Load() == nil {
+		return errZeroConnector
+	}
 	if c.idle {
 		if _, err := c.install(c.rules.Load().rule); err != nil {
 			return hideBadConn(err)

@@ -84,17 +84,12 @@ func (r Report) String() string {
 // for the one whose tables are there. It ends with ctx: what could not be asked is a
 // finding, never an error.
 func (c *Connector) Doctor(ctx context.Context) Report {
-	for {
-		rules := c.rules.Load()
-		if rules.acquire() {
-			found := c.examine(ctx, rules)
-			_ = rules.release() // its error is that of closing
-			return found
-		}
-		if rules == c.rules.Load() {
-			return Report{[]Finding{{Severity: doctor.Error, Check: "open", What: spi.ErrClosed.Error()}}}
-		}
+	rules, err := c.use()
+	if err != nil {
+		return Report{[]Finding{{Severity: doctor.Error, Check: "open", What: err.Error()}}}
 	}
+	defer func() { _ = rules.release() }() // its error is that of closing
+	return c.examine(ctx, rules)
 }
 
 func (c *Connector) examine(ctx context.Context, rules *ruleSet) (r Report) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
@@ -118,7 +119,8 @@ func connectorFor(ctx context.Context, db any) (*Connector, error) {
 	if pool, ok := db.(interface {
 		Conn(context.Context) (*sql.Conn, error)
 	}); ok && !isNil(db) {
-		conn, err := pool.Conn(ctx)
+		var conn *sql.Conn
+		err := guard.Call("its Conn", func() (err error) { conn, err = pool.Conn(ctx); return err })
 		if err != nil {
 			return nil, err
 		}

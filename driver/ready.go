@@ -46,6 +46,9 @@ func (c *Connector) Ready(ctx context.Context) error {
 func (c *Connector) use() (*ruleSet, error) {
 	for {
 		rules := c.rules.Load()
+		if rules == nil {
+			return nil, errZeroConnector
+		}
 		if rules.acquire() {
 			return rules, nil
 		}

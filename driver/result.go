@@ -534,8 +534,11 @@ func (k *Keys) Column() string { return k.column }
 
 // WithKeys returns a context with which an execution, direct or of a prepared
 // statement, stores its rows' keys in keys. Each execution resets them. When ctx
-// has such keys already, both receive the same.
+// has such keys already, both receive the same. When keys is nil, it returns ctx.
 func WithKeys(ctx context.Context, keys *Keys) context.Context {
+	if keys == nil {
+		return ctx
+	}
 	return context.WithValue(ctx, keysKey{}, &keysRing{keys, keysOf(ctx)})
 }
 

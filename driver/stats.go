@@ -156,7 +156,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 // works also while none can be reached, and after Close. It may be called by many
 // goroutines at once, as often as a page or a collector of metrics asks.
 func (c *Connector) Stats() Stats {
-	rules := c.rules.Load()
+	rules := c.current()
 	c.mu.Lock()
 	connections := c.live
 	c.mu.Unlock()

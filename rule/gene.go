@@ -59,7 +59,12 @@ func (g *Gene) none(err error) error {
 }
 
 // String says what the gene is, as "user_id modulo 16".
-func (g *Gene) String() string { return g.of.String() }
+func (g *Gene) String() string {
+	if g.of == nil {
+		return g.Column
+	}
+	return g.of.String()
+}
 
 // genes finds the genes of the tables' keys, and refuses strategies that do not agree
 // with them. The generators have been made.

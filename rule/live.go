@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -88,12 +89,12 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live
 // share settles what the names mean that more than one table has.
 func (l *Live) share(database string) {
 	l.shared = map[string]*Table{}
-	for name := range l.rule.names.more {
-		owners := l.rule.names.all(name)
+	for name := range l.of().names.more {
+		owners := l.of().names.all(name)
 		if sameTable(owners) {
 			continue
 		}
-		if own, ok := l.rule.names.one(database, name); ok && database != "" {
+		if own, ok := l.of().names.one(database, name); ok && database != "" {
 			l.shared[name] = l.table(own)
 			continue
 		}
@@ -101,6 +102,14 @@ func (l *Live) share(database string) {
 		t.Generator = ambiguous(name)
 		l.shared[name] = &t
 	}
+}
+
+// of returns the rule. That of a zero Live is empty.
+func (l *Live) of() *Rule {
+	if l.rule == nil {
+		return new(Rule)
+	}
+	return l.rule
 }
 
 // table returns an owner's table; nil for one without key.
@@ -112,7 +121,7 @@ func (l *Live) table(o owner) *Table {
 	if t := at.Load(); t != nil {
 		return t
 	}
-	t := l.rule.tables[o.table].clone()
+	t := l.of().tables[o.table].clone()
 	t.Generator = l.Generator(t.GeneratorName)
 	if !at.CompareAndSwap(nil, &t) {
 		return at.Load() // each has one, by which it is known
@@ -135,7 +144,7 @@ func (l *Live) Lookup(schema, table string) *Table {
 			return t
 		}
 	}
-	o, ok := l.rule.names.one(schema, table)
+	o, ok := l.of().names.one(schema, table)
 	if !ok {
 		return nil
 	}
@@ -150,15 +159,16 @@ type UnlistedTableError struct {
 }
 
 func (e *UnlistedTableError) Error() string {
-	known := e.Like.Logical
-	if names := slices.Concat(e.Like.Actual, e.Like.Patterns); len(names) > 0 {
+	like := cmp.Or(e.Like, new(Table))
+	known := like.Logical
+	if names := slices.Concat(like.Actual, like.Patterns); len(names) > 0 {
 		known = strings.Join(names[:min(3, len(names))], ", ")
 	}
-	if e.Like.ActualCount > 3 {
+	if like.ActualCount > 3 {
 		known += ", …"
 	}
 	return fmt.Sprintf("shardkey: table %q is not listed in the rule, but looks like one of table %q (%s): list it in actualDataNodes, there with ${*} if such tables come at run time, or write unlisted: pass if it is none",
-		e.Table, e.Like.Logical, known)
+		e.Table, like.Logical, known)
 }
 
 // Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] does
@@ -168,7 +178,7 @@ func (e *UnlistedTableError) Error() string {
 // becomes of the INSERT is the Unlisted of the error's Like, and where that is
 // [UnlistedDefault] the connection's.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
-	o, ok := l.rule.names.sibling(schema, table)
+	o, ok := l.of().names.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {
 		return nil
 	}
@@ -177,7 +187,7 @@ func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 
 // NamesBeyondASCII reports whether the name of a table or its schema has letters
 // beyond ASCII: a statement's must then be read in the right character set.
-func (l *Live) NamesBeyondASCII() bool { return l.rule.names.beyondASCII }
+func (l *Live) NamesBeyondASCII() bool { return l.of().names.beyondASCII }
 
 func sameTable(owners []owner) bool {
 	for _, o := range owners {
@@ -191,7 +201,7 @@ func sameTable(owners []owner) bool {
 // Generator returns the live generator of that name, which is case-insensitive;
 // nil when the rule has none.
 func (l *Live) Generator(name string) spi.KeyGenerator {
-	for i, spec := range l.rule.generators {
+	for i, spec := range l.of().generators {
 		if strings.EqualFold(spec.name.text, name) {
 			return l.generators[i]
 		}
@@ -229,7 +239,7 @@ func (l *Live) Close() error {
 // as "workerIdAssigners.NAME".
 func (l *Live) Health() map[string]spi.Health {
 	health := map[string]spi.Health{}
-	for i, spec := range l.rule.generators {
+	for i, spec := range l.of().generators {
 		if h, ok := l.generators[i].(spi.HealthReporter); ok {
 			health[spec.name.text] = guard.Value(h.Health, unhealthy)
 		}
@@ -264,7 +274,7 @@ func (l *Live) Status() (all []Status) {
 		}
 		all = append(all, s)
 	}
-	for i, spec := range l.rule.generators {
+	for i, spec := range l.of().generators {
 		add(spec, l.generators[i], false)
 	}
 	l.eachAssigner(func(spec makeSpec, a any) { add(spec, a, true) })
@@ -280,14 +290,14 @@ func unhealthy(err error) spi.Health { return spi.Health{Err: err} }
 // ([spi.Describer]).
 func (l *Live) Describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "rule %s", l.rule.file)
-	for i, spec := range l.rule.generators {
+	fmt.Fprintf(&b, "rule %s", l.of().file)
+	for i, spec := range l.of().generators {
 		fmt.Fprintf(&b, "\n  key generator %s: %s", spec.name.text, describe(spec, l.generators[i]))
 	}
 	l.eachAssigner(func(spec makeSpec, a any) {
 		fmt.Fprintf(&b, "\n  worker-id assigner %s: %s", spec.name.text, describe(spec, a))
 	})
-	l.rule.describeTables(&b)
+	l.of().describeTables(&b)
 	return b.String()
 }
 
@@ -301,7 +311,7 @@ func (l *Live) eachAssigner(do func(makeSpec, any)) {
 			}
 		}
 	}
-	for _, spec := range l.rule.assigners {
+	for _, spec := range l.of().assigners {
 		if a := used[strings.ToLower(spec.name.text)]; a != nil {
 			do(spec, a.value)
 		}

@@ -138,6 +138,9 @@ func (s *Sharding) noClass(column string, v any) error {
 }
 
 func (s *Sharding) place(values []groovy.Value) (Place, error) {
+	if len(s.tables) == 0 {
+		return Place{}, &PlaceError{Table: s.logical, Reason: "the table has no sharding"}
+	}
 	source := 0
 	if s.database != nil {
 		var err error

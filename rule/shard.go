@@ -35,7 +35,7 @@ type Shard struct {
 // The schema tells it where the data nodes have schemas, and where it is the name
 // of one of the table's data sources.
 func (s *Sharding) Shard(schema, table string) *Shard {
-	if s == nil || s.Err != nil {
+	if s == nil || s.Err != nil || len(s.tables) == 0 {
 		return nil
 	}
 	x := &Shard{of: s, schema: schema, table: table}
@@ -93,6 +93,9 @@ func (s *Sharding) haveSameTables() bool {
 // them. The data source is empty when Columns do not decide on it. The error is a
 // [*PlaceError].
 func (x *Shard) Place(values []any) (place Place, here bool, err error) {
+	if x.of == nil {
+		return Place{}, false, &PlaceError{Table: x.table, Reason: "the table has no sharding"}
+	}
 	var buf [4]groovy.Value
 	classed, err := x.of.classed(buf[:0], x.Columns, values)
 	if err != nil {

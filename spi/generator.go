@@ -81,8 +81,9 @@ type GeneKeyGenerator interface {
 }
 
 // BoxedKeys implements the GenerateKeys of an [Int64KeyGenerator] with its
-// GenerateInt64Keys.
+// GenerateInt64Keys. A negative n is 0.
 func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
+	n = max(n, 0)
 	ints := make([]int64, n)
 	if err := g.GenerateInt64Keys(ctx, column, ints); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package nanoid
 
 import (
 	"context"
+	"errors"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -102,8 +103,12 @@ func parseAlphabet(text string) ([]rune, error) {
 
 // GenerateKeys makes n texts, each a string.
 func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	if g.rand == nil {
+		return nil, errors.New("shardkey: the nanoid.Generator is zero; make it with New")
+	}
+	n = max(n, 0)
 	src := source{rand: g.rand, want: n * g.size}
-	keys := make([]any, max(n, 0))
+	keys := make([]any, n)
 	var text [maxSize * utf8.UTFMax]byte
 	for i := range keys {
 		key := text[:0]

@@ -9,8 +9,9 @@ import (
 
 // Gene returns the gene of a key: its lowest bits, a number from 0 to 2^bits − 1. By it
 // the key tells the shard of its row's gene column; of 2^k shards, k ≤ bits, that is
-// the gene modulo 2^k. bits are the rule's gene-bits, 0..62; a key is not negative.
-func Gene(key int64, bits int) int64 { return key & (1<<bits - 1) }
+// the gene modulo 2^k. bits are the rule's gene-bits, 0..62, of which a negative
+// number is 0; a key is not negative.
+func Gene(key int64, bits int) int64 { return key & (1<<max(bits, 0) - 1) }
 
 // Gene returns the column whose gene the keys carry, and in how many bits; "" and 0 when
 // they carry none.

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +46,9 @@ type Generator struct {
 
 	figures figures
 }
+
+// errZero is the error of a Generator that New did not make.
+var errZero = errors.New("shardkey: the snowflake.Generator is zero; make it with New")
 
 // catchUpTime is how far keys may lag behind the clock while the layout is
 // saturated: as long as a goroutine of a busy process may sleep too long.
@@ -131,7 +135,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.
 func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
-	return spi.BoxedKeys(ctx, g, column, max(n, 0))
+	return spi.BoxedKeys(ctx, g, column, n)
 }
 
 // key puts the worker between a position's tick and sequence.

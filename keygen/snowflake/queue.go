@@ -78,6 +78,9 @@ func (g *Generator) enqueue(ctx context.Context, keys []int64, fit spi.KeyFit, w
 
 // join waits in the queue until w is done.
 func (g *Generator) join(ctx context.Context, w *waiter) error {
+	if g.cfg.Clock == nil {
+		return errZero
+	}
 	w.signal = make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -142,6 +142,9 @@ func FromProps(p spi.Props, open func(namespace string) (Store, error)) (spi.Wor
 	if err != nil {
 		return nil, err
 	}
+	if open == nil {
+		return nil, errors.New("shardkey: worker ids: the function that makes the store is nil")
+	}
 	store, err := open(config.Namespace)
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package tidb
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -17,9 +18,9 @@ type DisagreementError struct {
 	At      *rewrite.StatementError
 }
 
-func (e *DisagreementError) Error() string { return e.At.Error() }
+func (e *DisagreementError) Error() string { return cmp.Or(e.At, new(rewrite.StatementError)).Error() }
 
-func (e *DisagreementError) Unwrap() error { return e.At }
+func (e *DisagreementError) Unwrap() error { return cmp.Or(e.At, new(rewrite.StatementError)) }
 
 // fact is one thing that both readers say.
 type fact struct {
