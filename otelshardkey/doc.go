@@ -3,7 +3,10 @@
 //
 //	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes(false))
 //	…
-//	metrics, err := otelshardkey.Register(connector)
+//	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
+//	provider := metric.NewMeterProvider(metric.WithReader(reader))
+//	…
+//	metrics, err := otelshardkey.Register(connector, otelshardkey.WithMeterProvider(provider))
 //	…
 //	defer metrics.Unregister()
 //
@@ -13,6 +16,6 @@
 // conventions: dots, units of UCUM, db.collection.name for a table, error.type for a kind
 // of error.
 //
-// This module uses OpenTelemetry's API only. The SDK and the exporter are the program's
-// choice.
+// Readers and exporters are the program's choice. Without the [Producer] all metrics but
+// the histogram shardkey.generate.duration are reported.
 package otelshardkey

@@ -6,18 +6,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instruments are those of a meter. OpenTelemetry has no histogram that is read when it
-// is collected, and writing to one with each INSERT would cost more than the key: the
-// driver counts into buckets, and these are counters with the attribute le, as
-// Prometheus has them, so that histogram_quantile works.
+// instruments are those of a meter.
 type instruments struct {
 	meter metric.Meter
 	all   []metric.Observable
 	errs  []error
 
 	keys, statements, generateErrors           metric.Int64Observable
-	durationBucket, durationCount              metric.Int64Observable
-	durationSum                                metric.Float64Observable
 	healthy, workerID                          metric.Int64Observable
 	waits                                      metric.Int64Observable
 	waitTime                                   metric.Float64Observable
@@ -40,9 +35,6 @@ func newInstruments(meter metric.Meter) (*instruments, error) {
 	m.keys = m.count("shardkey.keys", "{key}", "Keys that were made, for INSERTs and in advance.")
 	m.statements = m.count("shardkey.statements", "{statement}", "Executions of INSERTs that keys were made for.")
 	m.generateErrors = m.count("shardkey.generate.errors", "{error}", "Calls of the generator that failed: INSERTs without keys.")
-	m.durationBucket = m.count("shardkey.generate.duration.bucket", "{call}", "Calls of the generator that took at most le seconds; one call in 32 is timed.")
-	m.durationSum = m.countSeconds("shardkey.generate.duration.sum", "Time of the calls that were timed.")
-	m.durationCount = m.count("shardkey.generate.duration.count", "{call}", "Calls that were timed.")
 
 	m.healthy = m.gauge("shardkey.generator.healthy", "{flag}", "1 while the generator reports no error, else 0; keys may still come while a lease or a segment lasts.")
 	m.workerID = m.gauge("shardkey.worker.id", "{id}", "The worker id in use.")

@@ -1,7 +1,6 @@
 package otelshardkey
 
 import (
-	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,12 +18,14 @@ const (
 	attrReason        = "shardkey.reason"
 	attrOutcome       = "shardkey.outcome"
 	attrResult        = "shardkey.result"
-	attrBound         = "le"
 )
 
-// reasons are those that are reported before anything was refused: what begins with 1
-// has no rate yet. Others follow when they occur.
-var reasons = []string{"unsupported", "unlisted", "unverified", "wrong-shard", "narrow-column", "no-key"}
+// reasons are those for which the driver refuses a statement. They are reported before
+// anything was refused: a counter that begins with 1 has no rate yet.
+var reasons = []string{
+	"unsupported", "unlisted", "unverified", "wrong-shard", "no-fitting-key", "not-consecutive", "placeholders", "narrow-column",
+	"privilege", "no-gene", "no-key",
+}
 
 // observation is one collection of a connector's metrics.
 type observation struct {
@@ -75,46 +76,14 @@ func (o observation) each(of metric.Int64Observable, attr string, pairs ...any) 
 	}
 }
 
-// tables observes keys by table, and the time of calls by generator: of many tables the
-// buckets would be too many series.
+// tables observes keys by table.
 func (o observation) tables(tables []driver.TableStats) {
-	type maker struct{ name, typ string }
-	var makers []maker
-	calls := map[maker]*driver.Histogram{}
 	for _, t := range tables {
-		by := maker{t.Generator, t.Type}
-		attrs := o.with(attribute.String(attrTable, t.Table), attribute.String(attrGenerator, by.name), attribute.String(attrGeneratorType, by.typ))
+		attrs := o.with(attribute.String(attrTable, t.Table), attribute.String(attrGenerator, t.Generator), attribute.String(attrGeneratorType, t.Type))
 		o.to.ObserveInt64(o.keys, t.Keys, attrs)
 		o.to.ObserveInt64(o.statements, t.Statements, attrs)
 		o.to.ObserveInt64(o.generateErrors, t.Errors, attrs)
-		sum := calls[by]
-		if sum == nil {
-			sum = &driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}
-			calls[by], makers = sum, append(makers, by)
-		}
-		sum.Sum += t.Generate.Sum
-		for i, n := range t.Generate.Counts {
-			sum.Counts[i] += n
-		}
 	}
-	for _, by := range makers {
-		o.histogram(calls[by], attribute.String(attrGenerator, by.name), attribute.String(attrGeneratorType, by.typ))
-	}
-}
-
-func (o observation) histogram(h *driver.Histogram, attrs ...attribute.KeyValue) {
-	total := int64(0)
-	for i, n := range h.Counts {
-		total += n
-		bound := "+Inf"
-		if i < len(h.Bounds) {
-			bound = strconv.FormatFloat(h.Bounds[i].Seconds(), 'g', -1, 64)
-		}
-		o.to.ObserveInt64(o.durationBucket, total, o.with(append(attrs[:len(attrs):len(attrs)], attribute.String(attrBound, bound))...))
-	}
-	of := o.with(attrs...)
-	o.to.ObserveInt64(o.durationCount, total, of)
-	o.to.ObserveFloat64(o.durationSum, h.Sum.Seconds(), of)
 }
 
 // generator observes what applies to a generator or a worker-id assigner.
@@ -131,8 +100,10 @@ func (o observation) generator(g *driver.GeneratorStats) {
 	}
 	o.to.ObserveInt64(o.waits, h.Waits, attrs)
 	o.seconds(o.waitTime, h.Waited, attrs)
-	o.to.ObserveInt64(o.clockSteps, h.ClockSteps, attrs)
-	o.seconds(o.clockAhead, h.Borrowed, attrs)
+	if h.WorkerID != nil || h.ClockSteps > 0 || h.Borrowed > 0 { // its keys have a time
+		o.to.ObserveInt64(o.clockSteps, h.ClockSteps, attrs)
+		o.seconds(o.clockAhead, h.Borrowed, attrs)
+	}
 	if h.WorkerID != nil {
 		o.to.ObserveInt64(o.workerID, *h.WorkerID, attrs)
 	}

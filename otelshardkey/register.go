@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -44,8 +45,8 @@ func WithAttributes(attrs ...attribute.KeyValue) Option {
 	return func(o *options) { o.attrs = append(o.attrs, attrs...) }
 }
 
-// Register reports a connector's metrics each time that they are collected, until the
-// registration's Unregister is called; do that before or after the sql.DB is closed. The
+// Register reports a connector's metrics each time that they are collected, and lets a
+// [Producer] report its histogram, until the registration's Unregister is called; do that before or after the sql.DB is closed. The
 // error is for a nil connector, as of a sql.DB that another driver opened, or comes from
 // the meter.
 //
@@ -69,7 +70,7 @@ func Register(c *driver.Connector, opts ...Option) (metric.Registration, error) 
 	}
 	name := names.take(c, o.name)
 	all := attribute.NewSet(append(o.attrs, attribute.String("db.client.connection.pool.name", name))...)
-	registered, err := m.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+	callback, err := m.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		observation{m, to, all.ToSlice()}.observe(c.Stats())
 		return nil
 	}, m.all...)
@@ -77,19 +78,28 @@ func Register(c *driver.Connector, opts ...Option) (metric.Registration, error) 
 		names.release(name)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
-	return &registration{Registration: registered, name: name}, nil
+	r := &registration{Registration: callback, connector: c, name: name, attrs: all, since: time.Now()}
+	registered.add(r)
+	return r, nil
 }
 
-// registration gives the name back when it ends.
+// registration is what one call of [Register] made.
 type registration struct {
 	metric.Registration
-	name string
-	once sync.Once
+	connector *driver.Connector
+	name      string
+	attrs     attribute.Set
+	since     time.Time
+	once      sync.Once
 }
 
+// Unregister ends the reports, and gives the name back.
 func (r *registration) Unregister() error {
 	err := r.Registration.Unregister()
-	r.once.Do(func() { names.release(r.name) })
+	r.once.Do(func() {
+		registered.remove(r)
+		names.release(r.name)
+	})
 	return err
 }
 

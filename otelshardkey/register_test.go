@@ -88,7 +88,7 @@ func register(t testing.TB, c *driver.Connector, p metric.MeterProvider, opts ..
 }
 
 func newReader() (*sdk.ManualReader, *sdk.MeterProvider) {
-	reader := sdk.NewManualReader()
+	reader := sdk.NewManualReader(sdk.WithProducer(otelshardkey.Producer()))
 	return reader, sdk.NewMeterProvider(sdk.WithReader(reader))
 }
 
@@ -108,6 +108,9 @@ func collect(t testing.TB, reader *sdk.ManualReader) (map[string][]value, map[st
 	points, metrics := map[string][]value{}, map[string]metricdata.Metrics{}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
+			if _, ok := metrics[m.Name]; ok {
+				t.Errorf("%s is there twice", m.Name)
+			}
 			metrics[m.Name] = m
 			points[m.Name] = append(points[m.Name], pointsOf(t, m)...)
 		}
@@ -136,6 +139,20 @@ func pointsOf(t testing.TB, m metricdata.Metrics) (all []value) {
 	case metricdata.Gauge[float64]:
 		for _, p := range d.DataPoints {
 			all = append(all, value{p.Value, p.Attributes})
+		}
+	case metricdata.Histogram[float64]:
+		for _, p := range d.DataPoints {
+			all = append(all, value{float64(p.Count), p.Attributes})
+			if sum := uint64(0); d.Temporality != metricdata.CumulativeTemporality || len(p.BucketCounts) != len(p.Bounds)+1 || len(p.Bounds) != 12 {
+				t.Errorf("%s: %+v", m.Name, p)
+			} else {
+				for _, n := range p.BucketCounts {
+					sum += n
+				}
+				if sum != p.Count || (p.Sum > 0) != (p.Count > 0) {
+					t.Errorf("%s has %d in its buckets: %+v", m.Name, sum, p)
+				}
+			}
 		}
 	default:
 		t.Errorf("%s is a %T", m.Name, d)
@@ -186,8 +203,8 @@ func TestRegister_whatIsCounted(t *testing.T) {
 		{"shardkey.keys", 2, []string{"db.collection.name=t_token", uuid, "shardkey.generator.type=UUID"}},
 		{"shardkey.generate.errors", 1, []string{"db.collection.name=t_item"}},
 		{"shardkey.generate.errors", 0, []string{"db.collection.name=t_order"}},
-		{"shardkey.generate.duration.count", 2, []string{g}},
-		{"shardkey.generate.duration.bucket", 2, []string{g, "le=+Inf"}},
+		{"shardkey.generate.duration", 2, []string{g, "db.client.connection.pool.name=rule"}},
+		{"shardkey.generate.duration", 1, []string{uuid, "shardkey.generator.type=UUID"}},
 		{"shardkey.generator.healthy", 0, []string{g}},
 		{"shardkey.worker.id", 17, []string{g}},
 		{"shardkey.waits", 4, []string{g}},
@@ -216,9 +233,25 @@ func TestRegister_whatIsCounted(t *testing.T) {
 	if left := find(t, points["shardkey.lease.remaining"], g); left < 3000 || left > 3600 {
 		t.Errorf("lease remaining: %v", left)
 	}
-	buckets := points["shardkey.generate.duration.bucket"]
-	if n := len(buckets); n != 2*13 {
-		t.Errorf("%d buckets", n)
+}
+
+// Each reason that the driver has is reported from the start.
+func TestRegister_reasonsOfRefusals(t *testing.T) {
+	source, err := os.ReadFile("../driver/refused.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, provider := newReader()
+	register(t, newConnector(t, new(fake)), provider)
+	points, _ := collect(t, reader)
+	reasons := regexp.MustCompile(`return "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	for _, reason := range reasons {
+		if n := find(t, points["shardkey.refused"], "shardkey.reason="+reason[1]); n != 0 {
+			t.Errorf("%s: %v", reason[1], n)
+		}
+	}
+	if have := len(points["shardkey.refused"]); have != len(reasons) {
+		t.Errorf("%d reasons are reported, the driver has %d", have, len(reasons))
 	}
 }
 
@@ -241,7 +274,7 @@ func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
 	reader, provider := newReader()
 	register(t, newConnector(t, new(fake)), provider)
 	points, _ := collect(t, reader)
-	for _, name := range []string{"lease.remaining", "lease.length", "lease.losses", "segment.remaining", "segment.size", "fetches", "worker.id", "errors", "statement.cache.limit"} {
+	for _, name := range []string{"lease.remaining", "lease.length", "lease.losses", "segment.remaining", "segment.size", "fetches", "worker.id", "errors", "statement.cache.limit", "clock.steps", "clock.ahead"} {
 		if n := len(points["shardkey."+name]); n != 0 {
 			t.Errorf("%s has %d points", name, n)
 		}
@@ -340,6 +373,8 @@ func kindOf(m metricdata.Metrics) string {
 	switch m.Data.(type) {
 	case metricdata.Sum[int64], metricdata.Sum[float64]:
 		return "counter"
+	case metricdata.Histogram[float64]:
+		return "histogram"
 	}
 	return "gauge"
 }

@@ -188,6 +188,24 @@ func TestFiles_promtool(t *testing.T) {
 	}
 }
 
+// Prometheus' own tool finds nothing wrong with the names and kinds of the metrics.
+func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not there: it comes with Prometheus")
+	}
+	s := openEmbedded(t, ruleText)
+	if err := s.order(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	_, page := s.read(t, "/metrics")
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(page)
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
 func readYAML(t *testing.T, file string, to any) {
 	t.Helper()
 	text, err := os.ReadFile(file)

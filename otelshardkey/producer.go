@@ -1,0 +1,105 @@
+package otelshardkey
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+// Producer returns a producer of the histogram shardkey.generate.duration, for all
+// connectors that are registered at the time. Give it to the provider's reader:
+//
+//	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
+//
+// The API of OpenTelemetry has no histogram that is read when it is collected, and
+// recording each call would cost more than the key: the driver counts into buckets.
+func Producer() sdk.Producer { return producer{} }
+
+type producer struct{}
+
+// Produce reads the connectors' histograms. The error is always nil.
+func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+	now := time.Now()
+	var points []metricdata.HistogramDataPoint[float64]
+	for _, r := range registered.all() {
+		for _, c := range callsOf(r.connector.Stats().Tables) {
+			points = append(points, c.point(r, now))
+		}
+	}
+	if len(points) == 0 {
+		return nil, nil
+	}
+	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope}, Metrics: []metricdata.Metrics{{
+		Name: "shardkey.generate.duration", Unit: "s", Description: "Time of calls of the generator, of one call in 64.",
+		Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},
+	}}}}, nil
+}
+
+// calls are those of one generator.
+type calls struct {
+	generator, typ string
+	driver.Histogram
+}
+
+// callsOf adds the tables' histograms up by generator: by table they would be too many
+// series.
+func callsOf(tables []driver.TableStats) (list []*calls) {
+	for _, t := range tables {
+		i := slices.IndexFunc(list, func(c *calls) bool { return c.generator == t.Generator && c.typ == t.Type })
+		if i < 0 {
+			i, list = len(list), append(list, &calls{t.Generator, t.Type, driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}})
+		}
+		list[i].Sum += t.Generate.Sum
+		for bucket, n := range t.Generate.Counts {
+			list[i].Counts[bucket] += n
+		}
+	}
+	return list
+}
+
+func (c *calls) point(r *registration, now time.Time) metricdata.HistogramDataPoint[float64] {
+	attrs := append(r.attrs.ToSlice(), attribute.String(attrGenerator, c.generator), attribute.String(attrGeneratorType, c.typ))
+	p := metricdata.HistogramDataPoint[float64]{Attributes: attribute.NewSet(attrs...), StartTime: r.since, Time: now, Sum: c.Sum.Seconds()}
+	for _, bound := range c.Bounds {
+		p.Bounds = append(p.Bounds, bound.Seconds())
+	}
+	for _, n := range c.Counts {
+		p.BucketCounts = append(p.BucketCounts, uint64(n))
+		p.Count += uint64(n)
+	}
+	return p
+}
+
+// registered are the connectors that a [Producer] reads.
+var registered registrations
+
+type registrations struct {
+	mu   sync.Mutex
+	list []*registration
+}
+
+func (l *registrations) all() []*registration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
+}
+
+func (l *registrations) add(r *registration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, r)
+}
+
+func (l *registrations) remove(r *registration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(o *registration) bool { return o == r })
+}
