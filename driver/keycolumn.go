@@ -71,7 +71,7 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 		return err
 	}
 	known := &keyType{Type: columntype.Parse(column.typ)}
-	known.collation, known.beside = column.collation, beside
+	known.collation, known.beside, known.storage = column.collation, beside, s.storageOf(column)
 	if known.triggered, err = k.hasTrigger(ctx, s); err != nil {
 		return err
 	}
@@ -141,14 +141,18 @@ func (k *keyColumn) holds(key any) bool {
 }
 
 // shownColumn is what SHOW FULL COLUMNS says of a column.
-type shownColumn struct{ name, typ, collation string }
+type shownColumn struct{ name, typ, collation, null string }
 
 // showColumns asks for a table's columns, a temporary one's too.
 func (s *session) showColumns(ctx context.Context, table, where string, each func(shownColumn)) error {
-	const field, typ, collation = 0, 1, 2
+	const field, typ, collation, null = 0, 1, 2, 3
 	return s.queryRows(ctx, "SHOW FULL COLUMNS FROM "+table+where, func(row []driver.Value) {
 		if len(row) > collation {
-			each(shownColumn{text(row[field]), text(row[typ]), text(row[collation])})
+			c := shownColumn{name: text(row[field]), typ: text(row[typ]), collation: text(row[collation])}
+			if len(row) > null {
+				c.null = text(row[null])
+			}
+			each(c)
 		}
 	})
 }
@@ -191,6 +195,7 @@ func (e *NarrowColumnError) wanted() string {
 // keyType is a key column's type, and what else of its table matters to its keys.
 type keyType struct {
 	*columntype.Type
+	storage
 	collation string
 	// beside: another column has AUTO_INCREMENT, and the server's insert ids are
 	// that one's.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -92,8 +93,9 @@ func (o *offline) misplaced(p *rewrite.Plan) error {
 			if !known {
 				continue
 			}
-			if place, here, err := x.Place(values); !here {
-				return &WrongShardError{Row: row + 1, Columns: x.Columns, Values: values, Table: x.name, Meant: place, Err: err}
+			if wrong := x.misplaced(context.Background(), nil, values, nil); wrong != nil {
+				wrong.Row = row + 1
+				return wrong
 			}
 		}
 	}

@@ -25,12 +25,12 @@ type shard struct {
 	key   int    // the key's place among Columns, −1 when it is none of them
 	// fits: generated keys are to fit. fit are those that do, where no other column
 	// has a say.
-	fits   bool
-	fit    spi.KeyFit
-	byGene bool // the gene that keys carry decides on fit
-	warned atomic.Bool
-	// numbers are by Columns, true for one that is known to be a column of numbers.
-	numbers []atomic.Bool
+	fits           bool
+	fit            spi.KeyFit
+	byGene         bool // the gene that keys carry decides on fit
+	warned         atomic.Bool
+	schema, actual string
+	columns        atomic.Pointer[[]*keyColumn] // by Columns; nil: not looked for yet
 }
 
 // maxShards bounds the actual tables that are kept: a schema in front of a name
@@ -58,8 +58,7 @@ func (t *table) newShard(schema, name string) *shard {
 	if of == nil {
 		return nil
 	}
-	x := &shard{Shard: of, table: t, name: tableName(schema, name)}
-	x.numbers = make([]atomic.Bool, len(x.Columns))
+	x := &shard{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
 	x.key = slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, t.rule.Column) })
 	x.fits = x.key >= 0 && !t.rule.AnyKeys
 	if x.fits && len(x.Columns) == 1 {
@@ -118,11 +117,7 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 		}
 		return int64(0), true
 	case float64:
-		const exact = 1 << 53
-		if n := int64(v); v > -exact && v < exact && float64(n) == v {
-			return n, true
-		}
-		return nil, false
+		return integral(v)
 	case []byte:
 		return nil, v == nil
 	}
@@ -135,6 +130,9 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 // check returns the error for a row that does not belong into the table, and nil
 // where it is only to be logged. Rows are counted from 0.
 func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row int, values []any) error {
+	if x.table.rule.ShardGuard == rule.GuardWarn && x.warned.Load() {
+		return nil
+	}
 	wrong := x.wrong(ctx, s, values)
 	if wrong != nil {
 		wrong.Row = row + 1

@@ -2,77 +2,321 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sharding"
 	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
 )
 
-// wrong returns the error for values with which a row does not belong into the
-// table, nil for others. Values that the server stores as others are looked at as
-// such before a row is refused, and a row of which only the server knows what it
-// stores is not.
-func (x *shard) wrong(ctx context.Context, s *session, values []any) *WrongShardError {
-	place, here, err := x.Place(values)
-	if here {
-		return nil
-	}
-	for _, zone := range s.zones() {
-		stored, known := x.stored(ctx, s, values, err != nil, zone)
-		if !known {
-			return nil
-		}
-		if stored == nil {
-			break
-		}
-		if place, here, err = x.Place(stored); here {
-			return nil
-		}
-	}
-	return &WrongShardError{Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err}
+// A row belongs where its values as the server stores them belong: '131' in a BIGINT is
+// the number, 131 in a VARCHAR the string. What is stored depends on the columns' types, of
+// which the server is asked once. Where only the server knows it, and where the rule's
+// algorithm cannot be computed for it, the guard is silent.
+
+// storage is how a column stores the values that the guard understands.
+type storage struct {
+	kind    storageKind
+	places  int // of a time's fraction; -1 for a date
+	notNull bool
+	zones   []*time.Location // in which the base may send times
 }
 
-// stored returns values as the server stores them, nil when they are the same as
-// far as that is known; known is false when that matters and only the server knows
-// it. nowhere says that as they are they have no place.
-func (x *shard) stored(ctx context.Context, s *session, values []any, nowhere bool, zone *time.Location) (stored []any, known bool) {
-	for i, v := range values {
-		var as any
-		switch v := v.(type) {
-		case time.Time:
-			as = v.In(zone)
-		case int64:
-			if t, ok, _ := storedTime(strconv.FormatInt(v, 10)); ok && nowhere {
-				as = t
+type storageKind uint8
+
+const (
+	storesUnknown storageKind = iota // the server has not told the type
+	storesOther                      // another type: only the server knows the value
+	storesIntegers
+	storesText
+	storesTimes
+)
+
+// storageOf returns the storage of a column as the server shows it.
+func (s *session) storageOf(column shownColumn) storage {
+	to := storage{kind: storesOther, notNull: column.null == "NO", zones: s.zones()}
+	name, size, _ := strings.Cut(strings.ToLower(column.typ), "(")
+	name, _, _ = strings.Cut(name, " ")
+	switch name {
+	case "":
+		to.kind = storesUnknown
+	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint":
+		to.kind = storesIntegers
+	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
+		to.kind = storesText
+	case "date":
+		to.kind, to.places = storesTimes, -1
+	case "datetime", "timestamp":
+		digits, _, _ := strings.Cut(size, ")")
+		to.kind = storesTimes
+		to.places, _ = strconv.Atoi(digits)
+	}
+	return to
+}
+
+// wrong returns the error for values with which a row does not belong to the table, nil
+// for others and for those of which that is not known.
+func (x *shard) wrong(ctx context.Context, s *session, values []any) *WrongShardError {
+	columns := x.columnsIn(s)
+	asked := false
+	for _, c := range columns {
+		if c.known.Load() == nil {
+			asked = true
+			if err := c.learn(ctx, s); err != nil {
+				return nil // the statement meets the same error
 			}
-		case string:
-			t, isTime, hasZone := storedTime(v)
-			switch {
-			case hasZone:
-				return nil, false // it is the session's time zone that decides
-			case isTime && nowhere:
-				as = t
-			case isTime && strings.Trim(v, "0123456789") != "":
-			case mayBeNumber(v) && x.isNumber(ctx, s, i):
-				n := sqltext.ParseInteger(strings.Trim(v, " \t\n\v\f\r"), 10)
-				if n == nil {
-					return nil, false // 7.0, 1e3, 12abc
-				}
-				as = n
-			}
-		}
-		if as != nil && as != v {
-			if stored == nil {
-				stored = slices.Clone(values)
-			}
-			stored[i] = as
 		}
 	}
-	return stored, true
+	wrong := x.misplaced(ctx, s, values, columns)
+	if wrong == nil || asked {
+		return wrong
+	}
+	for _, c := range columns { // the table may have been altered
+		if err := c.ask(ctx, s); err != nil {
+			return nil
+		}
+	}
+	return x.misplaced(ctx, s, values, columns)
+}
+
+// columnsIn returns the sharding columns of the table, whose types are to be known.
+func (x *shard) columnsIn(s *session) []*keyColumn {
+	if known := x.columns.Load(); known != nil {
+		return *known
+	}
+	columns := make([]*keyColumn, len(x.Columns))
+	for i, name := range x.Columns {
+		columns[i] = s.columns.column(&rewrite.Insert{Schema: x.schema, Name: x.actual}, name)
+	}
+	x.columns.Store(&columns)
+	return columns
+}
+
+// maxStored bounds the combinations of values that may be stored.
+const maxStored = 4096
+
+// misplaced returns the error for values that belong elsewhere, whichever of those that
+// may be stored for them are. columns are nil without a server.
+func (x *shard) misplaced(ctx context.Context, s *session, values []any, columns []*keyColumn) (wrong *WrongShardError) {
+	var room [2][1]any
+	var each [2][]any
+	candidates := each[:0]
+	total := 1
+	for i, v := range values {
+		var known *keyType
+		if columns != nil {
+			known = columns[i].known.Load()
+		}
+		var to []any
+		if i < len(room) {
+			to = room[i][:0]
+		}
+		list := s.stored(ctx, to, v, known)
+		if total *= len(list); total == 0 || total > maxStored {
+			return nil
+		}
+		candidates = append(candidates, list)
+	}
+	var buf [4]any
+	for n := range total {
+		row, rest := buf[:0], n
+		for _, list := range candidates {
+			row = append(row, list[rest%len(list)])
+			rest /= len(list)
+		}
+		place, here, err := x.Place(row)
+		var nowhere *sharding.NoTargetError
+		switch {
+		case here:
+			return nil
+		case err != nil && !errors.As(err, &nowhere):
+			if x.typesKnown(columns) {
+				return nil
+			}
+		case wrong == nil:
+			wrong = &WrongShardError{Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err}
+		}
+	}
+	return wrong
+}
+
+// typesKnown reports whether the server has told the types of all columns. Of a type that
+// it has not told, a value that an algorithm cannot take is not the one that is stored.
+func (x *shard) typesKnown(columns []*keyColumn) bool {
+	return columns != nil && !slices.ContainsFunc(columns, func(c *keyColumn) bool { return c.known.Load().kind == storesUnknown })
+}
+
+// stored appends what a column stores for a value: one value where that is known, several
+// where it is one of them, and none where only the server knows it.
+func (s *session) stored(ctx context.Context, to []any, v any, column *keyType) []any {
+	if column == nil {
+		column = &keyType{}
+	}
+	switch {
+	case column.triggered, v == nil && column.notNull:
+		return nil
+	case v == nil:
+		return append(to, nil)
+	}
+	switch column.kind {
+	case storesIntegers:
+		return storedInteger(to, v, column.Type)
+	case storesText:
+		return s.storedText(ctx, to, v, column)
+	case storesTimes:
+		return storedTimes(to, v, column.storage)
+	case storesUnknown:
+		return storedAnywhere(to, v, column.zones)
+	}
+	return nil
+}
+
+func storedInteger(to []any, v any, column *columntype.Type) []any {
+	if text, ok := v.(string); ok {
+		v = sqltext.ParseInteger(strings.Trim(text, " "), 10)
+	}
+	switch v.(type) {
+	case int64, uint64:
+		if column.Holds(v) {
+			return append(to, v)
+		}
+	}
+	return nil // 7.0, 1e3, 12abc; or out of range
+}
+
+// maxText is the least length that any type of texts without a length has.
+const maxText = 255
+
+func (s *session) storedText(ctx context.Context, to []any, v any, column *keyType) []any {
+	text, ok := decimal(v)
+	if !ok {
+		if text, ok = v.(string); !ok {
+			return nil // the text of a time is the base's
+		}
+	}
+	length := maxText
+	if column.Form == columntype.Chars {
+		length = column.Length
+	}
+	switch {
+	case utf8.RuneCountInString(text) > length || len(text) > length && column.Form != columntype.Chars,
+		column.IsPadded() && strings.HasSuffix(text, " "):
+		return nil // cut, or refused
+	case strings.ContainsFunc(text, isBeyondASCII) && !s.storesAll(ctx, text, column.collation):
+		return nil
+	}
+	return append(to, text)
+}
+
+// decimal returns the digits of an integer.
+func decimal(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case uint64:
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
+
+func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
+
+// storesAll reports whether the session sends a text as it is to a column that has all of
+// its characters.
+func (s *session) storesAll(ctx context.Context, text, collation string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	if _, charset, err := s.readingMode(ctx); err != nil || charset != rewrite.CharsetUTF8 {
+		return false
+	}
+	charset, _, _ := strings.Cut(collation, "_")
+	return charset == "utf8mb4" || (charset == "utf8" || charset == "utf8mb3") && !strings.ContainsFunc(text, func(r rune) bool { return r > 0xffff })
+}
+
+// storedTimes appends the times that a column stores: servers round a fraction that is
+// longer than its places, or cut it off, by their sql_mode.
+func storedTimes(to []any, v any, column storage) []any {
+	switch v := v.(type) {
+	case time.Time:
+		if v.IsZero() {
+			return nil // 0000-00-00
+		}
+		for _, zone := range column.zones {
+			to = appendRounded(to, v.In(zone), column.places)
+		}
+		return to
+	case string:
+		if t, ok := storedTime(v); ok {
+			return appendRounded(to, t, column.places)
+		}
+	default:
+		if digits, ok := decimal(v); ok && (len(digits) == 8 || len(digits) == 14) {
+			return storedTimes(to, digits, column)
+		}
+	}
+	return nil
+}
+
+// appendRounded appends what a time's clock shows, cut off after so many places of its
+// seconds and, unless it is the same, rounded up there; −1 is a date.
+func appendRounded(to []any, t time.Time, places int) []any {
+	unit := time.Second
+	for range places {
+		unit /= 10
+	}
+	y, m, d := t.Date()
+	clock := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	below := clock.Truncate(unit)
+	above := below
+	if below != clock {
+		above = below.Add(unit)
+	}
+	if places < 0 {
+		below, above = below.Truncate(24*time.Hour), above.Truncate(24*time.Hour)
+	}
+	if y < 1000 || above.Year() > 9999 {
+		return nil
+	}
+	to = append(to, below)
+	if above != below {
+		to = append(to, above)
+	}
+	return to
+}
+
+// storedAnywhere appends what columns of all types that the guard understands store.
+func storedAnywhere(to []any, v any, zones []*time.Location) []any {
+	times := storage{zones: zones}
+	switch v := v.(type) {
+	case time.Time:
+		return storedTimes(to, v, times)
+	case string:
+		to = append(to, v)
+		if n := sqltext.ParseInteger(strings.Trim(v, " "), 10); n != nil {
+			to = append(to, n)
+		} else if mayBeNumber(v) {
+			if _, isTime := storedTime(v); !isTime {
+				return nil // 7.0, 1e3, 12abc
+			}
+		}
+	default:
+		text, ok := decimal(v)
+		if !ok {
+			return append(to, v)
+		}
+		to = append(to, v, text)
+	}
+	return append(to, storedTimes(nil, v, times)...)
 }
 
 // mayBeNumber reports whether a text may be one to the server.
@@ -81,75 +325,86 @@ func mayBeNumber(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// isNumber reports whether a column is one of numbers. The server is asked, once
-// where it is.
-func (x *shard) isNumber(ctx context.Context, s *session, column int) (is bool) {
-	if x.numbers[column].Load() {
-		return true
-	}
-	schema, table, ok := strings.Cut(x.name, ".")
-	if !ok {
-		schema, table = "", x.name
-	}
-	name, _ := sqltext.AppendLiteral(nil, x.Columns[column])
-	_ = s.showColumns(ctx, sqltext.QuoteTable(schema, table), " WHERE Field = "+string(name), func(c shownColumn) {
-		word := strings.ToLower(c.typ)
-		word = word[:len(word)-len(strings.TrimLeft(word, "abcdefghijklmnopqrstuvwxyz"))]
-		is = strings.HasSuffix(word, "int") || word == "decimal" || word == "float" || word == "double"
-	})
-	if is {
-		x.numbers[column].Store(true)
-	}
-	return is
-}
-
-// zones are the time zones in which the base may write times: that of the DSN's
-// loc, or the likely ones.
+// zones are the time zones in which the base may write times: that of the DSN's loc or,
+// where that is not known, all that there are.
 func (s *session) zones() []*time.Location {
 	if dsn := s.servers.dsn.Reveal(); dsn != "" {
 		if cfg, err := mysql.ParseDSN(dsn); err == nil && cfg.Loc != nil {
 			return []*time.Location{cfg.Loc}
 		}
 	}
-	return []*time.Location{time.UTC, time.Local}
+	return allZones
 }
 
-// storedTime reads a text as MySQL and MariaDB read one for a DATETIME: with any
-// signs between the numbers, with one digit for two, or with digits alone. hasZone
-// says that the text has a time zone.
-func storedTime(text string) (t time.Time, ok, hasZone bool) {
-	text = strings.Trim(text, " \t\n\v\f\r")
-	if n := len(text); n > 6 && text[n-3] == ':' && (text[n-6] == '+' || text[n-6] == '-') && strings.Count(text, ":") > 2 {
-		return t, false, true
+var allZones = func() (zones []*time.Location) {
+	for quarter := -12 * 4; quarter <= 14*4; quarter++ {
+		zones = append(zones, time.FixedZone("", quarter*15*60))
 	}
-	var numbers [7]int // year to second, and the fraction
-	whole, fraction, _ := strings.Cut(text, ".")
-	if len(text) > len("2006-01-02 15:04:05.999999999") || strings.Trim(fraction, "0123456789") != "" {
-		return t, false, false
+	return zones
+}()
+
+// storedTime reads a text as MySQL and MariaDB read one for a DATETIME: numbers with
+// the usual signs between them, with one digit for two, or digits alone. ok is false for
+// what only one of them takes, and for a text with a time zone.
+func storedTime(text string) (t time.Time, ok bool) {
+	date, clock, hasClock := strings.Cut(text, " ")
+	if !hasClock {
+		date, clock, hasClock = strings.Cut(text, "T")
 	}
-	parts := strings.FieldsFunc(whole, func(r rune) bool { return r < '0' || r > '9' })
-	if len(parts) == 1 {
-		parts = digitParts(whole)
+	var numbers [7]int // year to second, and nanoseconds
+	parts, ok := timeParts(date, "-/")
+	switch {
+	case !ok || hasClock && len(parts) == 1:
+		return t, false
+	case len(parts) == 1:
+		if parts = digitParts(date); parts == nil {
+			return t, false
+		}
+	case len(parts) != 3:
+		return t, false
 	}
-	if len(parts) != 3 && len(parts) != 5 && len(parts) != 6 || strings.Trim(whole, "0123456789-/:.@^ T") != "" {
-		return t, false, false
+	if hasClock {
+		clock, fraction, _ := strings.Cut(clock, ".")
+		own, ok := timeParts(clock, ":")
+		if !ok || len(own) < 2 || len(own) > 3 || len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "" || fraction != "" && len(own) < 3 {
+			return t, false
+		}
+		parts = append(parts, own...)
+		numbers[6], _ = strconv.Atoi((fraction + "000000000")[:9])
 	}
 	for i, part := range parts {
-		n, err := strconv.Atoi(part)
-		if err != nil || len(part) > 2 && (i > 0 || len(part) != 4) {
-			return t, false, false
+		if len(part) > 2 && (i > 0 || len(part) != 4) || len(part) == 3 {
+			return t, false
 		}
-		if i == 0 && len(part) <= 2 { // 70 to 99 are of the last century
-			n += 1900
-			if n < 1970 {
+		n, _ := strconv.Atoi(part)
+		if i == 0 && len(part) <= 2 {
+			if len(part) == 1 {
+				return t, false
+			}
+			if n += 1900; n < 1970 { // 70 to 99 are of the last century
 				n += 100
 			}
 		}
 		numbers[i] = n
 	}
-	nanos, _ := strconv.Atoi((fraction + "000000000")[:9])
-	t = time.Date(numbers[0], time.Month(numbers[1]), numbers[2], numbers[3], numbers[4], numbers[5], nanos, time.UTC)
-	return t, t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2] && t.Hour() == numbers[3] && t.Minute() == numbers[4], false
+	t = time.Date(numbers[0], time.Month(numbers[1]), numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], time.UTC)
+	h, m, s := t.Clock()
+	return t, t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2] && h == numbers[3] && m == numbers[4] && s == numbers[5]
+}
+
+// timeParts are the numbers of a text with one of the separators between them, the same
+// one everywhere.
+func timeParts(text, separators string) ([]string, bool) {
+	sep := ""
+	if i := strings.IndexAny(text, separators); i >= 0 {
+		sep = text[i : i+1]
+	}
+	parts := []string{text}
+	if sep != "" {
+		parts = strings.Split(text, sep)
+	}
+	ok := !slices.ContainsFunc(parts, func(part string) bool { return part == "" || strings.Trim(part, "0123456789") != "" })
+	return parts, ok
 }
 
 // digitParts cuts a time of digits alone.
@@ -167,4 +422,11 @@ func digitParts(digits string) (parts []string) {
 		parts = append(parts, digits[i:i+2])
 	}
 	return parts
+}
+
+// integral returns the integer that a float is, where every server stores it as such.
+func integral(v float64) (int64, bool) {
+	const exact = 1e15 // from there on its text has an exponent
+	n := int64(v)
+	return n, v > -exact && v < exact && float64(n) == v && !(v == 0 && math.Signbit(v))
 }

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
-// Expression is an expression of integers, as a tree that can be written in Groovy
-// and computed by definition.
+// Expression is an expression of integers and strings, as a tree that can be written in
+// Groovy and computed by definition.
 type Expression struct {
-	Op     string // "column", "number", an operator, or a method
-	Column string
-	Number int64 // of a number; the width of padLeft
-	Args   []*Expression
+	Op      string // "column", "number", "text", an operator, or a method
+	Column  string
+	Literal string // of a text
+	Number  int64  // of a number; the width of padLeft
+	Args    []*Expression
 }
 
 // value is an Integer (bits 32) or a Long (bits 64), or the text of one.
@@ -26,7 +29,7 @@ type value struct {
 }
 
 // binding says how much an operator binds.
-var binding = map[string]int{"?": 1, "|": 2, "^": 3, "&": 4, "==": 5, "<": 6, "<<": 7, ">>": 7, ">>>": 7, "+": 8, "-": 8, "*": 9, "%": 9, "column": 12, "number": 12}
+var binding = map[string]int{"?": 1, "|": 2, "^": 3, "&": 4, "==": 5, "<": 6, "<<": 7, ">>": 7, ">>>": 7, "+": 8, "-": 8, "*": 9, "%": 9, "column": 12, "number": 12, "text": 12}
 
 // Groovy writes the expression with as few brackets as it can.
 func (e *Expression) Groovy() string {
@@ -49,11 +52,15 @@ func (e *Expression) Groovy() string {
 			args = append(args, a.Groovy())
 		}
 		return e.Op + "(" + strings.Join(args, ", ") + ")"
+	case "text":
+		return "'" + e.Literal + "'"
+	case "startsWith", "endsWith", "contains", "indexOf", "substring":
+		return arg(0, 12) + "." + e.Op + "(" + e.Args[1].Groovy() + ")"
 	case "padLeft":
 		return arg(0, 12) + ".toString().padLeft(" + strconv.FormatInt(e.Number, 10) + ", '0')"
 	case "intdiv":
 		return arg(0, 12) + ".intdiv(" + e.Args[1].Groovy() + ")"
-	case "hashCode", "abs", "longValue", "intValue":
+	case "hashCode", "abs", "longValue", "intValue", "length", "toUpperCase":
 		return arg(0, 12) + "." + e.Op + "()"
 	case "?":
 		return arg(0, 2) + " ? " + arg(1, 2) + " : " + arg(2, 1)
@@ -91,6 +98,8 @@ func (e *Expression) value(row map[string]any, integer map[string]bool) (value, 
 			return value{n: big.NewInt(e.Number), bits: 64}, nil
 		}
 		return value{n: big.NewInt(e.Number), bits: 32}, nil
+	case "text":
+		return value{text: e.Literal}, nil
 	case "?":
 		condition, err := e.Args[0].value(row, integer)
 		if err != nil {
@@ -114,10 +123,7 @@ func (e *Expression) value(row map[string]any, integer map[string]bool) (value, 
 func (e *Expression) apply(args []value) (value, error) {
 	a := args[0]
 	if a.n == nil {
-		if e.Op == "hashCode" {
-			return value{n: hashOf(a.text, false), bits: 32}, nil
-		}
-		return value{}, fmt.Errorf("a text has no %s", e.Op)
+		return e.applyText(args)
 	}
 	switch e.Op {
 	case "hashCode":
@@ -187,6 +193,99 @@ func (e *Expression) apply(args []value) (value, error) {
 		return value{}, fmt.Errorf("no operator %s", e.Op)
 	}
 	return value{n: wrap(n, bits), bits: bits}, nil
+}
+
+// applyText calls the methods of strings, which count UTF-16 units.
+func (e *Expression) applyText(args []value) (value, error) {
+	units := func(i int) []uint16 { return utf16.Encode([]rune(args[i].text)) }
+	number := func(n int) (value, error) { return value{n: big.NewInt(int64(n)), bits: 32}, nil }
+	own := units(0)
+	if len(args) == 1 {
+		switch e.Op {
+		case "hashCode":
+			return value{n: hashOf(args[0].text, false), bits: 32}, nil
+		case "length":
+			return number(len(own))
+		case "toUpperCase":
+			return value{text: strings.ToUpper(args[0].text)}, nil
+		}
+		return value{}, fmt.Errorf("a text has no %s", e.Op)
+	}
+	if e.Op == "substring" && args[1].n != nil {
+		from := args[1].n.Int64()
+		if from < 0 || from > int64(len(own)) {
+			return value{}, errors.New("substring: out of range")
+		}
+		rest := own[from:]
+		if len(rest) > 0 && rest[0]>>10 == 0xdc00>>10 {
+			return value{}, errors.New("half a character: not computed here")
+		}
+		return value{text: string(utf16.Decode(rest))}, nil
+	}
+	if args[1].n != nil {
+		return value{}, fmt.Errorf("a text has no %s of a number", e.Op)
+	}
+	other, at := units(1), -1
+	for i := len(own) - len(other); i >= 0; i-- {
+		if slices.Equal(own[i:i+len(other)], other) {
+			at = i
+		}
+	}
+	switch e.Op {
+	case "indexOf":
+		return number(at)
+	case "contains":
+		return value{n: truth(at >= 0), bits: 32}, nil
+	case "startsWith":
+		return value{n: truth(at == 0), bits: 32}, nil
+	case "endsWith":
+		is := len(own) >= len(other) && slices.Equal(own[len(own)-len(other):], other)
+		return value{n: truth(is), bits: 32}, nil
+	}
+	return value{}, fmt.Errorf("a text has no %s", e.Op)
+}
+
+// textPieces are what random strings are made of.
+var textPieces = []string{"a", "b", "A", "1", "7", "-", " ", "é", "ß", "中", "文", "\U0001f600"}
+
+// RandomString returns a random string, often one beyond ASCII.
+func RandomString(r *rand.Rand) string {
+	text := ""
+	for range r.IntN(6) {
+		text += textPieces[r.IntN(len(textPieces))]
+	}
+	return text
+}
+
+// RandomOfText returns a random expression of a column of strings, whose result is an
+// integer.
+func RandomOfText(r *rand.Rand, column string, depth int) *Expression {
+	literal := func() *Expression {
+		return &Expression{Op: "text", Literal: textPieces[r.IntN(len(textPieces))]}
+	}
+	text := &Expression{Op: "column", Column: column}
+	switch r.IntN(6) {
+	case 0:
+		text = &Expression{Op: "toUpperCase", Args: []*Expression{text}}
+	case 1:
+		text = &Expression{Op: "substring", Args: []*Expression{text, {Op: "number", Number: r.Int64N(3)}}}
+	}
+	if depth == 0 {
+		switch r.IntN(3) {
+		case 0:
+			return &Expression{Op: "length", Args: []*Expression{text}}
+		case 1:
+			return &Expression{Op: "indexOf", Args: []*Expression{text, literal()}}
+		}
+		return &Expression{Op: "hashCode", Args: []*Expression{text}}
+	}
+	inner := func() *Expression { return RandomOfText(r, column, depth-1) }
+	if op := []string{"+", "*", "-", "startsWith", "endsWith", "contains"}[r.IntN(6)]; len(op) > 1 {
+		condition := &Expression{Op: op, Args: []*Expression{text, literal()}}
+		return &Expression{Op: "?", Args: []*Expression{condition, inner(), inner()}}
+	} else {
+		return &Expression{Op: op, Args: []*Expression{inner(), inner()}}
+	}
 }
 
 func truth(is bool) *big.Int {

@@ -57,6 +57,22 @@ func RandomRule(r *rand.Rand) *Rule {
 	return rr
 }
 
+// RandomRuleOfNames makes a rule whose tables are chosen by an expression of the strings
+// in name.
+func RandomRuleOfNames(r *rand.Rand) *Rule {
+	rr := &Rule{Rand: r, Router: Table{Logic: "t_order"}}
+	count := 2 + rr.Int64N(3)
+	expression := &Expression{Op: "Math.abs", Args: []*Expression{RandomOfText(r, "name", rr.IntN(3))}}
+	s := &Strategy{Columns: []string{"name"}, Type: "INLINE", Prefix: "t_order_", Expression: expression.Modulo(count, 1)}
+	s.Props = map[string]string{"algorithm-expression": "t_order_${" + s.Expression.Groovy() + "}"}
+	rr.Router.Table = s
+	for i := range count {
+		rr.Router.Nodes = append(rr.Router.Nodes, Node{DataSource: "ds", Table: fmt.Sprintf("t_order_%d", i)})
+	}
+	rr.settings = []string{fmt.Sprintf("actualDataNodes: ds.t_order_${0..%d}", count-1), "tableStrategy: " + rr.Written(s)}
+	return rr
+}
+
 // Text is the rule as YAML. The column key is made by a generator of this type, with
 // settings beside it.
 func (rr *Rule) Text(key, generator, settings string) string {

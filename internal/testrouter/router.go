@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 )
 
 // Table is a sharded table.
@@ -43,7 +44,9 @@ type Strategy struct {
 	Prefix, Suffix string
 }
 
-var errNowhere = errors.New("the row belongs to no actual table")
+// ErrNowhere is the error for a row that no algorithm fails for, and that belongs to no
+// table; any other error is an algorithm's, in whose place Java throws.
+var ErrNowhere = errors.New("the row belongs to no actual table")
 
 // Route returns the only actual table for a row, whose values are int64, string
 // or time.Time by column. Anything else than one table is an error.
@@ -76,7 +79,7 @@ func (t *Table) Route(row map[string]any) (Node, error) {
 		}
 		if t.Table != nil {
 			table, err := t.Table.choose(row, t.Logic, tables, available)
-			if errors.Is(err, errNowhere) {
+			if errors.Is(err, ErrNowhere) {
 				continue
 			}
 			if err != nil {
@@ -89,7 +92,7 @@ func (t *Table) Route(row map[string]any) (Node, error) {
 		}
 	}
 	if len(found) != 1 {
-		return Node{}, errNowhere
+		return Node{}, ErrNowhere
 	}
 	return found[0], nil
 }
@@ -150,7 +153,7 @@ func one(names []string, is func(string) bool) (string, error) {
 		}
 	}
 	if found == "" {
-		return "", errNowhere
+		return "", ErrNowhere
 	}
 	return found, nil
 }
@@ -247,11 +250,11 @@ func hashOf(value any, isInteger bool) *big.Int {
 		return big.NewInt(n)
 	}
 	// s[0]·31^(n-1) + s[1]·31^(n-2) + … + s[n-1]
-	text := value.(string)
+	units := utf16.Encode([]rune(value.(string)))
 	sum := new(big.Int)
-	for i := range len(text) {
-		power := new(big.Int).Exp(big.NewInt(31), big.NewInt(int64(len(text)-1-i)), nil)
-		sum.Add(sum, power.Mul(power, big.NewInt(int64(text[i]))))
+	for i, unit := range units {
+		power := new(big.Int).Exp(big.NewInt(31), big.NewInt(int64(len(units)-1-i)), nil)
+		sum.Add(sum, power.Mul(power, big.NewInt(int64(unit))))
 	}
 	return wrap(sum, 32)
 }
@@ -318,5 +321,5 @@ func (s *Strategy) step(value any) (string, error) {
 		}
 		from = to
 	}
-	return "", errNowhere
+	return "", ErrNowhere
 }
