@@ -68,9 +68,6 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	if len(tokens) == 1 && fold(r.word(tokens[0]), "NULL") || len(tokens) == 2 && r.isNull(tokens) {
 		return nil, true
 	}
-	if r.isTemporal(tokens) {
-		tokens = tokens[1:] // what stands in it is what the column takes
-	}
 	l, ok := r.literal(tokens)
 	switch _, base := l.radix(); {
 	case !ok, base != 0, fold(r.word(tokens[0]), "X"):
