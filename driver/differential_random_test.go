@@ -17,7 +17,7 @@ import (
 var seeds = []uint64{1, 2, 3, 4}
 
 // randomStatements is how many a server gets in every run.
-const randomStatements = 22_000
+const randomStatements = 8_000
 
 // randomVariants are the ways that generated statements run.
 var randomVariants = []variant{

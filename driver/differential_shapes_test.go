@@ -26,13 +26,14 @@ type shape struct {
 	// noID says that insert ids cannot be compared: of keys that are no
 	// integers, or where the server has another AUTO_INCREMENT column.
 	noID bool
-	// everyWay says that cases run in every way, and not in two alone.
-	everyWay bool
+	// twice and once say that each case runs with each DSN, in two ways or in one. On
+	// the other shapes it runs with one of the DSNs.
+	twice, once bool
 }
 
 var shapes = []shape{
-	{name: "BIGINT", column: "BIGINT NOT NULL PRIMARY KEY", keys: "wide", everyWay: true},
-	{name: "AUTO_INCREMENT", column: "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", keys: "wide", everyWay: true},
+	{name: "BIGINT", column: "BIGINT NOT NULL PRIMARY KEY", keys: "wide", twice: true},
+	{name: "AUTO_INCREMENT", column: "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY", keys: "wide", once: true},
 	{name: "INT", column: "INT NOT NULL PRIMARY KEY", keys: "narrow"},
 	{name: "VARCHAR", column: "VARCHAR(40) NOT NULL PRIMARY KEY", keys: "text", noID: true},
 	{name: "CHAR(36)", column: "CHAR(36) NOT NULL PRIMARY KEY", keys: "long text", noID: true},
@@ -44,6 +45,30 @@ var shapes = []shape{
 // as for an integer: one that is none can neither be 0 nor 100.
 func (sh shape) can(c differentialCase) bool {
 	return !sh.noID || !slices.ContainsFunc(c.steps, func(st step) bool { return namesKey.MatchString(st.text) })
+}
+
+// ways returns the ways to run the case at index i with a DSN's parameters. The ways
+// take turns from case to case: prepared or not, inside a transaction or not.
+func (sh shape) ways(i int, params string) []variant {
+	interpolated := params == "interpolateParams=true"
+	switch {
+	case sh.twice || sh.once:
+		if interpolated {
+			i++ // the two DSNs run a case in different ways
+		}
+	case params == "" || interpolated:
+		if interpolated == (i%2 == 0) {
+			return nil
+		}
+		i /= 2
+	}
+	v := variant{shape: sh, params: params, prepared: i%2 == 1, tx: i/2%2 == 1}
+	if !sh.twice {
+		return []variant{v}
+	}
+	other := v
+	other.prepared, other.tx = !v.prepared, !v.tx
+	return []variant{v, other}
 }
 
 var namesKey = regexp.MustCompile("(?i)\\bid\\b|k``ey|LAST_INSERT_ID|identity|INTO t VALUES|INTO t \\(\\) VALUES \\(\\d|INTO t SELECT|RETURNING")

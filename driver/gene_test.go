@@ -559,14 +559,10 @@ func TestGenes_ofAGeneratorOfOnesOwn(t *testing.T) {
 	}
 }
 
-// TestGenes_foundByEither inserts 120,000 random rows into the table that the tests' router
+// TestGenes_foundByEither inserts 20,000 random rows into the table that the tests' router
 // has for their user, and finds each by its key alone, and by its user alone.
 func TestGenes_foundByEither(t *testing.T) {
-	const rows = 20
-	statements := 6000
-	if testing.Short() {
-		statements = 1000
-	}
+	const rows, statements = 20, 1000
 	rnd := rand.New(rand.NewPCG(13, 6))
 	for _, typ := range []string{"MOD", "HASH_MOD"} {
 		r, err := rule.Parse(typ+".yaml", []byte(doubledRule(8, typ)))

@@ -193,42 +193,41 @@ func TestKeys_integersOfAnyType(t *testing.T) {
 		return
 	}
 	database := testserver.Database(t)
-	for _, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
+	for i, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
 		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint) - 1} {
-		for _, params := range bothWays {
-			for _, c := range []struct {
-				query string
-				args  []any
-			}{
-				{"INSERT INTO ruled (a) VALUES (1)", nil},
-				{"INSERT INTO ruled (a) VALUES (?)", []any{1}},
-				{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{nil}},
-				{"INSERT INTO ruled (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil},
-				{"INSERT IGNORE INTO ruled (a) VALUES (?)", []any{1}},
-				{"INSERT INTO ruled (a) SELECT 1", nil},
-				{"INSERT INTO ruled (a) SELECT ?", []any{1}},
-			} {
-				if p, ok := key.(*int); ok {
-					*p = 52
-				}
-				ours, plain := openScriptedOn(t, database+"?"+params, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"))
-				ours.SetMaxOpenConns(1)
-				mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
-				for _, query := range []string{"first", "second"} { // the kind is not known at first
-					var keys Keys
-					res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
-					if err != nil {
-						t.Fatalf("%T, %s: %v", key, c.query, err)
-					}
-					have, err := res.LastInsertId()
-					in, want := column(t, plain, "SELECT id FROM ruled"), column(t, ours, "SELECT LAST_INSERT_ID()")
-					if err != nil || in != want || fmt.Sprint(keys.Values()) != "["+in+"]" || fmt.Sprint(uint64(have)) != in {
-						t.Errorf("%T, %s, %s, %s\nhave: %d, %v, keys %v, LAST_INSERT_ID() %s\nwant: %s", key, params, query, c.query, have, err, keys.Values(), want, in)
-					}
-					mustExec(t, plain, "DELETE FROM ruled")
-				}
-				_, _ = ours.Close(), plain.Close()
+		for j, c := range []struct {
+			query string
+			args  []any
+		}{
+			{"INSERT INTO ruled (a) VALUES (1)", nil},
+			{"INSERT INTO ruled (a) VALUES (?)", []any{1}},
+			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{nil}},
+			{"INSERT INTO ruled (id, a) VALUES (NULL, 1) ON DUPLICATE KEY UPDATE a = 2", nil},
+			{"INSERT IGNORE INTO ruled (a) VALUES (?)", []any{1}},
+			{"INSERT INTO ruled (a) SELECT 1", nil},
+			{"INSERT INTO ruled (a) SELECT ?", []any{1}},
+		} {
+			params := bothWays[(i+j)%len(bothWays)] // in turn
+			if p, ok := key.(*int); ok {
+				*p = 52
 			}
+			ours, plain := openScriptedOn(t, database+"?"+params, scriptRule(t, kindsOf(new(int), func(int) any { return key }), "ruled.id"))
+			ours.SetMaxOpenConns(1)
+			mustExec(t, plain, "CREATE TABLE IF NOT EXISTS ruled (id BIGINT UNSIGNED NOT NULL PRIMARY KEY, a INT)")
+			for _, query := range []string{"first", "second"} { // the kind is not known at first
+				var keys Keys
+				res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query, c.args...)
+				if err != nil {
+					t.Fatalf("%T, %s: %v", key, c.query, err)
+				}
+				have, err := res.LastInsertId()
+				in, want := column(t, plain, "SELECT id FROM ruled"), column(t, ours, "SELECT LAST_INSERT_ID()")
+				if err != nil || in != want || fmt.Sprint(keys.Values()) != "["+in+"]" || fmt.Sprint(uint64(have)) != in {
+					t.Errorf("%T, %s, %s, %s\nhave: %d, %v, keys %v, LAST_INSERT_ID() %s\nwant: %s", key, params, query, c.query, have, err, keys.Values(), want, in)
+				}
+				mustExec(t, plain, "DELETE FROM ruled")
+			}
+			_, _ = ours.Close(), plain.Close()
 		}
 	}
 }

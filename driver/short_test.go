@@ -24,7 +24,7 @@ import (
 // one of which never takes the short way. What reaches the base, what is returned
 // and what is known of the session afterwards are the same.
 func TestShort_sameAsGeneral(t *testing.T) {
-	const seeds, statements = 60, 200
+	const seeds, statements = 60, 80
 	taken := 0
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
