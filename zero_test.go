@@ -35,6 +35,7 @@ var zeroValues = []any{
 	new(shardkey.Int64),
 	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneError), new(driver.GeneratorError), new(driver.GeneratorStats),
 	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
+	new(driver.Report), new(driver.WrongShardError),
 	new(nanoid.Generator), new(uuid.Format), new(uuid.Generator),
 	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
 	new(workerid.ForeignRecordError), new(workerid.NoWorkerIDError), new(workerid.Record), new(workerid.TableError),
