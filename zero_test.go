@@ -158,7 +158,10 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 		},
 		"snowflake.Gene":        func() error { snowflake.Gene(-1, 100); snowflake.Gene(1, -1); return errNone },
 		"snowflake.ParseLayout": func() error { _, err := snowflake.ParseLayout("", 0); return err },
-		"spi.BoxedKeys":         func() error { _, err := spi.BoxedKeys(ctx, new(snowflake.Generator), spi.Column{}, -1); return cmp.Or(err, errNone) },
+		"spi.BoxedKeys": func() error {
+			_, err := spi.BoxedKeys(ctx, new(snowflake.Generator), spi.Column{}, -1)
+			return cmp.Or(err, errNone)
+		},
 		"spi.NewProps":          func() error { _, err := spi.NewProps(map[string]any{"": nil}, spi.Host{}); return err },
 		"spi.NewKeyGenerator":   func() error { _, err := spi.NewKeyGenerator("", spi.Props{}); return err },
 		"zero Props":            func() error { _, err := spi.NewKeyGenerator("LEAF_SEGMENT", spi.Props{}); return err },
