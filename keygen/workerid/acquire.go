@@ -42,18 +42,17 @@ func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID i
 	}
 	now := a.now()
 	var free []candidate
-	var warnings []string
+	a.clearWarnings()
 	for _, id := range ids {
 		e := known[id]
 		if warning := a.oddity(id, e, now); warning != "" {
-			warnings = append(warnings, warning)
+			a.addWarning(id, warning)
 			continue
 		}
 		if p := a.prefer(e.Record, now); p != notFree {
 			free = append(free, candidate{id, p, e.Record.start()})
 		}
 	}
-	a.warn(warnings)
 	slices.SortStableFunc(free, candidate.compare)
 	var entries []Entry
 	for _, c := range a.some(free) {
@@ -244,6 +243,11 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	bounded, cancel := context.WithTimeout(ctx, a.opTimeout())
 	defer cancel()
 	swapped, err := a.store.CompareAndSet(bounded, c.WorkerID, c.Record, next)
+	var foreign *ForeignRecordError
+	if errors.As(err, &foreign) {
+		a.addWarning(c.WorkerID, err.Error())
+		return false, nil
+	}
 	if err == nil && !swapped {
 		return false, nil
 	}

@@ -49,6 +49,8 @@ type assigner struct {
 	mu     sync.Mutex
 	closed bool
 	leases map[*lease]struct{}
+	odd    int                // worker ids with a warning, by the last look at the store
+	logged map[int64]struct{} // worker ids whose warning was logged
 	// figures has in Err why the last acquisition failed, and in Warnings what
 	// the last look at the store found odd.
 	figures stats.Figures
@@ -63,7 +65,7 @@ func newAssigner(store Store, c config) *assigner {
 	return &assigner{
 		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
 		identity: machine.Identity, uptime: machine.Uptime,
-		background: background, stop: stop, leases: map[*lease]struct{}{},
+		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]struct{}{},
 	}
 }
 

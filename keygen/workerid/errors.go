@@ -103,7 +103,10 @@ func (e *ForeignRecordError) Error() string {
 	if len(shown) > 60 {
 		shown = shown[:60] + "…"
 	}
-	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v): %q; it is left alone: remove it, or use another namespace",
+	if shown != "" {
+		shown = fmt.Sprintf(": %q", shown)
+	}
+	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; it is left alone and others are used: remove it, or use another namespace",
 		spi.ErrStore, e.WorkerID, e.Err, shown)
 }
 

@@ -1,6 +1,7 @@
 package workerid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,21 @@ const maxRecord = 64 << 10
 // ours would.
 var errNotRegular = errors.New("it is not a regular file")
 
+// odd makes a [ForeignRecordError] of an error that a file of this worker id alone has: it is no
+// regular file, or another user's. Other worker ids can be had. Where the file is not there
+// at all, the error is that of the directory, and all worker ids have it.
+func (s *fileStore) odd(workerID int64, err error) error {
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return err
+	}
+	_, statErr := os.Lstat(at.Path)
+	if errors.Is(err, errNotRegular) || statErr == nil && (errors.Is(err, fs.ErrPermission) || isOddFile(err)) {
+		return &ForeignRecordError{WorkerID: workerID, Err: err}
+	}
+	return err
+}
+
 // open opens a file of ours, and makes it where flags say so.
 func (s *fileStore) open(name string, flags int) (*os.File, error) {
 	if info, err := os.Lstat(name); err == nil && !info.Mode().IsRegular() {
@@ -78,7 +94,7 @@ const (
 	lockPatience = 250 * time.Millisecond
 )
 
-var recordFile = regexp.MustCompile(`^([0-9]{4,})\.json$`)
+var recordFile = regexp.MustCompile(`^([0-9]{4,})\.(json|lock)$`)
 
 func (s *fileStore) Describe() string { return "FILE " + s.path }
 
@@ -101,21 +117,38 @@ func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
 	var entries []Entry
 	for _, f := range files {
 		m := recordFile.FindStringSubmatch(f.Name())
-		if m == nil {
+		if m == nil || m[2] != "json" && f.Type().IsRegular() {
 			continue
 		}
 		id, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil {
 			continue
 		}
-		r, err := s.read(id)
-		var foreign *ForeignRecordError
-		if err != nil && !errors.As(err, &foreign) {
+		e, err := s.entry(id, f)
+		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, Entry{WorkerID: id, Record: r, Err: err})
+		if n := len(entries); n > 0 && entries[n-1].WorkerID == id { // the directory is in order
+			entries[n-1].Err = cmp.Or(entries[n-1].Err, e.Err)
+			continue
+		}
+		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// entry is a worker id by one of its files: its record, or what is odd.
+func (s *fileStore) entry(id int64, f fs.DirEntry) (Entry, error) {
+	if !f.Type().IsRegular() {
+		err := &fs.PathError{Op: "open", Path: filepath.Join(s.dir, f.Name()), Err: errNotRegular}
+		return Entry{WorkerID: id, Err: &ForeignRecordError{WorkerID: id, Err: err}}, nil
+	}
+	r, err := s.read(id)
+	var foreign *ForeignRecordError
+	if err != nil && !errors.As(err, &foreign) {
+		return Entry{}, err
+	}
+	return Entry{WorkerID: id, Record: r, Err: err}, nil
 }
 
 func (s *fileStore) Get(ctx context.Context, workerID int64) (Record, error) {
@@ -134,14 +167,15 @@ func (s *fileStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 	}
 	lock, err := s.lock(ctx, workerID)
 	if lock == nil {
-		return false, err
+		return false, s.odd(workerID, err)
 	}
 	defer lock.Close() // unlocks
 	found, err := s.read(workerID)
 	if err != nil || !found.Same(prev) {
 		return false, err
 	}
-	return s.replace(workerID, next, lock)
+	swapped, err := s.replace(workerID, next, lock)
+	return swapped, s.odd(workerID, err)
 }
 
 func (s *fileStore) usable(ctx context.Context) error {
@@ -160,10 +194,8 @@ func (s *fileStore) read(workerID int64) (Record, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return Record{}, nil
-	case errors.Is(err, errNotRegular):
-		return Record{}, &ForeignRecordError{WorkerID: workerID, Err: err}
 	case err != nil:
-		return Record{}, err
+		return Record{}, s.odd(workerID, err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxRecord))

@@ -4,11 +4,15 @@ package workerid
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // hostile is a store in a directory in which others have put something.
@@ -137,5 +141,98 @@ func TestFileStore_longRecord(t *testing.T) {
 	var foreign *ForeignRecordError
 	if _, err := s.Get(t.Context(), 3); !errors.As(err, &foreign) || len(foreign.Value) > maxRecord {
 		t.Errorf("\nhave: %d bytes\nwant: %d at most", len(foreign.Value), maxRecord)
+	}
+}
+
+// Odd files stop no process: the others' worker ids are leased, and what is odd is in Health and
+// logged once.
+func TestFileStore_oddFilesStopNobody(t *testing.T) {
+	makeDir := func(name string) error { return os.MkdirAll(filepath.Join(name, "full"), 0o755) }
+	unreadable := func(name string) error { return os.WriteFile(name, nil, 0) }
+	for what, c := range map[string]struct {
+		suffix string
+		make   func(name string) error
+		root   bool // odd for the superuser too
+	}{
+		"record is a link":      {"json", func(name string) error { return os.Symlink("/dev/zero", name) }, true},
+		"record is a directory": {"json", makeDir, true},
+		"record is a FIFO":      {"json", func(name string) error { return syscall.Mkfifo(name, 0o666) }, true},
+		"record is something":   {"json", func(name string) error { return os.WriteFile(name, []byte("x"), 0o600) }, true},
+		"record is unreadable":  {"json", unreadable, true}, // or empty
+		"lock is a link":        {"lock", func(name string) error { return os.Symlink("elsewhere", name) }, true},
+		"lock is a directory":   {"lock", makeDir, true},
+		"lock is a FIFO":        {"lock", func(name string) error { return syscall.Mkfifo(name, 0o666) }, true},
+		"lock is unreadable":    {"lock", unreadable, false},
+		"temporary is full":     {"tmp", makeDir, true},
+		"temporary is a link":   {"tmp", func(name string) error { return os.Symlink("elsewhere", name) }, false}, // is removed
+	} {
+		t.Run(what, func(t *testing.T) {
+			if !c.root && c.suffix == "lock" && os.Getuid() == 0 {
+				t.Skip("the superuser may read anything")
+			}
+			path := t.TempDir()
+			if err := os.Mkdir(filepath.Join(path, "orders"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			const odd = 2
+			for id := range odd {
+				if err := c.make(filepath.Join(path, "orders", "000"+strconv.Itoa(id)+"."+c.suffix)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var log strings.Builder
+			a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			a.manual = true
+			seen := map[int64]bool{}
+			for range 6 {
+				l, err := a.acquire(t.Context(), 7)
+				if err != nil || seen[l.workerID] || c.root && l.workerID < odd {
+					t.Fatalf("have: %v, after %v\nwant: another worker id", err, seen)
+				}
+				seen[l.workerID] = true
+			}
+			if _, err := a.acquire(t.Context(), 5); !errors.Is(err, spi.ErrNoWorkerID) {
+				t.Errorf("when only odd ones are left\nhave: %v\nwant: spi.ErrNoWorkerID", err)
+			}
+			if n := strings.Count(log.String(), "a worker id is left alone"); c.root && (n != odd || len(a.Health().Warnings) != odd) {
+				t.Errorf("have: %d log lines, %q\nwant: each of them once", n, a.Health().Warnings)
+			}
+		})
+	}
+}
+
+// A lease whose lock file becomes something else is over, and another worker id is taken.
+func TestFileStore_lockThatBecomesOdd(t *testing.T) {
+	path := t.TempDir()
+	a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	a.manual = true
+	l, err := a.acquire(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := filepath.Join(path, "orders", "0000.lock")
+	if err := errors.Join(os.Remove(lock), os.Symlink("elsewhere", lock)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.keep(t.Context()); !errors.Is(err, spi.ErrLeaseLost) || l.Limit() != noLimit {
+		t.Errorf("have: %v\nwant: spi.ErrLeaseLost", err)
+	}
+	if next, err := a.acquire(t.Context(), 7); err != nil || next.workerID == l.workerID {
+		t.Errorf("have: %v, %v\nwant: another worker id", next, err)
+	}
+}
+
+// A directory that cannot be written is no oddity of one worker id.
+func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("the superuser may write anything")
+	}
+	path := t.TempDir()
+	if err := os.Mkdir(filepath.Join(path, "orders"), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
+		t.Errorf("have: %v\nwant: the permission error", err)
 	}
 }

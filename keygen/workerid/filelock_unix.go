@@ -12,6 +12,16 @@ import (
 // stands there instead is not waited for.
 const openPlain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
+// isOddFile reports whether an error of a file is that something else has its name.
+func isOddFile(err error) bool {
+	for _, e := range []error{syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // flock takes the file's exclusive lock, or returns errLocked at once. It
 // belongs to the open file, so that two stores of one process exclude each
 // other too.

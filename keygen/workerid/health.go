@@ -130,15 +130,35 @@ func kindOf(err error) string {
 	return kind
 }
 
-// warn keeps the warnings of the last look at the store, a few of them.
-func (a *assigner) warn(warnings []string) {
-	const shown = 5
-	if n := len(warnings); n > shown {
-		warnings = append(warnings[:shown:shown], fmt.Sprintf("and %d more worker ids like these", n-shown))
-	}
+// shownOdd bounds the worker ids that warnings name.
+const shownOdd = 5
+
+// addWarning keeps what is wrong with a worker id, and logs it the first time.
+func (a *assigner) addWarning(workerID int64, warning string) {
 	a.mu.Lock()
-	a.figures.Warnings = warnings
+	_, known := a.logged[workerID]
+	a.logged[workerID] = struct{}{}
+	switch n := a.odd; {
+	case n < shownOdd:
+		a.figures.Warnings = append(a.figures.Warnings, warning)
+	case n == shownOdd:
+		a.figures.Warnings = append(a.figures.Warnings, "")
+		fallthrough
+	default:
+		a.figures.Warnings[shownOdd] = fmt.Sprintf("and %d more worker ids like these", n+1-shownOdd)
+	}
+	a.odd++
 	a.mu.Unlock()
+	if !known {
+		a.config.Logger.Warn("shardkey: a worker id is left alone", "worker_id", workerID, "reason", warning)
+	}
+}
+
+// clearWarnings begins another look at the store.
+func (a *assigner) clearWarnings() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.figures.Warnings, a.odd = nil, 0
 }
 
 // storeWarnings are what the store says of its server.
