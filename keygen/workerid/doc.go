@@ -66,6 +66,37 @@
 // finds that its record is not there, its limit is gone, and it takes another
 // worker id.
 //
+// # Failover
+//
+// A server that takes over from another one may lack its last writes, and with them leases
+// whose owners are alive. Where a store knows its server (Identified), the argument is:
+//
+//  7. Each new lease asks, after it has its record, whether its server is the one in the
+//     notes. If not, F is when that was first seen, and no new lease on that server starts
+//     before F + 2L, L being the longest lease in force (rule longest). A lease that the
+//     server lacks was confirmed by the server before, so its limit is at most L
+//     after that moment by its owner's clock. The second L is for clocks that differ, and for
+//     the time until the change is seen nothing is granted by the new server.
+//  8. L is in the notes as well. A longer lease is noted first and used once the note is as
+//     old as that lease is long (rule settled). A replica that lacks the note is behind by
+//     less than that, and the leases that it lacks are of the length before.
+//  9. A lease of before may itself begin ahead of the clock, by 7. So F is not before the
+//     start that the notes gave to those leases.
+//  10. A record that the new server shows need not be the newest of its chain, if the
+//     one on top of it was lost. A lease whose reservation has run out, so that another process
+//     may have taken it over, ends if the server is another one than at its beginning
+//     (rule others).
+//
+// This rests on clocks that agree within a lease, on a replica that is behind by no more than
+// the shortest lease and has the notes' server, and on an old server that is not
+// written to any more. A server that becomes the old one again, with its old data, has the
+// same name and is not noticed.
+//
+// # Clocks that are ahead
+//
+// A clock that is too far ahead would make worker ids useless until its time has come, so that
+// nothing is reserved by it (clock.go). Uniqueness does not rest on that.
+//
 // # Copies of a running process
 //
 // A virtual machine or a process that was saved and is started from what was

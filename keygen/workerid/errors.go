@@ -106,7 +106,7 @@ func (e *ForeignRecordError) Error() string {
 	if shown != "" {
 		shown = fmt.Sprintf(": %q", shown)
 	}
-	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; it is left alone and others are used: remove it, or use another namespace",
+	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; it is left alone: remove it, or use another namespace",
 		spi.ErrStore, e.WorkerID, e.Err, shown)
 }
 

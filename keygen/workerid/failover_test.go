@@ -262,7 +262,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				if _, err := g.Next(t.Context()); err != nil {
 					t.Fatalf("ring %d: %v", ring, err)
 				}
-				clock.by -= 2 * time.Millisecond
+				clock.set(clock.by() - 2*time.Millisecond)
 			}
 		})
 	}

@@ -16,7 +16,12 @@ import (
 
 func openGenerator(t *testing.T, m *workeridtest.Memory, layout snowflake.Layout, clock spi.Clock) *snowflake.Generator {
 	t.Helper()
-	a, err := workerid.NewAssigner(m.Open(), workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	return openGeneratorOn(t, m.Open(), layout, clock)
+}
+
+func openGeneratorOn(t *testing.T, store workerid.Store, layout snowflake.Layout, clock spi.Clock) *snowflake.Generator {
+	t.Helper()
+	a, err := workerid.NewAssigner(store, workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,3 +137,57 @@ func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
 	}
 	return entries, err
 }
+
+// The clocks of all holders of all worker ids are a year ahead for some seconds: nothing is
+// reserved until then, Health and Ready return why, and keys come as soon as they are right.
+func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
+	for name, clocked := range map[string]bool{"a store with a clock": true, "a store without one": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, clock := new(workeridtest.Memory), new(shiftedClock)
+				var generators []*snowflake.Generator
+				for range 16 {
+					store := m.Open()
+					if clocked {
+						store = rightClock{store}
+					}
+					generators = append(generators, openGeneratorOn(t, store, snowflake.JS53, clock))
+				}
+				for _, g := range generators {
+					mustKey(t, g)
+				}
+				for _, ahead := range []time.Duration{time.Hour, 365 * 24 * time.Hour} {
+					clock.set(ahead)
+					for _, g := range generators {
+						_, err := g.Next(t.Context())
+						for what, err := range map[string]error{"next": err, "ready": g.Ready(t.Context()), "health": g.Health().Err} {
+							var wrong *workerid.ClockError
+							if !errors.As(err, &wrong) || !errors.Is(err, spi.ErrStore) {
+								t.Fatalf("%s\nhave: %v\nwant: a ClockError", what, err)
+							}
+						}
+					}
+					time.Sleep(20 * time.Second)
+					clock.set(0)
+					for _, g := range generators {
+						mustKey(t, g)
+						if err := g.Ready(t.Context()); err != nil {
+							t.Errorf("ready\nhave: %v", err)
+						}
+					}
+				}
+				time.Sleep(10 * time.Second)
+				for _, g := range generators {
+					if err := g.Health().Err; err != nil {
+						t.Errorf("health\nhave: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// rightClock is a store whose clock is right.
+type rightClock struct{ workerid.Store }
+
+func (rightClock) Now(context.Context) (time.Time, error) { return time.Now(), nil }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,9 +125,17 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 }
 
 // stepped is a clock that can be set while time passes as it does.
-type stepped struct{ by time.Duration }
+type stepped struct{ off atomic.Int64 }
 
-func (s *stepped) Now() time.Time { return time.Now().Add(s.by) }
+func newStepped(by time.Duration) *stepped {
+	s := new(stepped)
+	s.set(by)
+	return s
+}
+
+func (s *stepped) by() time.Duration    { return time.Duration(s.off.Load()) }
+func (s *stepped) set(by time.Duration) { s.off.Store(int64(by)) }
+func (s *stepped) Now() time.Time       { return time.Now().Add(s.by()) }
 func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 	return spi.SystemClock.Sleep(ctx, d)
 }
@@ -143,7 +152,7 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := store.record
-		clock.by = 365 * 24 * time.Hour
+		clock.set(365 * 24 * time.Hour)
 		for range 3 {
 			time.Sleep(time.Second)
 			if err := l.keep(t.Context()); !isClockError(err) || store.record != before {
@@ -156,7 +165,7 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 				t.Fatalf("health\nhave: %v\nwant: a ClockError", h.Err)
 			}
 		}
-		clock.by = 0
+		clock.set(0)
 		if err := l.keep(t.Context()); err != nil || l.Limit() <= before.ReservedUntil {
 			t.Errorf("set back\nhave: %v, limit %d\nwant: beyond %d", err, l.Limit(), before.ReservedUntil)
 		}
@@ -175,23 +184,24 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 	}{
 		"it was stopped for a month": {then: func(*stepped, *assigner, *lease) { time.Sleep(month) }},
 		"it was suspended": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.by = month // the monotonic clock stood still
+			clock.set(month) // the monotonic clock stood still
 			a.uptime = func() (time.Duration, bool) { return 2 * month, true }
 		}},
-		"it was behind":        {before: -month, then: func(clock *stepped, _ *assigner, _ *lease) { clock.by = -month + time.Minute }},
-		"another one is there": {other: true, then: func(clock *stepped, _ *assigner, _ *lease) { clock.by = month }},
+		"it was behind":        {before: -month, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(-month + time.Minute) }},
+		"another one is there": {other: true, then: func(clock *stepped, _ *assigner, _ *lease) { clock.set(month) }},
 		"nothing tells": {then: func(clock *stepped, a *assigner, _ *lease) {
-			clock.by, a.uptime = month, func() (time.Duration, bool) { return 0, false }
+			clock.set(month)
+			a.uptime = func() (time.Duration, bool) { return 0, false }
 		}},
 		"it stays there": {then: func(clock *stepped, _ *assigner, l *lease) {
-			clock.by = month
+			clock.set(month)
 			_ = l.keep(context.Background())
 			time.Sleep(defaultClockAhead + time.Second)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store, clock := newFileStore(t.TempDir(), "x"), &stepped{by: c.before}
+				store, clock := newFileStore(t.TempDir(), "x"), newStepped(c.before)
 				a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 				a.manual = true
 				l, err := a.acquire(t.Context(), 3)
@@ -208,7 +218,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
-				later := newAssigner(store, config{Clock: &stepped{by: clock.by + month}, Logger: slog.New(slog.DiscardHandler)})
+				later := newAssigner(store, config{Clock: newStepped(clock.by() + month), Logger: slog.New(slog.DiscardHandler)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
 					t.Errorf("a start a month later\nhave: %v\nwant: a worker id", err)
