@@ -53,8 +53,6 @@ var cases = []differentialCase{
 	// text
 	{"comments", []step{q("/* first */ INSERT /* a */ INTO -- b\n t # c\n (a /* ) */) /* , */ VALUES /* ( */ (1 /* ) */) -- end")}},
 	{"leading comment", []step{q("-- one\n# two\n/* three */INSERT INTO t (a) VALUES (1)")}},
-	{"executable comment", []step{q("INSERT /*!40000 HIGH_PRIORITY */ INTO t (a) VALUES (1)"), q("/*!40000 INSERT INTO t (a) VALUES (2) */")}},
-	{"MariaDB comment", []step{q("/*M!100000 INSERT INTO t (a) VALUES (2) */")}},
 	{"hint", []step{q("INSERT /*+ SET_VAR(sort_buffer_size=1) */ INTO t (a) VALUES (1)")}},
 	{"quotes", []step{q(`INSERT INTO t (s, a) VALUES ('it''s, (a) ?', 1), ("it's \" ?)", 2), ('\'', 3), ('\\', ?)`, 4)}},
 	{"prefixes", []step{q(`INSERT INTO t (s) VALUES (N'x'), (_utf8mb4'y'), (X'41'), (0x42), (b'01000011'), ('a' 'b')`)}},

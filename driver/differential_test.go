@@ -99,7 +99,6 @@ var onlyOne = []struct {
 }{
 	{regexp.MustCompile(`\bRETURNING\b`), testserver.KindMariaDB, "RETURNING"},
 	{regexp.MustCompile(`^SET STATEMENT\b`), testserver.KindMariaDB, "SET STATEMENT … FOR"},
-	{regexp.MustCompile(`/\*M!`), testserver.KindMariaDB, "comments that MariaDB alone executes"},
 	{regexp.MustCompile(`\) AS new\b`), testserver.KindMySQL, "row aliases"},
 	{regexp.MustCompile(`\bROW\(`), testserver.KindMySQL, "VALUES ROW(…)"},
 }

@@ -308,7 +308,7 @@ func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error)
 			if k.in.Table.KeepExplicit {
 				continue
 			}
-			if k.filled[i], err = e.session.isMissing(ctx, k.table, e.user[param].Value); err != nil {
+			if k.filled[i], err = e.session.isMissing(ctx, k.table, e.user[param].Value, k.in, i); err != nil {
 				return 0, err
 			}
 			if k.filled[i] {

@@ -22,21 +22,21 @@ type expressionCase struct {
 
 var expressionCases = []expressionCase{
 	{"INSERT INTO T (id, a) VALUES (0 + 0, 1)", nil, "key", "key"},
-	{"INSERT INTO T (id, a) VALUES (@nothing, 1), (5 + 5, 2), (NULL, 3)", nil, "key 10 key", "key <nil> key"},
-	{"INSERT INTO T (a, id) VALUES (?, NULLIF(?, 0)), (?, NULLIF(?, 0)), (?, ?)", []any{1, 0, 2, 77, 3, nil}, "key 77 key", "key <nil> key"},
+	{"INSERT INTO T (id, a) VALUES (CAST(@nothing AS SIGNED), 1), (5 + 5, 2), (NULL, 3)", nil, "key 10 key", "key <nil> key"},
+	{"INSERT INTO T (a, id) VALUES (?, CAST(NULLIF(?, 0) AS SIGNED)), (?, CAST(NULLIF(?, 0) AS SIGNED)), (?, ?)", []any{1, 0, 2, 77, 3, nil}, "key 77 key", "key <nil> key"},
 	{"INSERT INTO T SET id = 7 - 7, a = ?", []any{1}, "key", "key"},
-	{"INSERT INTO T SET a = 6, id = a + 1", nil, "7", "<nil>"},
-	{"INSERT INTO T (id, a) VALUES ((SELECT NULL), 1), ((SELECT 3), 2)", nil, "key 3", "key <nil>"},
-	{"INSERT INTO T (id, a) VALUES (@n := @n + 1, 1), (@n := @n + 1, 2)", nil, "1 2", "<nil> <nil>"},
-	{"INSERT INTO T (id, a) VALUES (counted(), 1), (counted(), 2)", nil, "1 2", "<nil> <nil>"},
+	{"INSERT INTO T SET a = 6, id = CAST(a + 1 AS SIGNED)", nil, "7", "<nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST((SELECT NULL) AS SIGNED), 1), (CAST((SELECT 3) AS UNSIGNED) + 0, 2)", nil, "key 3", "key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST((@n := @n + 1) AS SIGNED), 1), (CAST((@n := @n + 1) AS SIGNED), 2)", nil, "1 2", "<nil> <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST(counted() AS SIGNED), 1), (CAST(counted() AS SIGNED), 2)", nil, "1 2", "<nil> <nil>"},
 	{"INSERT INTO T (id, a) VALUES (0.4 + 0, 1), (0.6 + 0, 2), (-0.4 + 0, 3), (-5 + 0, 4)", nil, "key 1 key -5", "key <nil> key <nil>"},
-	{"INSERT INTO T (id, a) VALUES (CONCAT('90071992547409', '93'), 1), (CONCAT('0', ''), 2)", nil, "9007199254740993 key", "<nil> key"},
-	{"INSERT INTO T (id, a) VALUES (1e15 + 2, 1), (0e0 + 0, 2), (CAST('9223372036854775807' AS UNSIGNED), 3)", nil, "1000000000000002 key 9223372036854775807", "<nil> key <nil>"},
-	{"INSERT INTO T (id, a) VALUES (CASE WHEN 1 THEN 0 END, 1), (IF(1, 10, 0), 2)", nil, "key 10", "key <nil>"},
-	{"INSERT INTO T (id, a) VALUES (-'0', 1), (NOT 1, 2), (-'5', 3)", nil, "key key -5", "key key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST(CONCAT('90071992547409', '93') AS SIGNED), 1), (CAST(CONCAT('0', '') AS SIGNED), 2)", nil, "9007199254740993 key", "<nil> key"},
+	{"INSERT INTO T (id, a) VALUES (CAST(1e15 + 2 AS SIGNED), 1), (CAST(0e0 + 0 AS SIGNED), 2), (CAST('9223372036854775807' AS UNSIGNED), 3)", nil, "1000000000000002 key 9223372036854775807", "<nil> key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST(CASE WHEN 1 THEN 0 END AS SIGNED), 1), (CONVERT(IF(1, 10, 0), SIGNED), 2)", nil, "key 10", "key <nil>"},
+	{"INSERT INTO T (id, a) VALUES (CAST(-'0' AS SIGNED), 1), (CAST(NOT 1 AS SIGNED), 2), (-(5), 3)", nil, "key key -5", "key key <nil>"},
 	{"INSERT IGNORE INTO T (id, a) VALUES (0 + 0, 1), (5, 2), (5 + 0, 3)", nil, "key 5", "key 5 <nil>"},
 	{"REPLACE INTO T (id, a) VALUES (0 + 0, 1), (5 + 0, 2), (5, 3)", nil, "key 5", "key <nil> 5"},
-	{"INSERT INTO T (id, a) VALUES (DEFAULT(a), 1)", nil, "key", "key"},
+	{"INSERT INTO T (id, a) VALUES (CAST(DEFAULT(a) AS SIGNED), 1)", nil, "key", "key"},
 }
 
 // TestExpression_givesTheKey: where an expression for the key comes to NULL or
@@ -133,12 +133,12 @@ func TestExpressionKey_zero(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (NULLIF(1, 1), 2)"} {
+		for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (CAST(NULLIF(1, 1) AS SIGNED), 2)"} {
 			if _, err := conn.ExecContext(t.Context(), query); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (NULLIF(?, 1), ?)", 1, 3); err != nil {
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3); err != nil {
 			t.Fatal(err)
 		}
 		conn.Close()

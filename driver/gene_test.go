@@ -112,7 +112,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", []any{7, 9}, "[]"}, // it may not be the row's
 		{"INSERT INTO t_order (order_id, user_id) VALUES (NULL, 7), (DEFAULT, 8), (0, 9), (?, 10)", []any{nil}, "[7 8 9 10]"},
 		{"INSERT INTO t_order (order_id, user_id) VALUES (5, 7), (NULL, 8)", nil, "[5 8]"}, // the first is given
-		{"INSERT INTO t_order (order_id, user_id) VALUES (@x, 7)", nil, "[]"},
+		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), 7)", nil, "[]"},
 		{"INSERT INTO t_order (user_id) VALUES (?); INSERT INTO t_one (user_id) VALUES (?)", []any{7, 9}, "[7 9]"},
 
 		// Every type.
@@ -159,7 +159,7 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_order SET a = 7", nil, noGene},
 		{"INSERT INTO t_order () VALUES ()", nil, noGene},
 		{"INSERT INTO t_order (user_id) VALUES (?), (?)", []any{7, nil}, noGene},
-		{"INSERT INTO t_order (order_id, user_id) VALUES (@x, NULL)", nil, noGene},
+		{"INSERT INTO t_order (order_id, user_id) VALUES (CAST(@x AS SIGNED), NULL)", nil, noGene},
 		{"INSERT INTO t_order (order_id, user_id) VALUES (5, NULL)", nil, "[5]"}, // no key is made
 
 		// Actual tables: the gene's.

@@ -397,7 +397,7 @@ func (r *insertSelect) keepRow(ctx context.Context, row []sourceValue, values []
 
 // keepKey reports whether the key that the query returned for a row asks for one.
 func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing bool, err error) {
-	if missing, err = r.isMissing(ctx, r.table, v); err != nil {
+	if missing, err = r.isMissing(ctx, r.table, v, r.in, int(r.n-1)); err != nil {
 		return missing, err
 	}
 	if r.last = nil; !missing {

@@ -86,10 +86,10 @@ func (l liar) rows(string) (driver.Rows, error) {
 }
 
 func (l liar) statement() string {
-	insert := oneOf(l, "INSERT", "INSERT IGNORE", "REPLACE", "INSERT", "/*!INSERT*/") + " INTO " + oneOf(l, "ruled", "`ruled`", "s.ruled", "two", "none")
+	insert := oneOf(l, "INSERT", "INSERT IGNORE", "REPLACE", "INSERT") + " INTO " + oneOf(l, "ruled", "`ruled`", "s.ruled", "two", "none")
 	columns := oneOf(l, "", "", " (a)", " (id, a)", " (a, b)", " (a, id, b)", " ()")
 	value := func() string {
-		return oneOf(l, "1", "NULL", "0", "''", "DEFAULT", "?", "'x'", "@v", "LAST_INSERT_ID()", "-1")
+		return oneOf(l, "1", "NULL", "0", "''", "DEFAULT", "?", "'x'", "1 + 1", "LAST_INSERT_ID()", "-1")
 	}
 	row := func() string {
 		values := make([]string, l.rand.IntN(4))

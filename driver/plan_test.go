@@ -33,7 +33,6 @@ func TestPlan_parsesOnce(t *testing.T) {
 		{"columns known", "INSERT INTO ruled VALUES (NULL, ?), (NULL, 2)", []any{1}, 1},
 		{"upsert", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 3", []any{1}, 1},
 		{"query", "INSERT INTO ruled (a) SELECT 1", nil, 1},
-		{"executable comment, which one Parse reads both ways", "INSERT INTO ruled (a) VALUES (/*!1*/)", nil, 1},
 		{"no rule", "INSERT INTO nowhere (a) VALUES (1)", nil, 1},
 		{"no rule, cached", "INSERT INTO nowhere (a) VALUES (1)", nil, 0},
 		{"no insert", "SELECT 1", nil, 0},

@@ -102,7 +102,7 @@ func TestSession_isMissing(t *testing.T) {
 		keys := &table{}
 		keys.setKind(c.kind)
 		s := &session{mode: c.mode, modeKnown: true}
-		if have, err := s.isMissing(t.Context(), keys, c.bound); err != nil || have != c.want {
+		if have, err := s.isMissing(t.Context(), keys, c.bound, &rewrite.Insert{}, 0); err != nil || have != c.want {
 			t.Errorf("%#v, kind %v, mode %v\nhave: %v, %v\nwant: %v", c.bound, c.kind, c.mode, have, err, c.want)
 		}
 	}

@@ -158,6 +158,8 @@ func newServer(kind Server, version string) *server {
 	switch {
 	case known.returning:
 		known.dialect = rewrite.DialectMariaDB
+	case kind == ServerVitess:
+		known.dialect = rewrite.DialectVitess
 	case kind != ServerOther || version != "":
 		known.dialect = rewrite.DialectMySQL
 	}

@@ -50,8 +50,8 @@ var sentForms = []struct {
 		"/* ? */ INSERT INTO t_order (user_id, `order_id`) /* ? */ VALUES (?, ?)", []any{"it's ?", 1001}, []any{int64(1001)}},
 	{"INSERT INTO t_order (order_id) VALUES (5), (6)", nil,
 		"INSERT INTO t_order (order_id) VALUES (5), (6)", nil, []any{int64(5), int64(6)}},
-	{"INSERT INTO t_order (order_id) VALUES (@x)", nil,
-		"INSERT INTO t_order (order_id) VALUES (SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST(@x AS DECIMAL(20))), 1002)), ',', 1))", nil, []any{nil}},
+	{"INSERT INTO t_order (order_id) VALUES (CAST(@x AS SIGNED))", nil,
+		"INSERT INTO t_order (order_id) VALUES (SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((CAST(@x AS SIGNED)) AS DECIMAL(20))), 1002)), ',', 1))", nil, []any{nil}},
 	{"INSERT INTO t_order (user_id, order_id) VALUES (1, 2, 3)", nil,
 		"INSERT INTO t_order (user_id, order_id) VALUES (~0 + 1, 1, 2, 3)", nil, nil},
 }

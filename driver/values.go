@@ -4,6 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
+	"reflect"
+	"time"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
@@ -82,15 +85,20 @@ func (t *table) learnKind(ctx context.Context) error {
 	return err
 }
 
-// isMissing reports whether a bound key asks for a generated one: nil does, 0
-// does for integer keys (unless the session's sql_mode keeps it), "" for text (and
-// where sql_mode takes it for nil).
-func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value) (bool, error) {
-	if b, ok := bound.([]byte); bound == nil || ok && b == nil {
+// isMissing reports whether the bound key of an insert's row asks for a generated one:
+// nil does, what the server converts to 0 does for integer keys, as it does with
+// AUTO_INCREMENT in the session's sql_mode, and "" for text (and where sql_mode takes it
+// for nil). An error is of [ErrUnsupportedStatement] where that is not certain.
+func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value, in *rewrite.Insert, row int) (bool, error) {
+	if isNull(bound) {
 		return true, nil
 	}
-	empty, zero := isEmpty(bound), isZero(bound)
-	if !empty && !zero {
+	given, isText := boundText(bound)
+	zero, certain := isZero(bound)
+	if isText {
+		zero = rewrite.IsZero(given)
+	}
+	if !zero {
 		return false, nil
 	}
 	if t.kind() == rewrite.KindUnknown {
@@ -99,43 +107,86 @@ func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value) (
 		}
 	}
 	if t.kind() == rewrite.KindText {
-		return empty, nil
+		return isText && given == "", nil
 	}
 	mode, err := s.sqlMode(ctx)
-	if zero {
-		return mode&rewrite.NoAutoValueOnZero == 0, err
+	switch {
+	case err != nil:
+		return false, err
+	case !certain:
+		return false, uncertainKey(t, row, fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound))
+	case !isText:
+		return mode&rewrite.NoAutoValueOnZero == 0, nil
+	case given == "" && mode&rewrite.EmptyStringIsNull != 0:
+		return true, nil
 	}
-	return mode&rewrite.EmptyStringIsNull != 0, err
+	asks, reason := rewrite.AsksForKey(given, mode, in.Ignore, row)
+	if reason != "" {
+		return false, uncertainKey(t, row, reason)
+	}
+	return asks, nil
 }
 
-func isEmpty(bound driver.Value) bool {
+// uncertainKey is the error for a bound key of which it is not certain what the server
+// makes of it.
+func uncertainKey(t *table, row int, reason string) error {
+	return fmt.Errorf("%w: table %s: row %d: %s", ErrUnsupportedStatement, t.rule.Logical, row+1, reason)
+}
+
+func isNull(bound driver.Value) bool {
 	switch v := bound.(type) {
-	case string:
-		return v == ""
+	case nil:
+		return true
+	case int64, string:
+		return false
 	case []byte:
-		return len(v) == 0
+		return v == nil
 	}
-	return false
+	v := reflect.ValueOf(bound)
+	return v.Kind() == reflect.Slice && v.IsNil()
 }
 
-func isZero(bound driver.Value) bool {
+// boundText returns what the server is sent as a string.
+func boundText(bound driver.Value) (text string, ok bool) {
 	switch v := bound.(type) {
 	case int64:
-		return v == 0
-	case uint64:
-		return v == 0
-	case float64:
-		return v > -0.5 && v < 0.5 // the servers round
-	case bool:
-		return !v
-	case float32:
-		return v > -0.5 && v < 0.5
+		return "", false
 	case string:
-		return rewrite.IsZero(v)
+		return v, true
 	case []byte:
-		return rewrite.IsZero(string(v))
+		return string(v), true
 	}
-	return false
+	switch v := reflect.ValueOf(bound); {
+	case v.Kind() == reflect.String:
+		return v.String(), true
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8: // json.RawMessage
+		return string(v.Bytes()), true
+	}
+	return "", false
+}
+
+// isZero reports whether the server converts what is no string to 0 in an integer
+// column. That is not certain of a half, which it rounds by how it is sent, and of a
+// time, which it refuses in a strict sql_mode.
+func isZero(bound driver.Value) (zero, certain bool) {
+	switch v := bound.(type) {
+	case int64:
+		return v == 0, true
+	case bool:
+		return !v, true
+	case time.Time:
+		return true, false
+	}
+	switch v := reflect.ValueOf(bound); {
+	case v.CanInt():
+		return v.Int() == 0, true
+	case v.CanUint():
+		return v.Uint() == 0, true
+	case v.CanFloat():
+		f := math.Abs(v.Float())
+		return !(f > 0.5), f < 0.5 // so is NaN
+	}
+	return false, true
 }
 
 // boundKey is a bound key as it stands in the table, nil when only the server

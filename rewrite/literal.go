@@ -113,7 +113,7 @@ func (l literal) isZero() bool {
 // IsZero reports whether a string is 0 in an integer column, as far as the server
 // converts it: '0', '0.4' and 'abc' are.
 func IsZero(s string) bool {
-	zero, _ := readZero(s)
+	zero, _, _ := readZero(s)
 	return zero
 }
 
@@ -121,27 +121,31 @@ func IsZero(s string) bool {
 // generated one, as it does with AUTO_INCREMENT: where the server converts it to 0
 // and does not refuse it. The reason is set where that is not certain.
 func AsksForKey(s string, mode Mode, ignore bool, row int) (asks bool, reason string) {
-	zero, whole := readZero(s)
+	zero, whole, certain := readZero(s)
 	switch {
 	case !zero, mode&NoAutoValueOnZero != 0:
 		return false, ""
-	case whole:
+	case whole, isASCII(s) && (ignore || mode&Strict == 0):
 		return true, ""
-	case isASCII(s) && (ignore || mode&Strict == 0):
-		return true, ""
-	case isASCII(s) && row == 0:
+	case certain && row == 0:
 		return false, "" // it is an error
 	}
-	// There may be blanks above 0x7F, and from the second row on it is an error in
-	// transactional tables only.
+	// There may be blanks above 0x7F before a number; and from the second row on it is
+	// an error in transactional tables only.
 	return false, "the key is a string that is no integer, and it isn't certain that the server refuses it; give an integer, or leave the key out"
 }
 
 // readZero reports whether a string is 0 in an integer column, as far as the server
-// converts it, and whether it converts the whole of it.
-func readZero(s string) (zero, whole bool) {
-	const blanks = " \t\n\v\f\r"
-	s = strings.Trim(s, blanks)
+// converts it; whether every server converts the whole of it; and whether that is
+// certain. They differ in exponents without digits or beyond a float's, and in blanks.
+func readZero(s string) (zero, whole, certain bool) {
+	zero, whole = convertsToZero(strings.Trim(s, " \t\n\v\f\r"))
+	exponent := strings.TrimLeft(s, " \t\n\r+-.0123456789")
+	certain = isASCII(s) && !strings.ContainsAny(s, "\v\f") && (exponent == s || exponent == "" || exponent[0]|0x20 != 'e')
+	return zero, whole && certain, certain
+}
+
+func convertsToZero(s string) (zero, whole bool) {
 	number := strings.TrimLeft(s, "+-")
 	if len(s)-len(number) > 1 {
 		return true, false
@@ -454,7 +458,7 @@ func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 	p.plan.Consulted |= NoAutoValueOnZero
 	asks, whole, reason := p.mode&NoAutoValueOnZero == 0, true, ""
 	if !l.number {
-		if _, whole = readZero(l.text); !whole {
+		if _, whole, _ = readZero(l.text); !whole {
 			p.plan.Consulted |= Strict
 		}
 		asks, reason = AsksForKey(l.text, p.mode, in.Ignore, len(in.slots.at))
