@@ -67,17 +67,18 @@ func (g *Gene) String() string {
 }
 
 // genes finds the genes of the tables' keys, and refuses strategies that do not agree
-// with them. The generators have been made.
+// with them. It warns of strategies that leave tables empty, which genes can make
+// dependent. The generators have been made.
 func (b *builder) genes(s spec) error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
 		m := &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
-		if m.geneColumn == "" {
-			continue
+		if m.geneColumn != "" {
+			if err := b.gene(s, t, b.specs[i], m); err != nil {
+				return err
+			}
 		}
-		if err := b.gene(s, t, b.specs[i], m); err != nil {
-			return err
-		}
+		b.empty(b.specs[i], t)
 	}
 	return nil
 }

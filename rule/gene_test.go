@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,8 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		switch {
 		case err == nil:
 			gene := r.Tables()[0].Gene
-			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(r.Warnings()) > 0 {
+			warnings := slices.DeleteFunc(r.Warnings(), func(w *rule.Error) bool { return strings.Contains(w.Error(), "get no rows") })
+			if have = gene.String(); have != tt.want || gene.Column != "user_id" || gene.Bits != 4 || len(warnings) > 0 {
 				t.Errorf("%s\n%s\nhave: %s, %v\nwant: %s", tt.settings, tt.algorithms, have, r.Warnings(), tt.want)
 			}
 			if s := r.Tables()[0].String(); !strings.Contains(s, "whose lowest 4 bits are "+tt.want) {

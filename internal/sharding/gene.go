@@ -47,6 +47,9 @@ const (
 	geneOfHash
 )
 
+// IsHash reports whether the gene is one of the value's hash.
+func (w GeneWay) IsHash() bool { return w.how == geneOfHash }
+
 func (w GeneWay) String() string {
 	s := "number"
 	if w.how == geneOfHash {

@@ -1,0 +1,146 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/internal/sharding"
+)
+
+// empty warns of actual tables that no row reaches, because the two strategies of their
+// table are not independent, or because there are more tables than remainders. It knows
+// strategies that go by the remainder of one column or of its hash.
+func (b *builder) empty(spec *tableSpec, t *Table) {
+	s := t.Sharding
+	if s == nil || s.Err != nil {
+		return
+	}
+	var all []remainder
+	for _, of := range []*strategyOf{spec.database, spec.table} {
+		strategy := s.strategyFor(spec, of)
+		if strategy == nil {
+			continue
+		}
+		r, ok := s.remainderOf(of, strategy)
+		if !ok {
+			return
+		}
+		all = append(all, r)
+	}
+	if len(all) == 0 {
+		return
+	}
+	first, last := all[0], all[len(all)-1]
+	same := first.column == last.column
+	if len(all) > 1 && same && first.way != last.way {
+		return // the number and its hash differ for large numbers only
+	}
+	byGene := len(all) > 1 && t.Gene != nil && first.isOf(t.Gene.Column, t.Column) && last.isOf(t.Gene.Column, t.Column)
+	inner := last.count
+	if len(all) == 1 || same || byGene {
+		first.count, inner = leastCommonMultiple(first.count, last.count), 1
+	}
+	if first.count*inner > maxRemainders {
+		return
+	}
+	reached := map[Place]bool{}
+	values := make([]groovy.Value, len(s.Columns))
+	for i := range first.count {
+		for j := range inner {
+			values[last.column] = last.value(j)
+			if inner == 1 {
+				values[last.column] = last.value(i)
+			}
+			values[first.column] = first.value(i)
+			if place, err := s.place(values); err == nil {
+				reached[place] = true
+			}
+		}
+	}
+	b.warnOfEmpty(t, all, reached)
+}
+
+// maxRemainders bounds the rows that empty looks at.
+const maxRemainders = 1 << 14
+
+// remainder is a strategy that goes by the remainder of its only column.
+type remainder struct {
+	of     *strategyOf
+	column int // of Sharding.Columns
+	way    sharding.GeneWay
+	count  int64 // the remainders decide that are those modulo count
+	text   bool  // a value is a string
+}
+
+func (r *remainder) isOf(columns ...string) bool {
+	for _, c := range columns {
+		if strings.EqualFold(r.of.columns[0].text, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// value returns a value with a remainder; the hash of a character is its code.
+func (r *remainder) value(n int64) groovy.Value {
+	if r.text {
+		return groovy.OfString(string(rune(n)))
+	}
+	return groovy.OfLong(n)
+}
+
+func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r remainder, ok bool) {
+	if len(of.columns) != 1 {
+		return r, false
+	}
+	const bits = 12
+	way, count, err := strategy.GeneWay(bits)
+	if err != nil || strategy.Uses(0, nil).Period.Min > 0 {
+		return r, false
+	}
+	if count == 1 && way.IsHash() {
+		count = 1 << bits
+	}
+	r = remainder{of: of, column: s.indexes(of)[0], way: way, count: count}
+	if way.IsHash() {
+		var unknown *sharding.ValueError
+		_, err := strategy.Place([]groovy.Value{groovy.OfLong(1)})
+		r.text = errors.As(err, &unknown) || of.classes != nil && of.classes[0] == groovy.String
+	}
+	return r, true
+}
+
+func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool) {
+	tables, missing, one := 0, 0, Place{}
+	for i := range t.Sharding.tables {
+		in := &t.Sharding.tables[i]
+		for j := range in.names {
+			tables++
+			if place := in.place(j); !reached[place] {
+				if missing++; missing == 1 {
+					one = place
+				}
+			}
+		}
+	}
+	if missing == 0 {
+		return
+	}
+	why := fmt.Sprintf("its %s reaches the others alone", all[0].of.key.text)
+	if len(all) > 1 {
+		column := all[1].of.columns[0].text
+		why = fmt.Sprintf("its %s by %s and its %s by %s are not independent; let one of them divide by the number of the other's shards first, as ${%s.intdiv(2) %% 4} does",
+			all[0].of.key.text, all[0].of.columns[0].text, all[1].of.key.text, column, column)
+	}
+	b.warn(all[len(all)-1].of.algorithm.geneWord(), fmt.Sprintf("%d of the %d actual tables of table %q get no rows, such as %s: %s", missing, tables, t.Logical, one, why))
+}
+
+func leastCommonMultiple(a, b int64) int64 {
+	for x, y := a, b; ; x, y = y, x%y {
+		if y == 0 {
+			return a / x * b
+		}
+	}
+}
