@@ -371,9 +371,30 @@ func TestHandler_manyTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	for table, n := range map[string]int{"t4321_x": 9, "t4999_x": 1, "t3_x": 5} {
+		if _, err := driver.NextKeys(t.Context(), c, table, n); err != nil {
+			t.Fatal(err)
+		}
+	}
 	body := get(t, debug.Handler(c)).Body.String()
-	if len(body) > 200_000 || !strings.Contains(body, "and 4\u202f800 more tables") {
-		t.Errorf("the page has %d bytes", len(body))
+	if len(body) > 200_000 || !strings.Contains(body, "and 4\u202f800 more tables") || !strings.Contains(body, "t4321_x") {
+		t.Errorf("the page has %d bytes, or not the busiest table", len(body))
+	}
+	text := get(t, debug.Handler(c), "format", "json").Body.Bytes()
+	var page struct {
+		Connectors []struct {
+			Stats driver.Stats `json:"stats"`
+		} `json:"connectors"`
+	}
+	if err := json.Unmarshal(text, &page); err != nil {
+		t.Fatal(err)
+	}
+	tables, keys := page.Connectors[0].Stats.Tables, int64(0)
+	for _, table := range tables {
+		keys += table.Keys
+	}
+	if last := tables[len(tables)-1]; len(tables) != 201 || last.Table != "_OTHER" || keys != 15 || last.Keys != 0 || tables[198].Table != "t4321_x" {
+		t.Errorf("have: %d tables with %d keys, the last ones %+v\nwant: the 200 busiest and the sum over the others, with 15", len(tables), keys, tables[len(tables)-3:])
 	}
 }
 

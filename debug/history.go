@@ -57,16 +57,22 @@ func newSample(now time.Time, s driver.Stats) sample {
 	}
 	for _, t := range s.Tables {
 		next.keys += t.Keys
-		h := t.Generate
-		if next.generate.Counts == nil {
-			next.generate = driver.Histogram{Bounds: h.Bounds, Counts: make([]int64, len(h.Counts))}
-		}
-		for i := range min(len(h.Counts), len(next.generate.Counts)) {
-			next.generate.Counts[i] += h.Counts[i]
-		}
+		next.generate = sum(next.generate, t.Generate)
 	}
 	for _, n := range s.Refused {
 		next.refused += n
 	}
 	return next
+}
+
+// sum adds a histogram to one that is zero or has the same bounds.
+func sum(to, h driver.Histogram) driver.Histogram {
+	if to.Counts == nil {
+		to = driver.Histogram{Bounds: h.Bounds, Counts: make([]int64, len(h.Counts))}
+	}
+	to.Sum += h.Sum
+	for i := range min(len(h.Counts), len(to.Counts)) {
+		to.Counts[i] += h.Counts[i]
+	}
+	return to
 }

@@ -75,8 +75,14 @@ type tableView struct {
 	Settings string
 }
 
-// maxTables is how many tables of a rule the page lists.
-const maxTables = 200
+const (
+	// maxTables is how many tables of a rule the page lists: the busiest.
+	maxTables = 200
+	// otherTables is the name of the sum over all others, in JSON.
+	otherTables = "_OTHER"
+	// maxWarnings is how many of the rule's warnings the page lists.
+	maxWarnings = 100
+)
 
 // shown is a connector with what the handler has seen of it.
 type shown struct {
@@ -91,8 +97,12 @@ func (s *shown) look(number int, now time.Time) connectorView {
 	if stats.Database != "" {
 		v.Name += " · " + stats.Database
 	}
-	for _, w := range of.Warnings() {
+	warnings := of.Warnings()
+	for _, w := range warnings[:min(maxWarnings, len(warnings))] {
 		v.Warnings = append(v.Warnings, w.Error())
+	}
+	if more := len(warnings) - len(v.Warnings); more > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("… and %d more, which shardkey check lists", more))
 	}
 	series, said := s.history.add(now, stats), map[string]bool{}
 	for _, g := range stats.Generators {
@@ -116,22 +126,61 @@ func (s *shown) look(number int, now time.Time) connectorView {
 	return v
 }
 
-// tables fills in the rule's tables, as many as the page lists.
+// tables fills in the rule's busiest tables, as many as the page lists. Of the others,
+// the figures have the sum.
 func (v *connectorView) tables(all []rule.Table) {
-	if len(all) > maxTables {
-		v.MoreTables = int64(len(all) - maxTables)
-		all = all[:maxTables]
-	}
-	for i, t := range all {
+	listed := busiest(v.Stats.Tables, maxTables)
+	v.MoreTables = int64(len(v.Stats.Tables) - len(listed))
+	for _, i := range listed {
+		if i >= len(all) {
+			break // another rule's
+		}
+		t := all[i]
 		row := tableView{Table: t, Nodes: nodes(t), Settings: settings(t)}
 		if t.Sharding != nil {
 			row.Sharding = t.Sharding.String()
 		}
-		if i < len(v.Stats.Tables) && v.Stats.Tables[i].Table == t.Logical {
+		if v.Stats.Tables[i].Table == t.Logical {
 			row.Stats = v.Stats.Tables[i]
 		}
 		v.Tables = append(v.Tables, row)
 	}
+	if v.MoreTables > 0 {
+		v.Stats.Tables = withOthers(v.Stats.Tables, listed)
+	}
+}
+
+// busiest returns the indexes of the n tables that were used most, in their order.
+func busiest(tables []driver.TableStats, n int) []int {
+	indexes := make([]int, len(tables))
+	for i := range indexes {
+		indexes[i] = i
+	}
+	if len(indexes) > n {
+		used := func(i int) int64 { return tables[i].Keys + tables[i].Errors }
+		slices.SortStableFunc(indexes, func(a, b int) int { return cmp.Compare(used(b), used(a)) })
+		indexes = indexes[:n]
+		slices.Sort(indexes)
+	}
+	return indexes
+}
+
+// withOthers returns the listed tables and the sum over the others.
+func withOthers(tables []driver.TableStats, listed []int) []driver.TableStats {
+	var some []driver.TableStats
+	others := driver.TableStats{Table: otherTables}
+	for i, t := range tables {
+		if _, found := slices.BinarySearch(listed, i); found {
+			some = append(some, t)
+			continue
+		}
+		others.Keys += t.Keys
+		others.Statements += t.Statements
+		others.Rows += t.Rows
+		others.Errors += t.Errors
+		others.Generate = sum(others.Generate, t.Generate)
+	}
+	return append(some, others)
 }
 
 // nodes are a table's actual tables, in a few words.

@@ -24,14 +24,15 @@ const (
 // anything was refused: a counter that begins with 1 has no rate yet.
 var reasons = []string{
 	"unsupported", "unlisted", "unverified", "wrong-shard", "no-fitting-key", "not-consecutive", "placeholders", "narrow-column",
-	"privilege", "no-gene", "no-key",
+	"no-gene", "no-key",
 }
 
 // observation is one collection of a connector's metrics.
 type observation struct {
 	*instruments
-	to   metric.Observer
-	base []attribute.KeyValue // of all
+	to    metric.Observer
+	base  []attribute.KeyValue // of all
+	named *namedTables
 }
 
 func (o observation) with(attrs ...attribute.KeyValue) metric.MeasurementOption {
@@ -78,12 +79,38 @@ func (o observation) each(of metric.Int64Observable, attr string, pairs ...any) 
 
 // tables observes keys by table.
 func (o observation) tables(tables []driver.TableStats) {
+	type maker struct{ name, typ string }
+	var makers []maker
+	others := map[maker]driver.TableStats{}
+	named := o.named.of(tables)
 	for _, t := range tables {
-		attrs := o.with(attribute.String(attrTable, t.Table), attribute.String(attrGenerator, t.Generator), attribute.String(attrGeneratorType, t.Type))
-		o.to.ObserveInt64(o.keys, t.Keys, attrs)
-		o.to.ObserveInt64(o.statements, t.Statements, attrs)
-		o.to.ObserveInt64(o.generateErrors, t.Errors, attrs)
+		if named[t.Table] {
+			o.table(&t)
+			continue
+		}
+		by := maker{t.Generator, t.Type}
+		sum, found := others[by]
+		if !found {
+			makers = append(makers, by)
+		}
+		sum.Table, sum.Generator, sum.Type = otherTables, by.name, by.typ
+		sum.Keys += t.Keys
+		sum.Statements += t.Statements
+		sum.Errors += t.Errors
+		others[by] = sum
 	}
+	for _, by := range makers {
+		sum := others[by]
+		o.table(&sum)
+	}
+}
+
+// table observes the counts of one table.
+func (o observation) table(t *driver.TableStats) {
+	attrs := o.with(attribute.String(attrTable, t.Table), attribute.String(attrGenerator, t.Generator), attribute.String(attrGeneratorType, t.Type))
+	o.to.ObserveInt64(o.keys, t.Keys, attrs)
+	o.to.ObserveInt64(o.statements, t.Statements, attrs)
+	o.to.ObserveInt64(o.generateErrors, t.Errors, attrs)
 }
 
 // generator observes what applies to a generator or a worker-id assigner.

@@ -70,8 +70,9 @@ func Register(c *driver.Connector, opts ...Option) (metric.Registration, error) 
 	}
 	name := names.take(c, o.name)
 	all := attribute.NewSet(append(o.attrs, attribute.String("db.client.connection.pool.name", name))...)
+	named := new(namedTables)
 	callback, err := m.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		observation{m, to, all.ToSlice()}.observe(c.Stats())
+		observation{m, to, all.ToSlice(), named}.observe(c.Stats())
 		return nil
 	}, m.all...)
 	if err != nil {

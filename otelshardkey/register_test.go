@@ -269,6 +269,62 @@ func TestRegister_anotherRule(t *testing.T) {
 	}
 }
 
+// A rule may have a million tables, and a series of each would be too many.
+func TestRegister_manyTables(t *testing.T) {
+	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"g": {Generator: new(fake)}, "h": {Generator: new(fake)}}}
+	const tables = 3000
+	name := func(i int) string { return fmt.Sprintf("t%d_x", i) }
+	for i := range tables {
+		config.Tables = append(config.Tables, rule.TableConfig{Name: name(i), KeyConfig: rule.KeyConfig{Column: "id", Generator: "gh"[i%2 : i%2+1]}})
+	}
+	r, err := rule.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.NewConnector(base{}, r, driver.WithServer(driver.ServerOther), driver.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	reader, provider := newReader()
+	register(t, c, provider)
+	use := func(from, until, keys int) {
+		for i := from; i < until; i++ {
+			if _, err := driver.NextKeys(t.Context(), c, name(i), keys); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	last := map[attribute.Set]float64{}
+	look := func(series int, total float64) {
+		t.Helper()
+		points, _ := collect(t, reader)
+		sum := 0.0
+		for _, p := range points["shardkey.keys"] {
+			if sum += p.number; p.number < last[p.attrs] {
+				t.Errorf("%v went down: %v after %v", p.attrs.Encoded(attribute.DefaultEncoder()), p.number, last[p.attrs])
+			}
+			last[p.attrs] = p.number
+		}
+		if n := len(points["shardkey.keys"]); n != series || sum != total {
+			t.Errorf("have: %d series with %v keys\nwant: %d with %v", n, sum, series, total)
+		}
+	}
+	look(2, 0)
+	use(100, 110, 5)
+	look(12, 50)
+	use(500, 2000, 1)
+	use(2000, 2010, 7)
+	look(1002, 50+1500+70)
+	use(0, tables, 2)
+	look(1002, 50+1500+70+2*tables)
+	points, _ := collect(t, reader)
+	if have := find(t, points["shardkey.keys"], "db.collection.name=t2000_x"); have != 9 {
+		t.Errorf("the busiest: %v keys", have)
+	}
+	find(t, points["shardkey.keys"], "db.collection.name=_OTHER", "shardkey.generator.name=h")
+}
+
 // What does not apply is not reported.
 func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
 	reader, provider := newReader()
