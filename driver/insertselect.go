@@ -548,9 +548,9 @@ func (r *insertSelect) closeStmt() {
 func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error) {
 	r.from, r.made = r.to, r.at
 	most := min(sourceRowsAtOnce, max((maxPlaceholders-tail)/(len(r.row)+1), 1))
-	query, null, size := []byte("VALUES "), false, 0
+	query, null := []byte("VALUES "), false
 	args := r.sent.args[:0]
-	for {
+	for size := sizeOf(r.row); ; {
 		if r.to > r.from {
 			query = append(query, ',')
 		}
@@ -559,21 +559,15 @@ func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error)
 			if i > 0 {
 				query = append(query, ',')
 			}
-			size += r.row[i].size()
-			if null = null || r.row[i].kind == valueNull; r.row[i].kind != valueMissing {
-				query, args = r.row[i].appendTo(query, args, r.utf8)
+			if r.row[i].kind == valueMissing {
+				query, args = r.appendKey(query, args)
 				continue
 			}
-			var err error
-			if query, args, err = r.appendKey(query, args); err != nil {
-				return "", nil, err
-			}
+			null = null || r.row[i].kind == valueNull
+			query, args = r.row[i].appendTo(query, args, r.utf8)
 		}
 		if r.in.Source.KeyIndex < 0 {
-			var err error
-			if query, args, err = r.appendKey(append(query, ','), args); err != nil {
-				return "", nil, err
-			}
+			query, args = r.appendKey(append(query, ','), args)
 		}
 		query = append(query, ')')
 		r.to++
@@ -581,14 +575,8 @@ func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error)
 		if r.more = err == nil; err != nil && err != io.EOF {
 			return "", nil, err
 		}
-		for i := range r.row {
-			size += r.row[i].size()
-		}
-		if !r.more || size > r.limit || r.to-r.from >= most {
+		if size += sizeOf(r.row); !r.more || size > r.limit || r.to-r.from >= most {
 			return r.asSource(query, null), args, nil
-		}
-		for i := range r.row {
-			size -= r.row[i].size()
 		}
 	}
 }
@@ -604,23 +592,17 @@ func (r *insertSelect) asSource(values []byte, null bool) string {
 }
 
 // appendKey appends the next generated key.
-func (r *insertSelect) appendKey(query []byte, args []driver.NamedValue) ([]byte, []driver.NamedValue, error) {
-	key := r.keys.At(r.at)
-	v, err := sourceValueOf(key, "")
-	if err != nil {
-		return nil, nil, fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
-	}
-	if _, ok := key.([]byte); ok {
-		v.kind = valueBinary
-	}
+func (r *insertSelect) appendKey(query []byte, args []driver.NamedValue) ([]byte, []driver.NamedValue) {
 	tells := r.carries && r.at == 0
-	if r.at++; tells {
+	if tells {
 		query = append(query, "LAST_INSERT_ID("...)
 	}
+	v := keyValue(r.keys.At(r.at))
 	if query, args = v.appendTo(query, args, r.utf8); tells {
 		query = append(query, ')')
 	}
-	return query, args, nil
+	r.at++
+	return query, args
 }
 
 const savepoint = "shardkey_rows"

@@ -588,3 +588,175 @@ func TestInsertSelect_canceledInQuery(t *testing.T) {
 		t.Errorf("%d rows", n)
 	}
 }
+
+// A NULL for a generated column is stored where the server's own INSERT … SELECT stores it.
+func TestInsertSelect_generatedColumn(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_generatedColumn) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "DROP TABLE ruled")
+	for _, table := range []string{"ruled (id BIGINT NOT NULL PRIMARY KEY", "auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"} {
+		mustExec(t, plain, "CREATE TABLE "+table+", u BIGINT, g BIGINT AS (u + 1), a INT)")
+	}
+	for _, query := range []string{"INSERT INTO %s SELECT NULL, 9, NULL, 4", "INSERT INTO %s (u, a) SELECT 9, 4 UNION ALL SELECT 8, 3"} {
+		_, want := plain.Exec(fmt.Sprintf(query, "auto"))
+		_, have := ours.Exec(fmt.Sprintf(query, "ruled"))
+		if fmt.Sprint(have) != strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
+			t.Errorf("%s\nhave: %v\nwant: %v", query, have, want)
+		}
+	}
+	const read = "SELECT GROUP_CONCAT(CONCAT_WS('|', u, g, a) ORDER BY id) FROM "
+	if have, want := column(t, plain, read+"ruled"), column(t, plain, read+"auto"); have != want || want == "" {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
+
+// The rows are complete whatever sql_select_limit is, and session variables are what they were,
+// also after an error.
+func TestInsertSelect_leavesTheSession(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_leavesTheSession) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20) CHARACTER SET utf8mb4")
+	mustExec(t, plain, "CREATE TABLE src (a INT, s VARCHAR(20) CHARACTER SET utf8mb4)")
+	mustExec(t, plain, "INSERT INTO src VALUES (1, 'é日😀'), (2, 'ß'), (3, 'x')")
+	const variables = "SELECT CONCAT_WS(' ', @@character_set_client, @@character_set_connection, COALESCE(@@character_set_results, 'NULL'), @@sql_select_limit, @@autocommit) LIMIT 1"
+	for _, set := range []string{
+		"SET NAMES latin1", "SET NAMES gbk", "SET NAMES binary", "SET character_set_results = NULL", "SET character_set_connection = ucs2", "SET NAMES utf8mb3",
+		"SET sql_select_limit = 1", "SET sql_select_limit = 0", "SET autocommit = 0",
+	} {
+		mustExec(t, plain, "DELETE FROM ruled")
+		mustExec(t, ours, set)
+		before := column(t, ours, variables)
+		mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT a, s FROM src ORDER BY a")
+		for _, bad := range []string{"INSERT INTO ruled (a, s) SELECT nope FROM src", "INSERT INTO ruled (a, s) SELECT 'x', s FROM src", "INSERT INTO ruled (a) SELECT a, s FROM src"} {
+			if _, err := ours.Exec(bad); err == nil {
+				t.Errorf("%s, %s: no error", set, bad)
+			}
+		}
+		if after := column(t, ours, variables); after != before {
+			t.Errorf("%s: the session's variables\nhave: %s\nwant: %s", set, after, before)
+		}
+		mustExec(t, ours, "COMMIT")
+		mustExec(t, ours, "SET NAMES utf8mb4, sql_select_limit = DEFAULT, autocommit = 1")
+		if have := column(t, ours, "SELECT GROUP_CONCAT(s ORDER BY id) FROM ruled"); have != "é日😀,ß,x" {
+			t.Errorf("%s\nhave: %s", set, have)
+		}
+	}
+}
+
+// A function of the query runs once for each row, with parseTime too.
+func TestInsertSelect_readsOnce(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_readsOnce) {
+		return
+	}
+	for _, params := range []string{"parseTime=false", "parseTime=true"} {
+		ours, plain := one(t, params)
+		mustExec(t, plain, "ALTER TABLE ruled ADD d DATETIME")
+		mustExec(t, plain, "CREATE TABLE calls (n INT)")
+		mustExec(t, plain, "CREATE TABLE src (a INT)")
+		mustExec(t, plain, "INSERT INTO src VALUES (1), (2)")
+		mustExec(t, plain, "CREATE FUNCTION f() RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO calls VALUES (1); RETURN 1; END")
+		for query, want := range map[string]int64{
+			"INSERT INTO ruled (a) SELECT f()":                                    1,
+			"INSERT INTO ruled (a, d) SELECT f(), NOW()":                          1,
+			"INSERT INTO ruled (a, d) SELECT f(), NOW() FROM src":                 2,
+			"INSERT INTO ruled (a, d) SELECT f(), NOW() UNION ALL SELECT 1, NULL": 1,
+		} {
+			mustExec(t, plain, "DELETE FROM calls")
+			mustExec(t, ours, query)
+			if have := number(t, plain, "SELECT COUNT(*) FROM calls"); have != want {
+				t.Errorf("%s, %s: calls\nhave: %d\nwant: %d", params, query, have, want)
+			}
+		}
+	}
+}
+
+// An INSERT has no more placeholders and bytes than the server takes.
+func TestInsertSelect_manyAndWideRows(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_manyAndWideRows) {
+		return
+	}
+	_, plain := one(t)
+	if err := RegisterRule("wide rows", taggedRule(t, "ruled", 0)); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := mysql.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.DBName = column(t, plain, "SELECT DATABASE()")
+	cfg.MaxAllowedPacket = 1 << 16
+	dsn := cfg.FormatDSN()
+	ours, err := sql.Open("shardkey", dsn+"&shardkeyRule=wide%20rows")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	var columns []string
+	for i := range 60 {
+		columns = append(columns, fmt.Sprintf("c%d", i))
+	}
+	list := strings.Join(columns, ", ")
+	mustExec(t, plain, "ALTER TABLE ruled ADD "+strings.Join(columns, " INT, ADD ")+" INT, ADD s MEDIUMTEXT")
+	mustExec(t, plain, "CREATE TABLE src ("+strings.Join(columns, " INT, ")+" INT, s MEDIUMTEXT)")
+	mustExec(t, plain, "INSERT INTO src ("+list+", s) VALUES ("+strings.Repeat("1, ", 60)+"REPEAT('x', 300000))")
+	for range 11 {
+		mustExec(t, plain, "INSERT INTO src ("+list+", s) SELECT "+list+", 'y' FROM src")
+	}
+	res := mustExec(t, ours, "INSERT INTO ruled ("+list+", s) SELECT "+list+", s FROM src")
+	if n, _ := res.RowsAffected(); n != 2048 {
+		t.Errorf("%d rows are reported", n)
+	}
+	if n := number(t, plain, "SELECT SUM(LENGTH(s)) + SUM(c59) FROM ruled WHERE id > 0"); n != 300000+2047+2048 {
+		t.Errorf("have: %d", n)
+	}
+}
+
+// An upsert that gives its keys and matches a row reports no insert id, as AUTO_INCREMENT does.
+func TestInsertSelect_upsertOfGivenKeys(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_upsertOfGivenKeys) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (7, 1)")
+	id, err := mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT 7, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)").LastInsertId()
+	if id != 0 || err != nil || number(t, plain, "SELECT a FROM ruled WHERE id = 7") != 2 {
+		t.Errorf("insert id %d, %v", id, err)
+	}
+}
+
+// A user who may read the query and insert into the target needs nothing else.
+func TestInsertSelect_leastPrivileges(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_leastPrivileges) {
+		return
+	}
+	cfg, err := mysql.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := sql.Open("mysql", cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	mustExec(t, plain, "CREATE TABLE src AS SELECT 1 AS a")
+	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
+	mustExec(t, plain, "CREATE USER "+cfg.User+"@'%' IDENTIFIED BY 'Ttt-123-secret'")
+	defer mustExec(t, plain, "DROP USER "+cfg.User+"@'%'")
+	mustExec(t, plain, "GRANT INSERT ON `"+cfg.DBName+"`.ruled TO "+cfg.User+"@'%'")
+	mustExec(t, plain, "GRANT SELECT ON `"+cfg.DBName+"`.src TO "+cfg.User+"@'%'")
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+	defer ours.Close()
+	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src")
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 1 {
+		t.Errorf("%d rows", n)
+	}
+}

@@ -86,14 +86,34 @@ func bytesValue(v []byte, typ string) sourceValue {
 	return sourceValue{kind: valueText, bytes: v}
 }
 
+// keyValue converts a generated key.
+func keyValue(key any) sourceValue {
+	switch key := key.(type) {
+	case int64:
+		return sourceValue{kind: valueInt, number: uint64(key)}
+	case uint64:
+		return sourceValue{kind: valueUint, number: key}
+	case []byte:
+		return sourceValue{kind: valueBinary, bytes: key}
+	}
+	return sourceValue{kind: valueText, bytes: []byte(text(key))}
+}
+
 // isDecimal reports whether s is digits, with an optional sign and decimal point.
 func isDecimal(s string) bool {
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(s, "-"), ".")
 	return whole+fraction != "" && (!point || fraction != "") && strings.Trim(whole+fraction, "0123456789") == ""
 }
 
-// size is roughly how many bytes the value takes in an INSERT.
-func (v *sourceValue) size() int { return len(v.bytes) + 10 }
+// sizeOf is how many bytes a row takes in an INSERT, with its key.
+func sizeOf(row []sourceValue) int {
+	const each = 14 // the number or length, the type, and the bit for NULL
+	size := (len(row) + 1) * each
+	for i := range row {
+		size += len(row[i].bytes)
+	}
+	return size
+}
 
 // appendTo appends the value to a list of VALUES, and its argument to args. Where utf8 is
 // false, the server reads arguments in another character set, so text travels as digits. (MySQL
@@ -112,11 +132,11 @@ func (v *sourceValue) appendTo(query []byte, args []driver.NamedValue, utf8 bool
 		return append(query, v.bytes...), args
 	case valueText:
 		if arg, placeholder = v.bytes, "CONVERT(? USING utf8mb4)"; !utf8 {
-			arg, placeholder = hex.EncodeToString(v.bytes), "CONVERT(UNHEX(?) USING utf8mb4)"
+			arg, placeholder = hex.EncodeToString(v.bytes), "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)"
 		}
 	case valueBinary:
 		if arg, placeholder = v.bytes, "CAST(? AS BINARY)"; !utf8 {
-			arg, placeholder = hex.EncodeToString(v.bytes), "UNHEX(?)"
+			arg, placeholder = hex.EncodeToString(v.bytes), "UNHEX(CONVERT(? USING ascii))"
 		}
 	}
 	return append(query, placeholder...), append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: arg})
