@@ -58,14 +58,16 @@ type insertSelect struct {
 	noBounds error // why neither could be had
 
 	rows    sourceRows
-	n       int // rows that the query returned
-	missing int // rows that need a key
-	utf8    bool
-	limit   int          // bytes of an INSERT
-	shard   int          // the query's column whose shard the keys carry; -1 for none
-	fits    []spi.KeyFit // the keys with the shard bits of each row that needs one
-	given   []any        // the keys that the query returned, for WithKeys
-	last    any          // the key that the query returned with the last row
+	n       int  // rows that the query returned
+	missing int  // rows that need a key
+	utf8    bool // arguments are read as UTF-8
+	limit   int  // bytes of an INSERT
+	// parsesTime: the base returns dates as time.Time.
+	parsesTime bool
+	shard      int          // the query's column whose shard the keys carry; -1 for none
+	fits       []spi.KeyFit // the keys with the shard bits of each row that needs one
+	given      []any        // the keys that the query returned, for WithKeys
+	last       any          // the key that the query returned with the last row
 
 	keys rewrite.Keys // the generated ones
 	one  [1]int64
@@ -137,24 +139,24 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 	if err := r.learn(ctx); err != nil {
 		return err
 	}
-	source, err := r.sourceSession(ctx)
+	set, restore, err := r.askSession(ctx)
 	if err != nil {
 		return err
 	}
 	if err := r.startTransaction(ctx); err != nil {
 		return err
 	}
-	query := source.direct
-	if source.parsesTime {
+	query := func(lock string) string { return r.in.Source.Query + lock }
+	if r.parsesTime {
 		if query, err = r.withDatesAsText(ctx, query); err != nil {
 			return err
 		}
 	}
-	if err := r.set(ctx, source.set); err != nil {
+	if err := r.send(ctx, set); err != nil {
 		return err
 	}
-	columns, err := r.keepRows(ctx, query, source.parsesTime)
-	if again := r.set(context.Background(), source.restore); again != nil {
+	columns, err := r.keepRows(ctx, query)
+	if again := r.send(context.Background(), restore); again != nil {
 		r.base.ruin()
 		err = cmp.Or(err, again)
 	}
@@ -185,64 +187,58 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 	return err
 }
 
-// sourceSession is how the session runs the query.
-type sourceSession struct {
-	direct       func(lock string) string // the query
-	set, restore string                   // the variables that change for it; may be empty
-	parsesTime   bool                     // the base returns dates as time.Time
-}
-
-// sourceSession asks how text travels, and for the limits of rows and bytes.
-func (r *insertSelect) sourceSession(ctx context.Context) (*sourceSession, error) {
+// askSession asks how text travels, whether the base returns dates as time.Time, and for the
+// limits of rows and bytes. It returns the statements that change variables for the query, and
+// restore them; both may be empty.
+func (r *insertSelect) askSession(ctx context.Context) (set, restore string, err error) {
 	row, err := r.queryRow(ctx, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, "+
 		"@@sql_select_limit, @@max_allowed_packet, CAST('2000-01-02' AS DATE) LIMIT 1")
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
 	if len(row) != 6 {
-		return nil, r.refuse(fmt.Sprintf("expected 6 columns about the session, found %d", len(row)), nil)
+		return "", "", r.refuse(fmt.Sprintf("expected 6 columns about the session, found %d", len(row)), nil)
 	}
-	source := &sourceSession{direct: func(lock string) string { return r.in.Source.Query + lock }}
-	_, source.parsesTime = row[5].(time.Time)
+	_, r.parsesTime = row[5].(time.Time)
 	isUTF8 := func(v driver.Value) bool { return strings.EqualFold(text(v), "utf8mb4") }
 	r.utf8 = isUTF8(row[0]) && isUTF8(row[1])
-	var set, restore []string
-	if charset := text(row[2]); !isUTF8(row[2]) {
-		set = append(set, "character_set_results = utf8mb4")
-		if charset = cmp.Or(charset, "NULL"); !plainName.MatchString(charset) {
-			return nil, r.refuse(fmt.Sprintf("unknown character set %q of results", charset), nil)
+	const rest = 4 << 10 // for what stands around the rows
+	packet, _ := strconv.Atoi(text(row[4]))
+	if dsn := r.servers.dsn.Reveal(); dsn != "" {
+		if cfg, err := parseBase(dsn); err == nil && cfg.MaxAllowedPacket > 0 {
+			packet = min(packet, cfg.MaxAllowedPacket)
 		}
-		restore = append(restore, "character_set_results = "+charset)
+	}
+	r.limit = max(min(packet-rest, sourceBytesAtOnce), 1)
+	change := func(variable, value, former string) {
+		if set == "" {
+			set, restore = "SET ", "SET "
+		} else {
+			set, restore = set+", ", restore+", "
+		}
+		set, restore = set+variable+" = "+value, restore+variable+" = "+former
+	}
+	if charset := cmp.Or(text(row[2]), "NULL"); !isUTF8(row[2]) {
+		if !plainName.MatchString(charset) {
+			return "", "", r.refuse(fmt.Sprintf("unknown character set %q of results", charset), nil)
+		}
+		change("character_set_results", "utf8mb4", charset)
 	}
 	const none, noneInVitess = 1<<63 - 1, "0"
 	limit := text(row[3])
 	if n, err := strconv.ParseUint(limit, 10, 64); err == nil && n < none && !(limit == noneInVitess && r.isVitess()) {
-		set = append(set, "sql_select_limit = "+strconv.Itoa(none))
-		restore = append(restore, "sql_select_limit = "+limit)
+		change("sql_select_limit", strconv.Itoa(none), limit)
 	}
-	if len(set) > 0 {
-		source.set, source.restore = "SET "+strings.Join(set, ", "), "SET "+strings.Join(restore, ", ")
-	}
-	const rest = 4 << 10 // for what stands around the rows
-	packet, _ := strconv.Atoi(text(row[4]))
-	if cfg, err := parseBase(r.servers.dsn.Reveal()); err == nil && cfg.MaxAllowedPacket > 0 && r.servers.dsn.Reveal() != "" {
-		packet = min(packet, cfg.MaxAllowedPacket)
-	}
-	r.limit = max(min(packet-rest, sourceBytesAtOnce), 1)
-	return source, nil
+	return set, restore, nil
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// set sends a SET statement, if there is one.
-func (r *insertSelect) set(ctx context.Context, statement string) error {
-	if statement == "" {
+// send executes a statement, if there is one.
+func (r *insertSelect) send(ctx context.Context, query string) error {
+	if query == "" {
 		return nil
 	}
-	return r.send(ctx, statement)
-}
-
-func (r *insertSelect) send(ctx context.Context, query string) error {
 	_, err := r.base.execOrPrepare(ctx, query, nil, 0)
 	return err
 }
@@ -251,38 +247,43 @@ func (r *insertSelect) send(ctx context.Context, query string) error {
 // which has no 2024-00-00, nor an hour that its location left out. It returns a query that
 // converts them to text. Looking doesn't run the query.
 func (r *insertSelect) withDatesAsText(ctx context.Context, query func(lock string) string) (func(lock string) string, error) {
-	columns := make([]string, len(r.in.Source.Columns))
-	nulls := make([]string, len(columns))
-	for i := range columns {
-		columns[i] = "c" + strconv.Itoa(i)
-		nulls[i] = "NULL AS " + columns[i]
+	names, nulls := make([]string, len(r.in.Source.Columns)), make([]string, len(r.in.Source.Columns))
+	for i := range names {
+		names[i] = "c" + strconv.Itoa(i)
+		nulls[i] = "NULL AS " + names[i]
 	}
-	with := "WITH shardkey_rows (" + strings.Join(columns, ", ") + ") AS ("
-	look := "SELECT * FROM (SELECT " + strings.Join(nulls, ", ") + " UNION ALL (" + query("") + ")) AS shardkey_rows LIMIT 0"
+	const rows = "shardkey_rows"
+	from := func(columns, query string) string {
+		if r.isVitess() { // which doesn't name the columns of WITH
+			return "SELECT " + columns + " FROM (" + query + ") AS " + rows
+		}
+		return "WITH " + rows + " (" + strings.Join(names, ", ") + ") AS (" + query + ") SELECT " + columns + " FROM " + rows
+	}
+	look := "SELECT * FROM (SELECT " + strings.Join(nulls, ", ") + " UNION ALL (" + query("") + ")) AS " + rows
 	if startsWith.MatchString(query("")) || r.isVitess() {
-		look = with + query("") + ") SELECT * FROM shardkey_rows LIMIT 0"
+		look = from("*", query(""))
 	}
-	rows, err := r.openPrepared(ctx, look)
+	found, err := r.openPrepared(ctx, look+" LIMIT 0")
 	switch {
 	case err != nil && isFatal(ctx, err):
 		return nil, err
 	case err != nil:
 		return query, nil // the query itself shows what is wrong
 	}
-	dates := false
-	for i, typ := range columnTypes(rows) {
-		if isDate(typ) {
+	columns, dates := slices.Clone(found.Columns()), false
+	for i, typ := range columnTypes(found) {
+		if columns[i] = sqltext.QuoteIdentifier(columns[i]); isDate(typ) {
 			columns[i], dates = "CAST("+columns[i]+" AS CHAR)", true
 		}
 	}
-	if err := rows.Close(); err != nil || !dates {
+	if err := found.Close(); err != nil || !dates {
 		return query, err
 	}
 	return func(lock string) string {
 		if r.in.Source.Unlimited { // else its order may be dropped
 			lock = allRows + lock
 		}
-		return with + query(lock) + ") SELECT " + strings.Join(columns, ", ") + " FROM shardkey_rows"
+		return from(strings.Join(columns, ", "), query(lock))
 	}, nil
 }
 
@@ -333,7 +334,7 @@ func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
 }
 
 // keepRows reads all rows of the query, and returns how many columns it has.
-func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) string, parsesTime bool) (columns int, err error) {
+func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) string) (columns int, err error) {
 	rows, err := r.openQuery(ctx, query)
 	if err != nil {
 		return 0, err
@@ -343,8 +344,8 @@ func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) str
 	switch {
 	case len(types) != len(r.in.Source.Columns):
 		return len(types), nil
-	case parsesTime && slices.ContainsFunc(types, isDate):
-		return 0, r.refuse("the server has no WITH, by which dates are read exactly with parseTime=true; select them as CAST(… AS CHAR)", nil)
+	case r.parsesTime && slices.ContainsFunc(types, isDate):
+		return 0, r.refuse("the server can't convert the dates of the query, which parseTime=true would change; select them as CAST(… AS CHAR)", nil)
 	}
 	values, row := make([]driver.Value, len(types)), make([]sourceValue, len(types))
 	for {
@@ -719,19 +720,15 @@ func (r *insertSelect) usesQuery(err *mysql.MySQLError) bool {
 	return r.in.OnDuplicate && (err.Number == unknownColumn || err.Number == unknownTable) && !slices.ContainsFunc(r.in.Source.Columns, isTargets)
 }
 
-// inserted notes the result of an INSERT.
+// inserted notes the result of an INSERT; nil where it was sent for rows.
 func (r *insertSelect) inserted(ctx context.Context, res driver.Result) {
-	affected, err := res.RowsAffected()
-	if err != nil {
-		affected = unknownCount
+	affected, id, rows := int64(unknownCount), int64(0), int64(r.to-r.from)
+	if res != nil {
+		id, _ = res.LastInsertId()
+		if n, err := res.RowsAffected(); err == nil {
+			affected = n
+		}
 	}
-	id, _ := res.LastInsertId()
-	r.note(ctx, affected, id)
-}
-
-// note is inserted for the numbers that the server returned.
-func (r *insertSelect) note(ctx context.Context, affected, id int64) {
-	rows := int64(r.to - r.from)
 	existed := r.in.Guarded && id != 0
 	r.existed = r.existed || existed || r.in.OnDuplicate && affected != unknownCount && affected != rows
 	if id != 0 {
@@ -786,7 +783,7 @@ func (r *insertSelect) settleRows(ctx context.Context, base driver.Rows) (driver
 		if err := base.Close(); err != nil {
 			return nil, r.failed(ctx, err)
 		}
-		r.note(ctx, unknownCount, 0)
+		r.inserted(ctx, nil)
 		if _, err := r.end(ctx); err != nil {
 			return nil, err
 		}

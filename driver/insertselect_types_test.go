@@ -71,7 +71,7 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i, params := range []string{
-		"", "parseTime=true", "interpolateParams=true", "parseTime=true&interpolateParams=true&loc=Europe%2FBerlin", "charset=latin1", "parseTime=true&charset=gbk",
+		"", "parseTime=true&interpolateParams=true&loc=Europe%2FBerlin", "interpolateParams=true&charset=latin1", "parseTime=true&charset=gbk",
 	} {
 		ours, plain := one(t, params, "sql_mode=%27%27")
 		plain.SetMaxOpenConns(1)

@@ -45,8 +45,7 @@ type traits struct {
 }
 
 // servers is what is known of each: MySQL 9.7, MariaDB 10.11 and 11.8 and Vitess 23 were
-// tried; TiDB is as its documentation says; of another nothing is relied on but
-// temporary tables, whose refusal costs one question.
+// tried; TiDB is as its documentation says; of another nothing is relied on.
 var servers = [...]traits{
 	{server: ServerMySQL, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true},
 	{server: ServerMariaDB, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true, returning: true},

@@ -156,9 +156,8 @@ var errSourceBytes = fmt.Errorf("the query returns more than %d GiB; insert the 
 // the system lets an open file be removed. Its zero value is empty.
 type sourceRows struct {
 	size   int64
-	memory []byte
+	memory bytes.Buffer // what the file doesn't have yet
 	file   *os.File
-	w      *bufio.Writer
 	r      *bufio.Reader
 }
 
@@ -173,49 +172,42 @@ func (s *sourceRows) add(row []sourceValue) error {
 		}
 		head[0] = byte(v.kind)
 		n := 1 + binary.PutUvarint(head[1:], number)
-		if s.size += int64(n + len(v.bytes)); s.size > maxSourceBytes {
-			return errSourceBytes
-		}
-		if err := cmp.Or(s.write(head[:n]), s.write(v.bytes)); err != nil {
-			return fmt.Errorf("its rows take more than %d MiB, and no temporary file can be written: %w", sourceRowsInMemory>>20, err)
-		}
+		s.memory.Write(head[:n])
+		s.memory.Write(v.bytes)
+		s.size += int64(n + len(v.bytes))
+	}
+	if s.size > maxSourceBytes {
+		return errSourceBytes
+	}
+	if s.memory.Len() <= sourceRowsInMemory {
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return fmt.Errorf("they take more than %d MiB, and no temporary file can be written: %w", sourceRowsInMemory>>20, err)
 	}
 	return nil
 }
 
-func (s *sourceRows) write(p []byte) (err error) {
-	if s.w != nil {
-		_, err = s.w.Write(p)
-		return err
+// spill moves what is in memory to the file.
+func (s *sourceRows) spill() (err error) {
+	if s.file == nil {
+		if s.file, err = os.CreateTemp("", "shardkey-rows-*"); err != nil { // only its owner may read it
+			return err
+		}
+		_ = os.Remove(s.file.Name()) // on Windows, close removes it
 	}
-	if len(s.memory)+len(p) <= sourceRowsInMemory {
-		s.memory = append(s.memory, p...)
-		return nil
-	}
-	if s.file, err = os.CreateTemp("", "shardkey-rows-*"); err != nil { // only its owner may read it
-		return err
-	}
-	_ = os.Remove(s.file.Name()) // on Windows, close removes it
-	s.w = bufio.NewWriterSize(s.file, 64<<10)
-	_, err = s.w.Write(s.memory)
-	s.memory = nil
-	if err == nil {
-		_, err = s.w.Write(p)
-	}
+	_, err = s.memory.WriteTo(s.file)
 	return err
 }
 
 // rewind makes next start with the first row. No row can be added afterwards.
 func (s *sourceRows) rewind() error {
 	if s.file == nil {
-		s.r = bufio.NewReader(bytes.NewReader(s.memory))
+		s.r = bufio.NewReader(&s.memory)
 		return nil
 	}
-	if err := s.w.Flush(); err != nil {
-		return err
-	}
 	_, err := s.file.Seek(0, io.SeekStart)
-	s.r = bufio.NewReaderSize(s.file, 64<<10)
+	s.r = bufio.NewReaderSize(io.MultiReader(s.file, &s.memory), 64<<10)
 	return err
 }
 
