@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -203,8 +204,10 @@ func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, 
 		return nil, err
 	}
 	columns := append([]string(nil), rows.Columns()...)
-	return columns, rows.Close()
+	return columns, cmp.Or(rows.Close(), s.setTransactionAgain(ctx))
 }
+
+const unknownTable = 1146
 
 // staleError is an error of the server that may come from outdated columns with
 // which a text was planned. Methods that plan read them again; see conn.again.
@@ -215,14 +218,17 @@ type staleError struct {
 
 // failed is called with an error of the server about a statement that was not
 // executed. It marks one that says that columns are wrong, and returns errReplan
-// where the assignment of the key to itself is what the server refuses.
+// where the assignment of the key to itself is what the server refuses. An error of a
+// string of several statements is returned as it is: its first statements have run.
 func (p *plan) failed(err error) error {
+	if p.Statements > 1 {
+		return err
+	}
 	const (
 		columnNotNull   = 1048
 		unknownDatabase = 1049
 		unknownColumn   = 1054
 		columnCount     = 1136
-		unknownTable    = 1146
 		notUpdatable    = 1348
 		noDefault       = 1364
 		notInsertableTo = 1471

@@ -102,11 +102,11 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 			return p, use, err
 		}
 	}
-	if c.lastID.synced && c.passed.has(query) {
+	if c.lastID.synced && c.transaction == nil && c.passed.has(query) {
 		return nil, use, nil
 	}
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassPass && c.lastID.synced && !rewrite.SetsLastInsertID(query, class) {
+	if class == rewrite.ClassPass && c.lastID.synced && c.transaction == nil && !rewrite.SetsLastInsertID(query, class) {
 		// As most texts are: nothing to do before it or after.
 		c.passed.add(query)
 		return nil, use, nil
@@ -235,13 +235,17 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	c.transaction = nil // it is the one
 	return c.base.beginTx(ctx, opts)
 }
 
 // Begin starts a transaction with the base's defaults.
 //
 // Deprecated: use BeginTx.
-func (c *conn) Begin() (driver.Tx, error) { return c.base.begin() }
+func (c *conn) Begin() (driver.Tx, error) {
+	c.transaction = nil
+	return c.base.begin()
+}
 
 func (c *conn) Ping(ctx context.Context) error { return c.base.ping(ctx) }
 

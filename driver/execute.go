@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -37,6 +38,9 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *k
 		return none, errReplan
 	}
 	defer p.rules.release()
+	if s.transaction != nil && p.source() != nil {
+		return none, errTransactionSet
+	}
 	s.forInsert = p.key.text
 	on, err := p.begin(ctx, s, stmt, out, args)
 	s.forInsert = ""
@@ -48,6 +52,10 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *k
 	}
 	return finish(ctx, on, by)
 }
+
+// errTransactionSet is the error for an INSERT … SELECT that SET TRANSACTION precedes: its
+// query, which is sent first, would take what is set for the INSERT.
+var errTransactionSet = fmt.Errorf("%w: INSERT … SELECT after SET TRANSACTION; begin a transaction before it, or use SET SESSION TRANSACTION", ErrUnsupportedStatement)
 
 // finish sends a statement, and settles what came of it.
 func finish[T any](ctx context.Context, on running, by call[T]) (none T, err error) {
@@ -145,7 +153,7 @@ func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, out *keysR
 			return nil, argCountError(want, len(args))
 		case len(args) == 0 && p.Statements == 1:
 			// The server's own syntax error. Of several statements it would run
-			// those before the placeholder, and they are not filled.
+			// those before the placeholder, without keys.
 			return &asIs{sent, func(error) {}}, nil
 		}
 		return nil, driver.ErrSkip
@@ -186,16 +194,22 @@ type insertion struct {
 	// carries: the text tells the server the first generated key.
 	carries bool
 	rows    rowStates
+	// first is the first generated key that was inserted, if one was.
+	first    int64
+	inserted bool
 }
 
 func (e *execution) sending() *sending { return &e.sent }
 
 // failed is called when the server refused the statement. Even so it may have
 // evaluated the LAST_INSERT_ID(key) in it.
-func (e *execution) failed(_ context.Context, err error) error {
+func (e *execution) failed(ctx context.Context, err error) error {
+	e.session.followTransaction(e.plan.key.text, err)
 	in := &e.plan.Inserts[0]
 	switch {
-	case e.plan.Statements > 1, in.MentionsLastID:
+	case e.plan.Statements > 1:
+		e.keepLastIDAfterFailure(ctx)
+	case in.MentionsLastID:
 		e.session.lastID.lost()
 	case in.InText, in.Guarded:
 		e.session.lastID.moved()
@@ -233,19 +247,21 @@ func (e *execution) ready(ctx context.Context) error {
 	return e.bind()
 }
 
-// prepareSession makes LAST_INSERT_ID() right when the text may read it, finds out
-// what it is when the text changes it, and forgets what statements beside the
-// insert may change, also when they fail.
+// prepareSession makes LAST_INSERT_ID() right when the text may read it, and finds out
+// what it is when the text changes it.
 func (e *execution) prepareSession(ctx context.Context) error {
 	in := &e.plan.Inserts[0]
-	switch {
-	case e.plan.Statements > 1:
-		e.session.forget(e.plan.key.text, rewrite.ClassSeveral)
+	told, reads := in.InText || in.Guarded, in.MentionsLastID
+	if e.plan.Statements > 1 || e.inserts[0].column.readsLastID() {
+		told, reads = true, true
+	}
+	if told {
+		if err := e.session.knowLastID(ctx); err != nil {
+			return err
+		}
+	}
+	if reads {
 		return e.session.syncLastID(ctx)
-	case in.MentionsLastID:
-		return e.session.syncLastID(ctx)
-	case in.InText, in.Guarded:
-		return e.session.knowLastID(ctx)
 	}
 	return nil
 }
@@ -339,6 +355,9 @@ func (e *execution) bind() (err error) {
 	if !e.carry() {
 		text, e.sent.stmt = text.Plain(), nil
 	}
+	if err := e.checkLastIDRead(); err != nil {
+		return err
+	}
 	literal := e.sent.stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > maxPlaceholders) && e.haveLiterals()
 	if e.sent.args, err = e.bindArgs(!literal); err != nil {
 		return err
@@ -359,14 +378,14 @@ func (e *execution) bind() (err error) {
 
 // carry decides which inserts carry their first generated key as
 // LAST_INSERT_ID(key). That is unsigned: it returns false, and none does, when a
-// key is negative.
+// key is negative, or when a trigger would read the key before it is due.
 func (e *execution) carry() bool {
 	for i := range e.inserts {
 		k := &e.inserts[i]
 		if k.carries = k.in.InText; !k.carries {
 			continue
 		}
-		if key, ok := k.keys.At(0).(int64); ok && key < 0 {
+		if key, ok := k.keys.At(0).(int64); ok && key < 0 || k.column.readsLastID() {
 			for i := range e.inserts {
 				e.inserts[i].carries = false
 			}
@@ -374,6 +393,31 @@ func (e *execution) carry() bool {
 		}
 	}
 	return true
+}
+
+// checkLastIDRead refuses a string of several statements of which one reads
+// LAST_INSERT_ID(), itself or in a trigger, when the server is not told what a former one
+// generated.
+func (e *execution) checkLastIDRead() error {
+	if e.plan.Statements == 1 {
+		return nil
+	}
+	untold := false
+	for i := range e.inserts {
+		k := &e.inserts[i]
+		if untold && k.column.readsLastID() {
+			return fmt.Errorf("%w: table %s: a trigger of the table reads LAST_INSERT_ID(), which a former statement of the string changes; send the statements one by one",
+				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
+		}
+		if k.in.Refused || k.keys.Len() == 0 || k.carries || k.table.kind() == rewrite.KindText {
+			continue
+		}
+		if untold = true; k.in.ReadLater {
+			return fmt.Errorf("%w: table %s: a later statement of the string reads LAST_INSERT_ID(), and the server cannot be told the generated key before; send the statements one by one",
+				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
+		}
+	}
+	return nil
 }
 
 // generate makes n keys in one call, and counts them. One key goes into one, which

@@ -72,33 +72,38 @@ func (k *keyColumn) ask(ctx context.Context, s *session) error {
 	}
 	known := &keyType{Type: columntype.Parse(column.typ)}
 	known.collation, known.beside, known.storage = column.collation, beside, s.storageOf(column)
-	if known.triggered, err = k.hasTrigger(ctx, s); err != nil {
+	if err := k.askTriggers(ctx, s, known); err != nil {
 		return err
 	}
-	known.plain = !known.beside && !known.triggered && known.HoldsAll()
+	known.plain = !known.beside && !known.triggered && !known.readsLastID && known.HoldsAll()
 	k.known.Store(known)
 	return nil
 }
 
-// hasTrigger reports whether a trigger before INSERT may give rows another key:
-// its body names the column. Triggers that the user may not see are not known.
-func (k *keyColumn) hasTrigger(ctx context.Context, s *session) (found bool, err error) {
+// askTriggers finds out whether a trigger before INSERT may give rows another key:
+// its body names the column. It also finds out whether a trigger reads LAST_INSERT_ID().
+// Triggers that the user may not see are not known.
+func (k *keyColumn) askTriggers(ctx context.Context, s *session, known *keyType) error {
 	const event, body, timing = 1, 3, 4
 	from := ""
 	if k.schema != "" {
 		from = " FROM " + sqltext.QuoteIdentifier(k.schema)
 	}
 	table, _ := sqltext.AppendLiteral(nil, k.table)
-	err = s.queryRows(ctx, "SHOW TRIGGERS"+from+" WHERE `Table` = "+string(table), func(row []driver.Value) {
-		if len(row) > timing && strings.Contains(text(row[event]), "INSERT") && text(row[timing]) == "BEFORE" &&
-			strings.Contains(strings.ToLower(text(row[body])), strings.ToLower(k.name)) {
-			found = true
+	err := s.queryRows(ctx, "SHOW TRIGGERS"+from+" WHERE `Table` = "+string(table), func(row []driver.Value) {
+		if len(row) <= timing {
+			return
 		}
+		statement, inserts := text(row[body]), strings.Contains(text(row[event]), "INSERT")
+		if inserts && strings.Contains(strings.ToLower(statement), strings.ToLower(k.name)) && text(row[timing]) == "BEFORE" {
+			known.triggered = true
+		}
+		known.readsLastID = known.readsLastID || rewrite.MentionsLastInsertID(statement)
 	})
 	if err != nil && !isFatal(ctx, err) {
 		err = nil // a server without triggers, or a mock
 	}
-	return found, err
+	return err
 }
 
 // check returns an error when generated keys do not fit. A column that was
@@ -125,6 +130,12 @@ func (k *keyColumn) check(ctx context.Context, s *session, t *table, keys *rewri
 func (k *keyColumn) isTriggered() bool {
 	known := k.known.Load()
 	return known != nil && known.triggered
+}
+
+// readsLastID reports whether a trigger of the table reads LAST_INSERT_ID().
+func (k *keyColumn) readsLastID() bool {
+	known := k.known.Load()
+	return known != nil && known.readsLastID
 }
 
 // isBeside reports whether another column of the table has AUTO_INCREMENT.
@@ -202,7 +213,9 @@ type keyType struct {
 	beside bool
 	// triggered: a trigger may give a row another key than the statement does.
 	triggered bool
-	// plain: neither is so, and the column holds all keys that are not negative.
+	// readsLastID: a trigger reads LAST_INSERT_ID(), which must not be the new key yet.
+	readsLastID bool
+	// plain: none of that is so, and the column holds all keys that are not negative.
 	plain bool
 }
 

@@ -363,13 +363,14 @@ func TestResult_rawOfSeveralStatements(t *testing.T) {
 	for _, query := range []string{
 		"INSERT INTO %s (a) VALUES (1)",
 		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO %s (a) VALUES (3)",
-		"INSERT INTO other VALUES (1); INSERT INTO %s (a) VALUES (1), (2)",
-		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO other VALUES (1)",
-		"SELECT 1; INSERT INTO %s (a) VALUES (1), (2)",
-		"INSERT INTO %s (a) VALUES (1), (2); SELECT 1",
-		"SELECT 1; INSERT INTO %s (a) VALUES (1); SELECT 2; INSERT INTO %s (a) VALUES (1), (2); SELECT 3",
-		"UPDATE %s SET a = 5 WHERE FALSE; INSERT INTO %s (id, a) VALUES (900, 1); SELECT 1",
-		"INSERT INTO %s (id, a) VALUES (901, 1); INSERT INTO other VALUES (1)",
+		"INSERT INTO other (a) VALUES (1); INSERT INTO %s (a) VALUES (1), (2)",
+		"INSERT INTO %s (a) VALUES (1), (2); INSERT INTO other (a) VALUES (1)",
+		"BEGIN; INSERT INTO %s (a) VALUES (1), (2)",
+		"INSERT INTO %s (a) VALUES (1), (2); COMMIT",
+		"BEGIN; INSERT INTO %s (a) VALUES (1); SAVEPOINT s; INSERT INTO %s (a) VALUES (1), (2); COMMIT",
+		"INSERT INTO %s (id, a) VALUES (900, 1); COMMIT; -- end",
+		"INSERT INTO %s (id, a) VALUES (901, 1); INSERT INTO other (a) VALUES (1)",
+		"INSERT INTO %s (a) VALUES (1); -- end",
 		"INSERT INTO %s (a) SELECT 1",
 	} {
 		want := rawLists(t, plain, strings.ReplaceAll(query, "%s", "auto"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -85,6 +86,85 @@ func (s *session) syncLastID(ctx context.Context) error {
 	return err
 }
 
+// keepLastIDOfAll remembers what LAST_INSERT_ID() must return after a string of several
+// statements: what the last of them left that changed it. ids are the insert ids of the
+// statements, nil where they are not known.
+func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
+	l := &e.session.lastID
+	before, i := l.must, len(e.inserts)-1
+	l.lost()
+	for at := e.plan.Statements - 1; i >= 0; at-- {
+		k := &e.inserts[i]
+		if k.in.Statement == at {
+			i--
+		}
+		if k.in.Statement < at || k.column.isBeside() {
+			if e.serverChangedLastID(ctx, before, ids, at) {
+				return
+			}
+			continue
+		}
+		if k.inserted && k.table.kind() != rewrite.KindText {
+			l.set(uint64(k.first))
+			l.synced = k.carries
+			return
+		}
+		if k.in.MentionsLastID { // it may have called LAST_INSERT_ID(expr)
+			return
+		}
+	}
+}
+
+// serverChangedLastID reports whether a statement without a key of ours changed what the
+// server returns, which was before. An insert id may also be a key that the statement
+// gave, which changes nothing.
+func (e *execution) serverChangedLastID(ctx context.Context, before uint64, ids []int64, at int) bool {
+	if ids != nil && ids[at] == 0 {
+		return false
+	}
+	now, err := e.session.askLastID(ctx)
+	return err != nil || now != before && !e.carried(now) && (ids == nil || now == uint64(ids[at]))
+}
+
+// carried reports whether the server was told a key by one of the inserts.
+func (e *execution) carried(id uint64) bool {
+	return slices.ContainsFunc(e.inserts, func(k insertion) bool { return k.carries && uint64(k.carriedKey()) == id })
+}
+
+// keepLastIDAfterFailure is keepLastIDOfAll for a string of which a statement failed.
+// Which one it was shows by the keys that are in the tables.
+func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
+	l := &e.session.lastID
+	before := *l
+	l.lost()
+	now, err := e.session.askLastID(ctx)
+	if err != nil {
+		return
+	}
+	carried := e.carried(now)
+	changed, next := !carried && now != before.must, e.plan.Statements-1
+	for i := len(e.inserts) - 1; i >= 0; i-- {
+		k := &e.inserts[i]
+		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.isBeside()) {
+			return // another table's AUTO_INCREMENT column, as far as that can be known
+		}
+		next = k.in.Statement
+		if k.in.Refused || k.column.isBeside() || k.keys.Len() == 0 || k.table.kind() == rewrite.KindText {
+			continue
+		}
+		e.verify(ctx, k, returned)
+		if first, ok := k.firstInserted(); ok {
+			l.set(uint64(first))
+			l.synced = now == uint64(first)
+			return
+		}
+	}
+	if carried {
+		*l = before
+		l.moved()
+	}
+}
+
 // lastIDUse is what a statement that passes through may do with
 // LAST_INSERT_ID().
 type lastIDUse struct {
@@ -93,6 +173,9 @@ type lastIDUse struct {
 	// generates: it is an INSERT of plain values, whose result says whether an
 	// AUTO_INCREMENT column generated one.
 	generates bool
+	// transaction is the text, where it may change or use what is set for the next
+	// transaction.
+	transaction string
 }
 
 // useOfLastID returns what a text that passes through may do, as far as that
@@ -123,6 +206,9 @@ func (s *session) beforePass(ctx context.Context, query string, class rewrite.Cl
 		s.forget(query, class)
 	}
 	u := s.useOfLastID(query, class, p, rows)
+	if s.transaction != nil || rewrite.MayChangeTransaction(query, class) {
+		u.transaction = query
+	}
 	if u.reads {
 		return u, s.syncLastID(ctx)
 	}
@@ -132,6 +218,9 @@ func (s *session) beforePass(ctx context.Context, query string, class rewrite.Cl
 // afterPass is called after a statement that passed through, with its result, if
 // that is what it was sent for. Mostly there is nothing to do.
 func (s *session) afterPass(ctx context.Context, u lastIDUse, p *plan, args []driver.NamedValue, res driver.Result, err error) {
+	if u.transaction != "" && err != driver.ErrSkip {
+		s.followTransaction(u.transaction, err)
+	}
 	if u.changes || u.generates {
 		s.passed(ctx, u, p, args, res, err)
 	}

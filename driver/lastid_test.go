@@ -422,3 +422,43 @@ func TestGivenNumbers_mayBe(t *testing.T) {
 		t.Error("the text's own numbers are not seen")
 	}
 }
+
+// A trigger of the table reads the LAST_INSERT_ID() that was there before the INSERT. A
+// stored function in the INSERT's own values reads the new key, which is a difference that
+// docs/differences.md lists.
+func TestLastID_readWhileInserting(t *testing.T) {
+	if testserver.Each(t, TestLastID_readWhileInserting) {
+		return
+	}
+	var made int64
+	ours, plain := openScripted(t, scriptRule(t, counted(&made), "watched.id", "called.id"))
+	ours.SetMaxOpenConns(1)
+	for _, ddl := range []string{
+		"CREATE TABLE watched (id BIGINT NOT NULL PRIMARY KEY, u INT UNIQUE, s BIGINT)",
+		"CREATE TABLE called (id BIGINT NOT NULL PRIMARY KEY, s BIGINT)",
+		"CREATE TRIGGER reads_last BEFORE INSERT ON watched FOR EACH ROW SET NEW.s = LAST_INSERT_ID()",
+		"CREATE FUNCTION last_id() RETURNS BIGINT READS SQL DATA RETURN LAST_INSERT_ID()",
+	} {
+		mustExec(t, plain, ddl)
+	}
+	for i, c := range []struct {
+		query   string
+		s, last int64 // the sum of the new rows' s, and LAST_INSERT_ID() afterwards
+	}{
+		{"INSERT INTO watched (u) VALUES (1)", 77, 1001},
+		{"INSERT INTO watched (u) VALUES (2), (3)", 77 + 77, 1002},
+		{"INSERT INTO watched (u) VALUES (1) ON DUPLICATE KEY UPDATE s = VALUES(s)", 0, 77},
+		{"INSERT IGNORE INTO watched (u) VALUES (4), (1)", 77, 1005},
+		{"REPLACE INTO watched (u) VALUES (NULL)", 77, 1007},
+		{"INSERT INTO called (s) VALUES (last_id())", 1008, 1008}, // with AUTO_INCREMENT s would be 77
+	} {
+		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
+		before := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a")
+		mustExec(t, ours, c.query)
+		last := number(t, ours, "SELECT LAST_INSERT_ID()")
+		s := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a") - before
+		if s != c.s || last != c.last {
+			t.Errorf("%d: %s\nhave: s %d, LAST_INSERT_ID() %d\nwant: s %d, LAST_INSERT_ID() %d", i, c.query, s, last, c.s, c.last)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,8 @@ type plan struct {
 	fills bool
 	// short: an execution may take the short way.
 	short bool
+	// semicolon: the text has one, so that there may be several results.
+	semicolon bool
 	// keeps: the prepared statement of the text may be kept.
 	keeps bool
 	// columns are what the plan depends on of its tables' columns.
@@ -324,6 +327,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		}
 		g.addGene(p, i)
 	}
+	p.semicolon = strings.IndexByte(key.text, ';') >= 0
 	p.short = p.maybeShort() && !g.rules.logsSQL
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil

@@ -67,8 +67,9 @@ const unknownCount = math.MinInt64
 
 // settle finds out which rows were inserted and what the insert ids are.
 func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
+	e.session.transaction = nil // the statement was one
 	e.result.Result, e.result.execution = base, e
-	if len(e.inserts) == 1 && e.plan.Statements == 1 && !e.inserts[0].in.Refused {
+	if len(e.inserts) == 1 && e.plan.Statements == 1 && !e.plan.semicolon && !e.inserts[0].in.Refused {
 		affected, err := base.RowsAffected()
 		if err != nil {
 			affected = unknownCount
@@ -87,7 +88,8 @@ func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Resu
 	return &e.result, nil
 }
 
-// settleEach is settle for a text of several statements.
+// settleEach is settle for a text that may have several results: those of its statements,
+// and an empty one where only comments follow the last semicolon.
 func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	affected, ids := e.perStatement(base)
 	for i := range e.inserts {
@@ -95,19 +97,23 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 		if k.in.Refused {
 			continue
 		}
-		at := min(k.in.Statement, len(ids)-1)
+		at := k.in.Statement
 		ids[at] = e.settleInsert(ctx, k, said{affected[at], ids[at]})
+	}
+	if e.plan.Statements > 1 {
+		e.keepLastIDOfAll(ctx, ids)
 	}
 	e.result.id, e.result.ids = ids[len(ids)-1], ids
 }
 
 // perStatement returns rows affected and insert ids of each statement of the
-// text. A base that tells only of the last one leaves the others unknown.
+// text, and of what follows them. A base that reports only the last one leaves the others
+// unknown.
 func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	n := e.plan.Statements
-	if all, ok := base.(mysql.Result); ok && n > 1 {
+	if all, ok := base.(mysql.Result); ok {
 		affected, ids = all.AllRowsAffected(), all.AllLastInsertIds()
-		if len(affected) == n && len(ids) == n {
+		if len(affected) >= n && len(ids) == len(affected) {
 			return affected, append([]int64(nil), ids...)
 		}
 	}
@@ -127,6 +133,7 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 // they are read to their end, or closed, and how many rows were affected is not
 // known even then.
 func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+	e.session.transaction = nil
 	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
 		ctx := context.Background() // the execution's own may have ended
 		if err != nil {
@@ -137,6 +144,9 @@ func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 			if k := &e.inserts[i]; !k.in.Refused {
 				_ = e.settleInsert(ctx, k, returned)
 			}
+		}
+		if e.plan.Statements > 1 {
+			e.keepLastIDOfAll(ctx, nil)
 		}
 		e.out.set(e.plan, e.values())
 	}}, nil
@@ -266,9 +276,12 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		e.findExisting(k, said)
 	}
 	generated, ok := k.firstInserted()
-	if beside {
+	k.first, k.inserted = generated, ok
+	switch {
+	case e.plan.Statements > 1: // see keepLastIDOfAll
+	case beside:
 		e.keepBeside(k, said, verdict)
-	} else {
+	default:
 		e.keepLastID(k, said, verdict, uint64(generated), ok)
 	}
 	if verdict == laterReplaced {
@@ -413,10 +426,8 @@ func (e *execution) keepLastID(k *insertion, said said, verdict verdict, first u
 	l := &e.session.lastID
 	inserted = inserted && k.table.kind() != rewrite.KindText
 	switch {
-	case e.plan.Statements > 1 && k.in.Statement < e.plan.Statements-1:
-		l.lost()
-	case e.plan.Statements > 1, k.in.MentionsLastID:
-		// What else ran changed it as it would beside an AUTO_INCREMENT column.
+	case k.in.MentionsLastID:
+		// The statement may have changed it as it would with an AUTO_INCREMENT column.
 		if l.lost(); inserted {
 			l.set(first)
 		}
@@ -440,7 +451,7 @@ func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
 		if k.carries || k.in.Guarded {
 			l.moved()
 		}
-	case verdict == allInserted && e.plan.Statements == 1 && !k.in.Returning && !k.in.MentionsLastID:
+	case verdict == allInserted && !k.in.Returning && !k.in.MentionsLastID:
 		l.told(uint64(said.id))
 	default:
 		l.lost()

@@ -49,24 +49,15 @@ func TestLastID_setAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// Beside other statements, and where the statement itself reads it, only the
-// server knows what LAST_INSERT_ID() is when no generated key was inserted.
-func TestLastID_besideOtherStatements(t *testing.T) {
-	for name, c := range map[string]struct {
-		statements int
-		in         rewrite.Insert
-	}{
-		"the last of two":  {2, rewrite.Insert{Statement: 1}},
-		"the first of two": {2, rewrite.Insert{}},
-		"it reads it":      {1, rewrite.Insert{MentionsLastID: true}},
-	} {
-		s := &session{lastID: newLastID()}
-		s.lastID.told(7)
-		e := &execution{session: s, plan: &plan{Plan: &rewrite.Plan{Statements: c.statements}}}
-		e.keepLastID(&insertion{in: &c.in, table: &table{}}, said{}, noneInserted, 0, false)
-		if want := (lastID{synced: true}); s.lastID != want {
-			t.Errorf("%s\nhave: %+v\nwant: %+v, not known", name, s.lastID, want)
-		}
+// Where the statement itself reads it, only the server knows what LAST_INSERT_ID() is
+// when no generated key was inserted.
+func TestLastID_readByTheStatement(t *testing.T) {
+	s := &session{lastID: newLastID()}
+	s.lastID.told(7)
+	e := &execution{session: s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
+	e.keepLastID(&insertion{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}, said{}, noneInserted, 0, false)
+	if want := (lastID{synced: true}); s.lastID != want {
+		t.Errorf("have: %+v\nwant: %+v, not known", s.lastID, want)
 	}
 }
 

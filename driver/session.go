@@ -35,6 +35,10 @@ type session struct {
 
 	lastID lastID
 
+	// transaction are the statements, such as SET TRANSACTION READ ONLY, that the next
+	// transaction alone takes its characteristics from.
+	transaction []string
+
 	// forInsert is the INSERT before which questions are asked now.
 	forInsert string
 }
@@ -137,7 +141,37 @@ func (s *session) queryColumns(ctx context.Context, columns int, query string, e
 }
 
 // queryRows calls each with every row, whose values are valid until it returns.
-func (s *session) queryRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
+func (s *session) queryRows(ctx context.Context, query string, each func([]driver.Value)) error {
+	err := s.readRows(ctx, query, each)
+	return cmp.Or(err, s.setTransactionAgain(ctx))
+}
+
+// setTransactionAgain is called after a question, which took the characteristics that were
+// set for the next transaction: it was one, where it read a table.
+func (s *session) setTransactionAgain(ctx context.Context) error {
+	const inTransaction = 1568
+	for _, query := range s.transaction {
+		// With autocommit off the question began the transaction that they are for.
+		if _, err := s.base.execOrPrepare(ctx, query, nil, 0); err != nil && !isServerError(err, inTransaction) {
+			return err
+		}
+	}
+	return nil
+}
+
+// followTransaction is called after a statement of the user's, with its error: it may have
+// set the characteristics of the next transaction, or been that transaction.
+func (s *session) followTransaction(query string, err error) {
+	const readOnly = 1792 // nothing was read or written
+	switch {
+	case err == nil:
+		s.transaction = rewrite.NextTransaction(s.transaction, query, s.mode, s.charset)
+	case !isServerError(err, readOnly, syntaxError, unknownTable):
+		s.transaction = nil
+	}
+}
+
+func (s *session) readRows(ctx context.Context, query string, each func([]driver.Value)) (err error) {
 	rows, err := s.ask(ctx, query)
 	if err != nil {
 		return err

@@ -355,11 +355,11 @@ func TestSession_changedByFailingStatements(t *testing.T) {
 	ours, plain := one(t, "multiStatements=true")
 	mustExec(t, ours, `INSERT INTO ruled (a) VALUES ("1")`) // the mode is known
 	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (900, 1)")
-	if _, err := ours.Exec("SET sql_mode = 'ANSI_QUOTES'; INSERT INTO ruled (a) VALUES (1); INSERT INTO ruled (id, a) VALUES (900, 1)"); err == nil {
+	if _, err := ours.Exec("SET sql_mode = 'ANSI_QUOTES'; UPDATE ruled SET id = 900"); err == nil {
 		t.Error("no duplicate")
 	}
 	mustExec(t, ours, `INSERT INTO "ruled" ("a") VALUES (1)`)
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 4 || keyless(t, plain, "ruled") != 0 {
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 3 || keyless(t, plain, "ruled") != 0 {
 		t.Errorf("%d rows", n)
 	}
 }

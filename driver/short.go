@@ -40,7 +40,7 @@ func (p *plan) maybeShort() bool {
 // isShort reports whether an execution has nothing else to do: the arguments are
 // as many as they must be, and there is nothing to ask the server.
 func (p *plan) isShort(s *session, args []driver.NamedValue) bool {
-	if !p.short || len(args) != p.Params() {
+	if !p.short || len(args) != p.Params() || s.transaction != nil {
 		return false
 	}
 	if p.geneAt != nil && !p.geneIsShort(args) {

@@ -114,7 +114,7 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 			return use, err
 		}
 	}
-	if s.free || s.fills() {
+	if s.free && s.conn.transaction == nil || s.fills() {
 		return use, nil
 	}
 	return s.conn.beforePass(ctx, s.query, s.class, s.plan, rows)

@@ -11,15 +11,19 @@ import (
 func (p *parser) insert(verb token) (done bool, err error) {
 	in := p.plan.add()
 	ruled, err := p.target(verb, in)
+	p.fitting = in.end > 0 && p.listsValues()
 	if !ruled {
+		if p.fitting {
+			p.plan.elsewhere = append(p.plan.elsewhere, p.plan.Statements-1)
+		}
 		p.plan.drop()
 		return err == nil && p.skipStatement(), err
 	}
 	in.start = verb.start
 	in.Replace = fold(p.word(verb), "REPLACE")
-	in.Statement = p.plan.Statements
-	if p.afterProgram {
-		return true, p.fail(verb.start, in, "an INSERT after a stored program's definition is not filled; send them one by one")
+	in.Statement = p.plan.Statements - 1
+	if !p.fitting && p.several() {
+		return true, p.fail(verb.start, in, severalStatements)
 	}
 	if err := p.body(in); err != nil {
 		return false, err

@@ -31,9 +31,6 @@ func Parse(text string, opts Options) (*Plan, error) {
 	if err == nil {
 		err = p.later
 	}
-	if err == nil {
-		err = p.sourcesAlone()
-	}
 	if p.cut && len(p.text) <= p.readTo() {
 		p.doubt(len(p.text), reasonOther)
 	}
@@ -152,8 +149,14 @@ type parser struct {
 	// answered and server are the answer of Options.Dialect.
 	answered bool
 	server   Dialect
-	// afterProgram: a CREATE PROCEDURE or the like with BEGIN … END came before.
-	afterProgram bool
+	// fitting: the statement at hand may be next to an INSERT that gets keys, and unfit
+	// that a statement may not.
+	fitting, unfit bool
+	// judged are the inserts before the statement at hand, as far as together has looked
+	// at them: one of them is not told, or uncertain.
+	judged            int
+	untold, uncertain bool
+	mixed             mixture
 }
 
 // word is the text of a word that may be a keyword: in INTO.t the servers take
@@ -200,15 +203,4 @@ func (p *parser) dialect() Dialect {
 func (p *parser) isMySQL() bool {
 	d := p.dialect()
 	return d == DialectMySQL || d == DialectVitess
-}
-
-// sourcesAlone refuses an INSERT … SELECT beside other statements: it takes
-// several statements of its own.
-func (p *parser) sourcesAlone() error {
-	for i := range p.plan.Inserts {
-		if in := &p.plan.Inserts[i]; in.Source != nil && p.plan.Statements > 1 {
-			return p.fail(in.start, in, "INSERT … SELECT is filled only by itself; send the statements one by one")
-		}
-	}
-	return nil
 }

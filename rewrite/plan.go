@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -103,6 +104,8 @@ type Plan struct {
 	dialect Dialect // DialectUnknown too where it was not asked for
 	params  int     // placeholders in the text
 
+	elsewhere []int // the statements that are INSERTs into other tables
+
 	first    [1]Insert // room for Inserts, as nearly always there is one
 	bindOnce sync.Once
 	bind     string
@@ -125,6 +128,8 @@ type Insert struct {
 	MentionsLastID bool
 	// Statement is the insert's place among the text's statements, from 0.
 	Statement int
+	// ReadLater: a later statement of the same string reads LAST_INSERT_ID().
+	ReadLater bool
 	// InText: the first generated key is written as LAST_INSERT_ID(key); see
 	// [Plan.Report].
 	InText bool
@@ -230,6 +235,12 @@ func (p *Plan) FillsBefore(i int) int {
 	return n
 }
 
+// InsertsElsewhere reports whether one of the statements after from and before to is an
+// INSERT into a table that is not sharded.
+func (p *Plan) InsertsElsewhere(from, to int) bool {
+	return slices.ContainsFunc(p.elsewhere, func(at int) bool { return from < at && at < to })
+}
+
 // Size estimates the bytes that the plan occupies besides its text, the bind
 // text included, which may not have been made yet.
 func (p *Plan) Size() int {
@@ -246,7 +257,7 @@ func (p *Plan) Size() int {
 			n += 4 * cap(in.given[k].places)
 		}
 	}
-	n += 100 * len(p.Updates)
+	n += 100*len(p.Updates) + 8*cap(p.elsewhere)
 	if p.params > 0 {
 		n += len(p.text)
 	}
@@ -297,16 +308,15 @@ func (in *Insert) report(alone bool) {
 	if in.Table.Kind != KindInteger || in.MentionsLastID || in.Refused {
 		return
 	}
-	in.Guarded = in.OnDuplicate && !in.Returning && !in.Table.Unguarded && (alone || in.Source != nil)
+	in.Guarded = in.OnDuplicate && !in.Returning && !in.Table.Unguarded && alone
 	if in.Source != nil {
 		return
 	}
 	in.inTextSlot = in.firstFill()
 	in.InText = in.inTextSlot >= 0
 	switch {
-	case !alone:
-		// A row that exists, or that IGNORE drops, leaves the key behind as
-		// LAST_INSERT_ID(). Before another statement that is the lesser evil.
+	case !alone && !in.ReadLater:
+		in.InText = false // should it fail, it would hide what a statement before it left in LAST_INSERT_ID()
 	case in.Returning && in.Ignore:
 		in.InText = false // what became of the row shows too late
 	case in.OnDuplicate && !(in.Guarded && in.Rows() == 1):
@@ -349,6 +359,45 @@ func (in *Insert) firstFill() int {
 		}
 	}
 	return first
+}
+
+// isTold reports whether the server knows, right after the insert, what LAST_INSERT_ID()
+// must return: it can be told the first generated key, or none is generated.
+func (in *Insert) isTold() bool {
+	if in.Ignore || in.OnDuplicate {
+		return false
+	}
+	return in.Table.Kind == KindText || in.keepsAll() || !in.MentionsLastID && in.firstFill() >= 0
+}
+
+// keepsAll reports whether no row's key is generated.
+func (in *Insert) keepsAll() bool {
+	for i := range in.Rows() {
+		switch in.slots.kind(i) {
+		case SlotKept, SlotUnknown:
+		case SlotParam:
+			if !in.Table.KeepExplicit {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// isUncertain reports whether only the table can show which rows were inserted with
+// which keys.
+func (in *Insert) isUncertain() bool {
+	if in.Rows() > 1 && (in.Ignore || in.OnDuplicate) {
+		return true
+	}
+	for i := range in.Rows() {
+		if in.slots.kind(i) == SlotExpression {
+			return true
+		}
+	}
+	return false
 }
 
 // noteWord remembers that the statement reads LAST_INSERT_ID(), also as

@@ -29,7 +29,7 @@ func TestPlan_fillsBefore(t *testing.T) {
 	for _, text := range []string{
 		"INSERT INTO t (a, s) VALUES (?, 1), (2, ?), (?, ?), (3, 4), (?, 5)",
 		"INSERT INTO t (id, a) VALUES (NULL, ?), (?, ?), (5, ?), (0, ?), (CAST(@x AS SIGNED), ?), (DEFAULT, ?)",
-		"INSERT INTO t (a) VALUES (1); UPDATE t SET a = ?; INSERT INTO t (id, a) VALUES (?, NULL), (NULL, ?)",
+		"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (?); INSERT INTO t (id, a) VALUES (?, NULL), (NULL, ?)",
 		"INSERT INTO t (a) VALUES (?, ?); INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?",
 		"INSERT INTO t SET a = ?, s = ? ON DUPLICATE KEY UPDATE a = ?",
 	} {

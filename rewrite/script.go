@@ -1,24 +1,138 @@
 package rewrite
 
 import (
+	"slices"
 	"strings"
 )
 
+// severalStatements is why a string is refused that has an INSERT into a sharded table
+// and a statement that may not be next to it.
+const severalStatements = "a string of several statements gets keys only if each of them is an INSERT or REPLACE … VALUES with a column list, " +
+	"or BEGIN, START TRANSACTION, COMMIT, ROLLBACK or SAVEPOINT; send the statements one by one"
+
+// script reads the statements of the string.
 func (p *parser) script() error {
 	for {
 		t := p.next()
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad:
+		case t.kind == tokenEOF, t.kind == tokenBad && len(p.plan.Inserts) == 0:
 			return nil
 		case p.isPunct(t, ';'):
 			continue
 		}
+		p.plan.Statements++
+		p.fitting = false
 		done, err := p.statement(t)
+		if p.unfit = p.unfit || !p.fitting; err == nil {
+			err = p.together(t)
+		}
 		if done || err != nil {
 			return err
 		}
-		p.plan.Statements++
 	}
+}
+
+// together refuses a string of several statements in which an INSERT into a sharded
+// table may not get the right key: a statement before it may change the database,
+// sql_mode, character set or table that it was read for. It also refuses the statement
+// t where it reads LAST_INSERT_ID(), or removes rows that another one left, and
+// what the former statements inserted shows only after the string.
+func (p *parser) together(t token) error {
+	elsewhere := slices.Contains(p.plan.elsewhere[max(0, len(p.plan.elsewhere)-1):], p.plan.Statements-1)
+	mixed := p.mixed.follow(elsewhere, p.plan)
+	if len(p.plan.Inserts) == 0 || p.plan.Statements == 1 {
+		return nil
+	}
+	if p.unfit {
+		in := &p.plan.Inserts[0]
+		return p.fail(in.start, in, severalStatements)
+	}
+	for p.judged < len(p.plan.Inserts) && p.plan.Inserts[p.judged].Statement < p.plan.Statements-1 {
+		in := &p.plan.Inserts[p.judged]
+		p.untold, p.uncertain = p.untold || !in.isTold(), p.uncertain || in.isUncertain()
+		p.judged++
+	}
+	switch {
+	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !fold(p.word(t), "COMMIT"):
+		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, what LAST_INSERT_ID() returns would not be certain if a statement failed; send the statements one by one")
+	case p.last && p.untold:
+		return p.fail(t.start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string whose generated key the server does not know yet; send the statements one by one")
+	case p.last:
+		for i := p.judged - 1; i >= 0 && !p.plan.Inserts[i].ReadLater; i-- {
+			p.plan.Inserts[i].ReadLater = true
+		}
+	case p.uncertain && p.takesBack(t):
+		return p.fail(t.start, nil, "ROLLBACK or REPLACE after an INSERT of the same string that may skip rows; send the statements one by one")
+	}
+	return nil
+}
+
+// mixture is in which order a string inserts into sharded and other tables.
+type mixture uint8
+
+const (
+	oneKind mixture = iota
+	otherFirst
+	keyAfterOther
+	otherAfterKey
+)
+
+// follow notes the statement at hand, and returns what the statements before it came to.
+func (m *mixture) follow(elsewhere bool, p *Plan) mixture {
+	before := *m
+	sharded := len(p.Inserts) > 0 && p.Inserts[len(p.Inserts)-1].Statement == p.Statements-1
+	switch {
+	case before == oneKind && elsewhere, before == otherFirst && sharded, before == keyAfterOther && elsewhere:
+		*m++
+	}
+	return before
+}
+
+// takesBack reports whether the statement that begins with t removes rows.
+func (p *parser) takesBack(t token) bool {
+	return fold(p.word(t), "ROLLBACK") || fold(p.word(t), "REPLACE")
+}
+
+// several reports whether the string has another statement than the one at hand.
+func (p *parser) several() bool {
+	if p.plan.Statements > 1 {
+		return true
+	}
+	saved := p.lexer
+	defer func() { p.restore(saved) }()
+	for t := p.next(); !p.isPunct(t, ';'); t = p.next() {
+		if t.kind == tokenEOF || t.kind == tokenBad {
+			return false
+		}
+	}
+	t := p.next()
+	for p.isPunct(t, ';') {
+		t = p.next()
+	}
+	return t.kind != tokenEOF
+}
+
+// listsValues reports whether a column list and VALUES follow the table's name. It
+// looks only where the string may have several statements.
+func (p *parser) listsValues() bool {
+	if p.plan.Statements == 1 && strings.IndexByte(p.text[p.pos:], ';') < 0 {
+		return false
+	}
+	saved := p.lexer
+	defer func() { p.restore(saved) }()
+	t := p.next()
+	if fold(p.word(t), "PARTITION") {
+		if _, _, ok := p.names(p.next()); !ok {
+			return false
+		}
+		t = p.next()
+	}
+	list, _, ok := p.names(t)
+	if !ok || len(list) == 0 {
+		return false
+	}
+	word := p.word(p.next())
+	return fold(word, "VALUES") || fold(word, "VALUE")
 }
 
 // statement reads one statement, up to its semicolon. It is done when nothing
@@ -34,6 +148,7 @@ func (p *parser) statement(t token) (done bool, err error) {
 	}
 	before := len(p.plan.Inserts)
 	done, err = p.dispatch(t)
+	p.fitting = p.fitting && !isSet
 	if n := len(p.plan.Inserts); isSet && err == nil && n > before && p.plan.Inserts[n-1].Source != nil {
 		in := &p.plan.Inserts[n-1]
 		err = p.fail(in.start, in, "INSERT … SELECT after SET STATEMENT is not filled; set the variables in a statement of their own")
@@ -64,6 +179,9 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 		if p.storedProgram() {
 			return false, p.skipProgram()
 		}
+	case fold(word, "BEGIN"), fold(word, "COMMIT"), fold(word, "ROLLBACK"), fold(word, "SAVEPOINT"),
+		fold(word, "START") && fold(p.word(p.peek()), "TRANSACTION"):
+		p.fitting = true
 	case fold(word, "WITH"):
 		return false, p.wrapped("WITH before an INSERT is not understood")
 	case !p.isKnown(t):
@@ -92,11 +210,10 @@ func (p *parser) isKnown(t token) bool {
 // the text cannot hold an insert: long texts are not read in vain.
 func (p *parser) skipStatement() (done bool) {
 	semicolon := strings.IndexByte(p.plan.text[p.pos:], ';')
-	if semicolon < 0 || !p.mentioned(p.pos+semicolon) {
+	if len(p.plan.Inserts) == 0 && (semicolon < 0 || !p.mentioned(p.pos+semicolon)) {
 		// What is not read may be placeholders; they are not counted.
 		p.unread = p.pos
-		p.plan.Statements++
-		return len(p.plan.Inserts) == 0 || p.countRest()
+		return true
 	}
 	for {
 		switch t := p.next(); {
@@ -104,6 +221,8 @@ func (p *parser) skipStatement() (done bool) {
 			return false
 		case t.kind == tokenParam:
 			p.params++
+		default:
+			p.noteWord(t)
 		}
 	}
 }
@@ -115,27 +234,6 @@ func (p *parser) mentioned(from int) bool {
 		p.mention = from + indexInsert(p.plan.text[from:])
 	}
 	return p.mention < len(p.plan.text)
-}
-
-// countRest counts the placeholders and statements after the last insert.
-func (p *parser) countRest() bool {
-	fresh := false
-	for {
-		t := p.next()
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad:
-			return true
-		case p.isPunct(t, ';'):
-			fresh = true
-			continue
-		case t.kind == tokenParam:
-			p.params++
-		}
-		if fresh {
-			p.plan.Statements++
-			fresh = false
-		}
-	}
 }
 
 // wrapped refuses a statement that runs an insert into a ruled table.
@@ -162,7 +260,6 @@ func (p *parser) wrapped(reason string) error {
 // compound refuses an insert into a ruled table anywhere in the rest of the
 // text.
 func (p *parser) compound(reason string) error {
-	p.plan.Statements++
 	for !p.atEnd() {
 		if err := p.wrapped(reason); err != nil {
 			return err
@@ -229,16 +326,20 @@ func (p *parser) storedProgram() bool {
 }
 
 // skipProgram moves past a stored program's definition: past the first
-// semicolon that is not within BEGIN … END or the like. What follows a
-// definition with blocks can be distinguished from them only if no name is
-// BEGIN or END, so nothing is filled there.
+// semicolon that is not within BEGIN … END or the like. A definition whose end is not
+// found may hide an INSERT that follows it.
 func (p *parser) skipProgram() error {
+	saved, params := p.lexer, p.params
 	depth := 0
 	for {
 		before := p.prev
 		t := p.next()
 		word := p.word(t)
 		switch {
+		case (t.kind == tokenEOF || t.kind == tokenBad) && depth > 0:
+			p.restore(saved)
+			p.params = params
+			return p.compound("it is not certain where the definition of the stored program ends; if there is an INSERT after it, send them one by one")
 		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';') && depth <= 0:
 			return nil
 		case t.kind == tokenParam:
@@ -250,7 +351,6 @@ func (p *parser) skipProgram() error {
 			}
 		case p.opensBlock(t, before):
 			depth++
-			p.afterProgram = true
 		}
 	}
 }
@@ -260,10 +360,21 @@ func (p *parser) opensBlock(t, before token) bool {
 	switch word := p.word(t); {
 	case fold(word, "CASE"):
 		return true
+	case fold(word, "FOR") && p.locks(t):
+		return false
 	case fold(word, "BEGIN"), fold(word, "IF"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"), fold(word, "FOR"):
 		return p.beginsStatement(before)
 	}
 	return false
+}
+
+// locks reports whether t, which is FOR, begins FOR UPDATE or FOR SHARE.
+func (p *parser) locks(t token) bool {
+	saved := p.lexer
+	defer func() { p.restore(saved) }()
+	p.pos = t.end
+	word := p.word(p.next())
+	return fold(word, "UPDATE") || fold(word, "SHARE")
 }
 
 // beginsStatement reports whether a statement of a program may follow the

@@ -35,6 +35,11 @@ func (t *Type) HoldsAll() bool {
 	return t.Form == Any || t.Form == Integer && t.High >= math.MaxInt64
 }
 
+// IsPadded reports whether the type changes the length of a value: CHAR and BINARY.
+func (t *Type) IsPadded() bool {
+	return strings.HasPrefix(t.Text, "char(") || strings.HasPrefix(t.Text, "binary(")
+}
+
 // Parse reads a type, "bigint(20) unsigned", "varchar(36)".
 func Parse(shown string) *Type {
 	t := &Type{Text: shown}

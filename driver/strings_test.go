@@ -1,0 +1,422 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// stringsPerServer is how many random strings of statements one run sends.
+const stringsPerServer = 150
+
+// firstKeys are the least generated keys of the tables t and c.
+var firstKeys = map[string]int64{"t": 1_000_000, "c": 2_000_000}
+
+// Random strings of two to five statements leave the same rows, errors and insert ids as
+// with go-sql-driver and AUTO_INCREMENT, while another connection alters the tables. A
+// string that is refused leaves nothing behind.
+func TestStrings_sameAsPlain(t *testing.T) {
+	if testserver.Each(t, TestStrings_sameAsPlain) {
+		return
+	}
+	next := map[string]int64{}
+	keys := func(_ context.Context, c spi.Column, n int) ([]any, error) {
+		all := make([]any, n)
+		for i := range all {
+			all[i] = firstKeys[c.Table] + next[c.Table]
+			next[c.Table]++
+		}
+		return all, nil
+	}
+	ours := newStringsSide(t, "", func(dsn string) *sql.DB {
+		db, _ := openScriptedOn(t, dsn, scriptRule(t, keys, "t.id", "c.id"))
+		return db
+	})
+	plain := newStringsSide(t, " AUTO_INCREMENT", func(dsn string) *sql.DB {
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	})
+	r := rand.New(rand.NewPCG(17, 4))
+	g := &stringsGenerator{Rand: r, renamed: map[string]bool{}}
+	refused, failed, ran := 0, 0, 0
+	for i := range stringsPerServer {
+		if i%20 == 19 {
+			for _, side := range []*stringsSide{ours, plain} {
+				side.send(t, "DELETE FROM t", "DELETE FROM c", "DELETE FROM x")
+			}
+		}
+		if r.IntN(4) == 0 {
+			ddl := g.alter()
+			ours.alter(t, ddl)
+			plain.alter(t, ddl)
+		}
+		query, args := g.query()
+		before := ours.rows(t, ours.own)
+		have := ours.exec(query, args)
+		if errors.Is(have.err, ErrUnsupportedStatement) {
+			refused++
+			if after := ours.rows(t, ours.own); after != before {
+				t.Fatalf("%s %v\nrefused: %v\nhave: %s\nwant: %s", query, args, have.err, after, before)
+			}
+			continue
+		}
+		want := plain.exec(query, args)
+		if ran++; want.err != nil {
+			failed++
+		}
+		for _, side := range []*stringsSide{ours, plain} {
+			result := &have
+			if side == plain {
+				result = &want
+			}
+			result.inside = side.rows(t, side.own)
+			side.reset(t)
+			result.after = side.rows(t, side.other)
+		}
+		if have.id == 0 && strings.Contains(query, "ON DUPLICATE") {
+			have.id = want.id // of a string's upsert, the key of the row that exists is not known
+		}
+		if want.err != nil && strings.HasSuffix(want.lastID, gone) {
+			have.lastID = want.lastID // the key of a failed statement's first row
+			ours.send(t, "DO LAST_INSERT_ID(77)")
+			plain.send(t, "DO LAST_INSERT_ID(77)")
+		}
+		if h, w := have.String(), want.String(); h != w {
+			t.Fatalf("%s %v\nbefore: %s\nhave: %s\nwant: %s", query, args, before, h, w)
+		}
+	}
+	t.Logf("%d refused, %d ran, of which %d failed", refused, ran, failed)
+	if refused < stringsPerServer/10 || failed < stringsPerServer/20 || ran-failed < stringsPerServer/10 {
+		t.Errorf("have: %d refused, %d ran, of which %d failed; want: some of each", refused, ran, failed)
+	}
+}
+
+// stringsSide is one of two databases with the same tables.
+type stringsSide struct {
+	own   *sql.Conn // the connection that the strings are sent on
+	other *sql.DB   // another one, through go-sql-driver
+	name  string
+}
+
+func newStringsSide(t *testing.T, auto string, open func(dsn string) *sql.DB) *stringsSide {
+	t.Helper()
+	dsn := testserver.Database(t) + "?multiStatements=true&interpolateParams=true"
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stringsSide{name: cfg.DBName}
+	if s.other, err = sql.Open("mysql", dsn); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.other.Close() })
+	for _, table := range []string{"t", "c"} {
+		ddl := "CREATE TABLE " + table + " (id BIGINT NOT NULL" + auto + " PRIMARY KEY, u INT UNIQUE, a BIGINT NOT NULL DEFAULT 0)"
+		if auto != "" {
+			ddl += " AUTO_INCREMENT=" + strconv.FormatInt(firstKeys[table], 10)
+		}
+		mustExec(t, s.other, ddl)
+	}
+	mustExec(t, s.other, "CREATE TABLE x (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, a BIGINT NOT NULL DEFAULT 0) AUTO_INCREMENT=500")
+	mustExec(t, s.other, "CREATE TABLE acct (n INT); INSERT INTO acct VALUES (100)")
+	if s.own, err = open(dsn).Conn(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.own.Close() })
+	return s
+}
+
+func (s *stringsSide) alter(t *testing.T, ddl string) {
+	t.Helper()
+	mustExec(t, s.other, ddl)
+}
+
+// reset ends what a string has begun.
+func (s *stringsSide) reset(t *testing.T) {
+	t.Helper()
+	s.send(t, "ROLLBACK", "USE "+s.name, "SET sql_mode = 'STRICT_TRANS_TABLES', @v = NULL")
+}
+
+func (s *stringsSide) send(t *testing.T, queries ...string) {
+	t.Helper()
+	for _, query := range queries {
+		if _, err := s.own.ExecContext(context.Background(), query); err != nil {
+			t.Fatal(query, err)
+		}
+	}
+}
+
+// stringsResult is what came of a string.
+type stringsResult struct {
+	err           error
+	id, affected  int64
+	lastID        string
+	inside, after string
+}
+
+// beyondSides are what the sides' error messages and ids need not have in common.
+var beyondSides = regexp.MustCompile(`shardkey_test_\w+|[12]\d{6}`)
+
+func (r stringsResult) String() string {
+	err := "none"
+	if r.err != nil {
+		err = beyondSides.ReplaceAllString(r.err.Error(), "…")
+		if i := strings.Index(err, "near '"); i >= 0 {
+			err = err[:i] // the string that was sent
+		}
+	}
+	id := r.id
+	if id >= firstKeys["t"] {
+		id = id / 1_000_000 * 1_000_000
+	}
+	return fmt.Sprintf("error %s; id %d, %d affected; LAST_INSERT_ID() %s\ninside %s\nafter %s", err, id, r.affected, r.lastID, r.inside, r.after)
+}
+
+func (s *stringsSide) exec(query string, args []any) (r stringsResult) {
+	ctx := context.Background()
+	res, err := s.own.ExecContext(ctx, query, args...)
+	if r.err = err; errors.Is(err, ErrUnsupportedStatement) {
+		return r
+	}
+	if err == nil {
+		r.id, _ = res.LastInsertId()
+		r.affected, _ = res.RowsAffected()
+	}
+	var id int64
+	if err := s.own.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&id); err != nil {
+		r.lastID = err.Error()
+		return r
+	}
+	r.lastID = s.nameOf(ctx, s.own, id)
+	return r
+}
+
+type queryer1 interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// gone follows the table's name where a key is that of no row.
+const gone = " gone"
+
+// nameOf names a generated key by its row.
+func (s *stringsSide) nameOf(ctx context.Context, db queryer1, id int64) string {
+	table, first := "x", int64(500)
+	switch {
+	case id < first:
+		return strconv.FormatInt(id, 10)
+	case id >= firstKeys["c"]:
+		table, first = "c", firstKeys["c"]
+	case id >= firstKeys["t"]:
+		table, first = "t", firstKeys["t"]
+	}
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT COUNT(*), SUM(id = %d) FROM %s.%s WHERE id BETWEEN %d AND %d", id, s.name, table, first, id))
+	if err != nil {
+		return err.Error()
+	}
+	defer rows.Close()
+	var rank, found sql.NullInt64
+	for rows.Next() {
+		if err := rows.Scan(&rank, &found); err != nil {
+			return err.Error()
+		}
+	}
+	if found.Int64 == 0 {
+		return table + gone
+	}
+	return fmt.Sprintf("%s %d", table, rank.Int64)
+}
+
+// rows are those of all tables, generated keys named by their order.
+func (s *stringsSide) rows(t *testing.T, db queryer1) string {
+	t.Helper()
+	ctx := context.Background()
+	var all []string
+	for _, table := range []string{"t", "c", "x", "acct"} {
+		order := " ORDER BY id"
+		if table == "acct" {
+			order = ""
+		}
+		rows, err := db.QueryContext(ctx, "SELECT * FROM "+s.name+"."+table+order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns, _ := rows.Columns()
+		all = append(all, table+fmt.Sprint(columns))
+		var values [][]sql.NullInt64
+		for rows.Next() {
+			row := make([]sql.NullInt64, len(columns))
+			into := make([]any, len(columns))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, row)
+		}
+		if err := rows.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range values {
+			var words []string
+			for i, v := range row {
+				switch {
+				case !v.Valid:
+					words = append(words, "NULL")
+				case columns[i] == "id" && v.Int64 >= firstKeys["t"]:
+					words = append(words, "key")
+				default:
+					words = append(words, s.nameOf(ctx, db, v.Int64))
+				}
+			}
+			all = append(all, "("+strings.Join(words, " ")+")")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// stringsGenerator makes strings of statements.
+type stringsGenerator struct {
+	*rand.Rand
+	renamed map[string]bool // the tables whose column a is called b
+	args    []any
+	bind    bool
+}
+
+// alter is a change of a table by another connection.
+func (g *stringsGenerator) alter() string {
+	table := g.pick("t", "c", "x")
+	if g.IntN(2) == 0 {
+		return "ALTER TABLE " + table + g.pick(" MODIFY u INT FIRST", " MODIFY u INT AFTER id")
+	}
+	from, to := "a", "b"
+	if g.renamed[table] {
+		from, to = to, from
+	}
+	g.renamed[table] = !g.renamed[table]
+	return "ALTER TABLE " + table + " CHANGE " + from + " " + to + " BIGINT NOT NULL DEFAULT 0"
+}
+
+func (g *stringsGenerator) pick(words ...string) string { return words[g.IntN(len(words))] }
+
+// query is a string of statements with its arguments.
+func (g *stringsGenerator) query() (string, []any) {
+	g.args, g.bind = nil, g.IntN(3) == 0
+	kind := g.IntN(4) // what the string has next to INSERTs with a column list
+	parts := make([]string, 2+g.IntN(4))
+	for i := range parts {
+		switch g.IntN(5) {
+		case 0:
+			parts[i] = g.pick("BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO SAVEPOINT s", "COMMIT /* ; */")
+		case 1:
+			if kind == 0 {
+				parts[i] = g.otherStatement()
+				continue
+			}
+			fallthrough
+		default:
+			parts[i] = g.insert(kind == 1 && g.IntN(3) == 0)
+		}
+	}
+	if kind == 2 && g.IntN(2) == 0 { // no INSERT into a sharded table
+		for i := range parts {
+			parts[i] = g.pick(g.otherStatement(), "INSERT INTO x (u) VALUES (NULL)", "INSERT INTO x VALUES (NULL, NULL, LAST_INSERT_ID())", "COMMIT")
+		}
+		g.args = nil
+	}
+	return strings.Join(parts, g.pick("; ", ";\n-- ; next\n", ";")) + g.pick("", ";", "; -- ; end", ";;"), g.args
+}
+
+func (g *stringsGenerator) otherStatement() string {
+	return g.pick("UPDATE acct SET n = n - 10", "UPDATE t SET u = u + 100 WHERE u < 5", "DELETE FROM c", "SET @v = 1", "SET sql_mode = 'ANSI_QUOTES'",
+		"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "USE mysql", "SET NAMES utf8mb4", "SELECT LAST_INSERT_ID()", "SELECT COUNT(*) FROM t", "DO LAST_INSERT_ID(77)",
+		"ALTER TABLE acct MODIFY n INT", "CREATE TABLE IF NOT EXISTS made (a INT)", "DROP TABLE IF EXISTS made", "TRUNCATE TABLE made", "no statement")
+}
+
+// value is a number as a literal or an argument.
+func (g *stringsGenerator) value(v any) string {
+	if g.bind && g.IntN(2) == 0 {
+		g.args = append(g.args, v)
+		return "?"
+	}
+	if v == nil {
+		return "NULL"
+	}
+	return fmt.Sprint(v)
+}
+
+// insert is an INSERT into one of the tables, in an odd form or with a column list.
+func (g *stringsGenerator) insert(odd bool) string {
+	table := g.pick("t", "t", "t", "c", "x")
+	if odd {
+		return g.pick("INSERT INTO "+table+" VALUES (NULL, NULL, 1)", "INSERT INTO "+table+" SET u = NULL", "INSERT INTO "+table+" (u) SELECT NULL",
+			"INSERT INTO "+table+" () VALUES ()", "INSERT INTO `"+table+"` VALUES (NULL, NULL, 2), (NULL, NULL, 3)")
+	}
+	amount := "a"
+	if g.renamed[table] != (g.IntN(20) == 0) {
+		amount = "b"
+	}
+	verb := g.pick("INSERT INTO ", "INSERT INTO ", "INSERT INTO ", "INSERT IGNORE INTO ", "REPLACE INTO ", "INSERT ")
+	withKey := g.IntN(3) == 0
+	columns := []string{"u", amount}
+	if withKey {
+		columns = slices.Insert(columns, g.IntN(3), "id")
+	}
+	rows := make([]string, 1+g.IntN(3)/2*g.IntN(3))
+	if len(rows) == 0 {
+		rows = make([]string, 1)
+	}
+	for i := range rows {
+		values := make([]string, len(columns))
+		for k, column := range columns {
+			switch column {
+			case "id":
+				switch g.IntN(6) {
+				case 0, 1:
+					values[k] = g.value(nil)
+				case 2:
+					values[k] = "DEFAULT"
+				case 3:
+					values[k] = g.value(0)
+				case 4:
+					values[k] = g.value(10 + g.IntN(20))
+				default:
+					values[k] = g.pick("1 + 39", "@v")
+				}
+			case "u":
+				if g.IntN(2) == 0 {
+					values[k] = g.value(nil)
+				} else {
+					values[k] = g.value(g.IntN(6))
+				}
+			default:
+				values[k] = g.value(g.IntN(100))
+				if g.IntN(8) == 0 {
+					values[k] = g.pick("LAST_INSERT_ID()", "@@last_insert_id", "NULL")
+				}
+			}
+		}
+		rows[i] = "(" + strings.Join(values, ", ") + ")"
+	}
+	query := verb + table + " (" + strings.Join(columns, ", ") + ") " + g.pick("VALUES ", "VALUE ") + strings.Join(rows, ", ")
+	if strings.HasPrefix(verb, "INSERT") && g.IntN(6) == 0 {
+		query += " ON DUPLICATE KEY UPDATE " + amount + " = " + amount + " + 1"
+	}
+	return query
+}

@@ -1,0 +1,136 @@
+package rewrite
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Strings of several statements get keys, pass through unchanged, or are refused before
+// anything else is asked. t is sharded, x and y are not.
+func TestStrings_whichGetKeys(t *testing.T) {
+	const keys, passes, refused = "keys", "passes", "refused"
+	for _, c := range []struct{ query, want string }{
+		// One statement, however it ends.
+		{"INSERT INTO t VALUES (NULL, 1)", keys},
+		{"INSERT INTO t VALUES (NULL, 1);", keys},
+		{"INSERT INTO t VALUES (NULL, 1); ;; -- ; x", keys},
+		{"INSERT INTO t VALUES (NULL, 1); /* ; x */ # y", keys},
+		{"INSERT INTO t SET a = ';';\n", keys},
+		{"INSERT INTO t (a) SELECT ';';", keys},
+		{"/* ; */ INSERT INTO t () VALUES ();", keys},
+		// Several of the accepted ones.
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (2)", keys},
+		{"INSERT t (a) VALUE (1); REPLACE t PARTITION (p0, p1) (id, a) VALUES ROW(1, 2), ROW(NULL, 3)", keys},
+		{"INSERT INTO x (a) VALUES (1); INSERT IGNORE INTO app.t (a) VALUES (2); REPLACE LOW_PRIORITY y (a) VALUES (3)", keys},
+		{"BEGIN; INSERT INTO t (a) VALUES (1); COMMIT", keys},
+		{"BEGIN WORK; INSERT INTO t (a) VALUES (1); COMMIT WORK AND CHAIN", keys},
+		{"START TRANSACTION READ WRITE; SAVEPOINT a; INSERT INTO t (a) VALUES (1); ROLLBACK TO a; ROLLBACK;", keys},
+		{"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2; INSERT INTO t (a) VALUES (1)", keys},
+		{"INSERT INTO t (a) VALUES (1);; INSERT INTO t (a) VALUES (1)", keys}, // the server refuses the second
+		{"INSERT INTO t (a) VALUES (1) RETURNING id; INSERT INTO t (a) VALUES (2)", keys},
+		// Other statements next to the INSERT.
+		{"UPDATE x SET a = 1; INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO t (a) VALUES (1); UPDATE x SET a = 1", refused},
+		{"INSERT INTO t (a) VALUES (1); SELECT 1", refused},
+		{"SET sql_mode = 'ANSI_QUOTES'; INSERT INTO t (a) VALUES (1)", refused},
+		{"SET NAMES gbk; INSERT INTO t (a) VALUES (1)", refused},
+		{"USE other; INSERT INTO t (a) VALUES (1)", refused},
+		{"ALTER TABLE t ADD z INT; INSERT INTO t (a) VALUES (1)", refused},
+		{"CREATE TABLE t (id BIGINT); INSERT INTO t (a) VALUES (1)", refused},
+		{"RELEASE SAVEPOINT a; INSERT INTO t (a) VALUES (1)", refused},
+		{"START SLAVE; INSERT INTO t (a) VALUES (1)", refused},
+		{"LOCK TABLES t WRITE; INSERT INTO t (a) VALUES (1); UNLOCK TABLES", refused},
+		{"CALL p(); INSERT INTO t (a) VALUES (1)", refused},
+		{"PREPARE s FROM 'SELECT 1'; INSERT INTO t (a) VALUES (1)", refused},
+		{"LOAD DATA INFILE 'f' INTO TABLE x; INSERT INTO t (a) VALUES (1)", refused},
+		{"SET STATEMENT max_statement_time = 1 FOR SELECT 1; INSERT INTO t (a) VALUES (1)", refused},
+		{"SET STATEMENT sql_mode = '' FOR INSERT INTO t (a) VALUES (1); COMMIT", refused},
+		{"INSERT INTO t (a) VALUES (1); what is this", refused},
+		{"INSERT INTO t (a) VALUES (1); /* no end", refused},
+		{"INSERT INTO t (a) VALUES (1); 'no end", refused},
+		// INSERTs in other forms.
+		{"INSERT INTO t VALUES (NULL, 1); INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO t VALUES (NULL, 1)", refused},
+		{"INSERT INTO t () VALUES (); COMMIT", refused},
+		{"INSERT INTO t SET a = 1; COMMIT", refused},
+		{"COMMIT; INSERT INTO t (a) SELECT 1", refused},
+		{"INSERT INTO x VALUES (1); INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO x (a) SELECT 1; INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO x SET a = 1; INSERT INTO t (a) VALUES (1)", refused},
+		// LAST_INSERT_ID() in a later statement.
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", keys},
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (@@last_insert_id)", keys},
+		{"INSERT INTO t (id, a) VALUES (5, 1); INSERT INTO t (a) VALUES (LAST_INSERT_ID())", keys},
+		{"INSERT INTO x (a) VALUES (LAST_INSERT_ID()); INSERT IGNORE INTO t (a) VALUES (1)", keys},
+		{"INSERT IGNORE INTO t (a) VALUES (LAST_INSERT_ID()); COMMIT", keys},
+		{"INSERT IGNORE INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (1), (LAST_INSERT_ID())", refused},
+		{"INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 1; COMMIT; INSERT INTO t (a) VALUES (LAST_INSERT_ID())", refused},
+		{"INSERT INTO t (id, a) VALUES (?, 1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", refused},
+		{"INSERT INTO t (id, a) VALUES (@a, 1); INSERT INTO x (a) VALUES (LAST_INSERT_ID())", refused},
+		{"INSERT INTO t (a) VALUES (LAST_INSERT_ID()); INSERT INTO x (a) VALUES (@@identity)", refused},
+		// With other tables, whose own keys only the server knows.
+		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (2); COMMIT", keys},
+		{"INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (LAST_INSERT_ID()); INSERT INTO t (a) VALUES (1)", keys},
+		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO t (a) VALUES (LAST_INSERT_ID())", refused},
+		{"INSERT INTO x (a) VALUES (1); INSERT INTO t (a) VALUES (1); INSERT INTO x (a) VALUES (2); INSERT INTO t (a) VALUES (1)", refused},
+		// Rows that are gone when the table is asked.
+		{"INSERT IGNORE INTO t (a) VALUES (1), (2); ROLLBACK", refused},
+		{"INSERT IGNORE INTO t (a) VALUES (1); ROLLBACK", keys},
+		{"INSERT INTO t (a) VALUES (1), (2) ON DUPLICATE KEY UPDATE a = 1; REPLACE INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO t (id, a) VALUES (1 + 1, 2); REPLACE INTO x (a) VALUES (1)", refused},
+		// Programs and compound statements.
+		{"CREATE PROCEDURE p() BEGIN INSERT INTO t (a) VALUES (1); IF 1 THEN SELECT 2 FOR UPDATE; END IF; END", passes},
+		{"CREATE PROCEDURE p() BEGIN SELECT (1) FOR UPDATE; SELECT 'a' FOR SHARE; INSERT INTO t (a) VALUES (1); END;", passes},
+		{"CREATE TRIGGER r BEFORE INSERT ON x FOR EACH ROW INSERT INTO t (a) VALUES (1)", passes},
+		{"CREATE PROCEDURE p() BEGIN SELECT 1; END; SELECT 1", passes},
+		{"CREATE PROCEDURE p() BEGIN SELECT 1; END; INSERT INTO t (a) VALUES (1)", refused},
+		{"CREATE PROCEDURE p() BEGIN SELECT (1) FOR UPDATE; END; INSERT INTO t (a) VALUES (1)", refused},
+		{"CREATE PROCEDURE p() BEGIN SELECT 1 AS end; INSERT INTO t (a) VALUES (1); END", refused},
+		{"CREATE PROCEDURE p() BEGIN SELECT 1; lbl: LOOP LEAVE lbl; END LOOP; INSERT INTO t (a) VALUES (1)", refused}, // no END
+		{"CREATE TRIGGER r BEFORE INSERT ON x FOR EACH ROW SET NEW.a = 1; INSERT INTO t (a) VALUES (1)", refused},
+		{"BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END", refused},
+		{"BEGIN NOT ATOMIC SELECT 1; END; INSERT INTO t (a) VALUES (1)", refused},
+		{"INSERT INTO t (a) VALUES (1); BEGIN NOT ATOMIC SELECT 1; END", refused},
+		{"IF 1 THEN INSERT INTO t (a) VALUES (1); END IF", refused},
+		// Executable comments.
+		{"SELECT 1; /*!50000 INSERT INTO t (a) VALUES (1) */", refused},
+		{"INSERT INTO t (a) VALUES (1) /*!50000 ; SET sql_mode = '' */", refused},
+		{"INSERT INTO t (a) VALUES (1); /*M!100000 USE other */", refused},
+		{"/*!50000 INSERT INTO t (a) VALUES (1); */ COMMIT", refused},
+		// Nothing for a sharded table.
+		{"INSERT INTO x VALUES (1); USE other; UPDATE t SET a = 1; SELECT LAST_INSERT_ID()", passes},
+		{"SET sql_mode = ''; CREATE TABLE t (a INT); ALTER TABLE t ADD b INT", passes},
+		{"SELECT 'INSERT INTO t (a) VALUES (1)'; SELECT 1", passes},
+	} {
+		plan, err := Parse(c.query, Options{
+			Tables: func(_, name string) *Table {
+				if !strings.EqualFold(name, "t") {
+					return nil
+				}
+				return &Table{KeyColumn: "id", Kind: KindInteger}
+			},
+			Columns: func(*Insert) ([]string, error) {
+				if c.want == refused {
+					t.Errorf("%s\nhave: the table's columns are asked for\nwant: refused before that", c.query)
+				}
+				return []string{"id", "a"}, nil
+			},
+		})
+		have := passes
+		switch {
+		case errors.Is(err, ErrUnsupportedStatement):
+			have = refused
+		case err != nil:
+			t.Errorf("%s: %v", c.query, err)
+		case len(plan.Inserts) > 0:
+			have = keys
+		}
+		if have != c.want {
+			t.Errorf("%s\nhave: %s (%v)\nwant: %s", c.query, have, err, c.want)
+		}
+		if class := Classify(c.query); c.want != passes && !class.MustParse() {
+			t.Errorf("%s\nhave: class %d, which is not parsed", c.query, class)
+		}
+	}
+}
