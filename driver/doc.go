@@ -103,7 +103,8 @@
 // what the server then says is not right (the row was dropped, or existed, or the
 // statement failed) it is told right before the next statement that reads it,
 // which is known by its text: LAST_INSERT_ID, @@last_insert_id or @@identity is
-// written in it, or it is a CALL, an EXECUTE, DDL, or several statements. An
+// written in it, or it is a CALL, an EXECUTE, DDL, or several statements. A table with
+// a trigger that reads LAST_INSERT_ID() is not told the key in the statement. An
 // upsert that the server does not let assign the key to itself (a view, a user
 // without UPDATE on that column) goes without, and one of a row that exists then
 // reports 0; so it does on servers of other kinds, see Servers.
@@ -195,9 +196,10 @@
 // An INSERT into a ruled table that cannot be filled is not sent: the error has
 // [ErrUnsupportedStatement] in its chain and mostly is a [*rewrite.StatementError]
 // that says where. So are refused: what does not parse; an INSERT within a
-// compound statement (BEGIN NOT ATOMIC, IF) and after ANALYZE; INSERT … SELECT
-// beside other statements in one text, or with an ON DUPLICATE KEY UPDATE that
-// uses the query's own columns; executable comments that decide what is
+// compound statement (BEGIN NOT ATOMIC, IF) and after ANALYZE; a string of several
+// statements that holds an INSERT, unless each statement is an INSERT … VALUES
+// with a column list or transaction control; INSERT … SELECT
+// with an ON DUPLICATE KEY UPDATE that uses the query's own columns; executable comments that decide what is
 // inserted, on any server; LOAD DATA and LOAD XML without the key column; bytes
 // that are no letter of the session's character set after a table's name; 0 or an
 // argument as the key where the statement sets sql_mode for itself. What mentions

@@ -424,7 +424,7 @@ func TestGivenNumbers_mayBe(t *testing.T) {
 }
 
 // A trigger of the table reads the LAST_INSERT_ID() that was there before the INSERT. A
-// stored function in the INSERT's own values reads the new key, which is a difference that
+// stored function in the INSERT's second row reads the new key, which is a difference that
 // docs/differences.md lists.
 func TestLastID_readWhileInserting(t *testing.T) {
 	if testserver.Each(t, TestLastID_readWhileInserting) {
@@ -450,7 +450,8 @@ func TestLastID_readWhileInserting(t *testing.T) {
 		{"INSERT INTO watched (u) VALUES (1) ON DUPLICATE KEY UPDATE s = VALUES(s)", 0, 77},
 		{"INSERT IGNORE INTO watched (u) VALUES (4), (1)", 77, 1005},
 		{"REPLACE INTO watched (u) VALUES (NULL)", 77, 1007},
-		{"INSERT INTO called (s) VALUES (last_id())", 1008, 1008}, // with AUTO_INCREMENT s would be 77
+		{"INSERT INTO called (s) VALUES (last_id())", 77, 1008},
+		{"INSERT INTO called (s) VALUES (last_id()), (last_id())", 77 + 1009, 1009}, // with AUTO_INCREMENT twice 77
 	} {
 		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
 		before := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a")

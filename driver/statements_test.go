@@ -313,7 +313,7 @@ func TestStatements_ended(t *testing.T) {
 		"COMMIT":                                            false,
 		"LOCK TABLES t_order WRITE":                         false,
 		"INSERT INTO t_plain VALUES (1); SET sql_mode = ''": true,
-		"INSERT INTO t_order (a) VALUES (1); SELECT 1":      true,
+		"INSERT INTO t_plain VALUES (1); SELECT 1":          true,
 	} {
 		k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
