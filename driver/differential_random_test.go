@@ -41,6 +41,7 @@ func TestDifferential_random(t *testing.T) {
 	if testserver.Each(t, TestDifferential_random) {
 		return
 	}
+	t.Parallel()
 	each := randomStatements / len(seeds) / len(randomVariants)
 	known := newKnown(t)
 	testserver.Ran(t, "generated statements held against AUTO_INCREMENT", fmt.Sprint(each*len(randomVariants)*len(seeds)))

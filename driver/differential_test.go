@@ -59,6 +59,7 @@ func TestDifferential_cases(t *testing.T) {
 	if testserver.Each(t, TestDifferential_cases) {
 		return
 	}
+	t.Parallel()
 	known := newKnown(t)
 	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}
 	for params, cs := range casesWithParams {

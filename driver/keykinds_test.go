@@ -192,6 +192,7 @@ func TestKeys_integersOfAnyType(t *testing.T) {
 	if testserver.Each(t, TestKeys_integersOfAnyType) {
 		return
 	}
+	t.Parallel()
 	database := testserver.Database(t)
 	for i, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
 		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint) - 1} {

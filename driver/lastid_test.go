@@ -99,6 +99,7 @@ func TestLastID_isThatOfAutoIncrement(t *testing.T) {
 	if testserver.Each(t, TestLastID_isThatOfAutoIncrement) {
 		return
 	}
+	t.Parallel()
 	for _, key := range []string{"BIGINT", "BIGINT AUTO_INCREMENT"} {
 		for _, params := range []string{"", "interpolateParams=true", "clientFoundRows=true"} {
 			t.Run(key+" "+params, func(t *testing.T) { testLastID(t, key, params) })

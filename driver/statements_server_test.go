@@ -45,6 +45,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 	if testserver.Each(t, TestStatements_sameAsPreparedEachTime) {
 		return
 	}
+	t.Parallel()
 	const statements = 1000
 	testserver.Ran(t, "statements by kept ones held against ones prepared each time", fmt.Sprint(3*statements))
 	for i, mode := range []string{"auto", "always&interpolateParams=true", "all"} {

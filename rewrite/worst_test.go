@@ -65,10 +65,7 @@ func around(before, repeated, after string) func(size int) string {
 // in the length, it would be hours and the test's own limit would end it: nothing
 // is measured here.
 func TestWorst_isLinear(t *testing.T) {
-	size := 4 << 20
-	if testing.Short() {
-		size = 1 << 20
-	}
+	const size = 1 << 20
 	for _, c := range worstCases {
 		t.Run(c.name, func(t *testing.T) {
 			text := c.text(size)

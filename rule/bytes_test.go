@@ -38,7 +38,7 @@ func TestParse_boundsAreInBytes(t *testing.T) {
 }
 
 func TestParse_errorsAreShort(t *testing.T) {
-	long := strings.Repeat("y", 2<<20)
+	long := strings.Repeat("y", 256<<10)
 	for _, text := range []string{
 		"keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: " + long + "}}}", "keyGenerators: {g: {type: SNOWFLAKE, props: {" + long + ": 1}}}", "keyGenerators: {g: {type: " + long + "}}",
 		"keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id-assigner: " + long + "}}}", "keyGenerators: {g: {type: SNOWFLAKE, props: {layout: " + long + "}}}",

@@ -255,10 +255,7 @@ func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
 // their key alone, of which the gene stands for the user, and by their user alone, whose
 // gene stands for the key.
 func TestGene_foundByEither(t *testing.T) {
-	rules, rows := 400, 500
-	if testing.Short() {
-		rules = 100
-	}
+	const rules, rows = 100, 200
 	r := rand.New(rand.NewPCG(13, 4))
 	found, none := 0, 0
 	for range rules {

@@ -11,10 +11,7 @@ import (
 // TestSharding_asTheRouter compares where random rows of random rules belong with
 // what a router says that is written from ShardingSphere's documentation.
 func TestSharding_asTheRouter(t *testing.T) {
-	rules, rows := 400, 600
-	if testing.Short() {
-		rules = 120
-	}
+	const rules, rows = 120, 300
 	r := rand.New(rand.NewPCG(13, 1))
 	placed, types := 0, map[string]int{}
 	for range rules {

@@ -14,10 +14,7 @@ import (
 // table: a row is in it exactly when the router finds it there; and keys that fit
 // a row are found there.
 func TestShard_asTheRouter(t *testing.T) {
-	rules, rows := 150, 80
-	if testing.Short() {
-		rules = 40
-	}
+	const rules, rows = 50, 40
 	r := rand.New(rand.NewPCG(13, 2))
 	here, fitted := 0, 0
 	for range rules {

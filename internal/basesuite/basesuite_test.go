@@ -43,13 +43,21 @@ var (
 	}
 )
 
+// suiteDir is where the suite is built, once for all servers.
+var suiteDir string
+
 func TestBaseSuite(t *testing.T) {
+	if suiteDir == "" {
+		suiteDir = t.TempDir()
+		t.Cleanup(func() { suiteDir = "" })
+	}
 	if testserver.Each(t, TestBaseSuite) {
 		return
 	}
-	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200")
+	server := testserver.StartSQL(t, "--performance-schema=1", "--max-connections=100", "--back-log=200",
+		"--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--skip-log-bin") // quick rather than durable
 	createDatabase(t, server.DSN())
-	binary := buildSuite(t)
+	binary := buildSuite(t, suiteDir)
 
 	plain := runSuite(t, binary, server.Addr(), "plain", needNetwork)
 	if have := len(plain.failed); have > 0 {
@@ -86,11 +94,14 @@ func createDatabase(t *testing.T, dsn string) {
 	}
 }
 
-// buildSuite copies the base's package into a module of its own and builds its
-// tests.
-func buildSuite(t *testing.T) (binary string) {
+// buildSuite copies the base's package into a module of its own in dir and builds its
+// tests, unless that is done.
+func buildSuite(t *testing.T, dir string) (binary string) {
 	t.Helper()
-	dir := t.TempDir()
+	binary = filepath.Join(dir, "suite.test")
+	if _, err := os.Stat(binary); err == nil {
+		return binary
+	}
 	copyFiles(t, dir, goList(t, base), "*.go")
 	hook, err := os.ReadFile(filepath.Join("testdata", "hook.go.txt"))
 	if err != nil {
@@ -99,7 +110,6 @@ func buildSuite(t *testing.T) (binary string) {
 	write(t, filepath.Join(dir, "shardkey_hook_test.go"), hook)
 	writeModule(t, dir)
 
-	binary = filepath.Join(dir, "suite.test")
 	run(t, dir, "test", "-c", "-trimpath", "-vet=off", "-o", binary, "-ldflags",
 		"-X "+base+".driverName= -X "+copied+".driverName=mysql-plain -X "+copied+".driverNameTest=mysql")
 	return binary
