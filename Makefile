@@ -1,7 +1,8 @@
 # make help lists what can be made.
 
-# Every module of this repository; the tools' own has nothing to test.
-MODULES := $(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/testserver/vtcombo/*" -not -path "*/testdata/*")))
+# Every module of this repository, the root first because it takes longest; the tools'
+# own has nothing to test.
+MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/testserver/vtcombo/*" -not -path "*/testdata/*"))))
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
@@ -16,9 +17,11 @@ TESTFLAGS ?=
 SERVERS := go run ./internal/testserver/run --
 TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 
-# Runs a command in each module as its own go.mod has it, without go.work, and
-# fails at the end when one has failed.
-each = failed=0; for m in $(MODULES); do (cd $$m && export GOWORK=off && $(1)) || failed=1; done; exit $$failed
+# Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
+# fails at the end when one has failed. Each module is built as its own go.mod
+# specifies, without go.work.
+each   = $(MAKE) --no-print-directory -k -j 2 $(addprefix $(1)/,$(MODULES))
+module = cd $* && export GOWORK=off
 
 # Where the tests note what they ran on which server.
 RECORD := $(CURDIR)/bin/record
@@ -30,7 +33,7 @@ export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 .PHONY: help test test-short test-engines soak-engines servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak cover
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 	@echo
 	@echo 'variables: TESTFLAGS="$(TESTFLAGS)" BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME) SOAKTIME=$(SOAKTIME)'
 
@@ -41,7 +44,10 @@ test: servers ## all tests with -race against private servers, and all checks
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
 
 test-short: ## the tests that need no server, without -race
-	@$(call each, go test -short $(TESTFLAGS) ./...)
+	@$(call each,test-short)
+
+test-short/%:
+	@$(module) && go test -short $(TESTFLAGS) ./...
 
 # Galera's library is needed by nothing else. What is tried is written to standard error
 # while it lasts; with -v the figures follow.
@@ -62,10 +68,13 @@ servers: ## install the servers that the tests start (Debian, as root), or say w
 # only some of them run.
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)
-	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) sh -c '$(call each, CGO_ENABLED=1 go test -race -timeout 30m $(TESTFLAGS) \
-		$$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...)'
-	@go test -run 'Alloc|Memory|Fleet' ./keygen/... ./driver ./rewrite # what the race detector would falsify, or cannot follow
+	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
+	@go test -vet=off -run 'Alloc|Memory|Fleet' ./keygen/... ./driver ./rewrite # what the race detector would falsify, or cannot follow
 	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
+
+# The vet target does what go test would vet.
+unit/%:
+	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...
 
 matrix: ## docs/compatibility.md of what the last run of all tests noted
 	@go run ./internal/testserver/matrix -write $(RECORD) docs/compatibility.md
@@ -76,25 +85,40 @@ fmt: ## fail on files that gofmt -s would change
 	@files=$$(gofmt -s -l .); [ -z "$$files" ] || { echo "run gofmt -s -w on:"; echo "$$files"; exit 1; }
 
 vet: ## go vet
-	@$(call each, go vet ./...)
+	@$(call each,vet)
+
+vet/%:
+	@$(module) && go vet ./...
 
 # An int of 32 bits: arm is vetted, which type-checks tests too, and the tests that
 # need no server run on 386, whose programs an amd64 runs as well. Packages that import the examples'
 # embedded server are left out: it does not build there.
-bits32: ## go vet with GOARCH=386 and arm, and the short tests with 386
-	@$(call each, export CGO_ENABLED=0; \
-		packages=$$(go list -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/dolthub/go-mysql-server/sql"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./...); \
+bits32: ## go vet with GOARCH=arm, and the short tests with 386
+	@$(call each,bits32)
+
+bits32/%:
+	@$(module) CGO_ENABLED=0 && \
+		packages=$$(go list -f '{{$$p := .ImportPath}}{{range .Deps}}{{if eq . "github.com/dolthub/go-mysql-server/sql"}}{{$$p = ""}}{{end}}{{end}}{{$$p}}' ./...) && \
 		GOARCH=arm go vet $$packages && \
-		if [ "$$(go env GOHOSTARCH)" = amd64 ]; then GOARCH=386 go test -short $(TESTFLAGS) $$packages; fi)
+		if [ "$$(go env GOHOSTARCH)" = amd64 ]; then GOARCH=386 go test -vet=off -short $(TESTFLAGS) $$packages; fi
 
 staticcheck: ## staticcheck, as staticcheck.conf says
-	@$(call each, $(TOOL) staticcheck ./...)
+	@$(call each,staticcheck)
+
+staticcheck/%:
+	@$(module) && $(TOOL) staticcheck ./...
 
 tidy: ## fail when go.mod or go.sum is not as go mod tidy leaves it
-	@$(call each, go mod tidy -diff)
+	@$(call each,tidy)
+
+tidy/%:
+	@$(module) && go mod tidy -diff
 
 vuln: ## govulncheck, where its database can be reached
-	@$(call each, TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln)
+	@$(call each,vuln)
+
+vuln/%:
+	@$(module) && TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln
 
 bench: servers ## the benchmarks, and tables of generators and INSERTs beside their peers
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...

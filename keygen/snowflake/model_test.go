@@ -69,7 +69,7 @@ func TestGenerator_equalToShardingSphere(t *testing.T) {
 		vibration := []int{1, 3, 63, 4095}[seed%4]
 		ref := newShardingSphere(clock(), 7, int64(vibration))
 		g := mustNew(t, Config{Clock: clock(), WorkerID: 7, MaxVibrationOffset: vibration})
-		for i := range 20000 {
+		for i := range 6000 {
 			if have, want := oneKey(t, g, "Next"), ref.key(); have != want {
 				t.Fatalf("seed %d, key %d\nhave: %d\nwant: %d", seed, i, have, want)
 			}
@@ -82,7 +82,7 @@ func TestGenerator_equalToShardingSphere(t *testing.T) {
 // comes twice, and every error is one of the documented ones.
 func TestSoak_model(t *testing.T) {
 	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
-	rounds, until := uint64(1000), time.Now().Add(soak(t))
+	rounds, until := uint64(400), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		cfg := Config{
