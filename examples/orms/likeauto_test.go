@@ -92,6 +92,7 @@ func TestGORMLikeAutoIncrement(t *testing.T) {
 	if testserver.Each(t, TestGORMLikeAutoIncrement) {
 		return
 	}
+	t.Parallel()
 	for _, returning := range []bool{true, false} {
 		for _, operation := range gormOperations {
 			t.Run(fmt.Sprintf("%s/returning=%t", operation.name, returning), func(t *testing.T) {

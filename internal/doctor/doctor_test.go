@@ -120,6 +120,7 @@ func TestExamine_findsEach(t *testing.T) {
 	if testserver.Each(t, TestExamine_findsEach) {
 		return
 	}
+	t.Parallel()
 	uuids := "{type: UUID, props: {}}"
 	for _, c := range []struct {
 		name, generator string

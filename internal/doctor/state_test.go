@@ -31,6 +31,7 @@ func TestExamine_states(t *testing.T) {
 	if testserver.Each(t, TestExamine_states) {
 		return
 	}
+	t.Parallel()
 	server := testserver.StartSQL(t)
 	const lease = "CREATE TABLE shardkey_worker (namespace VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, worker_id INT NOT NULL, owner VARBINARY(64) NOT NULL, reserved_until BIGINT NOT NULL, " +
 		"free_from BIGINT NOT NULL, holder VARCHAR(255) NOT NULL, since BIGINT NOT NULL, PRIMARY KEY (namespace, worker_id)) ENGINE=InnoDB;"

@@ -14,6 +14,7 @@ func TestPool_serverStopsInTheMiddle(t *testing.T) {
 	if testserver.Each(t, TestPool_serverStopsInTheMiddle) {
 		return
 	}
+	t.Parallel()
 	a, dsnA := ticketServer(t, 2, 1)
 	_, dsnB := ticketServer(t, 2, 2)
 	clock := &stepClock{}
@@ -56,6 +57,7 @@ func TestPool_everythingDown(t *testing.T) {
 	if testserver.Each(t, TestPool_everythingDown) {
 		return
 	}
+	t.Parallel()
 	a, dsn := ticketServer(t, 1, 1)
 	g := newGen(t, config{DSNs: []string{dsn}})
 	first := mustKeys(t, g, 1)[0]
@@ -76,6 +78,7 @@ func TestPool_settings(t *testing.T) {
 	if testserver.Each(t, TestPool_settings) {
 		return
 	}
+	t.Parallel()
 	_, one := ticketServer(t, 2, 1)
 	_, alsoOne := ticketServer(t, 2, 1)
 	repaired, three := ticketServer(t, 2, 3)
