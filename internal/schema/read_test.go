@@ -1,0 +1,68 @@
+package schema
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// mysql56 is a server whose information_schema is that of MySQL 5.6.
+type mysql56 struct{ *sql.DB }
+
+func (db mysql56) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if strings.Contains(query, "GENERATION_EXPRESSION") {
+		return nil, &mysql.MySQLError{Number: 1054, Message: "Unknown column 'GENERATION_EXPRESSION' in 'field list'"}
+	}
+	const columns = "TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, IS_NULLABLE, EXTRA"
+	return db.DB.QueryContext(ctx, strings.Replace(query, "SELECT * FROM", "SELECT "+columns+" FROM", 1), args...)
+}
+
+// Columns are read from a server that knows no generated ones, and foreign keys between
+// two schemas once, whichever of them is the connection's own.
+func TestRead_olderServersAndOtherSchemas(t *testing.T) {
+	if testserver.Each(t, TestRead_olderServersAndOtherSchemas) {
+		return
+	}
+	own, other := testserver.Database(t), testserver.Database(t)
+	open := func(dsn string) (*sql.DB, string) {
+		cfg, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("mysql", dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		return db, cfg.DBName
+	}
+	db, name := open(own)
+	_, otherName := open(other)
+	for _, statement := range []string{
+		"CREATE TABLE parent (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b))",
+		"CREATE TABLE " + otherName + ".child (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT, CONSTRAINT f FOREIGN KEY (a, b) REFERENCES " + name + ".parent (a, b))",
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, others := range [][]string{nil, {otherName}, {name, otherName}} {
+		d, err := Read(t.Context(), mysql56{db}, others...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := d.Table(otherName, "child")
+		if len(d.ForeignKeys) != 1 || child == nil || child.Outside != (others == nil) || len(child.Columns) != 3 || !child.Columns[0].AutoIncrement {
+			t.Fatalf("%v\nhave: %+v, %d foreign keys", others, child, len(d.ForeignKeys))
+		}
+		fk := d.ForeignKeys[0]
+		if fk.Child != child || fk.Parent != d.Table(name, "parent") || strings.Join(fk.Columns, " ") != "a b" || strings.Join(fk.ParentCols, " ") != "a b" {
+			t.Errorf("%v\nhave: %+v", others, fk)
+		}
+	}
+}
