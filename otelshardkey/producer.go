@@ -55,7 +55,8 @@ func callsOf(tables []driver.TableStats) (list []*calls) {
 	for _, t := range tables {
 		i := slices.IndexFunc(list, func(c *calls) bool { return c.generator == t.Generator && c.typ == t.Type })
 		if i < 0 {
-			i, list = len(list), append(list, &calls{t.Generator, t.Type, driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}})
+			sum := driver.Histogram{Bounds: t.Generate.Bounds, Counts: make([]int64, len(t.Generate.Counts))}
+			i, list = len(list), append(list, &calls{t.Generator, t.Type, sum})
 		}
 		list[i].Sum += t.Generate.Sum
 		for bucket, n := range t.Generate.Counts {
@@ -66,8 +67,9 @@ func callsOf(tables []driver.TableStats) (list []*calls) {
 }
 
 func (c *calls) point(r *registration, now time.Time) metricdata.HistogramDataPoint[float64] {
-	attrs := append(r.attrs.ToSlice(), attribute.String(attrGenerator, c.generator), attribute.String(attrGeneratorType, c.typ))
-	p := metricdata.HistogramDataPoint[float64]{Attributes: attribute.NewSet(attrs...), StartTime: r.since, Time: now, Sum: c.Sum.Seconds()}
+	attrs := attribute.NewSet(append(r.attrs.ToSlice(),
+		attribute.String(attrGenerator, c.generator), attribute.String(attrGeneratorType, c.typ))...)
+	p := metricdata.HistogramDataPoint[float64]{Attributes: attrs, StartTime: r.since, Time: now, Sum: c.Sum.Seconds()}
 	for _, bound := range c.Bounds {
 		p.Bounds = append(p.Bounds, bound.Seconds())
 	}

@@ -46,9 +46,9 @@ func WithAttributes(attrs ...attribute.KeyValue) Option {
 }
 
 // Register reports a connector's metrics each time that they are collected, and lets a
-// [Producer] report its histogram, until the registration's Unregister is called; do that before or after the sql.DB is closed. The
-// error is for a nil connector, as of a sql.DB that another driver opened, or comes from
-// the meter.
+// [Producer] report its histogram, until the registration's Unregister is called; do
+// that before or after the sql.DB is closed. The error is for a nil connector, as of a
+// sql.DB that another driver opened, or comes from the meter.
 //
 // It may be called by many goroutines at once, for as many connectors as there are.
 func Register(c *driver.Connector, opts ...Option) (metric.Registration, error) {

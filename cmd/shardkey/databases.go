@@ -14,7 +14,11 @@ import (
 )
 
 // dsnHelp describes the flag -dsn, the same for every command that has it.
-const dsnHelp = "a database's data source `name`, or ds_0=name for the data source ds_0 of the\nrule. env:NAME takes it from an environment variable, @file from a file (@- is\nstandard input), also behind ds_0=: other users of the machine see a command's\narguments. Parameters that begin with shardkey are dropped. Without -dsn it is\nwhat the environment variable SHARDKEY_DSN says"
+const dsnHelp = "a database's data source `name`, or ds_0=name for the data source ds_0 of the\n" +
+	"rule. env:NAME takes it from an environment variable, @file from a file (@- is\n" +
+	"standard input), also behind ds_0=: other users of the machine see a command's\n" +
+	"arguments. Parameters that begin with shardkey are dropped. Without -dsn it is\n" +
+	"what the environment variable SHARDKEY_DSN says"
 
 // ownHelp is that of commands that need a database for some rules only.
 const ownHelp = dsnHelp + ".\nGenerators and worker-id assigners that work in the application's own database\nneed it"

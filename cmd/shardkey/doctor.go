@@ -42,7 +42,8 @@ func doctorCommand(p *program) *cobra.Command {
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
 	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringArrayVar(&f.dsns, "dsn", nil, dsnHelp+".\nOnce for each; one without a data source stands for all of the rule's")
+	fs.StringArrayVar(&f.dsns, "dsn", nil, dsnHelp+
+		".\nOnce for each; one without a data source stands for all of the rule's")
 	fs.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long to look")
 	fs.BoolVar(&f.verbose, "v", false, "print what is as it must be, too")
 	p.outputFlag(fs)

@@ -63,7 +63,8 @@ func openShop(ctx context.Context, dsn, text string) (*shop, error) {
 
 // measure exports the connector's metrics by OpenTelemetry to Prometheus.
 func (s *shop) measure() error {
-	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo(), exporter.WithProducer(otelshardkey.Producer()))
+	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo(),
+		exporter.WithProducer(otelshardkey.Producer()))
 	if err != nil {
 		return err
 	}

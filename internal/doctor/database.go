@@ -38,8 +38,9 @@ type trigger struct{ name, body string }
 func (d *database) readTriggers() error {
 	d.triggers = map[[2]string][]trigger{}
 	for _, in := range append([]string{d.schema.Name}, d.schemas()...) {
-		err := schema.Rows(d.ctx, d.conn, "SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION, ACTION_TIMING"+
-			" FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = "+schema.Literal(in), func(row []string) {
+		const columns = "EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION, ACTION_TIMING"
+		query := "SELECT " + columns + " FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = " + schema.Literal(in)
+		err := schema.Rows(d.ctx, d.conn, query, func(row []string) {
 			key := [2]string{strings.ToLower(in), strings.ToLower(row[0])}
 			t := trigger{row[1], strings.ToLower(row[2])}
 			if row[3] == "INSERT" && row[4] == "BEFORE" && !slices.Contains(d.triggers[key], t) {
@@ -98,9 +99,11 @@ func (d *database) look() (err error) {
 		return nil
 	}
 	if n := len(d.schema.Shards); n > 1 {
-		d.add(Finding{Severity: Info, Check: "table", What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1),
-			Why: "an INSERT may fail on a shard whose columns differ, as after a change of the schema that ended halfway",
-			Fix: "-- compare SHOW CREATE TABLE on each shard: USE `" + d.schema.Name + ":" + d.schema.Shards[0] + "`, and so on"})
+		d.add(Finding{Severity: Info, Check: "table",
+			What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1),
+			Why:  "an INSERT may fail on a shard whose columns differ, for example after a schema change that ended halfway",
+			Fix: fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on",
+				d.schema.Name, d.schema.Shards[0])})
 	}
 	if d.Live == nil {
 		return nil

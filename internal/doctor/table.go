@@ -65,9 +65,10 @@ func (x *tableCheck) backEnds() error {
 	if err != nil {
 		return err
 	}
-	x.add(Finding{Severity: Info, Check: "table", What: "its engine is SPIDER: the head only was looked at, not the tables on its back ends " + strings.Join(names, ", "),
-		Why: "an INSERT fails where a back end's column cannot hold the key, as an INT",
-		Fix: "-- run shardkey doctor with the data source name of each back end too"})
+	x.add(Finding{Severity: Info, Check: "table",
+		What: "its engine is SPIDER: the head only was looked at, not the tables on its back ends " + strings.Join(names, ", "),
+		Why:  "an INSERT fails where a back end's column cannot hold the key, for example an INT",
+		Fix:  "-- run shardkey doctor with the data source name of each back end too"})
 	return nil
 }
 
@@ -274,8 +275,9 @@ func (x *tableCheck) maximum() error {
 		return nil
 	}
 	if !x.actual.Leads(x.column.Name) {
-		f := Finding{Severity: Info, Check: "max-key", What: "no index begins with the key column: its greatest key was not looked for",
-			Why: "finding it would read the whole table, and so does every query by the key"}
+		f := Finding{Severity: Info, Check: "max-key",
+			What: "no index begins with the key column: its greatest key was not looked for",
+			Why:  "finding it would read the whole table, and so does every query by the key"}
 		if _, with := x.actual.Uniqueness(x.column.Name); with != nil { // else the unique index that is proposed is one
 			f.Fix = fmt.Sprintf("ALTER TABLE %s ADD INDEX (%s);", x.quoted(), sqltext.QuoteIdentifier(x.column.Name))
 		}

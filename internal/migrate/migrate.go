@@ -255,7 +255,8 @@ func (m *migration) notes() error {
 			return err
 		}
 		if len(backEnds) > 0 {
-			m.note("%s is the head of a Spider table: the tables on its back ends %s were not looked at; run migrate and step 1 there, too", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
+			m.note("%s is the head of a Spider table: the tables on its back ends %s were not looked at; run migrate and step 1 there, too",
+				m.d.Shown(k.Table), strings.Join(backEnds, ", "))
 		}
 		for _, c := range k.Table.Computed(k.Column.Name) {
 			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Generated)

@@ -227,8 +227,9 @@ func TestPlan_ofAMigratedSchemaIsEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 1 {
-			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(plan.SQL(true), "They are already.") || !strings.Contains(plan.SQL(true), "No key has it.") {
-				t.Errorf("have: %v", plan)
+			text := plan.SQL(true)
+			if len(plan.Widen)+len(plan.Auto) > 0 || !strings.Contains(text, "They are already.") || !strings.Contains(text, "No key has it.") {
+				t.Errorf("have: %s", text)
 			}
 			return
 		}

@@ -100,7 +100,8 @@ func (d *Database) add(t *Table) *Table {
 // the schema, so the name that was asked for is the one that counts.
 
 func (d *Database) readTables(ctx context.Context, q Queryer, schema string) error {
-	return Rows(ctx, q, "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema),
+	return Rows(ctx, q, "SELECT TABLE_NAME, TABLE_TYPE, ENGINE, CREATE_OPTIONS"+
+		" FROM information_schema.TABLES WHERE TABLE_SCHEMA = "+Literal(schema),
 		func(row []string) {
 			if row[1] == "SEQUENCE" || strings.HasPrefix(row[1], "TEMPORARY") {
 				return
@@ -120,8 +121,9 @@ func (d *Database) readForeignKeys(ctx context.Context, q Queryer, schema string
 		for _, fk := range d.ForeignKeys {
 			known[[3]string{fk.Child.Schema, fk.Child.Name, fk.Name}] = nil // it is complete
 		}
-		err := Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME"+
-			" FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND "+column+" = "+Literal(schema)+
+		err := Rows(ctx, q, "SELECT TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, COLUMN_NAME,"+
+			" REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE"+
+			" WHERE REFERENCED_TABLE_NAME IS NOT NULL AND "+column+" = "+Literal(schema)+
 			" ORDER BY TABLE_SCHEMA, TABLE_NAME, CONSTRAINT_NAME, ORDINAL_POSITION",
 			func(row []string) {
 				asked := row[0]
@@ -173,7 +175,8 @@ func (d *Database) withOutside(schemas []string) []string {
 // readColumns asks for all that the server has of a column: MySQL 5.6 has no
 // GENERATION_EXPRESSION.
 func (d *Database) readColumns(ctx context.Context, q Queryer, schema string) error {
-	return namedRows(ctx, q, "SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(schema)+" ORDER BY TABLE_NAME, ORDINAL_POSITION",
+	return namedRows(ctx, q, "SELECT * FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+Literal(schema)+
+		" ORDER BY TABLE_NAME, ORDINAL_POSITION",
 		func(names, row []string) {
 			of := map[string]string{}
 			for i, name := range names {
@@ -181,15 +184,17 @@ func (d *Database) readColumns(ctx context.Context, q Queryer, schema string) er
 			}
 			if t := d.Table(schema, of["TABLE_NAME"]); t != nil {
 				t.Columns = append(t.Columns, &Column{
-					Name: of["COLUMN_NAME"], Type: of["COLUMN_TYPE"], Collation: of["COLLATION_NAME"], Nullable: of["IS_NULLABLE"] == "YES",
-					AutoIncrement: strings.Contains(strings.ToLower(of["EXTRA"]), "auto_increment"), Generated: of["GENERATION_EXPRESSION"],
+					Name: of["COLUMN_NAME"], Type: of["COLUMN_TYPE"], Collation: of["COLLATION_NAME"],
+					Nullable: of["IS_NULLABLE"] == "YES", Generated: of["GENERATION_EXPRESSION"],
+					AutoIncrement: strings.Contains(strings.ToLower(of["EXTRA"]), "auto_increment"),
 				})
 			}
 		})
 }
 
 func (d *Database) readIndexes(ctx context.Context, q Queryer, schema string) error {
-	return Rows(ctx, q, "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+Literal(schema)+
+	return Rows(ctx, q, "SELECT TABLE_NAME, INDEX_NAME, NON_UNIQUE, COLUMN_NAME"+
+		" FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = "+Literal(schema)+
 		" ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
 		func(row []string) {
 			t := d.Table(schema, row[0])

@@ -45,7 +45,8 @@ func TestRead_olderServersAndOtherSchemas(t *testing.T) {
 	_, otherName := open(other)
 	for _, statement := range []string{
 		"CREATE TABLE parent (a INT NOT NULL, b INT NOT NULL, PRIMARY KEY (a, b))",
-		"CREATE TABLE " + otherName + ".child (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT, CONSTRAINT f FOREIGN KEY (a, b) REFERENCES " + name + ".parent (a, b))",
+		"CREATE TABLE " + otherName + ".child (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b INT," +
+			" CONSTRAINT f FOREIGN KEY (a, b) REFERENCES " + name + ".parent (a, b))",
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatal(err)
@@ -57,11 +58,13 @@ func TestRead_olderServersAndOtherSchemas(t *testing.T) {
 			t.Fatal(err)
 		}
 		child := d.Table(otherName, "child")
-		if len(d.ForeignKeys) != 1 || child == nil || child.Outside != (others == nil) || len(child.Columns) != 3 || !child.Columns[0].AutoIncrement {
+		if len(d.ForeignKeys) != 1 || child == nil || child.Outside != (others == nil) ||
+			len(child.Columns) != 3 || !child.Columns[0].AutoIncrement {
 			t.Fatalf("%v\nhave: %+v, %d foreign keys", others, child, len(d.ForeignKeys))
 		}
 		fk := d.ForeignKeys[0]
-		if fk.Child != child || fk.Parent != d.Table(name, "parent") || strings.Join(fk.Columns, " ") != "a b" || strings.Join(fk.ParentCols, " ") != "a b" {
+		if fk.Child != child || fk.Parent != d.Table(name, "parent") ||
+			strings.Join(fk.Columns, " ") != "a b" || strings.Join(fk.ParentCols, " ") != "a b" {
 			t.Errorf("%v\nhave: %+v", others, fk)
 		}
 	}

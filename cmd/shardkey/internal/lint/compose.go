@@ -128,7 +128,8 @@ func (g *goPackage) writer(call *ast.CallExpr) ast.Expr {
 	case strings.HasPrefix(name, "fmt.Fprint") && len(call.Args) > 0:
 		return call.Args[0]
 	case strings.HasPrefix(name, "(*strings.Builder)."), strings.HasPrefix(name, "(*bytes.Buffer)."):
-		if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && (strings.HasPrefix(fn.Name(), "Write") || fn.Name() == "Reset") {
+		s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if ok && (strings.HasPrefix(fn.Name(), "Write") || fn.Name() == "Reset") {
 			return s.X
 		}
 	}
