@@ -61,7 +61,8 @@ func (g *Generator) slotHealth(h *spi.Health, s *slot) {
 	case h.Borrowed > usual+s.delay:
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Borrowed))
 	case h.Borrowed > usual:
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, as leases begin later after a failover of their store, or by quarantine", h.Borrowed))
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, "+
+			"as leases begin later after a failover of their store, or by quarantine", h.Borrowed))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)

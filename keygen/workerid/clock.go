@@ -38,7 +38,7 @@ func (r reading) passed(later reading) time.Duration {
 
 // checkClock refuses to write by a clock that is too far ahead. Ids would stay unique, but
 // the worker id would be of no use until that time has come. listed are the records of the
-// namespace; nil: they are read where they are needed.
+// namespace; nil: they are read where they are needed. own is what this lease has reserved, or 0.
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
 	if now.Before(earliest) {
@@ -56,7 +56,9 @@ func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) er
 // time passes, this machine's clock is at most that far ahead until then. A store whose
 // clock is behind stops no fleet: its processes are each other's witness. known is false
 // where the store has no time.
-func (a *assigner) checkStoresClock(ctx context.Context, store Clocked, now time.Time, listed []Entry) (known bool, err error) {
+func (a *assigner) checkStoresClock(
+	ctx context.Context, store Clocked, now time.Time, listed []Entry,
+) (known bool, err error) {
 	a.clocks.mu.Lock()
 	trusted := !now.After(a.clocks.trusted)
 	a.clocks.mu.Unlock()
@@ -122,7 +124,10 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 	if err != nil {
 		return err
 	}
-	return &ClockError{Clock: now, Other: right.at.Add(right.passed(this)), What: "by its last reading it is", Most: a.config.MaxClockAhead, Stays: true}
+	return &ClockError{
+		Clock: now, Other: right.at.Add(right.passed(this)), What: "by its last reading it is",
+		Most: a.config.MaxClockAhead, Stays: true,
+	}
 }
 
 // witness reports whether a process that who accepts holds a worker id at about this time.
@@ -134,8 +139,9 @@ func (a *assigner) witness(ctx context.Context, now time.Time, listed []Entry, w
 		}
 	}
 	for _, e := range listed {
-		ahead := time.UnixMilli(e.Record.ReservedUntil).Sub(now)
-		if e.Err == nil && e.Record.FreeFrom == 0 && who(e.Record) && ahead >= -a.config.MaxClockAhead && ahead <= a.config.MaxClockAhead+a.mostAhead() {
+		ahead, most := time.UnixMilli(e.Record.ReservedUntil).Sub(now), a.config.MaxClockAhead
+		held := e.Err == nil && e.Record.FreeFrom == 0 && who(e.Record)
+		if held && ahead >= -most && ahead <= most+a.mostAhead() {
 			return true, nil
 		}
 	}

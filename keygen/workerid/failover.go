@@ -80,7 +80,8 @@ func (l *lease) checkServer(ctx context.Context) error {
 	return nil
 }
 
-var errServerReplaced = errors.New("its reservation ended and the server of the worker ids was replaced, so that another process may have had it in the meantime")
+var errServerReplaced = errors.New("its reservation ended and the server of the worker ids was replaced, " +
+	"so that another process may have had it in the meantime")
 
 // afterFailover is how long after it new leases begin.
 func (a *assigner) afterFailover() time.Duration { return max(a.config.Quarantine, 2*a.longest()) }

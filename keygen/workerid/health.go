@@ -23,7 +23,7 @@ func (l *lease) Health() spi.Health {
 		return h
 	}
 	limit := l.limit.Load()
-	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.config.Lease
+	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.length()
 	if h.Err == nil && limit <= l.assigner.now() {
 		h.Err = fmt.Errorf("%w: worker id %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
 	}
