@@ -138,12 +138,14 @@ func checkFile(p *program, file string) (*checkedRule, error) {
 	if err != nil {
 		return v, err
 	}
-	v.description = g.Describe()
+	v.description = strings.ReplaceAll(g.Describe(), offlineName, "the application's database")
 	v.readMade()
 	for _, t := range r.Tables() {
 		v.readTable(t)
 	}
-	v.risks = warnings(g)
+	for _, risk := range warnings(g) {
+		v.risks = append(v.risks, strings.ReplaceAll(risk, offlineName, "the application's database"))
+	}
 	for _, risk := range v.risks {
 		v.Warnings = append(v.Warnings, &problem{Message: risk})
 	}

@@ -14,9 +14,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// offlineDSN stands for the application's own database where none is asked. It
-// shows in descriptions.
-const offlineDSN = "app@tcp(the-applications-own:3306)/database"
+// offlineDSN stands for the application's own database where none is asked, and
+// offlineName for it in the descriptions of what uses it.
+const (
+	offlineDSN  = "app@tcp(the-applications-own:3306)/database"
+	offlineName = "the-applications-own:3306/database"
+)
 
 // loadRule reads a rule's file, or with "-" standard input.
 func (p *program) loadRule(file string) (*rule.Rule, error) {

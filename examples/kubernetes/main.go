@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -65,11 +66,20 @@ type orders struct {
 
 // open opens the database with the rule's file, which is looked at for changes.
 func open(dsn, ruleFile string) (*orders, error) {
-	db, connector, err := driver.Open(dsn + "?shardkeyReload=10s&shardkeyRule=" + ruleFile)
+	db, connector, err := driver.Open(withParams(dsn, "shardkeyReload=10s&shardkeyRule="+ruleFile))
 	if err != nil {
 		return nil, err
 	}
 	return &orders{db: db, connector: connector}, nil
+}
+
+// withParams adds parameters to a DSN, which may have some. A ? before the last slash is
+// the password's.
+func withParams(dsn, params string) string {
+	if strings.Contains(dsn[strings.LastIndex(dsn, "/")+1:], "?") {
+		return dsn + "&" + params
+	}
+	return dsn + "?" + params
 }
 
 func (o *orders) handler() http.Handler {

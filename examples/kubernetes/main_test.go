@@ -114,12 +114,14 @@ func TestManifest_fitsTheProgram(t *testing.T) {
 	if w := r.Warnings(); len(w) > 0 {
 		t.Errorf("have: %v\nwant: no warnings", w)
 	}
-	o, err := open(env["DATABASE_DSN"], ruleFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.db.Close(); err != nil {
-		t.Error(err)
+	for _, dsn := range []string{env["DATABASE_DSN"], env["DATABASE_DSN"] + "?parseTime=true", "u:a?b@tcp(h)/d"} {
+		o, err := open(dsn, ruleFile(t))
+		if err != nil {
+			t.Fatalf("%s: %v", dsn, err)
+		}
+		if err := o.db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -61,6 +61,10 @@ func (s *shop) open(ctx context.Context, cfg *mysql.Config, driverName, param, c
 		_, err := db.ExecContext(ctx, "CREATE TABLE "+table+
 			" (order_id "+column+", user_id INT NOT NULL, item VARCHAR(20) NOT NULL)")
 		if err != nil {
+			const tableExists = 1050
+			if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && refused.Number == tableExists {
+				err = fmt.Errorf("database %s has such a table already, which is left as it is; give -dsn another database, for example an empty one", cfg.DBName)
+			}
 			s.db, s.tables = db, [2]string(append(s.tables[:i:i], make([]string, 2-i)...))
 			return errors.Join(fmt.Errorf("make table %s: %w", table, err), s.close())
 		}

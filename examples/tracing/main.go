@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
@@ -68,9 +67,10 @@ func run(out io.Writer) (err error) {
 		if err := insert(db); err != nil {
 			return err
 		}
-		// (Preparing and executing are a span each.)
-		text, _, _ := strings.Cut(statements(recorder), "\n")
-		fmt.Fprintf(out, "%s: %s\n", order.name, text)
+		fmt.Fprintln(out, order.name)
+		for _, span := range recorder.Ended() {
+			fmt.Fprintf(out, "  span %-22s %s\n", span.Name(), statement(span))
+		}
 	}
 	return nil
 }
@@ -114,15 +114,12 @@ func spans() (*tracetest.SpanRecorder, otelsql.Option) {
 	return recorder, otelsql.WithTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 }
 
-// statements are the INSERTs of all spans.
-func statements(recorder *tracetest.SpanRecorder) string {
-	var all strings.Builder
-	for _, span := range recorder.Ended() {
-		for _, attribute := range span.Attributes() {
-			if strings.HasPrefix(attribute.Value.AsString(), "INSERT") {
-				all.WriteString(attribute.Value.AsString() + "\n")
-			}
+// statement is the statement of a span; it is empty for one without.
+func statement(span trace.ReadOnlySpan) string {
+	for _, attribute := range span.Attributes() {
+		if attribute.Key == "db.query.text" || attribute.Key == "db.statement" {
+			return attribute.Value.AsString()
 		}
 	}
-	return all.String()
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/XSAM/otelsql"
 	"github.com/go-sql-driver/mysql"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/embedded"
@@ -22,13 +23,26 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"otelsql over shardkey: INSERT INTO t_order (item) VALUES (?)\n",
-		"shardkey over otelsql: INSERT INTO t_order (item, `order_id`) VALUES (?, ?)\n",
+		"otelsql over shardkey\n",
+		"  span sql.conn.exec          INSERT INTO t_order (item) VALUES (?)\n",
+		"shardkey over otelsql\n",
+		"INSERT INTO t_order (item, `order_id`) VALUES (?, ?)\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("have: %swant: %s", out.String(), want)
 		}
 	}
+}
+
+// statements are the INSERTs of all spans.
+func statements(recorder *tracetest.SpanRecorder) string {
+	var all strings.Builder
+	for _, span := range recorder.Ended() {
+		if text := statement(span); strings.HasPrefix(text, "INSERT") {
+			all.WriteString(text + "\n")
+		}
+	}
+	return all.String()
 }
 
 // The connector below a wrapper is known when it is opened first; a connection shows
