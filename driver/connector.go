@@ -238,7 +238,10 @@ func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Des
 //
 // Generators serve the connections that are still open, as that of a
 // transaction which has not ended, or of a second sql.DB on this connector: the
-// last connection that closes then closes them.
+// last connection that closes then closes them. sql.DB.Close doesn't wait for
+// statements that run. A program that exits right after it, while some do, keeps its
+// worker id until the lease ends: wait for them first, with http.Server.Shutdown for
+// example.
 func (c *Connector) Close() error {
 	c.mu.Lock()
 	c.closed = true
