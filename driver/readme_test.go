@@ -40,7 +40,7 @@ func TestReadme_asShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	create := regexp.MustCompile(`(?m)^CREATE TABLE t_order_1 .*?\)`+"(;|$)").FindString(string(readme))
+	create := regexp.MustCompile(`(?m)^CREATE TABLE t_order_1 .*?\)` + "(;|$)").FindString(string(readme))
 	if _, err := db.Exec(create); err != nil {
 		t.Fatal(err)
 	}

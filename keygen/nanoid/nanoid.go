@@ -2,8 +2,8 @@ package nanoid
 
 import (
 	"context"
-	"errors"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"math"
