@@ -168,7 +168,7 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 		"zero Props, assigner":  func() error { _, err := spi.NewWorkerIDAssigner("SQL", spi.Props{}); return err },
 		"workerid.FromProps":    func() error { _, err := workerid.FromProps(spi.Props{}, nil); return err },
 		"workerid.ParseRecord":  func() error { _, err := workerid.ParseRecord(-1, ""); return err },
-		"workerid.TableDDL":     func() error { workerid.TableDDL(""); return errNone },
+		"workerid.TableDDL":     func() error { _ = workerid.TableDDL(""); return errNone },
 		"debug.Handler":         func() error { return serve(debug.Handler(nil, new(driver.Connector))) },
 		"debug.Handler of none": func() error { return serve(debug.Handler()) },
 	} {
