@@ -565,6 +565,33 @@ func TestInsertSelect_canceled(t *testing.T) {
 	}
 }
 
+// A context that ends when the keys are made leaves no row, and the pool is of use.
+func TestInsertSelect_canceledBeforeRows(t *testing.T) {
+	if testserver.Each(t, TestInsertSelect_canceledBeforeRows) {
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ending := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		cancel()
+		return keysOfInts(n, 1), nil
+	})
+	ours, plain := openScripted(t, scriptRule(t, ending, "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	manySource(t, plain)
+	const query = "INSERT INTO ruled (a) SELECT a FROM src"
+	if _, err := ours.ExecContext(ctx, query); !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v", err)
+	}
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 0 {
+		t.Errorf("%d rows after the context ended", n)
+	}
+	mustExec(t, ours, query)
+	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 12000 {
+		t.Errorf("%d rows", n)
+	}
+}
+
 // A query that takes long is left when its context ends: the test ends long
 // before the query would.
 func TestInsertSelect_canceledInQuery(t *testing.T) {
