@@ -90,16 +90,15 @@
 // $->{…}), each of which stands for one or more texts. Several in one item stand
 // for every combination.
 //
-//	${0..15}  ${0..<16}  ${'a'..'c'}  ${(0..7).step(2)}           ranges
-//	${00..15}                                                     00, 01, … 15
+//	${0..15}  ${0..<16}  ${'a'..'c'}  ${'00'..'03'}  ${(0..7).step(2)}  ranges
 //	${['a', 'b', 3]}  ${'x'}                                      lists, a text
 //	${(1..12).collect{t -> t.toString().padLeft(2, '0')}}         closures: also it, (i -> …),
 //	                                                              + - *, String.format('%02d', it)
 //	${*}                                                          any number
 //	${yyyyMM}                                                     a date: yyyy yy MM dd HH mm ss - _
 //
-// Leading zeros pad, as they are written; Groovy, which ShardingSphere runs there,
-// takes 01..12 for 1..12 and refuses 08. Other Groovy is not run. <INTERVAL>,
+// A number with a leading zero is an error: Groovy, which ShardingSphere runs there,
+// takes it for octal, and 01..12 for 1..12. Other Groovy is not run. <INTERVAL>,
 // <LITERAL> and <GROOVY> in front of the items are understood. At most 1,048,576 data
 // nodes are read of one table. Without actualDataNodes the logical name is the
 // only one.

@@ -111,6 +111,7 @@ func newFake(typ string, p spi.Props) (spi.KeyGenerator, error) {
 	}
 	p.List("dsns")
 	p.Secret("password")
+	p.String("layout", "")
 	assigner, err := p.WorkerIDAssigner("worker-id-assigner")
 	if err != nil {
 		return nil, err

@@ -12,7 +12,7 @@ import (
 // one or more texts. ShardingSphere runs them as Groovy; what files have in
 // practice is understood here:
 //
-//	0..15   0..<16   'a'..'c'   (0..7).step(2)          ranges
+//	0..15   0..<16   'a'..'c'   '00'..'03'   (0..7).step(2)   ranges
 //	['a', 'b', 3]   []   null   'x'   7                 lists and single values
 //	(1..12).collect{t -> t.toString().padLeft(2, '0')}  closures; also collect(i -> …), it,
 //	String.format('%02d', it)                           *.toString(), + and - and *
@@ -270,11 +270,17 @@ func (e *evaluator) primary() (value, error) {
 	case token == "[":
 		return e.items()
 	case isDigit(token[0]):
-		n, err := strconv.ParseInt(token, 10, 32)
+		base, digits := 10, token
+		if hex, ok := strings.CutPrefix(strings.ToLower(token), "0x"); ok {
+			base, digits = 16, hex
+		} else if len(token) > 1 && token[0] == '0' {
+			return value{}, errLeadingZero
+		}
+		n, err := strconv.ParseInt(digits, base, 32)
 		if err != nil {
 			return value{}, errNumber
 		}
-		return value{text: token, number: n, isInt: true}, nil
+		return intOf(n), nil
 	case token[0] == '\'' || token[0] == '"':
 		return textOf(token[1 : len(token)-1]), nil
 	case token == "null":
@@ -289,7 +295,15 @@ func (e *evaluator) primary() (value, error) {
 	return v, nil
 }
 
-var errNumber = errors.New("a number is too large")
+var (
+	errNumber = errors.New("a number is too large, or no number")
+	// errLeadingZero: Groovy takes 01..12 for 1..12 and refuses 08, and what is meant is
+	// mostly 01, 02, … 12.
+	errLeadingZero = errors.New("a number with a leading zero is octal in ShardingSphere, which expands ${01..12} to 1, 2, … 12: " +
+		"write ${1..12} for 1, 2, … 12 and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12")
+	errTextRange = errors.New("the ends of a range of texts must be as long and differ in their last letter or digit alone, as in ${'a'..'c'} and ${'00'..'03'}: " +
+		"write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
+)
 
 // items reads a list after its "[".
 func (e *evaluator) items() (value, error) {
@@ -417,12 +431,16 @@ func (e *evaluator) format() (value, error) {
 }
 
 // spread returns the values of a..b, both ends included unless exclusive,
-// downwards when a is the greater. An end that is written with leading zeros
-// pads all numbers to its width: 00..15 is 00, 01, … 15.
+// downwards when a is the greater. Texts differ in their last characters.
 func spread(a, b value, exclusive bool) (value, error) {
-	isText := !a.isInt && !b.isInt && !a.isList && !b.isList && len(a.text) == 1 && len(b.text) == 1
+	isText := !a.isInt && !b.isInt && !a.isList && !b.isList
+	prefix := ""
 	if isText {
-		a.number, b.number = int64(a.text[0]), int64(b.text[0])
+		last := len(a.text) - 1
+		if last < 0 || len(b.text) != last+1 || a.text[:last] != b.text[:last] || !isLetterOrDigit(a.text[last]) || !isLetterOrDigit(b.text[last]) {
+			return value{}, errTextRange
+		}
+		prefix, a.number, b.number = a.text[:last], int64(a.text[last]), int64(b.text[last])
 	}
 	if !isText && (!a.isInt || !b.isInt || a.number < 0 || b.number < 0) {
 		return value{}, errors.New("the ends of a range must be two non-negative integers, as in ${0..15}")
@@ -441,29 +459,15 @@ func spread(a, b value, exclusive bool) (value, error) {
 	case count < 1:
 		return value{}, errors.New("the range is empty")
 	}
-	width := paddedWidth(a.text, b.text)
 	list := make([]value, count)
 	for i := range list {
 		n := a.number + int64(i)*step
 		list[i] = intOf(n)
-		list[i].text = pad(list[i].text, width)
 		if isText {
-			list[i] = textOf(string(rune(n)))
+			list[i] = textOf(prefix + string(rune(n)))
 		}
 	}
 	return listOf(list), nil
-}
-
-func paddedWidth(ends ...string) int {
-	width, padded := 0, false
-	for _, end := range ends {
-		width = max(width, len(end))
-		padded = padded || len(end) > 1 && end[0] == '0'
-	}
-	if !padded {
-		return 0
-	}
-	return width
 }
 
 func pad(s string, width int) string {
@@ -491,7 +495,10 @@ func tokenLength(s string) int {
 	c := s[0]
 	switch {
 	case isDigit(c):
-		return len(s) - len(strings.TrimLeft(s, "0123456789"))
+		if n := len(s) - len(strings.TrimLeft(s, "0123456789")); n != 1 || c != '0' || len(s) < 3 || s[1]|0x20 != 'x' {
+			return n
+		}
+		return len(s) - len(strings.TrimLeft(s[2:], "0123456789abcdefABCDEF"))
 	case isLetter(c):
 		n := 1
 		for n < len(s) && (isLetter(s[n]) || isDigit(s[n])) {
@@ -512,5 +519,7 @@ func tokenLength(s string) int {
 	return len(operators[i])
 }
 
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isDigit(c byte) bool         { return '0' <= c && c <= '9' }
+func isLetterOrDigit(c byte) bool { return isDigit(c) || isLetter(c) }
+
 func isLetter(c byte) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' }

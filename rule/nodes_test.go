@@ -34,7 +34,7 @@ func TestDataNodes_expand(t *testing.T) {
 		{"ds_$->{0..1}.t", "t t"},
 		{"${0..2}", "0 1 2"},
 		{"ds.t_${['a','b']}", "t_a t_b"},
-		{`ds.t_${["a", 'b' , 3, 04]}`, "t_a t_b t_3 t_04"},
+		{`ds.t_${["a", 'b' , 3, 4]}`, "t_a t_b t_3 t_4"},
 		{"${['ds0.a','ds1.b']}", "a b"},
 		{"ds.t_${0..1}_${['x','y']}", "t_0_x t_0_y t_1_x t_1_y"},
 		{"ds.t_${0..1}, ds.u_${2..3}", "t_0 t_1 u_2 u_3"},
@@ -44,12 +44,24 @@ func TestDataNodes_expand(t *testing.T) {
 		{"ds.t_${ 7 }", "t_7"},
 		{"ds.t_${'x'}", "t_x"},
 		{"ds.t_${(0..1)}", "t_0 t_1"},
-		// Padding as written.
-		{"ds.t_${00..03}", "t_00 t_01 t_02 t_03"},
-		{"ds.t_${08..11}", "t_08 t_09 t_10 t_11"},
+		// As Groovy has them.
+		{"ds.t_${'00'..'03'}", "t_00 t_01 t_02 t_03"},
+		{"ds.t_${'13'..'11'}", "t_13 t_12 t_11"},
+		{"ds.t_${'0a'..<'0c'}", "t_0a t_0b"},
+		{"ds.t_${0x1..0x3}", "t_1 t_2 t_3"},
+		{"ds.t_${[0x1F, 0XA]}", "t_31 t_10"},
 		{"ds.t_${8..11}", "t_8 t_9 t_10 t_11"},
-		{"ds.t_${001..2}", "t_001 t_002"},
-		{"ds.t_${01.. 02}", "t_01 t_02"},
+		// Octal there, and hardly meant.
+		{"ds.t_${00..03}", "!"},
+		{"ds.t_${08..11}", "!"},
+		{"ds.t_${001..2}", "!"},
+		{"ds.t_${1.. 02}", "!"},
+		{"ds.t_${[01, 2]}", "!"},
+		{"ds.t{00..03}", "!"},
+		{"ds.t_${'08'..'12'}", "!"},
+		{"ds.t_${'8'..'12'}", "!"},
+		{"ds.t_${'a'..3}", "!"},
+		{"ds.t_${0x}", "!"},
 		{"ds.t_${0..1}0", "t_00 t_10"},
 		{"ds.t_${(1..2).collect{t ->t.toString().padLeft(2,'0')}}", "t_01 t_02"},
 		{"ds.t_$->{2021..2022}${(9..10).collect{it.toString().padLeft(2, \"0\")}}", "t_202109 t_202110 t_202209 t_202210"},
@@ -176,18 +188,11 @@ func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
 		text = fmt.Sprintf("t%d_", rnd.IntN(100))
 		return text, []string{text}
 	case kind == 1:
-		a, n, width := rnd.IntN(120), 1+rnd.IntN(12), 1+rnd.IntN(4)
-		from, to := fmt.Sprintf("%0*d", width, a), fmt.Sprintf("%0*d", width, a+n-1)
-		// A width that shows pads; one that does not leaves numbers alone.
-		padded := from[0] == '0' && len(from) > 1 || to[0] == '0' && len(to) > 1
+		a, n := rnd.IntN(120), 1+rnd.IntN(12)
 		for i := range n {
-			v := strconv.Itoa(a + i)
-			if padded {
-				v = fmt.Sprintf("%0*d", width, a+i)
-			}
-			values = append(values, v)
+			values = append(values, strconv.Itoa(a+i))
 		}
-		return open + from + ".." + to + "}", values
+		return fmt.Sprintf("%s%d..%d}", open, a, a+n-1), values
 	}
 	var items []string
 	for range 1 + rnd.IntN(4) {

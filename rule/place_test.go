@@ -146,7 +146,7 @@ func TestSharding_otherShapes(t *testing.T) {
 	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${0..1}, ds_1.t_order_${2..3}\ndatabaseStrategy: "+byID+"\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds_0.t_order_0", 4)
 	expectPlace(t, s, `MOD gives "t_order_1", which is not there`, 9) // in ds_1
-	s = shardingOf(t, tableRule("actualDataNodes: t_order_${00..15}\ntableStrategy: "+byID, "a: {type: MOD, props: {sharding-count: 16}}"))
+	s = shardingOf(t, tableRule("actualDataNodes: t_order_${(0..15).collect{it.toString().padLeft(2, '0')}}\ntableStrategy: "+byID, "a: {type: MOD, props: {sharding-count: 16}}"))
 	expectPlace(t, s, "t_order_05", 21)
 	s = shardingOf(t, tableRule("actualDataNodes: ds.app.t_order_${0..3}\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds.app.t_order_2", 6)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,9 +164,14 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 			continue
 		}
 		n, shards, at := s.modulus(t.Column)
-		offset := b.vibration(t.GeneratorName)
-		enough := min(n, maxSequences) - 1
-		if n < 2 || offset < 0 || offset >= enough || shards < n && n > maxSequences {
+		offset, sequences := b.vibration(t.GeneratorName), b.sequences(t.GeneratorName)
+		enough := min(n, sequences) - 1
+		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
+			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d sequence bits",
+				t.Logical, t.Column, n, t.GeneratorName, sequences, n/power*sequences, n, bits.Len64(uint64(power-1))))
+			continue
+		}
+		if n < 2 || offset < 0 || offset >= enough || shards < n && n > sequences {
 			continue // also where it is the worker id or the time that decides
 		}
 		effect := "which of the shards they reach is left to the time at which each is made"
@@ -179,9 +185,22 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	}
 }
 
-// maxSequences is the number of sequences in a tick of ShardingSphere's layout,
-// and so one more than the greatest max-vibration-offset.
-const maxSequences = 1 << 12
+// sequences returns the number of sequences in a tick of a generator's layout, and so
+// one more than the greatest max-vibration-offset: those of ShardingSphere's layout
+// unless it has another one.
+func (b *builder) sequences(generator string) int64 {
+	const classic, js53 = 12, 15
+	p, _ := b.rule.generators[b.byName[strings.ToLower(generator)]].prop("layout")
+	layout := strings.TrimSpace(p.value.Reveal())
+	if strings.EqualFold(layout, "js53") {
+		return 1 << js53
+	}
+	own, err := strconv.ParseUint(strings.TrimSpace(layout[strings.LastIndex(layout, "-")+1:]), 10, 8)
+	if err != nil || own > 62 {
+		return 1 << classic
+	}
+	return 1 << own
+}
 
 // vibration returns the max-vibration-offset of a generator; -1 when it is not
 // known.

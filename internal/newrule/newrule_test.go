@@ -39,7 +39,7 @@ func TestNew_dataNodes(t *testing.T) {
 		{"without a line", []newrule.Source{source("", "user1", "user2")}, "user: user${1..2}"},
 		{"a gap", []newrule.Source{source("", "t_1", "t_3")}, "t: t_${[1, 3]}"},
 		{"ten is after nine", []newrule.Source{source("", "t_8", "t_9", "t_10")}, "t: t_${8..10}"},
-		{"zeros", []newrule.Source{source("", "t_08", "t_09", "t_10")}, "t: t_${08..10}"},
+		{"zeros", []newrule.Source{source("", "t_08", "t_09", "t_10")}, "t: t_${(8..10).collect{it.toString().padLeft(2, '0')}}"},
 		{"zeros with a gap", []newrule.Source{source("", "t_00", "t_02")}, "t: t_${['00', '02']}"},
 		{"months", []newrule.Source{source("", "log_202601", "log_202512")}, "log: log_${yyyyMM}"},
 		{"days with lines", []newrule.Source{source("", "log_2026_01_02", "log_2026_01_03")}, "log: log_${yyyy_MM_dd}"},

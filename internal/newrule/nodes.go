@@ -123,6 +123,9 @@ func numbers(digits []string) string {
 	low, errLow := strconv.ParseUint(first, 10, 32)
 	high, errHigh := strconv.ParseUint(last, 10, 32)
 	if errLow == nil && errHigh == nil && int(high-low) == len(sorted)-1 && (!padded || len(widths) == 1) {
+		if padded {
+			return fmt.Sprintf("${(%d..%d).collect{it.toString().padLeft(%d, '0')}}", low, high, len(first))
+		}
 		return "${" + first + ".." + last + "}"
 	}
 	for i, d := range sorted {
