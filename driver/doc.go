@@ -198,18 +198,26 @@
 // that says where. So are refused: what does not parse; an INSERT within a
 // compound statement (BEGIN NOT ATOMIC, IF) and after ANALYZE; a string of several
 // statements that holds an INSERT, unless each statement is an INSERT … VALUES
-// with a column list or transaction control; INSERT … SELECT
-// with an ON DUPLICATE KEY UPDATE that uses the query's own columns; executable comments that decide what is
-// inserted, on any server; LOAD DATA and LOAD XML without the key column; bytes
-// that are no letter of the session's character set after a table's name; 0 or an
+// with a column list or transaction control; INSERT … SELECT with an ON DUPLICATE
+// KEY UPDATE that uses the query's own columns; an executable comment (/*! or /*M!)
+// in an INSERT or around it; LOAD DATA and LOAD XML without the key column; bytes
+// above 0x7F in a session whose character set isn't utf8mb4, utf8mb3, latin1 or
+// ascii, and in the latter two outside of quotes; 0 or an
 // argument as the key where the statement sets sql_mode for itself. What mentions
 // INSERT or REPLACE before a ruled table and is not understood as anything is
 // refused too. More placeholders with the keys than the server takes are an
 // [ErrTooManyPlaceholders].
 //
-// An expression as the key (@v, NULLIF(?, 0), a subquery) is evaluated once; where
-// it comes to NULL or 0 the row gets a generated key. It costs one question to the
-// table afterwards; a key that the expression gave is not reported.
+// An expression as the key of an integer column must be an integer or a decimal for
+// certain: arithmetic with numbers, CAST to SIGNED or UNSIGNED, LAST_INSERT_ID(),
+// UUID_SHORT(). It is evaluated once; where it comes to NULL or 0 the row gets a
+// generated key. It costs one question to the table afterwards; a key that the
+// expression gave is not reported. On Vitess expressions are sent unchanged.
+//
+// A string that the server converts to 0 in an integer column, such as an empty one
+// and "abc", asks for a key where AUTO_INCREMENT generates one: with IGNORE and in a
+// sql_mode that isn't strict. In a strict one the server refuses it in the
+// first row, and this package in the others.
 //
 // Not covered, because the driver does not see them: stored programs and triggers,
 // statements that SQL prepares from a text (PREPARE … FROM, then EXECUTE), and

@@ -21,9 +21,11 @@
 // row aliases, RETURNING and what a newer server adds, and is many times slower
 // on long texts (the README has the figures).
 //
-// Executable comments (/*!80000 … */) are read twice, as text and as a comment:
-// which of both the server does depends on its version, so a statement is
-// filled only when both readings agree.
+// Whether an executable comment (/*!80000 … */) is part of a statement depends on
+// the server and its version, and where a string ends depends on the character
+// set: an INSERT into a ruled table that has such a comment, or bytes above 0x7F in
+// a character set other than utf8mb4, utf8mb3, latin1 and ascii, is refused, and
+// so is a text that may hide such an INSERT.
 //
 // What is not in the text is not seen: INSERTs in stored programs and triggers
 // or their definitions, strings given to PREPARE and EXECUTE IMMEDIATE, CREATE
