@@ -29,7 +29,7 @@ var mayImport = map[string][]string{
 	"keygen":               {"spi", "keygen", "internal/guard", "internal/sqlstate"},
 	"rule":                 {"spi", "internal/guard", "internal/nearest", "internal/secrets", "internal/sharding", "internal/groovy"},
 	"rewrite":              {"internal/sqltext"},
-	"driver":               {"rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/doctor", "internal/guard", "internal/nearest", "internal/sqltext"},
+	"driver":               {"rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/doctor", "internal/guard", "internal/nearest", "internal/sharding", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
 	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},

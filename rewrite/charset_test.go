@@ -93,7 +93,7 @@ func TestCharset_passesOthers(t *testing.T) {
 // of INSERTs into a ruled table: all are refused, with the comment's place.
 func TestExecutable_neverUnfilled(t *testing.T) {
 	for _, text := range []string{
-		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "SELECT 1 ; REPLACE t VALUES ( NULL , 1 , 'x' )",
+		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "BEGIN ; REPLACE t ( a ) VALUES ( 1 )",
 		"INSERT INTO t ( a ) SELECT 1 FROM x ON DUPLICATE KEY UPDATE a = 2",
 	} {
 		words := strings.Fields(text)
