@@ -240,7 +240,8 @@ func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver
 		kind, param, value := p.Set(u, c)
 		switch kind {
 		case rewrite.GivenExpression:
-			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, &WrongShardError{Columns: []string{column}, Table: tableName(u.Schema, u.Name), Err: errExpression})
+			wrong := &WrongShardError{Columns: []string{column}, Table: tableName(u.Schema, u.Name), Err: errExpression}
+			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, wrong)
 		case rewrite.GivenParam:
 			if param >= len(args) {
 				return nil // the server says so

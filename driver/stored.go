@@ -106,7 +106,9 @@ const maxStored = 4096
 
 // misplaced returns the error for values that belong elsewhere, whichever of those that
 // may be stored for them are. columns are nil without a server.
-func (x *shard) misplaced(ctx context.Context, s *session, values []any, columns []*keyColumn) (wrong *WrongShardError) {
+func (x *shard) misplaced(
+	ctx context.Context, s *session, values []any, columns []*keyColumn,
+) (wrong *WrongShardError) {
 	var room [2][1]any
 	var each [2][]any
 	candidates := each[:0]
@@ -143,7 +145,9 @@ func (x *shard) misplaced(ctx context.Context, s *session, values []any, columns
 				return nil
 			}
 		case wrong == nil:
-			wrong = &WrongShardError{Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err}
+			wrong = &WrongShardError{
+				Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err,
+			}
 		}
 	}
 	return wrong
@@ -152,7 +156,8 @@ func (x *shard) misplaced(ctx context.Context, s *session, values []any, columns
 // typesKnown reports whether the server has told the types of all columns. Of a type that
 // it has not told, a value that an algorithm cannot take is not the one that is stored.
 func (x *shard) typesKnown(columns []*keyColumn) bool {
-	return columns != nil && !slices.ContainsFunc(columns, func(c *keyColumn) bool { return c.known.Load().kind == storesUnknown })
+	isUnknown := func(c *keyColumn) bool { return c.known.Load().kind == storesUnknown }
+	return columns != nil && !slices.ContainsFunc(columns, isUnknown)
 }
 
 // stored appends what a column stores for a value: one value where that is known, several
@@ -240,7 +245,8 @@ func (s *session) storesAll(ctx context.Context, text, collation string) bool {
 		return false
 	}
 	charset, _, _ := strings.Cut(collation, "_")
-	return charset == "utf8mb4" || (charset == "utf8" || charset == "utf8mb3") && !strings.ContainsFunc(text, func(r rune) bool { return r > 0xffff })
+	isLong := func(r rune) bool { return r > 0xffff }
+	return charset == "utf8mb4" || (charset == "utf8" || charset == "utf8mb3") && !strings.ContainsFunc(text, isLong)
 }
 
 // storedTimes appends the times that a column stores: servers round a fraction that is
@@ -366,7 +372,8 @@ func storedTime(text string) (t time.Time, ok bool) {
 	if hasClock {
 		clock, fraction, _ := strings.Cut(clock, ".")
 		own, ok := timeParts(clock, ":")
-		if !ok || len(own) < 2 || len(own) > 3 || len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "" || fraction != "" && len(own) < 3 {
+		if !ok || len(own) < 2 || len(own) > 3 || fraction != "" && len(own) < 3 ||
+			len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "" {
 			return t, false
 		}
 		parts = append(parts, own...)
@@ -389,7 +396,8 @@ func storedTime(text string) (t time.Time, ok bool) {
 	}
 	t = time.Date(numbers[0], time.Month(numbers[1]), numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], time.UTC)
 	h, m, s := t.Clock()
-	return t, t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2] && h == numbers[3] && m == numbers[4] && s == numbers[5]
+	isSame := t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2]
+	return t, isSame && h == numbers[3] && m == numbers[4] && s == numbers[5]
 }
 
 // timeParts are the numbers of a text with one of the separators between them, the same
@@ -403,8 +411,8 @@ func timeParts(text, separators string) ([]string, bool) {
 	if sep != "" {
 		parts = strings.Split(text, sep)
 	}
-	ok := !slices.ContainsFunc(parts, func(part string) bool { return part == "" || strings.Trim(part, "0123456789") != "" })
-	return parts, ok
+	isNoNumber := func(part string) bool { return part == "" || strings.Trim(part, "0123456789") != "" }
+	return parts, !slices.ContainsFunc(parts, isNoNumber)
 }
 
 // digitParts cuts a time of digits alone.

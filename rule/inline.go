@@ -299,10 +299,11 @@ var (
 	errNumber = errors.New("a number is too large, or no number")
 	// errLeadingZero: Groovy takes 01..12 for 1..12 and refuses 08, and what is meant is
 	// mostly 01, 02, … 12.
-	errLeadingZero = errors.New("a number with a leading zero is octal in ShardingSphere, which expands ${01..12} to 1, 2, … 12: " +
-		"write ${1..12} for 1, 2, … 12 and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12")
-	errTextRange = errors.New("the ends of a range of texts must be as long and differ in their last letter or digit alone, as in ${'a'..'c'} and ${'00'..'03'}: " +
-		"write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
+	errLeadingZero = errors.New("a number with a leading zero is octal in ShardingSphere, " +
+		"which expands ${01..12} to 1, 2, … 12: write ${1..12} for 1, 2, … 12 " +
+		"and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12")
+	errTextRange = errors.New("the ends of a range of strings must differ in their last letter or digit alone, " +
+		"as in ${'a'..'c'} and ${'00'..'03'}: write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
 )
 
 // items reads a list after its "[".
@@ -437,7 +438,8 @@ func spread(a, b value, exclusive bool) (value, error) {
 	prefix := ""
 	if isText {
 		last := len(a.text) - 1
-		if last < 0 || len(b.text) != last+1 || a.text[:last] != b.text[:last] || !isLetterOrDigit(a.text[last]) || !isLetterOrDigit(b.text[last]) {
+		if last < 0 || len(b.text) != last+1 || a.text[:last] != b.text[:last] ||
+			!isLetterOrDigit(a.text[last]) || !isLetterOrDigit(b.text[last]) {
 			return value{}, errTextRange
 		}
 		prefix, a.number, b.number = a.text[:last], int64(a.text[last]), int64(b.text[last])

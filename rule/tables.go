@@ -167,7 +167,8 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		offset, sequences := b.vibration(t.GeneratorName), b.sequences(t.GeneratorName)
 		enough := min(n, sequences) - 1
 		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
-			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d sequence bits",
+			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q "+
+				"has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d sequence bits",
 				t.Logical, t.Column, n, t.GeneratorName, sequences, n/power*sequences, n, bits.Len64(uint64(power-1))))
 			continue
 		}

@@ -238,7 +238,8 @@ func (s *Strategy) placeStep(v groovy.Value) (int, error) {
 	case err != nil:
 		return 0, s.valueError(0, v, err)
 	case step < 0:
-		return 0, &NoTargetError{Type: s.typ, Column: s.columns[0], Reason: "it is outside of datetime-lower and datetime-upper"}
+		const reason = "it is outside of datetime-lower and datetime-upper"
+		return 0, &NoTargetError{Type: s.typ, Column: s.columns[0], Reason: reason}
 	case s.byStep[step] == none:
 		return 0, &NoTargetError{Type: s.typ, Name: "…" + s.interval.name(step)}
 	case s.byStep[step] == several:
