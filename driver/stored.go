@@ -13,9 +13,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/columntype"
-	"github.com/shardkey/shardkey/internal/sharding"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // A row belongs where its values as the server stores them belong: '131' in a BIGINT is
@@ -136,11 +136,11 @@ func (x *shard) misplaced(
 			rest /= len(list)
 		}
 		place, here, err := x.Place(row)
-		var nowhere *sharding.NoTargetError
+		var nowhere *rule.PlaceError
 		switch {
 		case here:
 			return nil
-		case err != nil && !errors.As(err, &nowhere):
+		case err != nil && (!errors.As(err, &nowhere) || nowhere.Unknown):
 			if x.typesKnown(columns) {
 				return nil
 			}

@@ -58,14 +58,16 @@ type PlaceError struct {
 	Table  string // the logical table
 	Column string // the sharding column whose value is at fault; empty when it is not one of them
 	Reason string
-	Err    error // the cause
+	// Unknown: the place cannot be computed, and the row may belong to any table.
+	Unknown bool
+	Err     error // the cause
 }
 
 func (e *PlaceError) Error() string {
-	if none := (*sharding.NoTargetError)(nil); errors.As(e.Err, &none) {
-		return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
+	if e.Unknown {
+		return fmt.Sprintf("shardkey: where a row of table %q belongs is not known: %s", e.Table, e.Reason)
 	}
-	return fmt.Sprintf("shardkey: where a row of table %q belongs is not known: %s", e.Table, e.Reason)
+	return fmt.Sprintf("shardkey: a row of table %q belongs nowhere: %s", e.Table, e.Reason)
 }
 
 func (e *PlaceError) Unwrap() error { return e.Err }
@@ -129,11 +131,11 @@ func (s *Sharding) Place(values []any) (Place, error) {
 }
 
 func (s *Sharding) wrongCount(values, columns int) error {
-	return &PlaceError{Table: s.logical, Reason: fmt.Sprintf("%d values for %d sharding columns", values, columns)}
+	return &PlaceError{Table: s.logical, Unknown: true, Reason: fmt.Sprintf("%d values for %d sharding columns", values, columns)}
 }
 
 func (s *Sharding) noClass(column string, v any) error {
-	return &PlaceError{Table: s.logical, Column: column,
+	return &PlaceError{Table: s.logical, Column: column, Unknown: true,
 		Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", column, v)}
 }
 
@@ -165,7 +167,7 @@ func (s *Sharding) misplaced(err error) error {
 	var none *sharding.NoTargetError
 	switch {
 	case errors.As(err, &value):
-		e.Column = value.Column
+		e.Column, e.Unknown = value.Column, true
 	case errors.As(err, &none):
 		e.Column = none.Column
 	}
