@@ -162,7 +162,7 @@ func (g *generator) statement() step {
 	b.WriteString(g.comment())
 	b.WriteString(verb + " ")
 	if insert {
-		b.WriteString(g.pick("", "", "", "IGNORE "))
+		b.WriteString(g.pick("", "", "", "IGNORE ", "IGNORE "))
 	}
 	b.WriteString(g.pick("INTO ", "INTO ", "into/**/", ""))
 	b.WriteString(g.pick("t", "`t`", "t ") + g.comment())

@@ -96,6 +96,36 @@ func TestExplicitKey_asAutoIncrement(t *testing.T) {
 	}
 }
 
+// TestExplicitKey_inAStringColumn: a column that holds strings keeps those that are no
+// integers, although the generator makes integers.
+func TestExplicitKey_inAStringColumn(t *testing.T) {
+	if testserver.Each(t, TestExplicitKey_inAStringColumn) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
+	mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
+	for _, mode := range []string{"STRICT_TRANS_TABLES", ""} {
+		conn := pinned(t, ours)
+		for _, query := range []string{
+			"SET sql_mode = '" + mode + "'", "DELETE FROM ruled",
+			"INSERT IGNORE INTO ruled (id, a) VALUES ('abc', 1), ('0e', 2), ('\v0', 3), ('é', 4), ('', 5)",
+			"INSERT INTO ruled (id, a) VALUES ('def', 6), ('0abc', 7)",
+		} {
+			if _, err := conn.ExecContext(t.Context(), query); err != nil {
+				t.Errorf("%s: %v", query, err)
+			}
+		}
+		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (?, 8), (?, 9)", "ghi", "."); err != nil {
+			t.Error(err)
+		}
+		want := "abc 0e é  def 0abc ghi ."
+		if have := column(t, plain, "SELECT id FROM ruled WHERE a <> 3 ORDER BY a"); have != want {
+			t.Errorf("%q\nhave: %q\nwant: %q", mode, have, want)
+		}
+		_ = conn.Close()
+	}
+}
+
 const firstGenerated = 1_000_000_000
 
 // keyTrial runs statements on a table with AUTO_INCREMENT and on one of ours.

@@ -180,6 +180,9 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 		if _, err := r.sqlMode(ctx); err != nil {
 			return err
 		}
+		if _, err := r.columns.keyColumn(r.in).keepsStrings(ctx, r.session); err != nil {
+			return err
+		}
 	}
 	if r.shard = -1; r.table.genes != nil {
 		r.shard, err = r.geneColumn(ctx)

@@ -154,6 +154,15 @@ func (k *keyColumn) holds(key any) bool {
 // shownColumn is what SHOW FULL COLUMNS says of a column.
 type shownColumn struct{ name, typ, collation, null string }
 
+// keepsStrings reports whether the column holds strings, as far as that is known.
+func (k *keyColumn) keepsStrings(ctx context.Context, s *session) (bool, error) {
+	if err := k.learn(ctx, s); err != nil {
+		return false, err
+	}
+	form := k.known.Load().Form
+	return form == columntype.Chars || form == columntype.Bytes, nil
+}
+
 // showColumns asks for a table's columns, a temporary one's too.
 func (s *session) showColumns(ctx context.Context, table, where string, each func(shownColumn)) error {
 	const field, typ, collation, null = 0, 1, 2, 3

@@ -359,6 +359,9 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 
 		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
 		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
+		KeepsStrings: func(in *rewrite.Insert) (bool, error) {
+			return g.session.columns.keyColumn(in).keepsStrings(ctx, g.session)
+		},
 	}
 }
 

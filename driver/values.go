@@ -89,7 +89,9 @@ func (t *table) learnKind(ctx context.Context) error {
 // nil does, what the server converts to 0 does for integer keys, as it does with
 // AUTO_INCREMENT in the session's sql_mode, and "" for text (and where sql_mode takes it
 // for nil). An error is of [ErrUnsupportedStatement] where that is not certain.
-func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value, in *rewrite.Insert, row int) (bool, error) {
+func (s *session) isMissing(
+	ctx context.Context, t *table, bound driver.Value, in *rewrite.Insert, row int,
+) (bool, error) {
 	if isNull(bound) {
 		return true, nil
 	}
@@ -114,17 +116,19 @@ func (s *session) isMissing(ctx context.Context, t *table, bound driver.Value, i
 	case err != nil:
 		return false, err
 	case !certain:
-		return false, uncertainKey(t, row, fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound))
+		reason := fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound)
+		return false, uncertainKey(t, row, reason)
 	case !isText:
 		return mode&rewrite.NoAutoValueOnZero == 0, nil
 	case given == "" && mode&rewrite.EmptyStringIsNull != 0:
 		return true, nil
 	}
-	asks, reason := rewrite.AsksForKey(given, mode, in.Ignore, row)
-	if reason != "" {
-		return false, uncertainKey(t, row, reason)
+	keeps := func() (bool, error) { return s.columns.keyColumn(in).keepsStrings(ctx, s) }
+	asks, reason, err := rewrite.AsksForKey(given, mode, in.Ignore, row, keeps)
+	if err == nil && reason != "" {
+		err = uncertainKey(t, row, reason)
 	}
-	return asks, nil
+	return asks, err
 }
 
 // uncertainKey is the error for a bound key of which it is not certain what the server

@@ -23,7 +23,8 @@ const (
 
 // Why a statement is not understood in a character set.
 const (
-	reasonOther  = "the session's character set doesn't show where a string with bytes above 0x7F ends; SET NAMES utf8mb4, or pass the value as an argument"
+	reasonOther = "the session's character set doesn't show where a string with bytes above 0x7F ends; " +
+		"SET NAMES utf8mb4, or pass the value as an argument"
 	reasonLatin1 = "outside of quotes, letters beyond ASCII are understood in UTF-8 only; SET NAMES utf8mb4"
 )
 

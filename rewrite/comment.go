@@ -4,7 +4,8 @@ import "strings"
 
 // reasonExecutable is why a statement with an executable comment isn't understood:
 // whether the comment is part of it depends on the server and its version.
-const reasonExecutable = "an executable comment (/*! or /*M!) is part of an INSERT on some servers only; write the statement without it"
+const reasonExecutable = "an executable comment (/*! or /*M!) is part of an INSERT on some servers only; " +
+	"write the statement without it"
 
 // skipComment moves past the comment that begins at pos, if there is one. An
 // executable comment is read as text: only its opening and its end are skipped.

@@ -40,7 +40,8 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 		return SlotExpression, nil
 	}
 	if !p.isExact(v) {
-		return SlotUnknown, p.fail(v.start, in, "the key is an expression whose type isn't certain, so the server may round it otherwise; write CAST(expression AS SIGNED), or give the value")
+		return SlotUnknown, p.fail(v.start, in, "the key is an expression whose type isn't certain, "+
+			"so the server may round it otherwise; write CAST(expression AS SIGNED), or give the value")
 	}
 	p.plan.Consulted |= NoAutoValueOnZero
 	if in.wrapper = &wrapZero; p.mode&NoAutoValueOnZero != 0 {
@@ -53,7 +54,8 @@ func (p *parser) expressionSlot(in *Insert, v *value) (SlotKind, error) {
 // the wrapper converts as the column does: arithmetic with such numbers,
 // CAST and CONVERT to an integer, LAST_INSERT_ID and UUID_SHORT.
 func (p *parser) isExact(v *value) bool {
-	r := &exactReader{parser{lexer: lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}, plan: &Plan{}}}
+	of := lexer{text: p.text[:v.end], pos: v.start, mode: p.mode, charset: p.charset}
+	r := &exactReader{parser{lexer: of, plan: &Plan{}}}
 	return r.sum() && r.next().kind == tokenEOF
 }
 

@@ -117,32 +117,46 @@ func IsZero(s string) bool {
 	return zero
 }
 
-// AsksForKey reports whether a string for the key of an integer column asks for a
-// generated one, as it does with AUTO_INCREMENT: where the server converts it to 0
-// and does not refuse it. The reason is set where that is not certain.
-func AsksForKey(s string, mode Mode, ignore bool, row int) (asks bool, reason string) {
+// AsksForKey reports whether a string for an integer key asks for a generated
+// one, as it does with AUTO_INCREMENT: where the server converts it to 0 and
+// does not refuse it. The reason is set where that is not certain. What keeps returns is
+// whether the column holds strings, and so any that is not wholly 0; it is asked
+// where that matters.
+func AsksForKey(
+	s string, mode Mode, ignore bool, row int, keeps func() (bool, error),
+) (asks bool, reason string, err error) {
 	zero, whole, certain := readZero(s)
 	switch {
 	case !zero, mode&NoAutoValueOnZero != 0:
-		return false, ""
-	case whole, isASCII(s) && (ignore || mode&Strict == 0):
-		return true, ""
-	case certain && row == 0:
-		return false, "" // it is an error
+		return false, "", nil
+	case whole && certain:
+		return true, "", nil
+	}
+	switch kept, err := keeps(); {
+	case err != nil:
+		return false, "", err
+	case kept:
+		return whole, "", nil
+	case isASCII(s) && (ignore || mode&Strict == 0):
+		return true, "", nil
+	case !whole && certain && row == 0:
+		return false, "", nil // it is an error
 	}
 	// There may be blanks above 0x7F before a number; and from the second row on it is
 	// an error in transactional tables only.
-	return false, "the key is a string that is no integer, and it isn't certain that the server refuses it; give an integer, or leave the key out"
+	return false, "the key is a string that is no integer, and it isn't certain that the server refuses it; " +
+		"give an integer, or leave the key out", nil
 }
 
 // readZero reports whether a string is 0 in an integer column, as far as the server
-// converts it; whether every server converts the whole of it; and whether that is
-// certain. They differ in exponents without digits or beyond a float's, and in blanks.
+// converts it; whether it converts the whole of it; and whether that is
+// certain. Servers differ in exponents without digits or beyond a float's, and in blanks.
 func readZero(s string) (zero, whole, certain bool) {
 	zero, whole = convertsToZero(strings.Trim(s, " \t\n\v\f\r"))
 	exponent := strings.TrimLeft(s, " \t\n\r+-.0123456789")
-	certain = isASCII(s) && !strings.ContainsAny(s, "\v\f") && (exponent == s || exponent == "" || exponent[0]|0x20 != 'e')
-	return zero, whole && certain, certain
+	hasExponent := exponent != s && exponent != "" && exponent[0]|0x20 == 'e'
+	certain = isASCII(s) && !strings.ContainsAny(s, "\v\f") && !hasExponent
+	return zero, whole, certain
 }
 
 func convertsToZero(s string) (zero, whole bool) {
@@ -458,10 +472,15 @@ func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 	p.plan.Consulted |= NoAutoValueOnZero
 	asks, whole, reason := p.mode&NoAutoValueOnZero == 0, true, ""
 	if !l.number {
-		if _, whole, _ = readZero(l.text); !whole {
+		var certain bool
+		if _, whole, certain = readZero(l.text); !whole || !certain {
 			p.plan.Consulted |= Strict
 		}
-		asks, reason = AsksForKey(l.text, p.mode, in.Ignore, len(in.slots.at))
+		var err error
+		keeps := func() (bool, error) { return p.keepsStrings(in) }
+		if asks, reason, err = AsksForKey(l.text, p.mode, in.Ignore, len(in.slots.at), keeps); err != nil {
+			return SlotUnknown, err
+		}
 	}
 	switch {
 	case reason != "":
@@ -472,6 +491,14 @@ func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 		return SlotKept, p.modeKnown(in, v)
 	}
 	return SlotUnknown, p.modeKnown(in, v) // the server converts or refuses it
+}
+
+// keepsStrings reports whether the key column holds strings.
+func (p *parser) keepsStrings(in *Insert) (bool, error) {
+	if p.opts.KeepsStrings == nil {
+		return false, nil
+	}
+	return p.opts.KeepsStrings(in)
 }
 
 // modeKnown refuses a key that may be 0 in a statement that sets sql_mode for

@@ -54,6 +54,9 @@ type Options struct {
 	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
 	// need. Nil: they are left to the server where Table does not tell.
 	Kind func(*Table) (Kind, error)
+	// KeepsStrings reports whether the key column of an insert's table holds strings,
+	// so that one that is no integer is a key. Nil: it does not.
+	KeepsStrings func(in *Insert) (bool, error)
 	// Dialect returns what the server is, which some rare words need. Nil: it is
 	// not known.
 	Dialect func() (Dialect, error)
