@@ -7,8 +7,8 @@ import (
 
 // severalStatements is why a string is refused that has an INSERT into a sharded table
 // and a statement that may not be next to it.
-const severalStatements = "a string of several statements gets keys only if each of them is an INSERT or REPLACE … VALUES with a column list, " +
-	"or BEGIN, START TRANSACTION, COMMIT, ROLLBACK or SAVEPOINT; send the statements one by one"
+const severalStatements = "a string of several statements gets keys only if each of them is " +
+	"an INSERT or REPLACE … VALUES with a column list, or BEGIN, START TRANSACTION, COMMIT, ROLLBACK or SAVEPOINT; send the statements one by one"
 
 // script reads the statements of the string.
 func (p *parser) script() error {
@@ -54,9 +54,11 @@ func (p *parser) together(t token) error {
 	}
 	switch {
 	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !fold(p.word(t), "COMMIT"):
-		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, what LAST_INSERT_ID() returns would not be certain if a statement failed; send the statements one by one")
+		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, "+
+			"what LAST_INSERT_ID() returns would not be certain if a statement failed; send the statements one by one")
 	case p.last && p.untold:
-		return p.fail(t.start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string whose generated key the server does not know yet; send the statements one by one")
+		return p.fail(t.start, nil, "the statement reads LAST_INSERT_ID() after an INSERT of the same string "+
+			"whose generated key the server does not know yet; send the statements one by one")
 	case p.last:
 		for i := p.judged - 1; i >= 0 && !p.plan.Inserts[i].ReadLater; i-- {
 			p.plan.Inserts[i].ReadLater = true
