@@ -166,11 +166,11 @@ func (e *execution) values() []any {
 		next := 0
 		for row := range k.in.Rows() {
 			key := e.keyOf(k, row, &next)
-			switch k.rows.of(row) {
-			case rowNotInserted:
-				key = k.rows.existing
-			case rowUncertain:
+			switch rows := k.rows.of(row); {
+			case k.in.RolledBack, rows == rowUncertain:
 				key = nil
+			case rows == rowNotInserted:
+				key = k.rows.existing
 			}
 			values = append(values, key)
 		}

@@ -133,6 +133,8 @@ type Insert struct {
 	Statement int
 	// ReadLater: a later statement of the same string reads LAST_INSERT_ID().
 	ReadLater bool
+	// RolledBack: a later statement of the same string is a ROLLBACK, which may undo it.
+	RolledBack bool
 	// InText: the first generated key is written as LAST_INSERT_ID(key); see
 	// [Plan.Report].
 	InText bool

@@ -52,6 +52,11 @@ func (p *parser) together(t token) error {
 		p.untold, p.uncertain = p.untold || !in.isTold(), p.uncertain || in.isUncertain()
 		p.judged++
 	}
+	if fold(p.word(t), "ROLLBACK") {
+		for i := range p.plan.Inserts {
+			p.plan.Inserts[i].RolledBack = true
+		}
+	}
 	switch {
 	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !fold(p.word(t), "COMMIT"):
 		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, "+
