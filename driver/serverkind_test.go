@@ -51,7 +51,7 @@ func TestServer_askedForItsShards(t *testing.T) {
 		want    string
 	}{
 		{"", true, 1, `server: vitess ("8.0.40"), with ids of upserts`},
-		{"", false, 1, `server: other ("8.0.40"), with temporary tables`},
+		{"", false, 1, `server: other ("8.0.40"), with`},
 		{"MySQL Community Server - GPL", false, 0, `server: mysql ("8.0.40"), with insert ids`},
 	} {
 		base := &lyingBase{rows: func(query string) (driver.Rows, error) {
