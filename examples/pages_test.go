@@ -26,6 +26,7 @@ var imports = map[string]string{
 	"driver": "github.com/shardkey/shardkey/driver", "rule": "github.com/shardkey/shardkey/rule", "spi": "github.com/shardkey/shardkey/spi",
 	"rewrite": "github.com/shardkey/shardkey/rewrite", "snowflake": "github.com/shardkey/shardkey/keygen/snowflake", "shardkey": "github.com/shardkey/shardkey",
 	"gormshardkey": "github.com/shardkey/shardkey/gormshardkey", "debug": "github.com/shardkey/shardkey/debug", "otelshardkey": "github.com/shardkey/shardkey/otelshardkey",
+	"otel": "go.opentelemetry.io/otel", "metric": "go.opentelemetry.io/otel/sdk/metric", "prometheus": "go.opentelemetry.io/otel/exporters/prometheus",
 	"gorm": "gorm.io/gorm", "mysql": "gorm.io/driver/mysql", "sharding": "gorm.io/sharding", "otelsql": "github.com/XSAM/otelsql", "sqlx": "github.com/jmoiron/sqlx",
 }
 
