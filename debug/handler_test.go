@@ -247,7 +247,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base{}, r, driver.WithServer(driver.ServerOther))
+	c, err := driver.NewConnector(base{}, r, driver.Config{Server: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

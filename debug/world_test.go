@@ -106,7 +106,7 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.connector, err = shardkey.NewConnector(base{}, r, shardkey.WithServer(shardkey.ServerOther),
+	w.connector, err = shardkey.NewConnector(base{}, r, shardkey.Config{Server: "other"},
 		shardkey.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)

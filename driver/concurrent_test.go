@@ -68,7 +68,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 // generator is used after it was closed, and none is left open.
 func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
-	c, err := NewConnector(idleConnector{}, rules[0], WithServer("other"))
+	c, err := NewConnector(idleConnector{}, rules[0], Config{Server: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 // does nothing, and says so to its caller.
 func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
-	connector, err := NewConnector(base, strictRule(t, "a"), WithServer("other"))
+	connector, err := NewConnector(base, strictRule(t, "a"), Config{Server: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 
 // A connection that is used after its Close gets an error, not keys.
 func TestConn_usedAfterClose(t *testing.T) {
-	connector, err := NewConnector(idleConnector{}, strictRule(t, "a"), WithServer("other"))
+	connector, err := NewConnector(idleConnector{}, strictRule(t, "a"), Config{Server: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

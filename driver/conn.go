@@ -39,7 +39,7 @@ var (
 
 func newConn(c *Connector, base driver.Conn) *conn {
 	own := newBaseConn(base)
-	if c.kept.mode != StatementsOff {
+	if c.kept.mode != statementsOff {
 		own.kept.total = &c.kept
 	}
 	return &conn{connector: c, session: session{base: own, servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
@@ -60,7 +60,7 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 			return nil, c.connector.refused(err)
 		}
 		if p == nil || !p.fills {
-			res, err := c.execPassing(ctx, p, query, args)
+			res, err := c.base.execContext(ctx, query, args)
 			c.afterPass(ctx, use, p, args, res, err)
 			return res, err
 		}
@@ -82,7 +82,7 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 			return nil, c.connector.refused(err)
 		}
 		if p == nil || !p.fills {
-			rows, err := c.queryPassing(ctx, p, query, args)
+			rows, err := c.base.queryContext(ctx, query, args)
 			c.afterPass(ctx, use, p, args, nil, err)
 			return rows, err
 		}

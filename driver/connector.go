@@ -10,9 +10,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -24,12 +22,11 @@ import (
 //
 // Its methods are called by many goroutines at once.
 type Connector struct {
-	base   driver.Connector
-	driver driver.Driver
-	host   spi.Host
-	logger *slog.Logger // as it was given; the host's does the same and never panics
-	// warnings is what becomes of a rule's: log, the default, or error.
-	warnings string
+	base     driver.Connector
+	driver   driver.Driver
+	host     spi.Host
+	logger   *slog.Logger // as it was given; the host's does the same and never panics
+	config   Config
 	servers  serverCache
 	columns  columnCache
 	verifier verifier
@@ -38,7 +35,6 @@ type Connector struct {
 	counts   counts
 	filled   func(context.Context, Filled) // nil: nobody wants to know
 	refusals refusals
-	log      Log
 	// database is the DSN's, without user and password; empty when it is not known.
 	database string
 
@@ -73,22 +69,21 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 }
 
 func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
-	c := &Connector{base: base, host: o.host(dsn), warnings: o.warnings, filled: o.filled}
-	c.driver = d.of(c)
-	c.database = databaseName(dsn)
-	c.servers.kind, c.servers.dsn = o.server, c.host.DSN
-	c.verifier.set(o.verify)
-	c.kept.set(o.statements)
-	c.log = o.log
-	c.logger = cmp.Or(o.logger, slog.Default())
-	c.unlisted.policy, c.unlisted.logger = o.unlisted, c.host.Logger
-	if err := cmp.Or(checkServer(o.server), checkVerify(o.verify), checkStatements(o.statements), checkLog(o.log)); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
 	}
+	c := &Connector{base: base, host: o.host(dsn), config: o.Config, filled: o.filled}
+	c.driver = d.of(c)
+	c.database = databaseName(dsn)
+	c.servers.kind, c.servers.dsn = cmp.Or(o.Server, serverAuto), c.host.DSN
+	c.verifier.set(o.Verify)
+	c.kept.set(cmp.Or(o.Statements, statementsAuto))
+	c.logger = cmp.Or(o.logger, slog.Default())
+	c.unlisted.policy, c.unlisted.logger = unlistedPolicy(o.Unlisted), c.host.Logger
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}
-	if err := openConnectors.add(c, o.reload); err != nil {
+	if err := openConnectors.add(c, o.Reload); err != nil {
 		return nil, errors.Join(err, c.rules.Load().release())
 	}
 	return c, nil
@@ -112,7 +107,7 @@ func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
-	if err := checkWarnings(r, c.warnings); err != nil {
+	if err := checkWarnings(r, c.config.RuleWarnings); err != nil {
 		return nil, err
 	}
 	var generators *rule.Live
@@ -291,63 +286,4 @@ func (c *Connector) unused() *ruleSet {
 	}
 	c.idle = true
 	return c.rules.Load()
-}
-
-// Option sets what cannot stand in a rule file.
-type Option func(*options)
-
-type options struct {
-	clock  spi.Clock
-	logger *slog.Logger
-	server Server
-	verify Verify
-
-	log        Log
-	statements Statements
-	warnings   string // what becomes of a rule's: log, the default, or error
-	unlisted   rule.Unlisted
-	filled     func(context.Context, Filled)
-	reload     time.Duration // how often the rule's file is looked at; 0: never
-}
-
-// WithClock gives the generators another clock than the system's. It is for
-// tests.
-func WithClock(clock spi.Clock) Option {
-	return func(o *options) { o.clock = clock }
-}
-
-// WithLogger takes the few lines that are logged, as the warning about a
-// SNOWFLAKE without worker id. The default is slog.Default(). A line whose handler
-// panics is lost.
-func WithLogger(logger *slog.Logger) Option {
-	return func(o *options) { o.logger = logger }
-}
-
-// WithServer says what the server is, as the DSN's parameter shardkeyServer does.
-// The default is [ServerAuto].
-func WithServer(kind Server) Option {
-	return func(o *options) { o.server = kind }
-}
-
-// WithUnlisted says what becomes of an INSERT into a table that the rule does not
-// list, but that looks like one of a ruled table's, where the rule does not say it
-// for that table. It is the DSN's parameter shardkeyUnlisted; the default is
-// [rule.UnlistedRefuse].
-func WithUnlisted(policy rule.Unlisted) Option {
-	return func(o *options) { o.unlisted = policy }
-}
-
-func newOptions(opts []Option) options {
-	var o options
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
-		}
-	}
-	return o
-}
-
-// host is what the generators of a connector with this data source see.
-func (o options) host(dsn string) spi.Host {
-	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
 }

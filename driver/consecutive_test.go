@@ -44,7 +44,7 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		base := &fakeBase{kind: "direct"}
-		connector, err := NewConnector(base, scriptRule(t, everySecond(), "ruled.id batchKeys: "+c.batchKeys), WithServer("other"),
+		connector, err := NewConnector(base, scriptRule(t, everySecond(), "ruled.id batchKeys: "+c.batchKeys), Config{Server: "other"},
 			WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		if err != nil {
 			t.Fatal(err)

@@ -23,9 +23,6 @@
 //
 //	db, connector, err := driver.Open(dsn, driver.WithLogger(logger))
 //
-// Programs that open their database with sql.Open, or by an ORM, register options
-// with [RegisterOptions] and name them in the DSN: shardkeyOptions=name.
-//
 // Over a connector of one's own, there are [NewConnector] for sql.OpenDB and
 // [Wrap] for sql.Register:
 //
@@ -38,20 +35,9 @@
 // rule's stores (SQL worker ids, LEAF_SEGMENT, TICKET) need a dsn of one for all;
 // with one in each the keys would repeat, which is refused ([rule.ErrOwnDatabase]).
 //
-// The DSN's other parameters of ours: shardkeyServer, as [WithServer], says what the
-// server is where its version does not show it: auto, mysql, mariadb, vitess, tidb or
-// other; see Servers below.
-// shardkeyRuleWarnings says what becomes of what is likely wrong with the rule
-// (rule.Rule.Warnings): log, the default, writes it to the logger when the rule
-// is opened, error refuses the rule. shardkeyReload=5s takes changes of the rule's file
-// into all sql.DBs of the process that use it, looked for at this interval, as
-// [WatchRule] does; off, the default, does not. shardkeyUnlisted says what becomes of an INSERT
-// into a table that the rule does not list, but whose name looks like one of a ruled
-// table's (rule.Live.Unlisted): refuse, the default, warn or pass; unlisted in the
-// rule says it for one table. shardkeyStatements says which prepared statements are
-// kept: auto, always, all or off, see below. shardkeyLog=sql logs each filled statement
-// as it was sent, without values; off is the default. docs/operating.md lists all
-// lines that are logged.
+// The other parameters of the DSN are the fields of [Config], which [Open],
+// [NewConnector] and [Wrap] accept as an option: shardkeyServer=mysql is
+// Config{Server: "mysql"}. docs/configuration.md has the table.
 //
 // # What is filled
 //
@@ -235,8 +221,7 @@
 // executed. When the two disagree the statement is not sent; the error has
 // [ErrUnsupportedStatement] in its chain and says where. What TiDB's grammar does
 // not know (row aliases, RETURNING) the scanner reads alone.
-// [Connector.Verification] counts these outcomes. shardkeyVerify in the DSN and
-// [WithVerify] say which texts are read twice: cached, all or off ([Verify]). The
+// [Connector.Verification] counts these outcomes. shardkeyVerify=off switches it off. The
 // build tag shardkey_noparser leaves TiDB's parser out, and 12 MB of the program.
 //
 // # Prepared statements that are kept
@@ -244,12 +229,10 @@
 // go-sql-driver prepares a statement with arguments, executes it and closes it
 // again, which takes two round trips. A filled one is kept on its connection
 // instead, so that the same text with arguments of the same types takes one from
-// then on: it is twice as fast, with keys or without. shardkeyStatements, as
-// [WithStatements], says which are kept ([Statements]): auto, the default, those
-// filled statements that the base prepares; always, also where the base would
-// execute the text directly (interpolateParams); all, also SELECT, UPDATE, DELETE
-// and INSERTs without rule; off, none. Statements that the program prepares itself
-// are its own.
+// then on: it is twice as fast, with keys or without. shardkeyStatements specifies
+// which are cached: auto, the default, filled statements that the base prepares;
+// always, also where the base would execute the text directly (interpolateParams);
+// off, none. Statements that the program prepares itself are its own.
 //
 // A connection keeps 16, of at most 16 KiB of text each. What may change how the
 // server reads a text (SET, USE, CALL, EXECUTE, several statements in one text, DDL

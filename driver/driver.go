@@ -57,15 +57,12 @@ func (d Driver) OpenConnector(dsn string) (driver.Connector, error) {
 }
 
 func (d Driver) openConnector(dsn string, opts []Option) (*Connector, error) {
-	parsed, err := parseDSN(dsn)
+	o := newOptions(opts)
+	parsed, err := parseDSN(dsn, &o.Config)
 	if err != nil {
 		return nil, err
 	}
 	r, err := ruleOf(parsed.rule)
-	if err != nil {
-		return nil, err
-	}
-	o, err := parsed.options(opts)
 	if err != nil {
 		return nil, err
 	}

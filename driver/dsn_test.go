@@ -40,7 +40,7 @@ func TestParseDSN_parts(t *testing.T) {
 		{"u:p@tcp(h:1)/app?shardkeyRule=a=b/c", "u:p@tcp(h:1)/app", "a=b/c"},
 	}
 	for _, tt := range tests {
-		have, err := parseDSN(tt.in)
+		have, err := parseDSN(tt.in, &Config{})
 		if want := (dsn{base: tt.base, rule: tt.rule}); err != nil || have != want {
 			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", tt.in, have, err, want)
 			continue
@@ -59,7 +59,7 @@ func TestParseDSN_refuses(t *testing.T) {
 		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it is given twice"},
-		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyLog, shardkeyOptions, shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?"},
 		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: no such parameter"},
 		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name"},
@@ -77,7 +77,7 @@ func TestParseDSN_refuses(t *testing.T) {
 		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed"},
 	}
 	for _, tt := range tests {
-		_, err := parseDSN(tt.in)
+		_, err := parseDSN(tt.in, &Config{})
 		var dsnErr *DSNError
 		switch {
 		case err == nil:
@@ -113,7 +113,7 @@ func FuzzParseDSN(f *testing.F) {
 	f.Add("u", "p", "h:1", "app", "conf/rule.yaml")
 	f.Add("u", "a/b?c=d&e@(f", "h", "", "/a?b")
 	f.Fuzz(func(t *testing.T, user, password, addr, name, rule string) {
-		_, _ = parseDSN(user + password + addr + name + rule)
+		_, _ = parseDSN(user+password+addr+name+rule, &Config{})
 		cfg := mysql.NewConfig()
 		cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = user, password, "tcp", addr, name
 		text := cfg.FormatDSN()
@@ -121,7 +121,7 @@ func FuzzParseDSN(f *testing.F) {
 		if err != nil || rule == "" || strings.ContainsAny(rule, "&?@") || strings.ContainsAny(addr, "()?@/") {
 			return
 		}
-		have, err := parseDSN(text + "?shardkeyRule=" + rule)
+		have, err := parseDSN(text+"?shardkeyRule="+rule, &Config{})
 		if err != nil || have.rule != rule {
 			t.Fatalf("%s with %s\nhave: %+v, %v", text, rule, have, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"log/slog"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -22,7 +23,7 @@ const maxPlaceholders = 65535
 // many as a text's placeholders: database/sql then prepares the statement and
 // says so in its own words.
 func (p *plan) exec(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
-	if p.isShort(s, args) {
+	if p.isShort(s, args) && !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		return p.execShort(ctx, s, stmt, out, args)
 	}
 	return run(ctx, p, s, stmt, out, args, execCall)
@@ -47,7 +48,7 @@ func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *k
 	if err != nil {
 		return none, err
 	}
-	if p.rules.logsSQL {
+	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
 		return finishLogged(ctx, p, on, by)
 	}
 	return finish(ctx, on, by)

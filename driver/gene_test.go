@@ -475,7 +475,7 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	connector, err := NewConnector(idleConnector{}, rules[0], WithServer(ServerOther))
+	connector, err := NewConnector(idleConnector{}, rules[0], Config{Server: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}

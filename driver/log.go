@@ -11,34 +11,6 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Log says which statements are logged. It is a value of the DSN's parameter
-// shardkeyLog.
-type Log string
-
-const (
-	// LogOff, the default: none but those that are refused.
-	LogOff Log = "off"
-	// LogSQL: each INSERT that was given keys, after the server has answered, at
-	// level INFO: as it was sent, with placeholders where values are, and so without
-	// any; how many arguments and keys it had, and how long it took. It costs some
-	// microseconds a statement. It is what ShardingSphere calls sql-show.
-	LogSQL Log = "sql"
-)
-
-// WithLog says which statements are logged, as the DSN's parameter shardkeyLog does.
-func WithLog(l Log) Option {
-	return func(o *options) { o.log = l }
-}
-
-// checkLog refuses a value that shardkeyLog does not have.
-func checkLog(l Log) error {
-	switch l {
-	case "", LogOff, LogSQL:
-		return nil
-	}
-	return &DSNError{Param: paramLog, Reason: fmt.Sprintf("%q is none of off, sql", l)}
-}
-
 // maxLogged is how much of a statement is logged, in bytes.
 const maxLogged = 4 << 10
 
@@ -77,7 +49,7 @@ func logSent(ctx context.Context, p *plan, on running, took time.Duration, err e
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))
 	}
-	p.rules.logger.InfoContext(ctx, "shardkey: a filled statement was sent", attrs...)
+	p.rules.logger.DebugContext(ctx, "shardkey: a filled statement was sent", attrs...)
 }
 
 // errorType is an error's type, and a server's number: its text may quote a value.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -20,6 +19,10 @@ import (
 type jsonLog struct{ bytes.Buffer }
 
 func (l *jsonLog) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+func (l *jsonLog) debugLogger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
 
 // take returns the lines since the last time.
 func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
@@ -130,10 +133,10 @@ func TestRefused_boundedTables(t *testing.T) {
 	}
 }
 
-func TestLogSQL_asSentWithoutValues(t *testing.T) {
+func TestLog_asSentWithoutValues(t *testing.T) {
 	var log jsonLog
 	r := benchRule(t)
-	db, c := idleDB(t, r, WithLogger(log.logger()), WithLog(LogSQL))
+	db, c := idleDB(t, r, WithLogger(log.debugLogger()))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
 	mustExec(t, db, "INSERT INTO t_order (a, b) VALUES ('secret', 5), ('secret', 6) # secret")
@@ -153,7 +156,7 @@ func TestLogSQL_asSentWithoutValues(t *testing.T) {
 	}
 	have := log.take(t)
 	for i, line := range have {
-		if text := fmt.Sprint(line["statement"], " ", line["args"], " ", line["keys"]); i >= len(want) || text != want[i] || line["level"] != "INFO" ||
+		if text := fmt.Sprint(line["statement"], " ", line["args"], " ", line["keys"]); i >= len(want) || text != want[i] || line["level"] != "DEBUG" ||
 			fmt.Sprint(line["generators"]) != "[snowflake]" || strings.Contains(fmt.Sprint(line), "secret") {
 			t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
 		}
@@ -163,27 +166,5 @@ func TestLogSQL_asSentWithoutValues(t *testing.T) {
 	}
 	if s := c.Stats().Tables[0]; s.Keys != 6 {
 		t.Errorf("have: %+v\nwant: 6 keys", s)
-	}
-}
-
-func TestLogSQL_parameter(t *testing.T) {
-	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
-		t.Fatal(err)
-	}
-	defer DeregisterRule(t.Name())
-	dsn := "u@tcp(127.0.0.1:1)/app?shardkeyRule=" + t.Name() + "&shardkeyLog="
-	for value, want := range map[string]Log{"off": LogOff, "sql": LogSQL} {
-		db, c, err := Open(dsn+value, WithLog(LogSQL))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.log != want {
-			t.Errorf("have: %s\nwant: %s", c.log, want)
-		}
-		_ = db.Close()
-	}
-	var wrong *DSNError
-	if _, _, err := Open(dsn + "all"); !errors.As(err, &wrong) || wrong.Param != paramLog {
-		t.Errorf("have: %v\nwant: an error of shardkeyLog", err)
 	}
 }

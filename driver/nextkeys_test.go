@@ -367,7 +367,7 @@ func exampleServer() (db *sql.DB, done func()) {
 	if err != nil {
 		panic(err)
 	}
-	connector, err := driver.Wrap(server.Driver(), r, driver.WithServer("other")).(sqldriver.DriverContext).OpenConnector("next_keys")
+	connector, err := driver.Wrap(server.Driver(), r, driver.Config{Server: "other"}).(sqldriver.DriverContext).OpenConnector("next_keys")
 	if err != nil {
 		panic(err)
 	}

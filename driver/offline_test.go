@@ -53,7 +53,7 @@ func TestPlan_isWhatIsSent(t *testing.T) {
 		"INSERT INTO other (a) VALUES (?)",
 	} {
 		base := &fakeBase{kind: "direct"}
-		c := offlineConnector(t, base, WithServer(ServerOther))
+		c := offlineConnector(t, base, Config{Server: "other"})
 		p, err := c.Plan(text)
 		if err != nil {
 			t.Errorf("%s\nhave: %v\nwant: no error", text, err)
@@ -83,7 +83,7 @@ func TestPlan_isWhatIsSent(t *testing.T) {
 
 func TestPlan_refusesAsExec(t *testing.T) {
 	var log strings.Builder
-	c := offlineConnector(t, &fakeBase{kind: "direct"}, WithServer(ServerMySQL), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+	c := offlineConnector(t, &fakeBase{kind: "direct"}, Config{Server: "mysql"}, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 	for _, text := range []string{
 		"INSERT INTO t_order_4 (user_id) VALUES (1)",
 		"INSERT INTO t_order (user_id VALUES (1)",
@@ -105,8 +105,8 @@ func TestPlan_refusesAsExec(t *testing.T) {
 
 func TestPlan_ofAServerThatNobodyHasAsked(t *testing.T) {
 	const text = "INSERT INTO t_order (user_id) VALUES (1) ON DUPLICATE KEY UPDATE user_id = 2"
-	for server, reports := range map[Server]bool{ServerAuto: true, ServerMySQL: true, ServerMariaDB: true, ServerOther: false} {
-		p, err := offlineConnector(t, &fakeBase{}, WithServer(server)).Plan(text)
+	for server, reports := range map[string]bool{"auto": true, "mysql": true, "mariadb": true, "other": false} {
+		p, err := offlineConnector(t, &fakeBase{}, Config{Server: server}).Plan(text)
 		if err != nil || strings.Contains(p.BindText(), "LAST_INSERT_ID(") != reports {
 			t.Errorf("%s\nhave: %v\nwant: reports by LAST_INSERT_ID(): %v", server, err, reports)
 		}
@@ -114,8 +114,8 @@ func TestPlan_ofAServerThatNobodyHasAsked(t *testing.T) {
 }
 
 func TestPlan_withAnotherPolicyForUnlistedTables(t *testing.T) {
-	for _, policy := range []rule.Unlisted{rule.UnlistedWarn, rule.UnlistedPass} {
-		c := offlineConnector(t, &fakeBase{}, WithUnlisted(policy), WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+	for _, policy := range []string{"warn", "pass"} {
+		c := offlineConnector(t, &fakeBase{}, Config{Unlisted: policy}, WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 		if p, err := c.Plan("INSERT INTO t_order_4 (user_id) VALUES (1)"); err != nil || len(p.Inserts) != 0 {
 			t.Errorf("%v: have %v, want: it passes", policy, err)
 		}

@@ -1,15 +1,12 @@
 package driver
 
 import (
-	"database/sql"
 	"errors"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/shardkey/shardkey/rule"
+	"time"
 )
 
 // Health, readiness and figures are there while the database is away.
@@ -54,53 +51,41 @@ func TestOpen_errors(t *testing.T) {
 	}
 }
 
-// The DSN goes before Open's options, and these before the registered ones.
+// A parameter of the DSN overrides an option, and a later option an earlier one.
 func TestOptions_order(t *testing.T) {
-	const name = "options of a program"
 	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
 		t.Fatal(err)
 	}
 	defer DeregisterRule(t.Name())
-	first, second := slog.New(slog.NewTextHandler(io.Discard, nil)), slog.New(slog.NewTextHandler(io.Discard, nil))
-	if err := RegisterOptions(name, WithServer(ServerMariaDB), WithStatements(StatementsOff), WithLogger(first), nil, WithUnlisted(rule.UnlistedPass)); err != nil {
-		t.Fatal(err)
-	}
-	dsn := "u@tcp(127.0.0.1:1)/app?shardkeyRule=" + t.Name() + "&shardkeyOptions=options%20of%20a%20program"
-	db, c, err := Open(dsn+"&shardkeyServer=mysql&shardkeyUnlisted=warn", WithStatements(StatementsAll), WithLogger(second))
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, benchRuleYAML)
+	logger := slog.New(slog.DiscardHandler)
+	db, c, err := Open("u@tcp(127.0.0.1:1)/app?shardkeyRule="+path+"&shardkeyServer=mysql&shardkeyReload=off",
+		Config{Server: "tidb", Statements: "off", Reload: time.Minute}, Config{Statements: "always", Unlisted: "warn"}, nil, WithLogger(logger))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if c.servers.kind != ServerMySQL || c.kept.mode != StatementsAll || c.logger != second || c.unlisted.policy != rule.UnlistedWarn {
-		t.Errorf("have: %v, %v, unlisted %v\nwant: the DSN's server and unlisted, and Open's statements and logger", c.servers.kind, c.kept.mode, c.unlisted.policy)
-	}
-	other, err := sql.Open("shardkey", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	if c := ConnectorOf(other); c.servers.kind != ServerMariaDB || c.kept.mode != StatementsOff || c.logger != first || c.unlisted.policy != rule.UnlistedPass {
-		t.Errorf("have: %v, %v, unlisted %v\nwant: the registered options", c.servers.kind, c.kept.mode, c.unlisted.policy)
+	if want := (Config{Server: "mysql", Statements: "always", Unlisted: "warn"}); c.config != want || c.logger != logger {
+		t.Errorf("have: %+v\nwant: %+v", c.config, want)
 	}
 }
 
-func TestOptions_errors(t *testing.T) {
-	if err := RegisterOptions(""); err == nil {
-		t.Error("an empty name is registered")
-	}
-	if err := RegisterOptions("known", WithServer("postgres")); err != nil {
-		t.Fatal(err)
-	}
-	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
-		t.Fatal(err)
-	}
-	defer DeregisterRule(t.Name())
-	for value, want := range map[string]string{
-		"unknown": "parameter shardkeyOptions: no options of this name were given to driver.RegisterOptions (registered: ",
-		"known":   "parameter shardkeyServer: ",
+func TestConfig_errors(t *testing.T) {
+	for want, config := range map[string]Config{
+		`shardkeyServer: "mysq" is unknown; it must be one of auto, mysql, mariadb, vitess, tidb, other; did you mean mysql?`: {Server: "mysq"},
+		`shardkeyUnlisted: "x" is unknown`:               {Unlisted: "x"},
+		`shardkeyRuleWarnings: "x" is unknown`:           {RuleWarnings: "x"},
+		`shardkeyVerify: "x" is unknown`:                 {Verify: "x"},
+		`shardkeyStatements: "all" is unknown`:           {Statements: "all"},
+		`shardkeyReload: "1ms" must be off or`:           {Reload: time.Millisecond},
+		`shardkeyReload: "-1s" must be off or`:           {Reload: -time.Second},
+		`the rule bench.yaml was not loaded from a file`: {Reload: time.Second},
 	} {
-		if _, err := sql.Open("shardkey", "u@tcp(h:1)/app?shardkeyRule="+t.Name()+"&shardkeyOptions="+value); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", value, err, want)
+		_, err := NewConnector(&fakeBase{}, benchRule(t), config)
+		var wrong *DSNError
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("have: %v\nwant: %s", err, want)
 		}
 	}
 }

@@ -131,7 +131,6 @@ type ruleSet struct {
 	unlisted   *unlisted
 	counts     *counts
 	filled     func(context.Context, Filled)
-	logsSQL    bool
 	// generation is the rule's number, from 1, among those that the connector has had,
 	// and since is when it became the current one. They are set before it does.
 	generation int64
@@ -144,7 +143,7 @@ type ruleSet struct {
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
 	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts,
-		filled: c.filled, logsSQL: c.log == LogSQL, logger: c.host.Logger}
+		filled: c.filled, logger: c.host.Logger}
 	r.refs.Store(1)
 	return r
 }
@@ -264,7 +263,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session, key planKey) (*plan, 
 // verify has the second reader read the text of a new plan, unless it has read it
 // before and the plan has been forgotten since.
 func (r *ruleSet) verify(ctx context.Context, g *reading, key planKey, p *plan, held bool) error {
-	once := held && r.verifier.mode != VerifyAll && r.verifier.read != nil && p.isSameAgain()
+	once := held && r.verifier.read != nil && p.isSameAgain()
 	if once && r.plans.verified.has(key) {
 		return nil
 	}
@@ -328,7 +327,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 		g.addGene(p, i)
 	}
 	p.semicolon = strings.IndexByte(key.text, ';') >= 0
-	p.short = p.maybeShort() && !g.rules.logsSQL
+	p.short = p.maybeShort()
 	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
 	return p, nil
 }

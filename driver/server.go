@@ -11,22 +11,19 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Server is what is at the other end of a connection: a value of the parameter
-// shardkeyServer. The zero value is ServerAuto.
-type Server string
-
+// Values of Config.Server.
 const (
-	ServerAuto    Server = "auto" // the server is asked, once in a connector
-	ServerMySQL   Server = "mysql"
-	ServerMariaDB Server = "mariadb"
-	ServerVitess  Server = "vitess"
-	ServerTiDB    Server = "tidb"
-	ServerOther   Server = "other" // an engine that speaks their protocol
+	serverAuto    = "auto"
+	serverMySQL   = "mysql"
+	serverMariaDB = "mariadb"
+	serverVitess  = "vitess"
+	serverTiDB    = "tidb"
+	serverOther   = "other"
 )
 
 // traits are what differs between servers, as far as it matters here.
 type traits struct {
-	server Server
+	server string
 	// insertIDs: LAST_INSERT_ID(expr) in an INSERT's values becomes the statement's
 	// insert id, and LAST_INSERT_ID(). Engines that speak the protocol may not do so, or
 	// may refuse an expression for a sharding column.
@@ -34,10 +31,6 @@ type traits struct {
 	// upsertIDs: ON DUPLICATE KEY UPDATE of one row can tell the key of a row that exists
 	// in that way.
 	upsertIDs bool
-	// userVariables: @v := expr within a statement works. No statement here relies on it.
-	userVariables bool
-	// preparedStatements: a prepared statement may be kept and executed again.
-	preparedStatements bool
 	// returning: RETURNING is reserved, and INSERT … RETURNING gives rows.
 	returning bool
 	// shareLocks: LOCK IN SHARE MODE reads as INSERT … SELECT does.
@@ -45,16 +38,16 @@ type traits struct {
 }
 
 // servers is what is known of each: MySQL 9.7, MariaDB 10.11 and 11.8 and Vitess 23 were
-// tried; TiDB is as its documentation says; of another nothing is relied on.
+// tried; TiDB is as its documentation says; nothing is relied on of another.
 var servers = [...]traits{
-	{server: ServerMySQL, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true},
-	{server: ServerMariaDB, insertIDs: true, upsertIDs: true, userVariables: true, preparedStatements: true, shareLocks: true, returning: true},
-	{server: ServerVitess, upsertIDs: true, preparedStatements: true, shareLocks: true},
-	{server: ServerTiDB, userVariables: true, preparedStatements: true},
-	{server: ServerOther, preparedStatements: true},
+	{server: serverMySQL, insertIDs: true, upsertIDs: true, shareLocks: true},
+	{server: serverMariaDB, insertIDs: true, upsertIDs: true, shareLocks: true, returning: true},
+	{server: serverVitess, upsertIDs: true, shareLocks: true},
+	{server: serverTiDB},
+	{server: serverOther},
 }
 
-func traitsOf(kind Server) (traits, bool) {
+func traitsOf(kind string) (traits, bool) {
 	for _, t := range servers {
 		if t.server == kind {
 			return t, true
@@ -70,8 +63,7 @@ func (t traits) String() string {
 		name string
 		has  bool
 	}{
-		{"insert ids", t.insertIDs}, {"ids of upserts", t.upsertIDs}, {"user variables", t.userVariables},
-		{"prepared statements", t.preparedStatements}, {"RETURNING", t.returning}, {"LOCK IN SHARE MODE", t.shareLocks},
+		{"insert ids", t.insertIDs}, {"ids of upserts", t.upsertIDs}, {"RETURNING", t.returning}, {"LOCK IN SHARE MODE", t.shareLocks},
 	} {
 		if trait.has {
 			does = append(does, trait.name)
@@ -79,19 +71,14 @@ func (t traits) String() string {
 			not = append(not, trait.name)
 		}
 	}
-	text := "with " + strings.Join(does, ", ")
+	var parts []string
+	if len(does) > 0 {
+		parts = append(parts, "with "+strings.Join(does, ", "))
+	}
 	if len(not) > 0 {
-		text += "; without " + strings.Join(not, ", ")
+		parts = append(parts, "without "+strings.Join(not, ", "))
 	}
-	return text
-}
-
-// checkServer refuses a value that shardkeyServer does not have.
-func checkServer(kind Server) error {
-	if _, ok := traitsOf(kind); ok || kind == "" || kind == ServerAuto {
-		return nil
-	}
-	return &DSNError{Param: paramServer, Reason: fmt.Sprintf("%q is none of auto, mysql, mariadb, vitess, tidb, other", kind)}
+	return strings.Join(parts, "; ")
 }
 
 // server is what a connector knows about its server.
@@ -107,7 +94,7 @@ type server struct {
 
 // serverCache is what one connector knows about its server, asked once.
 type serverCache struct {
-	kind  Server     // what shardkeyServer says
+	kind  string     // what shardkeyServer says
 	dsn   spi.Secret // of the base, where it is known
 	known atomic.Pointer[server]
 }
@@ -137,7 +124,7 @@ func (s *session) server(ctx context.Context) (*server, error) {
 		return known, nil
 	}
 	kind, version := s.servers.kind, ""
-	if kind == "" || kind == ServerAuto {
+	if kind == serverAuto {
 		var err error
 		if kind, version, err = s.askServer(ctx); err != nil {
 			return nil, err
@@ -151,15 +138,15 @@ func (s *session) server(ctx context.Context) (*server, error) {
 	return known, nil
 }
 
-func newServer(kind Server, version string) *server {
+func newServer(kind string, version string) *server {
 	known := &server{version: version}
 	known.traits, _ = traitsOf(kind)
 	switch {
 	case known.returning:
 		known.dialect = rewrite.DialectMariaDB
-	case kind == ServerVitess:
+	case kind == serverVitess:
 		known.dialect = rewrite.DialectVitess
-	case kind != ServerOther || version != "":
+	case kind != serverOther || version != "":
 		known.dialect = rewrite.DialectMySQL
 	}
 	return known
@@ -170,8 +157,8 @@ func (c *serverCache) assumed() *server {
 	if known := c.known.Load(); known != nil {
 		return known
 	}
-	if c.kind == "" || c.kind == ServerAuto {
-		return newServer(ServerMySQL, "")
+	if c.kind == serverAuto {
+		return newServer(serverMySQL, "")
 	}
 	return newServer(c.kind, "")
 }
@@ -189,13 +176,13 @@ func (s *server) report(p *rewrite.Plan) {
 // askServer asks the server what it is. One whose version and comment tell
 // nothing is asked for its shards, which only Vitess has: vtgate shows the version
 // that it was given.
-func (s *session) askServer(ctx context.Context) (kind Server, version string, err error) {
+func (s *session) askServer(ctx context.Context) (kind string, version string, err error) {
 	row, err := s.askRow(ctx, "SELECT VERSION(), @@version_comment LIMIT 1")
 	if err != nil {
 		return "", "", err
 	}
 	if len(row) != 2 {
-		return ServerOther, "", nil
+		return serverOther, "", nil
 	}
 	version = text(row[0])
 	kind, told := serverOf(version, text(row[1]))
@@ -206,9 +193,9 @@ func (s *session) askServer(ctx context.Context) (kind Server, version string, e
 	case err != nil && isFatal(ctx, err):
 		return "", "", err
 	case err == nil && len(row) == 1:
-		return ServerVitess, version, nil
+		return serverVitess, version, nil
 	}
-	return ServerOther, version, nil
+	return serverOther, version, nil
 }
 
 // signs tell what a server is by words of its version or, after a colon, of its comment alone,
@@ -216,29 +203,29 @@ func (s *session) askServer(ctx context.Context) (kind Server, version string, e
 var signs = [...]struct {
 	word    string
 	comment bool // looked for in the comment only
-	server  Server
+	server  string
 }{
-	{"vitess", false, ServerVitess}, {"planetscale", false, ServerVitess}, {"(git revision", true, ServerVitess},
-	{"tidb", false, ServerTiDB},
-	{"shardingsphere", false, ServerOther}, {"dolt", false, ServerOther}, {"oceanbase", false, ServerOther}, {"doris", false, ServerOther},
-	{"starrocks", false, ServerOther}, {"tddl", false, ServerOther}, {"polardb", false, ServerOther}, {"singlestore", false, ServerOther},
-	{"memsql", false, ServerOther}, {"databend", false, ServerOther},
-	{"mariadb", false, ServerMariaDB},
+	{"vitess", false, serverVitess}, {"planetscale", false, serverVitess}, {"(git revision", true, serverVitess},
+	{"tidb", false, serverTiDB},
+	{"shardingsphere", false, serverOther}, {"dolt", false, serverOther}, {"oceanbase", false, serverOther}, {"doris", false, serverOther},
+	{"starrocks", false, serverOther}, {"tddl", false, serverOther}, {"polardb", false, serverOther}, {"singlestore", false, serverOther},
+	{"memsql", false, serverOther}, {"databend", false, serverOther},
+	{"mariadb", false, serverMariaDB},
 	// MySQL's version is a number: the comments of its builds tell.
-	{"mysql", true, ServerMySQL}, {"percona", true, ServerMySQL}, {"source distribution", true, ServerMySQL}, {"ubuntu", true, ServerMySQL},
-	{"debian", true, ServerMySQL}, {"google", true, ServerMySQL}, {"homebrew", true, ServerMySQL},
+	{"mysql", true, serverMySQL}, {"percona", true, serverMySQL}, {"source distribution", true, serverMySQL}, {"ubuntu", true, serverMySQL},
+	{"debian", true, serverMySQL}, {"google", true, serverMySQL}, {"homebrew", true, serverMySQL},
 }
 
 // serverOf tells what a server is by its version and comment, in whatever case;
 // told is false when they have no known sign.
-func serverOf(version, comment string) (kind Server, told bool) {
+func serverOf(version, comment string) (kind string, told bool) {
 	version, comment = strings.ToLower(version), strings.ToLower(comment)
 	for _, sign := range signs {
 		if strings.Contains(comment, sign.word) || !sign.comment && strings.Contains(version, sign.word) {
 			return sign.server, true
 		}
 	}
-	return ServerOther, false
+	return serverOther, false
 }
 
 // mayFindRows reports whether the connection may have clientFoundRows.
@@ -249,7 +236,7 @@ func (s *session) mayFindRows() bool {
 
 func (s *session) isVitess() bool {
 	known := s.servers.known.Load()
-	return known != nil && known.traits.server == ServerVitess
+	return known != nil && known.traits.server == serverVitess
 }
 
 // tellsInsertIDs reports whether LAST_INSERT_ID(expr) in an INSERT becomes its insert

@@ -13,28 +13,28 @@ import (
 func TestServerOf_versionsAndComments(t *testing.T) {
 	for _, c := range []struct {
 		version, comment string
-		want             Server
+		want             string
 		told             bool
 	}{
-		{"9.7.0", "MySQL Community Server - GPL", ServerMySQL, true},
-		{"8.0.36", "Source distribution", ServerMySQL, true},
-		{"8.0.36-28", "Percona Server (GPL), Release 28", ServerMySQL, true},
-		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", ServerMySQL, true},
-		{"8.0.31-google", "(Google)", ServerMySQL, true},
-		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", ServerMariaDB, true},
-		{"11.8.3-mariadb", "mariadb.org binary distribution", ServerMariaDB, true},
-		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @ using go1.26.8 linux/amd64", ServerVitess, true},
-		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", ServerVitess, true},
-		{"8.0.40-vitess", "", ServerVitess, true},
-		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", ServerVitess, true},
-		{"8.0.11-TiDB-v8.5.1", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible", ServerTiDB, true},
-		{"5.7.25-TDDL-5.4.19-20240927", "", ServerOther, true},
-		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", ServerOther, true},
-		{"5.7.25-tddl-5.4.19", "MySQL Community Server", ServerOther, true},
-		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", ServerOther, true},
-		{"8.0.33", "Dolt", ServerOther, true},
-		{"8.0.32", "", ServerOther, false},
-		{"", "", ServerOther, false},
+		{"9.7.0", "MySQL Community Server - GPL", "mysql", true},
+		{"8.0.36", "Source distribution", "mysql", true},
+		{"8.0.36-28", "Percona Server (GPL), Release 28", "mysql", true},
+		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", "mysql", true},
+		{"8.0.31-google", "(Google)", "mysql", true},
+		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", "mariadb", true},
+		{"11.8.3-mariadb", "mariadb.org binary distribution", "mariadb", true},
+		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @ using go1.26.8 linux/amd64", "vitess", true},
+		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", "vitess", true},
+		{"8.0.40-vitess", "", "vitess", true},
+		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", "vitess", true},
+		{"8.0.11-TiDB-v8.5.1", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible", "tidb", true},
+		{"5.7.25-TDDL-5.4.19-20240927", "", "other", true},
+		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", "other", true},
+		{"5.7.25-tddl-5.4.19", "MySQL Community Server", "other", true},
+		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", "other", true},
+		{"8.0.33", "Dolt", "other", true},
+		{"8.0.32", "", "other", false},
+		{"", "", "other", false},
 	} {
 		if have, told := serverOf(c.version, c.comment); have != c.want || told != c.told {
 			t.Errorf("%q, %q\nhave: %s %v\nwant: %s %v", c.version, c.comment, have, told, c.want, c.told)
@@ -82,13 +82,13 @@ func TestServer_askedForItsShards(t *testing.T) {
 }
 
 func TestServer_kinds(t *testing.T) {
-	for _, kind := range []Server{ServerMySQL, ServerMariaDB, ServerVitess, ServerTiDB, ServerOther} {
+	for _, kind := range []string{"mysql", "mariadb", "vitess", "tidb", "other"} {
 		base := &lyingBase{}
-		connector, err := NewConnector(base, taggedSnowflake(t), WithServer(kind))
+		connector, err := NewConnector(base, taggedSnowflake(t), Config{Server: kind})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := connector.Describe(); !strings.Contains(text, "server: "+string(kind)+", with ") {
+		if text := connector.Describe(); !strings.Contains(text, "server: "+kind+", with") {
 			t.Errorf("have: %s", text)
 		}
 		db := sql.OpenDB(connector)
@@ -99,7 +99,7 @@ func TestServer_kinds(t *testing.T) {
 		_ = db.Close()
 	}
 	var wrong *DSNError
-	if _, err := NewConnector(&lyingBase{}, testRule(t), WithServer("Vitess")); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "vitess, tidb") {
+	if _, err := NewConnector(&lyingBase{}, testRule(t), Config{Server: "Vitess"}); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "vitess, tidb") {
 		t.Errorf("have: %v", err)
 	}
 }
@@ -135,7 +135,7 @@ func TestUpsert_ofUnsureServer(t *testing.T) {
 				return a.rows(), nil
 			},
 		}
-		connector, err := NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), WithServer(ServerVitess))
+		connector, err := NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"})
 		if err != nil {
 			t.Fatal(err)
 		}

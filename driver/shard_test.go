@@ -126,7 +126,7 @@ func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *shortB
 	t.Helper()
 	base := &shortBase{fakeBase: &fakeBase{kind: "direct"}, columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
 	base.answer = shortAnswer{Affected: 1}
-	connector, err := NewConnector(base, r, append([]Option{WithServer(ServerOther)}, options...)...)
+	connector, err := NewConnector(base, r, append([]Option{Config{Server: "other"}}, options...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

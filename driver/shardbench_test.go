@@ -59,7 +59,7 @@ rules:
 		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
 			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
 			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
-				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther), WithLogger(slog.New(slog.DiscardHandler)))
+				connector, err := NewConnector(idleConnector{}, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -106,7 +106,7 @@ rules:
 		}
 		for _, bm := range []struct{ name, table string }{{"fixed", "t_order_1"}, {"logical", "t_order"}} {
 			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
-				connector, err := NewConnector(idleConnector{}, r, WithServer(ServerOther))
+				connector, err := NewConnector(idleConnector{}, r, Config{Server: "other"})
 				if err != nil {
 					b.Fatal(err)
 				}

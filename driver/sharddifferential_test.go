@@ -181,7 +181,7 @@ func TestShards_asTheRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sent []driver.NamedValue
-		connector, err := NewConnector(sentRows{&sent}, parsed, WithServer(ServerOther), WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
+		connector, err := NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func TestShards_unknownPlacesAreSent(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sent []driver.NamedValue
-		connector, err := NewConnector(sentRows{&sent}, parsed, WithServer(ServerOther), WithLogger(slog.New(slog.DiscardHandler)))
+		connector, err := NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}

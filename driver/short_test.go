@@ -28,7 +28,7 @@ func TestShort_sameAsGeneral(t *testing.T) {
 	taken := 0
 	for seed := range uint64(seeds) {
 		rnd := rand.New(rand.NewPCG(seed, 12))
-		server := []Server{ServerMySQL, ServerOther}[rnd.IntN(2)]
+		server := []string{"mysql", "other"}[rnd.IntN(2)]
 		column := shortColumns[rnd.IntN(len(shortColumns))]
 		kind := []string{"direct", "skipping", "minimal"}[rnd.IntN(3)]
 		var both [2]*shortSide
@@ -131,7 +131,7 @@ func randomShortStatement(rnd *rand.Rand) shortStatement {
 
 // With one more placeholder than the server takes, the short way is not taken.
 func TestShort_manyPlaceholders(t *testing.T) {
-	side := newShortSide(t, "direct", shortColumns[0], ServerMySQL, false)
+	side := newShortSide(t, "direct", shortColumns[0], "mysql", false)
 	for _, n := range []int{maxPlaceholders - 1, maxPlaceholders} {
 		p, err := side.conn.planFor(t.Context(), "INSERT INTO t_order (a) VALUES (CONCAT(?"+strings.Repeat(",?", n-1)+"))")
 		if err != nil {
@@ -147,7 +147,7 @@ func TestShort_manyPlaceholders(t *testing.T) {
 // than it needs it.
 func TestShort_ruleReplacedBeforeUse(t *testing.T) {
 	const query = "INSERT INTO t_order (a) VALUES (?)"
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	p, err := k.conn.planFor(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, err
 	return keys, nil
 }
 
-func newShortSide(t *testing.T, kind string, columns [][2]string, server Server, general bool) *shortSide {
+func newShortSide(t *testing.T, kind string, columns [][2]string, server string, general bool) *shortSide {
 	t.Helper()
 	keys := &scriptedKeys{next: 1}
 	scripted = keys
@@ -239,7 +239,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	connector, err := NewConnector(base, r, WithServer(server))
+	connector, err := NewConnector(base, r, Config{Server: server})
 	if err != nil {
 		t.Fatal(err)
 	}

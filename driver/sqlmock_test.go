@@ -54,7 +54,7 @@ func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wrapped := driver.Wrap(direct.Driver(), r, driver.WithServer("other"))
+	wrapped := driver.Wrap(direct.Driver(), r, driver.Config{Server: "other"})
 	connector, err := wrapped.(sqldriver.DriverContext).OpenConnector(t.Name())
 	if err != nil {
 		t.Fatal(err)

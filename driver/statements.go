@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"encoding/json"
@@ -14,49 +13,6 @@ import (
 
 	"github.com/shardkey/shardkey/rewrite"
 )
-
-// Statements says of which statements a connection keeps the prepared statement,
-// so that executing the same text again is one round trip to the server and not
-// two or three. It is a value of the DSN's parameter shardkeyStatements.
-//
-// Kept are texts with arguments of at most 16 KiB that do not mention a user
-// variable (@), 16 on a connection, each for the types of arguments that it was
-// prepared with, and in a connector an eighth of the server's
-// max_prepared_stmt_count, at most 2,048. A small statement takes 16 to 26 kB of
-// the server's memory. SET, USE, CALL, EXECUTE, and several statements in one text
-// end what a connection keeps, since they may change how the server reads a text.
-// When the server has no room for another prepared statement (error 1461), the
-// connector's connections close what they keep, and keep none from then on.
-type Statements string
-
-const (
-	// StatementsAuto, the default: of filled INSERTs that the base prepares for
-	// each execution, as go-sql-driver does without interpolateParams.
-	StatementsAuto Statements = "auto"
-	// StatementsAlways: of all filled INSERTs. They are prepared also where the
-	// base would execute the text directly.
-	StatementsAlways Statements = "always"
-	// StatementsAll: as auto, and also of those SELECT, UPDATE, DELETE and other
-	// statements with arguments that the base prepares for each execution.
-	StatementsAll Statements = "all"
-	// StatementsOff: of none.
-	StatementsOff Statements = "off"
-)
-
-// WithStatements says which prepared statements are kept, as the DSN's parameter
-// shardkeyStatements does.
-func WithStatements(s Statements) Option {
-	return func(o *options) { o.statements = s }
-}
-
-// checkStatements refuses a value that shardkeyStatements does not have.
-func checkStatements(s Statements) error {
-	switch s {
-	case "", StatementsAuto, StatementsAlways, StatementsAll, StatementsOff:
-		return nil
-	}
-	return &DSNError{Param: paramStatements, Reason: fmt.Sprintf("%q is none of auto, always, all, off", s)}
-}
 
 // Bounds of what a connection keeps. The server holds the statements' trees: a
 // longer text is prepared for each execution.
@@ -75,9 +31,8 @@ func mayKeep(text string) bool {
 
 // keptTotal is what the connections of a connector keep together.
 type keptTotal struct {
-	mode Statements
-	// always and all are set by the mode.
-	always, all bool
+	mode   string
+	always bool // the mode is
 	// limit is how many they may keep: unasked at first, 0 once the server had no
 	// room.
 	limit  atomic.Int64
@@ -99,14 +54,14 @@ const (
 	keptUntold = 256
 )
 
-func (t *keptTotal) set(mode Statements) {
-	t.mode, t.always, t.all = mode, mode == StatementsAlways, mode == StatementsAll
+func (t *keptTotal) set(mode string) {
+	t.mode, t.always = mode, mode == statementsAlways
 	t.limit.Store(unasked)
 }
 
 // describe tells what is kept.
 func (t *keptTotal) describe() string {
-	text := fmt.Sprintf("prepared statements: %s, %d kept", cmp.Or(t.mode, StatementsAuto), t.n.Load())
+	text := fmt.Sprintf("prepared statements: %s, %d kept", t.mode, t.n.Load())
 	if limit := t.limit.Load(); limit != unasked {
 		text += fmt.Sprintf(" of %d", limit)
 	}
@@ -114,7 +69,7 @@ func (t *keptTotal) describe() string {
 }
 
 func (t *keptTotal) stats() KeptStats {
-	return KeptStats{Mode: cmp.Or(t.mode, StatementsAuto), Open: t.n.Load(), Limit: t.limit.Load(),
+	return KeptStats{Mode: t.mode, Open: t.n.Load(), Limit: t.limit.Load(),
 		Hits: t.hits.Load(), Misses: t.misses.Load(), Dropped: t.dropped.Load()}
 }
 
@@ -439,39 +394,6 @@ func (b *baseConn) prepareKept(ctx context.Context, query string, args []driver.
 	k.all = slices.Insert(k.all, 0, st)
 	k.total.misses.Add(1)
 	return st, nil
-}
-
-// execPassing executes a text that passes through, with a plan if it may insert.
-func (s *session) execPassing(ctx context.Context, p *plan, query string, args []driver.NamedValue) (driver.Result, error) {
-	if !s.base.kept.keepsAll() {
-		return s.base.execContext(ctx, query, args)
-	}
-	return sendPassing(ctx, s, p, query, args, execWay)
-}
-
-// queryPassing is execPassing for rows.
-func (s *session) queryPassing(ctx context.Context, p *plan, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if !s.base.kept.keepsAll() {
-		return s.base.queryContext(ctx, query, args)
-	}
-	return sendPassing(ctx, s, p, query, args, queryWay)
-}
-
-func (k *keptStatements) keepsAll() bool { return k.total != nil && k.total.all }
-
-func sendPassing[T any](ctx context.Context, s *session, p *plan, query string, args []driver.NamedValue, by way[T]) (none T, err error) {
-	class := rewrite.Classify(query)
-	alone := class == rewrite.ClassPass || p != nil && rewrite.ChangesOf(query, class) == (rewrite.Changes{})
-	if !alone || s.base.preparesAll || len(args) == 0 || !mayKeep(query) {
-		return by.text(&s.base, ctx, query, args)
-	}
-	s.forInsert = query
-	err = s.askKeptLimit(ctx)
-	s.forInsert = ""
-	if err != nil {
-		return none, err
-	}
-	return sendKept(ctx, &s.base, query, args, 0, by)
 }
 
 // isUnprepared reports whether the server executed nothing because it has the

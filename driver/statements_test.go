@@ -126,9 +126,9 @@ type keeping struct {
 	conn      *conn
 }
 
-func newKeeping(t *testing.T, base *keepingBase, mode Statements) *keeping {
+func newKeeping(t *testing.T, base *keepingBase, mode string) *keeping {
 	t.Helper()
-	connector, err := NewConnector(base, benchRule(t), WithServer(ServerMySQL), WithStatements(mode))
+	connector, err := NewConnector(base, benchRule(t), Config{Server: "mysql"}, Config{Statements: mode})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,18 +192,16 @@ func (k *keeping) check(what string, have, want int) {
 
 func TestStatements_keptOnTheirConnection(t *testing.T) {
 	for _, of := range []struct {
-		mode                     Statements
+		mode                     string
 		direct                   bool
 		inserts, selects, update int // prepared by ten executions
 	}{
 		{"", false, 1, 10, 10},
-		{StatementsAuto, false, 1, 10, 10},
-		{StatementsAuto, true, 0, 0, 0},
-		{StatementsAlways, true, 1, 0, 0},
-		{StatementsAlways, false, 1, 10, 10},
-		{StatementsAll, false, 1, 1, 1},
-		{StatementsAll, true, 0, 0, 0},
-		{StatementsOff, false, 10, 10, 10},
+		{"auto", false, 1, 10, 10},
+		{"auto", true, 0, 0, 0},
+		{"always", true, 1, 0, 0},
+		{"always", false, 1, 10, 10},
+		{"off", false, 10, 10, 10},
 	} {
 		t.Run(fmt.Sprintf("%s/direct=%v", of.mode, of.direct), func(t *testing.T) {
 			k := newKeeping(t, &keepingBase{max: 1000, direct: of.direct}, of.mode).warm()
@@ -233,7 +231,7 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 }
 
 func TestStatements_questionComesOnce(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto)
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto")
 	for range 5 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	}
@@ -243,14 +241,14 @@ func TestStatements_questionComesOnce(t *testing.T) {
 		t.Errorf("have: %s\nwant: what is kept", text)
 	}
 	// One that reads counts is not refused for it, and does not ask.
-	k = newKeeping(t, &keepingBase{max: 1000}, StatementsAuto)
+	k = newKeeping(t, &keepingBase{max: 1000}, "auto")
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	k.exec("INSERT INTO t_order (a) VALUES (? + ROW_COUNT())", 1)
 	k.check("questions before one that reads ROW_COUNT()", k.base.questions, 0)
 }
 
 func TestStatements_notKept(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	for _, query := range []string{
 		"INSERT INTO t_order (a) VALUES (? + @u)",
 		"INSERT INTO t_order (a) VALUES (?) /* " + strings.Repeat("x", maxKeptBytes) + " */",
@@ -265,7 +263,7 @@ func TestStatements_notKept(t *testing.T) {
 }
 
 func TestStatements_byTypesOfArguments(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	values := []any{int64(1), uint64(1), 1.5, true, "text", []byte("bytes"), nil, time.Now()}
 	for _, v := range values {
 		k.base.prepared = 0
@@ -315,7 +313,7 @@ func TestStatements_ended(t *testing.T) {
 		"INSERT INTO t_plain VALUES (1); SET sql_mode = ''": true,
 		"INSERT INTO t_plain VALUES (1); SELECT 1":          true,
 	} {
-		k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+		k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		k.exec(query)
 		want := 1
@@ -329,7 +327,7 @@ func TestStatements_ended(t *testing.T) {
 
 // What changes how the server reads texts has arguments here, and is not kept.
 func TestStatements_endedByArguments(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAll).warm()
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	for _, query := range []string{"SET sql_mode = ?", "SET STATEMENT sql_mode = ? FOR DO 1"} {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		k.base.prepared = 0
@@ -342,7 +340,7 @@ func TestStatements_endedByArguments(t *testing.T) {
 }
 
 func TestStatements_bounded(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 800}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 800}, "auto").warm()
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
 	for i := range 3 * maxKept {
 		k.exec(text(i), 1)
@@ -370,7 +368,7 @@ func TestStatements_bounded(t *testing.T) {
 }
 
 func TestStatements_noRoomAtTheServer(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 80}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 80}, "auto").warm()
 	other := k.connect()
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
 	for i := range 5 {
@@ -394,7 +392,7 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 	k.check("open from then on", k.base.open, 0)
 
 	// A statement of the user's makes room as well.
-	k = newKeeping(t, &keepingBase{max: 80}, StatementsAuto).warm()
+	k = newKeeping(t, &keepingBase{max: 80}, "auto").warm()
 	for i := range 5 {
 		k.exec(text(i), 1)
 	}
@@ -425,7 +423,7 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 		{"ended context", []error{context.Canceled}, context.Canceled, 0, 0},
 	} {
 		t.Run(of.name, func(t *testing.T) {
-			k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+			k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 			k.base.prepared, k.base.executed, k.base.fail = 0, nil, of.fail
 			if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != of.err {
@@ -442,36 +440,26 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 		})
 	}
 	t.Run("at first", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+		k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 		k.base.fail = []error{gone}
 		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != gone {
 			t.Errorf("have: %v\nwant: %v", err, gone)
 		}
 	})
 	t.Run("not in the protocol", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000, direct: true}, StatementsAlways).warm()
+		k := newKeeping(t, &keepingBase{max: 1000, direct: true}, "always").warm()
 		k.base.failPrepare = &mysql.MySQLError{Number: 1295}
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		k.check("executed", len(k.base.executed), 1)
 	})
 	t.Run("cannot be prepared", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, StatementsAuto).warm()
+		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, "auto").warm()
 		k.base.failPrepare = errFake
 		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != errFake {
 			t.Errorf("have: %v\nwant: %v", err, errFake)
 		}
 		k.check("counted", int(k.connector.kept.n.Load()), 0)
 	})
-}
-
-func TestStatements_wrongNumberOfArguments(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAll).warm()
-	k.exec("SELECT ?", 1)
-	err := k.try(k.conn, "SELECT ?", 1, 2)
-	if err == nil || err.Error() != "sql: expected 1 arguments, got 2" {
-		t.Errorf("have: %v\nwant: database/sql's words", err)
-	}
-	k.check("kept", len(k.conn.base.kept.all), 1)
 }
 
 func TestStatements_limit(t *testing.T) {
@@ -482,7 +470,7 @@ func TestStatements_limit(t *testing.T) {
 	}
 	// A server that does not know the question, and one whose answer cannot be read,
 	// are no reason to refuse an INSERT.
-	for _, k := range []*keeping{newKeeping(t, &keepingBase{max: 1000, untold: errFake}, StatementsAuto), newKeeping(t, &keepingBase{max: 1000, wide: true}, StatementsAuto)} {
+	for _, k := range []*keeping{newKeeping(t, &keepingBase{max: 1000, untold: errFake}, "auto"), newKeeping(t, &keepingBase{max: 1000, wide: true}, "auto")} {
 		for range 3 {
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		}
@@ -490,7 +478,7 @@ func TestStatements_limit(t *testing.T) {
 		k.check("limit", int(k.connector.kept.limit.Load()), keptUntold)
 	}
 	// A connection that is bad is.
-	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, StatementsAuto)
+	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, "auto")
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != driver.ErrBadConn {
 		t.Errorf("have: %v\nwant: %v", err, driver.ErrBadConn)
@@ -498,7 +486,7 @@ func TestStatements_limit(t *testing.T) {
 }
 
 func TestStatements_option(t *testing.T) {
-	_, err := NewConnector(&keepingBase{}, benchRule(t), WithStatements("some"))
+	_, err := NewConnector(&keepingBase{}, benchRule(t), Config{Statements: "some"})
 	var wrong *DSNError
 	if !errors.As(err, &wrong) || wrong.Param != paramStatements {
 		t.Errorf("have: %v\nwant: an error about shardkeyStatements", err)

@@ -106,8 +106,8 @@ type PlanStats struct {
 
 // KeptStats are the prepared statements that connections keep.
 type KeptStats struct {
-	Mode Statements `json:"mode"`
-	Open int64      `json:"open"`
+	Mode string `json:"mode"`
+	Open int64  `json:"open"`
 	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it
 	// had no room.
 	Limit int64 `json:"limit"`

@@ -18,7 +18,7 @@ import (
 // idleDB is a database over a base that does nothing.
 func idleDB(t *testing.T, r *rule.Rule, opts ...Option) (*sql.DB, *Connector) {
 	t.Helper()
-	c, err := NewConnector(idleConnector{}, r, append(opts, WithServer(ServerOther))...)
+	c, err := NewConnector(idleConnector{}, r, append(opts, Config{Server: "other"})...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestStats_reloads(t *testing.T) {
 }
 
 func TestStats_keptStatements(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, StatementsAuto).warm()
+	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	before := k.connector.Stats().Kept
 	for range 5 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", int64(1))
@@ -148,7 +148,7 @@ func TestStats_keptStatements(t *testing.T) {
 	k.exec("SET NAMES utf8mb4")
 	have := k.connector.Stats().Kept
 	have.Hits, have.Misses, have.Dropped = have.Hits-before.Hits, have.Misses-before.Misses, have.Dropped-before.Dropped
-	if want := (KeptStats{Mode: StatementsAuto, Limit: 125, Hits: 4, Misses: 1, Dropped: before.Open + 1}); have != want {
+	if want := (KeptStats{Mode: "auto", Limit: 125, Hits: 4, Misses: 1, Dropped: before.Open + 1}); have != want {
 		t.Errorf("\nhave: %+v\nwant: %+v", have, want)
 	}
 }

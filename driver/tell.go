@@ -22,7 +22,7 @@ type Filled struct {
 // into a log. f returns soon, and is called by many goroutines at once. A panic in it is
 // an error of the statement. Keys of [NextKeys] are not told.
 func WithFilled(f func(ctx context.Context, filled Filled)) Option {
-	return func(o *options) { o.filled = f }
+	return optionFunc(func(o *options) { o.filled = f })
 }
 
 // tellFilled calls the program's function for an INSERT.

@@ -35,7 +35,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 			var told []Filled
 			var first []any
 			base := &fakeBase{kind: "direct"}
-			db := sql.OpenDB(offlineConnector(t, base, WithServer(ServerOther), WithFilled(func(ctx context.Context, f Filled) {
+			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(ctx context.Context, f Filled) {
 				if ctx.Value(spanKey{}) != "span" {
 					t.Error("the context is another one")
 				}
@@ -63,7 +63,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 func TestWithFilled_panicIsAnError(t *testing.T) {
 	for _, text := range []string{"INSERT INTO t_order (user_id) VALUES (?)", "INSERT INTO t_order (user_id) VALUES (?), (2)"} {
 		base := &fakeBase{kind: "direct"}
-		db := sql.OpenDB(offlineConnector(t, base, WithServer(ServerOther), WithFilled(func(context.Context, Filled) { panic("boom") })))
+		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(context.Context, Filled) { panic("boom") })))
 		for range 2 {
 			var panicked *guard.PanicError
 			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, &panicked) {

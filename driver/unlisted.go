@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -17,19 +16,15 @@ type unlisted struct {
 	warned sync.Map // names of tables, in lower case
 }
 
-// unlistedPolicy reads the parameter shardkeyUnlisted.
-func unlistedPolicy(value string) (rule.Unlisted, error) {
+// unlistedPolicy is the policy of Config.Unlisted.
+func unlistedPolicy(value string) rule.Unlisted {
 	switch value {
-	case "":
-		return rule.UnlistedDefault, nil
-	case "refuse":
-		return rule.UnlistedRefuse, nil
 	case "warn":
-		return rule.UnlistedWarn, nil
+		return rule.UnlistedWarn
 	case "pass":
-		return rule.UnlistedPass, nil
+		return rule.UnlistedPass
 	}
-	return 0, &DSNError{Param: paramUnlisted, Reason: fmt.Sprintf("%q is none of refuse, warn, pass", value)}
+	return rule.UnlistedRefuse
 }
 
 // check returns the error for a table that is to be refused. It logs once a table

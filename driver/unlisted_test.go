@@ -20,19 +20,19 @@ func TestUnlisted_looksLikeARuledTable(t *testing.T) {
 	const four = "INSERT INTO t_order_4 (user_id) VALUES (1)"
 	for _, c := range []struct {
 		name, more string // of the strategy
-		policy     rule.Unlisted
+		policy     string
 		text       string
 		refused    bool
 		logged     bool
 	}{
-		{"by default", "", 0, four, true, false},
-		{"refuse", "", rule.UnlistedRefuse, "REPLACE INTO app.T_ORDER_4 SELECT 1", true, false},
-		{"warn", "", rule.UnlistedWarn, four, false, true},
-		{"pass", "", rule.UnlistedPass, four, false, false},
-		{"the rule says pass", ", unlisted: pass", rule.UnlistedRefuse, four, false, false},
-		{"the rule says refuse", ", unlisted: refuse", rule.UnlistedPass, four, true, false},
-		{"another table", "", 0, "INSERT INTO t_orders (user_id) VALUES (1)", false, false},
-		{"a query", "", 0, "UPDATE t_order_4 SET user_id = 1", false, false},
+		{"by default", "", "", four, true, false},
+		{"refuse", "", "refuse", "REPLACE INTO app.T_ORDER_4 SELECT 1", true, false},
+		{"warn", "", "warn", four, false, true},
+		{"pass", "", "pass", four, false, false},
+		{"the rule says pass", ", unlisted: pass", "refuse", four, false, false},
+		{"the rule says refuse", ", unlisted: refuse", "pass", four, true, false},
+		{"another table", "", "", "INSERT INTO t_orders (user_id) VALUES (1)", false, false},
+		{"a query", "", "", "UPDATE t_order_4 SET user_id = 1", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -45,7 +45,7 @@ func TestUnlisted_looksLikeARuledTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer direct.Close()
-			wrapped := driver.Wrap(direct.Driver(), r, driver.WithUnlisted(c.policy), driver.WithServer("other"),
+			wrapped := driver.Wrap(direct.Driver(), r, driver.Config{Server: "other", Unlisted: c.policy},
 				driver.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			connector, err := wrapped.(sqldriver.DriverContext).OpenConnector(t.Name())
 			if err != nil {

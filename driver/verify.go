@@ -1,36 +1,12 @@
 package driver
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// Verify says which texts TiDB's parser reads as well, before they are sent. A
-// text that it understands differently is not sent: the error has
-// [ErrUnsupportedStatement] in its chain, and is a tidb.DisagreementError of
-// package rewrite/tidb.
-type Verify string
-
-const (
-	// VerifyCached, the default: each text once, before its plan is kept for
-	// further executions. Not verified are those of which none is kept: of more
-	// than 8 KiB without placeholders, and of more than 256 KiB.
-	VerifyCached Verify = "cached"
-	// VerifyAll: each text each time that it is planned.
-	VerifyAll Verify = "all"
-	// VerifyOff: none.
-	VerifyOff Verify = "off"
-)
-
-// WithVerify says which texts are verified, as the DSN's parameter shardkeyVerify
-// does.
-func WithVerify(v Verify) Option {
-	return func(o *options) { o.verify = v }
-}
-
-// Verification counts the texts that were verified; see [Verify].
+// Verification counts the statements that the second parser has read; see Config.Verify.
 type Verification struct {
 	Agreed  int64 `json:"agreed"`  // both readers understood the same
 	Unknown int64 `json:"unknown"` // TiDB's parser does not know the statement
@@ -53,35 +29,19 @@ var secondReader reader
 
 // verifier calls the second reader for one connector.
 type verifier struct {
-	mode                     Verify
 	read                     reader // nil: texts are not verified
 	agreed, unknown, refused atomic.Int64
 }
 
-func (v *verifier) set(mode Verify) {
-	if v.mode = mode; mode != VerifyOff {
+func (v *verifier) set(mode string) {
+	if mode != "off" {
 		v.read = secondReader
 	}
 }
 
-// checkVerify refuses a value that shardkeyVerify does not have, and one that
-// this build cannot do.
-func checkVerify(v Verify) error {
-	switch v {
-	case "", VerifyOff:
-		return nil
-	case VerifyCached, VerifyAll:
-		if secondReader == nil {
-			return &DSNError{Param: paramVerify, Reason: "this build has no second reader: it was made with the tag shardkey_noparser"}
-		}
-		return nil
-	}
-	return &DSNError{Param: paramVerify, Reason: fmt.Sprintf("%q is none of cached, all, off", v)}
-}
-
 // verify checks a new plan; kept says that it goes into the cache.
 func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan, kept bool) error {
-	if v.read == nil || !kept && v.mode != VerifyAll {
+	if v.read == nil || !kept {
 		return nil
 	}
 	known, err := v.read(text, opts, p)

@@ -53,18 +53,6 @@ func WatchRule(ctx context.Context, path string) error {
 	return nil
 }
 
-// reloadInterval reads the parameter shardkeyReload.
-func reloadInterval(value string) (time.Duration, error) {
-	if value == "" || value == "off" {
-		return 0, nil
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d < minReload || d > maxReload {
-		return 0, &DSNError{Param: paramReload, Reason: fmt.Sprintf("%q is neither off nor a duration in %v..%v, as 5s", value, minReload, maxReload)}
-	}
-	return d, nil
-}
-
 // openConnectors are those of this process, and the files that are watched for
 // them.
 var openConnectors registry

@@ -321,9 +321,9 @@ func TestWatchRule_refuses(t *testing.T) {
 	write(t, path, watched("t_order", 3))
 	for params, want := range map[string]string{
 		"parsed&shardkeyReload=5s":   "was not loaded from a file",
-		path + "&shardkeyReload=5":   `"5" is neither off nor a duration in 10ms..24h0m0s, as 5s`,
-		path + "&shardkeyReload=0s":  "neither off nor",
-		path + "&shardkeyReload=48h": "neither off nor",
+		path + "&shardkeyReload=5":   `"5" must be off or a duration from 10ms to 24h0m0s`,
+		path + "&shardkeyReload=0s":  "must be off or",
+		path + "&shardkeyReload=48h": "must be off or",
 	} {
 		_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+params)
 		dsnErr := (*DSNError)(nil)
@@ -436,7 +436,7 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
 		base := &fakeBase{kind: "direct"}
-		c, err := NewConnector(base, mustLoadRule(t, path), WithServer(ServerOther))
+		c, err := NewConnector(base, mustLoadRule(t, path), Config{Server: "other"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -521,7 +521,7 @@ func TestConnector_changeOfAnotherRule(t *testing.T) {
 // come at once one is.
 func TestTakeRule_allOrNone(t *testing.T) {
 	easy, strict := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1)), mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
-	strict.warnings = "error"
+	strict.config.RuleWarnings = "error"
 	old := easy.Rule()
 	odd, err := rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1)))
 	if err != nil {

@@ -69,7 +69,7 @@ func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connecto
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base{}, r, append(opts, driver.WithServer(driver.ServerOther), driver.WithLogger(slog.New(slog.DiscardHandler)))...)
+	c, err := driver.NewConnector(base{}, r, append(opts, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestRegister_manyTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base{}, r, driver.WithServer(driver.ServerOther), driver.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := driver.NewConnector(base{}, r, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // SpanAttributes is an option for driver.Open, driver.NewConnector and
-// driver.RegisterOptions. It writes into the span of an INSERT's context, when that
+// driver.Wrap. It writes into the span of an INSERT's context, when that
 // records, which table got how many keys from which generator, and with firstKey also the
 // first of the keys:
 //

@@ -108,7 +108,7 @@ func texts(top int) (growth, error) {
 			queries[i] = fmt.Sprintf("INSERT INTO t_order (user_id, amount, column_%06d) VALUES (?, ?, NULL)", i)
 		}
 		empty := heap()
-		connector, err := shardkey.NewConnector(idle{}, r, shardkey.WithServer(shardkey.ServerMySQL))
+		connector, err := shardkey.NewConnector(idle{}, r, shardkey.Config{Server: "mysql"})
 		if err != nil {
 			return g, err
 		}
