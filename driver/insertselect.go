@@ -230,7 +230,7 @@ func (r *insertSelect) askSession(ctx context.Context) (set, restore string, err
 	const none, noneInVitess = 1<<63 - 1, "0"
 	limit := text(row[3])
 	if n, err := strconv.ParseUint(limit, 10, 64); err == nil && n < none && !(limit == noneInVitess && r.isVitess()) {
-		change("sql_select_limit", strconv.Itoa(none), limit)
+		change("sql_select_limit", strconv.FormatInt(none, 10), limit)
 	}
 	return set, restore, nil
 }
