@@ -81,7 +81,7 @@ func storedColumns() (all []storedColumn) {
 func storedValues() (args []any, literals []string) {
 	shanghai := time.FixedZone("+08", 8*3600)
 	end := time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC)
-	args = []any{131, 7, -7, int64(1) << 40, uint64(math.MaxUint64), 20260131, 20260131235959, 260131, 7.0, 1e6, 7.5, math.Copysign(0, -1), true, nil,
+	args = []any{131, 7, -7, int64(1) << 40, uint64(math.MaxUint64), 20260131, int64(20260131235959), 260131, 7.0, 1e6, 7.5, math.Copysign(0, -1), true, nil,
 		"131", "0131", " 131", "131 ", "+131", "131\n", "1.31e2", "131.4", "131abc", "abc", "ABC ", "a b", " abc", "", "caf\u00e9", "\u4e2d\u6587", "\U0001f600", "abcdefgh", []byte("131"),
 		end, end.Add(400 * time.Millisecond), end.Add(999_999_600 * time.Nanosecond), end.Add(time.Second), end.In(shanghai), time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai), time.Time{},
 		"2026-01-31", "2026-1-31", "2026/01/31", "2026-01-31 23:59:59.9", "2026-01-31T23:59:59", "20260131235959", "260131", "2026-01-31 23:59:59.9999", "2026-02-30", "2026-01-31 23:59:59+08:00", " 2026-01-31"}
