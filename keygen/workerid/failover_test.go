@@ -296,7 +296,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			limit := old.Limit()
-			if reserved := time.UnixMilli(limit).Sub(time.Now()); settled != (reserved > 30*time.Second) {
+			if reserved := time.Until(time.UnixMilli(limit)); settled != (reserved > 30*time.Second) {
 				t.Errorf("settled %v: %v are reserved", settled, reserved)
 			}
 			f.use("second", lag)

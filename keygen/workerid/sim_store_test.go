@@ -157,7 +157,7 @@ func (s replicatedStore) ServerID(context.Context) (string, error) {
 	return name, nil
 }
 
-func (s replicatedStore) Notes() Store { return simNotes{s.lossyStore} }
+func (s replicatedStore) Notes() Store { return simNotes(s) }
 
 type simNotes struct{ *lossyStore }
 
