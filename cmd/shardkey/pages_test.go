@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -154,21 +153,6 @@ func TestConfiguration_everyGetterIsNamed(t *testing.T) {
 	})
 	if err != nil || found < 50 {
 		t.Errorf("have: %d calls, %v\nwant: more", found, err)
-	}
-}
-
-// TestConfiguration_everyParameter compares the table of the DSN's parameters with
-// those that the driver says it knows.
-func TestConfiguration_everyParameter(t *testing.T) {
-	_, err := driver.Driver{}.OpenConnector("/app?shardkeyNone=1")
-	_, names, ok := strings.Cut(fmt.Sprint(err), "known: ")
-	names, _, _ = strings.Cut(names, ";")
-	_, table, _ := strings.Cut(page(t, "docs/configuration.md"), "\n## Data source name\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	want := strings.Split(names, ", ")
-	slices.Sort(want)
-	if have := propertiesOf(table); !ok || len(want) < 9 || !slices.Equal(have, want) {
-		t.Errorf("docs/configuration.md, Data source name\nhave: %q\nwant: %q", have, want)
 	}
 }
 
