@@ -74,6 +74,6 @@ func Example_openErrors() {
 	}
 	// Output:
 	// shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path of the rule's file, a name given to driver.RegisterRule, or env:VARIABLE
-	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyLog, shardkeyOptions, shardkeyReload, shardkeyRule, shardkeyRuleWarnings, shardkeyServer, shardkeyStatements, shardkeyUnlisted, shardkeyVerify; did you mean shardkeyRule?
+	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }
