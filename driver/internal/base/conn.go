@@ -1,0 +1,337 @@
+// Package base drives a connection of any database/sql driver the way
+// database/sql does it, and caches its prepared statements.
+//
+// It knows nothing of sharding. The underlying driver may implement any of the
+// optional interfaces of database/sql/driver; where it lacks one, the methods
+// here do what database/sql does (ctxutil.go). Its errors come back as the same
+// values.
+package base
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// MaxPlaceholders is the highest number of placeholders in a prepared statement:
+// the protocol has 16 bits for it.
+const MaxPlaceholders = 65535
+
+// ErrTooManyPlaceholders is in the chain of the error for a statement with more
+// placeholders.
+var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")
+
+// TooManyPlaceholders returns the error for a statement with so many placeholders
+// of the user's and so many added ones.
+func TooManyPlaceholders(user, added int) error {
+	return fmt.Errorf("%w: %d of the statement and %d for its keys are more than the %d that the server accepts; "+
+		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, MaxPlaceholders)
+}
+
+// The deprecated interfaces, declared again here: a driver may have nothing newer.
+type (
+	execer interface {
+		Exec(query string, args []driver.Value) (driver.Result, error)
+	}
+	queryer interface {
+		Query(query string, args []driver.Value) (driver.Rows, error)
+	}
+)
+
+// Want is what a statement is sent for.
+type Want uint8
+
+// The things that a statement can be sent for.
+const (
+	WantResult Want = iota
+	WantRows
+)
+
+// Reply is what a statement returned: Rows with WantRows, otherwise Result.
+type Reply struct {
+	Result driver.Result
+	Rows   driver.Rows
+}
+
+// Conn is a connection of the underlying driver with its optional interfaces,
+// found once. One goroutine at a time uses it.
+type Conn struct {
+	conn     driver.Conn
+	preparer driver.ConnPrepareContext
+	execCtx  driver.ExecerContext
+	exec     execer
+	queryCtx driver.QueryerContext
+	query    queryer
+	beginner driver.ConnBeginTx
+	pinger   driver.Pinger
+	checker  driver.NamedValueChecker
+	resetter driver.SessionResetter
+	valid    driver.Validator
+
+	broken bool // see Retire
+	cached statements
+}
+
+// New returns a connection. A nil cache caches no statements.
+func New(conn driver.Conn, cache *Cache) Conn {
+	c := Conn{conn: conn, cached: statements{cache: cache}}
+	c.preparer, _ = conn.(driver.ConnPrepareContext)
+	c.execCtx, _ = conn.(driver.ExecerContext)
+	c.exec, _ = conn.(execer)
+	c.queryCtx, _ = conn.(driver.QueryerContext)
+	c.query, _ = conn.(queryer)
+	c.beginner, _ = conn.(driver.ConnBeginTx)
+	c.pinger, _ = conn.(driver.Pinger)
+	c.checker, _ = conn.(driver.NamedValueChecker)
+	c.resetter, _ = conn.(driver.SessionResetter)
+	c.valid, _ = conn.(driver.Validator)
+	return c
+}
+
+// Unwrap returns the underlying driver's connection.
+func (c *Conn) Unwrap() driver.Conn { return c.conn }
+
+// PreparesAll reports whether the driver cannot execute a query directly.
+// database/sql then shows arguments to its statements only, which may accept
+// other types than its connections do.
+func (c *Conn) PreparesAll() bool {
+	return c.execCtx == nil && c.exec == nil && c.queryCtx == nil && c.query == nil
+}
+
+// Direct executes a query without preparing it. It returns driver.ErrSkip when the
+// driver doesn't or can't.
+func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValue, want Want) (r Reply, err error) {
+	switch {
+	case want == WantResult && c.execCtx != nil:
+		r.Result, err = c.execCtx.ExecContext(ctx, query, args)
+		return r, c.noted(err)
+	case want == WantRows && c.queryCtx != nil:
+		r.Rows, err = answered(c.queryCtx.QueryContext(ctx, query, args))
+		return r, c.noted(err)
+	case want == WantResult && c.exec == nil, want == WantRows && c.query == nil:
+		return r, driver.ErrSkip
+	}
+	values, err := toValues(args)
+	if err != nil {
+		return r, err
+	}
+	if err := ctx.Err(); err != nil {
+		return r, err
+	}
+	if want == WantRows {
+		r.Rows, err = answered(c.query.Query(query, values))
+	} else {
+		r.Result, err = c.exec.Exec(query, values)
+	}
+	return r, c.noted(err)
+}
+
+// Send executes a query the way database/sql does: directly, and if the driver skips
+// that, by a statement that is prepared for it and closed after use. The last added
+// of its arguments don't count in errors about their number.
+func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
+	if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
+		return r, err
+	}
+	return c.sendPrepared(ctx, query, args, added, want)
+}
+
+func (c *Conn) sendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
+	s, err := c.prepareFor(ctx, query, args, added)
+	if err != nil {
+		return r, err
+	}
+	if r, err = s.Send(ctx, args, want); err != nil || want == WantResult {
+		_ = s.Close()
+		return r, err
+	}
+	r.Rows = &Rows{Rows: r.Rows, after: s.Stmt}
+	return r, nil
+}
+
+// prepareFor prepares a query and checks its arguments.
+func (c *Conn) prepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (s Stmt, err error) {
+	if len(args) > MaxPlaceholders {
+		return s, TooManyPlaceholders(len(args)-added, added)
+	}
+	if s, err = c.Prepare(ctx, query); err != nil {
+		return s, err
+	}
+	if err := s.CheckArgs(args, added); err != nil {
+		_ = s.Close()
+		return s, err
+	}
+	return s, nil
+}
+
+// Prepare prepares a query. If the server has no room for another statement, it
+// closes the cached ones and tries again.
+func (c *Conn) Prepare(ctx context.Context, query string) (Stmt, error) {
+	stmt, err := c.prepare(ctx, query)
+	const tooManyStatements = 1461
+	if cache := c.cached.cache; cache != nil && cache.open.Load() > 0 && IsServerError(err, tooManyStatements) {
+		c.cached.full()
+		stmt, err = c.prepare(ctx, query)
+	}
+	if err != nil {
+		return Stmt{}, err
+	}
+	return newStmt(c, stmt), nil
+}
+
+func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err error) {
+	if c.preparer != nil {
+		stmt, err = c.preparer.PrepareContext(ctx, query)
+	} else {
+		stmt, err = c.conn.Prepare(query)
+	}
+	switch {
+	case err != nil:
+		return nil, c.noted(err)
+	case stmt == nil:
+		return nil, ErrNoAnswer
+	case c.preparer == nil && ctx.Err() != nil:
+		_ = stmt.Close()
+		return nil, ctx.Err()
+	}
+	return stmt, nil
+}
+
+// ErrNoAnswer is the error for a driver that returns neither an error nor an
+// answer, as a mock may.
+var ErrNoAnswer = errors.New("shardkey: the base driver returned nil without an error")
+
+// answered refuses nil rows, which would end the process in database/sql.
+func answered(rows driver.Rows, err error) (driver.Rows, error) {
+	if err == nil && rows == nil {
+		err = ErrNoAnswer
+	}
+	return rows, err
+}
+
+// BeginTx starts a transaction.
+func (c *Conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	switch {
+	case c.beginner != nil:
+		tx, err := c.beginner.BeginTx(ctx, opts)
+		return tx, c.noted(err)
+	case opts.Isolation != 0:
+		return nil, errors.New("sql: driver does not support non-default isolation level")
+	case opts.ReadOnly:
+		return nil, errors.New("sql: driver does not support read-only transactions")
+	}
+	tx, err := c.Begin()
+	if err == nil && ctx.Err() != nil {
+		_ = tx.Rollback()
+		return nil, ctx.Err()
+	}
+	return tx, err
+}
+
+// Begin is the deprecated method, which every connection has.
+func (c *Conn) Begin() (driver.Tx, error) {
+	return c.conn.(interface{ Begin() (driver.Tx, error) }).Begin()
+}
+
+// Ping returns nil for a driver that can't ping, as database/sql does.
+func (c *Conn) Ping(ctx context.Context) error {
+	if c.pinger == nil {
+		return nil
+	}
+	return c.pinger.Ping(ctx)
+}
+
+// noted returns err, and retires the connection when err shows that its session is
+// of no use: after a transaction has failed, Vitess answers every statement with
+// VT09032 until a ROLLBACK, which no program sends that is in no transaction.
+func (c *Conn) noted(err error) error {
+	if err == nil || err == driver.ErrSkip {
+		return err
+	}
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
+		c.broken = true
+	}
+	return err
+}
+
+// Retire makes the pool close the connection after its use: its session isn't in
+// the state that the next user may expect.
+func (c *Conn) Retire() {
+	if c.broken = true; c.valid == nil && c.resetter == nil {
+		_ = c.conn.Close() // nothing else would tell the pool
+	}
+}
+
+// Resets and Validates report whether the connection is a driver.SessionResetter
+// and a driver.Validator. ResetSession and IsValid may be called only if it is.
+func (c *Conn) Resets() bool    { return c.resetter != nil }
+func (c *Conn) Validates() bool { return c.valid != nil }
+
+// ResetSession prepares the connection for its next user.
+func (c *Conn) ResetSession(ctx context.Context) error {
+	if c.broken {
+		return driver.ErrBadConn
+	}
+	return c.resetter.ResetSession(ctx)
+}
+
+// IsValid reports whether another user may get the connection.
+func (c *Conn) IsValid() bool { return !c.broken && c.valid.IsValid() }
+
+// Close closes the cached statements and the connection.
+func (c *Conn) Close() error {
+	c.cached.clear()
+	return c.conn.Close()
+}
+
+// CheckNamedValue converts an argument as the driver's connection does. It returns
+// driver.ErrSkip where database/sql's default conversion applies.
+func (c *Conn) CheckNamedValue(nv *driver.NamedValue) error {
+	if c.checker == nil {
+		return driver.ErrSkip
+	}
+	return c.checker.CheckNamedValue(nv)
+}
+
+// Convert converts an argument to a type that the driver accepts, as database/sql
+// does. It does nothing if PreparesAll: then CheckArgs converts.
+func (c *Conn) Convert(nv *driver.NamedValue) error {
+	if c.PreparesAll() {
+		return nil
+	}
+	if err := c.CheckNamedValue(nv); err != driver.ErrSkip {
+		return err
+	}
+	return DefaultConvert(nv)
+}
+
+// DefaultConvert is the conversion that database/sql does for a driver without its
+// own.
+func DefaultConvert(nv *driver.NamedValue) (err error) {
+	nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
+	return err
+}
+
+// toValues drops the ordinals, for the deprecated methods.
+func toValues(named []driver.NamedValue) ([]driver.Value, error) {
+	values := make([]driver.Value, len(named))
+	for i, nv := range named {
+		if nv.Name != "" {
+			return nil, errors.New("sql: driver does not support the use of Named Parameters")
+		}
+		values[i] = nv.Value
+	}
+	return values, nil
+}
+
+// IsServerError reports whether err is a server's error with one of these numbers.
+func IsServerError(err error, numbers ...uint16) bool {
+	var my *mysql.MySQLError
+	return err != nil && errors.As(err, &my) && slices.Contains(numbers, my.Number)
+}

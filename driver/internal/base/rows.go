@@ -1,0 +1,111 @@
+package base
+
+import (
+	"cmp"
+	"database/sql/driver"
+	"io"
+	"reflect"
+)
+
+// Rows are rows of the underlying driver that close what they come from, and that
+// can report how they ended. They have every optional interface; where the
+// driver's rows lack one, they answer what database/sql assumes for its absence.
+type Rows struct {
+	driver.Rows
+	after  io.Closer   // nil: nothing else to close
+	ended  func(error) // nil: not wanted, or called
+	failed error
+}
+
+var (
+	_ driver.RowsNextResultSet              = (*Rows)(nil)
+	_ driver.RowsColumnTypeScanType         = (*Rows)(nil)
+	_ driver.RowsColumnTypeDatabaseTypeName = (*Rows)(nil)
+	_ driver.RowsColumnTypeLength           = (*Rows)(nil)
+	_ driver.RowsColumnTypeNullable         = (*Rows)(nil)
+	_ driver.RowsColumnTypePrecisionScale   = (*Rows)(nil)
+)
+
+// OnClose returns rows that call ended once, when they are closed, with the error
+// that ended them, if any.
+func OnClose(rows driver.Rows, ended func(error)) *Rows {
+	return &Rows{Rows: rows, ended: ended}
+}
+
+// Next reads the next row.
+func (r *Rows) Next(dest []driver.Value) error {
+	err := r.Rows.Next(dest)
+	if err != nil && err != io.EOF {
+		r.failed = err
+	}
+	return err
+}
+
+// Close closes the rows and then their statement. It returns the error of the rows,
+// as database/sql does.
+func (r *Rows) Close() error {
+	err := r.Rows.Close()
+	if r.after != nil {
+		_ = r.after.Close()
+		r.after = nil
+	}
+	if r.ended != nil {
+		r.ended(cmp.Or(r.failed, err))
+		r.ended = nil
+	}
+	return err
+}
+
+// HasNextResultSet implements driver.RowsNextResultSet.
+func (r *Rows) HasNextResultSet() bool {
+	rows, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && rows.HasNextResultSet()
+}
+
+// NextResultSet implements driver.RowsNextResultSet.
+func (r *Rows) NextResultSet() error {
+	if rows, ok := r.Rows.(driver.RowsNextResultSet); ok {
+		return rows.NextResultSet()
+	}
+	return io.EOF
+}
+
+// ColumnTypeScanType implements driver.RowsColumnTypeScanType.
+func (r *Rows) ColumnTypeScanType(index int) reflect.Type {
+	if rows, ok := r.Rows.(driver.RowsColumnTypeScanType); ok {
+		return rows.ColumnTypeScanType(index)
+	}
+	return reflect.TypeFor[any]()
+}
+
+// ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
+func (r *Rows) ColumnTypeDatabaseTypeName(index int) string {
+	if rows, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+		return rows.ColumnTypeDatabaseTypeName(index)
+	}
+	return ""
+}
+
+// ColumnTypeLength implements driver.RowsColumnTypeLength.
+func (r *Rows) ColumnTypeLength(index int) (length int64, ok bool) {
+	if rows, ok := r.Rows.(driver.RowsColumnTypeLength); ok {
+		return rows.ColumnTypeLength(index)
+	}
+	return 0, false
+}
+
+// ColumnTypeNullable implements driver.RowsColumnTypeNullable.
+func (r *Rows) ColumnTypeNullable(index int) (nullable, ok bool) {
+	if rows, ok := r.Rows.(driver.RowsColumnTypeNullable); ok {
+		return rows.ColumnTypeNullable(index)
+	}
+	return false, false
+}
+
+// ColumnTypePrecisionScale implements driver.RowsColumnTypePrecisionScale.
+func (r *Rows) ColumnTypePrecisionScale(index int) (precision, scale int64, ok bool) {
+	if rows, ok := r.Rows.(driver.RowsColumnTypePrecisionScale); ok {
+		return rows.ColumnTypePrecisionScale(index)
+	}
+	return 0, 0, false
+}

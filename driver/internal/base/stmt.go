@@ -1,0 +1,126 @@
+package base
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+)
+
+type columnConverter interface {
+	ColumnConverter(idx int) driver.ValueConverter
+}
+
+// Stmt is a prepared statement of the underlying driver with its optional
+// interfaces, found once. The zero value is no statement.
+type Stmt struct {
+	driver.Stmt
+	conn      *Conn
+	execCtx   driver.StmtExecContext
+	queryCtx  driver.StmtQueryContext
+	checker   driver.NamedValueChecker
+	converter columnConverter
+}
+
+func newStmt(conn *Conn, stmt driver.Stmt) Stmt {
+	s := Stmt{Stmt: stmt, conn: conn}
+	s.execCtx, _ = stmt.(driver.StmtExecContext)
+	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
+	s.checker, _ = stmt.(driver.NamedValueChecker)
+	s.converter, _ = stmt.(columnConverter)
+	return s
+}
+
+// Send executes the statement.
+func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r Reply, err error) {
+	switch {
+	case want == WantResult && s.execCtx != nil:
+		r.Result, err = s.execCtx.ExecContext(ctx, args)
+		return r, s.conn.noted(err)
+	case want == WantRows && s.queryCtx != nil:
+		r.Rows, err = answered(s.queryCtx.QueryContext(ctx, args))
+		return r, s.conn.noted(err)
+	}
+	values, err := toValues(args)
+	if err != nil {
+		return r, err
+	}
+	if err := ctx.Err(); err != nil {
+		return r, err
+	}
+	if want == WantRows {
+		r.Rows, err = answered(s.Stmt.(interface {
+			Query(args []driver.Value) (driver.Rows, error)
+		}).Query(values))
+	} else {
+		r.Result, err = s.Stmt.(interface {
+			Exec(args []driver.Value) (driver.Result, error)
+		}).Exec(values)
+	}
+	return r, s.conn.noted(err)
+}
+
+// CheckArgs does what database/sql does before it executes a statement. The last
+// added of the arguments don't count in errors about their number. It converts the
+// arguments if the driver prepares all queries; otherwise the connection has
+// converted them.
+func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
+	if want := s.NumInput(); want >= 0 && want != len(args) {
+		return ArgCountError(want-added, len(args)-added)
+	}
+	if !s.conn.PreparesAll() {
+		return nil
+	}
+	for i := range args {
+		if err := s.convert(&args[i]); err != nil {
+			return fmt.Errorf("sql: converting argument %s type: %w", argName(args[i]), err)
+		}
+	}
+	return nil
+}
+
+// convert is CheckNamedValue with the last step, which database/sql does itself.
+func (s *Stmt) convert(nv *driver.NamedValue) (err error) {
+	if err = s.CheckNamedValue(nv); err != driver.ErrSkip {
+		return err
+	}
+	nv.Value, err = s.ColumnConverter(nv.Ordinal - 1).ConvertValue(nv.Value)
+	return err
+}
+
+// CheckNamedValue does what database/sql does with an argument of this statement:
+// it asks the statement's checker, otherwise the connection's, and if both skip or
+// are missing, the statement's converter or the default one. For a statement with a
+// converter it returns driver.ErrSkip, so that database/sql asks the converter.
+func (s *Stmt) CheckNamedValue(nv *driver.NamedValue) error {
+	var err error
+	if s.checker != nil {
+		err = s.checker.CheckNamedValue(nv)
+	} else {
+		err = s.conn.CheckNamedValue(nv)
+	}
+	if err != driver.ErrSkip || s.converter != nil {
+		return err
+	}
+	return DefaultConvert(nv)
+}
+
+// ColumnConverter returns the converter for an argument. It is asked only where
+// CheckNamedValue skips.
+func (s *Stmt) ColumnConverter(idx int) driver.ValueConverter {
+	if s.converter == nil {
+		return driver.DefaultParameterConverter
+	}
+	return s.converter.ColumnConverter(idx)
+}
+
+func argName(nv driver.NamedValue) string {
+	if nv.Name != "" {
+		return fmt.Sprintf("with name %q", nv.Name)
+	}
+	return fmt.Sprintf("$%d", nv.Ordinal)
+}
+
+// ArgCountError is database/sql's own error, in its words.
+func ArgCountError(want, got int) error {
+	return fmt.Errorf("sql: expected %d arguments, got %d", want, got)
+}
