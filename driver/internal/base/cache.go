@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -70,15 +71,15 @@ func (c *Cache) Stats() CacheStats {
 	return CacheStats{c.open.Load(), c.limit.Load(), c.hits.Load(), c.misses.Load(), c.dropped.Load()}
 }
 
-// SetLimit sets the limit from the server's max_prepared_stmt_count: 0 for one that
-// doesn't report it, negative for none.
-func (c *Cache) SetLimit(server int64) {
+// SetLimit sets the limit from the server's max_prepared_stmt_count, in digits: an
+// eighth of it, at most 2,048. TiDB's -1 means that it has none. What isn't a number
+// counts as a server that doesn't report it.
+func (c *Cache) SetLimit(server string) {
 	limit := int64(totalOfUnknown)
-	switch {
-	case server < 0:
+	if n, err := strconv.ParseInt(server, 10, 64); err == nil && n >= 0 {
+		limit = min(maxTotal, n/share)
+	} else if err == nil {
 		limit = maxTotal
-	case server > 0:
-		limit = min(maxTotal, server/share)
 	}
 	c.limit.CompareAndSwap(unknown, limit)
 	c.wanted.Store(false)
