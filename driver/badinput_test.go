@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
@@ -216,11 +217,11 @@ func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it binds 65,536 arguments in every door")
 	}
-	args := make([]any, maxPlaceholders+1)
+	args := make([]any, base.MaxPlaceholders+1)
 	for i := range args {
 		args[i] = i
 	}
-	query := "INSERT INTO ruled (a) VALUES (? IN (?" + strings.Repeat(",?", maxPlaceholders-1) + "))"
+	query := "INSERT INTO ruled (a) VALUES (? IN (?" + strings.Repeat(",?", base.MaxPlaceholders-1) + "))"
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
 		sent := int64(0)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
@@ -161,7 +162,7 @@ func (s *session) columnsOf(ctx context.Context, key columnsKey) (names []string
 func (s *session) readColumns(ctx context.Context, schema, name string) ([]string, error) {
 	table := sqltext.QuoteTable(schema, name)
 	columns, err := s.columnsOfResult(ctx, "SELECT * FROM "+table+" LIMIT 0")
-	if isServerError(err, tableDenied, columnDenied) {
+	if base.IsServerError(err, tableDenied, columnDenied) {
 		columns, err = s.columnsShown(ctx, table)
 	}
 	var my *mysql.MySQLError
@@ -189,13 +190,6 @@ func (s *session) columnsShown(ctx context.Context, table string) (columns []str
 		}
 	})
 	return columns, err
-}
-
-// isServerError reports whether err is one of the server's errors with these
-// numbers.
-func isServerError(err error, numbers ...uint16) bool {
-	var my *mysql.MySQLError
-	return errors.As(err, &my) && slices.Contains(numbers, my.Number)
 }
 
 func (s *session) columnsOfResult(ctx context.Context, query string) ([]string, error) {
@@ -234,11 +228,11 @@ func (p *plan) failed(err error) error {
 		notInsertableTo = 1471
 	)
 	switch {
-	case isServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
+	case base.IsServerError(err, columnNotNull, unknownDatabase, unknownColumn, columnCount, unknownTable, noDefault):
 		if len(p.columns) > 0 {
 			return &staleError{p, err}
 		}
-	case isServerError(err, columnDenied, notUpdatable, notInsertableTo), isServerError(err, notSupported): // by Vitess, of a sharding column
+	case base.IsServerError(err, columnDenied, notUpdatable, notInsertableTo), base.IsServerError(err, notSupported): // by Vitess, of a sharding column
 		if p.unguard() {
 			return errReplan
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -154,7 +155,7 @@ func TestColumns_tableMadeAgain(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	mustExec(t, plain, "DROP TABLE ruled")
-	if _, err := ours.Exec("INSERT INTO ruled VALUES (NULL, 1)"); !isServerError(err, 1146) {
+	if _, err := ours.Exec("INSERT INTO ruled VALUES (NULL, 1)"); !base.IsServerError(err, 1146) {
 		t.Errorf("have: %v", err)
 	}
 	mustExec(t, plain, "CREATE TABLE ruled "+keyLast)

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -33,62 +34,52 @@ var (
 	_ driver.NamedValueChecker  = (*conn)(nil)
 	_ driver.Pinger             = (*conn)(nil)
 	_ driver.QueryerContext     = (*conn)(nil)
-	_ execer                    = (*conn)(nil)
-	_ queryer                   = (*conn)(nil)
 )
 
-func newConn(c *Connector, base driver.Conn) *conn {
-	own := newBaseConn(base)
-	if c.kept.mode != statementsOff {
-		own.kept.total = &c.kept
+func newConn(c *Connector, under driver.Conn) *conn {
+	cache := c.cache
+	if c.config.Statements == statementsOff {
+		cache = nil
 	}
-	return &conn{connector: c, session: session{base: own, servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
+	return &conn{connector: c, session: session{base: base.New(under, cache), servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
 }
 
 // Unwrap returns the base's connection.
-func (c *conn) Unwrap() driver.Conn { return c.base.conn }
+func (c *conn) Unwrap() driver.Conn { return c.base.Unwrap() }
 
 // Connector returns the connector that the connection came from.
 func (c *conn) Connector() *Connector { return c.connector }
 
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	out := keysOf(ctx)
-	out.reset()
-	for {
-		p, use, err := c.planOrPass(ctx, query, false)
-		if err != nil {
-			return nil, c.connector.refused(err)
-		}
-		if p == nil || !p.fills {
-			res, err := c.base.execContext(ctx, query, args)
-			c.afterPass(ctx, use, p, args, res, err)
-			return res, err
-		}
-		res, err := p.exec(ctx, &c.session, nil, out, c.convertLate(args))
-		if again, err := c.again(ctx, err); err == nil && !again {
-			return res, nil
-		} else if !again {
-			return res, c.connector.refused(err)
-		}
-	}
+	r, err := c.run(ctx, query, args, base.WantResult)
+	return r.Result, err
 }
 
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := c.run(ctx, query, args, base.WantRows)
+	return r.Rows, err
+}
+
+func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		p, use, err := c.planOrPass(ctx, query, true)
+		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
-			return nil, c.connector.refused(err)
+			return base.Reply{}, c.connector.refused(err)
 		}
 		if p == nil || !p.fills {
-			rows, err := c.base.queryContext(ctx, query, args)
-			c.afterPass(ctx, use, p, args, nil, err)
-			return rows, err
+			r, err := c.base.Direct(ctx, query, args, want)
+			c.afterPass(ctx, use, p, args, r.Result, err)
+			return r, err
 		}
-		rows, err := p.query(ctx, &c.session, nil, out, c.convertLate(args))
+		r, err := p.execute(ctx, &c.session, nil, out, c.convertLate(args), want)
+		if err == nil {
+			c.stale = 0
+			return r, nil
+		}
 		if again, err := c.again(ctx, err); !again {
-			return rows, c.connector.refused(err)
+			return base.Reply{}, c.connector.refused(err)
 		}
 	}
 }
@@ -195,38 +186,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 //
 // Deprecated: use ExecContext.
 func (c *conn) Exec(query string, args []driver.Value) (driver.Result, error) {
-	ctx := context.Background()
-	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.exec == nil {
-		return c.ExecContext(ctx, query, valuesToNamed(args))
-	}
-	use, err := c.beforePass(ctx, query, class, nil, false)
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.base.exec.Exec(query, args)
-	_ = c.base.noted(err)
-	c.afterPass(ctx, use, nil, nil, res, err)
-	return res, err
+	return c.ExecContext(context.Background(), query, base.Named(args))
 }
 
 // Query is Exec for statements that return rows.
 //
 // Deprecated: use QueryContext.
 func (c *conn) Query(query string, args []driver.Value) (driver.Rows, error) {
-	ctx := context.Background()
-	class := rewrite.Classify(query)
-	if class.MustParse() || c.base.query == nil {
-		return c.QueryContext(ctx, query, valuesToNamed(args))
-	}
-	use, err := c.beforePass(ctx, query, class, nil, true)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := answered(c.base.query.Query(query, args))
-	_ = c.base.noted(err)
-	c.afterPass(ctx, use, nil, nil, nil, err)
-	return rows, err
+	return c.QueryContext(context.Background(), query, base.Named(args))
 }
 
 // Prepare is PrepareContext without a context.
@@ -236,7 +203,7 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	c.transaction = nil // it is the one
-	return c.base.beginTx(ctx, opts)
+	return c.base.BeginTx(ctx, opts)
 }
 
 // Begin starts a transaction with the base's defaults.
@@ -244,27 +211,27 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 // Deprecated: use BeginTx.
 func (c *conn) Begin() (driver.Tx, error) {
 	c.transaction = nil
-	return c.base.begin()
+	return c.base.Begin()
 }
 
-func (c *conn) Ping(ctx context.Context) error { return c.base.ping(ctx) }
+func (c *conn) Ping(ctx context.Context) error { return c.base.Ping(ctx) }
 
 func (c *conn) CheckNamedValue(nv *driver.NamedValue) error {
-	if c.base.preparesAll {
+	if c.base.PreparesAll() {
 		return nil // database/sql will ask the statement; see convertLate
 	}
-	return c.base.checkNamedValue(nv)
+	return c.base.CheckNamedValue(nv)
 }
 
 // convertLate converts the arguments of a filled text that CheckNamedValue let
 // through. What the default conversion refuses is left to the base's statement.
 func (c *conn) convertLate(args []driver.NamedValue) []driver.NamedValue {
-	if !c.base.preparesAll {
+	if !c.base.PreparesAll() {
 		return args
 	}
 	args = slices.Clone(args)
 	for i, nv := range args {
-		if err := defaultCheck(&nv); err == nil {
+		if err := base.DefaultConvert(&nv); err == nil {
 			args[i] = nv
 		}
 	}
@@ -278,11 +245,10 @@ func (c *conn) closeWith(f func() error) { c.onClose = f }
 // connector the generators.
 func (c *conn) Close() error {
 	if c.closed {
-		return c.base.conn.Close()
+		return c.base.Unwrap().Close()
 	}
 	c.closed = true
-	c.base.kept.clear()
-	err := c.base.conn.Close()
+	err := c.base.Close()
 	left := c.connector.leave()
 	if c.onClose != nil {
 		left = c.onClose()
@@ -308,15 +274,15 @@ var (
 	_ driver.Validator       = resetValidConn{}
 )
 
-func (c resetConn) ResetSession(ctx context.Context) error      { return c.base.resetSession(ctx) }
-func (c resetValidConn) ResetSession(ctx context.Context) error { return c.base.resetSession(ctx) }
+func (c resetConn) ResetSession(ctx context.Context) error      { return c.base.ResetSession(ctx) }
+func (c resetValidConn) ResetSession(ctx context.Context) error { return c.base.ResetSession(ctx) }
 
-func (c validConn) IsValid() bool      { return c.base.isValid() }
-func (c resetValidConn) IsValid() bool { return c.base.isValid() }
+func (c validConn) IsValid() bool      { return c.base.IsValid() }
+func (c resetValidConn) IsValid() bool { return c.base.IsValid() }
 
 // advertise returns the connection with the optional interfaces that its base has.
 func advertise(c *conn) driver.Conn {
-	switch resets, validates := c.base.resetter != nil, c.base.valid != nil; {
+	switch resets, validates := c.base.Resets(), c.base.Validates(); {
 	case resets && validates:
 		return resetValidConn{c}
 	case resets:

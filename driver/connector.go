@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -31,7 +32,7 @@ type Connector struct {
 	columns  columnCache
 	verifier verifier
 	unlisted unlisted
-	kept     keptTotal
+	cache    *base.Cache // of prepared statements
 	counts   counts
 	filled   func(context.Context, Filled) // nil: nobody wants to know
 	refusals refusals
@@ -68,16 +69,16 @@ func NewConnector(base driver.Connector, r *rule.Rule, opts ...Option) (*Connect
 	return newConnector(base, own, r, o, "")
 }
 
-func newConnector(base driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
+func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, dsn string) (*Connector, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Connector{base: base, host: o.host(dsn), config: o.Config, filled: o.filled}
+	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
 	c.driver = d.of(c)
 	c.database = databaseName(dsn)
 	c.servers.kind, c.servers.dsn = cmp.Or(o.Server, serverAuto), c.host.DSN
 	c.verifier.set(o.Verify)
-	c.kept.set(cmp.Or(o.Statements, statementsAuto))
+	c.cache = base.NewCache(o.Statements == statementsAlways)
 	c.logger = cmp.Or(o.logger, slog.Default())
 	c.unlisted.policy, c.unlisted.logger = unlistedPolicy(o.Unlisted), c.host.Logger
 	if _, err := c.install(r); err != nil {
@@ -142,15 +143,15 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err := c.enter(); err != nil {
 		return nil, err
 	}
-	base, err := c.base.Connect(ctx)
-	if err == nil && base == nil {
-		err = errNoAnswer
+	under, err := c.base.Connect(ctx)
+	if err == nil && under == nil {
+		err = base.ErrNoAnswer
 	}
 	if err != nil {
 		_ = c.leave()
 		return nil, err
 	}
-	return advertise(newConn(c, base)), nil
+	return advertise(newConn(c, under)), nil
 }
 
 // Driver returns the driver that the connector was opened with: one of ours.
@@ -220,7 +221,16 @@ func (c *Connector) Health() map[string]spi.Health {
 // and can do as far as that is known, and how many prepared statements are kept,
 // for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.current().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.kept.describe()
+	return c.current().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.describeCache()
+}
+
+func (c *Connector) describeCache() string {
+	stats := c.cache.Stats()
+	text := fmt.Sprintf("prepared statements: %s, %d kept", cmp.Or(c.config.Statements, statementsAuto), stats.Open)
+	if stats.Limit >= 0 {
+		text += fmt.Sprintf(" of %d", stats.Limit)
+	}
+	return text
 }
 
 // Format writes what Describe returns, whatever the verb: what a base holds may

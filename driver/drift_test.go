@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
 )
 
 // known is every interface of database/sql/driver and what of ours has it. A
@@ -30,11 +32,11 @@ var known = map[string]struct {
 	"Conn":               {reflect.TypeFor[driver.Conn](), conns, ""},
 	"ConnBeginTx":        {reflect.TypeFor[driver.ConnBeginTx](), conns, ""},
 	"ConnPrepareContext": {reflect.TypeFor[driver.ConnPrepareContext](), conns, ""},
-	"Execer":             {reflect.TypeFor[execer](), conns, ""},
+	"Execer":             {reflect.TypeFor[oldExecer](), conns, ""},
 	"ExecerContext":      {reflect.TypeFor[driver.ExecerContext](), conns, ""},
 	"NamedValueChecker":  {reflect.TypeFor[driver.NamedValueChecker](), append([]any{&stmt{}}, conns...), ""},
 	"Pinger":             {reflect.TypeFor[driver.Pinger](), conns, ""},
-	"Queryer":            {reflect.TypeFor[queryer](), conns, ""},
+	"Queryer":            {reflect.TypeFor[oldQueryer](), conns, ""},
 	"QueryerContext":     {reflect.TypeFor[driver.QueryerContext](), conns, ""},
 	"SessionResetter":    {reflect.TypeFor[driver.SessionResetter](), []any{resetConn{}, resetValidConn{}}, ""},
 	"Validator":          {reflect.TypeFor[driver.Validator](), []any{validConn{}, resetValidConn{}}, ""},
@@ -42,15 +44,17 @@ var known = map[string]struct {
 	"Stmt":             {reflect.TypeFor[driver.Stmt](), []any{&stmt{}}, ""},
 	"StmtExecContext":  {reflect.TypeFor[driver.StmtExecContext](), []any{&stmt{}}, ""},
 	"StmtQueryContext": {reflect.TypeFor[driver.StmtQueryContext](), []any{&stmt{}}, ""},
-	"ColumnConverter":  {reflect.TypeFor[columnConverter](), []any{&stmt{}}, ""},
+	"ColumnConverter": {reflect.TypeFor[interface {
+		ColumnConverter(int) driver.ValueConverter
+	}](), []any{&stmt{}}, ""},
 
-	"Rows":                           {reflect.TypeFor[driver.Rows](), []any{&closingRows{}}, ""},
-	"RowsNextResultSet":              {reflect.TypeFor[driver.RowsNextResultSet](), []any{&closingRows{}}, ""},
-	"RowsColumnTypeScanType":         {reflect.TypeFor[driver.RowsColumnTypeScanType](), []any{&closingRows{}}, ""},
-	"RowsColumnTypeDatabaseTypeName": {reflect.TypeFor[driver.RowsColumnTypeDatabaseTypeName](), []any{&closingRows{}}, ""},
-	"RowsColumnTypeLength":           {reflect.TypeFor[driver.RowsColumnTypeLength](), []any{&closingRows{}}, ""},
-	"RowsColumnTypeNullable":         {reflect.TypeFor[driver.RowsColumnTypeNullable](), []any{&closingRows{}}, ""},
-	"RowsColumnTypePrecisionScale":   {reflect.TypeFor[driver.RowsColumnTypePrecisionScale](), []any{&closingRows{}}, ""},
+	"Rows":                           {reflect.TypeFor[driver.Rows](), []any{&base.Rows{}}, ""},
+	"RowsNextResultSet":              {reflect.TypeFor[driver.RowsNextResultSet](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeScanType":         {reflect.TypeFor[driver.RowsColumnTypeScanType](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeDatabaseTypeName": {reflect.TypeFor[driver.RowsColumnTypeDatabaseTypeName](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeLength":           {reflect.TypeFor[driver.RowsColumnTypeLength](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeNullable":         {reflect.TypeFor[driver.RowsColumnTypeNullable](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypePrecisionScale":   {reflect.TypeFor[driver.RowsColumnTypePrecisionScale](), []any{&base.Rows{}}, ""},
 
 	"Tx":             {why: "not wrapped"},
 	"Result":         {why: "the base's, or the fill's own"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -63,12 +64,7 @@ var ErrNotConsecutive = errors.New("shardkey: keys of one statement are not cons
 
 // ErrTooManyPlaceholders is in the chain of the error for a statement that
 // would have more placeholders with its keys than the server takes.
-var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")
-
-func errTooManyPlaceholders(user, added int) error {
-	return fmt.Errorf("%w: %d of the statement and %d for its keys are more than the %d that the server takes; "+
-		"insert fewer rows at a time, or set interpolateParams=true", ErrTooManyPlaceholders, user, added, maxPlaceholders)
-}
+var ErrTooManyPlaceholders = base.ErrTooManyPlaceholders
 
 // NextKeysError is the error for arguments of [NextKeys] that no keys can be made
 // for.

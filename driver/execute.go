@@ -5,69 +5,71 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
+	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// maxPlaceholders is what the server takes in one prepared statement: their
-// number is 16 bits wide in the protocol.
-const maxPlaceholders = 65535
-
-// exec executes a plan for a result, and query for rows: it makes the keys, sends
-// the statement, and settles what came of it. stmt is the prepared statement, nil
-// when the text is sent itself; out is where the caller wants the keys. They return
-// errReplan, before anything was generated or sent, when
-// the rule has been replaced, and driver.ErrSkip when the arguments are not as
-// many as a text's placeholders: database/sql then prepares the statement and
-// says so in its own words.
-func (p *plan) exec(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
-	if p.isShort(s, args) && !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		return p.execShort(ctx, s, stmt, out, args)
-	}
-	return run(ctx, p, s, stmt, out, args, execCall)
-}
-
-func (p *plan) query(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Rows, error) {
-	return run(ctx, p, s, stmt, out, args, queryCall)
-}
-
-// run is exec or query, by a call.
-func run[T any](ctx context.Context, p *plan, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue, by call[T]) (none T, err error) {
+// execute executes a plan: it makes the keys, sends the statement, and finds out what it
+// did. stmt is the prepared statement, nil when the query is sent itself; out is where
+// the caller wants the keys. It returns errReplan, before anything was generated or
+// sent, when the rule has been replaced, and driver.ErrSkip when the arguments are not
+// as many as the query's placeholders: database/sql then prepares the statement and
+// reports that in its own words.
+func (p *plan) execute(
+	ctx context.Context, s *session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
+) (base.Reply, error) {
 	if !p.rules.acquire() {
-		return none, errReplan
+		return base.Reply{}, errReplan
 	}
 	defer p.rules.release()
+	logs := p.rules.logger.Enabled(ctx, slog.LevelDebug)
+	if want == base.WantResult && !logs && p.isShort(s, args) {
+		res, err := p.execShort(ctx, s, stmt, out, args)
+		return base.Reply{Result: res}, err
+	}
 	if s.transaction != nil && p.source() != nil {
-		return none, errTransactionSet
+		return base.Reply{}, errTransactionSet
 	}
 	s.forInsert = p.key.text
 	on, err := p.begin(ctx, s, stmt, out, args)
 	s.forInsert = ""
 	if err != nil {
-		return none, err
+		return base.Reply{}, err
 	}
-	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		return finishLogged(ctx, p, on, by)
+	start := time.Time{}
+	if logs {
+		start = time.Now()
 	}
-	return finish(ctx, on, by)
+	r, err := finish(ctx, on, want)
+	if logs {
+		logSent(ctx, p, on, time.Since(start), err)
+	}
+	return r, err
 }
 
 // errTransactionSet is the error for an INSERT … SELECT that SET TRANSACTION precedes: its
 // query, which is sent first, would take what is set for the INSERT.
 var errTransactionSet = fmt.Errorf("%w: INSERT … SELECT after SET TRANSACTION; begin a transaction before it, or use SET SESSION TRANSACTION", ErrUnsupportedStatement)
 
-// finish sends a statement, and settles what came of it.
-func finish[T any](ctx context.Context, on running, by call[T]) (none T, err error) {
-	res, err := by.send(on.sending(), ctx)
-	if err == nil && any(res) == nil {
-		err = errNoAnswer
+// finish sends a statement, and finds out what it did.
+func finish(ctx context.Context, on running, want base.Want) (r base.Reply, err error) {
+	r, err = on.sending().send(ctx, want)
+	if err == nil && want == base.WantResult && r.Result == nil {
+		err = base.ErrNoAnswer
 	}
-	if err != nil {
-		return none, on.failed(ctx, err)
+	switch {
+	case err != nil:
+		return base.Reply{}, on.failed(ctx, err)
+	case want == base.WantRows:
+		r.Rows, err = on.settleRows(ctx, r.Rows)
+	default:
+		r.Result, err = on.settle(ctx, r.Result)
 	}
-	return by.settle(on, ctx, res)
+	return r, err
 }
 
 // running is a statement on its way: an execution with rows of values, an INSERT
@@ -77,49 +79,28 @@ type running interface {
 	// failed is called when the server refused it, and returns the error to see.
 	failed(ctx context.Context, err error) error
 	// settle finds out what came of it, and settleRows where it returns rows.
-	settle(ctx context.Context, base driver.Result) (driver.Result, error)
-	settleRows(ctx context.Context, base driver.Rows) (driver.Rows, error)
+	settle(ctx context.Context, sent driver.Result) (driver.Result, error)
+	settleRows(ctx context.Context, sent driver.Rows) (driver.Rows, error)
 }
-
-// call is a way to send a statement: for a result or for rows.
-type call[T any] struct {
-	send   func(*sending, context.Context) (T, error)
-	settle func(running, context.Context, T) (T, error)
-}
-
-var (
-	execCall  = call[driver.Result]{(*sending).exec, running.settle}
-	queryCall = call[driver.Rows]{(*sending).query, running.settleRows}
-)
 
 // sending is what is sent, and where: to a prepared statement, or as a text.
 type sending struct {
-	base  *baseConn
-	stmt  *baseStmt // nil: the text
+	base  *base.Conn
+	stmt  *base.Stmt // nil: the text
 	text  string
 	args  []driver.NamedValue
 	added int32 // args that are ours
-	kept  bool  // the statement that the base prepares for the text is kept
+	kept  bool  // the statement that the base prepares for the text is cached
 }
 
-func (s *sending) exec(ctx context.Context) (driver.Result, error) {
-	if s.stmt != nil {
-		return s.stmt.execContext(ctx, s.args)
+func (s *sending) send(ctx context.Context, want base.Want) (base.Reply, error) {
+	switch {
+	case s.stmt != nil:
+		return s.stmt.Send(ctx, s.args, want)
+	case s.kept:
+		return s.base.SendCached(ctx, s.text, s.args, int(s.added), want)
 	}
-	if s.kept {
-		return s.base.execKept(ctx, s.text, s.args, int(s.added))
-	}
-	return s.base.execOrPrepare(ctx, s.text, s.args, int(s.added))
-}
-
-func (s *sending) query(ctx context.Context) (driver.Rows, error) {
-	if s.stmt != nil {
-		return s.stmt.queryContext(ctx, s.args)
-	}
-	if s.kept {
-		return s.base.queryKept(ctx, s.text, s.args, int(s.added))
-	}
-	return s.base.queryOrPrepare(ctx, s.text, s.args, int(s.added))
+	return s.base.Send(ctx, s.text, s.args, int(s.added), want)
 }
 
 // asIs is a statement with nothing to fill after all.
@@ -135,23 +116,23 @@ func (a *asIs) failed(_ context.Context, err error) error {
 	return err
 }
 
-func (a *asIs) settle(_ context.Context, base driver.Result) (driver.Result, error) {
+func (a *asIs) settle(_ context.Context, sent driver.Result) (driver.Result, error) {
 	a.done(nil)
-	return base, nil
+	return sent, nil
 }
 
-func (a *asIs) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+func (a *asIs) settleRows(_ context.Context, sent driver.Rows) (driver.Rows, error) {
 	a.done(nil)
-	return base, nil
+	return sent, nil
 }
 
 // begin makes ready what is to be sent.
-func (p *plan) begin(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (running, error) {
+func (p *plan) begin(ctx context.Context, s *session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue) (running, error) {
 	sent := sending{base: &s.base, stmt: stmt, text: p.key.text, args: args}
 	if want := p.Params(); len(args) != want {
 		switch {
 		case stmt != nil:
-			return nil, argCountError(want, len(args))
+			return nil, base.ArgCountError(want, len(args))
 		case len(args) == 0 && p.Statements == 1:
 			// The server's own syntax error. Of several statements it would run
 			// those before the placeholder, without keys.
@@ -242,7 +223,7 @@ func (e *execution) ready(ctx context.Context) error {
 	if err := e.prepareSession(ctx); err != nil {
 		return err
 	}
-	if err := e.session.askKeptLimit(ctx); err != nil {
+	if err := e.session.askCacheLimit(ctx); err != nil {
 		return err
 	}
 	return e.bind()
@@ -359,20 +340,20 @@ func (e *execution) bind() (err error) {
 	if err := e.checkLastIDRead(); err != nil {
 		return err
 	}
-	literal := e.sent.stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > maxPlaceholders) && e.haveLiterals()
+	literal := e.sent.stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders) && e.haveLiterals()
 	if e.sent.args, err = e.bindArgs(!literal); err != nil {
 		return err
 	}
 	e.sent.added = int32(len(e.sent.args) - len(e.user))
 	switch {
 	case e.sent.stmt != nil:
-		return e.sent.stmt.checkArgs(&e.session.base, e.sent.args, e.plan.added)
+		return e.sent.stmt.CheckArgs(e.sent.args, e.plan.added)
 	case literal:
 		var room [1]rewrite.Keys
 		e.sent.text = text.LiteralText(e.fillKeys(room[:0]))
 	default:
 		e.sent.text = text.BindText()
-		e.sent.kept = e.plan.keeps && e.session.base.kept.total != nil
+		e.sent.kept = e.plan.keeps && e.session.base.Caches()
 	}
 	return nil
 }
@@ -566,7 +547,7 @@ func (e *execution) anyFilledParam() bool {
 
 // binder assembles arguments.
 type binder struct {
-	base  *baseConn
+	base  *base.Conn
 	user  []driver.NamedValue
 	taken int // of the user's
 	out   []driver.NamedValue
@@ -591,7 +572,7 @@ func (b *binder) add(key any) error {
 	if _, ok := key.(int64); ok {
 		return nil
 	}
-	if err := b.base.convertKey(&b.out[len(b.out)-1]); err != nil {
+	if err := b.base.Convert(&b.out[len(b.out)-1]); err != nil {
 		return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
 	}
 	return nil

@@ -296,3 +296,13 @@ func (r *fakeRows) NextResultSet() error {
 }
 
 func (r *fakeRows) ColumnTypeDatabaseTypeName(int) string { return "FAKE" }
+
+// The deprecated interfaces of connections.
+type (
+	oldExecer interface {
+		Exec(query string, args []driver.Value) (driver.Result, error)
+	}
+	oldQueryer interface {
+		Query(query string, args []driver.Value) (driver.Rows, error)
+	}
+)

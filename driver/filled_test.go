@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -310,7 +311,7 @@ func TestFilled_withoutContexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = conn.Raw(func(c any) error {
-			res, err := c.(execer).Exec("INSERT INTO ruled (a) VALUES (1), (2)", nil)
+			res, err := c.(oldExecer).Exec("INSERT INTO ruled (a) VALUES (1), (2)", nil)
 			if err != nil {
 				return err
 			}
@@ -324,7 +325,7 @@ func TestFilled_withoutContexts(t *testing.T) {
 			if hasReturning(t) {
 				query += " RETURNING id"
 			}
-			rows, err := c.(queryer).Query(query, nil)
+			rows, err := c.(oldQueryer).Query(query, nil)
 			if err != nil {
 				return err
 			}
@@ -429,7 +430,7 @@ func TestFilled_tooManyPlaceholders(t *testing.T) {
 	text := func(rows int) string {
 		return "INSERT INTO ruled (a) VALUES " + strings.TrimSuffix(strings.Repeat("(?),", rows), ",")
 	}
-	const most = maxPlaceholders / 2 // one of the user's and one of ours a row
+	const most = base.MaxPlaceholders / 2 // one of the user's and one of ours a row
 	st, err := ours.Prepare(text(most))
 	if err != nil {
 		t.Fatalf("%d rows: %v", most, err)
@@ -440,13 +441,13 @@ func TestFilled_tooManyPlaceholders(t *testing.T) {
 		t.Errorf("%d rows: %v", most+1, err)
 	}
 	// Directly, as many rows as without us.
-	args := make([]any, maxPlaceholders)
+	args := make([]any, base.MaxPlaceholders)
 	for i := range args {
 		args[i] = i
 	}
 	mustExec(t, ours, text(len(args)), args...)
-	if have := number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"); have != maxPlaceholders {
-		t.Errorf("rows\nhave: %d\nwant: %d", have, maxPlaceholders)
+	if have := number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"); have != base.MaxPlaceholders {
+		t.Errorf("rows\nhave: %d\nwant: %d", have, base.MaxPlaceholders)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
@@ -157,7 +158,7 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 	}
 	columns, err := r.keepRows(ctx, query)
 	if again := r.send(context.Background(), restore); again != nil {
-		r.base.ruin()
+		r.base.Retire()
 		err = cmp.Or(err, again)
 	}
 	if columns != len(r.in.Source.Columns) && err == nil {
@@ -242,7 +243,7 @@ func (r *insertSelect) send(ctx context.Context, query string) error {
 	if query == "" {
 		return nil
 	}
-	_, err := r.base.execOrPrepare(ctx, query, nil, 0)
+	_, err := r.base.Send(ctx, query, nil, 0, base.WantResult)
 	return err
 }
 
@@ -316,7 +317,7 @@ func (r *insertSelect) openQuery(ctx context.Context, query func(lock string) st
 	}
 	if server.shareLocks && r.in.Source.Lockable {
 		rows, err := r.openPrepared(ctx, query(" LOCK IN SHARE MODE"))
-		if !isServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
+		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
 			return rows, err
 		}
 	}
@@ -324,7 +325,8 @@ func (r *insertSelect) openQuery(ctx context.Context, query func(lock string) st
 }
 
 func (r *insertSelect) openPrepared(ctx context.Context, query string) (driver.Rows, error) {
-	return r.base.queryOnce(ctx, query, renumbered(r.args[:r.in.Source.QueryParams], 0), 0)
+	reply, err := r.base.SendPrepared(ctx, query, renumbered(r.args[:r.in.Source.QueryParams], 0), 0, base.WantRows)
+	return reply.Rows, err
 }
 
 // renumbered returns arguments as those that follow n others.
@@ -515,14 +517,14 @@ func (r *insertSelect) insertRows(ctx context.Context) error {
 		case r.noBounds != nil:
 			return r.refuse("more than one INSERT is needed, and the server has no savepoint to find out whether there is a transaction", r.noBounds)
 		}
-		res, err := r.sent.exec(ctx)
-		if err == nil && res == nil {
-			err = errNoAnswer
+		reply, err := r.sent.send(ctx, base.WantResult)
+		if err == nil && reply.Result == nil {
+			err = base.ErrNoAnswer
 		}
 		if err != nil {
 			return err
 		}
-		r.inserted(ctx, res)
+		r.inserted(ctx, reply.Result)
 	}
 }
 
@@ -530,13 +532,13 @@ func (r *insertSelect) insertRows(ctx context.Context) error {
 func (r *insertSelect) prepare(ctx context.Context, query string, args []driver.NamedValue) error {
 	if r.sent.stmt != nil && r.sent.text == query {
 		r.sent.args = args
-		return r.sent.stmt.checkArgs(&r.base, args, 0)
+		return r.sent.stmt.CheckArgs(args, 0)
 	}
 	r.closeStmt()
 	r.sent = sending{base: &r.base, text: query, args: args}
-	stmt, err := r.base.prepareFor(ctx, query, args, 0)
+	stmt, err := r.base.PrepareFor(ctx, query, args, 0)
 	if err == nil {
-		r.sent.stmt = stmt
+		r.sent.stmt = &stmt
 	}
 	return err
 }
@@ -551,7 +553,7 @@ func (r *insertSelect) closeStmt() {
 // nextValues returns the values of the next INSERT, which has so many arguments behind them.
 func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error) {
 	r.from, r.made = r.to, r.at
-	most := min(sourceRowsAtOnce, max((maxPlaceholders-tail)/(len(r.row)+1), 1))
+	most := min(sourceRowsAtOnce, max((base.MaxPlaceholders-tail)/(len(r.row)+1), 1))
 	query, null := []byte("VALUES "), false
 	args := r.sent.args[:0]
 	for size := sizeOf(r.row); ; {
@@ -627,7 +629,7 @@ func (r *insertSelect) startTransaction(ctx context.Context) error {
 		r.inside = true
 	case isFatal(ctx, err):
 		return err
-	case isServerError(err, noSavepoint):
+	case base.IsServerError(err, noSavepoint):
 		r.outside = true
 		return r.send(ctx, "SET autocommit = 0")
 	default:
@@ -661,12 +663,12 @@ func (r *insertSelect) undo() {
 		if err == nil {
 			err = r.send(ctx, "RELEASE SAVEPOINT "+savepoint)
 		}
-		if err != nil && !isServerError(err, noSavepoint) {
-			r.base.ruin()
+		if err != nil && !base.IsServerError(err, noSavepoint) {
+			r.base.Retire()
 		}
 	case r.outside:
 		if err := r.send(ctx, "ROLLBACK"); err != nil {
-			r.base.ruin()
+			r.base.Retire()
 		}
 		r.leave()
 	}
@@ -676,7 +678,7 @@ func (r *insertSelect) undo() {
 // leave makes the session's statements transactions of their own again.
 func (r *insertSelect) leave() {
 	if err := r.send(context.Background(), "SET autocommit = 1"); err != nil {
-		r.base.ruin()
+		r.base.Retire()
 	}
 	r.outside = false
 }
@@ -781,18 +783,18 @@ func (r *insertSelect) settle(ctx context.Context, base driver.Result) (driver.R
 
 // settleRows is settle for a statement that was sent for rows. Those of RETURNING come from the
 // only INSERT that there is, and its result is known once they are closed.
-func (r *insertSelect) settleRows(ctx context.Context, base driver.Rows) (driver.Rows, error) {
+func (r *insertSelect) settleRows(ctx context.Context, sent driver.Rows) (driver.Rows, error) {
 	if !r.in.Returning {
-		if err := base.Close(); err != nil {
+		if err := sent.Close(); err != nil {
 			return nil, r.failed(ctx, err)
 		}
 		r.inserted(ctx, nil)
 		if _, err := r.end(ctx); err != nil {
 			return nil, err
 		}
-		return base, nil
+		return sent, nil
 	}
-	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
+	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's own may have ended
 		if err != nil {
 			_ = r.failed(ctx, err)
@@ -800,7 +802,7 @@ func (r *insertSelect) settleRows(ctx context.Context, base driver.Rows) (driver
 		}
 		r.look(ctx, 0)
 		_, _ = r.end(ctx)
-	}}, nil
+	}), nil
 }
 
 func (r *insertSelect) end(ctx context.Context) (driver.Result, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -134,7 +135,7 @@ func TestInsertSelect_zeroDates(t *testing.T) {
 	mustExec(t, ours, "SET sql_mode = 'TRADITIONAL'")
 	mustExec(t, ours, "INSERT INTO ruled (a, dt, d, ts) SELECT 1, '2024-02-03 04:05:06.789', '2024-02-29', '2024-05-06 07:08:09'")
 	mustExec(t, ours, "INSERT INTO ruled (id, a, TS, dt, D) SELECT NULL, 2, '2024-05-06 07:08:09', '2024-02-03', '2024-02-29'")
-	if _, err := ours.Exec("INSERT INTO ruled (a, d, dt, ts) SELECT 3, NULL, '2024-02-03', '2024-05-06'"); !isServerError(err, 1048) {
+	if _, err := ours.Exec("INSERT INTO ruled (a, d, dt, ts) SELECT 3, NULL, '2024-02-03', '2024-05-06'"); !base.IsServerError(err, 1048) {
 		t.Errorf("have: %v", err)
 	}
 	want := "1 2024-02-03 04:05:06.789 2024-02-29 2024-05-06 07:08:09"
@@ -222,7 +223,7 @@ func TestInsertSelect_isAtomic(t *testing.T) {
 			res, err := ours.Exec(query)
 			want := int64(len(around.before) / 2 * min(1, strings.Count(fmt.Sprint(around.before), "VALUES")))
 			if query == bad {
-				if !isServerError(err, 1062) {
+				if !base.IsServerError(err, 1062) {
 					t.Errorf("%s: %v", around.name, err)
 				}
 				if now := number(t, ours, "SELECT LAST_INSERT_ID()"); now != last {
@@ -405,9 +406,9 @@ func TestInsertSelect_locksWhatItReads(t *testing.T) {
 // A connection whose transaction could not be taken back is not used again.
 func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 	b := &fakeBase{kind: "direct"}
-	r := &insertSelect{session: &session{base: newBaseConn(mustConnect(t, b))}, outside: true}
+	r := &insertSelect{session: &session{base: base.New(mustConnect(t, b), nil)}, outside: true}
 	b.refusal = &mysql.MySQLError{Number: 2013, Message: "lost"}
-	if r.undo(); r.base.isValid() || r.outside {
+	if r.undo(); r.base.IsValid() || r.outside {
 		t.Error("the connection is given back")
 	}
 }

@@ -14,14 +14,6 @@ import (
 // maxLogged is how much of a statement is logged, in bytes.
 const maxLogged = 4 << 10
 
-// finishLogged is finish, and logs what was sent.
-func finishLogged[T any](ctx context.Context, p *plan, on running, by call[T]) (T, error) {
-	start := time.Now()
-	res, err := finish(ctx, on, by)
-	logSent(ctx, p, on, time.Since(start), err)
-	return res, err
-}
-
 func logSent(ctx context.Context, p *plan, on running, took time.Duration, err error) {
 	sent := on.sending()
 	text := sent.text

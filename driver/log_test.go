@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -93,7 +94,7 @@ func TestRefused_reasons(t *testing.T) {
 		{&GeneError{Table: "t"}, "no-gene"},
 		{&NarrowColumnError{Table: "t"}, "narrow-column"},
 		{fmt.Errorf("%w: x", ErrNotConsecutive), "not-consecutive"},
-		{errTooManyPlaceholders(1, 2), "placeholders"},
+		{base.TooManyPlaceholders(1, 2), "placeholders"},
 		{&verifiedError{ErrUnsupportedStatement}, "unverified"},
 		{fmt.Errorf("%w: x", ErrUnsupportedStatement), "unsupported"},
 	} {
@@ -103,7 +104,7 @@ func TestRefused_reasons(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"driver.ErrNotConsecutive":       fmt.Errorf("%w: x", ErrNotConsecutive),
-		"driver.ErrTooManyPlaceholders":  errTooManyPlaceholders(1, 2),
+		"driver.ErrTooManyPlaceholders":  base.TooManyPlaceholders(1, 2),
 		"driver.ErrUnsupportedStatement": fmt.Errorf("%w: %w", ErrUnsupportedStatement, errFake),
 		"*driver.WrongShardError":        &WrongShardError{},
 	} {

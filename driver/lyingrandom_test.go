@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -217,10 +218,10 @@ func keysOfInts(n, step int) []any {
 // few times and no more.
 func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
 	n := 0
-	base := &lyingBase{result: func(query string) (driver.Result, error) {
+	lying := &lyingBase{result: func(query string) (driver.Result, error) {
 		return nil, &mysql.MySQLError{Number: 1054, Message: "Unknown column"}
 	}}
-	base.rows = func(query string) (driver.Rows, error) {
+	lying.rows = func(query string) (driver.Rows, error) {
 		if strings.HasPrefix(query, "SELECT * FROM") {
 			n++
 			return answer{columns: []string{"id", fmt.Sprint("a", n)}}.rows(), nil
@@ -232,9 +233,9 @@ func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
 		"query":   func(db *sql.DB) error { return drain(db.Query("INSERT INTO ruled VALUES (NULL, 1) RETURNING id")) },
 		"prepare": func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled VALUES (?, 1)", nil); return err },
 	} {
-		n, base.calls = 0, nil
-		db := sql.OpenDB(mustConnector(t, base, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) { return keysOfInts(n, 1), nil }, "ruled.id")))
-		if err := exec(db); !isServerError(err, 1054) && name != "query" {
+		n, lying.calls = 0, nil
+		db := sql.OpenDB(mustConnector(t, lying, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) { return keysOfInts(n, 1), nil }, "ruled.id")))
+		if err := exec(db); !base.IsServerError(err, 1054) && name != "query" {
 			t.Errorf("%s\nhave: %v\nwant: the server's error", name, err)
 		}
 		if n > 3*maxStale {

@@ -238,10 +238,10 @@ func TestPassThrough_interfacesInRaw(t *testing.T) {
 			if _, ok := c.(interface{ Unwrap() driver.Conn }).Unwrap().(interface{ Connector() *Connector }); ok {
 				t.Errorf("%s: Unwrap returns ours", kind)
 			}
-			if _, err := c.(execer).Exec("UPDATE t", nil); err != nil && err != driver.ErrSkip {
+			if _, err := c.(oldExecer).Exec("UPDATE t", nil); err != nil && err != driver.ErrSkip {
 				t.Errorf("%s: Exec: %v", kind, err)
 			}
-			rows, err := c.(queryer).Query("SELECT 1", nil)
+			rows, err := c.(oldQueryer).Query("SELECT 1", nil)
 			if err != nil && err != driver.ErrSkip {
 				t.Errorf("%s: Query: %v", kind, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -328,7 +329,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	}
 	p.semicolon = strings.IndexByte(key.text, ';') >= 0
 	p.short = p.maybeShort()
-	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && mayKeep(key.text)
+	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && base.Cacheable(key.text)
 	return p, nil
 }
 

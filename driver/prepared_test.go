@@ -8,17 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 func TestPrepared_argumentCount(t *testing.T) {
 	for _, kind := range fakeKinds {
-		base := &fakeBase{kind: kind}
-		c, _ := base.Connect(context.Background())
-		b := newBaseConn(c)
-		args := valuesToNamed([]driver.Value{int64(1), int64(2), int64(3)})
-		_, err := b.execOrPrepare(context.Background(), "UPDATE t SET a = ?, b = ?", args, 1)
-		_, err2 := b.queryOrPrepare(context.Background(), "SELECT ?, ?", args, 1)
+		fake := &fakeBase{kind: kind}
+		c, _ := fake.Connect(context.Background())
+		b := base.New(c, nil)
+		args := base.Named([]driver.Value{int64(1), int64(2), int64(3)})
+		_, err := b.Send(context.Background(), "UPDATE t SET a = ?, b = ?", args, 1, base.WantResult)
+		_, err2 := b.Send(context.Background(), "SELECT ?, ?", args, 1, base.WantRows)
 		switch kind {
 		case "legacy", "direct", "conncheck", "uncounted": // these leave it to the server
 			if err != nil || err2 != nil {
@@ -27,8 +28,8 @@ func TestPrepared_argumentCount(t *testing.T) {
 			continue
 		}
 		const want = "sql: expected 1 arguments, got 2"
-		if fmt.Sprint(err) != want || fmt.Sprint(err2) != want || base.stmts != 0 {
-			t.Errorf("%s, %d statements left\nhave: %v, %v\nwant: %s", kind, base.stmts, err, err2, want)
+		if fmt.Sprint(err) != want || fmt.Sprint(err2) != want || fake.stmts != 0 {
+			t.Errorf("%s, %d statements left\nhave: %v, %v\nwant: %s", kind, fake.stmts, err, err2, want)
 		}
 	}
 }
@@ -75,25 +76,35 @@ func (c rowsConn) QueryContext(context.Context, string, []driver.NamedValue) (dr
 	return c.rows(), nil
 }
 
-// TestPrepared_rowsAreAsBare: wrapped rows are, to database/sql, what the rows are.
+// TestPrepared_rowsAreAsBare: rows of a statement that is prepared for them are, to
+// database/sql, what the rows are.
 func TestPrepared_rowsAreAsBare(t *testing.T) {
-	base := &fakeBase{}
+	fake := &fakeBase{}
 	kinds := map[string]func() driver.Rows{
-		"bare": func() driver.Rows { return bareRows{&fakeRows{base: base}} },
-		"full": func() driver.Rows { return &fakeRows{base: base} },
+		"bare": func() driver.Rows { return bareRows{&fakeRows{base: fake}} },
+		"full": func() driver.Rows { return &fakeRows{base: fake} },
 	}
 	for name, rows := range kinds {
-		base.stmts = 1
 		want := describeRows(t, rows)
+		var ended []error
 		have := describeRows(t, func() driver.Rows {
-			return &closingRows{Rows: rows(), after: &fakeStmt{base, ""}}
+			return base.OnClose(rows(), func(err error) { ended = append(ended, err) })
 		})
 		if have != want {
 			t.Errorf("%s\nhave: %s\nwant: %s", name, have, want)
 		}
-		if base.stmts != 0 {
-			t.Errorf("%s: the statement is closed %d times", name, 1-base.stmts)
+		if len(ended) != 1 || ended[0] != nil {
+			t.Errorf("%s: they ended with %v", name, ended)
 		}
+	}
+	c, _ := fake.Connect(context.Background())
+	b := base.New(c, nil)
+	r, err := b.Send(context.Background(), "SELECT 1", nil, 0, base.WantRows)
+	if err != nil || fake.stmts != 1 {
+		t.Fatalf("have: %v, %d statements\nwant: one", err, fake.stmts)
+	}
+	if err := r.Rows.Close(); err != nil || fake.stmts != 0 {
+		t.Errorf("have: %v, %d statements\nwant: none after the rows", err, fake.stmts)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -132,9 +133,9 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 // settleRows is settle for a text that returns rows. What came of it shows when
 // they are read to their end, or closed, and how many rows were affected is not
 // known even then.
-func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows, error) {
+func (e *execution) settleRows(_ context.Context, sent driver.Rows) (driver.Rows, error) {
 	e.session.transaction = nil
-	return &settledRows{closingRows: closingRows{Rows: base}, settle: func(err error) {
+	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's own may have ended
 		if err != nil {
 			_ = e.failed(ctx, err)
@@ -149,7 +150,7 @@ func (e *execution) settleRows(_ context.Context, base driver.Rows) (driver.Rows
 			e.keepLastIDOfAll(ctx, nil)
 		}
 		e.out.set(e.plan, e.values())
-	}}, nil
+	}), nil
 }
 
 // values are the keys of all rows of all inserts.

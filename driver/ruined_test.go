@@ -59,10 +59,10 @@ var ruinDoors = map[string]func(*sql.DB) error{
 	},
 	"Stmt.Query": func(db *sql.DB) error { return withStmt(db, func(st *sql.Stmt) error { return drain(st.Query(1)) }) },
 	"Raw, old Exec": func(db *sql.DB) error {
-		return onRaw(db, func(c driver.Conn) error { _, err := c.(execer).Exec("UPDATE t", nil); return err })
+		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldExecer).Exec("UPDATE t", nil); return err })
 	},
 	"Raw, old Query": func(db *sql.DB) error {
-		return onRaw(db, func(c driver.Conn) error { _, err := c.(queryer).Query("SELECT 1", nil); return err })
+		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldQueryer).Query("SELECT 1", nil); return err })
 	},
 }
 

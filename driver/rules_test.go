@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -34,7 +35,7 @@ func (noRows) Next([]driver.Value) error { return io.EOF }
 // statement that reads it.
 func TestLastID_setAgainAfterAFailure(t *testing.T) {
 	conn := &failingOnce{}
-	s := &session{base: newBaseConn(conn), lastID: newLastID()}
+	s := &session{base: base.New(conn, nil), lastID: newLastID()}
 	s.lastID.set(5)
 	if err := s.syncLastID(t.Context()); err == nil {
 		t.Error("have: no error\nwant: the server's")
@@ -138,7 +139,7 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &execution{plan: p, session: &c.session, user: valuesToNamed([]driver.Value{"a", "b", "c"}), inserts: []insertion{{in: &p.Inserts[0]}}}
+		e := &execution{plan: p, session: &c.session, user: base.Named([]driver.Value{"a", "b", "c"}), inserts: []insertion{{in: &p.Inserts[0]}}}
 		if e.inserts[0].keys.Values = []any{"key0", "key1", "key2"}; table == "t_order" {
 			e.inserts[0].keys = rewrite.Keys{Ints: []int64{5, 6, 7}}
 		}

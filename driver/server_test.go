@@ -340,7 +340,7 @@ func TestServer_rawConnection(t *testing.T) {
 	}
 	defer conn.Close()
 	err = conn.Raw(func(c any) error {
-		res, err := c.(execer).Exec("INSERT INTO t (b) VALUES (1), (2)", nil)
+		res, err := c.(oldExecer).Exec("INSERT INTO t (b) VALUES (1), (2)", nil)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -20,7 +21,7 @@ import (
 // holds as long as the connection: the base's ResetSession does not reset the
 // server's session, whose sql_mode, for one, is what the last user left.
 type session struct {
-	base    baseConn
+	base    base.Conn
 	servers *serverCache
 	columns *columnCache // the connector's, until the session may have temporary tables
 
@@ -44,8 +45,11 @@ type session struct {
 }
 
 func (s *session) forget(query string, class rewrite.Class) {
-	s.base.kept.forget(query, class)
 	changes := rewrite.ChangesOf(query, class)
+	reading := changes
+	if reading.Columns = false; reading != (rewrite.Changes{}) {
+		s.base.ClearCache()
+	}
 	if changes.Mode || changes.Charset {
 		s.modeKnown = false
 	}
@@ -123,7 +127,8 @@ func (s *session) ask(ctx context.Context, query string) (driver.Rows, error) {
 	if s.forInsert != "" && rewrite.ReadsCounts(s.forInsert, s.mode) {
 		return nil, errReadsCounts
 	}
-	return s.base.queryOrPrepare(ctx, query, nil, 0)
+	r, err := s.base.Send(ctx, query, nil, 0, base.WantRows)
+	return r.Rows, err
 }
 
 // queryColumns is queryRows for a question of so many columns, at least; an answer
@@ -152,7 +157,7 @@ func (s *session) setTransactionAgain(ctx context.Context) error {
 	const inTransaction = 1568
 	for _, query := range s.transaction {
 		// With autocommit off the question began the transaction that they are for.
-		if _, err := s.base.execOrPrepare(ctx, query, nil, 0); err != nil && !isServerError(err, inTransaction) {
+		if _, err := s.base.Send(ctx, query, nil, 0, base.WantResult); err != nil && !base.IsServerError(err, inTransaction) {
 			return err
 		}
 	}
@@ -166,7 +171,7 @@ func (s *session) followTransaction(query string, err error) {
 	switch {
 	case err == nil:
 		s.transaction = rewrite.NextTransaction(s.transaction, query, s.mode, s.charset)
-	case !isServerError(err, readOnly, syntaxError, unknownTable):
+	case !base.IsServerError(err, readOnly, syntaxError, unknownTable):
 		s.transaction = nil
 	}
 }
@@ -243,4 +248,23 @@ func text(v driver.Value) string {
 		return string(v)
 	}
 	return fmt.Sprint(v)
+}
+
+// askCacheLimit asks the server how many statements the connector may cache, once,
+// before the INSERT after the first one for which that was needed. An INSERT that reads
+// what the statement before it returned goes without.
+func (s *session) askCacheLimit(ctx context.Context) error {
+	if !s.base.NeedsLimit() || rewrite.ReadsCounts(s.forInsert, s.mode) {
+		return nil
+	}
+	row, err := s.queryRow(ctx, "SELECT @@max_prepared_stmt_count LIMIT 1")
+	if err != nil && isFatal(ctx, err) {
+		return err
+	}
+	limit := ""
+	if err == nil && len(row) == 1 {
+		limit = text(row[0])
+	}
+	s.base.SetLimit(limit)
+	return nil
 }

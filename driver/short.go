@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -33,7 +34,7 @@ func (p *plan) maybeShort() bool {
 		return false
 	}
 	in := &p.Inserts[0]
-	return in.Rows() == 1 && in.AllFilled() && p.shard(0).isShort() && p.tables[0].ints != nil && p.Params() > 0 && p.Params()+p.added <= maxPlaceholders &&
+	return in.Rows() == 1 && in.AllFilled() && p.shard(0).isShort() && p.tables[0].ints != nil && p.Params() > 0 && p.Params()+p.added <= base.MaxPlaceholders &&
 		!in.Refused && !in.OnDuplicate && !in.Returning && !in.MentionsLastID
 }
 
@@ -47,15 +48,11 @@ func (p *plan) isShort(s *session, args []driver.NamedValue) bool {
 		return false
 	}
 	column := p.keyColumns[0].known.Load()
-	return column != nil && column.plain && !s.base.kept.asks() && (s.lastID.known || !p.Inserts[0].InText)
+	return column != nil && column.plain && !s.base.NeedsLimit() && (s.lastID.known || !p.Inserts[0].InText)
 }
 
 // execShort is run for an INSERT for which isShort is true.
-func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
-	if !p.rules.acquire() {
-		return nil, errReplan
-	}
-	defer p.rules.release()
+func (p *plan) execShort(ctx context.Context, s *session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue) (driver.Result, error) {
 	e := &short{}
 	if err := p.shortKey(ctx, s, e.key[:], args); err != nil {
 		return nil, err
@@ -69,13 +66,14 @@ func (p *plan) execShort(ctx context.Context, s *session, stmt *baseStmt, out *k
 		return e.long(p, s, stmt, out, args).goOn(ctx) // LAST_INSERT_ID(key) is unsigned, as the column may be
 	}
 	sent := sending{base: &s.base, stmt: stmt, text: p.BindText(), args: e.bind(p, args), added: 1,
-		kept: p.keeps && s.base.kept.total != nil}
+		kept: p.keeps && s.base.Caches()}
 	if stmt != nil {
-		if err := stmt.checkArgs(&s.base, sent.args, 1); err != nil {
+		if err := stmt.CheckArgs(sent.args, 1); err != nil {
 			return nil, err
 		}
 	}
-	res, err := sent.exec(ctx)
+	r, err := sent.send(ctx, base.WantResult)
+	res := r.Result
 	if err != nil {
 		return nil, e.long(p, s, stmt, out, args).failed(ctx, err)
 	}
@@ -154,7 +152,7 @@ func (e *short) bind(p *plan, user []driver.NamedValue) []driver.NamedValue {
 }
 
 // long is the execution that e has been so far.
-func (e *short) long(p *plan, s *session, stmt *baseStmt, out *keysRing, user []driver.NamedValue) *execution {
+func (e *short) long(p *plan, s *session, stmt *base.Stmt, out *keysRing, user []driver.NamedValue) *execution {
 	x := &execution{plan: p, session: s, out: out, user: user, sent: sending{base: &s.base, stmt: stmt}}
 	x.inserts = x.first[:]
 	k := &x.inserts[0]
@@ -176,5 +174,6 @@ func (e *execution) goOn(ctx context.Context) (driver.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(ctx, e, execCall)
+	r, err := finish(ctx, e, base.WantResult)
+	return r.Result, err
 }

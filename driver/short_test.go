@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -132,12 +133,12 @@ func randomShortStatement(rnd *rand.Rand) shortStatement {
 // With one more placeholder than the server takes, the short way is not taken.
 func TestShort_manyPlaceholders(t *testing.T) {
 	side := newShortSide(t, "direct", shortColumns[0], "mysql", false)
-	for _, n := range []int{maxPlaceholders - 1, maxPlaceholders} {
+	for _, n := range []int{base.MaxPlaceholders - 1, base.MaxPlaceholders} {
 		p, err := side.conn.planFor(t.Context(), "INSERT INTO t_order (a) VALUES (CONCAT(?"+strings.Repeat(",?", n-1)+"))")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := n+p.added <= maxPlaceholders; p.Params() != n || p.short != want {
+		if want := n+p.added <= base.MaxPlaceholders; p.Params() != n || p.short != want {
 			t.Errorf("%d placeholders and %d added\nhave: short %v\nwant: %v", p.Params(), p.added, p.short, want)
 		}
 	}
@@ -156,7 +157,7 @@ func TestShort_ruleReplacedBeforeUse(t *testing.T) {
 	if !p.isShort(&k.conn.session, args) {
 		t.Fatal("have: an INSERT that does not take the short way")
 	}
-	if _, err := p.execShort(t.Context(), &k.conn.session, nil, nil, args); err != nil {
+	if _, err := p.execute(t.Context(), &k.conn.session, nil, nil, args, base.WantResult); err != nil {
 		t.Fatal(err)
 	}
 	if n := p.rules.refs.Load(); n != 1 {
@@ -166,7 +167,7 @@ func TestShort_ruleReplacedBeforeUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.base.executed = nil
-	if _, err := p.execShort(t.Context(), &k.conn.session, nil, nil, args); err != errReplan || len(k.base.executed) > 0 {
+	if _, err := p.execute(t.Context(), &k.conn.session, nil, nil, args, base.WantResult); err != errReplan || len(k.base.executed) > 0 {
 		t.Errorf("have: %v, executed %v\nwant: errReplan", err, k.base.executed)
 	}
 }

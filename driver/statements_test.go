@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
 )
 
 // keepingBase is a server of prepared statements: it counts those that are open,
@@ -152,7 +154,7 @@ func (k *keeping) warm() *keeping {
 	k.Helper()
 	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
 	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
-	k.conn.base.kept.clear()
+	k.conn.base.ClearCache()
 	k.base.prepared, k.base.executed = 0, nil
 	return k
 }
@@ -225,7 +227,7 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			k.check("open statements of a closed connection", k.base.open, 0)
-			k.check("statements of the connector", int(k.connector.kept.n.Load()), 0)
+			k.check("statements of the connector", int(k.connector.cache.Stats().Open), 0)
 		})
 	}
 }
@@ -251,7 +253,7 @@ func TestStatements_notKept(t *testing.T) {
 	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 	for _, query := range []string{
 		"INSERT INTO t_order (a) VALUES (? + @u)",
-		"INSERT INTO t_order (a) VALUES (?) /* " + strings.Repeat("x", maxKeptBytes) + " */",
+		"INSERT INTO t_order (a) VALUES (?) /* " + strings.Repeat("x", 16<<10) + " */",
 	} {
 		k.base.prepared = 0
 		for range 3 {
@@ -272,9 +274,9 @@ func TestStatements_byTypesOfArguments(t *testing.T) {
 		k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", v, v)
 		k.check(fmt.Sprintf("prepared for the second %T", v), k.base.prepared, 1)
 	}
-	k.check("kept for one text", len(k.conn.base.kept.all), maxKeptTypes)
+	k.check("kept for one text", int(k.connector.cache.Stats().Open), 4)
 	for _, next := range [][2]any{{int64(1), nil}, {"text", []byte("bytes")}} {
-		k.conn.base.kept.clear()
+		k.conn.base.ClearCache()
 		k.base.prepared = 0
 		k.exec("INSERT INTO t_order (a) VALUES (?)", next[0])
 		k.exec("INSERT INTO t_order (a) VALUES (?)", next[1])
@@ -320,7 +322,7 @@ func TestStatements_ended(t *testing.T) {
 		if ends {
 			want = 0
 		}
-		k.check("kept after "+query, len(k.conn.base.kept.all), want)
+		k.check("kept after "+query, int(k.connector.cache.Stats().Open), want)
 		k.check("open after "+query, k.base.open, want)
 	}
 }
@@ -334,7 +336,7 @@ func TestStatements_endedByArguments(t *testing.T) {
 		k.exec(query, "")
 		k.exec(query, "")
 		k.check("prepared of "+query, k.base.prepared, 2)
-		k.check("kept after "+query, len(k.conn.base.kept.all), 0)
+		k.check("kept after "+query, int(k.connector.cache.Stats().Open), 0)
 		k.check("open after "+query, k.base.open, 0)
 	}
 }
@@ -342,29 +344,29 @@ func TestStatements_endedByArguments(t *testing.T) {
 func TestStatements_bounded(t *testing.T) {
 	k := newKeeping(t, &keepingBase{max: 800}, "auto").warm()
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
-	for i := range 3 * maxKept {
+	for i := range 3 * 16 {
 		k.exec(text(i), 1)
 	}
-	k.check("kept by a connection", len(k.conn.base.kept.all), maxKept)
-	k.check("open", k.base.open, maxKept)
+	k.check("kept by a connection", int(k.connector.cache.Stats().Open), 16)
+	k.check("open", k.base.open, 16)
 	k.base.prepared = 0
-	k.exec(text(3*maxKept-maxKept), 1)
+	k.exec(text(3*16-16), 1)
 	k.check("prepared for the oldest of the kept", k.base.prepared, 0)
-	k.exec(text(3*maxKept), 1)
-	k.exec(text(3*maxKept-maxKept), 1)
+	k.exec(text(3*16), 1)
+	k.exec(text(3*16-16), 1)
 	k.check("prepared for one that was used since", k.base.prepared, 1)
 
 	// An eighth of 800 is the connector's: the others prepare and close.
 	for range 20 {
 		c := k.connect()
-		for i := range maxKept {
+		for i := range 16 {
 			if err := k.try(c, text(i), 1); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	k.check("open of the connector", k.base.open, 100)
-	k.check("counted of the connector", int(k.connector.kept.n.Load()), 100)
+	k.check("counted of the connector", int(k.connector.cache.Stats().Open), 100)
 }
 
 func TestStatements_noRoomAtTheServer(t *testing.T) {
@@ -430,7 +432,7 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 				t.Errorf("have: %v\nwant: %v", err, of.err)
 			}
 			k.check("prepared", k.base.prepared, of.prepared)
-			k.check("kept", len(k.conn.base.kept.all), of.kept)
+			k.check("kept", int(k.connector.cache.Stats().Open), of.kept)
 			k.check("open", k.base.open, of.kept)
 			executed := 0
 			if of.err == nil {
@@ -458,14 +460,17 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != errFake {
 			t.Errorf("have: %v\nwant: %v", err, errFake)
 		}
-		k.check("counted", int(k.connector.kept.n.Load()), 0)
+		k.check("counted", int(k.connector.cache.Stats().Open), 0)
 	})
 }
 
 func TestStatements_limit(t *testing.T) {
-	for server, want := range map[string]int64{"16382": 2047, "100": 12, "7": 0, "0": 0, "4194304": maxKeptTotal, "-1": maxKeptTotal, "": 5, "1\x006\x00": 5} {
-		if have := keptLimit(server, 5); have != want {
-			t.Errorf("%q\nhave: %d\nwant: %d", server, have, want)
+	for server, want := range map[string]int64{
+		"16382": 2047, "100": 12, "7": 0, "0": 0, "4194304": 2048, "-1": 2048, "": 256, "1\x006\x00": 256,
+	} {
+		cache := base.NewCache(false)
+		if cache.SetLimit(server); cache.Stats().Limit != want {
+			t.Errorf("%q\nhave: %d\nwant: %d", server, cache.Stats().Limit, want)
 		}
 	}
 	// A server that does not know the question, and one whose answer cannot be read,
@@ -475,7 +480,7 @@ func TestStatements_limit(t *testing.T) {
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		}
 		k.check("prepared", k.base.prepared, 2)
-		k.check("limit", int(k.connector.kept.limit.Load()), keptUntold)
+		k.check("limit", int(k.connector.cache.Stats().Limit), 256)
 	}
 	// A connection that is bad is.
 	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, "auto")

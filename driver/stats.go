@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -166,7 +167,7 @@ func (c *Connector) Stats() Stats {
 		Rule:         c.ruleStats(rules),
 		Generators:   []GeneratorStats{},
 		Plans:        PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
-		Kept:         c.kept.stats(),
+		Kept:         c.cacheStats(),
 		Verification: c.Verification(),
 		Refused:      c.counts.refusals(),
 	}
@@ -213,4 +214,10 @@ func (t *tableCounts) stats(of *rule.Table) TableStats {
 		Keys: short + t.keys.Load(), Statements: short + t.statements.Load(), Rows: short + t.rows.Load(),
 		Errors: t.errors.Load(), Generate: t.generate.stats(),
 	}
+}
+
+func (c *Connector) cacheStats() KeptStats {
+	s := c.cache.Stats()
+	return KeptStats{Mode: cmp.Or(c.config.Statements, statementsAuto), Open: s.Open, Limit: s.Limit,
+		Hits: s.Hits, Misses: s.Misses, Dropped: s.Dropped}
 }

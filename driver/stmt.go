@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -20,7 +21,7 @@ type stmt struct {
 	free  bool
 	rules *ruleSet // the rule that base was prepared with
 	plan  *plan    // of a text that may insert
-	base  baseStmt
+	base  base.Stmt
 }
 
 // fills reports whether the statement has keys to fill; else it passes.
@@ -31,7 +32,6 @@ var (
 	_ driver.StmtExecContext   = (*stmt)(nil)
 	_ driver.StmtQueryContext  = (*stmt)(nil)
 	_ driver.NamedValueChecker = (*stmt)(nil)
-	_ columnConverter          = (*stmt)(nil)
 )
 
 // prepare plans the text with the current rule and prepares what comes of it.
@@ -50,14 +50,14 @@ func (s *stmt) prepare(ctx context.Context) error {
 			s.rules, s.plan = rules, p // still the base's own statement
 			return nil
 		}
-		base, err := s.prepareBase(ctx, p)
+		prepared, err := s.prepareBase(ctx, p)
 		if again, err := s.conn.again(ctx, err); again {
 			continue
 		} else if err != nil {
 			return err
 		}
 		old := s.base.Stmt
-		s.rules, s.plan, s.base = rules, p, newBaseStmt(&s.conn.base, base)
+		s.rules, s.plan, s.base = rules, p, prepared
 		if old != nil {
 			return old.Close()
 		}
@@ -66,27 +66,27 @@ func (s *stmt) prepare(ctx context.Context) error {
 }
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
-func (s *stmt) prepareBase(ctx context.Context, p *plan) (driver.Stmt, error) {
+func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 	if p == nil || !p.fills {
-		return s.conn.base.prepareContext(ctx, s.query)
+		return s.conn.base.Prepare(ctx, s.query)
 	}
 	text, added := s.query, 0
 	if p.source() == nil { // else it is prepared for its check and count alone
 		text, added = p.BindText(), p.added
 	}
 	want := p.Params() + added
-	if want > maxPlaceholders {
-		return nil, errTooManyPlaceholders(p.Params(), added)
+	if want > base.MaxPlaceholders {
+		return base.Stmt{}, base.TooManyPlaceholders(p.Params(), added)
 	}
-	base, err := s.conn.base.prepareContext(ctx, text)
+	prepared, err := s.conn.base.Prepare(ctx, text)
 	if err != nil {
-		return nil, p.failed(err)
+		return base.Stmt{}, p.failed(err)
 	}
-	if n := base.NumInput(); n >= 0 && n != want {
-		_ = base.Close()
-		return nil, fmt.Errorf("%w: the server counts %d placeholders where %d are expected", ErrUnsupportedStatement, n, want)
+	if n := prepared.NumInput(); n >= 0 && n != want {
+		_ = prepared.Close()
+		return base.Stmt{}, fmt.Errorf("%w: the server counts %d placeholders where %d are expected", ErrUnsupportedStatement, n, want)
 	}
-	return base, nil
+	return prepared, nil
 }
 
 // ready prepares the statement again when the rule was replaced, and makes the
@@ -130,41 +130,31 @@ func (s *stmt) again(ctx context.Context, err error) (bool, error) {
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	out := keysOf(ctx)
-	out.reset()
-	for {
-		use, err := s.ready(ctx, false)
-		if err != nil {
-			return nil, s.conn.connector.refused(err)
-		}
-		if !s.fills() {
-			res, err := s.base.execContext(ctx, args)
-			s.conn.afterPass(ctx, use, s.plan, args, res, err)
-			return res, err
-		}
-		res, err := s.plan.exec(ctx, &s.conn.session, &s.base, out, args)
-		if again, err := s.again(ctx, err); !again {
-			return res, s.conn.connector.refused(err)
-		}
-	}
+	r, err := s.run(ctx, args, base.WantResult)
+	return r.Result, err
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := s.run(ctx, args, base.WantRows)
+	return r.Rows, err
+}
+
+func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		use, err := s.ready(ctx, true)
+		use, err := s.ready(ctx, want == base.WantRows)
 		if err != nil {
-			return nil, s.conn.connector.refused(err)
+			return base.Reply{}, s.conn.connector.refused(err)
 		}
 		if !s.fills() {
-			rows, err := s.base.queryContext(ctx, args)
-			s.conn.afterPass(ctx, use, s.plan, args, nil, err)
-			return rows, err
+			r, err := s.base.Send(ctx, args, want)
+			s.conn.afterPass(ctx, use, s.plan, args, r.Result, err)
+			return r, err
 		}
-		rows, err := s.plan.query(ctx, &s.conn.session, &s.base, out, args)
+		r, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)
 		if again, err := s.again(ctx, err); !again {
-			return rows, s.conn.connector.refused(err)
+			return r, s.conn.connector.refused(err)
 		}
 	}
 }
@@ -173,34 +163,14 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 //
 // Deprecated: use ExecContext.
 func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
-	ctx := context.Background()
-	use, err := s.ready(ctx, true) // its result is not looked at
-	if err != nil {
-		return nil, s.conn.connector.refused(err)
-	}
-	if s.fills() {
-		return s.ExecContext(ctx, valuesToNamed(args))
-	}
-	res, err := s.base.exec(args)
-	s.conn.afterPass(ctx, use, s.plan, nil, res, err)
-	return res, err
+	return s.ExecContext(context.Background(), base.Named(args))
 }
 
 // Query is QueryContext without a context.
 //
 // Deprecated: use QueryContext.
 func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
-	ctx := context.Background()
-	use, err := s.ready(ctx, true)
-	if err != nil {
-		return nil, s.conn.connector.refused(err)
-	}
-	if s.fills() {
-		return s.QueryContext(ctx, valuesToNamed(args))
-	}
-	rows, err := s.base.query(args)
-	s.conn.afterPass(ctx, use, s.plan, nil, nil, err)
-	return rows, err
+	return s.QueryContext(context.Background(), base.Named(args))
 }
 
 // NumInput is the base's count, less the placeholders of the keys.
@@ -213,7 +183,7 @@ func (s *stmt) NumInput() int {
 }
 
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
-	return s.base.checkNamedValue(&s.conn.base, nv)
+	return s.base.CheckNamedValue(nv)
 }
 
 // ColumnConverter is asked for the user's arguments; the base knows them by
@@ -222,7 +192,7 @@ func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
 	if s.fills() && s.plan.source() == nil {
 		idx += s.plan.FillsBefore(idx)
 	}
-	return s.base.columnConverter(idx)
+	return s.base.ColumnConverter(idx)
 }
 
 func (s *stmt) Close() error { return s.base.Close() }

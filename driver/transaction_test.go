@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -142,7 +143,7 @@ func mysqlNumber(err error) int {
 		return 0
 	}
 	for number := range slices.Values([]uint16{1062, 1064, 1136, 1146, 1568, 1792}) {
-		if isServerError(err, number) {
+		if base.IsServerError(err, number) {
 			return int(number)
 		}
 	}

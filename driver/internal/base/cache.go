@@ -68,6 +68,9 @@ type CacheStats struct {
 
 // Stats returns the counts. Connections report their hits 16 at a time.
 func (c *Cache) Stats() CacheStats {
+	if c == nil {
+		return CacheStats{}
+	}
 	return CacheStats{c.open.Load(), c.limit.Load(), c.hits.Load(), c.misses.Load(), c.dropped.Load()}
 }
 
@@ -205,7 +208,7 @@ func (c *Conn) SendCached(ctx context.Context, query string, args []driver.Named
 	case s == nil && k.cache.always:
 		return c.Send(ctx, query, args, added, want)
 	case s == nil:
-		return c.sendPrepared(ctx, query, args, added, want)
+		return c.SendPrepared(ctx, query, args, added, want)
 	}
 	r, err := s.Send(ctx, args, want)
 	if err != nil {
@@ -222,7 +225,7 @@ func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.Na
 	if types == nil || !k.admit(query) {
 		return nil, nil
 	}
-	prepared, err := c.prepareFor(ctx, query, args, added)
+	prepared, err := c.PrepareFor(ctx, query, args, added)
 	full := k.cache.limit.Load() <= 0 // the server had no room
 	if err == nil && full {
 		_ = prepared.Close()
@@ -344,3 +347,6 @@ func (k *statements) full() {
 	k.clears = k.cache.clears.Add(1)
 	k.clear()
 }
+
+// SetLimit is Cache.SetLimit of the connection's cache.
+func (c *Conn) SetLimit(server string) { c.cached.cache.SetLimit(server) }

@@ -138,11 +138,11 @@ func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue,
 	if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
 		return r, err
 	}
-	return c.sendPrepared(ctx, query, args, added, want)
+	return c.SendPrepared(ctx, query, args, added, want)
 }
 
-func (c *Conn) sendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
-	s, err := c.prepareFor(ctx, query, args, added)
+func (c *Conn) SendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
+	s, err := c.PrepareFor(ctx, query, args, added)
 	if err != nil {
 		return r, err
 	}
@@ -154,8 +154,8 @@ func (c *Conn) sendPrepared(ctx context.Context, query string, args []driver.Nam
 	return r, nil
 }
 
-// prepareFor prepares a query and checks its arguments.
-func (c *Conn) prepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (s Stmt, err error) {
+// PrepareFor prepares a query and checks its arguments.
+func (c *Conn) PrepareFor(ctx context.Context, query string, args []driver.NamedValue, added int) (s Stmt, err error) {
 	if len(args) > MaxPlaceholders {
 		return s, TooManyPlaceholders(len(args)-added, added)
 	}
@@ -334,4 +334,13 @@ func toValues(named []driver.NamedValue) ([]driver.Value, error) {
 func IsServerError(err error, numbers ...uint16) bool {
 	var my *mysql.MySQLError
 	return err != nil && errors.As(err, &my) && slices.Contains(numbers, my.Number)
+}
+
+// Named numbers the arguments of a deprecated method.
+func Named(values []driver.Value) []driver.NamedValue {
+	named := make([]driver.NamedValue, len(values))
+	for i, v := range values {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return named
 }
