@@ -182,6 +182,7 @@ func convertsToZero(s string) (zero, whole bool) {
 				exponent = math.MinInt32
 			}
 		}
+		exponent = min(max(exponent, math.MinInt32/2), math.MaxInt32/2) // room for the digits
 		rest = rest[end:]
 	}
 	digits := strings.TrimLeft(integer+fraction, "0")
