@@ -245,7 +245,7 @@ func (p *plan) failed(err error) error {
 func (p *plan) unguard() (guarded bool) {
 	for i := range p.Inserts {
 		if p.Inserts[i].Guarded {
-			p.tables[i].unguarded.Store(true)
+			p.targets[i].table.unguarded.Store(true)
 			guarded = true
 		}
 	}

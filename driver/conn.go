@@ -17,13 +17,10 @@ import (
 type conn struct {
 	session
 	connector *Connector
-	// Programs repeat themselves: last is the plan used last, and passed are the texts
-	// that passed through last with nothing to do for them.
-	last    *plan
-	passed  passedTexts
-	closed  bool
-	stale   int // how often the statement at hand was planned again for its columns
-	onClose func() error
+	recent    recentTexts
+	closed    bool
+	stale     int // how often the statement at hand was planned again for its columns
+	onClose   func() error
 }
 
 var (
@@ -68,7 +65,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		if err != nil {
 			return base.Reply{}, c.connector.refused(err)
 		}
-		if p == nil || !p.fills {
+		if p == nil || !p.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.afterPass(ctx, use, p, args, r.Result, err)
 			return r, err
@@ -88,22 +85,19 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 // that passes through untouched it makes the session ready; rows says that it is
 // sent for rows.
 func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
-	if last := c.last; last != nil && last.key.text == query && last.fills {
-		if p, err = c.planFor(ctx, query); err != nil || p.fills {
-			return p, use, err
+	nothing := c.lastID.synced && c.transaction == nil // to do for a text that does nothing to them
+	if p, known := c.recent.find(query); known {
+		if p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
+			return p, use, nil
 		}
 	}
-	if c.lastID.synced && c.transaction == nil && c.passed.has(query) {
-		return nil, use, nil
-	}
 	class := rewrite.Classify(query)
-	if class == rewrite.ClassPass && c.lastID.synced && c.transaction == nil && !rewrite.SetsLastInsertID(query, class) {
-		// As most texts are: nothing to do before it or after.
-		c.passed.add(query)
+	if nothing && class == rewrite.ClassPass && !rewrite.SetsLastInsertID(query, class) {
+		c.recent.add(query, nil)
 		return nil, use, nil
 	}
 	if class.MustParse() {
-		if p, err = c.planFor(ctx, query); err != nil || p.fills {
+		if p, err = c.planFor(ctx, query); err != nil || p.fills() {
 			return p, use, err
 		}
 	}
@@ -111,39 +105,49 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 	return p, use, err
 }
 
-// passedTexts are some texts for which there was nothing to do, whatever the rule. The
+// recentTexts are the last texts that a connection sent: programs repeat themselves. The
 // zero value has none.
-type passedTexts struct {
+type recentTexts struct {
 	texts [8]string
+	plans [8]*plan // nil for a text that passes through, whatever the rule
 	next  uint8
 }
 
-// maxPassed is how long a text is at most that is kept so.
-const maxPassed = 2 << 10
+// maxRecent is how long a text is at most that is kept so.
+const maxRecent = 8 << 10
 
-func (p *passedTexts) has(text string) bool {
-	for i := range p.texts {
-		if p.texts[i] == text {
-			return true
+// find returns the plan of a text, which may be out of date, and whether it is known.
+func (r *recentTexts) find(text string) (p *plan, known bool) {
+	for i := range r.texts {
+		if r.texts[i] == text {
+			return r.plans[i], len(text) > 0
 		}
 	}
-	return false
+	return nil, false
 }
 
-func (p *passedTexts) add(text string) {
-	if len(text) > 0 && len(text) <= maxPassed {
-		p.texts[p.next%uint8(len(p.texts))] = text
-		p.next++
+func (r *recentTexts) add(text string, p *plan) {
+	if len(text) == 0 || len(text) > maxRecent {
+		return
 	}
+	at := slices.Index(r.texts[:], text)
+	if at < 0 {
+		at = int(r.next) % len(r.texts)
+		r.next++
+	}
+	r.texts[at], r.plans[at] = text, p
 }
+
+// remove forgets the plans: one of them was out of date.
+func (r *recentTexts) remove() { *r = recentTexts{} }
 
 // planFor returns the plan of a text that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	c.forInsert = query
-	p, err := c.connector.rules.Load().plan(ctx, &c.session, c.last, query)
+	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
 	c.forInsert = ""
-	if c.last = p; len(query) > maxLiteralBytes {
-		c.last = nil // too long to keep
+	if err == nil && p.fills() {
+		c.recent.add(query, p)
 	}
 	return p, err
 }
@@ -158,7 +162,7 @@ const maxStale = 3
 // this comes to an end. Otherwise the error is the one to return.
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
-		c.last = nil
+		c.recent.remove()
 		if c.stale++; c.stale <= maxStale && c.columnsChanged(ctx, stale.plan) {
 			return true, stale.error
 		}
@@ -169,7 +173,7 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if err != errReplan || c.closed {
 		return false, err
 	}
-	c.last = nil
+	c.recent.remove()
 	return true, err
 }
 

@@ -54,57 +54,36 @@ func (c *counts) refusals() map[string]int64 {
 	return all
 }
 
-// tableCounts are the keys of one table.
+// tableCounts are the keys of one table. What all connections count on takes longer to
+// add to than a key to make: an INSERT of one row adds to two of them.
 type tableCounts struct {
-	// short are the INSERTs of the short way, each of which is a key, a statement and
-	// a row: one addition for all three.
-	short                  atomic.Int64
-	keys, statements, rows atomic.Int64
-	calls                  atomic.Int64 // of the generator, beside those of the short way
-	errors                 atomic.Int64
-	generate               histogram
+	calls      atomic.Int64 // of the generator, the current ones too
+	errors     atomic.Int64 // calls that failed
+	moreKeys   atomic.Int64 // those after the first of each call
+	statements atomic.Int64
+	moreRows   atomic.Int64 // those after the first of each statement
+	generate   histogram
 }
 
 // timedOneIn is of how many calls one is timed: the clock takes longer to read than
 // a key to make.
 const timedOneIn = 64
 
-// start is the time when a call of the generator begins, if it is one to be timed,
-// else zero.
+// start is called before a call of the generator, and returns the time if the call is to
+// be timed, otherwise zero.
 func (t *tableCounts) start() (start time.Time) {
-	if t.calls.Load()%timedOneIn == 0 {
+	if t.calls.Add(1)%timedOneIn == 1 {
 		start = time.Now()
 	}
 	return start
 }
 
-// startOne is start for the short way, whose key is counted before it is made: that is
-// one access to what all connections count on.
-func (t *tableCounts) startOne() (start time.Time) {
-	if t.short.Add(1)%timedOneIn == 0 {
-		start = time.Now()
-	}
-	return start
-}
-
-// madeOne is the end of a call for the short way.
-func (t *tableCounts) madeOne(start time.Time, err error) {
-	if err != nil {
-		t.short.Add(-1)
-		t.errors.Add(1)
-	}
-	if !start.IsZero() {
-		t.generate.add(time.Since(start))
-	}
-}
-
-// made is the end of another call, for n keys.
+// made is called after a call for n keys.
 func (t *tableCounts) made(start time.Time, n int, err error) {
-	if err == nil {
-		t.calls.Add(1)
-		t.keys.Add(int64(n))
-	} else {
+	if err != nil {
 		t.errors.Add(1)
+	} else if n != 1 {
+		t.moreKeys.Add(int64(n - 1))
 	}
 	if !start.IsZero() {
 		t.generate.add(time.Since(start))
@@ -113,8 +92,9 @@ func (t *tableCounts) made(start time.Time, n int, err error) {
 
 // filled counts an execution with keys for so many rows.
 func (t *tableCounts) filled(rows int) {
-	t.statements.Add(1)
-	t.rows.Add(int64(rows))
+	if t.statements.Add(1); rows != 1 {
+		t.moreRows.Add(int64(rows - 1))
+	}
 }
 
 // bounds are those of all histograms: a key from memory takes less than a

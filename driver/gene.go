@@ -135,10 +135,10 @@ type rowGene struct {
 	value any // what it is of: an integer or a text
 }
 
-// geneOf returns the gene of a row of insert i.
-func (p *plan) geneOf(ctx context.Context, s *session, i, row int, user []driver.NamedValue) (g rowGene, err error) {
-	in, t := &p.Inserts[i], p.tables[i]
-	kind, param, value := p.Given(in, p.geneAt[i], row)
+// geneOf returns the gene of a row.
+func (p *plan) geneOf(ctx context.Context, s *session, of *target, row int, user []driver.NamedValue) (g rowGene, err error) {
+	in, t := of.in, of.table
+	kind, param, value := p.Given(in, of.geneAt, row)
 	switch kind {
 	case rewrite.GivenUnknown:
 		return g, t.noGene(in, row, "the row does not tell its value: it is left out, DEFAULT or an expression", nil)
@@ -148,7 +148,7 @@ func (p *plan) geneOf(ctx context.Context, s *session, i, row int, user []driver
 		}
 	}
 	if text, ok := value.(string); ok {
-		column := p.geneColumns[i]
+		column := of.geneColumn
 		if err := column.learn(ctx, s); err != nil {
 			return g, err
 		}
@@ -244,21 +244,21 @@ func (x *shard) wrongGene(ctx context.Context, logger shardLogger, row int, g ro
 }
 
 // geneKeys makes the n keys of an insert's rows, each with the gene of its row.
-func (e *execution) geneKeys(ctx context.Context, k *insertion, i, n int) (keys rewrite.Keys, err error) {
-	x := e.plan.shard(i)
+func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rewrite.Keys, err error) {
+	x := k.shard
 	fits := make([]spi.KeyFit, 0, n)
 	for row := range k.in.Rows() {
 		if !k.isGenerated(row) {
 			continue
 		}
-		g, err := e.plan.geneOf(ctx, e.session, i, row, e.user)
+		g, err := e.plan.geneOf(ctx, e.session, k.target, row, e.user)
 		if err != nil {
 			return keys, err
 		}
 		var values []any
 		if x != nil && x.fits && x.fit == nil {
 			values, _ = x.values(nil, e.plan, k.in, row, e.user)
-			if at := e.plan.geneAt[i]; values != nil && at < len(values) {
+			if at := k.geneAt; values != nil && at < len(values) {
 				values[at] = g.value
 			}
 		}
@@ -283,7 +283,7 @@ func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	if at < 0 {
 		return 0, r.table.noGene(r.in, 0, "the query's rows have no such column", nil)
 	}
-	return at, r.plan.geneColumns[0].learn(ctx, r.session)
+	return at, r.plan.targets[0].geneColumn.learn(ctx, r.session)
 }
 
 // isText matches the types of columns of text.
@@ -294,7 +294,7 @@ var isText = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
 func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value) (spi.KeyFit, error) {
 	var value any
 	if shown != nil {
-		column := r.plan.geneColumns[0]
+		column := r.plan.targets[0].geneColumn
 		known := column.known.Load()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
@@ -310,7 +310,7 @@ func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value
 	if err != nil {
 		return nil, err
 	}
-	return r.table.fitOf(ctx, r.plan.rules.logger, r.plan.shard(0), row, g, nil)
+	return r.table.fitOf(ctx, r.plan.rules.logger, r.plan.targets[0].shard, row, g, nil)
 }
 
 // generateEach fills keys, each with one that fits, and counts them. Keys that follow each
@@ -330,12 +330,4 @@ func (t *table) generateEach(ctx context.Context, keys []int64, fits []spi.KeyFi
 		from = to
 	}
 	return nil
-}
-
-// chooseShort is generateShort with a key that fits.
-func (t *table) chooseShort(ctx context.Context, key []int64, fit spi.KeyFit) (err error) {
-	start := t.counts.start()
-	defer func() { t.counts.madeOne(start, err) }()
-	defer t.keysFailed(&err)
-	return t.choose(ctx, key, fit)
 }

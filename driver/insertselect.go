@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
@@ -112,28 +113,55 @@ func (r *insertSelect) refuse(reason string, err error) error {
 	return &InsertSelectError{Table: sqltext.QuoteTable(r.in.Schema, r.in.Name), Reason: reason, Err: err}
 }
 
-// beginSource reads the query of an INSERT … SELECT, and inserts all rows but those of the last
-// INSERT, which it prepares.
-func (p *plan) beginSource(ctx context.Context, s *session, in *rewrite.Insert, out *keysRing, sent sending) (running, error) {
-	sent.stmt = nil // it was prepared for its check and count
-	if in.KeepsSource() {
-		use, err := s.beforePass(ctx, sent.text, rewrite.ClassMayInsert, p, true)
-		return &asIs{sent, func(err error) { s.afterPass(ctx, use, p, nil, nil, err) }}, err
+// errTransactionSet is the error for an INSERT … SELECT that SET TRANSACTION precedes: its
+// query, which is sent first, would take what is set for the INSERT.
+var errTransactionSet = fmt.Errorf("%w: INSERT … SELECT after SET TRANSACTION; begin a transaction before it, or use SET SESSION TRANSACTION", ErrUnsupportedStatement)
+
+// executeSource executes an INSERT … SELECT.
+func (p *plan) executeSource(ctx context.Context, s *session, out *keysRing, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+	t := &p.targets[0]
+	switch {
+	case s.transaction != nil:
+		return base.Reply{}, errTransactionSet
+	case t.in.KeepsSource():
+		return p.executeKeptSource(ctx, s, args, want)
+	case rewrite.ReadsCounts(p.key.text, s.mode):
+		return base.Reply{}, errReadsCounts
 	}
-	if rewrite.ReadsCounts(sent.text, s.mode) {
-		return nil, errReadsCounts
-	}
-	s.forInsert = ""
-	r := &insertSelect{session: s, plan: p, in: in, table: p.tables[0], key: p.keyColumns[0], args: sent.args, out: out}
+	r := &insertSelect{session: s, plan: p, in: t.in, table: t.table, key: t.column, args: args, out: out}
 	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.readRows, r.makeKeys, r.syncLastID, r.insertRows} {
 		if err := step(ctx); err != nil {
-			return nil, r.failed(ctx, err)
+			return base.Reply{}, r.failed(ctx, err)
 		}
 	}
-	return r, nil
+	start := time.Now()
+	reply, err := r.sent.to(ctx, &r.base, want)
+	switch {
+	case err != nil:
+		err = r.failed(ctx, err)
+	case want == base.WantRows:
+		reply.Rows, err = r.settleRows(ctx, reply.Rows)
+	default:
+		reply.Result, err = r.settle(ctx, reply.Result)
+	}
+	if p.rules.logger.Enabled(ctx, slog.LevelDebug) {
+		logSent(ctx, p, &r.sent, r.keys.Len(), time.Since(start), err)
+	}
+	return reply, err
 }
 
-func (r *insertSelect) sending() *sending { return &r.sent }
+// executeKeptSource executes an INSERT … SELECT whose rows all have keys: it is sent as it is.
+func (p *plan) executeKeptSource(ctx context.Context, s *session, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+	s.forInsert = p.key.text
+	use, err := s.beforePass(ctx, p.key.text, rewrite.ClassMayInsert, p, true)
+	s.forInsert = ""
+	if err != nil {
+		return base.Reply{}, err
+	}
+	r, err := s.base.Send(ctx, p.key.text, args, 0, want)
+	s.afterPass(ctx, use, p, nil, nil, err)
+	return r, err
+}
 
 // readRows runs the query and keeps its rows.
 func (r *insertSelect) readRows(ctx context.Context) error {
@@ -450,7 +478,7 @@ func (r *insertSelect) makeKeys(ctx context.Context) error {
 		r.keys.Ints = make([]int64, n)
 		err = r.table.generateEach(ctx, r.keys.Ints, r.fits)
 	} else {
-		r.keys, err = r.plan.generate(ctx, 0, n, &r.one)
+		r.keys, err = r.plan.targets[0].generate(ctx, n, &r.one)
 	}
 	if err != nil {
 		return err
@@ -494,7 +522,7 @@ func (r *insertSelect) carriesKey(ctx context.Context) (bool, error) {
 func (r *insertSelect) insertRows(ctx context.Context) error {
 	tail := r.args[r.in.Source.QueryParams:]
 	if r.n == 0 {
-		r.sent = sending{base: &r.base, text: r.in.Text(r.noRows(len(r.in.Source.Columns))), args: renumbered(tail, 0)}
+		r.sent = sending{text: r.in.Text(r.noRows(len(r.in.Source.Columns))), args: renumbered(tail, 0)}
 		return nil
 	}
 	r.row = make([]sourceValue, len(r.in.Source.Columns))
@@ -517,10 +545,7 @@ func (r *insertSelect) insertRows(ctx context.Context) error {
 		case r.noBounds != nil:
 			return r.refuse("more than one INSERT is needed, and the server has no savepoint to find out whether there is a transaction", r.noBounds)
 		}
-		reply, err := r.sent.send(ctx, base.WantResult)
-		if err == nil && reply.Result == nil {
-			err = base.ErrNoAnswer
-		}
+		reply, err := r.sent.to(ctx, &r.base, base.WantResult)
 		if err != nil {
 			return err
 		}
@@ -535,7 +560,7 @@ func (r *insertSelect) prepare(ctx context.Context, query string, args []driver.
 		return r.sent.stmt.CheckArgs(args, 0)
 	}
 	r.closeStmt()
-	r.sent = sending{base: &r.base, text: query, args: args}
+	r.sent = sending{text: query, args: args}
 	stmt, err := r.base.PrepareFor(ctx, query, args, 0)
 	if err == nil {
 		r.sent.stmt = &stmt

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"math"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -91,10 +90,10 @@ func (s *session) syncLastID(ctx context.Context) error {
 // statements, nil where they are not known.
 func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 	l := &e.session.lastID
-	before, i := l.must, len(e.inserts)-1
+	before, i := l.must, e.inserts()-1
 	l.lost()
 	for at := e.plan.Statements - 1; i >= 0; at-- {
-		k := &e.inserts[i]
+		k := e.insert(i)
 		if k.in.Statement == at {
 			i--
 		}
@@ -104,8 +103,8 @@ func (e *execution) keepLastIDOfAll(ctx context.Context, ids []int64) {
 			}
 			continue
 		}
-		if k.inserted && k.table.kind() != rewrite.KindText {
-			l.set(uint64(k.first))
+		if first, ok := k.firstInserted(); ok && k.table.kind() != rewrite.KindText {
+			l.set(uint64(first))
 			l.synced = k.carries
 			return
 		}
@@ -128,7 +127,12 @@ func (e *execution) serverChangedLastID(ctx context.Context, before uint64, ids 
 
 // carried reports whether the server was told a key by one of the inserts.
 func (e *execution) carried(id uint64) bool {
-	return slices.ContainsFunc(e.inserts, func(k insertion) bool { return k.carries && uint64(k.carriedKey()) == id })
+	for i := range e.inserts() {
+		if k := e.insert(i); k.carries && uint64(k.carriedKey()) == id {
+			return true
+		}
+	}
+	return false
 }
 
 // keepLastIDAfterFailure is keepLastIDOfAll for a string of which a statement failed.
@@ -143,8 +147,8 @@ func (e *execution) keepLastIDAfterFailure(ctx context.Context) {
 	}
 	carried := e.carried(now)
 	changed, next := !carried && now != before.must, e.plan.Statements-1
-	for i := len(e.inserts) - 1; i >= 0; i-- {
-		k := &e.inserts[i]
+	for i := e.inserts() - 1; i >= 0; i-- {
+		k := e.insert(i)
 		if changed && (e.plan.InsertsElsewhere(k.in.Statement, next) || k.column.isBeside()) {
 			return // another table's AUTO_INCREMENT column, as far as that can be known
 		}

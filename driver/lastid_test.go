@@ -397,8 +397,8 @@ func TestJudge_cases(t *testing.T) {
 		{"unguarded: new or found", unguarded, 1, 1, 0, true, unclear},
 		{"unguarded: many", unguarded, 2, 2, 0, false, unclear},
 	} {
-		c.facts.rows = c.rows
-		if have := judge(c.facts, said{c.affected, c.id}, c.foundRows); have != c.want {
+		c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
+		if have := judge(c.facts, said{c.affected, c.id}); have != c.want {
 			t.Errorf("%s\nhave: %d\nwant: %d", c.name, have, c.want)
 		}
 	}

@@ -14,26 +14,15 @@ import (
 // maxLogged is how much of a statement is logged, in bytes.
 const maxLogged = 4 << 10
 
-func logSent(ctx context.Context, p *plan, on running, took time.Duration, err error) {
-	sent := on.sending()
+func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Duration, err error) {
 	text := sent.text
-	if sent.stmt != nil {
-		text = p.BindText()
-	}
-	keys := 0
-	switch on := on.(type) {
-	case *execution:
-		for i := range on.inserts {
-			keys += on.inserts[i].keys.Len()
-		}
-	case *insertSelect:
-		text = sent.text
-		keys = on.keys.Len()
+	if text == "" {
+		text = p.BindText() // of a prepared statement
 	}
 	var tables, generators []string
 	for i := range p.Inserts {
 		tables = append(tables, strings.TrimPrefix(p.Inserts[i].Schema+"."+p.Inserts[i].Name, "."))
-		generators = append(generators, p.tables[i].rule.GeneratorName)
+		generators = append(generators, p.targets[i].table.rule.GeneratorName)
 	}
 	how := rewrite.Options{Mode: p.key.mode, Charset: p.key.charset}
 	attrs := []any{"statement", rewrite.WithoutLiterals(text, how, maxLogged), "args", len(sent.args), "keys", keys,

@@ -20,26 +20,14 @@ import (
 // once for a text and used by many connections at once.
 type plan struct {
 	*rewrite.Plan
-	rules  *ruleSet
-	key    planKey
-	tables []*table // of Inserts, one each
-	// shards are the actual tables that they name; nil where none of them does.
-	shards []*shard
-	// keyColumns are those of Inserts.
-	keyColumns []*keyColumn
-	// geneAt is the gene's column among those whose values the plan knows, and
-	// geneColumns are these columns; nil where no table's keys have a gene.
-	geneAt      []int
-	geneColumns []*keyColumn
-	added       int // placeholders of the bind text that are ours
-	// fills: there is something to fill; else the text passes through.
-	fills bool
-	// short: an execution may take the short way.
-	short bool
-	// semicolon: the text has one, so that there may be several results.
-	semicolon bool
-	// keeps: the prepared statement of the text may be kept.
-	keeps bool
+	rules   *ruleSet
+	key     planKey
+	targets []target // of Inserts, one each; empty for a text that passes through
+	added   int      // placeholders of the bind text that are ours
+	// several: there may be several results, as the text has a semicolon.
+	several bool
+	// cacheable: the prepared statement of the text may be cached.
+	cacheable bool
 	// columns are what the plan depends on of its tables' columns.
 	columns map[columnsKey][]string
 
@@ -54,20 +42,27 @@ func (p *plan) source() *rewrite.Insert {
 	return nil
 }
 
-// shard is the actual table that insert i names, nil for none.
-func (p *plan) shard(i int) *shard {
-	if p.shards == nil {
-		return nil
-	}
-	return p.shards[i]
+// fills reports whether the text has keys to generate; otherwise it passes through.
+func (p *plan) fills() bool { return len(p.targets) > 0 }
+
+// target is what an INSERT of a plan inserts into.
+type target struct {
+	in     *rewrite.Insert
+	table  *table
+	column *keyColumn
+	shard  *shard // the actual table that it names; nil if it names none
+	// geneAt is the gene's column among those whose values the plan knows, and
+	// geneColumn is this column; nil if the table's keys have no gene.
+	geneAt     int
+	geneColumn *keyColumn
 }
 
-// generate makes n keys for insert i, of which no more is known than the table.
-func (p *plan) generate(ctx context.Context, i, n int, one *[1]int64) (rewrite.Keys, error) {
-	if x := p.shard(i); x != nil && x.fit != nil {
+// generate makes n keys of which no more is known than the table.
+func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	if x := t.shard; x != nil && x.fit != nil {
 		return x.generate(ctx, n, one, []any{nil}, x.fit)
 	}
-	return p.tables[i].generate(ctx, n, one)
+	return t.table.generate(ctx, n, one)
 }
 
 func (p *plan) anyRefused() bool {
@@ -172,14 +167,13 @@ func (r *ruleSet) release() error {
 	return nil
 }
 
-// plan returns the plan of a text in a session: the one used last, if
-// it is for this text, or one from the cache, or a new one.
-func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string) (*plan, error) {
+// plan returns the plan of a text in a session: one from the cache, or a new one.
+func (r *ruleSet) plan(ctx context.Context, s *session, query string) (*plan, error) {
 	key := planKey{text: query}
 	if s.modeKnown {
 		key.mode, key.charset = s.mode, s.charset
 	}
-	p, err := r.planAs(ctx, s, last, key)
+	p, err := r.planAs(ctx, s, key)
 	if s.modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
@@ -195,26 +189,34 @@ func (r *ruleSet) plan(ctx context.Context, s *session, last *plan, query string
 		return p, err
 	}
 	key.mode, key.charset = mode, charset
-	return r.planAs(ctx, s, last, key)
+	return r.planAs(ctx, s, key)
 }
 
 // planAs returns the plan of a text as a session with a certain sql_mode and
 // character set reads it.
-func (r *ruleSet) planAs(ctx context.Context, s *session, last *plan, key planKey) (*plan, error) {
-	p := last
-	if p == nil || p.rules != r || p.key != key {
-		if p = r.plans.get(key); p != nil {
-			r.counts.planHits.Add(1)
-		} else {
-			r.counts.planMisses.Add(1)
-		}
-	}
-	if p != nil {
+func (r *ruleSet) planAs(ctx context.Context, s *session, key planKey) (*plan, error) {
+	p := r.plans.get(key)
+	if p == nil {
+		r.counts.planMisses.Add(1)
+	} else {
+		r.counts.planHits.Add(1)
 		if current, err := p.isCurrent(ctx, s); current || err != nil {
 			return p, err
 		}
 	}
 	return r.newPlan(ctx, s, key)
+}
+
+// isCurrentWithout reports whether a plan holds in the session under the current rule,
+// which shows without a question to the server. False says that it is to be looked for.
+func (p *plan) isCurrentWithout(rules *ruleSet, s *session) bool {
+	switch {
+	case p.rules != rules || len(p.columns) > 0:
+		return false
+	case s.modeKnown:
+		return p.key.mode == s.mode && p.key.charset == s.charset
+	}
+	return p.Consulted == 0 && !p.ConsultedCharset
 }
 
 // isCurrent reports whether a plan holds in the session: a table's columns
@@ -313,38 +315,23 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	if err := g.report(ctx, parsed); err != nil {
 		return nil, err
 	}
-	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, tables: make([]*table, len(parsed.Inserts)),
-		keyColumns: make([]*keyColumn, len(parsed.Inserts))}
-	for i := range p.Inserts {
-		p.tables[i] = g.tableOf(p.Inserts[i].Table)
-		p.keyColumns[i] = g.session.columns.keyColumn(&p.Inserts[i])
-		p.fills = true
-		if x := p.tables[i].shard(p.Inserts[i].Schema, p.Inserts[i].Name); x != nil {
-			if p.shards == nil {
-				p.shards = make([]*shard, len(p.Inserts))
-			}
-			p.shards[i] = x
-		}
-		g.addGene(p, i)
+	p := &plan{Plan: parsed, rules: g.rules, key: key, added: parsed.Fills(), columns: g.columns, targets: make([]target, len(parsed.Inserts))}
+	for i := range p.targets {
+		p.targets[i] = g.target(&p.Inserts[i])
 	}
-	p.semicolon = strings.IndexByte(key.text, ';') >= 0
-	p.short = p.maybeShort()
-	p.keeps = p.Statements == 1 && p.fills && p.source() == nil && base.Cacheable(key.text)
+	p.several = strings.IndexByte(key.text, ';') >= 0
+	p.cacheable = p.Statements == 1 && p.fills() && p.source() == nil && base.Cacheable(key.text)
 	return p, nil
 }
 
-// addGene takes down where insert i has what its keys' gene is of.
-func (g *reading) addGene(p *plan, i int) {
-	t := p.tables[i]
-	if t.genes == nil {
-		return
+func (g *reading) target(in *rewrite.Insert) target {
+	table := g.tableOf(in.Table)
+	t := target{in: in, table: table, column: g.session.columns.keyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	if table.genes != nil {
+		_, t.geneAt = withGene(in.Table.Sharding, table.rule.Gene)
+		t.geneColumn = g.session.columns.column(in, table.rule.Gene.Column)
 	}
-	if p.geneAt == nil {
-		p.geneAt, p.geneColumns = make([]int, len(p.Inserts)), make([]*keyColumn, len(p.Inserts))
-	}
-	in := &p.Inserts[i]
-	_, p.geneAt[i] = withGene(in.Table.Sharding, t.rule.Gene)
-	p.geneColumns[i] = g.session.columns.column(in, t.rule.Gene.Column)
+	return t
 }
 
 // options are how a text is read.

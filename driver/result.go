@@ -18,20 +18,31 @@ type KeysResult interface {
 	Keys() []any
 }
 
-// result is what a filled statement came to. The base's result says how many
-// rows were affected; the insert ids are ours.
+// result is what an execution came to. The base's result says how many rows were
+// affected; the insert ids are ours. It also holds what must be on the heap while the
+// statement is executed: an INSERT of one row needs no other room.
 type result struct {
 	driver.Result
-	execution *execution
-	ids       []int64 // one a statement; nil when there is one statement
-	id        int64   // the last one
+	id  int64
+	one [1]int64
+	// of is the execution, from which the keys and each statement's insert id are taken. Nil:
+	// one row was inserted, with the key one.
+	of   *execution
+	ids  []int64 // one a statement; nil when there is one statement
+	room [4]driver.NamedValue
 }
 
 var _ KeysResult = (*result)(nil)
 
+// LastInsertId is that of the last statement.
 func (r *result) LastInsertId() (int64, error) { return r.id, nil }
 
-func (r *result) Keys() []any { return r.execution.values() }
+func (r *result) Keys() []any {
+	if r.of == nil {
+		return []any{r.one[0]}
+	}
+	return r.of.values()
+}
 
 func (r *result) AllLastInsertIds() []int64 {
 	if r.ids == nil {
@@ -67,34 +78,38 @@ var returned = said{affected: unknownCount}
 const unknownCount = math.MinInt64
 
 // settle finds out which rows were inserted and what the insert ids are.
-func (e *execution) settle(ctx context.Context, base driver.Result) (driver.Result, error) {
+func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	e.session.transaction = nil // the statement was one
-	e.result.Result, e.result.execution = base, e
-	if len(e.inserts) == 1 && e.plan.Statements == 1 && !e.plan.semicolon && !e.inserts[0].in.Refused {
-		affected, err := base.RowsAffected()
-		if err != nil {
-			affected = unknownCount
-		}
-		id, _ := base.LastInsertId()
-		if k := &e.inserts[0]; !k.in.Refused {
-			id = e.settleInsert(ctx, k, said{affected, id})
-		}
-		e.result.id = id
-	} else {
+	r, k := e.result, &e.first
+	r.Result = base
+	if e.plan.several || k.in.Refused {
 		e.settleEach(ctx, base)
+	} else {
+		var said said
+		var err error
+		if said.affected, err = base.RowsAffected(); err != nil {
+			said.affected = unknownCount
+		}
+		if !k.carries || k.in.OnDuplicate || k.column.isBeside() { // else it is the key that the text told
+			said.id, _ = base.LastInsertId()
+		}
+		r.id = e.settleInsert(ctx, k, said)
+	}
+	if len(k.keys.Ints) != 1 || k.in.Rows() != 1 || k.rows != nil || len(e.more) > 0 {
+		r.of = e.keep()
 	}
 	if e.out != nil {
-		e.out.set(e.plan, e.values())
+		e.out.set(e.plan, r.Keys())
 	}
-	return &e.result, nil
+	return r
 }
 
 // settleEach is settle for a text that may have several results: those of its statements,
 // and an empty one where only comments follow the last semicolon.
 func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	affected, ids := e.perStatement(base)
-	for i := range e.inserts {
-		k := &e.inserts[i]
+	for i := range e.inserts() {
+		k := e.insert(i)
 		if k.in.Refused {
 			continue
 		}
@@ -133,31 +148,32 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 // settleRows is settle for a text that returns rows. What came of it shows when
 // they are read to their end, or closed, and how many rows were affected is not
 // known even then.
-func (e *execution) settleRows(_ context.Context, sent driver.Rows) (driver.Rows, error) {
+func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.transaction = nil
+	kept := e.keep()
 	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's own may have ended
 		if err != nil {
-			_ = e.failed(ctx, err)
+			_ = kept.failed(ctx, err)
 			return
 		}
-		for i := range e.inserts {
-			if k := &e.inserts[i]; !k.in.Refused {
-				_ = e.settleInsert(ctx, k, returned)
+		for i := range kept.inserts() {
+			if k := kept.insert(i); !k.in.Refused {
+				_ = kept.settleInsert(ctx, k, returned)
 			}
 		}
-		if e.plan.Statements > 1 {
-			e.keepLastIDOfAll(ctx, nil)
+		if kept.plan.Statements > 1 {
+			kept.keepLastIDOfAll(ctx, nil)
 		}
-		e.out.set(e.plan, e.values())
-	}), nil
+		kept.out.set(kept.plan, kept.values())
+	})
 }
 
 // values are the keys of all rows of all inserts.
 func (e *execution) values() []any {
 	var values []any
-	for i := range e.inserts {
-		k := &e.inserts[i]
+	for i := range e.inserts() {
+		k := e.insert(i)
 		if k.in.Refused {
 			continue
 		}
@@ -167,10 +183,10 @@ func (e *execution) values() []any {
 		next := 0
 		for row := range k.in.Rows() {
 			key := e.keyOf(k, row, &next)
-			switch rows := k.rows.of(row); {
-			case k.in.RolledBack, rows == rowUncertain:
+			switch state := k.rows.of(row); {
+			case k.in.RolledBack, state == rowUncertain:
 				key = nil
-			case rows == rowNotInserted:
+			case state == rowNotInserted:
 				key = k.rows.existing
 			}
 			values = append(values, key)
@@ -201,7 +217,7 @@ func (e *execution) givenKey(k *insertion, row int) any {
 	return nil
 }
 
-// rowStates says of each row of an insert whether it was inserted; nil: all were.
+// rowStates says of each row of an insert whether it was inserted.
 type rowStates struct {
 	states []rowState
 	// existing is the key of the only row that existed, where it is known.
@@ -219,7 +235,7 @@ const (
 )
 
 func (s *rowStates) of(i int) rowState {
-	if s.states == nil {
+	if s == nil {
 		return rowInserted
 	}
 	return s.states[i]
@@ -227,7 +243,7 @@ func (s *rowStates) of(i int) rowState {
 
 // mark gives all rows one state.
 func (k *insertion) mark(state rowState) {
-	k.rows.states = make([]rowState, k.in.Rows())
+	k.rows = &rowStates{states: make([]rowState, k.in.Rows())}
 	for i := range k.rows.states {
 		k.rows.states[i] = state
 	}
@@ -248,24 +264,14 @@ func (k *insertion) count(state rowState) (n int) {
 // inserted; else, when the statement inserted or changed anything, the last row's
 // key; else 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
-	foundRows := e.session.mayFindRows()
-	facts := e.facts(k)
 	beside := k.column.isBeside()
 	switch {
 	case k.in.Returning:
 		said = returned
-	case beside:
-		facts.beside = true
-	case k.carries && !k.in.OnDuplicate:
+	case !beside && k.carries && !k.in.OnDuplicate:
 		said.id = 0 // it is the key that the text told
 	}
-	if facts.unsure && said.id != 0 && !e.isKey(ctx, k, said.id) {
-		said.id = 0 // of another column, which Vitess' sequence fills
-	}
-	verdict := judge(facts, said, foundRows)
-	if (k.hasExpressions() || k.column.isTriggered()) && (verdict == allInserted || verdict == laterReplaced) {
-		verdict = unclear // which key a row has, the table tells
-	}
+	verdict := e.judge(ctx, k, &said, beside)
 	switch verdict {
 	case noneInserted:
 		k.mark(rowNotInserted)
@@ -276,14 +282,13 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		e.verify(ctx, k, said)
 		e.findExisting(k, said)
 	}
-	generated, ok := k.firstInserted()
-	k.first, k.inserted = generated, ok
+	first, inserted := k.firstInserted()
 	switch {
 	case e.plan.Statements > 1: // see keepLastIDOfAll
 	case beside:
 		e.keepBeside(k, said, verdict)
 	default:
-		e.keepLastID(k, said, verdict, uint64(generated), ok)
+		e.keepLastID(k, said, verdict, first, inserted)
 	}
 	if verdict == laterReplaced {
 		e.settleReplaced(ctx, k, said)
@@ -295,14 +300,31 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		return said.id // the other column's, as without a rule
 	case k.table.kind() == rewrite.KindText:
 		return 0
-	case ok:
-		return generated
+	case inserted:
+		return first
 	case k.in.MentionsLastID && said.id != 0:
 		return said.id
-	case !k.changed(said, foundRows):
+	case !k.changed(said, e.session.mayFindRows()):
 		return 0
 	}
 	return e.lastRowsKey(k, said)
+}
+
+// judge says what is known of an insert's rows. It takes back an insert id that is not a
+// key.
+func (e *execution) judge(ctx context.Context, k *insertion, said *said, beside bool) verdict {
+	facts := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace, rows: int64(k.in.Rows()), beside: beside}
+	if facts.upsert {
+		e.addUpsert(&facts, k)
+		if facts.unsure && said.id != 0 && !e.isKey(ctx, k, said.id) {
+			said.id = 0 // of another column, which Vitess' sequence fills
+		}
+	}
+	v := judge(facts, *said)
+	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || k.column.isTriggered()) {
+		return unclear // which key a row has, the table tells
+	}
+	return v
 }
 
 // insertFacts are what judge goes by, beside what the server says.
@@ -315,14 +337,16 @@ type insertFacts struct {
 	beside  bool // a new row's insert id is another column's
 	// unsure: a guarded upsert of one row, whose insert id may be missing.
 	unsure bool
+	// foundRows: a row that exists and stays as it is may count as affected.
+	foundRows bool
 	// key is that, or else the last row's, if it was generated or is the only
 	// row's; 0 where it is not known.
 	key int64
 }
 
-func (e *execution) facts(k *insertion) insertFacts {
-	f := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace,
-		rows: int64(k.in.Rows()), guarded: k.in.Guarded, carries: k.carries}
+// addUpsert adds what matters to ON DUPLICATE KEY UPDATE alone.
+func (e *execution) addUpsert(f *insertFacts, k *insertion) {
+	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.mayFindRows()
 	f.unsure = f.guarded && !e.session.tellsInsertIDs()
 	next := 0
 	switch {
@@ -333,7 +357,6 @@ func (e *execution) facts(k *insertion) insertFacts {
 	case f.guarded && f.rows == 1:
 		f.key = toInt64(e.keyOf(k, 0, &next))
 	}
-	return f
 }
 
 // verdict is what is known of an insert's rows from what the server says.
@@ -352,12 +375,11 @@ const (
 )
 
 // judge says what is known of an insert's rows from what the server says.
-// foundRows says that a row that exists and stays as it is may count as affected.
 //
 // The insert id of a guarded upsert is the key of the last row that existed. When
 // none did, it is the key that the text carries; else 0, or, of a column with
 // AUTO_INCREMENT, the last key that the statement gave it.
-func judge(f insertFacts, said said, foundRows bool) verdict {
+func judge(f insertFacts, said said) verdict {
 	all, none := said.affected == f.rows, said.affected == 0
 	changed := none || said.affected == 2 // of one row: it existed
 	switch {
@@ -367,7 +389,7 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 			return oneExists
 		case f.rows == 1 && changed:
 			return noneInserted
-		case f.rows == 1 && all && !foundRows:
+		case f.rows == 1 && all && !f.foundRows:
 			return allInserted
 		}
 		return unclear
@@ -383,7 +405,7 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 			return oneExists
 		case changed:
 			return noneInserted
-		case all && !foundRows:
+		case all && !f.foundRows:
 			return allInserted
 		}
 		return unclear
@@ -407,7 +429,7 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 		switch {
 		case changed:
 			return noneInserted
-		case all && !foundRows:
+		case all && !f.foundRows:
 			return allInserted
 		}
 		return unclear
@@ -423,8 +445,8 @@ func judge(f insertFacts, said said, foundRows bool) verdict {
 
 // keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
 // first generated key that was inserted, if any was.
-func (e *execution) keepLastID(k *insertion, said said, verdict verdict, first uint64, inserted bool) {
-	l := &e.session.lastID
+func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int64, inserted bool) {
+	l, first := &e.session.lastID, uint64(key)
 	inserted = inserted && k.table.kind() != rewrite.KindText
 	switch {
 	case k.in.MentionsLastID:
@@ -474,11 +496,17 @@ func (k *insertion) carriedKey() int64 {
 	if !k.carries {
 		return 0
 	}
-	return toInt64(k.keys.At(0))
+	if k.keys.Ints != nil {
+		return k.keys.Ints[0]
+	}
+	return toInt64(k.keys.Values[0])
 }
 
 // firstInserted is the first generated key that was inserted.
 func (k *insertion) firstInserted() (first int64, ok bool) {
+	if k.in.Refused {
+		return 0, false
+	}
 	next := 0
 	for i := range k.in.Rows() {
 		if !k.isGenerated(i) {
@@ -486,7 +514,10 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 		}
 		next++
 		if k.rows.of(i) == rowInserted {
-			return toInt64(k.keys.At(next - 1)), true
+			if k.keys.Ints != nil {
+				return k.keys.Ints[next-1], true
+			}
+			return toInt64(k.keys.Values[next-1]), true
 		}
 	}
 	return 0, false
@@ -497,7 +528,7 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	last := k.in.Rows() - 1
 	switch {
-	case k.in.Ignore && !k.in.OnDuplicate && k.rows.lastPresent:
+	case k.in.Ignore && !k.in.OnDuplicate && k.rows != nil && k.rows.lastPresent:
 	case k.rows.of(last) != rowInserted:
 		return said.id
 	}
@@ -576,6 +607,6 @@ func (r *keysRing) reset() {
 
 func (r *keysRing) set(p *plan, values []any) {
 	for ; r != nil; r = r.outer {
-		*r.keys = Keys{values, p.tables[0].rule.Column}
+		*r.keys = Keys{values, p.targets[0].table.rule.Column}
 	}
 }

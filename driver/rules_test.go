@@ -56,7 +56,7 @@ func TestLastID_readByTheStatement(t *testing.T) {
 	s := &session{lastID: newLastID()}
 	s.lastID.told(7)
 	e := &execution{session: s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
-	e.keepLastID(&insertion{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}, said{}, noneInserted, 0, false)
+	e.keepLastID(&insertion{target: &target{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}}, said{}, noneInserted, 0, false)
 	if want := (lastID{synced: true}); s.lastID != want {
 		t.Errorf("have: %+v\nwant: %+v, not known", s.lastID, want)
 	}
@@ -111,7 +111,7 @@ func TestInsertion_changedNothing(t *testing.T) {
 		{rewrite.Insert{}, said{affected: 1}, true},
 		{rewrite.Insert{}, said{affected: unknownCount}, true},
 	} {
-		if have := (&insertion{in: &c.in}).changed(c.said, false); have != c.want {
+		if have := (&insertion{target: &target{in: &c.in}}).changed(c.said, false); have != c.want {
 			t.Errorf("%+v, %+v\nhave: %v\nwant: %v", c.in, c.said, have, c.want)
 		}
 	}
@@ -134,14 +134,14 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 		"t_order": {"a", int64(5), "b", int64(6), "c", int64(7)},
 		"t_text":  {"a", "key0", "b", "key1", "c", "key2"},
 	} {
-		c := newShortSide(t, "direct", nil, "other", false).conn
+		c := newShortSide(t, "direct", nil, "other").conn
 		p, err := c.planFor(t.Context(), "INSERT INTO "+table+" (a) VALUES (?), (?), (?)")
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := &execution{plan: p, session: &c.session, user: base.Named([]driver.Value{"a", "b", "c"}), inserts: []insertion{{in: &p.Inserts[0]}}}
-		if e.inserts[0].keys.Values = []any{"key0", "key1", "key2"}; table == "t_order" {
-			e.inserts[0].keys = rewrite.Keys{Ints: []int64{5, 6, 7}}
+		e := &execution{plan: p, session: &c.session, user: base.Named([]driver.Value{"a", "b", "c"}), first: insertion{target: &p.targets[0]}, result: &result{}}
+		if e.first.keys.Values = []any{"key0", "key1", "key2"}; table == "t_order" {
+			e.first.keys = rewrite.Keys{Ints: []int64{5, 6, 7}}
 		}
 		args, err := e.bindArgs(true)
 		var have []driver.Value
@@ -165,7 +165,7 @@ func TestExecution_literalKeysOfTheirRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &execution{inserts: []insertion{{in: &plan.Inserts[0], filled: []bool{true, false, false, false}, keys: rewrite.Keys{Ints: []int64{11, 12, 13}}}}}
+	e := &execution{first: insertion{target: &target{in: &plan.Inserts[0]}, filled: []bool{true, false, false, false}, keys: rewrite.Keys{Ints: []int64{11, 12, 13}}}}
 	have := e.fillKeys(nil)[0]
 	if have.Len() != 2 || have.At(0) != int64(12) || have.At(1) != int64(13) {
 		t.Errorf("have: %+v\nwant: 12, 13", have)

@@ -79,10 +79,6 @@ func tableName(schema, name string) string {
 	return schema + "." + name
 }
 
-// isShort reports whether the short way can see to it: no key is made for certain
-// values of other columns, or looked at afterwards.
-func (x *shard) isShort() bool { return x == nil || x.key < 0 || x.fit != nil }
-
 // values appends those of a row's columns, a nil for the key; ok is false when one of
 // them is not known.
 func (x *shard) values(to []any, p *plan, in *rewrite.Insert, row int, user []driver.NamedValue) (values []any, ok bool) {
@@ -233,7 +229,7 @@ var errExpression = errors.New("it is an expression, and the row stays where it 
 func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver.NamedValue) error {
 	u := &p.Updates[i]
 	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
-	t, x := p.tables[of], p.shard(of)
+	t, x := p.targets[of].table, p.targets[of].shard
 	var columns []string // those that take a value
 	var values []any
 	for c, column := range u.Table.Fixed {
@@ -298,7 +294,7 @@ func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []str
 // that follow each other and have the same values are one reservation.
 func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (keys rewrite.Keys, err error) {
 	if x.fit != nil {
-		return x.generate(ctx, n, &k.one, []any{nil}, x.fit)
+		return x.generate(ctx, n, k.one, []any{nil}, x.fit)
 	}
 	var run []any
 	known := false
@@ -347,14 +343,6 @@ func (x *shard) generate(ctx context.Context, n int, one *[1]int64, values []any
 	keys, err := x.make(ctx, n, one, values, fit)
 	x.table.counts.made(start, n, err)
 	return keys, err
-}
-
-// generateShort is table.generateShort with a key that fits.
-func (x *shard) generateShort(ctx context.Context, key []int64) error {
-	start := x.table.counts.start()
-	err := x.makeInts(ctx, key, x.fit)
-	x.table.counts.madeOne(start, err)
-	return err
 }
 
 func (x *shard) make(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {

@@ -347,8 +347,8 @@ func TestFitKeys_none(t *testing.T) {
 	}
 }
 
-// The short way, which later executions take, looks at the row and fits the key too.
-func TestShardGuard_shortWay(t *testing.T) {
+// Executions of a cached plan look at the row and fit the key too.
+func TestShardGuard_cachedPlan(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	base.columns = [][2]string{{"id", "bigint(20)"}}
 	const query = "INSERT INTO t_user_3 (user_id) VALUES (?)"

@@ -208,11 +208,11 @@ func (c *Connector) now() time.Time {
 
 // stats are the counts of a table of the rule.
 func (t *tableCounts) stats(of *rule.Table) TableStats {
-	short := t.short.Load()
+	errors, statements := t.errors.Load(), t.statements.Load()
 	return TableStats{
 		Table: of.Logical, Column: of.Column, Generator: of.GeneratorName, Type: of.GeneratorType,
-		Keys: short + t.keys.Load(), Statements: short + t.statements.Load(), Rows: short + t.rows.Load(),
-		Errors: t.errors.Load(), Generate: t.generate.stats(),
+		Keys: t.calls.Load() - errors + t.moreKeys.Load(), Statements: statements, Rows: statements + t.moreRows.Load(),
+		Errors: errors, Generate: t.generate.stats(),
 	}
 }
 

@@ -25,7 +25,7 @@ type stmt struct {
 }
 
 // fills reports whether the statement has keys to fill; else it passes.
-func (s *stmt) fills() bool { return s.plan != nil && s.plan.fills }
+func (s *stmt) fills() bool { return s.plan != nil && s.plan.fills() }
 
 var (
 	_ driver.Stmt              = (*stmt)(nil)
@@ -46,7 +46,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		if (p == nil || !p.fills) && s.base.Stmt != nil && !s.fills() {
+		if (p == nil || !p.fills()) && s.base.Stmt != nil && !s.fills() {
 			s.rules, s.plan = rules, p // still the base's own statement
 			return nil
 		}
@@ -67,7 +67,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
-	if p == nil || !p.fills {
+	if p == nil || !p.fills() {
 		return s.conn.base.Prepare(ctx, s.query)
 	}
 	text, added := s.query, 0

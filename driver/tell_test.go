@@ -22,7 +22,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 		args       []any
 		want       []Filled
 	}{
-		{"the short way", "INSERT INTO t_user (name) VALUES (?)", []any{1}, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 1, nil}}},
+		{"one row", "INSERT INTO t_user (name) VALUES (?)", []any{1}, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 1, nil}}},
 		{"several rows", "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", []any{1, 2, 3}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 3, nil}}},
 		{"some with a key", "INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)", []any{1, 5, 1}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 1, nil}}},
 		{"all with a key", "INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{5, 1}, nil},

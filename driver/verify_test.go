@@ -220,13 +220,13 @@ func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 		query string
 		want  int64
 	}{
-		{"INSERT INTO ruled (a, b) VALUES (?, %d)", 5},
-		{"INSERT INTO ruled (a, b) VALUES (?, %d) ON DUPLICATE KEY UPDATE b = 1", 15},
+		{"INSERT INTO ruled (a, b) VALUES (?, %d)", 10},
+		{"INSERT INTO ruled (a, b) VALUES (?, %d) ON DUPLICATE KEY UPDATE b = 1", 30},
 	} {
 		db, _, c := verified(t, "on")
 		c.rules.Load().plans.bound.maxPlans = 2
-		for i := range 15 {
-			if _, err := db.Exec(fmt.Sprintf(test.query, i%5), 1); err != nil {
+		for i := range 30 {
+			if _, err := db.Exec(fmt.Sprintf(test.query, i%10), 1); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// generate makes the keys of an insert's rows, and checks that the rows may have them.
+func (e *execution) generate(ctx context.Context, k *insertion) error {
+	n, x := k.in.Rows(), k.shard
+	if !k.in.AllFilled() {
+		var err error
+		if n, err = e.decide(ctx, k); err != nil {
+			return err
+		}
+	}
+	if x != nil {
+		if err := e.guard(ctx, k, x); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		return k.column.learn(ctx, e.session)
+	}
+	var err error
+	switch {
+	case k.geneColumn != nil:
+		k.keys, err = e.geneKeys(ctx, k, n)
+	case x != nil && x.fits:
+		k.keys, err = e.fitting(ctx, k, x, n)
+	default:
+		k.keys, err = k.table.generate(ctx, n, k.one)
+	}
+	if err == nil && x != nil {
+		err = e.guardKeys(ctx, k, x)
+	}
+	if err != nil {
+		return err
+	}
+	if n > 1 && e.out == nil {
+		if err := e.plan.rules.checkConsecutive(ctx, k.table, &k.keys); err != nil {
+			return err
+		}
+	}
+	k.table.counts.filled(n)
+	if err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil {
+		return err
+	}
+	if e.plan.rules.filled == nil {
+		return nil
+	}
+	return e.plan.rules.tellFilled(ctx, k.table, n, &k.keys)
+}
+
+// decide counts the rows that need a key, and for those whose key is bound
+// finds out whether it is missing.
+func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error) {
+	for i := range k.in.Rows() {
+		kind, param := k.in.Slot(i)
+		switch kind {
+		case rewrite.SlotFill, rewrite.SlotExpression:
+			n++
+		case rewrite.SlotParam:
+			if k.filled == nil {
+				k.filled = make([]bool, k.in.Rows())
+			}
+			if k.in.Table.KeepExplicit {
+				continue
+			}
+			if k.filled[i], err = e.session.isMissing(ctx, k.table, e.user[param].Value, k.in, i); err != nil {
+				return 0, err
+			}
+			if k.filled[i] {
+				n++
+			}
+		}
+	}
+	return n, nil
+}
+
+// isGenerated reports whether row i's key was generated.
+func (k *insertion) isGenerated(i int) bool {
+	switch kind, _ := k.in.Slot(i); kind {
+	case rewrite.SlotFill, rewrite.SlotExpression:
+		return true
+	case rewrite.SlotParam:
+		return k.filled[i]
+	}
+	return false
+}
+
+// generate makes n keys in one call, and counts them. One key goes into one, which
+// spares an allocation.
+func (t *table) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	start := t.counts.start()
+	keys, err := t.make(ctx, n, one)
+	t.counts.made(start, n, err)
+	return keys, err
+}
+
+func (t *table) make(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
+	if t.ints != nil {
+		ints := one[:]
+		if n > 1 {
+			ints = make([]int64, n)
+		}
+		if err := t.makeInts(ctx, ints); err != nil {
+			return rewrite.Keys{}, err
+		}
+		return rewrite.Keys{Ints: ints}, nil
+	}
+	defer t.keysFailed(&err)
+	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
+	switch {
+	case err != nil:
+		return rewrite.Keys{}, err
+	case len(values) != n:
+		return rewrite.Keys{}, fmt.Errorf("it made %d keys where %d were asked for", len(values), n)
+	}
+	for i, v := range values {
+		if values[i] = plainKey(v); values[i] == nil {
+			return rewrite.Keys{}, fmt.Errorf("key %d of %d is nil", i+1, n)
+		}
+	}
+	if t.kind() == rewrite.KindUnknown {
+		t.setKind(kindOf(values[0]))
+	}
+	return rewrite.Keys{Values: values}, nil
+}
+
+// makeInts fills keys.
+func (t *table) makeInts(ctx context.Context, keys []int64) (err error) {
+	defer t.keysFailed(&err)
+	return t.ints.GenerateInt64Keys(ctx, t.column(), keys)
+}
+
+// keysFailed is deferred by what calls the generator.
+func (t *table) keysFailed(err *error) {
+	if p := recover(); p != nil {
+		*err = &guard.PanicError{What: "it", Value: p}
+	}
+	if *err != nil {
+		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, hideBadConn(*err)}
+	}
+}
