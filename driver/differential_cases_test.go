@@ -69,6 +69,7 @@ var cases = []differentialCase{
 	{"IGNORE some", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u) VALUES (1), (2)")}},
 	{"IGNORE last", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (u, a) VALUES (2, ?), (1, ?)", 1, 2)}},
 	{"IGNORE bound", []step{q("INSERT INTO t (id, u) VALUES (5, 1)"), q("INSERT IGNORE INTO t (id, u) VALUES (?, 1), (?, 2), (?, 3)", nil, 0, nil)}},
+	{"IGNORE last, keys given before", []step{q("INSERT IGNORE INTO t (id, u) VALUES (38, 5), (?, NULL), (DEFAULT, 5)", 28), q("INSERT INTO t (a) VALUES (1)")}},
 	{"duplicate new", []step{q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 	{"duplicate changed", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 	{"duplicate unchanged", []step{q("INSERT INTO t (id, u, a) VALUES (5, 1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 1) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},

@@ -529,6 +529,8 @@ func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	last := k.in.Rows() - 1
 	switch {
 	case k.in.Ignore && !k.in.OnDuplicate && k.rows != nil && k.rows.lastPresent:
+	case k.isGenerated(last) && said.id == toInt64(k.keys.At(k.keys.Len()-1)):
+		return 0 // an ignored row's: the server returns the last key of an AUTO_INCREMENT column
 	case k.rows.of(last) != rowInserted:
 		return said.id
 	}
