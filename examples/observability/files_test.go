@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // exported are the metrics that the program exports, and the labels that any of them has.
@@ -175,12 +178,27 @@ func TestFiles_prometheusReadsTheExample(t *testing.T) {
 	}
 }
 
-// Where Prometheus' own tool is there, it reads the files and tries the alerts.
-func TestFiles_promtool(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not there: it comes with Prometheus")
+// promtool returns the path of Prometheus' promtool, from the PATH or from the cache
+// where .ci/install-servers puts it.
+func promtool(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("promtool")
+	if err == nil {
+		return path
 	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		path, err = exec.LookPath(filepath.Join(cache, "shardkey", "servers", "promtool"))
+	}
+	if err != nil {
+		testserver.Missing(t, fmt.Errorf("promtool is not installed, make servers fetches it (Debian): %w", err))
+	}
+	return path
+}
+
+// promtool reads the files and tries the alerts.
+func TestFiles_promtool(t *testing.T) {
+	promtool := promtool(t)
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yml"}} {
 		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %q: %v\n%s", args, err, out)
@@ -188,12 +206,9 @@ func TestFiles_promtool(t *testing.T) {
 	}
 }
 
-// Prometheus' own tool finds nothing wrong with the names and kinds of the metrics.
+// promtool finds nothing wrong with the names and kinds of the metrics.
 func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not there: it comes with Prometheus")
-	}
+	promtool := promtool(t)
 	s := openEmbedded(t, ruleText)
 	if err := s.order(t.Context(), 1); err != nil {
 		t.Fatal(err)
