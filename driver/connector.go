@@ -42,11 +42,10 @@ type Connector struct {
 	// rules is the current rule; never nil once the connector is made.
 	rules atomic.Pointer[ruleSet]
 
-	mu        sync.Mutex
-	live      int  // connections that are open
-	closed    bool // Close was called
-	idle      bool // the current generators are closed: closed and live == 0
-	closeBase sync.Once
+	mu          sync.Mutex
+	connections int  // that are open
+	closed      bool // Close was called
+	closeBase   sync.Once
 }
 
 var (
@@ -85,13 +84,13 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 		return nil, err
 	}
 	if err := openConnectors.add(c, o.Reload); err != nil {
-		return nil, errors.Join(err, c.rules.Load().release())
+		return nil, errors.Join(err, c.rules.Load().generators.Close())
 	}
 	return c, nil
 }
 
 // install opens the rule's generators and makes them the current ones. It
-// returns what they replace, for the caller to release.
+// returns what they replace, for the caller to close.
 func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
 	next, err := c.open(r)
 	if err != nil {
@@ -173,11 +172,11 @@ func (c *Connector) SetRule(r *rule.Rule) error {
 	if err != nil {
 		return err
 	}
-	return old.release() // without the lock: closing may talk to a store
+	return old.generators.Close() // without the lock: closing may talk to a store
 }
 
 // change makes next the current rule in place of old. It is false, and next is to
-// be released, when another came before or the connector was closed.
+// be closed, when another came before or the connector was closed.
 func (c *Connector) change(old, next *ruleSet) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,10 +249,9 @@ func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Des
 func (c *Connector) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	unused := c.unused()
 	c.mu.Unlock()
 	openConnectors.remove(c)
-	err := unused.release()
+	err := c.closeUnused()
 	c.closeBase.Do(func() {
 		if closer, ok := c.base.(io.Closer); ok {
 			err = errors.Join(err, closer.Close())
@@ -270,30 +268,32 @@ func (c *Connector) enter() error {
 	if c.rules.Load() == nil {
 		return errZeroConnector
 	}
-	if c.idle {
+	if c.unused() {
 		if _, err := c.install(c.rules.Load().rule); err != nil {
 			return hideBadConn(err)
 		}
-		c.idle = false
 	}
-	c.live++
+	c.connections++
 	return nil
 }
 
 // leave is the end of a connection.
 func (c *Connector) leave() error {
 	c.mu.Lock()
-	c.live--
-	unused := c.unused()
+	c.connections--
 	c.mu.Unlock()
-	return unused.release()
+	return c.closeUnused()
 }
 
-// unused returns the current generators once nobody can need them, nil before.
-func (c *Connector) unused() *ruleSet {
-	if !c.closed || c.live > 0 || c.idle {
+// unused reports whether no connection can need the generators.
+func (c *Connector) unused() bool { return c.closed && c.connections == 0 }
+
+func (c *Connector) closeUnused() error {
+	c.mu.Lock()
+	unused, rules := c.unused(), c.current()
+	c.mu.Unlock()
+	if !unused {
 		return nil
 	}
-	c.idle = true
-	return c.rules.Load()
+	return rules.generators.Close()
 }

@@ -105,7 +105,7 @@ func TestConnector_setRule(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 4))
 	db := sql.OpenDB(c)
 	running := c.rules.Load()
-	if !running.acquire() {
+	if !running.generators.Acquire() {
 		t.Fatal("the current rule cannot be used")
 	}
 	next := taggedRule(t, "t", 5)
@@ -117,11 +117,11 @@ func TestConnector_setRule(t *testing.T) {
 	}
 	liveOf(t, "the old one while it is used", 4, 1)
 	liveOf(t, "the new one", 5, 1)
-	if err := running.release(); err != nil {
+	if err := running.generators.Release(); err != nil {
 		t.Fatal(err)
 	}
 	liveOf(t, "the old one, left", 4, 0)
-	if running.acquire() {
+	if running.generators.Acquire() {
 		t.Error("a closed rule can be used")
 	}
 	if err := c.SetRule(nil); !errors.Is(err, ErrNoRule) {

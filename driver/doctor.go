@@ -88,7 +88,7 @@ func (c *Connector) Doctor(ctx context.Context) Report {
 	if err != nil {
 		return Report{[]Finding{{Severity: doctor.Error, Check: "open", What: err.Error()}}}
 	}
-	defer func() { _ = rules.release() }() // its error is that of closing
+	defer func() { _ = rules.generators.Release() }() // its error is that of closing
 	return c.examine(ctx, rules)
 }
 

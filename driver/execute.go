@@ -21,10 +21,10 @@ import (
 func (p *plan) execute(
 	ctx context.Context, s *session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
-	if !p.rules.acquire() {
+	if !p.rules.generators.Acquire() {
 		return base.Reply{}, errReplan
 	}
-	defer p.rules.release()
+	defer p.rules.generators.Release()
 	if len(args) != p.Params() {
 		return p.executeUnbound(ctx, s, stmt, args, want)
 	}

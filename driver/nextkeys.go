@@ -50,7 +50,7 @@ func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rules.release() }() // its error is that of closing, not of the keys
+	defer func() { _ = rules.generators.Release() }() // its error is that of closing, not of the keys
 	return rules.nextKeys(ctx, table, n)
 }
 

@@ -20,7 +20,7 @@ func (c *Connector) Plan(text string) (*rewrite.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.release() }()
+	defer func() { _ = r.generators.Release() }()
 	o := offline{rules: r, text: text, server: c.servers.assumed(), tables: map[*rewrite.Table]*rule.Table{}}
 	p, err := rewrite.Parse(text, o.options())
 	switch {

@@ -115,9 +115,8 @@ func (t *table) column() spi.Column {
 // plans made with it. A connector's rule is replaced by replacing its ruleSet,
 // so a holder of one sees rule, generators and plans that belong together.
 //
-// Reading a ruleSet is free. A caller that takes keys from it acquires it first
-// and releases it afterwards; the last release of a replaced ruleSet closes its
-// generators.
+// Reading a ruleSet is free. A caller that takes keys from it acquires its
+// generators first ([rule.Live.Acquire]) and releases them afterwards.
 type ruleSet struct {
 	rule       *rule.Rule
 	generators *rule.Live
@@ -131,40 +130,11 @@ type ruleSet struct {
 	// and since is when it became the current one. They are set before it does.
 	generation int64
 	since      time.Time
-
-	// refs counts the users, the connector being one while this is its
-	// current rule. At 0 the generators are closed, and it never rises again.
-	refs atomic.Int64
 }
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
-	r := &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts,
-		filled: c.filled, logger: c.host.Logger}
-	r.refs.Store(1)
-	return r
-}
-
-// acquire keeps the generators open until release. It returns false when they
-// have been closed: the rule was replaced, and the statement is planned again.
-func (r *ruleSet) acquire() bool {
-	for {
-		n := r.refs.Load()
-		if n == 0 {
-			return false
-		}
-		if r.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// release ends a use. The error is that of closing the generators, which only
-// the last user sees. Releasing nil does nothing.
-func (r *ruleSet) release() error {
-	if r != nil && r.refs.Add(-1) == 0 {
-		return r.generators.Close()
-	}
-	return nil
+	return &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted,
+		counts: &c.counts, filled: c.filled, logger: c.host.Logger}
 }
 
 // plan returns the plan of a text in a session: one from the cache, or a new one.

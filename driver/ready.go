@@ -38,18 +38,18 @@ func (c *Connector) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rules.release() }()
+	defer func() { _ = rules.generators.Release() }()
 	return rules.ready(ctx)
 }
 
-// use acquires the current rule.
+// use returns the current rule, with its generators acquired.
 func (c *Connector) use() (*ruleSet, error) {
 	for {
 		rules := c.rules.Load()
 		if rules == nil {
 			return nil, errZeroConnector
 		}
-		if rules.acquire() {
+		if rules.generators.Acquire() {
 			return rules, nil
 		}
 		if rules == c.rules.Load() {

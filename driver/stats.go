@@ -159,7 +159,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 func (c *Connector) Stats() Stats {
 	rules := c.current()
 	c.mu.Lock()
-	connections := c.live
+	connections := c.connections
 	c.mu.Unlock()
 	s := Stats{
 		Database:     c.database,

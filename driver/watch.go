@@ -349,7 +349,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 		set, err := c.open(next)
 		if err != nil {
 			for _, set := range opened {
-				err = errors.Join(err, set.release())
+				err = errors.Join(err, set.generators.Close())
 			}
 			return err
 		}
@@ -360,7 +360,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 		if !c.change(old[i], opened[i]) {
 			unused = opened[i]
 		}
-		if err := unused.release(); err != nil {
+		if err := unused.generators.Close(); err != nil {
 			c.host.Logger.Warn("shardkey: closing the generators of the old rule", "error", err)
 		}
 	}

@@ -128,7 +128,7 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "at first", db, "t_item", int64(i+1))
 		}
 		running := ConnectorOf(first).rules.Load()
-		if !running.acquire() {
+		if !running.generators.Acquire() {
 			t.Fatal("the rule cannot be used")
 		}
 
@@ -140,7 +140,7 @@ func TestWatch_reload(t *testing.T) {
 		}
 		log.want(t, "changed", "the new rule holds", 1)
 		liveOf(t, "the changed one, in use", 6, 1)
-		if err := running.release(); err != nil {
+		if err := running.generators.Release(); err != nil {
 			t.Error(err)
 		}
 		liveOf(t, "the changed one, left", 6, 0)
@@ -509,7 +509,7 @@ func TestConnector_changeOfAnotherRule(t *testing.T) {
 	if c.change(current, next) {
 		t.Error("have: a closed connector took a rule")
 	}
-	if err := next.release(); err != nil {
+	if err := next.generators.Close(); err != nil {
 		t.Error(err)
 	}
 	for tag := 1; tag <= 3; tag++ {

@@ -2,9 +2,9 @@ package rule
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -22,7 +22,7 @@ type Live struct {
 	host       spi.Host
 	tables     []atomic.Pointer[Table] // as the rule's, each made when it is looked up
 	generators []spi.KeyGenerator      // as Rule.generators
-	held       []*made                 // as well; nil for those that were given ready-made
+	held       []*made                 // as well; nil for those that were given ready-made. Guarded by pool.mu
 	pool       *pool
 	// shared are the tables for names that several tables have in different
 	// schemas, by name in lower case. A statement means the one in the
@@ -30,9 +30,15 @@ type Live struct {
 	// whose generator refuses.
 	shared map[string]*Table
 
+	// users are the statements that run, and the caller of Open until it closes. From then
+	// on ended is added.
+	users   atomic.Int64
 	closing sync.Once
 	closed  error
 }
+
+// ended is so low that no user makes it positive.
+const ended = math.MinInt64 / 4
 
 // Open makes the rule's generators for one connector. No server is asked: a
 // generator connects when its first key is wanted. The caller closes what it
@@ -51,14 +57,19 @@ func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, 
 // and worker-id assigners that are configured in the same way in both are the same
 // ones: they keep their worker id and their state. Both are open afterwards, and
 // the caller closes each.
-func (l *Live) Replace(r *Rule) (*Live, error) {
-	earlier := slices.Clone(l.held)
+func (l *Live) Replace(r *Rule) (*Live, error) { return r.open(atWork, l.host, l.holds()) }
+
+// holds returns the generators that keep l open, and then the assigners that they use.
+func (l *Live) holds() (all []*made) {
 	for _, e := range l.held {
 		if e != nil {
-			earlier = append(earlier, e.uses...)
+			all = append(all, e)
 		}
 	}
-	return r.open(atWork, l.host, earlier)
+	for _, e := range all {
+		all = append(all, e.uses...)
+	}
+	return all
 }
 
 func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
@@ -76,13 +87,21 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 
 // openGenerators is open without what finds a table.
 func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live, error) {
-	l := &Live{rule: r, host: host, pool: from}
+	l := &Live{rule: r, host: host, pool: from, generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
+	l.users.Store(1)
+	from.enter(l)
+	opened := false
+	defer func() {
+		if !opened { // or a factory panicked
+			_ = l.Close()
+		}
+	}()
 	for i := range r.generators {
 		if err := l.openGenerator(i, earlier); err != nil {
-			_ = l.Close()
 			return nil, err
 		}
 	}
+	opened = true
 	return l, nil
 }
 
@@ -217,21 +236,35 @@ func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	return assigners
 }
 
-// Close closes the generators and then the worker-id assigners that they used,
-// unless others share them, and returns their errors together. Generators that
-// were given ready-made ([GeneratorConfig]) stay open. Closing again does nothing
-// more and returns the same.
+// Acquire keeps the generators open until [Live.Release], also when l is closed meanwhile. It
+// returns false when l has been closed.
+func (l *Live) Acquire() bool {
+	if l.users.Add(1) > 0 {
+		return true
+	}
+	_ = l.Release()
+	return false
+}
+
+// Release ends the use that [Live.Acquire] began. The last one after [Live.Close] closes the
+// generators, and returns their errors.
+func (l *Live) Release() error { return l.closeUnused(l.users.Add(-1)) }
+
+// Close closes the generators and then the worker-id assigners that they used, and
+// returns their errors together. While l is in use ([Live.Acquire]), it leaves that to the
+// last [Live.Release], and while another Live shares them ([Rule.Open]), to that one.
+// Generators that were given ready-made ([GeneratorConfig]) stay open. Closing again does
+// nothing more and returns the same.
 func (l *Live) Close() error {
-	l.closing.Do(func() {
-		var errs []error
-		for _, e := range l.held {
-			if e != nil {
-				errs = append(errs, l.pool.release(e))
-			}
-		}
-		l.closed = errors.Join(errs...)
-	})
+	l.closing.Do(func() { l.closed = l.closeUnused(l.users.Add(ended - 1)) })
 	return l.closed
+}
+
+func (l *Live) closeUnused(users int64) error {
+	if users != ended || !l.users.CompareAndSwap(ended, 2*ended) {
+		return nil
+	}
+	return l.pool.leave(l)
 }
 
 // Health returns the health of each generator that reports one

@@ -269,3 +269,70 @@ func TestLive_concurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Users keep the generators open after Close, and those that another rule shares stay open
+// after the last of them.
+func TestLive_closedByItsLastUser(t *testing.T) {
+	first := opened(t, mustParse(t, shop), spi.Host{})
+	snowflake, uuid := first.Generator("snowflake").(*fake), first.Generator("uuid").(*fake)
+	next, err := first.Replace(mustParse(t, strings.Replace(shop, "worker-id: 5", "worker-id: 6", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(when string, snowflakes, uuids int64) {
+		t.Helper()
+		if s, u := snowflake.closed.Load(), uuid.closed.Load(); s != snowflakes || u != uuids {
+			t.Errorf("%s\nhave: snowflake closed %d times, uuid %d\nwant: %d, %d", when, s, u, snowflakes, uuids)
+		}
+	}
+	for range 2 {
+		if !first.Acquire() {
+			t.Fatal("have: a rule that cannot be used\nwant: one that can")
+		}
+	}
+	mustClose(t, first, first)
+	want("closed while two statements run", 0, 0)
+	if first.Acquire() {
+		t.Error("have: a closed rule that can be used")
+	}
+	for range 2 {
+		want("before the last release", 0, 0)
+		if err := first.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+	want("after the last release", 1, 0)
+	mustClose(t, first, next)
+	want("both closed", 1, 1)
+	if first.Acquire() || next.Acquire() {
+		t.Error("have: a closed rule that can be used")
+	}
+}
+
+// TestLive_usedAndClosedAtOnce uses a rule in many goroutines while it is closed: an acquired
+// generator is open, and it is closed once.
+func TestLive_usedAndClosedAtOnce(t *testing.T) {
+	r := mustParse(t, oneTable("t", "{type: SNOWFLAKE}"))
+	for range 20 {
+		l := opened(t, r, spi.Host{})
+		g := l.Generator("g").(*fake)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for l.Acquire() {
+					if g.closed.Load() != 0 {
+						t.Error("have: a closed generator in use\nwant: an open one")
+					}
+					if err := l.Release(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Go(func() { mustClose(t, l) })
+		wg.Wait()
+		if n := g.closed.Load(); n != 1 {
+			t.Fatalf("have: closed %d times\nwant: once", n)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (r *Rule) check() error {
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	for i := range r.assigners {
-		e := new(made)
+		e := &made{spec: r.assigners[i]}
 		if err := r.makeAssigner(i, host, e); err != nil {
 			return err
 		}
@@ -74,31 +74,31 @@ func (r *Rule) check() error {
 	return l.Close()
 }
 
-// openGenerator adds a generator of the rule to the live ones.
+// openGenerator opens generator i of the rule.
 func (l *Live) openGenerator(i int, earlier []*made) error {
 	m := l.rule.generators[i]
 	if m.ready != nil {
-		l.generators, l.held = append(l.generators, m.ready), append(l.held, nil)
+		l.generators[i] = m.ready
 		return nil
 	}
-	e, err := l.acquire(generatorKind, m, earlier, func(e *made) error { return l.makeGenerator(i, earlier, e) })
+	hold := func(e *made) { l.held[i] = e }
+	e, err := l.open(generatorKind, m, earlier, hold, func(e *made) error { return l.makeGenerator(i, earlier, e) })
 	if err != nil {
 		return err
 	}
-	l.generators, l.held = append(l.generators, e.value.(spi.KeyGenerator)), append(l.held, e)
+	l.generators[i] = e.value.(spi.KeyGenerator)
 	return nil
 }
 
-func (l *Live) acquire(kind string, m makeSpec, earlier []*made, build func(*made) error) (*made, error) {
-	e, err := l.pool.acquire(l.rule.keyOf(kind, m, l.host), m, earlier, build)
+func (l *Live) open(kind string, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
+	e, err := l.pool.open(l.rule.keyOf(kind, m, l.host), m, earlier, hold, build)
 	if other := (*otherDatabaseError)(nil); errors.As(err, &other) {
 		return nil, l.rule.ownDatabaseError(kind, m, other.Error())
 	}
 	return e, err
 }
 
-// makeGenerator makes the rule's generator i, and acquires the assigners that it
-// asks for.
+// makeGenerator makes the rule's generator i, and opens the assigners that it asks for.
 func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 	r, m := l.rule, l.rule.generators[i]
 	props, err := r.props(generatorKind, m, l.host)
@@ -115,17 +115,16 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 			return nil, r.undefinedAssigner(name)
 		}
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
-			return e.uses[at].value.(spi.WorkerIDAssigner), nil
+			a, _ := e.uses[at].value.(spi.WorkerIDAssigner)
+			return a, e.uses[at].err
 		}
-		used, err := l.acquire(assignerKind, r.assigners[a], earlier, func(e *made) error { return r.makeAssigner(a, l.host, e) })
+		hold := func(used *made) { e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a) }
+		used, err := l.open(assignerKind, r.assigners[a], earlier, hold, func(e *made) error { return r.makeAssigner(a, l.host, e) })
 		if err != nil {
 			return nil, err
 		}
-		e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a)
 		return used.value.(spi.WorkerIDAssigner), nil
 	})
-	m.assigners = nil // those of this call are noted
-	e.spec = m
 	generator, err := spi.NewKeyGenerator(m.typ.text, props)
 	done = true
 	if err != nil {
@@ -157,7 +156,7 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 	if err != nil {
 		return r.makeError(assignerKind, m, err)
 	}
-	e.spec, e.value = m, assigner
+	e.value = assigner
 	return r.note(assignerKind, props, e)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,14 +14,15 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// atWork are the generators and assigners that are open in this process.
-// Connectors of one rule share them: else each sql.DB of a process would take a
-// worker id.
+// atWork are the rules that are open in this process. Connectors of one rule share its
+// generators and assigners: otherwise each sql.DB of a process would take a worker id.
 var atWork = new(pool)
 
-// pool holds open generators and assigners, each as long as somebody uses it.
+// pool holds open rules, and the generators and assigners that they share. It closes a
+// generator when no open rule holds it any more.
 type pool struct {
 	mu   sync.Mutex
+	live map[*Live]struct{}
 	made map[makeKey]*made
 }
 
@@ -40,17 +42,28 @@ type made struct {
 	ready chan struct{} // closed when value or err is set
 	value any           // the spi.KeyGenerator or spi.WorkerIDAssigner
 	err   error         // of the factory
-	uses  []*made       // the assigners of a generator
+	gone  chan struct{} // closed when it is closed
 
-	refs int           // users; at 0 it is being closed. Guarded by pool.mu
-	gone chan struct{} // closed when it is closed
+	// Guarded by pool.mu, as is Live.held.
+	uses    []*made // the assigners of a generator
+	closing bool
 }
 
-// acquire returns what key stands for, made by build if it is not there, for the
-// caller to release. What an earlier rule had is taken over when it is
-// configured in the same way. One that is being closed is waited for, so
-// that there is never a second one beside it.
-func (p *pool) acquire(key makeKey, m makeSpec, earlier []*made, build func(*made) error) (*made, error) {
+// enter adds a rule that is being opened.
+func (p *pool) enter(l *Live) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.live == nil {
+		p.live, p.made = map[*Live]struct{}{}, map[makeKey]*made{}
+	}
+	p.live[l] = struct{}{}
+}
+
+// open returns what key stands for, made by build if it is not there. An open rule holds
+// it from hold on, which is called first, with the lock. What an earlier rule had is taken
+// over when it is configured in the same way. One that is being closed is waited for, so
+// that there is never a second one next to it.
+func (p *pool) open(key makeKey, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
 	for {
 		p.mu.Lock()
 		if err := p.otherDatabase(key, m); err != nil {
@@ -59,30 +72,26 @@ func (p *pool) acquire(key makeKey, m makeSpec, earlier []*made, build func(*mad
 		}
 		e := p.made[key]
 		if e == nil {
-			if e = p.equal(key, earlier); e != nil {
-				p.made[key] = e
-			}
+			e = p.equal(key, earlier)
 		}
-		switch {
-		case e == nil:
-			e = &made{kind: key.kind, spec: m, refs: 1, ready: make(chan struct{}), gone: make(chan struct{})}
-			if p.made == nil {
-				p.made = map[makeKey]*made{}
-			}
-			p.made[key] = e
-			p.mu.Unlock()
-			return p.build(e, build)
-		case e.refs > 0:
-			e.refs++
-			p.mu.Unlock()
-			<-e.ready
-			if e.err != nil {
-				return nil, e.err
-			}
-			return e, nil
+		isNew := e == nil
+		if isNew {
+			m.assigners = nil // the factory asks for them
+			e = &made{kind: key.kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
 		}
+		if e.closing {
+			p.mu.Unlock()
+			<-e.gone
+			continue
+		}
+		p.made[key] = e
+		hold(e)
 		p.mu.Unlock()
-		<-e.gone
+		if isNew {
+			p.build(e, build)
+		}
+		<-e.ready
+		return e, e.err
 	}
 }
 
@@ -97,54 +106,64 @@ func (p *pool) equal(key makeKey, earlier []*made) *made {
 }
 
 // build makes it. Those who wait for it get its error as well.
-func (p *pool) build(e *made, build func(*made) error) (*made, error) {
+func (p *pool) build(e *made, build func(*made) error) {
 	e.err = fmt.Errorf("shardkey: the factory of %s %q panicked", e.kind, e.spec.name.text)
 	defer func() {
 		if e.err != nil {
-			_ = p.releaseAll(e.uses)
 			p.forget(e)
-			close(e.gone)
 		}
 		close(e.ready)
 	}()
-	if e.err = build(e); e.err != nil {
-		return nil, e.err
-	}
-	return e, nil
+	e.err = build(e)
 }
 
-// release ends a use. The last one closes it, and then the assigners that it used;
-// the error is theirs.
-func (p *pool) release(e *made) error {
-	p.mu.Lock()
-	e.refs--
-	last := e.refs == 0
-	p.mu.Unlock()
-	if !last {
-		return nil
-	}
-	defer close(e.gone)
-	defer p.forget(e)
-	err := closeNamed(e.kind, e.spec.name.text, e.value)
-	return errors.Join(err, p.releaseAll(e.uses))
-}
-
-func (p *pool) releaseAll(all []*made) error {
+// leave removes an open rule, and closes what no other holds: generators, and then the
+// assigners that they used.
+func (p *pool) leave(l *Live) error {
+	unused := p.unused(l)
 	var errs []error
-	for _, e := range all {
-		errs = append(errs, p.release(e))
+	for _, e := range unused {
+		errs = append(errs, e.close())
+	}
+	p.forget(unused...)
+	for _, e := range unused {
+		close(e.gone)
 	}
 	return errors.Join(errs...)
 }
 
-func (p *pool) forget(e *made) {
+// unused removes an open rule, and returns what only it held.
+func (p *pool) unused(l *Live) (unused []*made) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, other := range p.made {
-		if other == e {
-			delete(p.made, key)
+	delete(p.live, l)
+	held := map[*made]bool{}
+	for other := range p.live {
+		for _, e := range other.holds() {
+			held[e] = true
 		}
 	}
+	for _, e := range l.holds() {
+		if !held[e] {
+			held[e], e.closing = true, true
+			unused = append(unused, e)
+		}
+	}
+	return unused
+}
+
+// close closes it, if it was made.
+func (e *made) close() error {
+	if e.err != nil {
+		return nil
+	}
+	return closeNamed(e.kind, e.spec.name.text, e.value)
+}
+
+func (p *pool) forget(all ...*made) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return slices.Contains(all, e) })
 }
 
 // otherDatabase returns the error for a rule that is open for one database already,
@@ -156,7 +175,7 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) error {
 	for other, e := range p.made {
 		// By its type, not its name: a newer version of the rule's file may have renamed it.
 		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
-			other.database != "" && other.database != key.database && e.refs > 0 {
+			other.database != "" && other.database != key.database && !e.closing {
 			return &otherDatabaseError{other.database, key.database}
 		}
 	}
