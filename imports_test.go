@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"rule":                 {"spi", "internal/guard", "internal/nearest", "internal/secrets", "internal/sharding", "internal/groovy"},
 	"rewrite":              {"internal/sqltext"},
 	"driver/internal/base": {},
-	"driver":               {"driver/internal/base", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/doctor", "internal/guard", "internal/nearest", "internal/sharding", "internal/sqltext"},
+	"driver":               {"driver/internal/base", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sharding", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
 	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},

@@ -35,7 +35,7 @@ var zeroValues = []any{
 	new(shardkey.Int64),
 	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneError), new(driver.GeneratorError), new(driver.GeneratorStats),
 	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
-	new(driver.Report), new(driver.WrongShardError),
+	new(driver.WrongShardError),
 	new(nanoid.Generator), new(uuid.Format), new(uuid.Generator),
 	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
 	new(workerid.ForeignRecordError), new(workerid.NoWorkerIDError), new(workerid.Record), new(workerid.TableError),
@@ -81,9 +81,6 @@ func TestZeroValues_areErrors(t *testing.T) {
 		if !errors.Is(err, driver.ErrNoRule) {
 			t.Errorf("%s of a zero Connector\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
 		}
-	}
-	if err := c.Doctor(ctx).Err(); err == nil {
-		t.Error("Doctor of a zero Connector\nhave: no finding\nwant: an error")
 	}
 	for _, g := range []spi.KeyGenerator{new(snowflake.Generator), new(nanoid.Generator)} {
 		if keys, err := g.GenerateKeys(ctx, spi.Column{}, 1); err == nil {

@@ -211,11 +211,6 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 	return c.current().generators.Lookup(schema, table)
 }
 
-// Health tells how each of the rule's generators is, by its name in the rule.
-func (c *Connector) Health() map[string]spi.Health {
-	return c.current().generators.Health()
-}
-
 // Describe tells what the rule's tables, generators and assigners are, what the server is
 // and can do as far as that is known, and how many prepared statements are kept,
 // for logs and debugging. It holds no secrets.

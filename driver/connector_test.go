@@ -163,8 +163,8 @@ func TestStmt_preparedBeforeSetRule(t *testing.T) {
 func TestConnector_healthAndDescribe(t *testing.T) {
 	c := mustConnector(t, &fakeBase{}, testRule(t))
 	defer c.Close()
-	if _, ok := c.Health()["test"]; !ok {
-		t.Errorf("Health: %v", c.Health())
+	if _, ok := healthOf(c)["test"]; !ok {
+		t.Errorf("Health: %v", healthOf(c))
 	}
 	if text := c.Describe(); !strings.Contains(text, "nobodys_table") {
 		t.Errorf("Describe: %s", text)

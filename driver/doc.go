@@ -221,7 +221,7 @@
 // executed. When the two disagree the statement is not sent; the error has
 // [ErrUnsupportedStatement] in its chain and says where. What TiDB's grammar does
 // not know (row aliases, RETURNING) the scanner reads alone.
-// [Connector.Verification] counts these outcomes. shardkeyVerify=off switches it off. The
+// [Connector.Stats] counts these outcomes. shardkeyVerify=off switches it off. The
 // build tag shardkey_noparser leaves TiDB's parser out, and 12 MB of the program.
 //
 // # Prepared statements that are kept
@@ -275,8 +275,7 @@
 // base's.
 //
 // [ConnectorOf] returns the [Connector] of a sql.DB, a sql.Conn or such a connection. It
-// has the generators' health, holds the rule against the database ([Connector.Doctor]),
-// and takes another rule while the database is open:
+// takes another rule while the database is open:
 //
 //	err := driver.ConnectorOf(db).SetRule(newRule)
 //

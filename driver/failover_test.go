@@ -194,9 +194,9 @@ func TestFailover_switchover(t *testing.T) {
 			seen.add(t, table, p.keys(t, table, 25))
 		}
 	}
-	for name, h := range p.connector.Health() {
-		if h.Err != nil {
-			t.Errorf("%s: %v", name, h.Err)
+	for _, g := range p.connector.Stats().Generators {
+		if g.Health.Err != nil {
+			t.Errorf("%s: %v", g.Name, g.Health.Err)
 		}
 	}
 }

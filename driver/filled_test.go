@@ -14,6 +14,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // What the wrapper guarantees for statements that it fills, on a server. What is
@@ -49,7 +50,10 @@ func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Con
 var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
 
 // issued is how many keys the connector's generator has made.
-func issued(c *Connector) int64 { return c.Health()["test"].Issued }
+func issued(c *Connector) int64 { return healthOf(c)["test"].Issued }
+
+// healthOf returns the health of a connector's generators, by name.
+func healthOf(c *Connector) map[string]spi.Health { return c.current().generators.Health() }
 
 func TestFilled_oneKeyPerRow(t *testing.T) {
 	if testserver.Each(t, TestFilled_oneKeyPerRow) {

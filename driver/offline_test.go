@@ -59,8 +59,8 @@ func TestPlan_isWhatIsSent(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: no error", text, err)
 			continue
 		}
-		if len(base.calls) > 0 || c.Health()["snowflake"].Issued != 0 || c.Verification() != (Verification{}) {
-			t.Errorf("%s: it asked %q, made %d keys, counted %+v", text, base.calls, c.Health()["snowflake"].Issued, c.Verification())
+		if len(base.calls) > 0 || healthOf(c)["snowflake"].Issued != 0 || c.Stats().Verification != (Verification{}) {
+			t.Errorf("%s: it asked %q, made %d keys, counted %+v", text, base.calls, healthOf(c)["snowflake"].Issued, c.Stats().Verification)
 		}
 		db := sql.OpenDB(c)
 		args := make([]any, strings.Count(text, "?"))
@@ -98,8 +98,8 @@ func TestPlan_refusesAsExec(t *testing.T) {
 	if _, err := c.Plan("INSERT INTO t_order_1 (user_id) VALUES (?), (6)"); !errors.As(err, &wrong) || wrong.Row != 2 || wrong.Meant.Table != "t_order_2" {
 		t.Errorf("have: %v\nwant: row 2 belongs into t_order_2", err)
 	}
-	if c.Verification() != (Verification{}) || log.Len() > 0 {
-		t.Errorf("counted %+v, logged %s", c.Verification(), log.String())
+	if c.Stats().Verification != (Verification{}) || log.Len() > 0 {
+		t.Errorf("counted %+v, logged %s", c.Stats().Verification, log.String())
 	}
 }
 

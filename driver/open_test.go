@@ -22,8 +22,8 @@ func TestOpen_withoutServer(t *testing.T) {
 	if err := db.PingContext(t.Context()); err == nil {
 		t.Fatal("have: a server\nwant: none")
 	}
-	if ConnectorOf(db) != c || c.Health()["snowflake"].Err != nil {
-		t.Errorf("have: %v, %v\nwant: the connector, whose generator is well", ConnectorOf(db), c.Health())
+	if ConnectorOf(db) != c || healthOf(c)["snowflake"].Err != nil {
+		t.Errorf("have: %v, %v\nwant: the connector, whose generator is well", ConnectorOf(db), healthOf(c))
 	}
 	if c.host.DSN.Reveal() != "u:secret@tcp(127.0.0.1:1)/app" {
 		t.Error("the generators do not know the DSN")

@@ -145,7 +145,7 @@ func TestPanic_ofReleaseCloseHealthDescribe(t *testing.T) {
 		c := mustConnector(t, &lyingBase{}, r)
 		db := sql.OpenDB(c)
 		_ = insertTogether(t, db)
-		health, description := c.Health(), c.Describe()
+		health, description := healthOf(c), c.Describe()
 		if at == "Health" && !errors.Is(health["workerIdAssigners.a"].Err, errScript) {
 			t.Errorf("\nhave: %v\nwant: the panic as the assigner's health", health)
 		}
@@ -226,7 +226,7 @@ func TestPanic_ofAClock(t *testing.T) {
 				if err == nil && sleep && strings.Contains(of.props, "layout") {
 					t.Errorf("%s: no error of a clock that does not sleep", of.typ)
 				}
-				_, _ = c.Health(), c.Describe()
+				_, _ = healthOf(c), c.Describe()
 				if err := db.Close(); err != nil {
 					t.Errorf("%s: Close: %v", of.typ, err)
 				}

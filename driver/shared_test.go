@@ -84,7 +84,7 @@ func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 		t.Errorf("have: %d worker ids (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
 	}
 	for i, db := range all {
-		if i == 63 && driver.ConnectorOf(db).Health()["snowflake"].WorkerID == nil {
+		if i == 63 && driver.ConnectorOf(db).Stats().Generators[0].Health.WorkerID == nil {
 			t.Error("have: no worker id when one database is left\nwant: the one")
 		}
 		if err := db.Close(); err != nil {

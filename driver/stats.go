@@ -168,7 +168,7 @@ func (c *Connector) Stats() Stats {
 		Generators:   []GeneratorStats{},
 		Plans:        PlanStats{Hits: c.counts.planHits.Load(), Misses: c.counts.planMisses.Load()},
 		Kept:         c.cacheStats(),
-		Verification: c.Verification(),
+		Verification: c.verifier.stats(),
 		Refused:      c.counts.refusals(),
 	}
 	s.Plans.Entries, s.Plans.Bytes = rules.plans.size()

@@ -13,13 +13,6 @@ type Verification struct {
 	Refused int64 `json:"refused"` // they disagreed, and the text was not sent
 }
 
-// Verification returns what the second reader has said so far, of this
-// connector's texts under all its rules.
-func (c *Connector) Verification() Verification {
-	v := &c.verifier
-	return Verification{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
-}
-
 // reader holds a plan against another grammar, and reports whether that knows
 // the text.
 type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error)
@@ -37,6 +30,10 @@ func (v *verifier) set(mode string) {
 	if mode != "off" {
 		v.read = secondReader
 	}
+}
+
+func (v *verifier) stats() Verification {
+	return Verification{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
 }
 
 // verify checks a new plan; kept says that it goes into the cache.

@@ -87,7 +87,7 @@ func TestVerify_refusesFaults(t *testing.T) {
 			if i := slices.IndexFunc(base.calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {
 				t.Errorf("the base saw: %s", base.calls[i])
 			}
-			if have := c.Verification(); have.Refused < 3 || have.Agreed+have.Unknown > 0 {
+			if have := c.Stats().Verification; have.Refused < 3 || have.Agreed+have.Unknown > 0 {
 				t.Errorf("have: %+v\nwant: all refused", have)
 			}
 		})
@@ -107,7 +107,7 @@ func TestVerify_countsTexts(t *testing.T) {
 		t.Run(of.mode, func(t *testing.T) {
 			db, _, c := verified(t, of.mode)
 			mustExec(t, db, "INSERT INTO ruled (a) VALUES (0)") // shows the kind of the keys
-			before := c.Verification().Agreed
+			before := c.Stats().Verification.Agreed
 			for range 2 {
 				mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 1)
 				mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
@@ -116,7 +116,7 @@ func TestVerify_countsTexts(t *testing.T) {
 				mustExec(t, db, "UPDATE ruled SET a = 1")
 				mustExec(t, db, long)
 			}
-			have := c.Verification()
+			have := c.Stats().Verification
 			if have.Agreed -= before; have != of.want {
 				t.Errorf("have: %+v\nwant: %+v", have, of.want)
 			}
@@ -208,7 +208,7 @@ func TestVerify_agreesOnServer(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	if have := c.Verification(); have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
+	if have := c.Stats().Verification; have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
 		t.Errorf("have: %+v\nwant: 6 agreed, none refused", have)
 	}
 }
@@ -230,7 +230,7 @@ func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if have := c.Verification().Agreed; have != test.want {
+		if have := c.Stats().Verification.Agreed; have != test.want {
 			t.Errorf("%s\nhave: %d texts read\nwant: %d", test.query, have, test.want)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // statements, tables' names, numbers, times, and what a program's own clock,
 // logger and random source are.
 var plainTypes = strings.Fields(`
-	driver.Config driver.Driver driver.Filled driver.Finding driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.Report driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/nanoid.Config keygen/nanoid.Generator keygen/uuid.Config keygen/uuid.Generator
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
 	keygen/workerid.ClockError keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record

@@ -114,7 +114,7 @@ func (d *database) look() (err error) {
 	d.mu.Lock()
 	d.reached++
 	d.mu.Unlock()
-	listed := d.listed(d.source())
+	listed := d.listed()
 	for _, t := range d.Rule.Tables() {
 		if err := d.table(&t, listed[t.Logical]); err != nil {
 			return err
@@ -136,34 +136,6 @@ func (d *database) schemas() (names []string) {
 	return names
 }
 
-// source is the data source that this database is. Where that is to be guessed,
-// it is the one of which the most tables are here.
-func (d *database) source() string {
-	sources := d.Rule.DataSources()
-	if d.Name != "" || !d.Guess || len(sources) < 2 {
-		return d.Name
-	}
-	best, least, most := "", -1, 0
-	for _, source := range sources {
-		lacking, there := 0, 0
-		for _, t := range d.Rule.Tables() {
-			for p := range d.Rule.Places(t.Logical) {
-				switch {
-				case p.DataSource != source && p.DataSource != "" || isPattern(p):
-				case d.at(p) == nil:
-					lacking++
-				default:
-					there++
-				}
-			}
-		}
-		if least < 0 || lacking < least || lacking == least && there > most {
-			best, least, most = source, lacking, there
-		}
-	}
-	return best
-}
-
 func isPattern(p rule.Place) bool { return strings.Contains(p.Table, "${") }
 
 func (d *database) at(p rule.Place) *schema.Table {
@@ -175,14 +147,14 @@ func (d *database) at(p rule.Place) *schema.Table {
 }
 
 // listed finds the actual tables of each logical one, and which are lacking.
-func (d *database) listed(source string) map[string][]*schema.Table {
+func (d *database) listed() map[string][]*schema.Table {
 	listed := map[string][]*schema.Table{}
 	d.lacking, d.unfit = map[string][]rule.Place{}, map[*schema.Table]bool{}
 	for _, t := range d.Rule.Tables() {
 		patterned := false
 		for p := range d.Rule.Places(t.Logical) {
 			switch {
-			case source != "" && p.DataSource != "" && !strings.EqualFold(source, p.DataSource) && !strings.Contains(p.DataSource, "${"):
+			case d.Name != "" && p.DataSource != "" && !strings.EqualFold(d.Name, p.DataSource) && !strings.Contains(p.DataSource, "${"):
 			case isPattern(p):
 				patterned = true
 			default:

@@ -24,18 +24,26 @@ const (
 	Error   = "error"
 )
 
-// Finding is one thing that was found. driver.Finding has the same fields, and says
-// what they are.
+// Finding is one thing that was found. It holds no secrets.
 type Finding struct {
-	Severity   string   `json:"severity"`
-	Check      string   `json:"check"`
+	Severity string `json:"severity"` // OK, Info, Warning or Error
+	// Check is a word for the subject: reachable, server, sql-mode, read-only,
+	// clock, table, unlisted, key-column, key-type, unique, auto-increment, foreign-key,
+	// reference, trigger, max-key, rights, leases, segments, tickets, store, rule,
+	// generator.
+	Check string `json:"check"`
+	// DataSource is the database's name in the rule, empty if it is not known,
+	// Table the logical table, Actual its actual tables that have the finding, and
+	// Column the key column.
 	DataSource string   `json:"dataSource,omitempty"`
 	Table      string   `json:"table,omitempty"`
 	Actual     []string `json:"actualTables,omitempty"`
 	Column     string   `json:"column,omitempty"`
-	What       string   `json:"what"`
-	Why        string   `json:"why,omitempty"`
-	Fix        string   `json:"fix,omitempty"`
+	// What was found, and Why it matters, in a sentence; Why is empty for OK.
+	What string `json:"what"`
+	Why  string `json:"why,omitempty"`
+	// Fix is what to do: statements, each on its line, or what to write in the rule.
+	Fix string `json:"fix,omitempty"`
 }
 
 // IsProblem reports whether a severity is more than a remark.
@@ -43,8 +51,7 @@ func IsProblem(severity string) bool { return severity == Warning || severity ==
 
 // Database is one to be looked at.
 type Database struct {
-	// Name is the data source's in the rule. Empty stands for all of them, or, in a
-	// Subject with Guess, for the one whose tables are there.
+	// Name is the data source's in the rule. Empty stands for all of them.
 	Name      string
 	Connector driver.Connector
 	// Live is the rule as it is open for this database.
@@ -58,7 +65,6 @@ type Subject struct {
 	Rule      *rule.Rule
 	Databases []Database
 	Now       func() time.Time
-	Guess     bool
 }
 
 // maxParallel bounds the databases that are looked at at a time.
