@@ -54,6 +54,16 @@ func (c *counts) refusals() map[string]int64 {
 	return all
 }
 
+// reloaded notes that the rule's file was loaded, or why it could not be.
+func (c *counts) reloaded(err error) {
+	if err == nil {
+		c.reloadError.Store(nil)
+		return
+	}
+	c.reloadErrors.Add(1)
+	c.reloadError.Store(new(err.Error()))
+}
+
 // tableCounts are the keys of one table. What all connections count on takes longer to
 // add to than a key to make: an INSERT of one row adds to two of them.
 type tableCounts struct {

@@ -131,16 +131,16 @@ func TestStats_reloads(t *testing.T) {
 		t.Errorf("have: %+v\nwant: a file that is watched", s)
 	}
 	w := &watcher{file: path}
-	w.see()
+	w.changed()
 	write(t, path, "rules: nonsense")
-	w.see()
-	w.act()
+	w.changed()
+	w.update()
 	if s := c.Stats().Rule; s.ReloadErrors == 0 || !strings.Contains(s.ReloadError, path) || s.Generation != 1 {
 		t.Errorf("have: %+v\nwant: the file's error", s)
 	}
 	write(t, path, watched("ds.t_order", 7))
-	w.see()
-	w.act()
+	w.changed()
+	w.update()
 	if s := c.Stats().Rule; s.ReloadErrors == 0 || s.ReloadError != "" {
 		t.Errorf("have: %+v\nwant: an error that is mended", s)
 	}

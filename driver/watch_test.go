@@ -345,7 +345,7 @@ func TestWatchRule_refuses(t *testing.T) {
 
 // What tells a changed file from the same one: its content, and without reading it
 // only what cannot have changed in between.
-func TestWatcher_see(t *testing.T) {
+func TestWatcher_changed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	old := time.Now().Add(-time.Hour)
 	put := func(name, text string, at time.Time) {
@@ -369,16 +369,22 @@ func TestWatcher_see(t *testing.T) {
 		{"still not there", func() {}, false},
 		{"written", func() { put(path, "a", old) }, true},
 		{"the same", func() {}, false},
-		{"touched", func() { put(path, "a", old.Add(time.Minute)) }, true},
+		{"touched", func() { put(path, "a", old.Add(time.Minute)) }, false},
 		{"another text of the same length", func() { put(path, "b", old.Add(2*time.Minute)) }, true},
 		{"another file of the same time and length", func() { put(path+".new", "c", old.Add(2*time.Minute)); rename() }, true},
 		{"written now", func() { put(path, "d", time.Now()) }, true},
-		{"and again within the clock's tick", func() { info := w.seen.info; put(path, "e", info.ModTime()) }, true},
+		{"and again within the clock's tick", func() {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(path, "e", info.ModTime())
+		}, true},
 		{"a directory", func() { _ = os.Remove(path); _ = os.Mkdir(path, 0o755) }, true},
 		{"still one", func() {}, false},
 	} {
 		step.do()
-		if have := w.see(); have != step.want {
+		if have := w.changed(); have != step.want {
 			t.Errorf("%s\nhave: %v\nwant: %v", step.name, have, step.want)
 		}
 	}
@@ -550,13 +556,15 @@ func TestWatch_leaveWaits(t *testing.T) {
 	openConnectors.mu.Lock()
 	w := openConnectors.watchers[path]
 	openConnectors.mu.Unlock()
-	if have := w.interval(); have != time.Minute {
-		t.Errorf("have: each %v\nwant: the shortest", have)
+	if w.interval != time.Minute {
+		t.Errorf("have: each %v\nwant: the shortest", w.interval)
 	}
 	second()
 	second() // does nothing
-	if have := w.interval(); have != time.Hour {
-		t.Errorf("have: each %v\nwant: what is left", have)
+	select {
+	case <-w.done:
+		t.Error("have: no goroutine while one is left\nwant: one")
+	default:
 	}
 	first()
 	select {
