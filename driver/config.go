@@ -3,12 +3,16 @@ package driver
 import (
 	"cmp"
 	"context"
+	"database/sql/driver"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/spi"
@@ -81,10 +85,12 @@ var params = [...]param{
 	{name: paramRule, form: "a path, a name given to `RegisterRule`, or `env:NAME`",
 		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
 	{name: paramServer, values: []string{serverAuto, serverMySQL, serverMariaDB, serverVitess, serverTiDB, serverOther},
-		about: "the kind of the server, if its version doesn't show it; [what others get](differences.md#engines-that-get-less)",
+		about: "the kind of the server, if its version doesn't show it; " +
+			"[what others get](differences.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
 	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
-		about: "how an INSERT is handled into [a table that the rule seems to have forgotten](rules.md#tables-that-were-forgotten)",
+		about: "how an INSERT is handled into " +
+			"[a table that the rule seems to have forgotten](rules.md#tables-that-were-forgotten)",
 		field: func(c *Config) *string { return &c.Unlisted }},
 	{name: paramWarnings, values: []string{"log", "error"},
 		about: "how the rule's warnings are handled; `error` refuses the rule",
@@ -96,7 +102,8 @@ var params = [...]param{
 		about: "which [prepared statements are cached](differences.md#kept-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
 	{name: paramReload, form: "a duration such as `5s`; `off`",
-		about: "how often the rule's file is checked for changes: [live reload](rules.md#changes-at-run-time). The default is `off`"},
+		about: "how often the rule's file is checked for changes: [live reload](rules.md#changes-at-run-time). " +
+			"The default is `off`"},
 }
 
 // Values of Config.Statements.
@@ -151,7 +158,8 @@ func (c *Config) checkParam(p *param) error {
 		return &DSNError{Param: p.name, Nearest: nearest.Word(value, p.values),
 			Reason: fmt.Sprintf("%q is unknown; it must be one of %s", value, strings.Join(p.values, ", "))}
 	case p.name == paramVerify && value == "on" && secondReader == nil:
-		return &DSNError{Param: p.name, Reason: "this program has no second parser: it was built with the tag shardkey_noparser"}
+		return &DSNError{Param: p.name,
+			Reason: "this program has no second parser: it was built with the tag shardkey_noparser"}
 	}
 	return nil
 }
@@ -164,7 +172,8 @@ func (c *Config) checkReload() error {
 }
 
 func reloadError(value string) error {
-	return &DSNError{Param: paramReload, Reason: fmt.Sprintf("%q must be off or a duration from %v to %v, such as 5s", value, minReload, maxReload)}
+	return &DSNError{Param: paramReload,
+		Reason: fmt.Sprintf("%q must be off or a duration from %v to %v, such as 5s", value, minReload, maxReload)}
 }
 
 // An Option sets how a connector works: a [Config], [WithLogger], [WithClock] or
@@ -220,4 +229,181 @@ func newOptions(opts []Option) options {
 // host is what the generators of a connector with this data source see.
 func (o options) host(dsn string) spi.Host {
 	return spi.Host{DSN: spi.NewSecret(dsn), Clock: o.clock, Logger: guard.NewLogger(cmp.Or(o.logger, slog.Default()))}
+}
+
+const ruleAdvice = "no sharding rule: add ?shardkeyRule= with the path of the rule's file, " +
+	"a name given to driver.RegisterRule, or env:VARIABLE"
+
+// dsn is a data source name, taken apart.
+type dsn struct {
+	base string // the underlying driver's
+	rule string // the value of shardkeyRule as it was written
+}
+
+// parseDSN takes our parameters off a DSN and sets config from them. The rest of the
+// DSN stays as it is.
+func parseDSN(text string, config *Config) (dsn, error) {
+	head, query, found := splitQuery(text)
+	d, err := parseParams(head, query, found, config)
+	if wrong := (*DSNError)(nil); errors.As(err, &wrong) && wrong.Param != "" && strings.Contains(query, "@") {
+		// What is taken for the parameters may be the end of a password.
+		return dsn{}, &DSNError{Reason: "the parameters are not understood, and there is an @ in them; " +
+			"write it as %40, or, where it stands after a password with \"@/?\" in it, " +
+			"set the password in a mysql.Config and use NewConnector"}
+	}
+	return d, err
+}
+
+func parseParams(head, query string, found bool, config *Config) (dsn, error) {
+	d := dsn{base: head}
+	given := map[string]bool{}
+	var rest []string
+	for text := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(text, "=")
+		if !isOurs(name) {
+			rest = append(rest, text)
+			continue
+		}
+		p, err := paramOf(name)
+		switch {
+		case err != nil:
+			return dsn{}, err
+		case given[name]:
+			return dsn{}, &DSNError{Param: name, Reason: "it is given twice"}
+		case value == "":
+			return dsn{}, &DSNError{Param: name, Reason: "it has no value"}
+		case name == paramRule:
+			d.rule = value
+		default:
+			if err := config.set(p, value); err != nil {
+				return dsn{}, err
+			}
+		}
+		given[name] = true
+	}
+	if base := strings.Join(rest, "&"); found && base != "" {
+		d.base += "?" + base
+	}
+	if err := checkBase(head, rest); err != nil {
+		return dsn{}, err
+	}
+	if d.rule == "" {
+		return dsn{}, &DSNError{Reason: ruleAdvice, Err: ErrNoRule}
+	}
+	return d, nil
+}
+
+func isOurs(name string) bool {
+	return len(name) >= len(paramPrefix) && strings.EqualFold(name[:len(paramPrefix)], paramPrefix)
+}
+
+// splitQuery finds the '?' that the parameters follow. go-sql-driver
+// looks for the last '/', which may be in a rule's path; the password before
+// and the values after may hold '?', '/', '@' and more. So the right '?' is
+// the last one that has a whole DSN before it.
+func splitQuery(text string) (head, query string, found bool) {
+	for i := len(text) - 1; i >= 0; i-- {
+		if text[i] == '?' && isHead(text[:i]) {
+			return text[:i], text[i+1:], true
+		}
+	}
+	if isHead(text) {
+		return text, "", false
+	}
+	// No '?' fits. Our parameters still should not be what the
+	// error is about.
+	if i := strings.LastIndex(text, "?"+paramPrefix); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
+
+// isHead reports whether text is [user[:password]@][net[(addr)]]/dbname, read as
+// go-sql-driver does: the last '/' ends the address, the last '@' before it the
+// password.
+func isHead(text string) bool {
+	slash := strings.LastIndexByte(text, '/')
+	if slash < 0 || strings.ContainsAny(text[slash:], "?") {
+		return false
+	}
+	address := text[strings.LastIndexByte(text[:slash], '@')+1 : slash]
+	network, rest, hasAddr := strings.Cut(address, "(")
+	if !isNetwork(network) {
+		return false
+	}
+	if !hasAddr {
+		return network == "" || network == "tcp" || network == "unix"
+	}
+	return strings.HasSuffix(rest, ")")
+}
+
+// isNetwork reports whether a dial function could be registered under the name.
+// It may be empty.
+func isNetwork(name string) bool {
+	return !strings.ContainsAny(name, ":/?&=@() ")
+}
+
+// unescape decodes percent signs. Other than in a form, '+' is a plus; what is
+// not percent-encoding is meant as it stands.
+func unescape(value string) string {
+	if decoded, err := url.PathUnescape(value); err == nil {
+		return decoded
+	}
+	return value
+}
+
+func (d dsn) baseConnector() (driver.Connector, error) {
+	if _, err := parseBase(d.base); err != nil { // which can panic, as the next line could
+		return nil, &DSNError{Reason: err.Error()}
+	}
+	return mysql.MySQLDriver{}.OpenConnector(d.base)
+}
+
+// checkBase finds what go-sql-driver refuses, part by part: its errors
+// for the part with the password may quote the password, and its errors for
+// parameters do not name the parameter.
+func checkBase(head string, params []string) error {
+	if _, err := parseBase(head); err != nil || head == "" {
+		return &DSNError{Reason: "want [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
+	}
+	for _, param := range params {
+		name, value, _ := strings.Cut(param, "=")
+		if strings.Contains(value, "/") { // the base would split there
+			return &DSNError{Param: name, Reason: "write / in its value as %2F"}
+		}
+		if _, err := parseBase("/?" + param); err != nil {
+			return &DSNError{Param: name, Reason: err.Error()}
+		}
+	}
+	return nil
+}
+
+// constantPart returns the text of those errors of go-sql-driver that quote
+// nothing.
+func constantPart(err error) string {
+	if err == nil || !strings.HasPrefix(err.Error(), "invalid DSN: ") {
+		return ""
+	}
+	return " (" + err.Error() + ")"
+}
+
+// parseBase is mysql.ParseDSN, which panics for one parameter that it no longer
+// knows.
+func parseBase(text string) (cfg *mysql.Config, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			cfg, err = nil, errors.New(fmt.Sprint(r))
+		}
+	}()
+	return mysql.ParseDSN(text)
+}
+
+// databaseName is the network address and the database of a DSN, without user,
+// password and parameters; empty when there is none.
+func databaseName(dsn string) string {
+	cfg, err := parseBase(dsn)
+	if dsn == "" || err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 }

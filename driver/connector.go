@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -89,53 +91,8 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	return c, nil
 }
 
-// install opens the rule's generators and makes them the current ones. It
-// returns what they replace, for the caller to close.
-func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
-	next, err := c.open(r)
-	if err != nil {
-		return nil, err
-	}
-	logWarnings(r, c.host.Logger)
-	c.hold(next)
-	return c.rules.Swap(next), nil
-}
-
-// open opens the rule's generators, which are the current ones where the rule
-// configures them in the same way.
-func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
-	if r == nil {
-		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
-	}
-	if err := checkWarnings(r, c.config.RuleWarnings); err != nil {
-		return nil, err
-	}
-	var generators *rule.Live
-	var err error
-	if now := c.rules.Load(); now != nil {
-		generators, err = now.generators.Replace(r)
-	} else {
-		generators, err = r.Open(c.host)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return newRuleSet(r, generators, c), nil
-}
-
-// hold is called before a rule becomes the current one.
-func (c *Connector) hold(next *ruleSet) {
-	next.generation, next.since = c.counts.generation.Add(1), c.now()
-}
-
 // errZeroConnector is the error of a Connector that NewConnector did not make.
 var errZeroConnector = fmt.Errorf("%w: the Connector is zero; make it with NewConnector", ErrNoRule)
-
-// noRules are the rules of a zero Connector.
-var noRules = &ruleSet{rule: new(rule.Rule), generators: new(rule.Live), plans: newPlanCache(new(counts))}
-
-// current returns the current rule.
-func (c *Connector) current() *ruleSet { return cmp.Or(c.rules.Load(), noRules) }
 
 // Connect opens a connection of the base and wraps it.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -158,50 +115,6 @@ func (c *Connector) Driver() driver.Driver { return c.driver }
 
 // Unwrap returns the base's connector.
 func (c *Connector) Unwrap() driver.Connector { return c.base }
-
-// SetRule replaces the rule. Statements that are running finish with the rule
-// that they began with, and then its generators are closed; prepared statements
-// are planned again at their next execution. When the new rule cannot be opened,
-// the old one stays. Generators that both rules configure in the same way stay as
-// well, with their worker id and their state; see [rule.Live.Replace].
-//
-// The error is the rule's, that of closing the old generators when nobody uses
-// them any more (the new rule holds all the same), or [spi.ErrClosed].
-func (c *Connector) SetRule(r *rule.Rule) error {
-	old, err := c.replace(r)
-	if err != nil {
-		return err
-	}
-	return old.generators.Close() // without the lock: closing may talk to a store
-}
-
-// change makes next the current rule in place of old. It is false, and next is to
-// be closed, when another came before or the connector was closed.
-func (c *Connector) change(old, next *ruleSet) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || c.rules.Load() != old { // as all changes are under mu
-		return false
-	}
-	c.hold(next)
-	c.rules.Store(next)
-	return true
-}
-
-func (c *Connector) replace(r *rule.Rule) (old *ruleSet, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rules.Load() == nil {
-		return nil, errZeroConnector
-	}
-	if c.closed {
-		return nil, spi.ErrClosed
-	}
-	return c.install(r)
-}
-
-// Rule returns the rule that new statements are filled by.
-func (c *Connector) Rule() *rule.Rule { return c.current().rule }
 
 // Lookup returns what the current rule says of the table that a statement names,
 // with schema the qualifier in front of the name or empty, as [rule.Live.Lookup]
@@ -291,4 +204,76 @@ func (c *Connector) closeUnused() error {
 		return nil
 	}
 	return rules.generators.Close()
+}
+
+// Ready returns nil when a key can be made now for every table of the rule, and
+// else what stands in the way: a [*NotReadyError] for each generator that cannot
+// make one, joined where there are several, or [spi.ErrClosed]. It is for a
+// readiness probe:
+//
+//	http.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
+//		ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+//		defer cancel()
+//		if err := errors.Join(connector.Ready(ctx), db.PingContext(ctx)); err != nil {
+//			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+//		}
+//	})
+//
+// It uses no key, but takes what the first one needs, as a worker id or a segment:
+// a program that has been ready once does not wait with its first INSERT. A store
+// that is away is no reason while keys can be made without it, nor is a changed
+// rule file that could not be taken; [Connector.Stats] has both. It does not ask
+// the database that the rows go to. It returns soon after ctx ends. A generator
+// that is no [spi.ReadyReporter] is ready while its health has no error.
+func (c *Connector) Ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	rules, err := c.use()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rules.generators.Release() }()
+	return rules.ready(ctx)
+}
+
+// ready asks each generator that tables use, all at once.
+func (r *ruleSet) ready(ctx context.Context) error {
+	var all []*NotReadyError
+	byName := map[string]*NotReadyError{}
+	for _, t := range r.rule.Tables() {
+		key := strings.ToLower(t.GeneratorName)
+		e := byName[key]
+		if e == nil {
+			e = &NotReadyError{Generator: t.GeneratorName}
+			byName[key], all = e, append(all, e)
+		}
+		e.Tables = append(e.Tables, t.Logical)
+	}
+	var asked sync.WaitGroup
+	for _, e := range all {
+		g := r.generators.Generator(e.Generator)
+		asked.Go(func() { e.Err = guard.Call("it", func() error { return isReady(ctx, g) }) })
+	}
+	asked.Wait()
+	var errs []error
+	for _, e := range all {
+		if e.Err != nil {
+			errs = append(errs, e)
+		}
+	}
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+func isReady(ctx context.Context, g spi.KeyGenerator) error {
+	switch g := g.(type) {
+	case spi.ReadyReporter:
+		return g.Ready(ctx)
+	case spi.HealthReporter:
+		return g.Health().Err
+	}
+	return nil
 }

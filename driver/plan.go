@@ -3,12 +3,10 @@ package driver
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/rewrite"
@@ -109,32 +107,6 @@ func (t *table) setKind(k rewrite.Kind) { t.kinds.Store(uint32(k)) }
 
 func (t *table) column() spi.Column {
 	return spi.Column{Table: t.rule.Logical, Name: t.rule.Column}
-}
-
-// ruleSet is one rule in use by one connector: its live generators and the
-// plans made with it. A connector's rule is replaced by replacing its ruleSet,
-// so a holder of one sees rule, generators and plans that belong together.
-//
-// Reading a ruleSet is free. A caller that takes keys from it acquires its
-// generators first ([rule.Live.Acquire]) and releases them afterwards.
-type ruleSet struct {
-	rule       *rule.Rule
-	generators *rule.Live
-	plans      *planCache
-	logger     *slog.Logger
-	verifier   *verifier
-	unlisted   *unlisted
-	counts     *counts
-	filled     func(context.Context, Filled)
-	// generation is the rule's number, from 1, among those that the connector has had,
-	// and since is when it became the current one. They are set before it does.
-	generation int64
-	since      time.Time
-}
-
-func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
-	return &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), verifier: &c.verifier, unlisted: &c.unlisted,
-		counts: &c.counts, filled: c.filled, logger: c.host.Logger}
 }
 
 // plan returns the plan of a text in a session: one from the cache, or a new one.

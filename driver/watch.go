@@ -109,7 +109,8 @@ func (o *registry) watch(file string, interval time.Duration) (leave func()) {
 	defer o.mu.Unlock()
 	w := o.watchers[file]
 	if w == nil {
-		w = &watcher{file: file, interval: interval, ticker: time.NewTicker(interval), stop: make(chan struct{}), done: make(chan struct{})}
+		w = &watcher{file: file, interval: interval, ticker: time.NewTicker(interval),
+			stop: make(chan struct{}), done: make(chan struct{})}
 		o.watchers[file] = w
 		w.changed()
 		go w.run()
@@ -188,7 +189,8 @@ func (w *watcher) run() {
 // changed reports whether the file has another content than at the last call.
 func (w *watcher) changed() bool {
 	info, err := os.Stat(w.file)
-	if err == nil && w.info != nil && os.SameFile(info, w.info) && info.ModTime().Equal(w.info.ModTime()) && info.Size() == w.info.Size() {
+	if err == nil && w.info != nil && os.SameFile(info, w.info) &&
+		info.ModTime().Equal(w.info.ModTime()) && info.Size() == w.info.Size() {
 		return false
 	}
 	var text []byte
@@ -225,7 +227,8 @@ func (w *watcher) update() {
 	for _, logger := range loggersOf(using) {
 		switch {
 		case err != nil:
-			logger.Error("shardkey: the rule's file has changed, but cannot be taken: the old rule goes on", "file", w.file, "error", err)
+			logger.Error("shardkey: the rule's file has changed, but cannot be taken: the old rule goes on",
+				"file", w.file, "error", err)
 		case next != nil:
 			logger.Info("shardkey: the rule's file has changed: the new rule holds", "file", w.file)
 			logWarnings(next, logger)
@@ -275,41 +278,4 @@ func loggersOf(connectors []*Connector) map[*slog.Logger]*slog.Logger {
 		all[nil] = slog.Default()
 	}
 	return all
-}
-
-// takeRule makes next the rule of all connectors, or of none.
-func takeRule(connectors []*Connector, next *rule.Rule) error {
-	old, opened := make([]*ruleSet, len(connectors)), make([]*ruleSet, 0, len(connectors))
-	for i, c := range connectors {
-		old[i] = c.rules.Load()
-		set, err := c.open(next)
-		if err != nil {
-			for _, set := range opened {
-				err = errors.Join(err, set.generators.Close())
-			}
-			return err
-		}
-		opened = append(opened, set)
-	}
-	for i, c := range connectors {
-		unused := old[i]
-		if !c.change(old[i], opened[i]) {
-			unused = opened[i]
-		}
-		if err := unused.generators.Close(); err != nil {
-			c.host.Logger.Warn("shardkey: closing the generators of the old rule", "error", err)
-		}
-	}
-	return nil
-}
-
-// renew gives the names of rules of a file the newer one.
-func (n *registeredRules) renew(file string, next *rule.Rule) {
-	n.Lock()
-	defer n.Unlock()
-	for name, r := range n.rules {
-		if of, _ := r.Source(); of == file {
-			n.rules[name] = next
-		}
-	}
 }

@@ -235,7 +235,7 @@ func TestRegister_whatIsCounted(t *testing.T) {
 
 // Each reason that the driver has is reported from the start.
 func TestRegister_reasonsOfRefusals(t *testing.T) {
-	source, err := os.ReadFile("../driver/refused.go")
+	source, err := os.ReadFile("../driver/errors.go")
 	if err != nil {
 		t.Fatal(err)
 	}

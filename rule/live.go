@@ -87,7 +87,8 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 
 // openGenerators is open without what finds a table.
 func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live, error) {
-	l := &Live{rule: r, host: host, pool: from, generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
+	l := &Live{rule: r, host: host, pool: from,
+		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
 	l.users.Store(1)
 	from.enter(l)
 	opened := false

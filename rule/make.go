@@ -82,7 +82,8 @@ func (l *Live) openGenerator(i int, earlier []*made) error {
 		return nil
 	}
 	hold := func(e *made) { l.held[i] = e }
-	e, err := l.open(generatorKind, m, earlier, hold, func(e *made) error { return l.makeGenerator(i, earlier, e) })
+	build := func(e *made) error { return l.makeGenerator(i, earlier, e) }
+	e, err := l.open(generatorKind, m, earlier, hold, build)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,8 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 			return a, e.uses[at].err
 		}
 		hold := func(used *made) { e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a) }
-		used, err := l.open(assignerKind, r.assigners[a], earlier, hold, func(e *made) error { return r.makeAssigner(a, l.host, e) })
+		build := func(used *made) error { return r.makeAssigner(a, l.host, used) }
+		used, err := l.open(assignerKind, r.assigners[a], earlier, hold, build)
 		if err != nil {
 			return nil, err
 		}
