@@ -155,11 +155,8 @@ func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Des
 // worker id until the lease ends: wait for them first, with http.Server.Shutdown for
 // example.
 func (c *Connector) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
 	openConnectors.remove(c)
-	err := c.closeUnused()
+	err := c.release(func() { c.closed = true })
 	c.closeBase.Do(func() {
 		if closer, ok := c.base.(io.Closer); ok {
 			err = errors.Join(err, closer.Close())
@@ -186,18 +183,15 @@ func (c *Connector) enter() error {
 }
 
 // leave is the end of a connection.
-func (c *Connector) leave() error {
-	c.mu.Lock()
-	c.connections--
-	c.mu.Unlock()
-	return c.closeUnused()
-}
+func (c *Connector) leave() error { return c.release(func() { c.connections-- }) }
 
 // unused reports whether no connection can need the generators.
 func (c *Connector) unused() bool { return c.closed && c.connections == 0 }
 
-func (c *Connector) closeUnused() error {
+// release changes what keeps the generators open, and closes them if nothing does any more.
+func (c *Connector) release(change func()) error {
 	c.mu.Lock()
+	change()
 	unused, rules := c.unused(), c.current()
 	c.mu.Unlock()
 	if !unused {

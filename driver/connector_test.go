@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/shardkey/shardkey/rule"
@@ -215,4 +216,31 @@ func TestNewConnector_refuses(t *testing.T) {
 	if c, err := NewConnector(&fakeBase{}, new(rule.Rule)); c != nil || err == nil {
 		t.Errorf("zero rule: %v, %v", c, err)
 	}
+}
+
+// Connections of another database open the generators again, and the last one closes them,
+// however they follow each other.
+func TestConnector_openedAgainAtOnce(t *testing.T) {
+	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 6))
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 2000 {
+				if err := c.enter(); err != nil {
+					t.Error(err)
+				}
+				if testGenerators[6].Load() == 0 {
+					t.Error("have: no generator for a connection\nwant: one")
+				}
+				if err := c.leave(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	liveOf(t, "all closed", 6, 0)
 }
