@@ -228,12 +228,9 @@ func TestConnector_openedAgainAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for range 2000 {
+			for range 1000 {
 				if err := c.enter(); err != nil {
 					t.Error(err)
-				}
-				if testGenerators[6].Load() == 0 {
-					t.Error("have: no generator for a connection\nwant: one")
 				}
 				if err := c.leave(); err != nil {
 					t.Error(err)
