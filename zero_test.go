@@ -20,9 +20,7 @@ import (
 	"github.com/shardkey/shardkey"
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/keygen/nanoid"
 	"github.com/shardkey/shardkey/keygen/snowflake"
-	"github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
@@ -36,13 +34,12 @@ var zeroValues = []any{
 	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneError), new(driver.GeneratorError), new(driver.GeneratorStats),
 	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
 	new(driver.WrongShardError),
-	new(nanoid.Generator), new(uuid.Format), new(uuid.Generator),
 	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
 	new(workerid.ForeignRecordError), new(workerid.NoWorkerIDError), new(workerid.Record), new(workerid.TableError),
 	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
 	new(rule.AmbiguousTableError), new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
 	new(rule.Shard), new(rule.Sharding), new(rule.Table), new(rule.UnlistedTableError),
-	new(spi.Health), new(spi.PropError), new(spi.Props), new(spi.Secret), new(spi.UnknownTypeError), new(spi.WorkerIDState),
+	new(spi.Health), new(spi.PropError), new(spi.Props), new(spi.Secret), new(spi.WorkerID),
 }
 
 // needTheirOwn are methods with arguments that index the receiver or belong to it.
@@ -82,7 +79,7 @@ func TestZeroValues_areErrors(t *testing.T) {
 			t.Errorf("%s of a zero Connector\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
 		}
 	}
-	for _, g := range []spi.KeyGenerator{new(snowflake.Generator), new(nanoid.Generator)} {
+	for _, g := range []spi.KeyGenerator{new(snowflake.Generator)} {
 		if keys, err := g.GenerateKeys(ctx, spi.Column{}, 1); err == nil {
 			t.Errorf("a zero %T\nhave: keys %q\nwant: an error", g, keys)
 		}

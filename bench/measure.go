@@ -2,12 +2,12 @@ package bench
 
 import (
 	"context"
+	"io"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -15,15 +15,16 @@ import (
 // batch.
 func Batch(n int) func(*testing.B) {
 	return func(b *testing.B) {
-		g, err := snowflake.New(snowflake.Config{Layout: wide, Assigner: leases{}})
+		g, err := newGenerator("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer g.Close()
+		defer g.(io.Closer).Close()
+		ints := g.(spi.Int64KeyGenerator)
 		keys := make([]int64, n)
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+			if err := ints.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
 				b.Fatal(err)
 			}
 		}

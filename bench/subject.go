@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	bwmarrin "github.com/bwmarrin/snowflake"
@@ -13,8 +14,8 @@ import (
 	"github.com/rs/xid"
 	"github.com/sony/sonyflake/v2"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
-	"github.com/shardkey/shardkey/keygen/uuid"
+	_ "github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -26,16 +27,16 @@ type Subject struct {
 }
 
 // wide is the split for measurements below saturation.
-var wide = snowflake.Layout{TimeBits: 40, WorkerBits: 1, SequenceBits: 22}
+const wide = "40-1-22"
 
 // Snowflakes make one integer key at a time, below saturation. The first is
 // the yardstick.
 func Snowflakes() []Subject {
 	return []Subject{
 		{"bwmarrin/snowflake", openBwmarrin(1, 22)},
-		{"shardkey SNOWFLAKE", openShardkey(snowflake.Config{Layout: wide, WorkerID: 1})},
-		{"shardkey SNOWFLAKE, leased", openShardkey(snowflake.Config{Layout: wide, Assigner: leases{}})},
-		{"shardkey SNOWFLAKE_RING", openShardkey(snowflake.Config{Layout: wide, WorkerIDSet: true, RingSize: 200})},
+		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
+		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
+		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
 		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 22, BitsMachineID: 1, TimeUnit: time.Millisecond})},
 	}
 }
@@ -44,9 +45,9 @@ func Snowflakes() []Subject {
 func Saturated() []Subject {
 	return []Subject{
 		{"bwmarrin/snowflake", openBwmarrin(10, 12)},
-		{"shardkey SNOWFLAKE", openShardkey(snowflake.Config{WorkerID: 2})},
-		{"shardkey SNOWFLAKE, leased", openShardkey(snowflake.Config{Assigner: leases{}})},
-		{"shardkey SNOWFLAKE_RING", openShardkey(snowflake.Config{WorkerID: 3, RingSize: 200})},
+		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"worker-id": "2"})},
+		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"worker-id-assigner": "leases"})},
+		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"worker-id": "3"})},
 		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond})},
 		{"godruoyi/go-snowflake", openGodruoyi},
 	}
@@ -58,8 +59,8 @@ func Random() []Subject {
 		{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
 		{"google/uuid v4, pool", openGooglePool},
 		{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
-		{"shardkey UUID v4", openUUID(4)},
-		{"shardkey UUID v7", openUUID(7)},
+		{"shardkey UUID v4", openUUID("4")},
+		{"shardkey UUID v7", openUUID("7")},
 		{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
 		{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
 		{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
@@ -73,17 +74,30 @@ func plain(next func() error) open {
 	return func() (func() error, func(), error) { return next, func() {}, nil }
 }
 
-func openShardkey(cfg snowflake.Config) open {
+type props = map[string]any
+
+// newGenerator makes a generator of a registered type. Its assigner is leases.
+func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
+	host := spi.Host{WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return leases{}, nil }}
+	p, err := spi.NewProps(values, host)
+	if err != nil {
+		return nil, err
+	}
+	return spi.NewKeyGenerator(typ, p)
+}
+
+func openShardkey(typ string, values props) open {
 	return func() (func() error, func(), error) {
-		g, err := snowflake.New(cfg)
+		g, err := newGenerator(typ, values)
 		if err != nil {
 			return nil, nil, err
 		}
+		ints := g.(spi.Int64KeyGenerator)
 		next := func() error {
-			_, err := g.Next(context.Background())
-			return err
+			var key [1]int64
+			return ints.GenerateInt64Keys(context.Background(), spi.Column{}, key[:])
 		}
-		return next, func() { _ = g.Close() }, nil
+		return next, func() { _ = g.(io.Closer).Close() }, nil
 	}
 }
 
@@ -131,14 +145,14 @@ func openGooglePool() (func() error, func(), error) {
 	return next, google.DisableRandPool, nil
 }
 
-func openUUID(version int) open {
+func openUUID(version string) open {
 	return func() (func() error, func(), error) {
-		g, err := uuid.New(uuid.Config{Version: version})
+		g, err := newGenerator("UUID", props{"version": version})
 		if err != nil {
 			return nil, nil, err
 		}
 		next := func() error {
-			_, err := g.UUID()
+			_, err := g.GenerateKeys(context.Background(), spi.Column{}, 1)
 			return err
 		}
 		return next, func() {}, nil

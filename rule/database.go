@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/shardkey/shardkey/spi"
 )
 
 // ErrOwnDatabase is in the chain of the error for a rule over several databases
 // with a generator or a worker-id assigner that keeps its state in the
 // connector's own one: each database would give the same keys. The way out is a
-// dsn of one database for all of them. The property [spi.OwnDatabase] allows it.
+// dsn of one database for all of them. The property own-database allows it.
 var ErrOwnDatabase = errors.New("shardkey: keys would repeat among the databases of one rule")
+
+// ownDatabase is the property that allows it.
+const ownDatabase = "own-database"
 
 // needsOneDatabase reports whether databases that each have this state give the
 // same keys.
@@ -60,7 +61,7 @@ func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
 	}
 	e := errorAt(r.file, m.name, fmt.Sprintf(
 		"%s %q keeps its state in the connector's own database, but %s: each database would give the same keys; write %s, or %s: yes if their keys never meet",
-		kind, m.name.text, reason, way, spi.OwnDatabase))
+		kind, m.name.text, reason, way, ownDatabase))
 	e.Err = ErrOwnDatabase
 	return e
 }

@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ type Error struct {
 	Nearest []string
 	// Reason says what is wrong and the way out.
 	Reason string
-	// Err is the cause: a *spi.PropError, *spi.UnknownTypeError, *fs.PathError
+	// Err is the cause: a *spi.PropError, *fs.PathError
 	// or the error of a generator's factory. It is nil when the rule itself is
 	// wrong.
 	Err error
@@ -113,12 +114,11 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 		return inner // an assigner's, which already has a place
 	}
 	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
-	var unknown *spi.UnknownTypeError
 	var prop *spi.PropError
 	var assigner *undefinedAssigner
 	switch {
-	case errors.As(err, &unknown):
-		return r.typeError(m, unknown)
+	case m.ready == nil && !slices.Contains(registeredTypes(kind), strings.ToUpper(m.typ.text)):
+		return r.typeError(kind, m)
 	case errors.As(err, &assigner):
 		return r.assignerError(m, assigner)
 	case errors.As(err, &prop):
@@ -176,19 +176,25 @@ var instead = map[string]string{
 	"SNOWFLAKE_FLEXIBLE": "use SNOWFLAKE with the property layout",
 }
 
-func (r *Rule) typeError(m makeSpec, unknown *spi.UnknownTypeError) error {
-	reason := fmt.Sprintf("unknown %s type %q; registered: %s", unknown.Kind, m.typ.text, strings.Join(unknown.Known, ", "))
-	right := unknown.Known
+// registeredTypes lists the types of a kind that a rule can name.
+func registeredTypes(kind string) []string {
+	if kind == assignerKind {
+		return spi.WorkerIDAssignerTypes()
+	}
+	return spi.KeyGeneratorTypes()
+}
+
+func (r *Rule) typeError(kind string, m makeSpec) error {
+	right := registeredTypes(kind)
+	reason := fmt.Sprintf("unknown %s type %q; registered: %s", kind, m.typ.text, strings.Join(right, ", "))
 	if advice, ok := instead[strings.ToUpper(m.typ.text)]; ok {
 		reason += "; " + advice
 	}
-	if pkg := packageOf(unknown.Kind, m.typ.text); pkg != "" {
-		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", unknown.Kind, m.typ.text, pkg)
+	if pkg := packageOf(kind, m.typ.text); pkg != "" {
+		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", kind, m.typ.text, pkg)
 		right = nil
 	}
-	e := errorAt(r.file, m.typ, reason, right...)
-	e.Err = unknown
-	return e
+	return errorAt(r.file, m.typ, reason, right...)
 }
 
 // packageOf returns the package in which a type lives that shardkey brings along,

@@ -102,12 +102,8 @@ func (l *Live) open(kind string, m makeSpec, earlier []*made, hold func(*made), 
 // makeGenerator makes the rule's generator i, and opens the assigners that it asks for.
 func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 	r, m := l.rule, l.rule.generators[i]
-	props, err := r.props(generatorKind, m, l.host)
-	if err != nil {
-		return err
-	}
-	done := false
-	props = props.WithWorkerIDAssigners(func(name string) (spi.WorkerIDAssigner, error) {
+	host, done := l.host, false
+	host.WorkerIDAssigner = func(name string) (spi.WorkerIDAssigner, error) {
 		a := r.assignerOf(name)
 		switch {
 		case done:
@@ -126,7 +122,11 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 			return nil, err
 		}
 		return used.value.(spi.WorkerIDAssigner), nil
-	})
+	}
+	props, err := r.props(generatorKind, m, host)
+	if err != nil {
+		return err
+	}
 	generator, err := spi.NewKeyGenerator(m.typ.text, props)
 	done = true
 	if err != nil {
@@ -176,7 +176,7 @@ func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 // which a Config has as spi.Secret only.
 func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
-		e.spec.ownMeant, err = props.Bool(spi.OwnDatabase, false)
+		e.spec.ownMeant, err = props.Bool(ownDatabase, false)
 	}
 	i := slices.IndexFunc(e.spec.props, func(p propSpec) bool { return p.plain && props.IsSecret(p.name.text) })
 	if i >= 0 {

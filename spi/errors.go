@@ -40,18 +40,6 @@ var (
 	ErrStore = errors.New("shardkey: key store")
 )
 
-// UnknownTypeError is the error for a generator or assigner type that is not
-// registered.
-type UnknownTypeError struct {
-	Kind  string   // "key generator" or "worker-id assigner"
-	Type  string   // as it was written
-	Known []string // the registered types
-}
-
-func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("shardkey: unknown %s type %q; registered: %s", e.Kind, clip(e.Type), strings.Join(e.Known, ", "))
-}
-
 // PropError is the error for a property that is missing, not understood, out
 // of range or unknown.
 type PropError struct {

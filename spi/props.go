@@ -27,12 +27,11 @@ import (
 // time; one that it reads only in one branch is an unknown property in the
 // others, which is right only where it would have no effect there.
 type Props struct {
-	values    map[string]prop
-	asked     map[string]string // normalised name → name as asked
-	secret    map[string]bool   // normalised names that Secret and Secrets were asked for
-	host      Host
-	usesHost  *bool
-	assigners func(name string) (WorkerIDAssigner, error)
+	values   map[string]prop
+	asked    map[string]string // normalised name → name as asked
+	secret   map[string]bool   // normalised names that Secret and Secrets were asked for
+	host     Host
+	usesHost *bool
 }
 
 // prop is a property. Which ones are passwords is known only when they are asked
@@ -53,6 +52,9 @@ type Host struct {
 	Clock Clock
 	// Logger receives the few lines that are logged; nil means slog.Default().
 	Logger *slog.Logger
+	// WorkerIDAssigner finds a worker-id assigner by its name in the rule; nil where
+	// there is none. The assigner belongs to the rule, which closes it.
+	WorkerIDAssigner func(name string) (WorkerIDAssigner, error)
 }
 
 // NewProps makes Props of names and values. A value is a string, as YAML
@@ -111,20 +113,19 @@ func (p Props) Logger() *slog.Logger {
 	return guard.NewLogger(cmp.Or(p.host.Logger, slog.Default()))
 }
 
-// OwnDatabase is the property of every type that asks for [Props.HostDSN]. Its value
-// yes allows a rule over several databases, each of which then has its own state.
-const OwnDatabase = "own-database"
+// ownDatabase is the property of every type that asks for [Props.HostDSN].
+const ownDatabase = "own-database"
 
 // HostDSN returns the connector's own data source; empty when it is not known.
 //
 // A factory asks for it only where no property names another database: it says
 // that the state is kept in the connector's own one. Where a rule is for several
 // databases each would have its own state, and give the same keys as the others,
-// so that such a rule is refused unless the property [OwnDatabase] is yes.
+// so that such a rule is refused unless the property own-database is yes.
 func (p Props) HostDSN() Secret {
 	if p.usesHost != nil {
 		*p.usesHost = true
-		p.asked[OwnDatabase] = OwnDatabase
+		p.asked[ownDatabase] = ownDatabase
 	}
 	return p.host.DSN
 }
@@ -133,13 +134,6 @@ func (p Props) HostDSN() Secret {
 // factory.
 func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
 
-// WithWorkerIDAssigners returns p with the worker-id assigners of its rule:
-// find returns the one of a name. They belong to the rule, which closes them.
-func (p Props) WithWorkerIDAssigners(find func(name string) (WorkerIDAssigner, error)) Props {
-	p.assigners = find
-	return p
-}
-
 // WorkerIDAssigner returns the rule's worker-id assigner that the property
 // names; nil when the property is absent. Do not close it.
 func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
@@ -147,10 +141,10 @@ func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 	if !ok {
 		return nil, nil
 	}
-	if p.assigners == nil {
+	if p.host.WorkerIDAssigner == nil {
 		return nil, p.Wrong(name, "the name of a worker-id assigner; the rule has no workerIdAssigners")
 	}
-	return p.assigners(v)
+	return p.host.WorkerIDAssigner(v)
 }
 
 // Has reports whether the property is given.
@@ -343,8 +337,8 @@ func (p Props) get(name string) (string, bool) {
 func (p Props) unknown() error {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if _, ok := p.asked[key]; !ok {
-			if key == OwnDatabase {
-				return p.Wrong(OwnDatabase, "it only where the connector's own database is used: by a type that keeps its state there, and without a dsn")
+			if key == ownDatabase {
+				return p.Wrong(ownDatabase, "it only where the connector's own database is used: by a type that keeps its state there, and without a dsn")
 			}
 			known := slices.Sorted(maps.Values(p.asked))
 			e := &PropError{Name: p.values[key].name, Unknown: true, Known: known}

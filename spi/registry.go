@@ -2,6 +2,7 @@ package spi
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"reflect"
@@ -12,35 +13,27 @@ import (
 	"github.com/shardkey/shardkey/internal/guard"
 )
 
-// A KeyGeneratorFactory makes a generator from its properties. It checks them
-// and does no input or output.
-type KeyGeneratorFactory = func(Props) (KeyGenerator, error)
-
-// A WorkerIDAssignerFactory makes an assigner from its properties. It checks
-// them and does no input or output.
-type WorkerIDAssignerFactory = func(Props) (WorkerIDAssigner, error)
-
 var (
-	keyGenerators     = registry[KeyGeneratorFactory]{kind: "key generator"}
-	workerIDAssigners = registry[WorkerIDAssignerFactory]{kind: "worker-id assigner"}
+	keyGenerators     = registry[func(Props) (KeyGenerator, error)]{kind: "key generator"}
+	workerIDAssigners = registry[func(Props) (WorkerIDAssigner, error)]{kind: "worker-id assigner"}
 )
 
 // RegisterKeyGenerator makes a generator type known to sharding rules. Types
-// are case-insensitive. It panics when the type is empty or already registered,
+// are case-insensitive. The factory checks the properties and does no input or
+// output. RegisterKeyGenerator panics when the type is empty or already registered,
 // or the factory is nil, as sql.Register does.
-func RegisterKeyGenerator(typ string, factory KeyGeneratorFactory) {
+func RegisterKeyGenerator(typ string, factory func(Props) (KeyGenerator, error)) {
 	keyGenerators.register(typ, factory, factory == nil)
 }
 
 // RegisterWorkerIDAssigner makes an assigner type known to sharding rules, as
 // [RegisterKeyGenerator] does for generators.
-func RegisterWorkerIDAssigner(typ string, factory WorkerIDAssignerFactory) {
+func RegisterWorkerIDAssigner(typ string, factory func(Props) (WorkerIDAssigner, error)) {
 	workerIDAssigners.register(typ, factory, factory == nil)
 }
 
-// NewKeyGenerator makes a generator of a registered type. The error is an
-// [*UnknownTypeError] for a type that is not registered, and a [*PropError]
-// for a property that is bad or that the type does not know.
+// NewKeyGenerator makes a generator of a registered type. The error is a [*PropError] for
+// a property that is bad or that the type does not know.
 func NewKeyGenerator(typ string, props Props) (KeyGenerator, error) {
 	return construct(&keyGenerators, typ, props)
 }
@@ -92,7 +85,7 @@ func (r *registry[F]) lookup(typ string) (F, error) {
 	factory, ok := r.factories[strings.ToUpper(typ)]
 	r.mu.RUnlock()
 	if !ok {
-		return factory, &UnknownTypeError{Kind: r.kind, Type: typ, Known: r.types()}
+		return factory, fmt.Errorf("shardkey: unknown %s type %q; registered: %s", r.kind, clip(typ), strings.Join(r.types(), ", "))
 	}
 	return factory, nil
 }

@@ -54,18 +54,21 @@ func TestNewKeyGenerator_errorsHaveOnePrefix(t *testing.T) {
 }
 
 func TestProps_workerIDAssignersComeFromTheRule(t *testing.T) {
-	props, err := spi.NewProps(map[string]any{"worker.id.assigner": "cluster"}, spi.Host{})
+	values, asked := map[string]any{"worker.id.assigner": "cluster"}, ""
+	props, err := spi.NewProps(values, spi.Host{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := props.WorkerIDAssigner("worker-id-assigner"); err == nil || !strings.Contains(err.Error(), "no workerIdAssigners") {
 		t.Errorf("have: %v\nwant: an error without assigners", err)
 	}
-	asked := ""
-	props = props.WithWorkerIDAssigners(func(name string) (spi.WorkerIDAssigner, error) {
+	props, err = spi.NewProps(values, spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
 		asked = name
 		return nil, nil
-	})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := props.WorkerIDAssigner("worker-id-assigner"); err != nil || asked != "cluster" {
 		t.Errorf("have: %q, %v\nwant: cluster", asked, err)
 	}

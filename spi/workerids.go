@@ -33,8 +33,18 @@ type WorkerIDs struct {
 // WorkerID is what a store says of a worker id that was used. Times are of ids,
 // and zero when there is none.
 type WorkerID struct {
-	ID    int64
-	State WorkerIDState
+	ID int64
+	// State shows who may have the worker id, by this machine's clock:
+	//
+	//   - held: a process at work has it.
+	//   - free: it was released.
+	//   - expired: it wasn't released, but its reservation has run out. It is free.
+	//   - ahead: it is reserved so far ahead that only a wrong clock can have done it.
+	//     No process takes it before that time comes near.
+	//   - fixed: it is configured, or comes from the machine's name or address. Nothing
+	//     shows which other processes have it.
+	//   - unknown: it has a record that is not understood. No process takes it.
+	State string
 	// Holder names the process that holds the worker id, or was the last to, for
 	// people: "host-7 pid 4711".
 	Holder string
@@ -45,30 +55,9 @@ type WorkerID struct {
 	// FreeFrom is where the keys of the next holder begin, when the last one has
 	// given the worker id back.
 	FreeFrom time.Time
-	// Err says what is wrong with a record of the state [WorkerIDUnknown].
+	// Err says what is wrong with a record whose state is unknown.
 	Err error
 }
 
-// WorkerIDState says who may have a worker id, by this machine's clock.
-type WorkerIDState string
-
-const (
-	// WorkerIDHeld is reserved by a process at work.
-	WorkerIDHeld WorkerIDState = "held"
-	// WorkerIDFree was given back.
-	WorkerIDFree WorkerIDState = "free"
-	// WorkerIDExpired was not given back, but its reservation has run out: it is
-	// free.
-	WorkerIDExpired WorkerIDState = "expired"
-	// WorkerIDAhead is reserved for so far ahead that only a wrong clock can have
-	// done it. Nobody takes it before that time comes near.
-	WorkerIDAhead WorkerIDState = "ahead"
-	// WorkerIDFixed is configured, or taken from the machine's name or address.
-	// Nothing says who else has it.
-	WorkerIDFixed WorkerIDState = "fixed"
-	// WorkerIDUnknown has a record that is not understood. Nobody takes it.
-	WorkerIDUnknown WorkerIDState = "unknown"
-)
-
-// Free reports whether a new process may take a worker id in this state.
-func (s WorkerIDState) Free() bool { return s == WorkerIDFree || s == WorkerIDExpired }
+// Free reports whether a new process may take the worker id.
+func (id WorkerID) Free() bool { return id.State == "free" || id.State == "expired" }

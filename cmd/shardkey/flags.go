@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/snowflake"
-	uuidgen "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
@@ -196,14 +195,21 @@ func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	if generator == nil {
 		return nil, usagef("%s has no generator %s; its tables have %s%s", r.Name(), quoted(name), list(names), didYouMean(name, names))
 	}
-	if _, ok := generator.(*uuidgen.Generator); ok {
-		return onlyUUIDs{}, nil
-	}
 	bits, ok := generator.(keyBits)
-	if !ok {
+	switch {
+	case isUUID(r, name):
+		return onlyUUIDs{}, nil
+	case !ok:
 		return nil, fmt.Errorf("generator %s makes keys that hold no time: they cannot be taken apart", name)
 	}
 	return bits, nil
+}
+
+// isUUID reports whether a generator of the rule makes UUIDs.
+func isUUID(r *rule.Rule, generator string) bool {
+	return slices.ContainsFunc(r.Tables(), func(t rule.Table) bool {
+		return t.GeneratorType == "UUID" && strings.EqualFold(t.GeneratorName, generator)
+	})
 }
 
 // onlyUUIDs takes no integer apart: a UUID says itself what it holds.

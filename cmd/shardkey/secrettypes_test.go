@@ -20,12 +20,11 @@ import (
 // logger and random source are.
 var plainTypes = strings.Fields(`
 	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
-	keygen/nanoid.Config keygen/nanoid.Generator keygen/uuid.Config keygen/uuid.Generator
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
 	keygen/workerid.ClockError keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
 	rule.AmbiguousTableError rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
-	spi.Column spi.KeyParts spi.UnknownTypeError spi.WorkerID spi.WorkerIDs
+	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)
 
 // oldDriver is a base without DriverContext, whose connector holds the data source

@@ -172,7 +172,7 @@ func (w *watcher) look(ctx context.Context) (stores []*workerStore, none []strin
 	return stores, none, err
 }
 
-func isFixed(id spi.WorkerID) bool { return id.State == spi.WorkerIDFixed }
+func isFixed(id spi.WorkerID) bool { return id.State == "fixed" }
 
 // freeOf counts the worker ids that a new process may take.
 func freeOf(found spi.WorkerIDs) int64 {
@@ -181,7 +181,7 @@ func freeOf(found spi.WorkerIDs) int64 {
 		switch {
 		case isFixed(id):
 			return 0
-		case 0 <= id.ID && id.ID <= found.Max && !id.State.Free():
+		case 0 <= id.ID && id.ID <= found.Max && !id.Free():
 			free--
 		}
 	}
@@ -195,7 +195,7 @@ func (w *watcher) store(found spi.WorkerIDs) *workerStore {
 	}
 	for _, id := range found.List {
 		record := workerIDRecord{
-			ID: id.ID, State: string(id.State), Holder: printable(id.Holder),
+			ID: id.ID, State: id.State, Holder: printable(id.Holder),
 			Since: w.time(id.Since), ReservedUntil: w.time(id.ReservedUntil), FreeFrom: w.time(id.FreeFrom),
 		}
 		if host, pid, ok := strings.Cut(record.Holder, " pid "); ok {
@@ -306,7 +306,7 @@ func (w *watcher) printStore(s *workerStore) {
 			fmt.Fprintf(w.p.out, "worker id %d: %s\n", id.ID, id.Error)
 		}
 	}
-	if len(s.Workers) == 1 && s.Workers[0].State == string(spi.WorkerIDFixed) {
+	if len(s.Workers) == 1 && s.Workers[0].State == "fixed" {
 		fmt.Fprintln(w.p.out, "not leased: nothing says who else has it")
 		return
 	}
@@ -343,9 +343,9 @@ func (w *watcher) printChanges(stores []*workerStore) {
 }
 
 func (w *watcher) state(state string) string {
-	as := map[spi.WorkerIDState]colour{
-		spi.WorkerIDHeld: green, spi.WorkerIDFree: faint, spi.WorkerIDExpired: yellow, spi.WorkerIDAhead: red, spi.WorkerIDUnknown: red,
-	}[spi.WorkerIDState(state)]
+	as := map[string]colour{
+		"held": green, "free": faint, "expired": yellow, "ahead": red, "unknown": red,
+	}[state]
 	if as == "" {
 		return state
 	}

@@ -52,10 +52,6 @@ func child(text string) error {
 	clock := new(wrongClock)
 	clock.off.Store(int64(o.Clock))
 	host := spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)}
-	props, err := spi.NewProps(o.Generator.Props, host)
-	if err != nil {
-		return err
-	}
 	var all []any // to be closed
 	if o.Assigner.Type != "" {
 		itsProps, err := spi.NewProps(o.Assigner.Props, host)
@@ -66,8 +62,12 @@ func child(text string) error {
 		if err != nil {
 			return err
 		}
-		props = props.WithWorkerIDAssigners(func(string) (spi.WorkerIDAssigner, error) { return assigner, nil })
+		host.WorkerIDAssigner = func(string) (spi.WorkerIDAssigner, error) { return assigner, nil }
 		all = append(all, assigner)
+	}
+	props, err := spi.NewProps(o.Generator.Props, host)
+	if err != nil {
+		return err
 	}
 	generator, err := spi.NewKeyGenerator(o.Generator.Type, props)
 	if err != nil {

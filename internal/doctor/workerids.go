@@ -56,21 +56,21 @@ func listed(list spi.WorkerIDs, inSQL bool) (found []Finding) {
 	}
 	taken, held := int64(0), 0
 	for _, id := range list.List {
-		if id.ID > list.Max || id.State.Free() {
+		if id.ID > list.Max || id.Free() {
 			continue
 		}
 		taken++
 		switch id.State {
-		case spi.WorkerIDFixed:
+		case "fixed":
 			return nil // nothing is known of others
-		case spi.WorkerIDHeld:
+		case "held":
 			held++
-		case spi.WorkerIDAhead:
+		case "ahead":
 			if !inSQL {
 				add(Warning, fmt.Sprintf("worker id %d is reserved until %s", id.ID, id.ReservedUntil.UTC().Format(time.RFC3339)),
 					"a wrong clock has reserved the time up to there; nobody can use the worker id before", "remove its record, only if no key with such a time is in any table")
 			}
-		case spi.WorkerIDUnknown:
+		case "unknown":
 			add(Warning, fmt.Sprintf("the record of worker id %d is not understood: %v", id.ID, id.Err), "nobody can use the worker id", "find out who wrote it; nothing of shardkey's is lost with it")
 		}
 	}

@@ -10,6 +10,5 @@
 // random bytes that would favour some are discarded.
 //
 // Short keys collide sooner. Health warns when size and alphabet have under 100
-// bits; [Generator.Bits] is their number. With
-// b bits, the chance that any two of n keys are equal is about n²/2^(b+1).
+// bits. With b bits, the chance that any two of n keys are equal is about n²/2^(b+1).
 package nanoid

@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shardkey/shardkey/keygen/nanoid"
+	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func Example() {
-	generator, err := nanoid.New(nanoid.Config{Size: 26, Alphabet: "0123456789abcdefghjkmnpqrstvwxyz"})
+	props, err := spi.NewProps(map[string]any{"size": "26", "alphabet": "0123456789abcdefghjkmnpqrstvwxyz"}, spi.Host{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	generator, err := spi.NewKeyGenerator("NANOID", props)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -20,8 +25,6 @@ func Example() {
 		return
 	}
 	fmt.Println(len(keys[0].(string)), len(keys[1].(string)), keys[0] != keys[1])
-	fmt.Println(generator.Describe())
 	// Output:
 	// 26 26 true
-	// NANOID of 26 characters out of 32, 130 bits
 }

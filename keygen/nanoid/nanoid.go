@@ -3,7 +3,6 @@ package nanoid
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,35 +15,24 @@ import (
 )
 
 var (
-	_ spi.KeyGenerator   = (*Generator)(nil)
-	_ spi.Describer      = (*Generator)(nil)
-	_ spi.HealthReporter = (*Generator)(nil)
+	_ spi.KeyGenerator   = (*generator)(nil)
+	_ spi.Describer      = (*generator)(nil)
+	_ spi.HealthReporter = (*generator)(nil)
 )
 
 const (
-	// DefaultSize is the length of a key that has no size of its own.
-	DefaultSize = 21
-	// DefaultAlphabet is the 64 characters that need no escaping in a URL.
-	DefaultAlphabet = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	// defaultSize is the length of a key without the property size.
+	defaultSize = 21
+	// defaultAlphabet is the 64 characters that need no escaping in a URL.
+	defaultAlphabet = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 	minSize, maxSize = 2, 255
 	fewBits          = 100
 )
 
-// Config describes a generator; its zero value is Nano ID's default.
-type Config struct {
-	// Size is the number of characters, 2..255; zero means [DefaultSize].
-	Size int
-	// Alphabet is 2..256 different characters; empty means [DefaultAlphabet].
-	Alphabet string
-	// Rand is the randomness; nil is crypto/rand. It is read by many
-	// goroutines at once.
-	Rand io.Reader
-}
-
-// Generator makes random texts. It is made by [New], never waits, and is used
-// by any number of goroutines at once.
-type Generator struct {
+// generator generates random strings. It never waits, and any number of goroutines may
+// use it.
+type generator struct {
 	size     int
 	alphabet []rune
 	mask     byte // the bits of a random byte that choose a character
@@ -52,31 +40,19 @@ type Generator struct {
 	issued   atomic.Int64
 }
 
-// New makes a generator. It refuses a size or an alphabet out of range, and
-// an alphabet with a character that is repeated, is not printable or is
-// not UTF-8.
-func New(cfg Config) (*Generator, error) {
-	if cfg.Size == 0 {
-		cfg.Size = DefaultSize
-	}
-	if cfg.Alphabet == "" {
-		cfg.Alphabet = DefaultAlphabet
-	}
-	if cfg.Rand == nil {
-		cfg.Rand = rand.Reader
-	}
-	if cfg.Size < minSize || cfg.Size > maxSize {
-		return nil, fmt.Errorf("shardkey: NANOID size %d is not in %d..%d", cfg.Size, minSize, maxSize)
-	}
-	alphabet, err := parseAlphabet(cfg.Alphabet)
+// newGenerator returns a generator of keys of size characters out of alphabet. It refuses
+// an alphabet out of range, and one with a character that is repeated, is not printable
+// or is not UTF-8.
+func newGenerator(size int, alphabet string, random io.Reader) (*generator, error) {
+	characters, err := parseAlphabet(alphabet)
 	if err != nil {
 		return nil, err
 	}
-	return &Generator{
-		size:     cfg.Size,
-		alphabet: alphabet,
-		mask:     byte(1<<bits.Len(uint(len(alphabet)-1)) - 1),
-		rand:     cfg.Rand,
+	return &generator{
+		size:     size,
+		alphabet: characters,
+		mask:     byte(1<<bits.Len(uint(len(characters)-1)) - 1),
+		rand:     random,
 	}, nil
 }
 
@@ -102,10 +78,7 @@ func parseAlphabet(text string) ([]rune, error) {
 }
 
 // GenerateKeys makes n texts, each a string.
-func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	if g.rand == nil {
-		return nil, errors.New("shardkey: the nanoid.Generator is zero; make it with New")
-	}
+func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	n = max(n, 0)
 	src := source{rand: g.rand, want: n * g.size}
 	keys := make([]any, n)
@@ -127,7 +100,7 @@ func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any,
 
 // letter throws random bytes away until one chooses a character: taking them
 // modulo the alphabet's length would favour the first characters.
-func (g *Generator) letter(src *source) (rune, error) {
+func (g *generator) letter(src *source) (rune, error) {
 	for {
 		b, err := src.next()
 		if err != nil {
@@ -139,36 +112,36 @@ func (g *Generator) letter(src *source) (rune, error) {
 	}
 }
 
-// Bits is how many random bits a key has.
-func (g *Generator) Bits() int {
+// bits is how many random bits a key has.
+func (g *generator) bits() int {
 	return int(float64(g.size) * math.Log2(float64(len(g.alphabet))))
 }
 
 // Describe returns size, alphabet and bits.
-func (g *Generator) Describe() string {
-	return fmt.Sprintf("NANOID of %d characters out of %d, %d bits", g.size, len(g.alphabet), g.Bits())
+func (g *generator) Describe() string {
+	return fmt.Sprintf("NANOID of %d characters out of %d, %d bits", g.size, len(g.alphabet), g.bits())
 }
 
 // Health reports how many keys were made, and warns of few bits.
-func (g *Generator) Health() spi.Health {
+func (g *generator) Health() spi.Health {
 	h := spi.Health{Issued: g.issued.Load()}
-	if g.Bits() < fewBits {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys have %d random bits only: raise size", g.Bits()))
+	if g.bits() < fewBits {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys have %d random bits only: raise size", g.bits()))
 	}
 	return h
 }
 
 func init() {
 	spi.RegisterKeyGenerator("NANOID", func(p spi.Props) (spi.KeyGenerator, error) {
-		size, err := p.Int("size", DefaultSize, minSize, maxSize)
+		size, err := p.Int("size", defaultSize, minSize, maxSize)
 		if err != nil {
 			return nil, err
 		}
-		alphabet := p.String("alphabet", DefaultAlphabet)
+		alphabet := p.String("alphabet", defaultAlphabet)
 		if alphabet == "" {
 			return nil, p.Wrong("alphabet", "2..256 different characters")
 		}
-		g, err := New(Config{Size: int(size), Alphabet: alphabet})
+		g, err := newGenerator(int(size), alphabet, rand.Reader)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
 package nanoid
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,9 +16,19 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func mustNew(t testing.TB, cfg Config) *Generator {
+// config describes a generator; zero fields are the defaults.
+type config struct {
+	size     int
+	alphabet string
+	rand     io.Reader
+}
+
+func mustNew(t testing.TB, cfg config) *generator {
 	t.Helper()
-	g, err := New(cfg)
+	if cfg.rand == nil {
+		cfg.rand = rand.Reader
+	}
+	g, err := newGenerator(cmp.Or(cfg.size, defaultSize), cmp.Or(cfg.alphabet, defaultAlphabet), cfg.rand)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,17 +50,17 @@ func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []string {
 
 func TestGenerator_characters(t *testing.T) {
 	for _, tt := range []struct {
-		cfg  Config
+		cfg  config
 		rand string
 		want string
 	}{
-		{Config{Size: 4}, "\x00\x01\x3f\x40", "[_-Z_]"},
-		{Config{Size: 3, Alphabet: "abc"}, "\x03\x00\x07\x01\xfb\xfa", "[abc]"}, // 3 is thrown away
-		{Config{Size: 2, Alphabet: "ab"}, "\x02\x03\x00\x01", "[ab ab]"},
-		{Config{Size: 2, Alphabet: "éß日"}, "\x01\x02\x00\x00", "[ß日 éé]"},
+		{config{size: 4}, "\x00\x01\x3f\x40", "[_-Z_]"},
+		{config{size: 3, alphabet: "abc"}, "\x03\x00\x07\x01\xfb\xfa", "[abc]"}, // 3 is thrown away
+		{config{size: 2, alphabet: "ab"}, "\x02\x03\x00\x01", "[ab ab]"},
+		{config{size: 2, alphabet: "éß日"}, "\x01\x02\x00\x00", "[ß日 éé]"},
 	} {
 		// One byte at a time: short reads are no reason to lose any.
-		tt.cfg.Rand = iotest.OneByteReader(strings.NewReader(tt.rand))
+		tt.cfg.rand = iotest.OneByteReader(strings.NewReader(tt.rand))
 		n := strings.Count(tt.want, " ") + 1
 		if have := fmt.Sprint(mustKeys(t, mustNew(t, tt.cfg), n)); have != tt.want {
 			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
@@ -58,7 +70,7 @@ func TestGenerator_characters(t *testing.T) {
 
 func TestGenerator_unbiased(t *testing.T) {
 	const alphabet, draws = "0123456789", 200_000
-	g := mustNew(t, Config{Alphabet: alphabet, Size: 200})
+	g := mustNew(t, config{alphabet: alphabet, size: 200})
 	count := map[rune]int{}
 	for _, key := range mustKeys(t, g, draws/200) {
 		for _, r := range key {
@@ -79,8 +91,8 @@ func TestProperties_checked(t *testing.T) {
 		size  int
 		set   string
 	}{
-		{nil, 21, DefaultAlphabet},
-		{map[string]any{"size": "255"}, 255, DefaultAlphabet},
+		{nil, 21, defaultAlphabet},
+		{map[string]any{"size": "255"}, 255, defaultAlphabet},
 		{map[string]any{"size": "30", "alphabet": "01"}, 30, "01"},
 	} {
 		g, err := registered(t, tt.props)
@@ -117,23 +129,23 @@ func TestNew_refuses(t *testing.T) {
 	for r := 'Ā'; len(many) < 257; r++ {
 		many = append(many, r)
 	}
-	for _, cfg := range []Config{{Size: -1}, {Size: 1}, {Size: 256}, {Alphabet: "a"}, {Alphabet: "aa"}, {Alphabet: string(many)}} {
-		if _, err := New(cfg); err == nil || !strings.HasPrefix(err.Error(), "shardkey: NANOID") {
-			t.Errorf("%+v\nhave: %v\nwant: an error", cfg, err)
+	for _, alphabet := range []string{"a", "aa", string(many)} {
+		if _, err := newGenerator(defaultSize, alphabet, nil); err == nil || !strings.HasPrefix(err.Error(), "shardkey: NANOID") {
+			t.Errorf("%q\nhave: %v\nwant: an error", alphabet, err)
 		}
 	}
-	mustNew(t, Config{Alphabet: string(many[:256])})
+	mustNew(t, config{alphabet: string(many[:256])})
 }
 
 func TestGenerator_randomnessFails(t *testing.T) {
-	g := mustNew(t, Config{Rand: iotest.ErrReader(io.ErrClosedPipe)})
+	g := mustNew(t, config{rand: iotest.ErrReader(io.ErrClosedPipe)})
 	if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 2); !errors.Is(err, io.ErrClosedPipe) || keys != nil {
 		t.Errorf("\nhave: %v, %v\nwant: ErrClosedPipe", keys, err)
 	}
 }
 
 func TestGenerator_unique(t *testing.T) {
-	g := mustNew(t, Config{})
+	g := mustNew(t, config{})
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for range 64 {
@@ -153,13 +165,13 @@ func TestGenerator_unique(t *testing.T) {
 
 func TestHealth_warnsOfFewBits(t *testing.T) {
 	for _, tt := range []struct {
-		cfg  Config
+		cfg  config
 		bits int
 		warn int
-	}{{Config{}, 126, 0}, {Config{Size: 8}, 48, 1}, {Config{Size: 100, Alphabet: "01"}, 100, 0}} {
+	}{{config{}, 126, 0}, {config{size: 8}, 48, 1}, {config{size: 100, alphabet: "01"}, 100, 0}} {
 		g := mustNew(t, tt.cfg)
-		if g.Bits() != tt.bits || len(g.Health().Warnings) != tt.warn {
-			t.Errorf("\nhave: %d bits, warnings %q\nwant: %d bits, %d warnings", g.Bits(), g.Health().Warnings, tt.bits, tt.warn)
+		if g.bits() != tt.bits || len(g.Health().Warnings) != tt.warn {
+			t.Errorf("\nhave: %d bits, warnings %q\nwant: %d bits, %d warnings", g.bits(), g.Health().Warnings, tt.bits, tt.warn)
 		}
 	}
 }
@@ -167,7 +179,7 @@ func TestHealth_warnsOfFewBits(t *testing.T) {
 func BenchmarkGenerateKeys(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			g := mustNew(b, Config{})
+			g := mustNew(b, config{})
 			b.ReportAllocs()
 			for b.Loop() {
 				mustKeys(b, g, n)

@@ -98,16 +98,17 @@ func TestProperties_refused(t *testing.T) {
 
 func TestProperties_assigner(t *testing.T) {
 	withAssigner := func(values map[string]any) (*Generator, error) {
-		props, err := spi.NewProps(values, spi.Host{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return registeredWith(t, "SNOWFLAKE", props.WithWorkerIDAssigners(func(name string) (spi.WorkerIDAssigner, error) {
+		find := func(name string) (spi.WorkerIDAssigner, error) {
 			if name != "cluster" {
 				return nil, errors.New("no such assigner")
 			}
 			return givenID(77), nil
-		}))
+		}
+		props, err := spi.NewProps(values, spi.Host{WorkerIDAssigner: find})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return registeredWith(t, "SNOWFLAKE", props)
 	}
 	g, err := withAssigner(map[string]any{"worker-id-assigner": "cluster"})
 	if err != nil {

@@ -17,7 +17,7 @@ func (g *Generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err 
 	defer guard.Recover(&err, "the worker-id assigner")
 	maxID := g.cfg.Layout.MaxWorkerID()
 	if g.cfg.Assigner == nil {
-		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: spi.WorkerIDFixed}}}, nil
+		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: "fixed"}}}, nil
 	}
 	lister, ok := g.cfg.Assigner.(spi.WorkerIDLister)
 	if !ok {

@@ -16,7 +16,7 @@ type (
 )
 
 func (listing) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
-	return spi.WorkerIDs{Store: "here", Max: -1, List: []spi.WorkerID{{ID: 3, State: spi.WorkerIDHeld}}}, nil
+	return spi.WorkerIDs{Store: "here", Max: -1, List: []spi.WorkerID{{ID: 3, State: "held"}}}, nil
 }
 
 func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
@@ -24,10 +24,10 @@ func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
 		cfg   snowflake.Config
 		store string
 		id    int64
-		state spi.WorkerIDState
+		state string
 	}{
-		{snowflake.Config{WorkerID: 7}, "worker-id", 7, spi.WorkerIDFixed},
-		{snowflake.Config{Assigner: listing{}}, "here", 3, spi.WorkerIDHeld},
+		{snowflake.Config{WorkerID: 7}, "worker-id", 7, "fixed"},
+		{snowflake.Config{Assigner: listing{}}, "here", 3, "held"},
 	} {
 		g, err := snowflake.New(test.cfg)
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shardkey/shardkey/keygen/uuid"
+	_ "github.com/shardkey/shardkey/keygen/uuid"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -30,18 +30,4 @@ func Example() {
 	// Output:
 	// 36 characters, version 7
 	// ascending: true
-}
-
-func ExampleNew() {
-	generator, err := uuid.New(uuid.Config{Format: uuid.FormatBinary})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	u, err := generator.UUID()
-	fmt.Println(u.Version(), err)
-	fmt.Println(generator.Describe())
-	// Output:
-	// VERSION_4 <nil>
-	// UUID version 4, format binary
 }

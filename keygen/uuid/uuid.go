@@ -12,60 +12,34 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
 var (
-	_ spi.KeyGenerator   = (*Generator)(nil)
-	_ spi.Describer      = (*Generator)(nil)
-	_ spi.HealthReporter = (*Generator)(nil)
+	_ spi.KeyGenerator   = (*generator)(nil)
+	_ spi.Describer      = (*generator)(nil)
+	_ spi.HealthReporter = (*generator)(nil)
 )
 
-// Format is how a UUID is written into its column.
-type Format int
-
+// Formats of a UUID in its column.
 const (
-	// FormatHex is 32 lower-case hex digits, a string.
-	FormatHex Format = iota
-	// FormatCanonical is the same in groups of 8-4-4-4-12 with dashes, a string.
-	FormatCanonical
-	// FormatBinary is the 16 bytes themselves, a []byte.
-	FormatBinary
+	hexFormat       = "hex"       // 32 lower-case hex digits, a string
+	canonicalFormat = "canonical" // the same in groups of 8-4-4-4-12 with dashes, a string
+	binaryFormat    = "binary"    // the 16 bytes, a []byte
 )
 
-// String is the format as it is written in a rule.
-func (f Format) String() string {
-	switch f {
-	case FormatHex:
-		return "hex"
-	case FormatCanonical:
-		return "canonical"
-	case FormatBinary:
-		return "binary"
-	}
-	return fmt.Sprintf("Format(%d)", int(f))
+// config describes a generator.
+type config struct {
+	version int    // 4 (random) or 7 (time-ordered)
+	format  string // one of the formats
+	clock   spi.Clock
+	rand    io.Reader // nil is crypto/rand
 }
 
-// Config describes a generator. The zero Config makes ShardingSphere's UUIDs:
-// version 4, in hex.
-type Config struct {
-	// Version is 4 (random) or 7 (time-ordered); zero means 4.
-	Version int
-	// Format is the form of the keys; zero means [FormatHex].
-	Format Format
-	// Clock is version 7's time; nil is the system's.
-	Clock spi.Clock
-	// Rand is the randomness; nil is crypto/rand. It is read by many
-	// goroutines at once.
-	Rand io.Reader
-}
-
-// Generator makes UUIDs. It is made by [New], never waits, and is used by any
-// number of goroutines at once.
-type Generator struct {
-	cfg   Config
+// generator generates UUIDs. It never waits, and any number of goroutines may use it.
+type generator struct {
+	cfg   config
 	clock tick.Clock
 
 	_    [64]byte      // last has a cache line of its own; each UUID writes it
@@ -73,34 +47,18 @@ type Generator struct {
 	_    [56]byte
 }
 
-// New makes a generator. It refuses versions other than 4 and 7.
-func New(cfg Config) (*Generator, error) {
-	if cfg.Version == 0 {
-		cfg.Version = 4
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = spi.SystemClock
-	}
-	if cfg.Clock != spi.SystemClock {
-		cfg.Clock = guard.NewClock(cfg.Clock)
-	}
-	switch {
-	case cfg.Version != 4 && cfg.Version != 7:
-		return nil, fmt.Errorf("shardkey: UUID version %d is not made here: use 4 (random) or 7 (time-ordered)", cfg.Version)
-	case cfg.Format < FormatHex || cfg.Format > FormatBinary:
-		return nil, fmt.Errorf("shardkey: UUID %v is not known: use FormatHex, FormatCanonical or FormatBinary", cfg.Format)
-	}
-	g := &Generator{cfg: cfg}
-	g.clock.Init(cfg.Clock, time.Unix(0, 0), time.Millisecond, math.MaxInt64)
-	return g, nil
+func newGenerator(cfg config) *generator {
+	g := &generator{cfg: cfg}
+	g.clock.Init(cfg.clock, time.Unix(0, 0), time.Millisecond, math.MaxInt64)
+	return g
 }
 
-// UUID makes one UUID. Its only errors are those of Config.Rand, and version
+// uuid makes one UUID. Its only errors are those of the random source, and version
 // 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 2262.
-func (g *Generator) UUID() (uuid.UUID, error) {
+func (g *generator) uuid() (uuid.UUID, error) {
 	var u uuid.UUID
 	random := u[:]
-	if g.cfg.Version == 7 {
+	if g.cfg.version == 7 {
 		random = u[8:] // the rest is time
 	}
 	err := g.random(random)
@@ -117,10 +75,10 @@ func (g *Generator) UUID() (uuid.UUID, error) {
 const chunk = 64
 
 // GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
-// [FormatBinary]. Those of version 7 ascend.
-func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+// the binary format. Those of version 7 ascend.
+func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	if n == 1 {
-		u, err := g.UUID()
+		u, err := g.uuid()
 		if err != nil {
 			return nil, err
 		}
@@ -143,12 +101,12 @@ func (g *Generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any,
 	return keys, nil
 }
 
-func (g *Generator) random(b []byte) error {
-	if g.cfg.Rand == nil {
+func (g *generator) random(b []byte) error {
+	if g.cfg.rand == nil {
 		_, err := rand.Read(b) // by contract it never fails
 		return err
 	}
-	if err := readFull(g.cfg.Rand, b); err != nil {
+	if err := readFull(g.cfg.rand, b); err != nil {
 		return fmt.Errorf("shardkey: UUID: no randomness: %w", err)
 	}
 	return nil
@@ -164,10 +122,10 @@ func readFull(r io.Reader, b []byte) error {
 
 // stamp makes UUIDs of blocks of 16 random bytes: it writes version, variant
 // and, in version 7, the time.
-func (g *Generator) stamp(made []byte) error {
+func (g *generator) stamp(made []byte) error {
 	n := len(made) / 16
 	var at uint64
-	if g.cfg.Version == 7 {
+	if g.cfg.version == 7 {
 		var err error
 		if at, err = g.reserve(uint64(n)); err != nil {
 			return err
@@ -175,7 +133,7 @@ func (g *Generator) stamp(made []byte) error {
 	}
 	for i := range n {
 		u := (*uuid.UUID)(made[16*i:])
-		if g.cfg.Version == 7 {
+		if g.cfg.version == 7 {
 			putTime(u, at+uint64(i))
 		} else {
 			u[6] = u[6]&0x0f | 4<<4
@@ -185,11 +143,11 @@ func (g *Generator) stamp(made []byte) error {
 	return nil
 }
 
-func (g *Generator) format(u *uuid.UUID) any {
-	switch g.cfg.Format {
-	case FormatCanonical:
+func (g *generator) format(u *uuid.UUID) any {
+	switch g.cfg.format {
+	case canonicalFormat:
 		return u.String()
-	case FormatBinary:
+	case binaryFormat:
 		b := *u
 		return b[:]
 	}
@@ -199,15 +157,15 @@ func (g *Generator) format(u *uuid.UUID) any {
 }
 
 // Describe returns version and format.
-func (g *Generator) Describe() string {
-	return fmt.Sprintf("UUID version %d, format %s", g.cfg.Version, g.cfg.Format)
+func (g *generator) Describe() string {
+	return fmt.Sprintf("UUID version %d, format %s", g.cfg.version, g.cfg.format)
 }
 
 // Health reports for version 7 how far the newest key is ahead of the clock. Keys
 // are not counted: goroutines would meet at the counter, and nowhere else.
-func (g *Generator) Health() spi.Health {
+func (g *generator) Health() spi.Health {
 	var h spi.Health
-	if g.cfg.Version != 7 {
+	if g.cfg.version != 7 {
 		return h
 	}
 	last := g.last.Load()
@@ -223,7 +181,7 @@ const end = math.MaxInt64 / int64(time.Millisecond) << 12
 // reserve takes n times, in 1/4096 ms since 1970, that are above all taken
 // before: the clock's, or the ones after the last when the clock is not
 // above it. It returns the first.
-func (g *Generator) reserve(n uint64) (uint64, error) {
+func (g *generator) reserve(n uint64) (uint64, error) {
 	now, err := g.now()
 	if err != nil {
 		return 0, err
@@ -241,7 +199,7 @@ func (g *Generator) reserve(n uint64) (uint64, error) {
 }
 
 // now is the clock's time in 1/4096 ms since 1970.
-func (g *Generator) now() (uint64, error) {
+func (g *generator) now() (uint64, error) {
 	ns := g.clock.Nanos()
 	if ns < 0 {
 		return 0, fmt.Errorf("%w: UUID version 7 has none before 1970, and the clock says so", spi.ErrTimeOverflow)
@@ -261,20 +219,10 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		format, err := p.Enum("format", FormatHex.String(), FormatHex.String(), FormatCanonical.String(), FormatBinary.String())
+		format, err := p.Enum("format", hexFormat, hexFormat, canonicalFormat, binaryFormat)
 		if err != nil {
 			return nil, err
 		}
-		cfg := Config{Version: int(version[0] - '0'), Clock: p.Clock()}
-		for _, f := range []Format{FormatHex, FormatCanonical, FormatBinary} {
-			if f.String() == format {
-				cfg.Format = f
-			}
-		}
-		g, err := New(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
+		return newGenerator(config{version: int(version[0] - '0'), format: format, clock: p.Clock()}), nil
 	})
 }

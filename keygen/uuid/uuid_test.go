@@ -2,6 +2,7 @@ package uuid
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func mustNew(t testing.TB, cfg Config) *Generator {
+func mustNew(t testing.TB, cfg config) *generator {
 	t.Helper()
-	g, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
+	cfg.version, cfg.format = cmp.Or(cfg.version, 4), cmp.Or(cfg.format, hexFormat)
+	if cfg.clock == nil {
+		cfg.clock = spi.SystemClock
 	}
-	return g
+	return newGenerator(cfg)
 }
 
 func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
@@ -53,18 +54,18 @@ func TestGenerator_bytes(t *testing.T) {
 	ff := strings.Repeat("\xff", 64)
 	for _, tt := range []struct {
 		version int
-		format  Format
+		format  string
 		rand    string
 		want    []any
 	}{
-		{4, FormatHex, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
-		{4, FormatCanonical, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
-		{4, FormatBinary, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
-		{7, FormatCanonical, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
-		{7, FormatHex, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
+		{4, hexFormat, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
+		{4, canonicalFormat, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
+		{4, binaryFormat, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
+		{7, canonicalFormat, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
+		{7, hexFormat, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
 	} {
 		t.Run(fmt.Sprint(tt.version, tt.format), func(t *testing.T) {
-			g := mustNew(t, Config{Version: tt.version, Format: tt.format, Clock: &clock{someTime}, Rand: strings.NewReader(tt.rand)})
+			g := mustNew(t, config{version: tt.version, format: tt.format, clock: &clock{someTime}, rand: strings.NewReader(tt.rand)})
 			have := mustKeys(t, g, len(tt.want))
 			if fmt.Sprint(have) != fmt.Sprint(tt.want) || fmt.Sprintf("%T", have[0]) != fmt.Sprintf("%T", tt.want[0]) {
 				t.Errorf("\nhave: %v\nwant: %v", have, tt.want)
@@ -107,17 +108,9 @@ func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
 	return spi.NewKeyGenerator("uuid", props)
 }
 
-func TestNew_refuses(t *testing.T) {
-	for _, cfg := range []Config{{Version: 1}, {Version: 8}, {Format: -1}, {Format: 3}} {
-		if g, err := New(cfg); err == nil || g != nil || !strings.HasPrefix(err.Error(), "shardkey: UUID") {
-			t.Errorf("%+v\nhave: %v, %v\nwant: an error", cfg, g, err)
-		}
-	}
-}
-
 func TestVersion7_ascends(t *testing.T) {
 	c := &clock{someTime}
-	g := mustNew(t, Config{Version: 7, Format: FormatBinary, Clock: c})
+	g := mustNew(t, config{version: 7, format: binaryFormat, clock: c})
 	var last []byte
 	for i, step := range []time.Duration{0, time.Nanosecond, time.Millisecond, -time.Hour, 0, -24 * time.Hour, 2 * 24 * time.Hour, -time.Millisecond} {
 		c.now = c.now.Add(step)
@@ -137,7 +130,7 @@ func TestVersion7_ascends(t *testing.T) {
 // pass: one that is given twice makes it more.
 func TestVersion7_givesEachTimeOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	g := mustNew(t, Config{Version: 7, Clock: &clock{someTime}})
+	g := mustNew(t, config{version: 7, clock: &clock{someTime}})
 	from, err := g.reserve(1)
 	if err != nil {
 		t.Fatal(err)
@@ -165,13 +158,13 @@ func TestVersion7_givesEachTimeOnce(t *testing.T) {
 
 func TestVersion7_time(t *testing.T) {
 	for at, says := range map[time.Time]string{time.Unix(-1, 0): "before 1970", time.UnixMilli(1 << 48): "after the year 2262"} {
-		g := mustNew(t, Config{Version: 7, Clock: &clock{at}})
+		g := mustNew(t, config{version: 7, clock: &clock{at}})
 		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || !strings.Contains(err.Error(), says) || keys != nil {
 			t.Errorf("%v\nhave: %v, %v\nwant: ErrTimeOverflow that says %q", at, keys, err, says)
 		}
 	}
-	g := mustNew(t, Config{Version: 7, Clock: &clock{someTime}})
-	u, err := g.UUID()
+	g := mustNew(t, config{version: 7, clock: &clock{someTime}})
+	u, err := g.uuid()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +176,11 @@ func TestVersion7_time(t *testing.T) {
 
 func TestGenerator_randomnessFails(t *testing.T) {
 	for _, version := range []int{4, 7} {
-		g := mustNew(t, Config{Version: version, Rand: strings.NewReader("few")})
+		g := mustNew(t, config{version: version, rand: strings.NewReader("few")})
 		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, io.ErrUnexpectedEOF) || keys != nil {
 			t.Errorf("\nhave: %v, %v\nwant: ErrUnexpectedEOF", keys, err)
 		}
-		if u, err := g.UUID(); err == nil || u != uuid.Nil {
+		if u, err := g.uuid(); err == nil || u != uuid.Nil {
 			t.Errorf("\nhave: %v, %v\nwant: an error", u, err)
 		}
 	}
@@ -196,7 +189,7 @@ func TestGenerator_randomnessFails(t *testing.T) {
 func TestGenerator_unique(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
 	for _, version := range []int{4, 7} {
-		g := mustNew(t, Config{Version: version})
+		g := mustNew(t, config{version: version})
 		made := make([][]string, 64)
 		var wg sync.WaitGroup
 		for i := range made {
@@ -225,7 +218,7 @@ func TestGenerator_unique(t *testing.T) {
 }
 
 func TestGenerator_describe(t *testing.T) {
-	have := mustNew(t, Config{Version: 7, Format: FormatBinary}).Describe()
+	have := mustNew(t, config{version: 7, format: binaryFormat}).Describe()
 	if want := "UUID version 7, format binary"; have != want {
 		t.Errorf("\nhave: %s\nwant: %s", have, want)
 	}
@@ -238,8 +231,8 @@ func TestGenerator_noAllocations(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, version := range []int{4, 7} {
-		g := mustNew(t, Config{Version: version})
-		if have := testing.AllocsPerRun(1000, func() { _, _ = g.UUID() }); have != 0 {
+		g := mustNew(t, config{version: version})
+		if have := testing.AllocsPerRun(1000, func() { _, _ = g.uuid() }); have != 0 {
 			t.Errorf("version %d\nhave: %v allocations\nwant: 0", version, have)
 		}
 	}

@@ -166,7 +166,7 @@ func newStatic(p spi.Props) (spi.WorkerIDAssigner, error) {
 	return &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}, nil
 }
 
-func newMachine(kind string, find func() (int64, error)) spi.WorkerIDAssignerFactory {
+func newMachine(kind string, find func() (int64, error)) func(spi.Props) (spi.WorkerIDAssigner, error) {
 	return func(spi.Props) (spi.WorkerIDAssigner, error) {
 		return &unleased{kind: kind, find: find}, nil
 	}

@@ -77,15 +77,15 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	}
 	switch {
 	case e.Err != nil:
-		id.State = spi.WorkerIDUnknown
+		id.State = "unknown"
 	case a.oddity(e.WorkerID, e, now) != "":
-		id.State = spi.WorkerIDAhead
+		id.State = "ahead"
 	case !a.rules.free(e.Record, now):
-		id.State = spi.WorkerIDHeld
+		id.State = "held"
 	case e.Record.FreeFrom > 0 || e.Record.IsZero():
-		id.State = spi.WorkerIDFree
+		id.State = "free"
 	default:
-		id.State = spi.WorkerIDExpired
+		id.State = "expired"
 	}
 	return id
 }
@@ -96,5 +96,5 @@ func (u *unleased) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
 	if err != nil {
 		return spi.WorkerIDs{}, err
 	}
-	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: spi.WorkerIDFixed}}}, nil
+	return spi.WorkerIDs{Store: u.Describe(), Max: -1, List: []spi.WorkerID{{ID: id, State: "fixed"}}}, nil
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/internal/machine"
-	"github.com/shardkey/shardkey/keygen/snowflake"
+	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -39,25 +39,49 @@ const defaultPort = 8080
 
 // leafOffset spreads the sequences that a millisecond begins with over 0..99,
 // as Leaf does by chance.
-const leafOffset = 99
+const leafOffset = "99"
 
 // leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator whose worker
 // id is leased from the node that Leaf keeps for an address. Leafs of the same
 // ensemble, name and address in one process share one worker id.
 type leaf struct {
-	*snowflake.Generator
+	snowflake
 	shared *sharedLeaf
 	closed atomic.Bool
 }
 
-var (
-	_ spi.Int64KeyGenerator = (*leaf)(nil)
-	_ spi.KeyDecoder        = (*leaf)(nil)
-	_ spi.KeyRanger         = (*leaf)(nil)
-	_ spi.Describer         = (*leaf)(nil)
-	_ spi.HealthReporter    = (*leaf)(nil)
-	_ spi.ReadyReporter     = (*leaf)(nil)
-)
+// snowflake is a generator of type SNOWFLAKE.
+type snowflake interface {
+	spi.Int64KeyGenerator
+	spi.KeyDecoder
+	spi.KeyRanger
+	spi.Describer
+	spi.HealthReporter
+	spi.ReadyReporter
+	spi.WorkerIDLister
+	io.Closer
+}
+
+// newSnowflake makes the generator of a leaf. p is the leaf's properties.
+func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (snowflake, error) {
+	props, err := spi.NewProps(map[string]any{
+		"epoch":                epoch.Format(time.RFC3339Nano),
+		"max-vibration-offset": leafOffset,
+		"worker-id-assigner":   "leaf",
+	}, spi.Host{
+		Clock:            p.Clock(),
+		Logger:           p.Logger(),
+		WorkerIDAssigner: func(string) (spi.WorkerIDAssigner, error) { return assigner, nil },
+	})
+	if err != nil {
+		return nil, err
+	}
+	g, err := spi.NewKeyGenerator("SNOWFLAKE", props)
+	if err != nil {
+		return nil, err
+	}
+	return g.(snowflake), nil
+}
 
 // newLeaf makes a generator of a rule's properties. It asks the ensemble at the
 // first key. grace is leafGrace; tests have less time.
@@ -118,7 +142,7 @@ func (l *leaf) GenerateInt64Keys(ctx context.Context, column spi.Column, keys []
 	if l.closed.Load() {
 		return spi.ErrClosed
 	}
-	return l.Generator.GenerateInt64Keys(ctx, column, keys)
+	return l.snowflake.GenerateInt64Keys(ctx, column, keys)
 }
 
 // GenerateKeys makes n keys as int64.
@@ -131,12 +155,12 @@ func (l *leaf) Ready(ctx context.Context) error {
 	if l.closed.Load() {
 		return spi.ErrClosed
 	}
-	return l.Generator.Ready(ctx)
+	return l.snowflake.Ready(ctx)
 }
 
 // Describe returns address, worker id and epoch.
 func (l *leaf) Describe() string {
-	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.Describe(), strings.TrimPrefix(l.Generator.Describe(), "SNOWFLAKE "))
+	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.Describe(), strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE "))
 }
 
 // Close gives the worker id back when no other generator of this process uses
@@ -235,7 +259,7 @@ type sharedLeaf struct {
 	key       leafKey
 	store     *leafStore
 	assigner  spi.WorkerIDAssigner
-	generator *snowflake.Generator
+	generator snowflake
 	users     map[*leaf]struct{}
 }
 
@@ -254,10 +278,7 @@ func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoc
 			return nil, err
 		}
 	} else {
-		generator, err := snowflake.New(snowflake.Config{
-			Layout: snowflake.Classic, Epoch: epoch, Assigner: assigner, MaxVibrationOffset: leafOffset,
-			Clock: p.Clock(), Logger: p.Logger(),
-		})
+		generator, err := newSnowflake(p, assigner, epoch)
 		if err != nil {
 			return nil, errors.Join(err, closeAll(assigner))
 		}
@@ -266,7 +287,7 @@ func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoc
 			leafs.byKey[key] = s
 		}
 	}
-	l := &leaf{Generator: s.generator, shared: s}
+	l := &leaf{snowflake: s.generator, shared: s}
 	s.users[l] = struct{}{}
 	return l, nil
 }

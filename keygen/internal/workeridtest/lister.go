@@ -28,13 +28,13 @@ func TestLister(t *testing.T, clock bool, open func() spi.WorkerIDAssigner) {
 			t.Fatalf("have: %+v\nwant: the worker id that is held", list)
 		}
 		id := list.List[0]
-		if id.ID != lease.WorkerID() || id.State != spi.WorkerIDHeld || !strings.Contains(id.Holder, " pid ") || id.Since.IsZero() ||
+		if id.ID != lease.WorkerID() || id.State != "held" || !strings.Contains(id.Holder, " pid ") || id.Since.IsZero() ||
 			id.ReservedUntil.UnixMilli() < lease.Limit() || !id.FreeFrom.IsZero() || id.Err != nil {
 			t.Errorf("have: %+v\nwant: worker id %d held until %d or later", id, lease.WorkerID(), lease.Limit())
 		}
 	}
 	closeAssigner(t, holder)
-	if list := mustList(t, looker); len(list.List) != 1 || list.List[0].State != spi.WorkerIDFree || list.List[0].FreeFrom.IsZero() {
+	if list := mustList(t, looker); len(list.List) != 1 || list.List[0].State != "free" || list.List[0].FreeFrom.IsZero() {
 		t.Errorf("given back\nhave: %+v\nwant: free", list)
 	}
 }
