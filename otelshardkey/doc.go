@@ -6,7 +6,7 @@
 //	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
 //	provider := metric.NewMeterProvider(metric.WithReader(reader))
 //	…
-//	metrics, err := otelshardkey.Register(connector, otelshardkey.WithMeterProvider(provider))
+//	metrics, err := otelshardkey.Register(connector, provider)
 //	…
 //	defer metrics.Unregister()
 //

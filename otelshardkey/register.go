@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,58 +19,35 @@ import (
 // scope is the instrumentation scope of the metrics.
 const scope = "github.com/shardkey/shardkey/otelshardkey"
 
-// Option changes what [Register] does.
-type Option func(*options)
-
-type options struct {
-	provider metric.MeterProvider
-	name     string
-	attrs    []attribute.KeyValue
-}
-
-// WithMeterProvider takes another provider than the global one, otel.GetMeterProvider().
-func WithMeterProvider(provider metric.MeterProvider) Option {
-	return func(o *options) { o.provider = provider }
-}
-
-// WithName names the connector among several of a program: the attribute
-// db.client.connection.pool.name of all its metrics. The default is the database of its
-// DSN, as "tcp(127.0.0.1:3306)/app", or the rule's name where that is not known; a name
-// that is taken gets a number, as "app#2".
-func WithName(name string) Option {
-	return func(o *options) { o.name = name }
-}
-
-// WithAttributes adds attributes to all metrics of the connector.
-func WithAttributes(attrs ...attribute.KeyValue) Option {
-	return func(o *options) { o.attrs = append(o.attrs, attrs...) }
-}
+// poolName is the attribute that names the connector.
+const poolName = attribute.Key("db.client.connection.pool.name")
 
 // Register reports a connector's metrics each time that they are collected, and lets a
 // [Producer] report its histogram, until the registration's Unregister is called; do
 // that before or after the sql.DB is closed. The error is for a nil connector, as of a
 // sql.DB that another driver opened, or comes from the meter.
 //
+// A nil provider is the global one, otel.GetMeterProvider(). All metrics of the connector
+// have attrs. One of them, db.client.connection.pool.name, names the connector among several
+// of a program. Its default is the database of the DSN, for example
+// "tcp(127.0.0.1:3306)/app", or the rule's name where that is not known. A name that is
+// taken gets a number, for example "app#2".
+//
 // It may be called by many goroutines at once, for as many connectors as there are.
-func Register(c *driver.Connector, opts ...Option) (metric.Registration, error) {
+func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attribute.KeyValue) (metric.Registration, error) {
 	if c == nil {
 		return nil, errors.New("otelshardkey: there is no connector: driver.ConnectorOf returns nil for a sql.DB that another driver opened")
 	}
-	var o options
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
-		}
+	if provider == nil {
+		provider = otel.GetMeterProvider()
 	}
-	if o.provider == nil {
-		o.provider = otel.GetMeterProvider()
-	}
-	m, err := newInstruments(o.provider.Meter(scope))
+	m, err := newInstruments(provider.Meter(scope))
 	if err != nil {
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
-	name := names.take(c, o.name)
-	all := attribute.NewSet(append(o.attrs, attribute.String("db.client.connection.pool.name", name))...)
+	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
+	name := names.take(c, given.AsString())
+	all := attribute.NewSet(append(slices.Clone(attrs), poolName.String(name))...)
 	named := new(namedTables)
 	callback, err := m.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		observation{m, to, all.ToSlice(), named}.observe(c.Stats())

@@ -77,9 +77,9 @@ func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connecto
 	return c
 }
 
-func register(t testing.TB, c *driver.Connector, p metric.MeterProvider, opts ...otelshardkey.Option) metric.Registration {
+func register(t testing.TB, c *driver.Connector, p metric.MeterProvider, attrs ...attribute.KeyValue) metric.Registration {
 	t.Helper()
-	r, err := otelshardkey.Register(c, append(opts, otelshardkey.WithMeterProvider(p))...)
+	r, err := otelshardkey.Register(c, p, attrs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,10 +341,9 @@ func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
 
 func TestRegister_severalConnectors(t *testing.T) {
 	reader, provider := newReader()
-	for _, opts := range [][]otelshardkey.Option{
-		nil, nil, {otelshardkey.WithName("orders"), otelshardkey.WithAttributes(attribute.String("team", "a"))}, {otelshardkey.WithName("orders"), nil},
-	} {
-		register(t, newConnector(t, new(fake)), provider, opts...)
+	orders := attribute.String("db.client.connection.pool.name", "orders")
+	for _, attrs := range [][]attribute.KeyValue{nil, nil, {orders, attribute.String("team", "a")}, {orders}} {
+		register(t, newConnector(t, new(fake)), provider, attrs...)
 	}
 	points, _ := collect(t, reader)
 	var names []string
@@ -387,7 +386,7 @@ func TestRegister_closedConnector(t *testing.T) {
 func TestRegister_globalProvider(t *testing.T) {
 	reader, provider := newReader()
 	otel.SetMeterProvider(provider)
-	r, err := otelshardkey.Register(newConnector(t, new(fake)))
+	r, err := otelshardkey.Register(newConnector(t, new(fake)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +397,7 @@ func TestRegister_globalProvider(t *testing.T) {
 }
 
 func TestRegister_nilConnector(t *testing.T) {
-	if r, err := otelshardkey.Register(driver.ConnectorOf(nil)); err == nil || r != nil {
+	if r, err := otelshardkey.Register(driver.ConnectorOf(nil), nil); err == nil || r != nil {
 		t.Errorf("have: %v, %v", r, err)
 	}
 }
@@ -410,7 +409,7 @@ func TestRegister_manyAtOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 5 {
-				r, err := otelshardkey.Register(c, otelshardkey.WithMeterProvider(provider))
+				r, err := otelshardkey.Register(c, provider)
 				if err != nil {
 					t.Error(err)
 					return

@@ -69,7 +69,7 @@ func (s *shop) measure() error {
 		return err
 	}
 	s.provider = sdk.NewMeterProvider(sdk.WithReader(reader))
-	s.metrics, err = otelshardkey.Register(s.connector, otelshardkey.WithMeterProvider(s.provider))
+	s.metrics, err = otelshardkey.Register(s.connector, s.provider)
 	return err
 }
 
