@@ -8,13 +8,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// Dialector is gorm.io/driver/mysql's with the plugin.
-type Dialector struct{ *mysql.Dialector }
+// dialector is gorm.io/driver/mysql's with the plugin.
+type dialector struct{ *mysql.Dialector }
 
 var (
-	_ gorm.Dialector                     = Dialector{}
-	_ gorm.SavePointerDialectorInterface = Dialector{}
-	_ gorm.ErrorTranslator               = Dialector{}
+	_ gorm.Dialector                     = dialector{}
+	_ gorm.SavePointerDialectorInterface = dialector{}
+	_ gorm.ErrorTranslator               = dialector{}
 )
 
 // Open returns a dialector over the driver "shardkey". Its data source name is
@@ -27,11 +27,11 @@ func New(config mysql.Config) gorm.Dialector {
 	if config.DriverName == "" {
 		config.DriverName = "shardkey"
 	}
-	return Dialector{mysql.New(config).(*mysql.Dialector)}
+	return dialector{mysql.New(config).(*mysql.Dialector)}
 }
 
 // Initialize opens the database and initializes the plugin. gorm.Open calls it.
-func (d Dialector) Initialize(db *gorm.DB) error {
+func (d dialector) Initialize(db *gorm.DB) error {
 	if err := d.Dialector.Initialize(db); err != nil {
 		return err
 	}
@@ -41,11 +41,11 @@ func (d Dialector) Initialize(db *gorm.DB) error {
 	return Plugin{}.Initialize(db)
 }
 
-const shownAs = "gormshardkey.Dialector"
+const shownAs = "gormshardkey dialector"
 
 // Format writes the type's name, whatever the verb: the data source name may have
 // a password in it.
-func (d Dialector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, shownAs) }
+func (d dialector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, shownAs) }
 
 // MarshalText is Format, for JSON and others.
-func (d Dialector) MarshalText() ([]byte, error) { return []byte(shownAs), nil }
+func (d dialector) MarshalText() ([]byte, error) { return []byte(shownAs), nil }

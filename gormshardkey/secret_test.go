@@ -11,7 +11,7 @@ import (
 )
 
 func TestDialector_showsNoPassword(t *testing.T) {
-	d := gormshardkey.Open("u:geheim@tcp(127.0.0.1:1)/d?shardkeyRule=r").(gormshardkey.Dialector)
+	d := gormshardkey.Open("u:geheim@tcp(127.0.0.1:1)/d?shardkeyRule=r")
 	for _, v := range []any{d, &d, []gorm.Dialector{d}, struct{ D any }{d}} {
 		text, err := json.Marshal(v)
 		if err != nil {

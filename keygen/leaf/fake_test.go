@@ -44,9 +44,9 @@ func (s *fakeStore) claim(ctx context.Context, n, least int64) (int64, error) {
 	case s.fail != nil:
 		return 0, s.fail
 	case s.maxID < least:
-		return 0, storeError("order", "fake", ErrMovedBack, nil)
+		return 0, storeError("order", "fake", errMovedBack, nil)
 	case s.maxID > math.MaxInt64-n:
-		return 0, storeError("order", "fake", ErrExhausted, nil)
+		return 0, storeError("order", "fake", errExhausted, nil)
 	}
 	first := s.maxID
 	s.maxID += n

@@ -242,11 +242,11 @@ func TestGenerator_movedBack(t *testing.T) {
 				keys.add(t, "from the buffers", k)
 			}
 		}
-		if !errors.Is(err, ErrMovedBack) || !errors.Is(err, spi.ErrStore) {
-			t.Errorf("\nhave: %v\nwant: ErrMovedBack", err)
+		if !errors.Is(err, errMovedBack) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("\nhave: %v\nwant: errMovedBack", err)
 		}
-		if _, err := g.reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
-			t.Errorf("a large call\nhave: %v\nwant: ErrMovedBack", err)
+		if _, err := g.reserve(t.Context(), 5000); !errors.Is(err, errMovedBack) {
+			t.Errorf("a large call\nhave: %v\nwant: errMovedBack", err)
 		}
 		s.set(func(s *fakeStore) { s.maxID = 10_000 })
 		keys.add(t, "after the repair", mustReserve(t, g, 1))
@@ -264,8 +264,8 @@ func TestGenerator_exhausted(t *testing.T) {
 			keys.add(t, "the last ones", k)
 		}
 	}
-	if !errors.Is(err, ErrExhausted) {
-		t.Errorf("\nhave: %v\nwant: ErrExhausted", err)
+	if !errors.Is(err, errExhausted) {
+		t.Errorf("\nhave: %v\nwant: errExhausted", err)
 	}
 	if keys.len() < 100 {
 		t.Errorf("\nhave: %d keys before the end\nwant: 100 or more", keys.len())

@@ -24,16 +24,16 @@ func TestSQLStore_rows(t *testing.T) {
 		says  string
 		first int64
 	}{
-		{"unknown", []string{"DELETE FROM leaf_alloc"}, ErrUnknownKey, "INSERT INTO leaf_alloc", 0},
-		{"step 0", []string{"UPDATE leaf_alloc SET step = 0"}, ErrBadRow, "step", 0},
-		{"step below 0", []string{"UPDATE leaf_alloc SET step = -5"}, ErrBadRow, "step", 0},
-		{"two rows", []string{"ALTER TABLE leaf_alloc DROP PRIMARY KEY", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)"}, ErrBadRow, "primary key", 0},
+		{"unknown", []string{"DELETE FROM leaf_alloc"}, errUnknownKey, "INSERT INTO leaf_alloc", 0},
+		{"step 0", []string{"UPDATE leaf_alloc SET step = 0"}, errBadRow, "step", 0},
+		{"step below 0", []string{"UPDATE leaf_alloc SET step = -5"}, errBadRow, "step", 0},
+		{"two rows", []string{"ALTER TABLE leaf_alloc DROP PRIMARY KEY", "INSERT INTO leaf_alloc (biz_tag, step) VALUES ('order', 10)"}, errBadRow, "primary key", 0},
 		{"no table", []string{"DROP TABLE leaf_alloc"}, spi.ErrStore, "CREATE TABLE leaf_alloc", 0},
 		{"max_id 0: no key 0", []string{"UPDATE leaf_alloc SET max_id = 0"}, nil, "", 1},
 		{"max_id below 0", []string{"UPDATE leaf_alloc SET max_id = -1000"}, nil, "", 1},
-		{"end of int64", []string{fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5))}, ErrExhausted, "used up", 0},
-		{"past int64", []string{"ALTER TABLE leaf_alloc MODIFY max_id bigint unsigned NOT NULL", "UPDATE leaf_alloc SET max_id = 18446744073709551000"}, ErrExhausted, "used up", 0},
-		{"a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL", "UPDATE leaf_alloc SET max_id = 2147483647"}, ErrExhausted, "used up", 0},
+		{"end of int64", []string{fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5))}, errExhausted, "used up", 0},
+		{"past int64", []string{"ALTER TABLE leaf_alloc MODIFY max_id bigint unsigned NOT NULL", "UPDATE leaf_alloc SET max_id = 18446744073709551000"}, errExhausted, "used up", 0},
+		{"a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL", "UPDATE leaf_alloc SET max_id = 2147483647"}, errExhausted, "used up", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,11 +66,11 @@ func TestSQLStore_rowChangesWhileLive(t *testing.T) {
 		name, change string
 		want         error
 	}{
-		{"moved back", "UPDATE leaf_alloc SET max_id = 1", ErrMovedBack},
-		{"deleted", "DELETE FROM leaf_alloc", ErrUnknownKey},
-		{"at the end", fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5)), ErrExhausted},
+		{"moved back", "UPDATE leaf_alloc SET max_id = 1", errMovedBack},
+		{"deleted", "DELETE FROM leaf_alloc", errUnknownKey},
+		{"at the end", fmt.Sprint("UPDATE leaf_alloc SET max_id = ", int64(math.MaxInt64-5)), errExhausted},
 		{"table dropped", "DROP TABLE leaf_alloc", spi.ErrStore},
-		{"narrowed", "ALTER TABLE leaf_alloc MODIFY max_id smallint NOT NULL", ErrExhausted},
+		{"narrowed", "ALTER TABLE leaf_alloc MODIFY max_id smallint NOT NULL", errExhausted},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestSQLStore_rowChangesWhileLive(t *testing.T) {
 				}
 			}
 			// What is refused leaves the row as it is, for the operator to see.
-			if tt.want == ErrMovedBack && maxID(t, db) != 1 {
+			if tt.want == errMovedBack && maxID(t, db) != 1 {
 				t.Errorf("\nhave: max_id %d\nwant: 1, untouched", maxID(t, db))
 			}
 			if g.store.(*sqlStore).echo.Load() != echoYes {

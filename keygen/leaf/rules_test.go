@@ -52,8 +52,8 @@ func TestGenerator_movedBackBelowAClaim(t *testing.T) {
 				mustReserve(t, g, 5000)
 			}
 			s.set(func(s *fakeStore) { s.maxID-- })
-			if first, err := g.reserve(t.Context(), 5000); !errors.Is(err, ErrMovedBack) {
-				t.Errorf("%s, then a large call\nhave: %d %v\nwant: ErrMovedBack", name, first, err)
+			if first, err := g.reserve(t.Context(), 5000); !errors.Is(err, errMovedBack) {
+				t.Errorf("%s, then a large call\nhave: %d %v\nwant: errMovedBack", name, first, err)
 			}
 			var err error
 			for range 200 { // past the segment's end
@@ -61,8 +61,8 @@ func TestGenerator_movedBackBelowAClaim(t *testing.T) {
 					break
 				}
 			}
-			if !errors.Is(err, ErrMovedBack) {
-				t.Errorf("%s, then a segment\nhave: %v\nwant: ErrMovedBack", name, err)
+			if !errors.Is(err, errMovedBack) {
+				t.Errorf("%s, then a segment\nhave: %v\nwant: errMovedBack", name, err)
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestGenerator_noKeysAfterClose(t *testing.T) {
 func TestSQLStore_severalRows(t *testing.T) {
 	s, mock := newMockedStore(t)
 	mock.ExpectPrepare(claimOne).ExpectExec().WillReturnResult(sqlmock.NewResult(700, 2))
-	if first, err := s.claim(t.Context(), 10, 500); !errors.Is(err, ErrBadRow) {
-		t.Errorf("\nhave: %d %v\nwant: ErrBadRow", first, err)
+	if first, err := s.claim(t.Context(), 10, 500); !errors.Is(err, errBadRow) {
+		t.Errorf("\nhave: %d %v\nwant: errBadRow", first, err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *sqlStore) baseStep(ctx context.Context) (int64, error) {
 		}
 		step, err := s.onlyRow(steps)
 		if err == nil && step < 1 {
-			err = storeError(s.key, fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", step), ErrBadRow, nil)
+			err = storeError(s.key, fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", step), errBadRow, nil)
 		}
 		return step, err
 	})
@@ -151,7 +151,7 @@ func (s *sqlStore) claimSwap(ctx context.Context, db *sql.DB, n, least int64) (i
 	switch {
 	case maxID < least:
 		return 0, storeError(s.key, fmt.Sprintf(
-			"max_id is %d, but numbers below %d were claimed before; find out who else has claimed numbers since, and set max_id above all of them", maxID, least), ErrMovedBack, nil)
+			"max_id is %d, but numbers below %d were claimed before; find out who else has claimed numbers since, and set max_id above all of them", maxID, least), errMovedBack, nil)
 	case maxID > math.MaxInt64-n:
 		return 0, s.exhausted(nil)
 	}
@@ -178,7 +178,7 @@ func (s *sqlStore) onlyRow(values []int64) (int64, error) {
 	switch len(values) {
 	case 0:
 		return 0, storeError(s.key, fmt.Sprintf(
-			"leaf_alloc at %s has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", s.addr, s.key), ErrUnknownKey, nil)
+			"leaf_alloc at %s has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", s.addr, s.key), errUnknownKey, nil)
 	case 1:
 		return values[0], nil
 	}
@@ -186,11 +186,11 @@ func (s *sqlStore) onlyRow(values []int64) (int64, error) {
 }
 
 func (s *sqlStore) notUnique() error {
-	return storeError(s.key, "leaf_alloc has several rows for it; make biz_tag the primary key", ErrBadRow, nil)
+	return storeError(s.key, "leaf_alloc has several rows for it; make biz_tag the primary key", errBadRow, nil)
 }
 
 func (s *sqlStore) exhausted(cause error) error {
-	return storeError(s.key, "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly", ErrExhausted, cause)
+	return storeError(s.key, "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly", errExhausted, cause)
 }
 
 // newSQLStore makes the store without connecting. conns is the pool's size.

@@ -11,15 +11,15 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// ErrForeignState is in the chain when the Redis key that should hold the
+// errForeignState is in the chain when the Redis key that should hold the
 // generator's state holds something else. It is left as it is.
-var ErrForeignState = errors.New("shardkey: the Redis key holds something else")
+var errForeignState = errors.New("shardkey: the Redis key holds something else")
 
 // foreignState is the error for a field of the state (or its type) that this
 // program has not written.
 func (g *generator) foreignState(field, value string) error {
 	e := storeError(g.server.addr, nil)
-	e.Kind = ErrForeignState
+	e.Kind = errForeignState
 	if field == "epoch" {
 		e.Detail = fmt.Sprintf("the state %q belongs to keys of another epoch, %s ms after 1970: keys of two epochs repeat each other", g.stateKey, value)
 		e.Advice = "use that epoch, or another namespace and shard-id"

@@ -298,8 +298,8 @@ func TestGenerator_foreignState(t *testing.T) {
 			}
 			before := c.Dump(t.Context(), g.stateKey).Val()
 			err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-			if !errors.Is(err, ErrForeignState) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), g.stateKey) {
-				t.Errorf("have: %v\nwant: ErrForeignState that names %s", err, g.stateKey)
+			if !errors.Is(err, errForeignState) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), g.stateKey) {
+				t.Errorf("have: %v\nwant: errForeignState that names %s", err, g.stateKey)
 			}
 			if c.Dump(t.Context(), g.stateKey).Val() != before {
 				t.Error("the foreign value was changed")

@@ -136,12 +136,12 @@ func TestServer_accept(t *testing.T) {
 	}{
 		"right":                 {block{11, 3, 2}, nil, true},
 		"no number":             {block{0, 1, 2}, nil, false},
-		"off the grid":          {block{12, 1, 2}, ErrSettings, false},
-		"the last one again":    {block{9, 1, 2}, ErrRepeated, false},
+		"off the grid":          {block{12, 1, 2}, errSettings, false},
+		"the last one again":    {block{9, 1, 2}, errRepeated, false},
 		"the end is the last":   {block{97, 2, 2}, nil, true},
-		"the end is beyond it":  {block{97, 3, 2}, ErrExhausted, false},
-		"one beyond the column": {block{101, 1, 2}, ErrExhausted, false},
-		"negative":              {block{-1, 1, 2}, ErrExhausted, false},
+		"the end is beyond it":  {block{97, 3, 2}, errExhausted, false},
+		"one beyond the column": {block{101, 1, 2}, errExhausted, false},
+		"negative":              {block{-1, 1, 2}, errExhausted, false},
 	} {
 		s := &server{name: "test", table: "`t`", increment: 2, offset: 1, end: 100, last: 9}
 		err := s.accept(c.block)

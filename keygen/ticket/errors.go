@@ -9,16 +9,16 @@ import (
 )
 
 var (
-	// ErrSettings is in the chain when a server's auto_increment_increment or
+	// errSettings is in the chain when a server's auto_increment_increment or
 	// auto_increment_offset would let two servers hand out the same number.
-	ErrSettings = errors.New("shardkey: ticket server's auto_increment settings")
+	errSettings = errors.New("shardkey: ticket server's auto_increment settings")
 
-	// ErrRepeated is in the chain when a server returned a number that is not above
+	// errRepeated is in the chain when a server returned a number that is not above
 	// its last one.
-	ErrRepeated = errors.New("shardkey: ticket server repeats numbers")
+	errRepeated = errors.New("shardkey: ticket server repeats numbers")
 
-	// ErrExhausted is in the chain when the id column is at its end.
-	ErrExhausted = errors.New("shardkey: ticket table is exhausted")
+	// errExhausted is in the chain when the id column is at its end.
+	errExhausted = errors.New("shardkey: ticket table is exhausted")
 )
 
 // storeError is the error of a server, named by network, address and database.
@@ -42,8 +42,8 @@ func (e serverErrors) Unwrap() []error { return e }
 // kindOf is the word under which health counts an error.
 func kindOf(err error) string {
 	return stats.KindOf(err,
-		stats.Kind{Err: ErrSettings, Name: "settings"},
-		stats.Kind{Err: ErrRepeated, Name: "repeated"},
-		stats.Kind{Err: ErrExhausted, Name: "exhausted"},
+		stats.Kind{Err: errSettings, Name: "settings"},
+		stats.Kind{Err: errRepeated, Name: "repeated"},
+		stats.Kind{Err: errExhausted, Name: "exhausted"},
 		stats.Kind{Err: spi.ErrStore, Name: "store"})
 }

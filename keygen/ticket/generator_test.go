@@ -160,8 +160,8 @@ func TestPool_offsetOfAServerThatIsBack(t *testing.T) {
 	mustKeys(t, g, 1)
 	mustKeys(t, g, 1)
 	g.pool.members[1].server.offset = 1 // read by its next connection
-	if keys, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
-		t.Errorf("have: %v, %v\nwant: ErrSettings", keys, err)
+	if keys, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, errSettings) {
+		t.Errorf("have: %v, %v\nwant: errSettings", keys, err)
 	}
 }
 

@@ -268,10 +268,10 @@ func TestServer_tables(t *testing.T) {
 	}{
 		{"none", "DROP TABLE Tickets64", spi.ErrStore, "CREATE TABLE `Tickets64`"},
 		{"no AUTO_INCREMENT", "ALTER TABLE Tickets64 MODIFY id bigint NOT NULL", spi.ErrStore, "no AUTO_INCREMENT"},
-		{"past int64", "ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900", ErrExhausted, "at its end"},
-		{"end of a tinyint", "ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 127", ErrExhausted, "at its end"},
-		{"end of an unsigned smallint", "ALTER TABLE Tickets64 MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535", ErrExhausted, "at its end"},
-		{"end of an int", "ALTER TABLE Tickets64 MODIFY id int NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 2147483647", ErrExhausted, "at its end"},
+		{"past int64", "ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900", errExhausted, "at its end"},
+		{"end of a tinyint", "ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 127", errExhausted, "at its end"},
+		{"end of an unsigned smallint", "ALTER TABLE Tickets64 MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535", errExhausted, "at its end"},
+		{"end of an int", "ALTER TABLE Tickets64 MODIFY id int NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 2147483647", errExhausted, "at its end"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -300,8 +300,8 @@ func TestServer_restoredBackup(t *testing.T) {
 	mustExec(t, db, "DROP TABLE Tickets64")
 	mustExec(t, db, flickrTable)
 	for range 3 {
-		if keys, err := g.GenerateKeys(t.Context(), column, 90); !errors.Is(err, ErrRepeated) {
-			t.Errorf("\nhave: %v %v\nwant: ErrRepeated", keys, err)
+		if keys, err := g.GenerateKeys(t.Context(), column, 90); !errors.Is(err, errRepeated) {
+			t.Errorf("\nhave: %v %v\nwant: errRepeated", keys, err)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (p *pool) fetch(ctx context.Context, n int64) (block, error) {
 			return b, nil
 		}
 		failed = append(failed, err)
-		if errors.Is(err, ErrSettings) {
+		if errors.Is(err, errSettings) {
 			p.checked = false
 			return block{}, err
 		}
@@ -124,7 +124,7 @@ func (p *pool) checkAll(ctx context.Context) error {
 		return nil
 	}
 	for _, m := range p.members {
-		if m.failed != nil && !errors.Is(m.failed, ErrSettings) && p.clock.Now().Before(m.until) {
+		if m.failed != nil && !errors.Is(m.failed, errSettings) && p.clock.Now().Before(m.until) {
 			continue
 		}
 		_, err := p.ask(ctx, m, func(ctx context.Context) (block, error) {
@@ -133,7 +133,7 @@ func (p *pool) checkAll(ctx context.Context) error {
 			}
 			return block{}, p.agree()
 		})
-		if errors.Is(err, ErrSettings) {
+		if errors.Is(err, errSettings) {
 			return err
 		}
 	}

@@ -110,11 +110,11 @@ func (s *server) accept(b block) error {
 	case b.first == 0:
 		e.Detail = "REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column"
 	case b.first < 0 || last < b.first || last >= s.end:
-		e.Kind, e.Detail = ErrExhausted, fmt.Sprintf("the AUTO_INCREMENT column of %s is at its end, %d; make it bigint unsigned, or use another table", s.table, s.end)
+		e.Kind, e.Detail = errExhausted, fmt.Sprintf("the AUTO_INCREMENT column of %s is at its end, %d; make it bigint unsigned, or use another table", s.table, s.end)
 	case (b.first-s.offset)%s.increment != 0:
-		e.Kind, e.Detail = ErrSettings, fmt.Sprintf("it returned %d, which auto_increment_increment %d and auto_increment_offset %d cannot make", b.first, s.increment, s.offset)
+		e.Kind, e.Detail = errSettings, fmt.Sprintf("it returned %d, which auto_increment_increment %d and auto_increment_offset %d cannot make", b.first, s.increment, s.offset)
 	case b.first <= s.last:
-		e.Kind, e.Detail = ErrRepeated, fmt.Sprintf("it returned %d after %d; set AUTO_INCREMENT of %s above all keys in use and start again", b.first, s.last, s.table)
+		e.Kind, e.Detail = errRepeated, fmt.Sprintf("it returned %d after %d; set AUTO_INCREMENT of %s above all keys in use and start again", b.first, s.last, s.table)
 		// Used further, it would repeat numbers that others have.
 		s.refused = e
 	default:
@@ -185,7 +185,7 @@ func (s *server) readSettings(ctx context.Context) error {
 }
 
 func (s *server) settings(format string, args ...any) error {
-	return storeError(s.name, fmt.Sprintf(format, args...), ErrSettings, nil)
+	return storeError(s.name, fmt.Sprintf(format, args...), errSettings, nil)
 }
 
 // readColumns finds the AUTO_INCREMENT column and its type's end.
@@ -264,7 +264,7 @@ func (s *server) explain(err error) error {
 	case mysqldb.ErrReadOnly:
 		e.Advice = "a ticket server must be writable"
 	case mysqldb.ErrOutOfRangeMariaDB, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrNoAutoIncrement, mysqldb.ErrDuplicateKey: // MySQL makes the last id again at the column's end
-		e.Kind, e.Detail = ErrExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
+		e.Kind, e.Detail = errExhausted, "the AUTO_INCREMENT column of "+s.table+" is at its end; make it bigint unsigned, or use another table"
 	}
 	return e
 }

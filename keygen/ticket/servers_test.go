@@ -100,8 +100,8 @@ func TestPool_settings(t *testing.T) {
 			g := newGen(t, tt.config)
 			for range 4 { // whichever server's turn it is
 				keys, err := g.GenerateKeys(t.Context(), column, 1)
-				if !errors.Is(err, ErrSettings) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), tt.says) {
-					t.Errorf("\nhave: %v %v\nwant: ErrSettings that says %q", keys, err, tt.says)
+				if !errors.Is(err, errSettings) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("\nhave: %v %v\nwant: errSettings that says %q", keys, err, tt.says)
 				}
 			}
 		})
@@ -119,7 +119,7 @@ func TestPool_settings(t *testing.T) {
 		g.pool.members[1].up() // its pause is over
 		failed := 0
 		for range 6 {
-			if _, err := g.GenerateKeys(t.Context(), column, 1); errors.Is(err, ErrSettings) {
+			if _, err := g.GenerateKeys(t.Context(), column, 1); errors.Is(err, errSettings) {
 				failed++
 			}
 		}
@@ -130,8 +130,8 @@ func TestPool_settings(t *testing.T) {
 	t.Run("first of two repaired while live", func(t *testing.T) {
 		a, first := ticketServer(t, 2, 1)
 		g := newGen(t, config{DSNs: []string{first, one}})
-		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
-			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
+		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, errSettings) {
+			t.Fatalf("\nhave: %v\nwant: errSettings", err)
 		}
 		mustExec(t, openDB(t, a.DSN()), "SET GLOBAL auto_increment_offset = 2")
 		mustKeys(t, g, 1)
@@ -139,8 +139,8 @@ func TestPool_settings(t *testing.T) {
 	})
 	t.Run("second repaired while live", func(t *testing.T) {
 		g := newGen(t, config{DSNs: []string{one, three}})
-		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, ErrSettings) {
-			t.Fatalf("\nhave: %v\nwant: ErrSettings", err)
+		if _, err := g.GenerateKeys(t.Context(), column, 1); !errors.Is(err, errSettings) {
+			t.Fatalf("\nhave: %v\nwant: errSettings", err)
 		}
 		mustExec(t, openDB(t, repaired.DSN()), "SET GLOBAL auto_increment_offset = 2")
 		var keys ledger
