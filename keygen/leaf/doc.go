@@ -37,7 +37,7 @@
 //     raises do not overlap, as long as max_id only grows.
 //  2. Each statement requires max_id to be at or above the end of what this
 //     generator has claimed before. If max_id was set back (a restored backup, a
-//     failover that lost writes), the error is [errMovedBack].
+//     failover that lost writes), every claim is an error.
 //  3. In memory an interval is handed out by one atomic addition (or one
 //     compare-and-swap for several numbers) on an offset that only grows.
 //

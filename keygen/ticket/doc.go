@@ -57,11 +57,11 @@
 //  1. A server's AUTO_INCREMENT hands out each number once, to whichever client.
 //  2. Both settings are read at the start of each connection. An increment other
 //     than the property increment, or an offset that is beyond it or another
-//     server's too, is [errSettings], and no keys, whichever server is asked.
-//  3. Each number is checked: above the server's last one ([errRepeated]
+//     server's too, is an error, and no keys, whichever server is asked.
+//  3. Each number is checked: above the server's last one (an error
 //     otherwise, as after a restored backup), ≡ the offset modulo the
 //     increment, and below the column's end: there, REPLACE would return the same
-//     number forever ([errExhausted]).
+//     number forever (an error).
 //
 // Keys are positive int64, ascending within a call, a step of the increment
 // apart: with one server they are contiguous. Numbers fetched but not used are
