@@ -35,7 +35,7 @@ var zeroValues = []any{
 	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
 	new(driver.WrongShardError),
 	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
-	new(workerid.ForeignRecordError), new(workerid.NoWorkerIDError), new(workerid.Record), new(workerid.TableError),
+	new(workerid.ForeignRecordError), new(workerid.Record),
 	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
 	new(rule.AmbiguousTableError), new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
 	new(rule.Shard), new(rule.Sharding), new(rule.Table), new(rule.UnlistedTableError),
@@ -162,7 +162,6 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 		"zero Props, assigner":  func() error { _, err := spi.NewWorkerIDAssigner("SQL", spi.Props{}); return err },
 		"workerid.FromProps":    func() error { _, err := workerid.FromProps(spi.Props{}, nil); return err },
 		"workerid.ParseRecord":  func() error { _, err := workerid.ParseRecord(-1, ""); return err },
-		"workerid.TableDDL":     func() error { _ = workerid.TableDDL(""); return errNone },
 		"debug.Handler":         func() error { return serve(debug.Handler(nil, new(driver.Connector))) },
 		"debug.Handler of none": func() error { return serve(debug.Handler()) },
 	} {

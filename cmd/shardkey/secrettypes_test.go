@@ -21,7 +21,7 @@ import (
 var plainTypes = strings.Fields(`
 	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
-	keygen/workerid.ClockError keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
+	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
 	rule.AmbiguousTableError rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
@@ -98,30 +98,28 @@ func secretValues(t *testing.T) map[string][]any {
 	table := live.Lookup("", "t")
 	stats := driver.ConnectorOf(opened).Stats()
 	return map[string][]any{
-		"driver.Connector":                {opened, overOld, struct{ c any }{wrapped}, wrapped},
-		"driver.DSNError":                 {dsnErr},
-		"driver.GeneratorError":           {generatorErr},
-		"driver.GeneratorStats":           {stats.Generators, asJSON(t, stats.Generators)},
-		"driver.NotReadyError":            {driver.ConnectorOf(opened).Ready(t.Context())},
-		"driver.RuleStats":                {stats.Rule},
-		"driver.Stats":                    {stats, asJSON(t, stats)},
-		"driver.NextKeysError":            {keysErr},
-		"keygen/snowflake.LeaseError":     {generatorErr},
-		"keygen/workerid.NoWorkerIDError": {generatorErr},
-		"keygen/workerid.TableError":      {generatorErr},
-		"rule.Config":                     {cfg, &cfg},
-		"rule.GeneratorConfig":            {cfg.Generators["l"], cfg.Generators},
-		"rule.WorkerIDAssignerConfig":     {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},
-		"rule.Error":                      {ruleErr},
-		"rule.Live":                       {live, live.Describe()},
-		"rule.Status":                     {live.Status()},
-		"rule.Rule":                       {r, *r, r.Tables(), r.Warnings()},
-		"rule.Table":                      append(values, table, *table),
-		"spi.Health":                      {live.Health()},
-		"spi.Host":                        {host, &host, struct{ h spi.Host }{host}},
-		"spi.PropError":                   {propErr, props.Wrong("password", "another one"), props.Wrong("token", "another one")},
-		"spi.Props":                       {props, &props, struct{ p spi.Props }{props}},
-		"spi.Secret":                      {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
+		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
+		"driver.DSNError":             {dsnErr},
+		"driver.GeneratorError":       {generatorErr},
+		"driver.GeneratorStats":       {stats.Generators, asJSON(t, stats.Generators)},
+		"driver.NotReadyError":        {driver.ConnectorOf(opened).Ready(t.Context())},
+		"driver.RuleStats":            {stats.Rule},
+		"driver.Stats":                {stats, asJSON(t, stats)},
+		"driver.NextKeysError":        {keysErr},
+		"keygen/snowflake.LeaseError": {generatorErr},
+		"rule.Config":                 {cfg, &cfg},
+		"rule.GeneratorConfig":        {cfg.Generators["l"], cfg.Generators},
+		"rule.WorkerIDAssignerConfig": {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},
+		"rule.Error":                  {ruleErr},
+		"rule.Live":                   {live, live.Describe()},
+		"rule.Status":                 {live.Status()},
+		"rule.Rule":                   {r, *r, r.Tables(), r.Warnings()},
+		"rule.Table":                  append(values, table, *table),
+		"spi.Health":                  {live.Health()},
+		"spi.Host":                    {host, &host, struct{ h spi.Host }{host}},
+		"spi.PropError":               {propErr, props.Wrong("password", "another one"), props.Wrong("token", "another one")},
+		"spi.Props":                   {props, &props, struct{ p spi.Props }{props}},
+		"spi.Secret":                  {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
 	}
 }
 

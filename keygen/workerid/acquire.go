@@ -312,7 +312,7 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 
 // noWorkerID makes the error for a store that has none free.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
-	e := &NoWorkerIDError{Store: a.store.Describe(), MaxWorkerID: maxWorkerID}
+	e := &noWorkerIDError{Store: a.store.Describe(), MaxWorkerID: maxWorkerID}
 	entries, err := a.store.List(ctx)
 	if err != nil {
 		return errors.Join(e, a.storeError("list worker ids", err))

@@ -85,7 +85,7 @@ func holderName() string {
 }
 
 // AcquireWorkerID leases a free worker id in 0..maxWorkerID. The error is a
-// [*NoWorkerIDError], or has [spi.ErrStore] or [spi.ErrClosed] in its chain.
+// [*noWorkerIDError], or has [spi.ErrStore] or [spi.ErrClosed] in its chain.
 func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	lease, err := a.acquire(ctx, maxWorkerID)
 	if err != nil {

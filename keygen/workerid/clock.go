@@ -42,7 +42,7 @@ func (r reading) passed(later reading) time.Duration {
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
 	if now.Before(earliest) {
-		return &ClockError{Clock: now, Other: earliest, What: "it is later than"}
+		return &clockError{Clock: now, Other: earliest, What: "it is later than"}
 	}
 	if c, ok := a.store.(Clocked); ok {
 		if known, err := a.checkStoresClock(ctx, c, now, listed); known || err != nil {
@@ -76,7 +76,7 @@ func (a *assigner) checkStoresClock(
 		if agree, err := a.witness(ctx, now, listed, a.isElsewhere); agree || err != nil {
 			return true, err
 		}
-		return true, &ClockError{Clock: now, Other: other, What: "the store's says", Most: a.config.MaxClockAhead}
+		return true, &clockError{Clock: now, Other: other, What: "the store's says", Most: a.config.MaxClockAhead}
 	}
 	a.clocks.mu.Lock()
 	defer a.clocks.mu.Unlock()
@@ -94,7 +94,7 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 		newest = max(newest, e.Record.ReservedUntil)
 	}
 	if newest > 0 && now.Sub(time.UnixMilli(newest)) > longestPause {
-		return &ClockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is of"}
+		return &clockError{Clock: now, Other: time.UnixMilli(newest), What: "the newest reservation in the store is of"}
 	}
 	uptime, ok := a.uptime()
 	if !ok {
@@ -124,7 +124,7 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 	if err != nil {
 		return err
 	}
-	return &ClockError{
+	return &clockError{
 		Clock: now, Other: right.at.Add(right.passed(this)), What: "by its last reading it is",
 		Most: a.config.MaxClockAhead, Stays: true,
 	}

@@ -69,7 +69,7 @@
 // # Failover
 //
 // A server that takes over from another one may lack its last writes, and with them leases
-// whose owners are alive. Where a store knows its server (Identified), the argument is:
+// whose owners are alive. Where a store knows its server (identified), the argument is:
 //
 //  7. Each new lease asks, after it has its record, whether its server is the one in the
 //     notes. If not, F is when that was first seen, and no new lease on that server starts

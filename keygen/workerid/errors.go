@@ -8,9 +8,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// NoWorkerIDError says that every worker id is taken, and by whom. It is
+// noWorkerIDError says that every worker id is taken, and by whom. It is
 // [spi.ErrNoWorkerID].
-type NoWorkerIDError struct {
+type noWorkerIDError struct {
 	Store       string // the store's description
 	MaxWorkerID int64
 	// Taken are the worker ids in 0..MaxWorkerID that could not be had.
@@ -29,7 +29,7 @@ const shownHolders = 5
 // shownHere bounds the worker ids of this process that it names.
 const shownHere = 16
 
-func (e *NoWorkerIDError) Error() string {
+func (e *noWorkerIDError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: all of 0..%d are taken in %s", spi.ErrNoWorkerID, e.MaxWorkerID, e.Store)
 	for i, t := range e.Taken {
@@ -63,7 +63,7 @@ func (e *NoWorkerIDError) Error() string {
 	return b.String()
 }
 
-func (e *NoWorkerIDError) Unwrap() error { return spi.ErrNoWorkerID }
+func (e *noWorkerIDError) Unwrap() error { return spi.ErrNoWorkerID }
 
 // leaseLostError says that a worker id is another owner's now. It is
 // [spi.ErrLeaseLost].
@@ -123,9 +123,9 @@ func (e *alteredError) Error() string {
 
 func (e *alteredError) Unwrap() error { return spi.ErrStore }
 
-// ClockError means that this machine's clock is so far off that nothing it shows is written
+// clockError means that this machine's clock is so far off that nothing it shows is written
 // to the store. It is [spi.ErrStore].
-type ClockError struct {
+type clockError struct {
 	Clock time.Time // this machine's clock
 	Other time.Time // the time that it was compared with
 	What  string    // whose time Other is
@@ -135,7 +135,7 @@ type ClockError struct {
 	Stays bool
 }
 
-func (e *ClockError) Error() string {
+func (e *clockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: this machine's clock says %s but %s %s: nothing was reserved; set the clock that is wrong",
 		spi.ErrStore, e.Clock.UTC().Format(time.RFC3339), e.What, e.Other.UTC().Format(time.RFC3339))
@@ -148,4 +148,4 @@ func (e *ClockError) Error() string {
 	return b.String()
 }
 
-func (e *ClockError) Unwrap() error { return spi.ErrStore }
+func (e *clockError) Unwrap() error { return spi.ErrStore }

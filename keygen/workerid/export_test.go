@@ -3,14 +3,19 @@ package workerid
 // What the tests from outside the package handle: those that use workeridtest,
 // which imports this package.
 type (
-	Assigner       = assigner
-	Config         = config
-	LeaseLostError = leaseLostError
+	Assigner        = assigner
+	Config          = config
+	LeaseLostError  = leaseLostError
+	ClockError      = clockError
+	NoWorkerIDError = noWorkerIDError
+	TableError      = tableError
+	Identified      = identified
 )
 
 var (
 	NewFileStore = newFileStore
 	NewSQLStore  = newSQLStore
+	TableDDL     = tableDDL
 )
 
 // NewAssigner has the error of FromProps.

@@ -9,10 +9,10 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// Identified is a [Store] at an address behind which another server may stand after
+// identified is a [Store] at an address behind which another server may stand after
 // a failover. One that was an asynchronous replica lacks the last writes that its
 // predecessor confirmed.
-type Identified interface {
+type identified interface {
 	// ServerID names the server that answers: the same text for as long as it keeps
 	// what it has confirmed, one for all nodes of a cluster that confirms together.
 	// "" is one that is not known.
@@ -69,7 +69,7 @@ func (l *lease) checkServer(ctx context.Context) error {
 	if !l.unsure || l.endedBy() != nil {
 		return nil
 	}
-	server, err := l.assigner.store.(Identified).ServerID(ctx)
+	server, err := l.assigner.store.(identified).ServerID(ctx)
 	if err != nil {
 		return l.storeError("ask for the server's name", err)
 	}
@@ -128,7 +128,7 @@ func (a *assigner) every() time.Duration {
 // noteLease notes this assigner's lease where it is longer than those in force, and finds
 // out whether all of it may be used. It comes before the lease that is then taken or renewed.
 func (a *assigner) noteLease(ctx context.Context) error {
-	s, ok := a.store.(Identified)
+	s, ok := a.store.(identified)
 	if !ok {
 		return nil
 	}
@@ -176,7 +176,7 @@ func (a *assigner) noteLength(ctx context.Context, notes Store) (leaseLengths, e
 // taken, so that the server which has that record is the one that is looked at. Where
 // the server cannot be noted, that is a warning.
 func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string, changed int64, err error) {
-	s, ok := a.store.(Identified)
+	s, ok := a.store.(identified)
 	if !ok {
 		return "", neverChanged, nil
 	}

@@ -119,7 +119,7 @@ func kindOf(err error) string {
 	if kind != "store" {
 		return kind
 	}
-	var clock *ClockError
+	var clock *clockError
 	var foreign *ForeignRecordError
 	switch {
 	case errors.As(err, &clock):

@@ -361,7 +361,7 @@ func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 func (l *lease) checkClocks(ctx context.Context, until int64) error {
 	now := l.assigner.config.Clock.Now()
 	if asked := time.UnixMilli(until); asked.Sub(now) > l.assigner.horizon()+l.delay {
-		return &ClockError{Clock: now, Other: asked, What: "ids are asked for of"}
+		return &clockError{Clock: now, Other: asked, What: "ids are asked for of"}
 	}
 	return l.assigner.checkClock(ctx, l.newest.ReservedUntil, nil)
 }

@@ -65,10 +65,10 @@ func TestClock_decadesAhead(t *testing.T) {
 		clock.set(54 * 365 * 24 * time.Hour)
 		var wrong *workerid.ClockError
 		if err := held.Renew(t.Context(), clock.Now().UnixMilli()); !errors.As(err, &wrong) {
-			t.Errorf("Renew\nhave: %v\nwant: a ClockError", err)
+			t.Errorf("Renew\nhave: %v\nwant: a clockError", err)
 		}
 		if _, err := b.AcquireWorkerID(t.Context(), 1023); !errors.As(err, &wrong) || !errors.Is(err, spi.ErrStore) {
-			t.Errorf("Acquire\nhave: %v\nwant: a ClockError", err)
+			t.Errorf("Acquire\nhave: %v\nwant: a clockError", err)
 		}
 		time.Sleep(time.Minute)
 		clock.set(0)
@@ -105,7 +105,7 @@ func TestClock_unset(t *testing.T) {
 		clock.set(-30 * 365 * 24 * time.Hour)
 		var wrong *workerid.ClockError
 		if _, err := newAssigner(t, new(workeridtest.Memory), clock).AcquireWorkerID(t.Context(), 9); !errors.As(err, &wrong) {
-			t.Errorf("have: %v\nwant: a ClockError", err)
+			t.Errorf("have: %v\nwant: a clockError", err)
 		}
 	})
 }

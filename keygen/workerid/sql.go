@@ -18,7 +18,7 @@ import (
 var (
 	_ Clocked    = (*sqlStore)(nil)
 	_ Reader     = (*sqlStore)(nil)
-	_ Identified = (*sqlStore)(nil)
+	_ identified = (*sqlStore)(nil)
 )
 
 // sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or what

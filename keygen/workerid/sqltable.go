@@ -17,8 +17,8 @@ const defaultTable = "shardkey_worker"
 // columns of a record, in the order of recordRow.fields.
 const columns = "owner, reserved_until, free_from, holder, since"
 
-// TableDDL is the statement that makes the table; name is used as it is.
-func TableDDL(name string) string {
+// tableDDL is the statement that makes the table; name is used as it is.
+func tableDDL(name string) string {
 	return "CREATE TABLE IF NOT EXISTS " + name + ` (
   namespace      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   worker_id      INT NOT NULL,
@@ -31,20 +31,20 @@ func TableDDL(name string) string {
 ) ENGINE=InnoDB`
 }
 
-// TableError says that the table is missing and could not be made, or is not
+// tableError says that the table is missing and could not be made, or is not
 // as it should be. It is [spi.ErrStore].
-type TableError struct {
+type tableError struct {
 	Table string
 	DDL   string // the statement to run by hand
 	Err   error  // the server's error, or what was found
 }
 
-func (e *TableError) Error() string {
+func (e *tableError) Error() string {
 	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; the statement for whoever may run it:\n%s",
 		spi.ErrStore, e.Table, e.Err, e.DDL)
 }
 
-func (e *TableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
+func (e *tableError) Unwrap() []error { return []error{spi.ErrStore, e.Err} }
 
 // withTable runs op on a table that has its key, and once more after making the table
 // if it was missing.
@@ -52,7 +52,7 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 	err := s.checkedThen(ctx, op)
 	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
 		s.keyed.Store(false)
-		if _, err := s.db.ExecContext(ctx, TableDDL(s.table)); err != nil {
+		if _, err := s.db.ExecContext(ctx, tableDDL(s.table)); err != nil {
 			return s.tableError(err)
 		}
 		err = s.checkedThen(ctx, op)
@@ -80,12 +80,12 @@ func (s *sqlStore) tableError(err error) error {
 	if mysqldb.Number(err) == 0 {
 		return err
 	}
-	return &TableError{Table: s.table, DDL: TableDDL(s.table), Err: err}
+	return &tableError{Table: s.table, DDL: tableDDL(s.table), Err: err}
 }
 
 // keyError says that rows of the table can be doubled.
 func (s *sqlStore) keyError(what string) error {
-	return &TableError{Table: s.table, DDL: "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)", Err: errors.New(what)}
+	return &tableError{Table: s.table, DDL: "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)", Err: errors.New(what)}
 }
 
 // doubled is the error for several rows of one worker id.

@@ -63,7 +63,7 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 }
 
 func isClockError(err error) bool {
-	var wrong *ClockError
+	var wrong *clockError
 	return errors.As(err, &wrong) && errors.Is(err, spi.ErrStore)
 }
 
@@ -94,7 +94,7 @@ func TestClock_storesIsAskedRarely(t *testing.T) {
 		err = l.keep(t.Context())
 	}
 	if !isClockError(err) || l.Limit() > limit+5*60_000 {
-		t.Errorf("three steps of two minutes\nhave: %v, limit %v further\nwant: a ClockError", err, l.Limit()-limit)
+		t.Errorf("three steps of two minutes\nhave: %v, limit %v further\nwant: a clockError", err, l.Limit()-limit)
 	}
 }
 
@@ -156,13 +156,13 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 		for range 3 {
 			time.Sleep(time.Second)
 			if err := l.keep(t.Context()); !isClockError(err) || store.record != before {
-				t.Fatalf("a renewal\nhave: %v, %v\nwant: a ClockError, %v", err, store.record, before)
+				t.Fatalf("a renewal\nhave: %v, %v\nwant: a clockError, %v", err, store.record, before)
 			}
 			if _, err := a.acquire(t.Context(), 1); !isClockError(err) {
-				t.Fatalf("another worker id\nhave: %v\nwant: a ClockError", err)
+				t.Fatalf("another worker id\nhave: %v\nwant: a clockError", err)
 			}
 			if h := l.Health(); !isClockError(h.Err) {
-				t.Fatalf("health\nhave: %v\nwant: a ClockError", h.Err)
+				t.Fatalf("health\nhave: %v\nwant: a clockError", h.Err)
 			}
 		}
 		clock.set(0)
