@@ -37,7 +37,7 @@ var zeroValues = []any{
 	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
 	new(workerid.ForeignRecordError), new(workerid.Record),
 	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
-	new(rule.AmbiguousTableError), new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
+	new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
 	new(rule.Shard), new(rule.Sharding), new(rule.Table), new(rule.UnlistedTableError),
 	new(spi.Health), new(spi.PropError), new(spi.Props), new(spi.Secret), new(spi.WorkerID),
 }

@@ -200,12 +200,12 @@ func settings(t rule.Table) string {
 		is   bool
 		says string
 	}{
-		{t.ExplicitKeys == rule.KeepExplicit, "explicit keys are kept"},
+		{t.ExplicitKeys == "keep", "explicit keys are kept"},
 		{t.Consecutive, "keys of a statement are consecutive"},
-		{t.Unlisted == rule.UnlistedWarn, "unlisted tables are logged"},
-		{t.Unlisted == rule.UnlistedPass, "unlisted tables pass"},
-		{t.ShardGuard == rule.GuardWarn, "rows in a wrong table are logged"},
-		{t.ShardGuard == rule.GuardOff, "rows in a wrong table pass"},
+		{t.Unlisted == "warn", "unlisted tables are logged"},
+		{t.Unlisted == "pass", "unlisted tables pass"},
+		{t.ShardGuard == "warn", "rows in a wrong table are logged"},
+		{t.ShardGuard == "off", "rows in a wrong table pass"},
 		{t.AnyKeys, "keys need not fit"},
 	} {
 		if s.is {

@@ -81,7 +81,7 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	c.verifier.set(o.Verify)
 	c.cache = base.NewCache(o.Statements == statementsAlways)
 	c.logger = cmp.Or(o.logger, slog.Default())
-	c.unlisted.policy, c.unlisted.logger = unlistedPolicy(o.Unlisted), c.host.Logger
+	c.unlisted.policy, c.unlisted.logger = o.Unlisted, c.host.Logger
 	if _, err := c.install(r); err != nil {
 		return nil, err
 	}

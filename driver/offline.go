@@ -65,13 +65,13 @@ func (o *offline) options() rewrite.Options {
 func (o *offline) lookup(schema, name string) *rewrite.Table {
 	of := o.rules.generators.Lookup(schema, name)
 	if of == nil {
-		if e := o.rules.generators.Unlisted(schema, name); e != nil && o.rules.unlisted.policyFor(e) == rule.UnlistedRefuse && o.unlisted == nil {
+		if e := o.rules.generators.Unlisted(schema, name); e != nil && o.rules.unlisted.policyFor(e) == "refuse" && o.unlisted == nil {
 			o.unlisted = unlistedError{e}
 		}
 		return nil
 	}
 	t := o.rules.plans.table(of)
-	parsed := &rewrite.Table{KeyColumn: of.Column, Kind: t.kind(), KeepExplicit: of.ExplicitKeys == rule.KeepExplicit, Unguarded: t.unguarded.Load()}
+	parsed := &rewrite.Table{KeyColumn: of.Column, Kind: t.kind(), KeepExplicit: of.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Sharding = x.Columns
 	}
@@ -85,7 +85,7 @@ func (o *offline) misplaced(p *rewrite.Plan) error {
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		x := o.rules.plans.table(o.tables[in.Table]).shard(in.Schema, in.Name)
-		if x == nil || !x.looks() || x.table.rule.ShardGuard != rule.GuardRefuse {
+		if x == nil || !x.looks() || x.table.rule.ShardGuard != "refuse" {
 			continue
 		}
 		for row := range in.Rows() {

@@ -303,14 +303,14 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 		return nil
 	}
 	t := g.rules.plans.table(r)
-	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == rule.KeepExplicit, Unguarded: t.unguarded.Load()}
+	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Sharding = x.Columns
 	}
 	if r.Gene != nil {
 		parsed.Sharding, _ = withGene(parsed.Sharding, r.Gene)
 	}
-	if r.Sharding != nil && r.ShardGuard != rule.GuardOff {
+	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns
 	}
 	return g.note(parsed, t)

@@ -39,7 +39,7 @@ const maxShards = 1 << 16
 
 // shard returns the actual table that a text names, nil for none.
 func (t *table) shard(schema, name string) *shard {
-	if t.rule.Sharding == nil || t.rule.ShardGuard == rule.GuardOff && t.rule.AnyKeys {
+	if t.rule.Sharding == nil || t.rule.ShardGuard == "off" && t.rule.AnyKeys {
 		return nil
 	}
 	id := strings.ToLower(schema + "\x00" + name)
@@ -69,7 +69,7 @@ func (t *table) newShard(schema, name string) *shard {
 }
 
 // looks reports whether rows are held against the table.
-func (x *shard) looks() bool { return x.table.rule.ShardGuard != rule.GuardOff }
+func (x *shard) looks() bool { return x.table.rule.ShardGuard != "off" }
 
 // tableName is a table as errors name it.
 func tableName(schema, name string) string {
@@ -126,7 +126,7 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 // check returns the error for a row that does not belong into the table, and nil
 // where it is only to be logged. Rows are counted from 0.
 func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row int, values []any) error {
-	if x.table.rule.ShardGuard == rule.GuardWarn && x.warned.Load() {
+	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
 	wrong := x.wrong(ctx, s, values)
@@ -141,7 +141,7 @@ func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bo
 	switch {
 	case wrong == nil:
 		return nil
-	case t.rule.ShardGuard == rule.GuardRefuse:
+	case t.rule.ShardGuard == "refuse":
 		return wrong
 	case !warned.Swap(true):
 		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into",

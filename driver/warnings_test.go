@@ -47,12 +47,10 @@ func TestDSN_ruleWarnings(t *testing.T) {
 }
 
 func TestDSN_unlistedTakesThreeWords(t *testing.T) {
-	for _, c := range []struct {
-		value string
-		want  rule.Unlisted
-	}{{"", rule.UnlistedRefuse}, {"refuse", rule.UnlistedRefuse}, {"warn", rule.UnlistedWarn}, {"pass", rule.UnlistedPass}} {
-		if have := unlistedPolicy(c.value); have != c.want {
-			t.Errorf("%q\nhave: %v\nwant: %v", c.value, have, c.want)
+	for policy, want := range map[string]string{"": "refuse", "refuse": "refuse", "warn": "warn", "pass": "pass"} {
+		u := unlisted{policy: policy}
+		if have := u.policyFor(&rule.UnlistedTableError{Like: new(rule.Table)}); have != want {
+			t.Errorf("%q\nhave: %v\nwant: %v", policy, have, want)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "rule.yaml")

@@ -110,9 +110,7 @@ func (b *builder) keyed(s spec) error {
 	for _, name := range s.sequences {
 		reason += fmt.Sprintf("; strategy %q%s is of keyGenerateType sequence, which is for no column", name.text, name.place.also())
 	}
-	err := b.errorAt(w, reason)
-	err.Err = ErrNoKeys
-	return err
+	return b.errorAt(w, reason)
 }
 
 // check makes everything once.

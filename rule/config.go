@@ -63,73 +63,34 @@ type KeyConfig struct {
 	// Generator is a name in Config.Generators. When empty, the default's
 	// generator is used; without one that is a SNOWFLAKE without properties.
 	Generator string
-	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or empty text that a
-	// statement gives. Its zero value is FillExplicit, or what the default says
-	// when Column is the default's too.
-	ExplicitKeys ExplicitKeys
+	// ExplicitKeys is how a NULL, 0, DEFAULT or empty string is handled that a
+	// statement gives as key: "fill" generates a key, as AUTO_INCREMENT does; "keep"
+	// leaves it, as ShardingSphere does. When empty, it is the default's where Column
+	// is the default's too, and "fill" otherwise.
+	ExplicitKeys string
 	// Consecutive says that the integer keys of one statement must be
 	// consecutive: a statement whose keys are not is refused before it is sent
 	// ("batchKeys: consecutive"), unless its caller asked for each row's key.
 	// Its zero value is any keys, or what the default says when Column is the
 	// default's too.
 	Consecutive bool
-	// Unlisted says what becomes of an INSERT into a table that the rule does
-	// not list, but whose name looks like one of this table's. Its zero value
-	// leaves that to the connection.
-	Unlisted Unlisted
-	// ShardGuard says what becomes of a row that does not belong into the actual
-	// table that its INSERT names. Its zero value is GuardRefuse, or what the
-	// default says when Column is the default's too.
-	ShardGuard ShardGuard
+	// Unlisted is how an INSERT is handled into a table that the rule does not list,
+	// but whose name looks like one of this table's, for example one that was added
+	// later: "refuse", "warn" (logs a warning and sends it without a key) or "pass".
+	// When empty, it is the default's where Column is the default's too, and otherwise
+	// the connection's.
+	Unlisted string
+	// ShardGuard is how a row is handled that does not belong in the actual table that
+	// its INSERT names: "refuse", "warn" (logs a warning, once for each actual table,
+	// and sends it) or "off". When empty, it is the default's where Column is the
+	// default's too, and "refuse" otherwise.
+	ShardGuard string
 	// AnyKeys says that generated keys are taken as they come ("fitKeys: off").
 	// Its zero value is keys that fit the actual table that the INSERT names, where
 	// the key decides to which one a row belongs, or what the default says when
 	// Column is the default's too.
 	AnyKeys bool
 }
-
-// ShardGuard says what becomes of a row whose sharding values say that it belongs
-// into another actual table than the one that its INSERT names.
-type ShardGuard int
-
-const (
-	// GuardRefuse refuses the INSERT ("shardGuard: refuse").
-	GuardRefuse ShardGuard = iota
-	// GuardWarn logs a warning, once for each actual table, and sends it
-	// ("shardGuard: warn").
-	GuardWarn
-	// GuardOff does not look ("shardGuard: off").
-	GuardOff
-)
-
-// Unlisted says what becomes of an INSERT into a table that no rule lists,
-// although its name looks like that of a ruled table's actual table: one that was
-// added later, and that nothing would fill.
-type Unlisted int
-
-const (
-	// UnlistedDefault leaves it to the connection, which refuses the INSERT
-	// unless it is configured otherwise.
-	UnlistedDefault Unlisted = iota
-	// UnlistedRefuse refuses the INSERT ("unlisted: refuse").
-	UnlistedRefuse
-	// UnlistedWarn logs a warning and sends it unfilled ("unlisted: warn").
-	UnlistedWarn
-	// UnlistedPass sends it unfilled ("unlisted: pass").
-	UnlistedPass
-)
-
-// ExplicitKeys says what becomes of a key that a statement gives as NULL, 0,
-// DEFAULT or an empty text, which AUTO_INCREMENT would fill.
-type ExplicitKeys int
-
-const (
-	// FillExplicit fills it, as AUTO_INCREMENT does ("explicitKeys: fill").
-	FillExplicit ExplicitKeys = iota
-	// KeepExplicit leaves it as it is, as ShardingSphere does
-	// ("explicitKeys: keep").
-	KeepExplicit
-)
 
 // GeneratorConfig is one generator.
 type GeneratorConfig struct {
@@ -216,35 +177,32 @@ func New(cfg Config) (*Rule, error) {
 }
 
 func (k KeyConfig) strategy(at place) (*strategySpec, error) {
-	switch {
-	case k == KeyConfig{}:
+	if k == (KeyConfig{}) {
 		return nil, nil
-	case k.ExplicitKeys != FillExplicit && k.ExplicitKeys != KeepExplicit:
-		w := word{strconv.Itoa(int(k.ExplicitKeys)), at.named("ExplicitKeys")}
-		return nil, errorAt("rule", w, w.text+" is not FillExplicit or KeepExplicit")
-	case k.Unlisted < UnlistedDefault || k.Unlisted > UnlistedPass:
-		w := word{strconv.Itoa(int(k.Unlisted)), at.named("Unlisted")}
-		return nil, errorAt("rule", w, w.text+" is not UnlistedDefault, UnlistedRefuse, UnlistedWarn or UnlistedPass")
-	case k.ShardGuard < GuardRefuse || k.ShardGuard > GuardOff:
-		w := word{strconv.Itoa(int(k.ShardGuard)), at.named("ShardGuard")}
-		return nil, errorAt("rule", w, w.text+" is not GuardRefuse, GuardWarn or GuardOff")
 	}
 	st := &strategySpec{
 		place:     at,
 		column:    word{k.Column, at.named("Column")},
 		generator: word{k.Generator, at.named("Generator")},
 	}
-	if k.ExplicitKeys != FillExplicit {
-		st.explicit = &k.ExplicitKeys
+	for _, setting := range []struct {
+		to    *string
+		name  string
+		value string
+		words []string
+	}{
+		{&st.explicit, "ExplicitKeys", k.ExplicitKeys, explicitWords},
+		{&st.unlisted, "Unlisted", k.Unlisted, unlistedWords},
+		{&st.guard, "ShardGuard", k.ShardGuard, guardWords},
+	} {
+		var err error
+		w := word{setting.value, at.named(setting.name)}
+		if *setting.to, err = choose("rule", setting.name, w, setting.words); err != nil {
+			return nil, err
+		}
 	}
 	if k.Consecutive {
 		st.consecutive = &k.Consecutive
-	}
-	if k.Unlisted != UnlistedDefault {
-		st.unlisted = &k.Unlisted
-	}
-	if k.ShardGuard != GuardRefuse {
-		st.guard = &k.ShardGuard
 	}
 	if k.AnyKeys {
 		st.anyKeys = &k.AnyKeys

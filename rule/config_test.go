@@ -14,7 +14,7 @@ func config() rule.Config {
 	return rule.Config{
 		Tables: []rule.TableConfig{
 			{Name: "t_order", ActualDataNodes: "ds.t_order_${0..1}", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "snowflake"}},
-			{Name: "t_item", KeyConfig: rule.KeyConfig{Column: "item_id", ExplicitKeys: rule.KeepExplicit}},
+			{Name: "t_item", KeyConfig: rule.KeyConfig{Column: "item_id", ExplicitKeys: "keep"}},
 			{Name: "t_log"},
 		},
 		Default: rule.KeyConfig{Column: "id", Generator: "uuid"},
@@ -64,7 +64,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		{"generator", func(c *rule.Config) { c.Tables[0].Generator = "snow" }, `Tables[0] "t_order".Generator: key generator "snow" is not defined; defined: snowflake, uuid; did you mean "snowflake"?`},
 		{"default generator", func(c *rule.Config) { c.Default.Generator = "uid" }, `Default.Generator: key generator "uid" is not defined`},
 		{"column", func(c *rule.Config) { c.Default = rule.KeyConfig{}; c.Tables[0].Column = " " }, `the key of table "t_order" has no column`},
-		{"explicit keys", func(c *rule.Config) { c.Tables[0].ExplicitKeys = 7 }, `Tables[0] "t_order".ExplicitKeys: 7 is not`},
+		{"explicit keys", func(c *rule.Config) { c.Tables[0].ExplicitKeys = "kep" }, `Tables[0] "t_order".ExplicitKeys: ExplicitKeys is "kep": want fill or keep`},
 		{"type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{Type: "UUDI"} }, `Generators["uuid"].Type: unknown key generator type "UUDI"`},
 		{"no type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{} }, `Generators["uuid"]: "uuid" has no type`},
 		{"empty name", func(c *rule.Config) { c.Generators[""] = rule.GeneratorConfig{Type: "UUID"} }, `empty name`},

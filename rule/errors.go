@@ -34,13 +34,6 @@ type Error struct {
 	Err error
 }
 
-// ErrNoSharding is in the chain of the error for a text that has no sharding
-// rule, and ErrNoKeys for one whose tables have no key generator.
-var (
-	ErrNoSharding = errors.New("shardkey: no sharding rule")
-	ErrNoKeys     = errors.New("shardkey: no table has a key generator")
-)
-
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("shardkey: ")

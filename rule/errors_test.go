@@ -181,12 +181,6 @@ func TestError_wrapsItsCause(t *testing.T) {
 	if err := parse(head + "  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: x}}}"); !errors.As(err, &prop) || prop.Value != "x" {
 		t.Errorf("have: %v\nwant: a *spi.PropError", err)
 	}
-	if err := parse("a: b"); !errors.Is(err, rule.ErrNoSharding) {
-		t.Errorf("have: %v\nwant: ErrNoSharding", err)
-	}
-	if err := parse("rules: [!SHARDING {tables: {a: }}]"); !errors.Is(err, rule.ErrNoKeys) {
-		t.Errorf("have: %v\nwant: ErrNoKeys", err)
-	}
 }
 
 // TestError_showsNoSecrets keeps what the environment held out of errors.

@@ -196,7 +196,7 @@ func (e *UnlistedTableError) Error() string {
 // a ruled table's name followed by numbers or dates, or one that differs from an
 // actual table's in its numbers only. It returns nil for every other table. What
 // becomes of the INSERT is the Unlisted of the error's Like, and where that is
-// [UnlistedDefault] the connection's.
+// "" the connection's.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	o, ok := l.of().names.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {

@@ -67,7 +67,7 @@ func TestParse_formsAgree(t *testing.T) {
 		}
 		for _, i := range r.Tables() {
 			if i.Logical != skip {
-				keys = append(keys, key{i.Logical, i.Column, i.GeneratorType, i.ExplicitKeys == rule.FillExplicit, strings.Join(i.Actual, " ")})
+				keys = append(keys, key{i.Logical, i.Column, i.GeneratorType, i.ExplicitKeys == "fill", strings.Join(i.Actual, " ")})
 			}
 		}
 		return keys
@@ -221,7 +221,7 @@ shardingRule: {tables: {t: }, defaultKeyGenerator: {type: UUID, column: x}}`,
 		var have []string
 		for _, i := range infos {
 			one := i.Logical + "." + i.Column + " from " + i.GeneratorName
-			if i.ExplicitKeys == rule.KeepExplicit {
+			if i.ExplicitKeys == "keep" {
 				one += " kept"
 			}
 			if i.Consecutive {

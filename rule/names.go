@@ -144,16 +144,6 @@ func (o owner) in(schema string) bool {
 // ambiguous is the generator of a name that could mean several tables.
 type ambiguous string
 
-// AmbiguousTableError is the error for a statement that names a table without
-// schema where the rule has tables of that name in several.
-type AmbiguousTableError struct {
-	Table string // its name, in lower case
-}
-
 func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
-	return nil, &AmbiguousTableError{Table: string(a)}
-}
-
-func (e *AmbiguousTableError) Error() string {
-	return fmt.Sprintf("shardkey: table %q is in several schemas of the rule: write schema.%s", e.Table, e.Table)
+	return nil, fmt.Errorf("shardkey: table %q is in several schemas of the rule: write schema.%s", string(a), string(a))
 }

@@ -38,18 +38,18 @@ type Table struct {
 	// Generator is the live generator: nil in [Rule.Tables], set in what
 	// [Live.Lookup] returns.
 	Generator spi.KeyGenerator
-	// ExplicitKeys says what becomes of a NULL, 0, DEFAULT or empty text that a
-	// statement gives for the key.
-	ExplicitKeys ExplicitKeys
+	// ExplicitKeys is how a NULL, 0, DEFAULT or empty string is handled that a
+	// statement gives as key: "fill" or "keep".
+	ExplicitKeys string
 	// Consecutive reports whether the integer keys of one statement must be
 	// consecutive, as LastInsertId's readers take them to be.
 	Consecutive bool
-	// Unlisted says what becomes of an INSERT into an unlisted table that looks
-	// like one of this table's.
-	Unlisted Unlisted
-	// ShardGuard says what becomes of a row that does not belong into the actual
-	// table that its INSERT names.
-	ShardGuard ShardGuard
+	// Unlisted is how an INSERT is handled into an unlisted table that looks like one of
+	// this table's: "refuse", "warn", "pass", or "" where that is the connection's to say.
+	Unlisted string
+	// ShardGuard is how a row is handled that does not belong in the actual table that its
+	// INSERT names: "refuse", "warn" or "off".
+	ShardGuard string
 	// AnyKeys reports whether generated keys are taken as they come, also where the
 	// INSERT names an actual table and the key decides to which one a row belongs.
 	AnyKeys bool
@@ -117,17 +117,17 @@ func (t Table) String() string {
 	if t.GeneratorType != "" && t.GeneratorType != t.GeneratorName {
 		s += " (" + t.GeneratorType + ")"
 	}
-	if t.ExplicitKeys == KeepExplicit {
+	if t.ExplicitKeys == "keep" {
 		s += ", explicit keys kept"
 	}
 	if t.Consecutive {
 		s += ", keys of a batch consecutive"
 	}
-	if t.Unlisted != UnlistedDefault {
-		s += ", unlisted: " + unlistedWords[t.Unlisted-UnlistedRefuse]
+	if t.Unlisted != "" {
+		s += ", unlisted: " + t.Unlisted
 	}
-	if t.ShardGuard != GuardRefuse {
-		s += ", shardGuard: " + guardWords[t.ShardGuard]
+	if t.ShardGuard == "warn" || t.ShardGuard == "off" {
+		s += ", shardGuard: " + t.ShardGuard
 	}
 	if t.AnyKeys {
 		s += ", fitKeys: off"

@@ -105,7 +105,7 @@ func TestSettings_shards(t *testing.T) {
 		return strings.Replace(text, "keyGeneratorName: u", "keyGeneratorName: u"+words, 1)
 	}
 	r, err := rule.Parse("rule.yaml", []byte(with(", shardGuard: warn, fitKeys: off")))
-	if err != nil || r.Tables()[0].ShardGuard != rule.GuardWarn || !r.Tables()[0].AnyKeys || !strings.Contains(r.String(), "shardGuard: warn, fitKeys: off") {
+	if err != nil || r.Tables()[0].ShardGuard != "warn" || !r.Tables()[0].AnyKeys || !strings.Contains(r.String(), "shardGuard: warn, fitKeys: off") {
 		t.Errorf("have: %v, %v", r, err)
 	}
 	for words, want := range map[string]string{
@@ -117,12 +117,12 @@ func TestSettings_shards(t *testing.T) {
 			t.Errorf("%s\nhave: %v\nwant: %s", words, err, want)
 		}
 	}
-	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: 7}}}}
-	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), "7 is not GuardRefuse") {
+	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
+	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `ShardGuard is "on": want refuse, warn or off`) {
 		t.Errorf("have: %v", err)
 	}
-	config.Tables[0].ShardGuard, config.Tables[0].AnyKeys = rule.GuardOff, true
-	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != rule.GuardOff || !r.Tables()[0].AnyKeys {
+	config.Tables[0].ShardGuard, config.Tables[0].AnyKeys = "off", true
+	if r, err := rule.New(config); err != nil || r.Tables()[0].ShardGuard != "off" || !r.Tables()[0].AnyKeys {
 		t.Errorf("have: %v, %v", r, err)
 	}
 }

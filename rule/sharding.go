@@ -67,9 +67,7 @@ func (rd *reader) noSharding(empty bool) error {
 	if rd.hint == springHint {
 		reason = "no sharding rule "
 	}
-	e := rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
-	e.Err = ErrNoSharding
-	return e
+	return rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
 }
 
 // rules reads the list of rules and leaves all but !SHARDING alone.

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,29 +9,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settings are shardkey's own words beside the column of a strategy, each nil
-// where it is not written.
+// settings are shardkey's own words beside the column of a strategy, each empty
+// or nil where it is not written.
 type settings struct {
-	explicit    *ExplicitKeys
+	explicit    string
 	consecutive *bool
-	unlisted    *Unlisted
-	guard       *ShardGuard
+	unlisted    string
+	guard       string
 	anyKeys     *bool
 }
 
 // or returns the settings with those of the default where there are none.
 func (s settings) or(def settings) settings {
-	if s.explicit == nil {
-		s.explicit = def.explicit
-	}
+	s.explicit = cmp.Or(s.explicit, def.explicit)
+	s.unlisted = cmp.Or(s.unlisted, def.unlisted)
+	s.guard = cmp.Or(s.guard, def.guard)
 	if s.consecutive == nil {
 		s.consecutive = def.consecutive
-	}
-	if s.unlisted == nil {
-		s.unlisted = def.unlisted
-	}
-	if s.guard == nil {
-		s.guard = def.guard
 	}
 	if s.anyKeys == nil {
 		s.anyKeys = def.anyKeys
@@ -46,53 +41,56 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-var unlistedWords = []string{"refuse", "warn", "pass"}
-
-// guardWords are those of shardGuard, by ShardGuard.
-var guardWords = []string{"refuse", "warn", "off"}
+// Values of the settings.
+var (
+	explicitWords = []string{"fill", "keep"}
+	batchWords    = []string{"any", "consecutive"}
+	unlistedWords = []string{"refuse", "warn", "pass"}
+	guardWords    = []string{"refuse", "warn", "off"}
+	fitWords      = []string{"auto", "off"}
+)
 
 // settingNames are the words that settings reads.
 var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard", "fitKeys"}
 
 func (rd *reader) settings(texts words) (s settings, err error) {
-	if i, err := rd.choice(texts, "explicitKeys", "fill", "keep"); err != nil {
-		return s, err
-	} else if i >= 0 {
-		s.explicit = new(ExplicitKeys(i))
+	var batch, fit string
+	for _, setting := range []struct {
+		to    *string
+		name  string
+		words []string
+	}{
+		{&s.explicit, "explicitKeys", explicitWords},
+		{&batch, "batchKeys", batchWords},
+		{&s.unlisted, "unlisted", unlistedWords},
+		{&s.guard, "shardGuard", guardWords},
+		{&fit, "fitKeys", fitWords},
+	} {
+		w := texts.at(setting.name)
+		if *setting.to, err = choose(rd.spec.file, setting.name, w, setting.words); err != nil {
+			return s, err
+		}
 	}
-	if i, err := rd.choice(texts, "batchKeys", "any", "consecutive"); err != nil {
-		return s, err
-	} else if i >= 0 {
-		s.consecutive = new(i == 1)
+	if batch != "" {
+		s.consecutive = new(batch == "consecutive")
 	}
-	if i, err := rd.choice(texts, "unlisted", unlistedWords...); err != nil {
-		return s, err
-	} else if i >= 0 {
-		s.unlisted = new(UnlistedRefuse + Unlisted(i))
+	if fit != "" {
+		s.anyKeys = new(fit == "off")
 	}
-	if i, err := rd.choice(texts, "shardGuard", guardWords...); err != nil {
-		return s, err
-	} else if i >= 0 {
-		s.guard = new(ShardGuard(i))
-	}
-	i, err := rd.choice(texts, "fitKeys", "auto", "off")
-	if i >= 0 {
-		s.anyKeys = new(i == 1)
-	}
-	return s, err
+	return s, nil
 }
 
-// choice returns which of the words is written; -1 for none.
-func (rd *reader) choice(texts words, name string, words ...string) (int, error) {
-	w := texts.at(name)
+// choose returns which of the words is written, as it is listed; "" for none.
+func choose(file, name string, w word, words []string) (string, error) {
 	if w.text == "" {
-		return -1, nil
+		return "", nil
 	}
 	if i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, w.text) }); i >= 0 {
-		return i, nil
+		return words[i], nil
 	}
 	last := len(words) - 1
-	return -1, rd.errorAt(w, fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last]), words...)
+	reason := fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last])
+	return "", errorAt(file, w, reason, words...)
 }
 
 var strategyKeys = append([]string{"column", "keyGeneratorName"}, settingNames...)

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,8 +104,8 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
-		ExplicitKeys: valueOf(set.explicit), Consecutive: valueOf(set.consecutive), Unlisted: valueOf(set.unlisted),
-		ShardGuard: valueOf(set.guard), AnyKeys: valueOf(set.anyKeys),
+		ExplicitKeys: cmp.Or(set.explicit, "fill"), Consecutive: valueOf(set.consecutive), Unlisted: set.unlisted,
+		ShardGuard: cmp.Or(set.guard, "refuse"), AnyKeys: valueOf(set.anyKeys),
 	}, true, nil
 }
 

@@ -100,7 +100,7 @@ func withoutGene(plan *rewrite.Plan, in *rewrite.Insert, t *rule.Table) error {
 // gene says another one than is named.
 func otherShard(in *rewrite.Insert, t *rule.Table, row int, value any, gene int64) error {
 	shard := t.Sharding.Shard(in.Schema, in.Name)
-	if shard == nil || t.ShardGuard != rule.GuardRefuse || len(shard.Columns) != 1 || !strings.EqualFold(shard.Columns[0], t.Column) {
+	if shard == nil || t.ShardGuard != "refuse" || len(shard.Columns) != 1 || !strings.EqualFold(shard.Columns[0], t.Column) {
 		return nil
 	}
 	const far = 1 << 52 // any number with gene 0

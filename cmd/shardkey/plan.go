@@ -194,7 +194,7 @@ func ruledTable(g *rule.Live, t *rule.Table) *rewrite.Table {
 	if t == nil {
 		return nil
 	}
-	parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == rule.KeepExplicit}
+	parsed := &rewrite.Table{KeyColumn: t.Column, Kind: kindOf(g.Generator(t.GeneratorName)), KeepExplicit: t.ExplicitKeys == "keep"}
 	parsed.Sharding = noted(t)
 	return parsed
 }

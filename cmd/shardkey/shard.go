@@ -15,7 +15,7 @@ import (
 // the actual table that the INSERT names, where such rows are refused.
 func misplaced(plan *rewrite.Plan, in *rewrite.Insert, t *rule.Table) error {
 	shard := t.Sharding.Shard(in.Schema, in.Name)
-	if shard == nil || t.ShardGuard != rule.GuardRefuse {
+	if shard == nil || t.ShardGuard != "refuse" {
 		return nil
 	}
 	for row := range in.Rows() {
@@ -62,11 +62,11 @@ func explainShard(w io.Writer, in *rewrite.Insert, t *rule.Table) {
 	if !t.AnyKeys && slices.ContainsFunc(shard.Columns, func(c string) bool { return strings.EqualFold(c, t.Column) }) {
 		fmt.Fprintf(w, "  generated keys belong into %s, by %s\n", in.Name, columns)
 	}
-	if t.ShardGuard == rule.GuardOff || in.Source != nil {
+	if t.ShardGuard == "off" || in.Source != nil {
 		return
 	}
 	what := "is refused"
-	if t.ShardGuard == rule.GuardWarn {
+	if t.ShardGuard == "warn" {
 		what = "is logged"
 	}
 	fmt.Fprintf(w, "  a row that does not belong into %s, by %s, %s\n", in.Name, columns, what)

@@ -245,7 +245,7 @@ func (d *database) unlisted(listed map[string][]*schema.Table) {
 			continue
 		}
 		e := d.Live.Unlisted(t.Schema, t.Name)
-		if e == nil || e.Like.Unlisted == rule.UnlistedPass {
+		if e == nil || e.Like.Unlisted == "pass" {
 			ruled := d.Live.Lookup(t.Schema, t.Name)
 			if ruled != nil && !slices.Contains(listed[ruled.Logical], t) {
 				d.add(Finding{Severity: Info, Check: "unlisted", Table: ruled.Logical, Actual: []string{t.Name}, Column: ruled.Column,
