@@ -30,7 +30,7 @@ var mayImport = map[string][]string{
 	"rule":                 {"spi", "internal/guard", "internal/nearest", "internal/secrets", "internal/sharding", "internal/groovy"},
 	"rewrite":              {"internal/sqltext"},
 	"driver/internal/base": {},
-	"driver":               {"driver/internal/base", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sharding", "internal/sqltext"},
+	"driver":               {"driver/internal/base", "driver/internal/session", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sharding", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
 	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
@@ -51,6 +51,8 @@ var mayImport = map[string][]string{
 	"debug":                {"driver", "rewrite", "rule", "spi", "internal/explain", "internal/guard"},
 	"internal/explain":     {"rewrite"},
 	"internal/testbrowser": {"internal/testserver"},
+
+	"driver/internal/session": {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltext"},
 }
 
 // mustNotReach is what a program must not get into its build by importing one

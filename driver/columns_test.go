@@ -7,7 +7,6 @@ import (
 
 	"database/sql"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -31,13 +30,7 @@ func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
 // later lets the columns that a connector has read be older than they may be.
 func later(t *testing.T, db *sql.DB) {
 	t.Helper()
-	columns := &connectorOf(t, db).columns
-	columns.mu.Lock()
-	defer columns.mu.Unlock()
-	for key, read := range columns.columns {
-		read.at = read.at.Add(-maxColumnsAge - time.Nanosecond)
-		columns.columns[key] = read
-	}
+	connectorOf(t, db).known.ExpireColumns()
 }
 
 const (

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/spi"
@@ -84,7 +85,8 @@ const (
 var params = [...]param{
 	{name: paramRule, form: "a path, a name given to `RegisterRule`, or `env:NAME`",
 		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
-	{name: paramServer, values: []string{serverAuto, serverMySQL, serverMariaDB, serverVitess, serverTiDB, serverOther},
+	{name: paramServer,
+		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerTiDB, session.ServerOther},
 		about: "the kind of the server, if its version doesn't show it; " +
 			"[what others get](differences.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
@@ -385,6 +387,15 @@ func constantPart(err error) string {
 		return ""
 	}
 	return " (" + err.Error() + ")"
+}
+
+// clientOf is what a DSN of the underlying driver shows, if it is known.
+func clientOf(dsn spi.Secret) session.Client {
+	if dsn.Reveal() == "" {
+		return session.NewClient(nil)
+	}
+	cfg, _ := parseBase(dsn.Reveal()) // without one nothing is known
+	return session.NewClient(cfg)
 }
 
 // parseBase is mysql.ParseDSN, which panics for one parameter that it no longer

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -15,7 +16,8 @@ import (
 //
 // SessionResetter and Validator are not here: see advertise.
 type conn struct {
-	session
+	base      base.Conn
+	session   session.Session
 	connector *Connector
 	recent    recentTexts
 	closed    bool
@@ -38,7 +40,9 @@ func newConn(c *Connector, under driver.Conn) *conn {
 	if c.config.Statements == statementsOff {
 		cache = nil
 	}
-	return &conn{connector: c, session: session{base: base.New(under, cache), servers: &c.servers, columns: &c.columns, lastID: newLastID()}}
+	conn := &conn{connector: c, base: base.New(under, cache)}
+	conn.session = session.New(&conn.base, &c.known)
+	return conn
 }
 
 // Unwrap returns the base's connection.
@@ -67,7 +71,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		}
 		if p == nil || !p.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
-			c.afterPass(ctx, use, p, args, r.Result, err)
+			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
 		r, err := p.execute(ctx, &c.session, nil, out, c.convertLate(args), want)
@@ -84,8 +88,8 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 // planOrPass returns the plan of a text that may insert, nil for others. For one
 // that passes through untouched it makes the session ready; rows says that it is
 // sent for rows.
-func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use lastIDUse, err error) {
-	nothing := c.lastID.synced && c.transaction == nil // to do for a text that does nothing to them
+func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan, use session.Use, err error) {
+	nothing := c.session.Settled() // to do for a text that does nothing to them
 	if p, known := c.recent.find(query); known {
 		if p == nil && nothing || p != nil && p.isCurrentWithout(c.connector.rules.Load(), &c.session) {
 			return p, use, nil
@@ -101,7 +105,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 			return p, use, err
 		}
 	}
-	use, err = c.beforePass(ctx, query, class, p, rows)
+	use, err = c.session.BeforePass(ctx, query, class, p.given(), rows)
 	return p, use, err
 }
 
@@ -143,9 +147,9 @@ func (r *recentTexts) remove() { *r = recentTexts{} }
 
 // planFor returns the plan of a text that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
-	c.forInsert = query
+	c.session.ForInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
-	c.forInsert = ""
+	c.session.ForInsert = ""
 	if err == nil && p.fills() {
 		c.recent.add(query, p)
 	}
@@ -163,7 +167,7 @@ const maxStale = 3
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
 		c.recent.remove()
-		if c.stale++; c.stale <= maxStale && c.columnsChanged(ctx, stale.plan) {
+		if c.stale++; c.stale <= maxStale && stale.plan.columnsChanged(ctx, &c.session) {
 			return true, stale.error
 		}
 		c.stale = 0
@@ -206,7 +210,7 @@ func (c *conn) Prepare(query string) (driver.Stmt, error) {
 }
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	c.transaction = nil // it is the one
+	c.session.TransactionBegan()
 	return c.base.BeginTx(ctx, opts)
 }
 
@@ -214,7 +218,7 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 //
 // Deprecated: use BeginTx.
 func (c *conn) Begin() (driver.Tx, error) {
-	c.transaction = nil
+	c.session.TransactionBegan()
 	return c.base.Begin()
 }
 

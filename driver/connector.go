@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -30,8 +31,7 @@ type Connector struct {
 	host     spi.Host
 	logger   *slog.Logger // as it was given; the host's does the same and never panics
 	config   Config
-	servers  serverCache
-	columns  columnCache
+	known    session.Cache // the server, and the tables in it
 	verifier verifier
 	unlisted unlisted
 	cache    *base.Cache // of prepared statements
@@ -77,7 +77,7 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
 	c.driver = d.of(c)
 	c.database = databaseName(dsn)
-	c.servers.kind, c.servers.dsn = cmp.Or(o.Server, serverAuto), c.host.DSN
+	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), clientOf(c.host.DSN)
 	c.verifier.set(o.Verify)
 	c.cache = base.NewCache(o.Statements == statementsAlways)
 	c.logger = cmp.Or(o.logger, slog.Default())
@@ -128,7 +128,7 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 // and can do as far as that is known, and how many prepared statements are kept,
 // for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.current().generators.Describe() + "\n  " + c.servers.describe() + "\n  " + c.describeCache()
+	return c.current().generators.Describe() + "\n  " + c.known.Describe() + "\n  " + c.describeCache()
 }
 
 func (c *Connector) describeCache() string {

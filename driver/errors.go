@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -132,6 +136,41 @@ func (e *NotReadyError) Error() string {
 }
 
 func (e *NotReadyError) Unwrap() error { return e.Err }
+
+// NarrowColumnError is the error for a generated key that the key column cannot
+// hold, an INT the keys of SNOWFLAKE for one. The statement was not sent.
+// [ErrUnsupportedStatement] is in its chain.
+type NarrowColumnError struct {
+	Table     string // quoted, as the statement names it
+	Column    string
+	Type      string // the column's, as the server shows it
+	Generator string // the generator's name in the rule
+	Key       any    // the first that does not fit
+}
+
+func (e *NarrowColumnError) Error() string {
+	key, _ := sqltext.AppendLiteral(nil, e.Key)
+	return fmt.Sprintf("%v: generator %s made the key %s, which column %s of %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
+		ErrUnsupportedStatement, e.Generator, key, e.Column, e.Table, e.Type, e.Table, sqltext.QuoteIdentifier(e.Column), e.wanted())
+}
+
+func (e *NarrowColumnError) Unwrap() error { return ErrUnsupportedStatement }
+
+// wanted is a type that holds the key.
+func (e *NarrowColumnError) wanted() string {
+	const uuid = 36
+	switch key := e.Key.(type) {
+	case string:
+		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
+	case []byte:
+		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
+	case uint64:
+		if key > math.MaxInt64 {
+			return "BIGINT UNSIGNED NOT NULL"
+		}
+	}
+	return "BIGINT NOT NULL"
+}
 
 // hideBadConn returns an error that did not come from the connection without
 // driver.ErrBadConn in its chain: database/sql closes the connection for it, and

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -19,7 +19,7 @@ import (
 // as many as the query's placeholders: database/sql then prepares the statement and
 // reports that in its own words.
 func (p *plan) execute(
-	ctx context.Context, s *session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
+	ctx context.Context, s *session.Session, stmt *base.Stmt, out *keysRing, args []driver.NamedValue, want base.Want,
 ) (base.Reply, error) {
 	if !p.rules.generators.Acquire() {
 		return base.Reply{}, errReplan
@@ -37,9 +37,9 @@ func (p *plan) execute(
 		return p.executeSource(ctx, s, out, args, want)
 	}
 	e := execution{plan: p, session: s, out: out, user: args, result: &result{}}
-	s.forInsert = p.key.text
+	s.ForInsert = p.key.text
 	sent, err := e.prepare(ctx, stmt)
-	s.forInsert = ""
+	s.ForInsert = ""
 	if err != nil {
 		return base.Reply{}, err
 	}
@@ -53,14 +53,14 @@ func (p *plan) execute(
 }
 
 // executeUnbound is execute for arguments that are not as many as the placeholders.
-func (p *plan) executeUnbound(ctx context.Context, s *session, stmt *base.Stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (p *plan) executeUnbound(ctx context.Context, s *session.Session, stmt *base.Stmt, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	switch {
 	case stmt != nil:
 		return base.Reply{}, base.ArgCountError(p.Params(), len(args))
 	case len(args) == 0 && p.Statements == 1:
 		// The server's own syntax error. Of several statements it would run
 		// those before the placeholder, without keys.
-		return s.base.Send(ctx, p.key.text, args, 0, want)
+		return s.Base.Send(ctx, p.key.text, args, 0, want)
 	}
 	return base.Reply{}, driver.ErrSkip
 }
@@ -69,7 +69,7 @@ func (p *plan) executeUnbound(ctx context.Context, s *session, stmt *base.Stmt, 
 // remains of it is its result.
 type execution struct {
 	plan    *plan
-	session *session
+	session *session.Session
 	out     *keysRing // where the caller wants the keys, may be nil
 	user    []driver.NamedValue
 	result  *result
@@ -132,7 +132,7 @@ func (s *sending) to(ctx context.Context, conn *base.Conn, want base.Want) (r ba
 
 // send sends the statement, and finds out what it did.
 func (e *execution) send(ctx context.Context, sent *sending, want base.Want) (base.Reply, error) {
-	r, err := sent.to(ctx, &e.session.base, want)
+	r, err := sent.to(ctx, e.session.Base, want)
 	switch {
 	case err != nil:
 		return base.Reply{}, e.failed(ctx, err)
@@ -144,19 +144,10 @@ func (e *execution) send(ctx context.Context, sent *sending, want base.Want) (ba
 	return r, nil
 }
 
-// failed is called when the server refused the statement. Even so it may have
-// evaluated the LAST_INSERT_ID(key) in it.
+// failed is called when the server refused the statement.
 func (e *execution) failed(ctx context.Context, err error) error {
-	e.session.followTransaction(e.plan.key.text, err)
-	in := &e.plan.Inserts[0]
-	switch {
-	case e.plan.Statements > 1:
-		e.keepLastIDAfterFailure(ctx)
-	case in.MentionsLastID:
-		e.session.lastID.lost()
-	case in.InText, in.Guarded:
-		e.session.lastID.moved()
-	}
+	e.session.FollowTransaction(e.plan.key.text, err)
+	e.keepLastIDAfterFailure(ctx)
 	return e.plan.failed(err)
 }
 
@@ -179,34 +170,15 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) (sent sending,
 			return sent, err
 		}
 	}
-	if err := e.prepareSession(ctx); err != nil {
+	if err := e.prepareLastID(ctx); err != nil {
 		return sent, err
 	}
-	if e.session.base.NeedsLimit() {
-		if err := e.session.askCacheLimit(ctx); err != nil {
+	if e.session.Base.NeedsLimit() {
+		if err := e.session.AskCacheLimit(ctx); err != nil {
 			return sent, err
 		}
 	}
 	return e.bind(stmt)
-}
-
-// prepareSession makes LAST_INSERT_ID() right when the text may read it, and finds out
-// what it is when the text changes it.
-func (e *execution) prepareSession(ctx context.Context) error {
-	in := &e.plan.Inserts[0]
-	told, reads := in.InText || in.Guarded, in.MentionsLastID
-	if e.plan.Statements > 1 || e.first.column.readsLastID() {
-		told, reads = true, true
-	}
-	if told && !e.session.lastID.known {
-		if err := e.session.knowLastID(ctx); err != nil {
-			return err
-		}
-	}
-	if reads {
-		return e.session.syncLastID(ctx)
-	}
-	return nil
 }
 
 // bind writes the text and arguments to send. A text without arguments takes the
@@ -237,59 +209,9 @@ func (e *execution) bind(stmt *base.Stmt) (sent sending, err error) {
 		sent.text = text.LiteralText(e.fillKeys(room[:0]))
 	default:
 		sent.text = text.BindText()
-		sent.cached = e.plan.cacheable && e.session.base.Caches()
+		sent.cached = e.plan.cacheable && e.session.Base.Caches()
 	}
 	return sent, nil
-}
-
-// carry decides which inserts carry their first generated key as
-// LAST_INSERT_ID(key). That is unsigned: it returns false, and none does, when a
-// key is negative, or when a trigger would read the key before it is due.
-func (e *execution) carry() bool {
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if k.carries = k.in.InText; !k.carries {
-			continue
-		}
-		if k.isNegative() || k.column.readsLastID() {
-			for i := range e.inserts() {
-				e.insert(i).carries = false
-			}
-			return false
-		}
-	}
-	return true
-}
-
-// isNegative reports whether the first generated key is.
-func (k *insertion) isNegative() bool {
-	if len(k.keys.Ints) > 0 {
-		return k.keys.Ints[0] < 0
-	}
-	key, ok := k.keys.At(0).(int64)
-	return ok && key < 0
-}
-
-// checkLastIDRead refuses a string of several statements of which one reads
-// LAST_INSERT_ID(), itself or in a trigger, when the server is not told what a former one
-// generated.
-func (e *execution) checkLastIDRead() error {
-	untold := false
-	for i := range e.inserts() {
-		k := e.insert(i)
-		if untold && k.column.readsLastID() {
-			return fmt.Errorf("%w: table %s: a trigger of the table reads LAST_INSERT_ID(), which a former statement of the string changes; send the statements one by one",
-				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
-		}
-		if k.in.Refused || k.keys.Len() == 0 || k.carries || k.table.kind() == rewrite.KindText {
-			continue
-		}
-		if untold = true; k.in.ReadLater {
-			return fmt.Errorf("%w: table %s: a later statement of the string reads LAST_INSERT_ID(), and the server cannot be told the generated key before; send the statements one by one",
-				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
-		}
-	}
-	return nil
 }
 
 func (e *execution) haveLiterals() bool {
@@ -331,7 +253,7 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 	if placeholders = placeholders && e.plan.added > 0; !placeholders && !e.anyFilledParam() {
 		return e.user, nil
 	}
-	b := binder{base: &e.session.base, user: e.user, out: e.result.room[:0]}
+	b := binder{base: e.session.Base, user: e.user, out: e.result.room[:0]}
 	if n := len(e.user) + e.plan.added; n > len(e.result.room) {
 		b.out = make([]driver.NamedValue, 0, n)
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
@@ -136,7 +137,7 @@ type rowGene struct {
 }
 
 // geneOf returns the gene of a row.
-func (p *plan) geneOf(ctx context.Context, s *session, of *target, row int, user []driver.NamedValue) (g rowGene, err error) {
+func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row int, user []driver.NamedValue) (g rowGene, err error) {
 	in, t := of.in, of.table
 	kind, param, value := p.Given(in, of.geneAt, row)
 	switch kind {
@@ -149,11 +150,12 @@ func (p *plan) geneOf(ctx context.Context, s *session, of *target, row int, user
 	}
 	if text, ok := value.(string); ok {
 		column := of.geneColumn
-		if err := column.learn(ctx, s); err != nil {
+		known, err := column.Learn(ctx, s)
+		if err != nil {
 			return g, err
 		}
-		if value = column.textIn(text); value == nil {
-			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), column.known.Load().Text), nil)
+		if value = textIn(known, text); value == nil {
+			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), known.Text), nil)
 		}
 	}
 	return t.geneOf(in, row, value)
@@ -161,8 +163,8 @@ func (p *plan) geneOf(ctx context.Context, s *session, of *target, row int, user
 
 // textIn is a text as a column holds it, whose type is known: an integer in a column of
 // numbers. It is nil when that cannot be said.
-func (k *keyColumn) textIn(text string) any {
-	if k.known.Load().Form != columntype.Integer {
+func textIn(column *session.ColumnFacts, text string) any {
+	if column.Form != columntype.Integer {
 		return text
 	}
 	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
@@ -283,7 +285,8 @@ func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	if at < 0 {
 		return 0, r.table.noGene(r.in, 0, "the query's rows have no such column", nil)
 	}
-	return at, r.plan.targets[0].geneColumn.learn(ctx, r.session)
+	_, err := r.plan.targets[0].geneColumn.Learn(ctx, r.Session)
+	return at, err
 }
 
 // isText matches the types of columns of text.
@@ -295,11 +298,11 @@ func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value
 	var value any
 	if shown != nil {
 		column := r.plan.targets[0].geneColumn
-		known := column.known.Load()
+		known := column.Known()
 		switch shown.(type) {
 		case int64, uint64, string, []byte:
-			if text := text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || isText.MatchString(known.Text)) {
-				value = column.textIn(text)
+			if text := session.Text(shown); utf8.ValidString(text) && (known.Form == columntype.Integer || isText.MatchString(known.Text)) {
+				value = textIn(known, text)
 			}
 		}
 		if value == nil {

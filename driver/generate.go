@@ -23,7 +23,8 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		}
 	}
 	if n == 0 {
-		return k.column.learn(ctx, e.session)
+		_, err := k.column.Learn(ctx, e.session)
+		return err
 	}
 	var err error
 	switch {
@@ -46,7 +47,7 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		}
 	}
 	k.table.counts.filled(n)
-	if err := k.column.check(ctx, e.session, k.table, &k.keys); err != nil {
+	if err := k.table.checkKeys(ctx, e.session, k.column, &k.keys); err != nil {
 		return err
 	}
 	if e.plan.rules.filled == nil {
@@ -70,7 +71,7 @@ func (e *execution) decide(ctx context.Context, k *insertion) (n int, err error)
 			if k.in.Table.KeepExplicit {
 				continue
 			}
-			if k.filled[i], err = e.session.isMissing(ctx, k.table, e.user[param].Value, k.in, i); err != nil {
+			if k.filled[i], err = k.table.isMissing(ctx, e.session, e.user[param].Value, k.in, i); err != nil {
 				return 0, err
 			}
 			if k.filled[i] {

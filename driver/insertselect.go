@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/spi"
@@ -46,11 +47,11 @@ const (
 
 // insertSelect is one execution of an INSERT … SELECT.
 type insertSelect struct {
-	*session
+	*session.Session
 	plan  *plan
 	in    *rewrite.Insert
 	table *table
-	key   *keyColumn
+	key   *session.Column
 	args  []driver.NamedValue
 	out   *keysRing
 	sent  sending // of the INSERT at hand
@@ -118,24 +119,25 @@ func (r *insertSelect) refuse(reason string, err error) error {
 var errTransactionSet = fmt.Errorf("%w: INSERT … SELECT after SET TRANSACTION; begin a transaction before it, or use SET SESSION TRANSACTION", ErrUnsupportedStatement)
 
 // executeSource executes an INSERT … SELECT.
-func (p *plan) executeSource(ctx context.Context, s *session, out *keysRing, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+func (p *plan) executeSource(ctx context.Context, s *session.Session, out *keysRing, args []driver.NamedValue, want base.Want) (base.Reply, error) {
 	t := &p.targets[0]
 	switch {
-	case s.transaction != nil:
+	case s.PendingTransaction():
 		return base.Reply{}, errTransactionSet
 	case t.in.KeepsSource():
 		return p.executeKeptSource(ctx, s, args, want)
-	case rewrite.ReadsCounts(p.key.text, s.mode):
-		return base.Reply{}, errReadsCounts
 	}
-	r := &insertSelect{session: s, plan: p, in: t.in, table: t.table, key: t.column, args: args, out: out}
-	for _, step := range []func(context.Context) error{r.knowLastID, r.syncLastID, r.readRows, r.makeKeys, r.syncLastID, r.insertRows} {
+	if err := s.CheckAsk(p.key.text); err != nil {
+		return base.Reply{}, err
+	}
+	r := &insertSelect{Session: s, plan: p, in: t.in, table: t.table, key: t.column, args: args, out: out}
+	for _, step := range []func(context.Context) error{r.KnowLastID, r.SyncLastID, r.readRows, r.makeKeys, r.SyncLastID, r.insertRows} {
 		if err := step(ctx); err != nil {
 			return base.Reply{}, r.failed(ctx, err)
 		}
 	}
 	start := time.Now()
-	reply, err := r.sent.to(ctx, &r.base, want)
+	reply, err := r.sent.to(ctx, r.Base, want)
 	switch {
 	case err != nil:
 		err = r.failed(ctx, err)
@@ -151,15 +153,15 @@ func (p *plan) executeSource(ctx context.Context, s *session, out *keysRing, arg
 }
 
 // executeKeptSource executes an INSERT … SELECT whose rows all have keys: it is sent as it is.
-func (p *plan) executeKeptSource(ctx context.Context, s *session, args []driver.NamedValue, want base.Want) (base.Reply, error) {
-	s.forInsert = p.key.text
-	use, err := s.beforePass(ctx, p.key.text, rewrite.ClassMayInsert, p, true)
-	s.forInsert = ""
+func (p *plan) executeKeptSource(ctx context.Context, s *session.Session, args []driver.NamedValue, want base.Want) (base.Reply, error) {
+	s.ForInsert = p.key.text
+	use, err := s.BeforePass(ctx, p.key.text, rewrite.ClassMayInsert, nil, true)
+	s.ForInsert = ""
 	if err != nil {
 		return base.Reply{}, err
 	}
-	r, err := s.base.Send(ctx, p.key.text, args, 0, want)
-	s.afterPass(ctx, use, p, nil, nil, err)
+	r, err := s.Base.Send(ctx, p.key.text, args, 0, want)
+	s.AfterPass(ctx, use, nil, nil, err)
 	return r, err
 }
 
@@ -186,14 +188,14 @@ func (r *insertSelect) readRows(ctx context.Context) error {
 	}
 	columns, err := r.keepRows(ctx, query)
 	if again := r.send(context.Background(), restore); again != nil {
-		r.base.Retire()
+		r.Base.Retire()
 		err = cmp.Or(err, again)
 	}
 	if columns != len(r.in.Source.Columns) && err == nil {
 		return cmp.Or(r.columnCountError(ctx, columns), r.refuse(fmt.Sprintf("expected %d columns of the query, found %d", len(r.in.Source.Columns), columns), nil))
 	}
 	if r.in.MentionsLastID && r.n > 0 {
-		r.lastID.moved() // the query may have called LAST_INSERT_ID(expr)
+		r.LastID.Moved() // the query may have called LAST_INSERT_ID(expr)
 	}
 	return cmp.Or(err, r.rows.rewind())
 }
@@ -206,10 +208,10 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if _, err := r.sqlMode(ctx); err != nil {
+		if _, _, err := r.Mode(ctx); err != nil {
 			return err
 		}
-		if _, err := r.columns.keyColumn(r.in).keepsStrings(ctx, r.session); err != nil {
+		if _, err := r.KeyColumn(r.in).KeepsStrings(ctx, r.Session); err != nil {
 			return err
 		}
 	}
@@ -223,7 +225,7 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 // limits of rows and bytes. It returns the statements that change variables for the query, and
 // restore them; both may be empty.
 func (r *insertSelect) askSession(ctx context.Context) (set, restore string, err error) {
-	row, err := r.queryRow(ctx, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, "+
+	row, err := r.QueryRow(ctx, "SELECT @@character_set_client, @@character_set_connection, @@character_set_results, "+
 		"@@sql_select_limit, @@max_allowed_packet, CAST('2000-01-02' AS DATE) LIMIT 1")
 	if err != nil {
 		return "", "", err
@@ -232,14 +234,12 @@ func (r *insertSelect) askSession(ctx context.Context) (set, restore string, err
 		return "", "", r.refuse(fmt.Sprintf("expected 6 columns about the session, found %d", len(row)), nil)
 	}
 	_, r.parsesTime = row[5].(time.Time)
-	isUTF8 := func(v driver.Value) bool { return strings.EqualFold(text(v), "utf8mb4") }
+	isUTF8 := func(v driver.Value) bool { return strings.EqualFold(session.Text(v), "utf8mb4") }
 	r.utf8 = isUTF8(row[0]) && isUTF8(row[1])
 	const rest = 4 << 10 // for what stands around the rows
-	packet, _ := strconv.Atoi(text(row[4]))
-	if dsn := r.servers.dsn.Reveal(); dsn != "" {
-		if cfg, err := parseBase(dsn); err == nil && cfg.MaxAllowedPacket > 0 {
-			packet = min(packet, cfg.MaxAllowedPacket)
-		}
+	packet, _ := strconv.Atoi(session.Text(row[4]))
+	if most := r.Client().MaxAllowedPacket; most > 0 {
+		packet = min(packet, most)
 	}
 	r.limit = max(min(packet-rest, sourceBytesAtOnce), 1)
 	change := func(variable, value, former string) {
@@ -250,15 +250,15 @@ func (r *insertSelect) askSession(ctx context.Context) (set, restore string, err
 		}
 		set, restore = set+variable+" = "+value, restore+variable+" = "+former
 	}
-	if charset := cmp.Or(text(row[2]), "NULL"); !isUTF8(row[2]) {
+	if charset := cmp.Or(session.Text(row[2]), "NULL"); !isUTF8(row[2]) {
 		if !plainName.MatchString(charset) {
 			return "", "", r.refuse(fmt.Sprintf("unknown character set %q of results", charset), nil)
 		}
 		change("character_set_results", "utf8mb4", charset)
 	}
 	const none, noneInVitess = 1<<63 - 1, "0"
-	limit := text(row[3])
-	if n, err := strconv.ParseUint(limit, 10, 64); err == nil && n < none && !(limit == noneInVitess && r.isVitess()) {
+	limit := session.Text(row[3])
+	if n, err := strconv.ParseUint(limit, 10, 64); err == nil && n < none && !(limit == noneInVitess && r.IsVitess()) {
 		change("sql_select_limit", strconv.FormatInt(none, 10), limit)
 	}
 	return set, restore, nil
@@ -271,7 +271,7 @@ func (r *insertSelect) send(ctx context.Context, query string) error {
 	if query == "" {
 		return nil
 	}
-	_, err := r.base.Send(ctx, query, nil, 0, base.WantResult)
+	_, err := r.Base.Send(ctx, query, nil, 0, base.WantResult)
 	return err
 }
 
@@ -286,18 +286,18 @@ func (r *insertSelect) withDatesAsText(ctx context.Context, query func(lock stri
 	}
 	const rows = "shardkey_rows"
 	from := func(columns, query string) string {
-		if r.isVitess() { // which doesn't name the columns of WITH
+		if r.IsVitess() { // which doesn't name the columns of WITH
 			return "SELECT " + columns + " FROM (" + query + ") AS " + rows
 		}
 		return "WITH " + rows + " (" + strings.Join(names, ", ") + ") AS (" + query + ") SELECT " + columns + " FROM " + rows
 	}
 	look := "SELECT * FROM (SELECT " + strings.Join(nulls, ", ") + " UNION ALL (" + query("") + ")) AS " + rows
-	if startsWith.MatchString(query("")) || r.isVitess() {
+	if startsWith.MatchString(query("")) || r.IsVitess() {
 		look = from("*", query(""))
 	}
 	found, err := r.openPrepared(ctx, look+" LIMIT 0")
 	switch {
-	case err != nil && isFatal(ctx, err):
+	case err != nil && session.IsFatal(ctx, err):
 		return nil, err
 	case err != nil:
 		return query, nil // the query itself shows what is wrong
@@ -313,7 +313,7 @@ func (r *insertSelect) withDatesAsText(ctx context.Context, query func(lock stri
 	}
 	return func(lock string) string {
 		if r.in.Source.Unlimited { // else its order may be dropped
-			lock = allRows + lock
+			lock = session.AllRows + lock
 		}
 		return from(strings.Join(columns, ", "), query(lock))
 	}, nil
@@ -339,11 +339,11 @@ func isDate(typ string) bool { return typ == "DATE" || typ == "DATETIME" || typ 
 // openQuery runs the query as a prepared statement. What it reads is locked as INSERT … SELECT
 // locks it, where the query and the server let it.
 func (r *insertSelect) openQuery(ctx context.Context, query func(lock string) string) (driver.Rows, error) {
-	server, err := r.server(ctx)
+	server, err := r.Server(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if server.shareLocks && r.in.Source.Lockable {
+	if server.ShareLocks && r.in.Source.Lockable {
 		rows, err := r.openPrepared(ctx, query(" LOCK IN SHARE MODE"))
 		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
 			return rows, err
@@ -353,7 +353,7 @@ func (r *insertSelect) openQuery(ctx context.Context, query func(lock string) st
 }
 
 func (r *insertSelect) openPrepared(ctx context.Context, query string) (driver.Rows, error) {
-	reply, err := r.base.SendPrepared(ctx, query, renumbered(r.args[:r.in.Source.QueryParams], 0), 0, base.WantRows)
+	reply, err := r.Base.SendPrepared(ctx, query, renumbered(r.args[:r.in.Source.QueryParams], 0), 0, base.WantRows)
 	return reply.Rows, err
 }
 
@@ -431,7 +431,7 @@ func (r *insertSelect) keepRow(ctx context.Context, row []sourceValue, values []
 
 // keepKey reports whether the key that the query returned for a row asks for one.
 func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing bool, err error) {
-	if missing, err = r.isMissing(ctx, r.table, v, r.in, int(r.n-1)); err != nil {
+	if missing, err = r.table.isMissing(ctx, r.Session, v, r.in, int(r.n-1)); err != nil {
 		return missing, err
 	}
 	if r.last = nil; !missing {
@@ -471,7 +471,8 @@ func (r *insertSelect) noRows(columns int) string {
 func (r *insertSelect) makeKeys(ctx context.Context) error {
 	n := r.missing
 	if n == 0 {
-		return r.key.learn(ctx, r.session)
+		_, err := r.key.Learn(ctx, r.Session)
+		return err
 	}
 	var err error
 	if r.fits != nil {
@@ -484,7 +485,7 @@ func (r *insertSelect) makeKeys(ctx context.Context) error {
 		return err
 	}
 	r.table.counts.filled(n)
-	if err := r.key.check(ctx, r.session, r.table, &r.keys); err != nil {
+	if err := r.table.checkKeys(ctx, r.Session, r.key, &r.keys); err != nil {
 		return err
 	}
 	if n > 1 && r.out == nil {
@@ -514,8 +515,8 @@ func (r *insertSelect) carriesKey(ctx context.Context) (bool, error) {
 	default:
 		return false, nil
 	}
-	server, err := r.server(ctx)
-	return err == nil && server.insertIDs, err
+	server, err := r.Server(ctx)
+	return err == nil && server.InsertIDs, err
 }
 
 // insertRows sends all INSERTs but the last.
@@ -545,7 +546,7 @@ func (r *insertSelect) insertRows(ctx context.Context) error {
 		case r.noBounds != nil:
 			return r.refuse("more than one INSERT is needed, and the server has no savepoint to find out whether there is a transaction", r.noBounds)
 		}
-		reply, err := r.sent.to(ctx, &r.base, base.WantResult)
+		reply, err := r.sent.to(ctx, r.Base, base.WantResult)
 		if err != nil {
 			return err
 		}
@@ -561,7 +562,7 @@ func (r *insertSelect) prepare(ctx context.Context, query string, args []driver.
 	}
 	r.closeStmt()
 	r.sent = sending{text: query, args: args}
-	stmt, err := r.base.PrepareFor(ctx, query, args, 0)
+	stmt, err := r.Base.PrepareFor(ctx, query, args, 0)
 	if err == nil {
 		r.sent.stmt = &stmt
 	}
@@ -616,7 +617,7 @@ func (r *insertSelect) nextValues(tail int) (string, []driver.NamedValue, error)
 // column that has none in INSERT … SELECT and in VALUES of many rows, and refuses it in VALUES of
 // one. (Vitess gets values: it need not look which shards.)
 func (r *insertSelect) asSource(values []byte, null bool) string {
-	if r.to-r.from > 1 || r.isVitess() || !null {
+	if r.to-r.from > 1 || r.IsVitess() || !null {
 		return string(values)
 	}
 	return "SELECT " + string(values[len("VALUES ("):len(values)-len(")")]) + " FROM DUAL"
@@ -652,7 +653,7 @@ func (r *insertSelect) startTransaction(ctx context.Context) error {
 	switch {
 	case err == nil:
 		r.inside = true
-	case isFatal(ctx, err):
+	case session.IsFatal(ctx, err):
 		return err
 	case base.IsServerError(err, noSavepoint):
 		r.outside = true
@@ -689,11 +690,11 @@ func (r *insertSelect) undo() {
 			err = r.send(ctx, "RELEASE SAVEPOINT "+savepoint)
 		}
 		if err != nil && !base.IsServerError(err, noSavepoint) {
-			r.base.Retire()
+			r.Base.Retire()
 		}
 	case r.outside:
 		if err := r.send(ctx, "ROLLBACK"); err != nil {
-			r.base.Retire()
+			r.Base.Retire()
 		}
 		r.leave()
 	}
@@ -703,7 +704,7 @@ func (r *insertSelect) undo() {
 // leave makes the session's statements transactions of their own again.
 func (r *insertSelect) leave() {
 	if err := r.send(context.Background(), "SET autocommit = 1"); err != nil {
-		r.base.Retire()
+		r.Base.Retire()
 	}
 	r.outside = false
 }
@@ -713,9 +714,9 @@ func (r *insertSelect) failed(_ context.Context, err error) error {
 	r.undo()
 	_ = r.rows.close()
 	if r.carries || r.in.Guarded || r.in.MentionsLastID {
-		r.lastID.moved()
+		r.LastID.Moved()
 	}
-	_ = r.syncLastID(context.Background())
+	_ = r.SyncLastID(context.Background())
 	return r.explain(err)
 }
 
@@ -771,7 +772,7 @@ func (r *insertSelect) inserted(ctx context.Context, res driver.Result) {
 	case rows == 0:
 	case r.in.Ignore && affected == 0:
 		r.drop(r.made, func(int) bool { return false })
-	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != rows, r.key.isTriggered():
+	case r.in.Ignore && affected != rows, r.in.OnDuplicate && (existed || !r.in.Guarded), r.in.Replace && affected != rows, r.key.IsTriggered():
 		from := r.made
 		if r.in.Replace {
 			from = 0 // rows of the INSERTs before may have been replaced
@@ -796,8 +797,8 @@ func (r *insertSelect) look(ctx context.Context, from int) {
 	for i := from; i < r.at; i++ {
 		keys = append(keys, r.keys.At(i))
 	}
-	present, err := r.presentKeys(ctx, r.in, keys)
-	r.drop(from, func(i int) bool { return err == nil && present[text(r.keys.At(i))] })
+	present, err := r.PresentKeys(ctx, r.in, keys)
+	r.drop(from, func(i int) bool { return err == nil && present[session.Text(r.keys.At(i))] })
 }
 
 // settle finds the statement's result, as execution.settle does for rows of values.
@@ -838,7 +839,7 @@ func (r *insertSelect) end(ctx context.Context) (driver.Result, error) {
 	_ = r.rows.close()
 	id, ok := r.firstInserted()
 	r.keepLastID(id, ok)
-	_ = r.syncLastID(ctx) // else it is made right before a statement that mentions it
+	_ = r.SyncLastID(ctx) // else it is made right before a statement that mentions it
 	if !ok && r.affected > 0 && r.dropped == nil && !r.existed {
 		id = toInt64(r.last)
 	}
@@ -867,13 +868,13 @@ func (r *insertSelect) firstInserted() (id int64, ok bool) {
 func (r *insertSelect) keepLastID(id int64, inserted bool) {
 	switch {
 	case r.carries:
-		r.lastID.told(uint64(toInt64(r.keys.At(0))))
+		r.LastID.Told(uint64(toInt64(r.keys.At(0))))
 	case inserted:
-		r.lastID.set(uint64(id))
+		r.LastID.Set(uint64(id))
 	case r.in.MentionsLastID && r.insertID != 0:
-		r.lastID.set(uint64(r.insertID)) // it called LAST_INSERT_ID(expr)
+		r.LastID.Set(uint64(r.insertID)) // it called LAST_INSERT_ID(expr)
 	case r.in.Guarded, r.in.MentionsLastID:
-		r.lastID.moved()
+		r.LastID.Moved()
 	}
 }
 

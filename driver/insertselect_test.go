@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -406,14 +407,15 @@ func TestInsertSelect_locksWhatItReads(t *testing.T) {
 // A connection whose transaction could not be taken back is not used again.
 func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 	b := &fakeBase{kind: "direct"}
-	r := &insertSelect{session: &session{base: base.New(mustConnect(t, b), nil)}, outside: true}
+	conn := base.New(mustConnect(t, b), nil)
+	r := &insertSelect{Session: &session.Session{Base: &conn}, outside: true}
 	b.refusal = &mysql.MySQLError{Number: 2013, Message: "lost"}
-	if r.undo(); r.base.IsValid() || r.outside {
+	if r.undo(); r.Base.IsValid() || r.outside {
 		t.Error("the connection is given back")
 	}
 }
 
-func mustConnect(t *testing.T, b *fakeBase) driver.Conn {
+func mustConnect(t *testing.T, b driver.Connector) driver.Conn {
 	t.Helper()
 	conn, err := b.Connect(context.Background())
 	if err != nil {

@@ -9,10 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -242,37 +240,5 @@ func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
 			t.Errorf("%s: the columns were read %d times", name, n)
 		}
 		_ = db.Close()
-	}
-}
-
-// Tables of one logical table have their columns once, and all together are
-// bounded in bytes.
-func TestColumnCache_bytes(t *testing.T) {
-	now := time.Now()
-	c := columnCache{now: func() time.Time { return now }} // nothing grows old
-	zeros := strings.Repeat("0", 53)
-	names := func(i int) []string {
-		names := make([]string, 300)
-		for j := range names {
-			names[j] = zeros + strconv.Itoa(1_000_000+i*1000+j)
-		}
-		return names
-	}
-	for i := range 1000 {
-		c.put(columnsKey{name: fmt.Sprint("t_", i)}, names(0))
-	}
-	first, _ := c.get(columnsKey{name: "t_0"})
-	last, ok := c.get(columnsKey{name: "t_999"})
-	if !ok || &first[0] != &last[0] || c.bytes > 2<<20 {
-		t.Errorf("1000 equal tables: %d bytes, shared %v", c.bytes, ok && &first[0] == &last[0])
-	}
-	for i := range 2000 {
-		if c.put(columnsKey{name: fmt.Sprint("u_", i)}, names(i)); c.bytes > maxColumnBytes+100_000 {
-			t.Fatalf("%d bytes after %d tables", c.bytes, i)
-		}
-	}
-	c.clear()
-	if _, ok := c.get(columnsKey{name: "u_1999"}); ok || c.bytes != 0 {
-		t.Error("something is left")
 	}
 }

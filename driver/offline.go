@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -21,7 +22,7 @@ func (c *Connector) Plan(text string) (*rewrite.Plan, error) {
 		return nil, err
 	}
 	defer func() { _ = r.generators.Release() }()
-	o := offline{rules: r, text: text, server: c.servers.assumed(), tables: map[*rewrite.Table]*rule.Table{}}
+	o := offline{rules: r, text: text, server: c.known.Assumed(), tables: map[*rewrite.Table]*rule.Table{}}
 	p, err := rewrite.Parse(text, o.options())
 	switch {
 	case err != nil:
@@ -29,7 +30,7 @@ func (c *Connector) Plan(text string) (*rewrite.Plan, error) {
 	case o.unlisted != nil:
 		return nil, o.unlisted
 	}
-	o.server.report(p)
+	o.server.Report(p)
 	if r.verifier.read != nil {
 		if _, err := r.verifier.read(text, o.options(), p); err != nil {
 			return nil, err
@@ -42,14 +43,14 @@ func (c *Connector) Plan(text string) (*rewrite.Plan, error) {
 type offline struct {
 	rules    *ruleSet
 	text     string
-	server   *server
+	server   *session.Server
 	unlisted error
 	tables   map[*rewrite.Table]*rule.Table
 }
 
 func (o *offline) options() rewrite.Options {
 	opts := rewrite.Options{
-		Dialect:          func() (rewrite.Dialect, error) { return o.server.dialect, nil },
+		Dialect:          func() (rewrite.Dialect, error) { return o.server.Dialect, nil },
 		NamesBeyondASCII: o.rules.generators.NamesBeyondASCII(),
 		Tables:           o.lookup,
 		// A generator says by its first key what its keys are, and has made one where

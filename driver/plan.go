@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -27,9 +28,10 @@ type plan struct {
 	// cacheable: the prepared statement of the text may be cached.
 	cacheable bool
 	// columns are what the plan depends on of its tables' columns.
-	columns map[columnsKey][]string
+	columns map[session.Table][]string
 
-	givenNumbers givenNumbers // of a text that passes
+	givenOnce   sync.Once
+	givenValues session.Given // of a text that passes
 }
 
 // source is the INSERT … SELECT that the text is, nil when it is none.
@@ -47,12 +49,12 @@ func (p *plan) fills() bool { return len(p.targets) > 0 }
 type target struct {
 	in     *rewrite.Insert
 	table  *table
-	column *keyColumn
+	column *session.Column
 	shard  *shard // the actual table that it names; nil if it names none
 	// geneAt is the gene's column among those whose values the plan knows, and
 	// geneColumn is this column; nil if the table's keys have no gene.
 	geneAt     int
-	geneColumn *keyColumn
+	geneColumn *session.Column
 }
 
 // generate makes n keys of which no more is known than the table.
@@ -110,18 +112,17 @@ func (t *table) column() spi.Column {
 }
 
 // plan returns the plan of a text in a session: one from the cache, or a new one.
-func (r *ruleSet) plan(ctx context.Context, s *session, query string) (*plan, error) {
+func (r *ruleSet) plan(ctx context.Context, s *session.Session, query string) (*plan, error) {
 	key := planKey{text: query}
-	if s.modeKnown {
-		key.mode, key.charset = s.mode, s.charset
-	}
+	modeKnown := false
+	key.mode, key.charset, modeKnown = s.KnownMode()
 	p, err := r.planAs(ctx, s, key)
-	if s.modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
+	if modeKnown || err == nil && p.Consulted == 0 && !p.ConsultedCharset {
 		return p, err
 	}
 	// The text reads differently in another sql_mode or character set: ask which
 	// ones hold.
-	mode, charset, askErr := s.readingMode(ctx)
+	mode, charset, askErr := s.Mode(ctx)
 	switch same := charset == key.charset; {
 	case err != nil && errors.Is(askErr, ErrUnsupportedStatement):
 		return nil, err // the refusal is the more useful error
@@ -136,7 +137,7 @@ func (r *ruleSet) plan(ctx context.Context, s *session, query string) (*plan, er
 
 // planAs returns the plan of a text as a session with a certain sql_mode and
 // character set reads it.
-func (r *ruleSet) planAs(ctx context.Context, s *session, key planKey) (*plan, error) {
+func (r *ruleSet) planAs(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	p := r.plans.get(key)
 	if p == nil {
 		r.counts.planMisses.Add(1)
@@ -151,27 +152,24 @@ func (r *ruleSet) planAs(ctx context.Context, s *session, key planKey) (*plan, e
 
 // isCurrentWithout reports whether a plan holds in the session under the current rule,
 // which shows without a question to the server. False says that it is to be looked for.
-func (p *plan) isCurrentWithout(rules *ruleSet, s *session) bool {
-	switch {
-	case p.rules != rules || len(p.columns) > 0:
+func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
+	if p.rules != rules || len(p.columns) > 0 {
 		return false
-	case s.modeKnown:
-		return p.key.mode == s.mode && p.key.charset == s.charset
+	}
+	if mode, charset, known := s.KnownMode(); known {
+		return p.key.mode == mode && p.key.charset == charset
 	}
 	return p.Consulted == 0 && !p.ConsultedCharset
 }
 
 // isCurrent reports whether a plan holds in the session: a table's columns
 // depend on the current database when its name is not qualified.
-func (p *plan) isCurrent(ctx context.Context, s *session) (bool, error) {
+func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
 	if len(p.columns) == 0 {
 		return true, nil
 	}
-	for key := range p.columns {
-		if !key.unqualified {
-			continue
-		}
-		if database, err := s.currentDatabase(ctx); err != nil || database != key.schema {
+	for t := range p.columns {
+		if named, err := s.Names(ctx, t); !named || err != nil {
 			return false, err
 		}
 	}
@@ -180,7 +178,7 @@ func (p *plan) isCurrent(ctx context.Context, s *session) (bool, error) {
 
 // newPlan parses a text. It does so again when columns from the cache do not fit
 // it, as they may have changed since they were read.
-func (r *ruleSet) newPlan(ctx context.Context, s *session, key planKey) (*plan, error) {
+func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) (*plan, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -227,11 +225,11 @@ func (p *plan) isSameAgain() bool {
 
 // reading is the parsing of one text: it answers what the parser asks.
 type reading struct {
-	session *session
+	session *session.Session
 	rules   *ruleSet
 	fresh   bool // columns are to be read from the server
 	cached  bool // some columns came from the cache
-	columns map[columnsKey][]string
+	columns map[session.Table][]string
 	// unlisted is the error for a table that no rule lists.
 	unlisted error
 	// tables are those that were looked up, as the parser and as we know them.
@@ -268,10 +266,10 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 
 func (g *reading) target(in *rewrite.Insert) target {
 	table := g.tableOf(in.Table)
-	t := target{in: in, table: table, column: g.session.columns.keyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
 	if table.genes != nil {
 		_, t.geneAt = withGene(in.Table.Sharding, table.rule.Gene)
-		t.geneColumn = g.session.columns.column(in, table.rule.Gene.Column)
+		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.Gene.Column)
 	}
 	return t
 }
@@ -281,15 +279,21 @@ func (g *reading) options(ctx context.Context, key planKey) rewrite.Options {
 	return rewrite.Options{
 		Mode:    key.mode,
 		Charset: key.charset,
-		Dialect: func() (rewrite.Dialect, error) { return g.session.dialect(ctx) },
-		Tables:  g.lookup,
+		Dialect: func() (rewrite.Dialect, error) {
+			server, err := g.session.Server(ctx)
+			if err != nil {
+				return rewrite.DialectUnknown, err
+			}
+			return server.Dialect, nil
+		},
+		Tables: g.lookup,
 
 		NamesBeyondASCII: g.rules.generators.NamesBeyondASCII(),
 
 		Kind:    func(t *rewrite.Table) (rewrite.Kind, error) { return g.learnKind(ctx, t) },
 		Columns: func(in *rewrite.Insert) ([]string, error) { return g.readColumns(ctx, in) },
 		KeepsStrings: func(in *rewrite.Insert) (bool, error) {
-			return g.session.columns.keyColumn(in).keepsStrings(ctx, g.session)
+			return g.session.KeyColumn(in).KeepsStrings(ctx, g.session)
 		},
 	}
 }
@@ -356,23 +360,22 @@ func (g *reading) kindsKnown() bool {
 // readColumns returns the columns of an insert's table, from the cache if they
 // are there.
 func (g *reading) readColumns(ctx context.Context, in *rewrite.Insert) ([]string, error) {
-	database, err := g.session.currentDatabase(ctx)
+	key, err := g.session.Table(ctx, in.Schema, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	key := newColumnsKey(in.Schema, in.Name, database)
 	if columns := g.columns[key]; columns != nil {
 		return columns, nil
 	}
 	if g.fresh {
-		g.session.columns.forget(key)
+		g.session.ForgetColumns(key)
 	}
-	columns, cached, err := g.session.columnsOf(ctx, key)
+	columns, cached, err := g.session.Columns(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	if g.columns == nil {
-		g.columns = map[columnsKey][]string{}
+		g.columns = map[session.Table][]string{}
 	}
 	g.cached = g.cached || cached
 	g.columns[key] = columns
@@ -392,8 +395,8 @@ func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 	if !wanted {
 		return nil
 	}
-	server, err := g.session.server(ctx)
-	if err != nil || !server.insertIDs && !server.upsertIDs {
+	server, err := g.session.Server(ctx)
+	if err != nil || !server.InsertIDs && !server.UpsertIDs {
 		return err
 	}
 	for i := range p.Inserts {
@@ -403,6 +406,6 @@ func (g *reading) report(ctx context.Context, p *rewrite.Plan) error {
 			}
 		}
 	}
-	server.report(p)
+	server.Report(p)
 	return nil
 }

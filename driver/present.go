@@ -2,17 +2,15 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
-	"slices"
 
-	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
 // findExisting takes the insert id of an upsert of many rows for the key of the
 // row that existed, if it was one. It may also be a key that the statement gave.
 func (e *execution) findExisting(k *insertion, said said) {
-	if !k.in.Guarded || k.column.isBeside() || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
+	if !k.in.Guarded || k.column.OtherHasAutoIncrement() || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
 		return
 	}
 	next := 0
@@ -44,19 +42,19 @@ func (e *execution) verify(ctx context.Context, k *insertion, said said) {
 		keys[i] = e.keyOf(k, i, &next)
 	}
 	k.mark(rowUncertain)
-	present, err := e.session.presentKeys(ctx, k.in, keys)
+	present, err := e.session.PresentKeys(ctx, k.in, keys)
 	if err != nil {
 		return
 	}
 	last := keys[len(keys)-1]
-	k.rows.lastPresent = last != nil && present[text(last)]
+	k.rows.lastPresent = last != nil && present[session.Text(last)]
 	generated := int64(0)
 	for i, key := range keys {
 		switch {
 		case key == nil:
-		case !present[text(key)] && k.isExpression(i):
+		case !present[session.Text(key)] && k.isExpression(i):
 			// It has another key, or is not there.
-		case !present[text(key)]:
+		case !present[session.Text(key)]:
 			k.rows.states[i] = rowNotInserted
 		default:
 			k.rows.states[i] = rowInserted
@@ -73,8 +71,8 @@ func (e *execution) verify(ctx context.Context, k *insertion, said said) {
 // isKey reports whether an insert id is the key of a row, on a server where it may be
 // something else.
 func (e *execution) isKey(ctx context.Context, k *insertion, id int64) bool {
-	present, err := e.session.presentKeys(ctx, k.in, []any{id})
-	return err == nil && present[text(id)]
+	present, err := e.session.PresentKeys(ctx, k.in, []any{id})
+	return err == nil && present[session.Text(id)]
 }
 
 // isExpression reports whether an expression may have given row i its key, in
@@ -111,29 +109,4 @@ func (k *insertion) settleGiven(inserted int64) {
 			k.rows.states[i] = state
 		}
 	}
-}
-
-// maxKeysInQuestion is how many keys one query names.
-const maxKeysInQuestion = 1000
-
-// presentKeys asks, on the same connection, which keys are in the table. Nil is
-// no key.
-func (s *session) presentKeys(ctx context.Context, in *rewrite.Insert, keys []any) (map[string]bool, error) {
-	present := map[string]bool{}
-	column := sqltext.QuoteIdentifier(in.Table.KeyColumn)
-	for chunk := range slices.Chunk(keys, maxKeysInQuestion) {
-		query := []byte("SELECT " + column + " FROM " + sqltext.QuoteTable(in.Schema, in.Name) + " WHERE " + column + " IN (NULL")
-		for _, key := range chunk {
-			if key != nil {
-				query, _ = sqltext.AppendLiteral(append(query, ", "...), key)
-			}
-		}
-		err := s.queryColumns(ctx, 1, string(append(query, ")"+allRows...)), func(row []driver.Value) {
-			present[text(row[0])] = true
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return present, nil
 }

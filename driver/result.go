@@ -79,7 +79,7 @@ const unknownCount = math.MinInt64
 
 // settle finds out which rows were inserted and what the insert ids are.
 func (e *execution) settle(ctx context.Context, base driver.Result) *result {
-	e.session.transaction = nil // the statement was one
+	e.session.TransactionBegan() // the statement was one
 	r, k := e.result, &e.first
 	r.Result = base
 	if e.plan.several || k.in.Refused {
@@ -90,7 +90,7 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 		if said.affected, err = base.RowsAffected(); err != nil {
 			said.affected = unknownCount
 		}
-		if !k.carries || k.in.OnDuplicate || k.column.isBeside() { // else it is the key that the text told
+		if !k.carries || k.in.OnDuplicate || k.column.OtherHasAutoIncrement() { // else it is the key that the text told
 			said.id, _ = base.LastInsertId()
 		}
 		r.id = e.settleInsert(ctx, k, said)
@@ -149,7 +149,7 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 // they are read to their end, or closed, and how many rows were affected is not
 // known even then.
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
-	e.session.transaction = nil
+	e.session.TransactionBegan()
 	kept := e.keep()
 	return base.OnClose(sent, func(err error) {
 		ctx := context.Background() // the execution's own may have ended
@@ -201,7 +201,7 @@ func (e *execution) keyOf(k *insertion, row int, next *int) any {
 		*next++
 		return k.keys.At(*next - 1)
 	}
-	if key := e.givenKey(k, row); k.column.holds(key) {
+	if key := e.givenKey(k, row); k.column.Holds(key) {
 		return key
 	}
 	return nil // the server stored what was left of it
@@ -264,7 +264,7 @@ func (k *insertion) count(state rowState) (n int) {
 // inserted; else, when the statement inserted or changed anything, the last row's
 // key; else 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
-	beside := k.column.isBeside()
+	beside := k.column.OtherHasAutoIncrement()
 	switch {
 	case k.in.Returning:
 		said = returned
@@ -304,7 +304,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 		return first
 	case k.in.MentionsLastID && said.id != 0:
 		return said.id
-	case !k.changed(said, e.session.mayFindRows()):
+	case !k.changed(said, e.session.Client().FoundRows):
 		return 0
 	}
 	return e.lastRowsKey(k, said)
@@ -321,7 +321,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, said *said, beside 
 		}
 	}
 	v := judge(facts, *said)
-	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || k.column.isTriggered()) {
+	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || k.column.IsTriggered()) {
 		return unclear // which key a row has, the table tells
 	}
 	return v
@@ -346,8 +346,8 @@ type insertFacts struct {
 
 // addUpsert adds what matters to ON DUPLICATE KEY UPDATE alone.
 func (e *execution) addUpsert(f *insertFacts, k *insertion) {
-	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.mayFindRows()
-	f.unsure = f.guarded && !e.session.tellsInsertIDs()
+	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
+	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
 	next := 0
 	switch {
 	case k.carries:
@@ -443,44 +443,6 @@ func judge(f insertFacts, said said) verdict {
 	return allInserted
 }
 
-// keepLastID remembers what LAST_INSERT_ID() must return after an insert: the
-// first generated key that was inserted, if any was.
-func (e *execution) keepLastID(k *insertion, said said, verdict verdict, key int64, inserted bool) {
-	l, first := &e.session.lastID, uint64(key)
-	inserted = inserted && k.table.kind() != rewrite.KindText
-	switch {
-	case k.in.MentionsLastID:
-		// The statement may have changed it as it would with an AUTO_INCREMENT column.
-		if l.lost(); inserted {
-			l.set(first)
-		}
-	case k.carries && !k.in.OnDuplicate && (verdict != noneInserted || k.in.Ignore):
-		l.carried(uint64(k.carriedKey()), first, inserted)
-	case k.carries && k.in.Guarded, k.in.Guarded && verdict == oneExists:
-		l.carried(uint64(said.id), first, inserted)
-	case inserted:
-		l.set(first)
-	case k.carries, k.in.Guarded && verdict != allInserted:
-		l.moved()
-	}
-}
-
-// keepBeside is keepLastID where another column has AUTO_INCREMENT: a new row's
-// value there is what LAST_INSERT_ID() returns, as it would without a rule.
-func (e *execution) keepBeside(k *insertion, said said, verdict verdict) {
-	l := &e.session.lastID
-	switch {
-	case verdict == oneExists || verdict == noneInserted:
-		if k.carries || k.in.Guarded {
-			l.moved()
-		}
-	case verdict == allInserted && !k.in.Returning && !k.in.MentionsLastID:
-		l.told(uint64(said.id))
-	default:
-		l.lost()
-	}
-}
-
 // changed reports whether the statement inserted or changed anything. With
 // clientFoundRows a row that existed and stayed as it is counts once as well.
 func (k *insertion) changed(said said, foundRows bool) bool {
@@ -489,17 +451,6 @@ func (k *insertion) changed(said said, foundRows bool) bool {
 		return said.affected != 0
 	}
 	return said.affected > int64(rows)
-}
-
-// carriedKey is the key that the text tells the server, 0 if it tells none.
-func (k *insertion) carriedKey() int64 {
-	if !k.carries {
-		return 0
-	}
-	if k.keys.Ints != nil {
-		return k.keys.Ints[0]
-	}
-	return toInt64(k.keys.Values[0])
 }
 
 // firstInserted is the first generated key that was inserted.

@@ -1,100 +1,64 @@
 package driver
 
 import (
-	"context"
 	"database/sql/driver"
-	"errors"
-	"io"
 	"slices"
 	"testing"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
-
-// failingOnce is a connection whose first question fails.
-type failingOnce struct {
-	driver.Conn
-	asked []string
-}
-
-func (c *failingOnce) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
-	if c.asked = append(c.asked, query); len(c.asked) == 1 {
-		return nil, errors.New("away")
-	}
-	return noRows{}, nil
-}
-
-type noRows struct{}
-
-func (noRows) Columns() []string         { return nil }
-func (noRows) Close() error              { return nil }
-func (noRows) Next([]driver.Value) error { return io.EOF }
-
-// What the server was to be told, and was not, it is told before the next
-// statement that reads it.
-func TestLastID_setAgainAfterAFailure(t *testing.T) {
-	conn := &failingOnce{}
-	s := &session{base: base.New(conn, nil), lastID: newLastID()}
-	s.lastID.set(5)
-	if err := s.syncLastID(t.Context()); err == nil {
-		t.Error("have: no error\nwant: the server's")
-	}
-	for range 2 {
-		if err := s.syncLastID(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if len(conn.asked) != 2 || conn.asked[1] != "SELECT LAST_INSERT_ID(5)" {
-		t.Errorf("have: %q\nwant: the same question twice", conn.asked)
-	}
-}
 
 // Where the statement itself reads it, only the server knows what LAST_INSERT_ID() is
 // when no generated key was inserted.
 func TestLastID_readByTheStatement(t *testing.T) {
-	s := &session{lastID: newLastID()}
-	s.lastID.told(7)
-	e := &execution{session: s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
+	s := session.New(nil, new(session.Cache))
+	s.LastID.Told(7)
+	e := &execution{session: &s, plan: &plan{Plan: &rewrite.Plan{Statements: 1}}}
 	e.keepLastID(&insertion{target: &target{in: &rewrite.Insert{MentionsLastID: true}, table: &table{}}}, said{}, noneInserted, 0, false)
-	if want := (lastID{synced: true}); s.lastID != want {
-		t.Errorf("have: %+v\nwant: %+v, not known", s.lastID, want)
+	if s.LastID.Known() {
+		t.Errorf("have: %+v\nwant: not known", s.LastID)
 	}
 }
 
 // A bound key asks for a generated one as AUTO_INCREMENT has it: by its kind and
 // the session's sql_mode.
-func TestSession_isMissing(t *testing.T) {
-	const zeroStays, emptyIsNull = rewrite.NoAutoValueOnZero, rewrite.EmptyStringIsNull
+func TestTable_isMissing(t *testing.T) {
+	const zeroStays, emptyIsNull = "NO_AUTO_VALUE_ON_ZERO", "EMPTY_STRING_IS_NULL"
 	for _, c := range []struct {
 		kind  rewrite.Kind
-		mode  rewrite.Mode
+		mode  string
 		bound driver.Value
 		want  bool
 	}{
-		{rewrite.KindInteger, 0, nil, true},
+		{rewrite.KindInteger, "", nil, true},
 		{rewrite.KindInteger, zeroStays, []byte(nil), true},
-		{rewrite.KindInteger, 0, int64(0), true},
-		{rewrite.KindInteger, 0, uint64(0), true},
-		{rewrite.KindInteger, 0, "0", true},
-		{rewrite.KindInteger, 0, []byte("00"), true},
-		{rewrite.KindInteger, 0, false, true},
-		{rewrite.KindInteger, 0, 0.4, true},
+		{rewrite.KindInteger, "", int64(0), true},
+		{rewrite.KindInteger, "", uint64(0), true},
+		{rewrite.KindInteger, "", "0", true},
+		{rewrite.KindInteger, "", []byte("00"), true},
+		{rewrite.KindInteger, "", false, true},
+		{rewrite.KindInteger, "", 0.4, true},
 		{rewrite.KindInteger, zeroStays, int64(0), false},
 		{rewrite.KindInteger, zeroStays, "0", false},
-		{rewrite.KindInteger, 0, int64(7), false},
-		{rewrite.KindInteger, 0, "7", false},
-		{rewrite.KindInteger, emptyIsNull | zeroStays, "", true},
-		{rewrite.KindText, 0, nil, true},
+		{rewrite.KindInteger, "", int64(7), false},
+		{rewrite.KindInteger, "", "7", false},
+		{rewrite.KindInteger, emptyIsNull + "," + zeroStays, "", true},
+		{rewrite.KindText, "", nil, true},
 		{rewrite.KindText, zeroStays, "", true},
-		{rewrite.KindText, 0, []byte{}, true},
-		{rewrite.KindText, 0, "0", false},
-		{rewrite.KindText, 0, int64(0), false},
+		{rewrite.KindText, "", []byte{}, true},
+		{rewrite.KindText, "", "0", false},
+		{rewrite.KindText, "", int64(0), false},
 	} {
 		keys := &table{}
 		keys.setKind(c.kind)
-		s := &session{mode: c.mode, modeKnown: true}
-		if have, err := s.isMissing(t.Context(), keys, c.bound, &rewrite.Insert{}, 0); err != nil || have != c.want {
+		lying := &lyingBase{rows: func(string) (driver.Rows, error) {
+			return answer{[]string{"mode", "charset"}, [][]driver.Value{{c.mode, "utf8mb4"}}}.rows(), nil
+		}}
+		conn := base.New(mustConnect(t, lying), nil)
+		s := session.New(&conn, new(session.Cache))
+		if have, err := keys.isMissing(t.Context(), &s, c.bound, &rewrite.Insert{}, 0); err != nil || have != c.want {
 			t.Errorf("%#v, kind %v, mode %v\nhave: %v, %v\nwant: %v", c.bound, c.kind, c.mode, have, err, c.want)
 		}
 	}

@@ -10,38 +10,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-func TestServerOf_versionsAndComments(t *testing.T) {
-	for _, c := range []struct {
-		version, comment string
-		want             string
-		told             bool
-	}{
-		{"9.7.0", "MySQL Community Server - GPL", "mysql", true},
-		{"8.0.36", "Source distribution", "mysql", true},
-		{"8.0.36-28", "Percona Server (GPL), Release 28", "mysql", true},
-		{"8.0.45-0ubuntu0.22.04.1", "(Ubuntu)", "mysql", true},
-		{"8.0.31-google", "(Google)", "mysql", true},
-		{"10.11.14-MariaDB-0+deb12u2", "Debian 12", "mariadb", true},
-		{"11.8.3-mariadb", "mariadb.org binary distribution", "mariadb", true},
-		{"8.4.6-Vitess", "Version: 23.0.2 (Git revision  branch '') built on  by @ using go1.26.8 linux/amd64", "vitess", true},
-		{"8.0.40", "Version: 23.0.2 (Git revision abc branch 'main') built on x", "vitess", true},
-		{"8.0.40-vitess", "", "vitess", true},
-		{"10.11.6-MariaDB", "Version: 23.0.2 (Git revision abc branch 'main')", "vitess", true},
-		{"8.0.11-TiDB-v8.5.1", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible", "tidb", true},
-		{"5.7.25-TDDL-5.4.19-20240927", "", "other", true},
-		{"5.5.8", "MemSQL source distribution (compatible; MySQL Enterprise & MySQL Commercial)", "other", true},
-		{"5.7.25-tddl-5.4.19", "MySQL Community Server", "other", true},
-		{"5.7.25-OceanBase_CE-v4.3.5.0", "OceanBase_CE 4.3.5.0 (MySQL compatible)", "other", true},
-		{"8.0.33", "Dolt", "other", true},
-		{"8.0.32", "", "other", false},
-		{"", "", "other", false},
-	} {
-		if have, told := serverOf(c.version, c.comment); have != c.want || told != c.told {
-			t.Errorf("%q, %q\nhave: %s %v\nwant: %s %v", c.version, c.comment, have, told, c.want, c.told)
-		}
-	}
-}
-
 // What tells nothing of itself is asked for its shards, once in a connector.
 func TestServer_askedForItsShards(t *testing.T) {
 	for _, c := range []struct {
@@ -139,7 +107,7 @@ func TestUpsert_ofUnsureServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		connector.servers.known.Store(&server{traits: servers[2]})
+		connector.known.Client.FoundRows = false
 		db := sql.OpenDB(connector)
 		var keys Keys
 		res, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")

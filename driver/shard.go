@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -30,7 +31,7 @@ type shard struct {
 	byGene         bool // the gene that keys carry decides on fit
 	warned         atomic.Bool
 	schema, actual string
-	columns        atomic.Pointer[[]*keyColumn] // by Columns; nil: not looked for yet
+	columns        atomic.Pointer[[]*session.Column] // by Columns; nil: not looked for yet
 }
 
 // maxShards bounds the actual tables that are kept: a schema in front of a name
@@ -125,7 +126,7 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 
 // check returns the error for a row that does not belong into the table, and nil
 // where it is only to be logged. Rows are counted from 0.
-func (x *shard) check(ctx context.Context, s *session, logger shardLogger, row int, values []any) error {
+func (x *shard) check(ctx context.Context, s *session.Session, logger shardLogger, row int, values []any) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
@@ -214,7 +215,7 @@ func (e *execution) guardKeys(ctx context.Context, k *insertion, x *shard) error
 
 // checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a
 // sharding column, so that the row would not be in the table that it belongs to.
-func (p *plan) checkUpdates(ctx context.Context, s *session, args []driver.NamedValue) error {
+func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
 	for i := range p.Updates {
 		if err := p.checkUpdate(ctx, s, i, args); err != nil {
 			return err
@@ -226,7 +227,7 @@ func (p *plan) checkUpdates(ctx context.Context, s *session, args []driver.Named
 // errExpression is the reason for refusing to update a sharding column to an expression.
 var errExpression = errors.New("it is an expression, and the row stays where it is")
 
-func (p *plan) checkUpdate(ctx context.Context, s *session, i int, args []driver.NamedValue) error {
+func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args []driver.NamedValue) error {
 	u := &p.Updates[i]
 	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
 	t, x := p.targets[of].table, p.targets[of].shard

@@ -14,6 +14,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
 // sourceValue is a value of a row that a query returned.
@@ -96,7 +98,7 @@ func keyValue(key any) sourceValue {
 	case []byte:
 		return sourceValue{kind: valueBinary, bytes: key}
 	}
-	return sourceValue{kind: valueText, bytes: []byte(text(key))}
+	return sourceValue{kind: valueText, bytes: []byte(session.Text(key))}
 }
 
 // isDecimal reports whether s is digits, with an optional sign and decimal point.

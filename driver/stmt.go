@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 )
 
@@ -91,19 +92,19 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 
 // ready prepares the statement again when the rule was replaced, and makes the
 // session ready for a text that passes; rows says that it is executed for rows.
-func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) {
+func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
 	current := s.rules == s.conn.connector.rules.Load()
 	if current && s.plan != nil {
-		s.conn.forInsert = s.query
+		s.conn.session.ForInsert = s.query
 		current, err = s.plan.columnsHold(ctx, &s.conn.session)
-		s.conn.forInsert = ""
+		s.conn.session.ForInsert = ""
 		if err != nil {
 			return use, err
 		}
 	}
 	if current && s.plan != nil && s.plan.Consulted&rewrite.NoAutoValueOnZero != 0 {
 		// What a written 0 asks for, the servers decide with each execution.
-		mode, err := s.conn.sqlMode(ctx)
+		mode, _, err := s.conn.session.Mode(ctx)
 		if err != nil {
 			return use, err
 		}
@@ -114,10 +115,10 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use lastIDUse, err error) 
 			return use, err
 		}
 	}
-	if s.free && s.conn.transaction == nil || s.fills() {
+	if s.free && !s.conn.session.PendingTransaction() || s.fills() {
 		return use, nil
 	}
-	return s.conn.beforePass(ctx, s.query, s.class, s.plan, rows)
+	return s.conn.session.BeforePass(ctx, s.query, s.class, s.plan.given(), rows)
 }
 
 // again reports whether to execute once more, planned again.
@@ -149,7 +150,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 		}
 		if !s.fills() {
 			r, err := s.base.Send(ctx, args, want)
-			s.conn.afterPass(ctx, use, s.plan, args, r.Result, err)
+			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
 		}
 		r, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)

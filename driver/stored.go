@@ -10,8 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/go-sql-driver/mysql"
-
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
@@ -23,55 +22,15 @@ import (
 // which the server is asked once. Where only the server knows it, and where the rule's
 // algorithm cannot be computed for it, the guard is silent.
 
-// storage is how a column stores the values that the guard understands.
-type storage struct {
-	kind    storageKind
-	places  int // of a time's fraction; -1 for a date
-	notNull bool
-	zones   []*time.Location // in which the base may send times
-}
-
-type storageKind uint8
-
-const (
-	storesUnknown storageKind = iota // the server has not told the type
-	storesOther                      // another type: only the server knows the value
-	storesIntegers
-	storesText
-	storesTimes
-)
-
-// storageOf returns the storage of a column as the server shows it.
-func (s *session) storageOf(column shownColumn) storage {
-	to := storage{kind: storesOther, notNull: column.null == "NO", zones: s.zones()}
-	name, size, _ := strings.Cut(strings.ToLower(column.typ), "(")
-	name, _, _ = strings.Cut(name, " ")
-	switch name {
-	case "":
-		to.kind = storesUnknown
-	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint":
-		to.kind = storesIntegers
-	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
-		to.kind = storesText
-	case "date":
-		to.kind, to.places = storesTimes, -1
-	case "datetime", "timestamp":
-		digits, _, _ := strings.Cut(size, ")")
-		to.kind = storesTimes
-		to.places, _ = strconv.Atoi(digits)
-	}
-	return to
-}
-
 // wrong returns the error for values with which a row does not belong to the table, nil
 // for others and for those of which that is not known.
-func (x *shard) wrong(ctx context.Context, s *session, values []any) *WrongShardError {
+func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *WrongShardError {
 	columns := x.columnsIn(s)
 	asked := false
 	for _, c := range columns {
-		if c.known.Load() == nil {
+		if c.Known() == nil {
 			asked = true
-			if err := c.learn(ctx, s); err != nil {
+			if _, err := c.Learn(ctx, s); err != nil {
 				return nil // the statement meets the same error
 			}
 		}
@@ -81,7 +40,7 @@ func (x *shard) wrong(ctx context.Context, s *session, values []any) *WrongShard
 		return wrong
 	}
 	for _, c := range columns { // the table may have been altered
-		if err := c.ask(ctx, s); err != nil {
+		if _, err := c.Refresh(ctx, s); err != nil {
 			return nil
 		}
 	}
@@ -89,13 +48,13 @@ func (x *shard) wrong(ctx context.Context, s *session, values []any) *WrongShard
 }
 
 // columnsIn returns the sharding columns of the table, whose types are to be known.
-func (x *shard) columnsIn(s *session) []*keyColumn {
+func (x *shard) columnsIn(s *session.Session) []*session.Column {
 	if known := x.columns.Load(); known != nil {
 		return *known
 	}
-	columns := make([]*keyColumn, len(x.Columns))
+	columns := make([]*session.Column, len(x.Columns))
 	for i, name := range x.Columns {
-		columns[i] = s.columns.column(&rewrite.Insert{Schema: x.schema, Name: x.actual}, name)
+		columns[i] = s.Column(x.schema, x.actual, name)
 	}
 	x.columns.Store(&columns)
 	return columns
@@ -107,22 +66,22 @@ const maxStored = 4096
 // misplaced returns the error for values that belong elsewhere, whichever of those that
 // may be stored for them are. columns are nil without a server.
 func (x *shard) misplaced(
-	ctx context.Context, s *session, values []any, columns []*keyColumn,
+	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
 ) (wrong *WrongShardError) {
 	var room [2][1]any
 	var each [2][]any
 	candidates := each[:0]
 	total := 1
 	for i, v := range values {
-		var known *keyType
+		var known *session.ColumnFacts
 		if columns != nil {
-			known = columns[i].known.Load()
+			known = columns[i].Known()
 		}
 		var to []any
 		if i < len(room) {
 			to = room[i][:0]
 		}
-		list := s.stored(ctx, to, v, known)
+		list := stored(ctx, s, to, v, known)
 		if total *= len(list); total == 0 || total > maxStored {
 			return nil
 		}
@@ -155,32 +114,35 @@ func (x *shard) misplaced(
 
 // typesKnown reports whether the server has told the types of all columns. Of a type that
 // it has not told, a value that an algorithm cannot take is not the one that is stored.
-func (x *shard) typesKnown(columns []*keyColumn) bool {
-	isUnknown := func(c *keyColumn) bool { return c.known.Load().kind == storesUnknown }
+func (x *shard) typesKnown(columns []*session.Column) bool {
+	isUnknown := func(c *session.Column) bool {
+		known := c.Known()
+		return known == nil || known.Stores == session.StoresUnknown
+	}
 	return columns != nil && !slices.ContainsFunc(columns, isUnknown)
 }
 
 // stored appends what a column stores for a value: one value where that is known, several
 // where it is one of them, and none where only the server knows it.
-func (s *session) stored(ctx context.Context, to []any, v any, column *keyType) []any {
+func stored(ctx context.Context, s *session.Session, to []any, v any, column *session.ColumnFacts) []any {
 	if column == nil {
-		column = &keyType{}
+		column = &session.ColumnFacts{}
 	}
 	switch {
-	case column.triggered, v == nil && column.notNull:
+	case column.Triggered, v == nil && column.NotNull:
 		return nil
 	case v == nil:
 		return append(to, nil)
 	}
-	switch column.kind {
-	case storesIntegers:
+	switch column.Stores {
+	case session.StoresIntegers:
 		return storedInteger(to, v, column.Type)
-	case storesText:
-		return s.storedText(ctx, to, v, column)
-	case storesTimes:
-		return storedTimes(to, v, column.storage)
-	case storesUnknown:
-		return storedAnywhere(to, v, column.zones)
+	case session.StoresText:
+		return storedText(ctx, s, to, v, column)
+	case session.StoresTimes:
+		return storedTimes(to, v, column.Places, column.Zones)
+	case session.StoresUnknown:
+		return storedAnywhere(to, v, column.Zones)
 	}
 	return nil
 }
@@ -201,7 +163,7 @@ func storedInteger(to []any, v any, column *columntype.Type) []any {
 // maxText is the least length that any type of texts without a length has.
 const maxText = 255
 
-func (s *session) storedText(ctx context.Context, to []any, v any, column *keyType) []any {
+func storedText(ctx context.Context, s *session.Session, to []any, v any, column *session.ColumnFacts) []any {
 	text, ok := decimal(v)
 	if !ok {
 		if text, ok = v.(string); !ok {
@@ -216,7 +178,7 @@ func (s *session) storedText(ctx context.Context, to []any, v any, column *keyTy
 	case utf8.RuneCountInString(text) > length || len(text) > length && column.Form != columntype.Chars,
 		column.IsPadded() && strings.HasSuffix(text, " "):
 		return nil // cut, or refused
-	case strings.ContainsFunc(text, isBeyondASCII) && !s.storesAll(ctx, text, column.collation):
+	case strings.ContainsFunc(text, isBeyondASCII) && !storesAll(ctx, s, text, column.Collation):
 		return nil
 	}
 	return append(to, text)
@@ -237,11 +199,11 @@ func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
 
 // storesAll reports whether the session sends a text as it is to a column that has all of
 // its characters.
-func (s *session) storesAll(ctx context.Context, text, collation string) bool {
+func storesAll(ctx context.Context, s *session.Session, text, collation string) bool {
 	if !utf8.ValidString(text) {
 		return false
 	}
-	if _, charset, err := s.readingMode(ctx); err != nil || charset != rewrite.CharsetUTF8 {
+	if _, charset, err := s.Mode(ctx); err != nil || charset != rewrite.CharsetUTF8 {
 		return false
 	}
 	charset, _, _ := strings.Cut(collation, "_")
@@ -251,23 +213,23 @@ func (s *session) storesAll(ctx context.Context, text, collation string) bool {
 
 // storedTimes appends the times that a column stores: servers round a fraction that is
 // longer than its places, or cut it off, by their sql_mode.
-func storedTimes(to []any, v any, column storage) []any {
+func storedTimes(to []any, v any, places int, zones []*time.Location) []any {
 	switch v := v.(type) {
 	case time.Time:
 		if v.IsZero() {
 			return nil // 0000-00-00
 		}
-		for _, zone := range column.zones {
-			to = appendRounded(to, v.In(zone), column.places)
+		for _, zone := range zones {
+			to = appendRounded(to, v.In(zone), places)
 		}
 		return to
 	case string:
 		if t, ok := storedTime(v); ok {
-			return appendRounded(to, t, column.places)
+			return appendRounded(to, t, places)
 		}
 	default:
 		if digits, ok := decimal(v); ok && (len(digits) == 8 || len(digits) == 14) {
-			return storedTimes(to, digits, column)
+			return storedTimes(to, digits, places, zones)
 		}
 	}
 	return nil
@@ -302,10 +264,9 @@ func appendRounded(to []any, t time.Time, places int) []any {
 
 // storedAnywhere appends what columns of all types that the guard understands store.
 func storedAnywhere(to []any, v any, zones []*time.Location) []any {
-	times := storage{zones: zones}
 	switch v := v.(type) {
 	case time.Time:
-		return storedTimes(to, v, times)
+		return storedTimes(to, v, 0, zones)
 	case string:
 		to = append(to, v)
 		if n := sqltext.ParseInteger(strings.Trim(v, " "), 10); n != nil {
@@ -322,7 +283,7 @@ func storedAnywhere(to []any, v any, zones []*time.Location) []any {
 		}
 		to = append(to, v, text)
 	}
-	return append(to, storedTimes(nil, v, times)...)
+	return append(to, storedTimes(nil, v, 0, zones)...)
 }
 
 // mayBeNumber reports whether a text may be one to the server.
@@ -330,24 +291,6 @@ func mayBeNumber(s string) bool {
 	s = strings.TrimLeft(s, " \t\n\v\f\r+-.")
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
-
-// zones are the time zones in which the base may write times: that of the DSN's loc or,
-// where that is not known, all that there are.
-func (s *session) zones() []*time.Location {
-	if dsn := s.servers.dsn.Reveal(); dsn != "" {
-		if cfg, err := mysql.ParseDSN(dsn); err == nil && cfg.Loc != nil {
-			return []*time.Location{cfg.Loc}
-		}
-	}
-	return allZones
-}
-
-var allZones = func() (zones []*time.Location) {
-	for quarter := -12 * 4; quarter <= 14*4; quarter++ {
-		zones = append(zones, time.FixedZone("", quarter*15*60))
-	}
-	return zones
-}()
 
 // storedTime reads a text as MySQL and MariaDB read one for a DATETIME: numbers with
 // the usual signs between them, with one digit for two, or digits alone. ok is false for

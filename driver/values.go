@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -89,8 +90,8 @@ func (t *table) learnKind(ctx context.Context) error {
 // nil does, what the server converts to 0 does for integer keys, as it does with
 // AUTO_INCREMENT in the session's sql_mode, and "" for text (and where sql_mode takes it
 // for nil). An error is of [ErrUnsupportedStatement] where that is not certain.
-func (s *session) isMissing(
-	ctx context.Context, t *table, bound driver.Value, in *rewrite.Insert, row int,
+func (t *table) isMissing(
+	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
 	if isNull(bound) {
 		return true, nil
@@ -111,7 +112,7 @@ func (s *session) isMissing(
 	if t.kind() == rewrite.KindText {
 		return isText && given == "", nil
 	}
-	mode, err := s.sqlMode(ctx)
+	mode, _, err := s.Mode(ctx)
 	switch {
 	case err != nil:
 		return false, err
@@ -123,7 +124,7 @@ func (s *session) isMissing(
 	case given == "" && mode&rewrite.EmptyStringIsNull != 0:
 		return true, nil
 	}
-	keeps := func() (bool, error) { return s.columns.keyColumn(in).keepsStrings(ctx, s) }
+	keeps := func() (bool, error) { return s.KeyColumn(in).KeepsStrings(ctx, s) }
 	asks, reason, err := rewrite.AsksForKey(given, mode, in.Ignore, row, keeps)
 	if err == nil && reason != "" {
 		err = uncertainKey(t, row, reason)
@@ -135,6 +136,17 @@ func (s *session) isMissing(
 // makes of it.
 func uncertainKey(t *table, row int, reason string) error {
 	return fmt.Errorf("%w: table %s: row %d: %s", ErrUnsupportedStatement, t.rule.Logical, row+1, reason)
+}
+
+// checkKeys returns an error when generated keys do not fit the key column.
+func (t *table) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
+	i, known, err := column.Unfit(ctx, s, keys)
+	if i < 0 || err != nil {
+		return err
+	}
+	return &NarrowColumnError{
+		Table: column.Table(), Column: column.Name(), Type: known.Text, Generator: t.rule.GeneratorName, Key: keys.At(i),
+	}
 }
 
 func isNull(bound driver.Value) bool {

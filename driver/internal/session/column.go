@@ -1,0 +1,227 @@
+package session
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// Column is a column of one table as statements name it. Its type is asked for once in a
+// connector, with the first INSERT: under IGNORE and in a lax sql_mode the server cuts off
+// a key that doesn't fit, and reports nothing.
+type Column struct {
+	schema, table, name string
+	known               atomic.Pointer[ColumnFacts] // nil: to be asked
+}
+
+// ColumnFacts are a column's type, and what else of its table matters to the column's
+// values.
+type ColumnFacts struct {
+	*columntype.Type
+	Stores    Storage
+	Places    int // of a time's fraction of a second; -1 for a date
+	NotNull   bool
+	Collation string
+	// Zones are the time zones in which times may be sent to it.
+	Zones []*time.Location
+	// OtherHasAutoIncrement: another column of the table has AUTO_INCREMENT, and the
+	// server's insert ids are that column's.
+	OtherHasAutoIncrement bool
+	// Triggered: a trigger may give a row another value than the statement does.
+	Triggered bool
+	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not be the
+	// new key yet.
+	ReadsLastID bool
+	// Plain: none of the three is true, and the column holds all keys that are not
+	// negative.
+	Plain bool
+}
+
+// Storage is how a column stores values.
+type Storage uint8
+
+// The ways to store values.
+const (
+	StoresUnknown Storage = iota // the server hasn't shown the type
+	StoresOther                  // another type: only the server knows the value
+	StoresIntegers
+	StoresText
+	StoresTimes
+)
+
+// KeyColumn returns the key column of an insert's table.
+func (s *Session) KeyColumn(in *rewrite.Insert) *Column {
+	return s.tables.column(in.Schema, in.Name, in.Table.KeyColumn)
+}
+
+// Column returns a column of a table as statements name it.
+func (s *Session) Column(schema, table, name string) *Column {
+	return s.tables.column(schema, table, name)
+}
+
+// Known returns what is known of the column, nil before it was asked.
+func (c *Column) Known() *ColumnFacts { return c.known.Load() }
+
+// Learn asks about the column unless it is known. A server that doesn't show the type is
+// not asked again: every key is assumed to fit.
+func (c *Column) Learn(ctx context.Context, s *Session) (*ColumnFacts, error) {
+	if known := c.known.Load(); known != nil {
+		return known, nil
+	}
+	return c.Refresh(ctx, s)
+}
+
+// Refresh asks about the column again: the table may have been altered.
+func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) {
+	facts := &ColumnFacts{Type: columntype.Parse(""), Zones: s.Client().Zones}
+	literal, _ := sqltext.AppendLiteral(nil, c.name)
+	query := "SHOW FULL COLUMNS FROM " + c.Table() +
+		" WHERE Field = " + string(literal) + " OR Extra LIKE '%auto_increment%'"
+	err := s.queryRows(ctx, query, func(row []driver.Value) {
+		const field, typ, collation, null = 0, 1, 2, 3
+		switch {
+		case len(row) <= collation:
+		case !strings.EqualFold(Text(row[field]), c.name):
+			facts.OtherHasAutoIncrement = true
+		default:
+			facts.setType(Text(row[typ]))
+			facts.Collation, facts.NotNull = Text(row[collation]), len(row) > null && Text(row[null]) == "NO"
+		}
+	})
+	if err != nil && IsFatal(ctx, err) {
+		return nil, err
+	}
+	if err := c.askTriggers(ctx, s, facts); err != nil {
+		return nil, err
+	}
+	facts.Plain = !facts.OtherHasAutoIncrement && !facts.Triggered && !facts.ReadsLastID && facts.HoldsAll()
+	c.known.Store(facts)
+	return facts, nil
+}
+
+// setType reads a type as the server shows it.
+func (f *ColumnFacts) setType(shown string) {
+	f.Type, f.Stores = columntype.Parse(shown), StoresOther
+	name, size, _ := strings.Cut(strings.ToLower(shown), "(")
+	name, _, _ = strings.Cut(name, " ")
+	switch name {
+	case "":
+		f.Stores = StoresUnknown
+	case "tinyint", "smallint", "mediumint", "int", "integer", "bigint":
+		f.Stores = StoresIntegers
+	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
+		f.Stores = StoresText
+	case "date":
+		f.Stores, f.Places = StoresTimes, -1
+	case "datetime", "timestamp":
+		digits, _, _ := strings.Cut(size, ")")
+		f.Stores = StoresTimes
+		f.Places, _ = strconv.Atoi(digits)
+	}
+}
+
+// askTriggers finds out whether a trigger before INSERT may give rows another value: its
+// body names the column. It also finds out whether a trigger reads LAST_INSERT_ID().
+// Triggers that the user may not see are not known.
+func (c *Column) askTriggers(ctx context.Context, s *Session, facts *ColumnFacts) error {
+	const event, body, timing = 1, 3, 4
+	from := ""
+	if c.schema != "" {
+		from = " FROM " + sqltext.QuoteIdentifier(c.schema)
+	}
+	table, _ := sqltext.AppendLiteral(nil, c.table)
+	err := s.queryRows(ctx, "SHOW TRIGGERS"+from+" WHERE `Table` = "+string(table), func(row []driver.Value) {
+		if len(row) <= timing {
+			return
+		}
+		statement := Text(row[body])
+		changes := Text(row[timing]) == "BEFORE" && strings.Contains(Text(row[event]), "INSERT") &&
+			strings.Contains(strings.ToLower(statement), strings.ToLower(c.name))
+		facts.Triggered = facts.Triggered || changes
+		facts.ReadsLastID = facts.ReadsLastID || rewrite.MentionsLastInsertID(statement)
+	})
+	if err != nil && !IsFatal(ctx, err) {
+		err = nil // a server without triggers, or a mock
+	}
+	return err
+}
+
+// Unfit returns the index of the first key that the column can't hold, -1 if it holds all,
+// and what is known of the column. A column that was altered since is asked about again.
+func (c *Column) Unfit(ctx context.Context, s *Session, keys *rewrite.Keys) (int, *ColumnFacts, error) {
+	known, err := c.Learn(ctx, s)
+	if err != nil || known.unfit(keys) < 0 {
+		return -1, known, err
+	}
+	if known, err = c.Refresh(ctx, s); err != nil {
+		return -1, nil, err
+	}
+	return known.unfit(keys), known, nil
+}
+
+// unfit returns the index of the first key that doesn't fit, -1 if all do.
+func (f *ColumnFacts) unfit(keys *rewrite.Keys) int {
+	if f.Form == columntype.Integer {
+		for i, key := range keys.Ints {
+			if key < f.Low || key > 0 && uint64(key) > f.High {
+				return i
+			}
+		}
+	} else if f.Form != columntype.Any {
+		for i, key := range keys.Ints {
+			if !f.Holds(key) {
+				return i
+			}
+		}
+	}
+	for i, key := range keys.Values {
+		if !f.Holds(key) {
+			return i
+		}
+	}
+	return -1
+}
+
+// KeepsStrings reports whether the column holds strings, as far as that is known.
+func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
+	known, err := c.Learn(ctx, s)
+	return err == nil && (known.Form == columntype.Chars || known.Form == columntype.Bytes), err
+}
+
+// IsTriggered reports whether a trigger may give a row another value.
+func (c *Column) IsTriggered() bool {
+	known := c.known.Load()
+	return known != nil && known.Triggered
+}
+
+// ReadsLastID reports whether a trigger of the table reads LAST_INSERT_ID().
+func (c *Column) ReadsLastID() bool {
+	known := c.known.Load()
+	return known != nil && known.ReadsLastID
+}
+
+// OtherHasAutoIncrement reports whether another column of the table has AUTO_INCREMENT.
+func (c *Column) OtherHasAutoIncrement() bool {
+	known := c.known.Load()
+	return known != nil && known.OtherHasAutoIncrement
+}
+
+// Holds reports whether the column can hold a key that a statement gave, as far as that is
+// known.
+func (c *Column) Holds(key any) bool {
+	known := c.known.Load()
+	return known == nil || key == nil || known.Type.Holds(key)
+}
+
+// Table returns the column's table, quoted, as statements name it.
+func (c *Column) Table() string { return sqltext.QuoteTable(c.schema, c.table) }
+
+// Name returns the column's name.
+func (c *Column) Name() string { return c.name }

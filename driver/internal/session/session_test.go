@@ -1,0 +1,253 @@
+package session
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// scripted is a connection that answers questions by their beginning, with one row or an
+// error, and others with no row.
+type scripted struct {
+	driver.Conn
+	answers map[string]any
+	asked   []string
+}
+
+func (c *scripted) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	c.asked = append(c.asked, query)
+	for begin, answer := range c.answers {
+		if !strings.HasPrefix(query, begin) {
+			continue
+		}
+		if err, ok := answer.(error); ok {
+			return nil, err
+		}
+		return &oneRow{values: answer.([]driver.Value)}, nil
+	}
+	return &oneRow{read: true}, nil
+}
+
+func (c *scripted) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	c.asked = append(c.asked, query)
+	return driver.ResultNoRows, nil
+}
+
+type oneRow struct {
+	values []driver.Value
+	read   bool
+}
+
+func (r *oneRow) Columns() []string { return make([]string, len(r.values)) }
+func (r *oneRow) Close() error      { return nil }
+
+func (r *oneRow) Next(row []driver.Value) error {
+	if r.read {
+		return io.EOF
+	}
+	r.read = true
+	copy(row, r.values)
+	return nil
+}
+
+// newScripted returns a session whose server gives these answers.
+func newScripted(answers map[string]any, cache *Cache) (*Session, *scripted) {
+	conn := &scripted{answers: answers}
+	under := base.New(conn, nil)
+	s := New(&under, cache)
+	return &s, conn
+}
+
+// The server is asked for its mode once, and again after a statement that may change it.
+func TestSession_mode(t *testing.T) {
+	s, conn := newScripted(map[string]any{"SELECT @@sql_mode": []driver.Value{"ANSI_QUOTES", "utf8mb4"}}, new(Cache))
+	if _, _, known := s.KnownMode(); known {
+		t.Error("have: known before it was asked")
+	}
+	pass := func(query string) {
+		t.Helper()
+		if _, err := s.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range []struct {
+		query string
+		asked int
+	}{{"SELECT 1", 1}, {"SET sql_mode = ''", 2}, {"SET NAMES latin1", 3}, {"USE other", 3}} {
+		pass(c.query)
+		for range 2 {
+			mode, charset, err := s.Mode(t.Context())
+			if mode != rewrite.ParseMode("ANSI_QUOTES") || charset != rewrite.CharsetUTF8 || err != nil {
+				t.Errorf("after %s\nhave: %v, %v, %v", c.query, mode, charset, err)
+			}
+		}
+		if len(conn.asked) != c.asked {
+			t.Errorf("after %s\nhave: %d questions\nwant: %d", c.query, len(conn.asked), c.asked)
+		}
+	}
+}
+
+// A table with a schema needs no question, one without the current database, once.
+func TestSession_tableNames(t *testing.T) {
+	s, conn := newScripted(map[string]any{"SELECT DATABASE()": []driver.Value{"app"}}, new(Cache))
+	qualified, err := s.Table(t.Context(), "app", "t")
+	if err != nil || len(conn.asked) != 0 {
+		t.Errorf("with a schema\nhave: %v, asked %q\nwant: no question", err, conn.asked)
+	}
+	plain, err := s.Table(t.Context(), "", "t")
+	if err != nil || plain == qualified {
+		t.Errorf("have: %v, %v\nwant: tables that differ", plain, err)
+	}
+	for _, c := range []struct {
+		database string
+		want     bool
+	}{{"app", true}, {"other", false}} {
+		conn.answers["SELECT DATABASE()"] = []driver.Value{c.database}
+		if _, err := s.BeforePass(t.Context(), "USE x", rewrite.Classify("USE x"), nil, false); err != nil {
+			t.Error(err)
+		}
+		if have, err := s.Names(t.Context(), plain); have != c.want || err != nil {
+			t.Errorf("in %s\nhave: %v, %v\nwant: %v", c.database, have, err, c.want)
+		}
+		if have, err := s.Names(t.Context(), qualified); !have || err != nil {
+			t.Errorf("in %s, with a schema\nhave: %v, %v\nwant: true", c.database, have, err)
+		}
+	}
+	if len(conn.asked) != 3 {
+		t.Errorf("have: %q\nwant: three questions", conn.asked)
+	}
+}
+
+// What SET TRANSACTION sets for the next transaction survives a question.
+func TestSession_transactionSetAgain(t *testing.T) {
+	const set = "SET TRANSACTION READ ONLY"
+	s, conn := newScripted(nil, new(Cache))
+	use, err := s.BeforePass(t.Context(), set, rewrite.Classify(set), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.AfterPass(t.Context(), use, nil, nil, nil)
+	if !s.PendingTransaction() || s.Settled() {
+		t.Error("have: nothing is pending")
+	}
+	_, _ = s.QueryRow(t.Context(), "SELECT 1")
+	if want := []string{"SELECT 1", set}; !slices.Equal(conn.asked, want) {
+		t.Errorf("have: %q\nwant: %q", conn.asked, want)
+	}
+	if s.TransactionBegan(); s.PendingTransaction() {
+		t.Error("have: still pending")
+	}
+}
+
+// No question is asked before an INSERT whose value it would change.
+func TestSession_questionsBeforeCounts(t *testing.T) {
+	s, conn := newScripted(nil, new(Cache))
+	s.ForInsert = "INSERT INTO t (a) VALUES (ROW_COUNT())"
+	_, _, err := s.Mode(t.Context())
+	if !errors.Is(err, rewrite.ErrUnsupportedStatement) || len(conn.asked) > 0 {
+		t.Errorf("have: %v, asked %q\nwant: refused", err, conn.asked)
+	}
+	if err := s.AskCacheLimit(t.Context()); err != nil {
+		t.Errorf("have: %v\nwant: no question", err)
+	}
+	s.ForInsert = ""
+	if _, err := s.QueryRow(t.Context(), "SELECT 1"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A session that may have temporary tables shares no columns with others.
+func TestSession_temporaryTables(t *testing.T) {
+	cache := new(Cache)
+	first, _ := newScripted(nil, cache)
+	second, _ := newScripted(nil, cache)
+	id := first.Column("app", "t", "id")
+	if second.Column("app", "t", "id") != id {
+		t.Error("have: another column\nwant: a shared one")
+	}
+	const query = "CREATE TEMPORARY TABLE t (id INT)"
+	if _, err := first.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if first.Column("app", "t", "id") == id || second.Column("app", "t", "id") != id {
+		t.Error("have: the session's own table is shared")
+	}
+}
+
+// A session that alters tables forgets what is known of them for all sessions, whose facts
+// at hand stay as they are.
+func TestColumn_forgottenByOthers(t *testing.T) {
+	cache := new(Cache)
+	s, conn := newScripted(map[string]any{"SHOW FULL COLUMNS": []driver.Value{"id", "int", nil, "NO"}}, cache)
+	other, _ := newScripted(nil, cache)
+	id := s.Column("app", "t", "id")
+	known, err := id.Learn(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const query = "ALTER TABLE t MODIFY id BIGINT"
+	if _, err := other.BeforePass(t.Context(), query, rewrite.Classify(query), nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if id.Known() != nil || known.Text != "int" {
+		t.Errorf("have: known %v, a column of type %s", id.Known() != nil, known.Text)
+	}
+	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "bigint", nil, "NO"}
+	if at, _, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 1 << 40}}); at != -1 || err != nil {
+		t.Errorf("have: %d, %v\nwant: all fit", at, err)
+	}
+	conn.answers["SHOW FULL COLUMNS"] = []driver.Value{"id", "tinyint", nil, "NO"}
+	if _, err := id.Refresh(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	at, known, err := id.Unfit(t.Context(), s, &rewrite.Keys{Ints: []int64{1, 128}})
+	if at != 1 || known.Text != "tinyint" || err != nil {
+		t.Errorf("have: %d, %v\nwant: 1", at, err)
+	}
+}
+
+// A server that doesn't answer a question is not asked again; a connection that fails is.
+func TestColumn_learn(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		answer any
+		stores Storage
+		fatal  bool
+	}{
+		{"refused", &mysql.MySQLError{Number: 1064}, StoresUnknown, false},
+		{"no such column", nil, StoresUnknown, false},
+		{"integer", []driver.Value{"ID", "bigint unsigned", nil, "YES"}, StoresIntegers, false},
+		{"text", []driver.Value{"id", "varchar(20)", "utf8mb4_bin", "NO"}, StoresText, false},
+		{"time", []driver.Value{"id", "datetime(3)", nil, "NO"}, StoresTimes, false},
+		{"other", []driver.Value{"id", "point", nil, "NO"}, StoresOther, false},
+		{"away", driver.ErrBadConn, StoresUnknown, true},
+	} {
+		answers := map[string]any{}
+		if c.answer != nil {
+			answers["SHOW FULL COLUMNS"] = c.answer
+		}
+		s, conn := newScripted(answers, new(Cache))
+		id := s.Column("app", "t", "id")
+		for range 2 {
+			known, err := id.Learn(t.Context(), s)
+			if (err != nil) != c.fatal || (id.Known() == nil) != c.fatal {
+				t.Errorf("%s\nhave: %v, known %v", c.name, err, id.Known() != nil)
+			}
+			if err == nil && known.Stores != c.stores {
+				t.Errorf("%s\nhave: %v\nwant: %v", c.name, known.Stores, c.stores)
+			}
+		}
+		if len(conn.asked) != 2 { // columns and triggers once, or the failing question twice
+			t.Errorf("%s\nhave: %q", c.name, conn.asked)
+		}
+	}
+}
