@@ -8,7 +8,6 @@ import (
 	"database/sql"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
@@ -199,35 +198,11 @@ func TestColumns_withoutSelectPrivilege(t *testing.T) {
 	}
 	_, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
-	db := openAs(t, plain, "INSERT ON ruled")
+	db, _ := openAs(t, plain, "INSERT ON ruled")
 	mustExec(t, db, "INSERT INTO ruled VALUES (NULL, 1, DEFAULT)")
 	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"); n != 1 {
 		t.Errorf("%d rows", n)
 	}
-}
-
-// openAs opens the database of plain as a user with one privilege on a table of
-// it, with the rule of taggedRule.
-func openAs(t *testing.T, plain *sql.DB, grant string) *sql.DB {
-	t.Helper()
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.DBName = column(t, plain, "SELECT DATABASE()")
-	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
-	mustExec(t, plain, "CREATE USER "+cfg.User+"@'%' IDENTIFIED BY 'Ttt-123-secret'")
-	mustExec(t, plain, "GRANT "+strings.ReplaceAll(grant, " ON ", " ON `"+cfg.DBName+"`.")+" TO "+cfg.User+"@'%'")
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
-	t.Cleanup(func() {
-		_ = db.Close()
-		mustExec(t, plain, "DROP USER "+cfg.User+"@'%'")
-	})
-	return db
 }
 
 // Our queries are answered whatever the session limits.

@@ -115,9 +115,11 @@
 // The query is read to its end, a key is generated for each row that needs one, and the rows
 // are inserted as values, at most 5,000 rows and 1 MiB at once. All of it is one transaction, or
 // stands behind a savepoint (shardkey_rows) of the transaction that there is, also in XA and
-// under LOCK TABLES. If anything fails, no row of it stays. Rows are kept in 4 MiB of memory and
-// beyond that in a file without a name in [os.TempDir], which only this process can read. More
-// than 50,000,000 rows or 4 GiB are refused with an [InsertSelectError].
+// under LOCK TABLES. It is one where a single INSERT takes all rows, too: the rows that the query
+// reads stay locked until theirs are inserted, as with one statement. If anything fails, no row of
+// it stays in a transactional table. Rows are kept in 4 MiB of memory and beyond that in a file
+// without a name in [os.TempDir], which only this process can read. More than 50,000,000 rows or
+// 4 GiB are refused with an [InsertSelectError].
 //
 // Values are read and written in the binary protocol, as numbers, text and bytes with all their
 // digits; dates too, with parseTime. The session may have any character set. These differ from
@@ -129,7 +131,7 @@
 //
 // Whether a key that the query returns is one, or asks for one, is decided as for VALUES.
 // ROW_COUNT(), FOUND_ROWS() and SHOW WARNINGS afterwards are those of the statement that ended the
-// transaction. The result has the rows affected.
+// transaction, or, behind a savepoint, of the last INSERT. The result has the rows affected.
 //
 // RETURNING works for as many rows as one INSERT takes, and outside of the transaction that other
 // forms start.
@@ -233,6 +235,9 @@
 // which are cached: auto, the default, filled statements that the base prepares;
 // always, also where the base would execute the text directly (interpolateParams);
 // off, none. Statements that the program prepares itself are its own.
+//
+// INSERT … SELECT prepares in any case. Its query and an INSERT of a single row are cached, unless
+// shardkeyStatements is off.
 //
 // A connection keeps 16, of at most 16 KiB of text each. What may change how the
 // server reads a text (SET, USE, CALL, EXECUTE, several statements in one text, DDL

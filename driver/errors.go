@@ -359,3 +359,26 @@ func typeName(err error) string {
 	}
 	return "driver.ErrUnsupportedStatement"
 }
+
+// InsertSelectError is the error for an INSERT … SELECT into a sharded table whose rows cannot be
+// copied. No row was inserted. [ErrUnsupportedStatement] is in its chain.
+type InsertSelectError struct {
+	Table  string // the target, quoted
+	Reason string // why not, and the remedy
+	Err    error  // the cause; may be nil
+}
+
+func (e *InsertSelectError) Error() string {
+	text := fmt.Sprintf("%v: INSERT … SELECT into %s: %s", ErrUnsupportedStatement, e.Table, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *InsertSelectError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrUnsupportedStatement}
+	}
+	return []error{ErrUnsupportedStatement, e.Err}
+}

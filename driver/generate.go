@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -41,19 +42,26 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if err != nil {
 		return err
 	}
-	if n > 1 && e.out == nil {
-		if err := e.plan.rules.checkConsecutive(ctx, k.table, &k.keys); err != nil {
+	return k.accept(ctx, e.plan.rules, e.session, &k.keys, e.out == nil)
+}
+
+// accept counts the keys of one statement, and checks that the table can have them. alone says
+// that the caller sees only the first.
+func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session, keys *rewrite.Keys, alone bool) error {
+	n := keys.Len()
+	if n > 1 && alone {
+		if err := rules.checkConsecutive(ctx, t.table, keys); err != nil {
 			return err
 		}
 	}
-	k.table.counts.filled(n)
-	if err := k.table.checkKeys(ctx, e.session, k.column, &k.keys); err != nil {
+	t.table.counts.filled(n)
+	if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
 		return err
 	}
-	if e.plan.rules.filled == nil {
+	if rules.filled == nil {
 		return nil
 	}
-	return e.plan.rules.tellFilled(ctx, k.table, n, &k.keys)
+	return rules.tellFilled(ctx, t.table, n, keys)
 }
 
 // decide counts the rows that need a key, and for those whose key is bound

@@ -19,12 +19,7 @@ func TestGrants_onColumns(t *testing.T) {
 	if testserver.Each(t, TestGrants_onColumns) {
 		return
 	}
-	dsn := testserver.Database(t)
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := mustOpen(t, "mysql", dsn)
+	root := mustOpen(t, "mysql", testserver.Database(t))
 	for _, query := range []string{
 		"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) UNIQUE, n INT)",
 		"CREATE TABLE auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) UNIQUE, n INT)",
@@ -33,7 +28,7 @@ func TestGrants_onColumns(t *testing.T) {
 	}
 	mariaDB := testserver.Name(t) != "mysql"
 	const insert, upsert = "INSERT INTO %s (name, n) VALUES ('a', 1)", "INSERT INTO %s (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE n = 5"
-	for i, c := range []struct {
+	for _, c := range []struct {
 		grants, query string
 		denied, plain bool // through this driver and through the plain one
 	}{
@@ -43,21 +38,11 @@ func TestGrants_onColumns(t *testing.T) {
 		{"SELECT, INSERT, UPDATE (name, n)", upsert, mariaDB, false},
 		{"SELECT, INSERT, UPDATE (id, name, n)", upsert, false, false},
 	} {
-		user := fmt.Sprintf("g%d%s", i, cfg.DBName[max(0, len(cfg.DBName)-20):])
-		mustExec(t, root, "CREATE USER "+user)
-		for _, table := range []string{"ruled", "auto"} {
-			mustExec(t, root, "DELETE FROM "+table)
-			mustExec(t, root, "GRANT "+c.grants+" ON "+table+" TO "+user)
-		}
-		as := *cfg
-		as.User, as.Passwd = user, ""
-		base, err := mysql.NewConnector(&as)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ours, plain := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0))), sql.OpenDB(base)
+		mustExec(t, root, "DELETE FROM ruled")
+		mustExec(t, root, "DELETE FROM auto")
+		ours, plain := openAs(t, root, c.grants+" ON ruled", c.grants+" ON auto")
 		for range 2 {
-			_, err = ours.Exec(fmt.Sprintf(c.query, "ruled"))
+			_, err := ours.Exec(fmt.Sprintf(c.query, "ruled"))
 			isDenied(t, "ours: "+c.grants, err, c.denied)
 			_, err = plain.Exec(fmt.Sprintf(c.query, "auto"))
 			isDenied(t, "plain: "+c.grants, err, c.plain)
@@ -65,9 +50,32 @@ func TestGrants_onColumns(t *testing.T) {
 				break
 			}
 		}
-		_, _ = ours.Close(), plain.Close()
-		mustExec(t, root, "DROP USER "+user)
 	}
+}
+
+// openAs opens the database of root as a user with these grants on its tables only: with the rule
+// of taggedRule, and through the plain driver.
+func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.DBName = column(t, root, "SELECT DATABASE()")
+	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
+	mustExec(t, root, "DROP USER IF EXISTS "+cfg.User)
+	mustExec(t, root, "CREATE USER "+cfg.User+" IDENTIFIED BY 'Ttt-123-secret'")
+	t.Cleanup(func() { _, _ = root.Exec("DROP USER IF EXISTS " + cfg.User) })
+	for _, grant := range grants {
+		mustExec(t, root, "GRANT "+strings.ReplaceAll(grant, " ON ", " ON `"+cfg.DBName+"`.")+" TO "+cfg.User)
+	}
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, plain = sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0))), sql.OpenDB(base)
+	t.Cleanup(func() { _, _ = ours.Close(), plain.Close() })
+	return ours, plain
 }
 
 func isDenied(t *testing.T, what string, err error, want bool) {

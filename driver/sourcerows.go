@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -51,11 +50,6 @@ func sourceValueOf(v driver.Value, typ string) (sourceValue, error) {
 		return sourceValue{kind: valueFloat, number: math.Float64bits(float64(v))}, nil
 	case float64:
 		return sourceValue{kind: valueFloat, number: math.Float64bits(v)}, nil
-	case bool:
-		if v {
-			return sourceValue{kind: valueInt, number: 1}, nil
-		}
-		return sourceValue{kind: valueInt}, nil
 	case string:
 		return bytesValue([]byte(v), typ), nil
 	case []byte:
@@ -157,31 +151,26 @@ var errSourceBytes = fmt.Errorf("the query returns more than %d GiB; insert the 
 // sourceRows keeps rows in memory, and beyond that in a private file, which has no name where
 // the system lets an open file be removed. Its zero value is empty.
 type sourceRows struct {
-	size   int64
-	memory bytes.Buffer // what the file doesn't have yet
+	size   int64  // of all rows
+	memory []byte // what the file doesn't have yet
 	file   *os.File
 	r      *bufio.Reader
 }
 
 // add appends a row.
 func (s *sourceRows) add(row []sourceValue) error {
-	var head [1 + binary.MaxVarintLen64]byte
+	before := len(s.memory)
 	for i := range row {
 		v := &row[i]
-		number := v.number
 		if v.kind >= valueText {
-			number = uint64(len(v.bytes))
+			v.number = uint64(len(v.bytes))
 		}
-		head[0] = byte(v.kind)
-		n := 1 + binary.PutUvarint(head[1:], number)
-		s.memory.Write(head[:n])
-		s.memory.Write(v.bytes)
-		s.size += int64(n + len(v.bytes))
+		s.memory = append(binary.AppendUvarint(append(s.memory, byte(v.kind)), v.number), v.bytes...)
 	}
-	if s.size > maxSourceBytes {
+	if s.size += int64(len(s.memory) - before); s.size > maxSourceBytes {
 		return errSourceBytes
 	}
-	if s.memory.Len() <= sourceRowsInMemory {
+	if len(s.memory) <= sourceRowsInMemory {
 		return nil
 	}
 	if err := s.spill(); err != nil {
@@ -198,52 +187,44 @@ func (s *sourceRows) spill() (err error) {
 		}
 		_ = os.Remove(s.file.Name()) // on Windows, close removes it
 	}
-	_, err = s.memory.WriteTo(s.file)
+	_, err = s.file.Write(s.memory)
+	s.memory = s.memory[:0]
 	return err
 }
 
 // rewind makes next start with the first row. No row can be added afterwards.
-func (s *sourceRows) rewind() error {
-	if s.file == nil {
-		s.r = bufio.NewReader(&s.memory)
-		return nil
+func (s *sourceRows) rewind() (err error) {
+	from := io.Reader(bytes.NewReader(s.memory))
+	if s.file != nil {
+		_, err = s.file.Seek(0, io.SeekStart)
+		from = io.MultiReader(s.file, from)
 	}
-	_, err := s.file.Seek(0, io.SeekStart)
-	s.r = bufio.NewReaderSize(io.MultiReader(s.file, &s.memory), 64<<10)
+	s.r = bufio.NewReader(from)
 	return err
 }
 
-// next reads the next row into row. It returns io.EOF after the last one.
+// next reads the next row, of which there must be one, into row.
 func (s *sourceRows) next(row []sourceValue) error {
 	for i := range row {
 		kind, err := s.r.ReadByte()
-		if err == io.EOF && i == 0 {
-			return err
-		}
 		number, numberErr := binary.ReadUvarint(s.r)
-		if err = cmp.Or(err, numberErr); err != nil {
-			return fmt.Errorf("shardkey: cannot read the query's rows back: %w", err)
-		}
 		row[i] = sourceValue{kind: valueKind(kind), number: number}
-		if row[i].kind >= valueText {
+		if err = cmp.Or(err, numberErr); err == nil && row[i].kind >= valueText {
 			row[i].bytes = make([]byte, number)
-			if _, err := io.ReadFull(s.r, row[i].bytes); err != nil {
-				return fmt.Errorf("shardkey: cannot read the query's rows back: %w", err)
-			}
+			_, err = io.ReadFull(s.r, row[i].bytes)
+		}
+		if err != nil {
+			return fmt.Errorf("shardkey: cannot read the query's rows back: %w", err)
 		}
 	}
 	return nil
 }
 
 // close frees the rows.
-func (s *sourceRows) close() error {
-	file := s.file
-	if *s = (sourceRows{}); file == nil {
-		return nil
+func (s *sourceRows) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+		_ = os.Remove(s.file.Name())
 	}
-	err := file.Close()
-	if again := os.Remove(file.Name()); again != nil && !errors.Is(again, os.ErrNotExist) {
-		err = cmp.Or(err, again)
-	}
-	return err
+	*s = sourceRows{}
 }

@@ -122,8 +122,8 @@ func send(t *testing.T, ctx context.Context, db *sql.DB, mock sqlmock.Sqlmock, w
 func TestSent_insertSelect(t *testing.T) {
 	db, mock := mocked(t)
 	exact := func(s string) string { return "^" + regexp.QuoteMeta(s) + "$" }
-	mock.ExpectQuery("@@max_allowed_packet").WillReturnRows(sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6"}).
-		AddRow("utf8mb4", "utf8mb4", "utf8mb4", "18446744073709551615", 1<<20, "2000-01-02"))
+	mock.ExpectQuery("@@max_allowed_packet").WillReturnRows(sqlmock.NewRows([]string{"1", "2", "3", "4", "5", "6", "7"}).
+		AddRow("utf8mb4", "utf8mb4", "utf8mb4", "18446744073709551615", 1<<20, 1, "2000-01-02"))
 	mock.ExpectExec(exact("SAVEPOINT shardkey_rows")).WillReturnResult(sqlmock.NewResult(0, 0))
 	mock.ExpectExec(exact("ROLLBACK TO SAVEPOINT shardkey_rows")).WillReturnError(&mysql.MySQLError{Number: 1305})
 	mock.ExpectExec(exact("SET autocommit = 0")).WillReturnResult(sqlmock.NewResult(0, 0))

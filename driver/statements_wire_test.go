@@ -20,6 +20,7 @@ import (
 // fail.
 type wire struct {
 	mu       sync.Mutex
+	queries  int    // COM_QUERY
 	executed int    // COM_STMT_EXECUTE
 	prepared int    // COM_STMT_PREPARE
 	next     []byte // what becomes of the next executions: 0, unknownToServer, needsReprepare
@@ -42,9 +43,13 @@ func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 func (c *wireConn) Write(packet []byte) (int, error) {
-	const prepare, execute = 0x16, 0x17
+	const query, prepare, execute = 0x03, 0x16, 0x17
 	fate := byte(0)
 	c.mu.Lock()
+	const first = 0 // packet of a command
+	if len(packet) > 4 && packet[3] == first && packet[4] == query {
+		c.queries++
+	}
 	if len(packet) > 4 && packet[4] == prepare {
 		c.prepared++
 	}
@@ -74,6 +79,15 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	n := copy(p, c.answer)
 	c.answer = c.answer[n:]
 	return n, nil
+}
+
+// roundTrips returns the commands with an answer since it was called last.
+func (w *wire) roundTrips() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.queries + w.executed + w.prepared
+	w.queries, w.executed, w.prepared = 0, 0, 0
+	return n
 }
 
 // A statement that the server has no longer is prepared anew, once, and its row

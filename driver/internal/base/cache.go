@@ -184,7 +184,41 @@ func (c *Conn) ClearCache() { c.cached.clear() }
 func (c *Conn) SendCached(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (Reply, error) {
 	k := &c.cached
 	k.follow()
-	if s := k.find(query, args); s != nil {
+	s := k.find(query, args)
+	if s == nil && !k.cache.always {
+		if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
+			return r, err
+		}
+	}
+	r, err := c.sendStatement(ctx, s, query, args, added, want)
+	switch {
+	case err != driver.ErrSkip:
+		return r, err
+	case k.cache.always:
+		return c.Send(ctx, query, args, added, want)
+	}
+	return c.SendPrepared(ctx, query, args, added, want)
+}
+
+// SendBinary is SendPrepared with a statement that is kept for the next execution of the
+// same query, if the query is Cacheable and the connection Caches.
+func (c *Conn) SendBinary(ctx context.Context, query string, args []driver.NamedValue, want Want) (Reply, error) {
+	if k := &c.cached; c.Caches() && Cacheable(query) {
+		k.follow()
+		if r, err := c.sendStatement(ctx, k.find(query, args), query, args, 0, want); err != driver.ErrSkip {
+			return r, err
+		}
+	}
+	return c.SendPrepared(ctx, query, args, 0, want)
+}
+
+// sendStatement executes the cached statement s, or, if that is nil or of no use to the
+// server, one that it prepares. It returns driver.ErrSkip if there is no room for it.
+func (c *Conn) sendStatement(
+	ctx context.Context, s *cachedStmt, query string, args []driver.NamedValue, added int, want Want,
+) (Reply, error) {
+	k := &c.cached
+	if s != nil {
 		if err := s.CheckArgs(args, added); err != nil {
 			return Reply{}, err
 		}
@@ -196,19 +230,13 @@ func (c *Conn) SendCached(ctx context.Context, query string, args []driver.Named
 		if !isUnprepared(err) {
 			return r, err
 		}
-	} else if !k.cache.always {
-		if r, err := c.Direct(ctx, query, args, want); err != driver.ErrSkip {
-			return r, err
-		}
 	}
 	s, err := c.prepareCached(ctx, query, args, added)
 	switch {
 	case err != nil:
 		return Reply{}, err
-	case s == nil && k.cache.always:
-		return c.Send(ctx, query, args, added, want)
 	case s == nil:
-		return c.SendPrepared(ctx, query, args, added, want)
+		return Reply{}, driver.ErrSkip
 	}
 	r, err := s.Send(ctx, args, want)
 	if err != nil {

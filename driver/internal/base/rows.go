@@ -109,3 +109,15 @@ func (r *Rows) ColumnTypePrecisionScale(index int) (precision, scale int64, ok b
 	}
 	return 0, 0, false
 }
+
+// NoRows are the rows of a statement that returns none.
+type NoRows struct{}
+
+// Columns implements driver.Rows.
+func (NoRows) Columns() []string { return []string{} }
+
+// Close implements driver.Rows.
+func (NoRows) Close() error { return nil }
+
+// Next implements driver.Rows.
+func (NoRows) Next([]driver.Value) error { return io.EOF }

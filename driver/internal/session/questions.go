@@ -42,7 +42,7 @@ func (s *Session) ask(ctx context.Context, query string) (driver.Rows, error) {
 
 // AllRows ends a question with any number of rows: sql_select_limit holds for a SELECT
 // without LIMIT.
-const AllRows = " LIMIT 9223372036854775807" // Vitess takes no larger one
+const AllRows = " LIMIT " + noLimit
 
 // QueryRow asks the server on this connection, which nothing else uses now, and returns the
 // first row; nil if there is none.

@@ -37,6 +37,8 @@ type Session struct {
 	database      string
 	databaseKnown bool
 
+	transport *Transport // nil: to be asked for
+
 	// transaction are the statements, such as SET TRANSACTION READ ONLY, that set
 	// characteristics of the next transaction alone.
 	transaction []string
@@ -70,6 +72,7 @@ func (s *Session) forget(query string, class rewrite.Class) {
 	reading := changes
 	if reading.Columns = false; reading != (rewrite.Changes{}) {
 		s.Base.ClearCache()
+		s.transport = nil
 	}
 	if changes.Mode || changes.Charset {
 		s.modeKnown = false
