@@ -91,6 +91,7 @@ var sessionCases = []differentialCase{
 	{"sql_mode for one statement", []step{q("SET STATEMENT sql_mode = '' FOR INSERT INTO t (a) VALUES (1)"), q(`INSERT INTO t (s) VALUES ("x")`)}},
 	{"NO_AUTO_VALUE_ON_ZERO on and off", []step{q("INSERT INTO t (id, a) VALUES (0, 1)"), q("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"), q("INSERT INTO t (id, a) VALUES (0, 2)"),
 		q("INSERT INTO t (id, a) VALUES (?, 2), (?, 3)", nil, 7), q("SET sql_mode = ''"), q("INSERT INTO t (id, a) VALUES (0, 3)"), q("INSERT INTO t (id, a) VALUES (?, 3)", 0)}},
+	{"NO_AUTO_VALUE_ON_ZERO upsert", []step{q("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"), q("INSERT INTO t (id, u) VALUES (28, 1), (0, NULL), (0, 3), (?, 5) ON DUPLICATE KEY UPDATE a = 4", 0)}},
 	{"NO_AUTO_VALUE_ON_ZERO select", []step{q("SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'"), q("INSERT INTO t (id, a) SELECT id, a FROM src ORDER BY a")}},
 	{"zeros bound", []step{q("INSERT INTO t (id, a) VALUES (?, 1), (?, 2), (?, 3), (?, 4), (?, 5), (?, 6), (?, 7)", "0.0", "00", "-0", " 0", 0.0, 0.4, false)}},
 	{"LAST_INSERT_ID in a subquery", []step{q("INSERT IGNORE INTO t (a) VALUES (1), (2)"), q("SELECT a FROM t WHERE id = (SELECT LAST_INSERT_ID())"), q("SELECT @@last_insert_id, @@session.identity")}},

@@ -354,6 +354,7 @@ func TestJudge_cases(t *testing.T) {
 	upsert := insertFacts{upsert: true, guarded: true, key: 9}
 	carries := insertFacts{upsert: true, guarded: true, carries: true, key: 9}
 	both := insertFacts{upsert: true, guarded: true, carries: true, key: 9, ignore: true}
+	zero := insertFacts{upsert: true, guarded: true, key: 9, zero: true}
 	unguarded, replace := insertFacts{upsert: true}, insertFacts{replace: true}
 	for _, c := range []struct {
 		name               string
@@ -389,6 +390,8 @@ func TestJudge_cases(t *testing.T) {
 		{"many: one existed", upsert, 2, 3, 5, false, unclear},
 		{"many: one existed, its key is 0", upsert, 2, 3, 0, false, unclear},
 		{"many: as many as rows, by chance", upsert, 3, 3, 5, false, unclear},
+		{"many: as many as rows, by chance, its key is 0", zero, 4, 4, 0, false, unclear},
+		{"many: new, a key may be 0", zero, 2, 2, 9, false, allInserted},
 
 		{"unguarded: new", unguarded, 1, 1, 0, false, allInserted},
 		{"unguarded: changed", unguarded, 1, 2, 0, false, noneInserted},

@@ -335,6 +335,8 @@ type insertFacts struct {
 	guarded bool // an upsert that reports the key of a row that exists
 	carries bool // the text tells the server key, the first generated one
 	beside  bool // a new row's insert id is another column's
+	// zero: a row may have the key 0, and insert id 0 may be that key.
+	zero bool
 	// unsure: a guarded upsert of one row, whose insert id may be missing.
 	unsure bool
 	// foundRows: a row that exists and stays as it is may count as affected.
@@ -348,6 +350,8 @@ type insertFacts struct {
 func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	f.guarded, f.carries, f.foundRows = k.in.Guarded, k.carries, e.session.Client().FoundRows
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
+	mode, _, _ := e.session.KnownMode()
+	f.zero = mode&rewrite.NoAutoValueOnZero != 0
 	next := 0
 	switch {
 	case k.carries:
@@ -395,7 +399,7 @@ func judge(f insertFacts, said said) verdict {
 		return unclear
 	case f.upsert && f.rows > 1:
 		// (The key of the last row was no existing row's, if it was generated.)
-		if f.guarded && all && (said.id == 0 || said.id == f.key) {
+		if f.guarded && all && (said.id == 0 && !f.zero || said.id == f.key && said.id != 0) {
 			return allInserted
 		}
 		return unclear
