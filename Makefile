@@ -120,18 +120,17 @@ vuln: ## govulncheck, where its database can be reached
 vuln/%:
 	@$(module) && TOOL='$(TOOL)' bash $(CURDIR)/.ci/vuln
 
-bench: servers ## the benchmarks, and tables of generators and INSERTs beside their peers
+bench: servers ## the benchmarks: the driver, generators and INSERTs next to their peers, growth
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
 	@$(SERVERS) go run -C bench ./inserts
-	@go run -C bench ./inserts -vitess
 	@$(SERVERS) go run -C bench ./growth
 
-# After a change that is meant to make a ratio another one: make bench-note
-bench-check: servers ## INSERTs beside peers: fails when a ratio is not as bench/ratios.json has it
+# After a change that improves a ratio: make bench-note
+bench-check: servers ## fails if a ratio of INSERTs differs from bench/ratios.json
 	@$(SERVERS) go run -C bench ./inserts -check ratios.json
 
-bench-note: servers ## measures the ratios several times, for bench-check, on a quiet machine
+bench-note: servers ## measures these ratios several times, on a quiet machine
 	@$(SERVERS) go run -C bench ./inserts -note ratios.json
 
 fuzz: ## each fuzz target for FUZZTIME

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// processorTime is not known here; the cores of a load are then zero.
-func processorTime() time.Duration { return 0 }
+// ProcessorTime is not known here; the cores of a load are then zero.
+func ProcessorTime() time.Duration { return 0 }

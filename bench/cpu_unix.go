@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processorTime is what the process has used so far.
-func processorTime() time.Duration {
+// ProcessorTime is what the process has used so far.
+func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

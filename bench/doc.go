@@ -2,7 +2,7 @@
 // on one machine, so that ratios mean something where times do not.
 //
 //	go run -C bench ./compare          # the tables, a few minutes
-//	go run -C bench ./inserts          # INSERTs, beside peers, on servers
+//	go run -C bench ./inserts          # INSERTs, next to go-sql-driver, on servers
 //	go run -C bench ./growth           # what grows with what
 //
 // It is a module of its own, so that the peers never reach a user's build.

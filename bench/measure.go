@@ -55,7 +55,7 @@ func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, err
 	var keys, stall atomic.Int64
 	var failure atomic.Pointer[error]
 	var wg sync.WaitGroup
-	cpu, start := processorTime(), time.Now()
+	cpu, start := ProcessorTime(), time.Now()
 	for range goroutines {
 		wg.Go(func() {
 			run := untimed
@@ -78,7 +78,7 @@ func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, err
 	}
 	return Load{
 		Share: float64(keys.Load()) / took / Ceiling,
-		Cores: (processorTime() - cpu).Seconds() / took,
+		Cores: (ProcessorTime() - cpu).Seconds() / took,
 		Stall: time.Duration(stall.Load()),
 	}, nil
 }

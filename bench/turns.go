@@ -96,6 +96,7 @@ func pin(cpu int, admin *sql.DB) error {
 			return fmt.Errorf("taskset: %w %s", err, strings.TrimSpace(string(out)))
 		}
 	}
+	runtime.GOMAXPROCS(1) // more of them would wake each other
 	return nil
 }
 

@@ -8,20 +8,19 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/shardkey/shardkey/bench"
 )
 
-// ratio is how many times as fast an arm is as the first of its scene.
+// ratio is how many times as fast shardkey is as another arm of a scene.
 type ratio struct {
-	Server, Scene, Arm string
-	Ratio              float64
-	// Noise is how far a run's ratio may be from Ratio: twice what it was at most.
+	Server, Scene, To string
+	Ratio             float64
+	// Noise is how far a run's ratio may be from Ratio.
 	Noise float64 `json:",omitempty"`
 }
 
-func (r ratio) name() string { return r.Server + ", " + r.Scene + ": " + r.Arm }
+func (r ratio) name() string { return r.Server + ", " + r.Scene + ": to " + r.To }
 
 // noted is a file of ratios, as -note writes it.
 type noted struct {
@@ -30,22 +29,16 @@ type noted struct {
 	Ratios  []ratio
 }
 
-// Two runs differ by more than those that were noted did: noise counts twice, and is
-// at least leastNoise.
+// A few runs don't show all of the noise: it counts twice, and is at least leastNoise.
 const (
 	noiseFactor = 2
 	leastNoise  = 0.05
 )
 
-// summary returns the median of each of our ratios over several runs, and its noise.
-// The peers' are none of ours to hold, and those with more noise than half of
-// themselves say nothing.
-func summary(runs [][]ratio) []ratio {
-	var all []ratio
+// summary returns the median of each ratio over several runs, and its noise. A ratio
+// with more noise than half of itself is left out.
+func summary(runs [][]ratio) (all []ratio) {
 	for i, r := range runs[0] {
-		if !strings.HasPrefix(r.Arm, "shardkey") {
-			continue
-		}
 		var values []float64
 		for _, run := range runs {
 			values = append(values, run[i].Ratio)
@@ -80,7 +73,7 @@ func note(o options) error {
 	return os.WriteFile(o.note, append(text, '\n'), 0o666)
 }
 
-// check measures, and fails when a ratio is not as it is noted, nor in a second run.
+// check measures, and fails if a ratio is outside of its noise in two runs.
 func check(o options) error {
 	file, err := readNoted(o.check)
 	if err != nil {
@@ -123,8 +116,7 @@ func readNoted(path string) (file noted, err error) {
 }
 
 // outside returns the noted ratios that are outside of their noise, in either
-// direction: one that has become better is to be noted. Servers that were not measured
-// are told and do no harm.
+// direction: a better one is to be noted. Servers that weren't measured are reported.
 func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
 	measured, servers := map[string]float64{}, map[string]bool{}
 	for _, r := range have {
@@ -138,7 +130,7 @@ func outside(out io.Writer, have []ratio, file noted) (all []ratio, err error) {
 			continue
 		}
 		compared++
-		r := measured[want.name()] // 0 for an arm that is gone
+		r := measured[want.name()] // 0 for a scene that is gone
 		verdict := "ok"
 		switch {
 		case r < want.Ratio-want.Noise:
