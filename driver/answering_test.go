@@ -119,17 +119,7 @@ func init() {
 	spi.RegisterKeyGenerator("SHORT_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return textKeys{}, nil })
 }
 
-func connOf(c driver.Conn) *conn {
-	switch c := c.(type) {
-	case resetConn:
-		return c.conn
-	case validConn:
-		return c.conn
-	case resetValidConn:
-		return c.conn
-	}
-	return c.(*conn)
-}
+func connOf(c driver.Conn) *conn { return c.(*conn) }
 
 // shortBase answers questions about the key column, and executions as it is told.
 type shortBase struct {

@@ -127,7 +127,7 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	c := opened.(resetValidConn).conn
+	c := opened.(*conn)
 	const query = "INSERT INTO a (x) VALUES (1)"
 	p, err := c.planFor(t.Context(), query)
 	if err != nil || p == nil {

@@ -13,8 +13,6 @@ import (
 // conn is a connection of the base that fills INSERTs: the methods that
 // database/sql calls. One goroutine at a time uses it, so nothing here is
 // locked.
-//
-// SessionResetter and Validator are not here: see advertise.
 type conn struct {
 	base      base.Conn
 	session   session.Session
@@ -33,6 +31,8 @@ var (
 	_ driver.NamedValueChecker  = (*conn)(nil)
 	_ driver.Pinger             = (*conn)(nil)
 	_ driver.QueryerContext     = (*conn)(nil)
+	_ driver.SessionResetter    = (*conn)(nil)
+	_ driver.Validator          = (*conn)(nil)
 )
 
 func newConn(c *Connector, under driver.Conn) *conn {
@@ -114,6 +114,7 @@ func (c *conn) planOrPass(ctx context.Context, query string, rows bool) (p *plan
 type recentTexts struct {
 	texts [8]string
 	plans [8]*plan // nil for a text that passes through, whatever the rule
+	found uint8    // the text that was found last, which is often the next one
 	next  uint8
 }
 
@@ -122,8 +123,12 @@ const maxRecent = 8 << 10
 
 // find returns the plan of a text, which may be out of date, and whether it is known.
 func (r *recentTexts) find(text string) (p *plan, known bool) {
+	if at := r.found % uint8(len(r.texts)); r.texts[at] == text {
+		return r.plans[at], len(text) > 0
+	}
 	for i := range r.texts {
 		if r.texts[i] == text {
+			r.found = uint8(i)
 			return r.plans[i], len(text) > 0
 		}
 	}
@@ -267,36 +272,5 @@ func (c *conn) Close() error {
 	return left
 }
 
-// SessionResetter and Validator change what database/sql does by being there,
-// so a connection shows them only when the base's does: there are four kinds.
-type (
-	resetConn      struct{ *conn }
-	validConn      struct{ *conn }
-	resetValidConn struct{ *conn }
-)
-
-var (
-	_ driver.SessionResetter = resetConn{}
-	_ driver.Validator       = validConn{}
-	_ driver.SessionResetter = resetValidConn{}
-	_ driver.Validator       = resetValidConn{}
-)
-
-func (c resetConn) ResetSession(ctx context.Context) error      { return c.base.ResetSession(ctx) }
-func (c resetValidConn) ResetSession(ctx context.Context) error { return c.base.ResetSession(ctx) }
-
-func (c validConn) IsValid() bool      { return c.base.IsValid() }
-func (c resetValidConn) IsValid() bool { return c.base.IsValid() }
-
-// advertise returns the connection with the optional interfaces that its base has.
-func advertise(c *conn) driver.Conn {
-	switch resets, validates := c.base.Resets(), c.base.Validates(); {
-	case resets && validates:
-		return resetValidConn{c}
-	case resets:
-		return resetConn{c}
-	case validates:
-		return validConn{c}
-	}
-	return c
-}
+func (c *conn) ResetSession(ctx context.Context) error { return c.base.ResetSession(ctx) }
+func (c *conn) IsValid() bool                          { return c.base.IsValid() }

@@ -107,7 +107,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		_ = c.leave()
 		return nil, err
 	}
-	return advertise(newConn(c, under)), nil
+	return newConn(c, under), nil
 }
 
 // Driver returns the driver that the connector was opened with: one of ours.

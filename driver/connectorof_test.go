@@ -51,7 +51,7 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	if err := gone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), resetConn{}, (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
+	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
 		if have := ConnectorOf(not); have != nil {
 			t.Errorf("%T\nhave: %v\nwant: nil", not, have)
 		}

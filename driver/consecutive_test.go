@@ -59,7 +59,7 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 		}
 		for range 2 {
 			before := len(base.calls)
-			_, err = opened.(resetValidConn).ExecContext(ctx, c.query, nil)
+			_, err = opened.(*conn).ExecContext(ctx, c.query, nil)
 			sent := slices.ContainsFunc(base.calls[before:], func(call string) bool { return strings.Contains(call, "INSERT") })
 			if errors.Is(err, ErrNotConsecutive) != c.refused || sent == c.refused {
 				t.Errorf("batchKeys: %s, %s, with keys: %v\nhave: %v, sent %v\nwant: refused %v", c.batchKeys, c.query, c.withKeys, err, sent, c.refused)

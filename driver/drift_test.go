@@ -38,8 +38,8 @@ var known = map[string]struct {
 	"Pinger":             {reflect.TypeFor[driver.Pinger](), conns, ""},
 	"Queryer":            {reflect.TypeFor[oldQueryer](), conns, ""},
 	"QueryerContext":     {reflect.TypeFor[driver.QueryerContext](), conns, ""},
-	"SessionResetter":    {reflect.TypeFor[driver.SessionResetter](), []any{resetConn{}, resetValidConn{}}, ""},
-	"Validator":          {reflect.TypeFor[driver.Validator](), []any{validConn{}, resetValidConn{}}, ""},
+	"SessionResetter":    {reflect.TypeFor[driver.SessionResetter](), []any{&conn{}}, ""},
+	"Validator":          {reflect.TypeFor[driver.Validator](), []any{&conn{}}, ""},
 
 	"Stmt":             {reflect.TypeFor[driver.Stmt](), []any{&stmt{}}, ""},
 	"StmtExecContext":  {reflect.TypeFor[driver.StmtExecContext](), []any{&stmt{}}, ""},
@@ -62,7 +62,7 @@ var known = map[string]struct {
 	"ValueConverter": {why: "of values, not of drivers"},
 }
 
-var conns = []any{&conn{}, resetConn{}, validConn{}, resetValidConn{}}
+var conns = []any{&conn{}}
 
 func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
@@ -96,7 +96,7 @@ func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 func TestDrift_interfacesOfBase(t *testing.T) {
 	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
 	_, base := declarations(t, goEnv(t, "list", "-m", "-f", "{{.Dir}}", "github.com/go-sql-driver/mysql"))
-	roles := map[string]any{"Conn": resetValidConn{}, "Stmt": &stmt{}, "Connector": &Connector{}, "Driver": Driver{}}
+	roles := map[string]any{"Conn": &conn{}, "Stmt": &stmt{}, "Connector": &Connector{}, "Driver": Driver{}}
 	for role, own := range roles {
 		found := false
 		for name, methods := range base {

@@ -276,24 +276,30 @@ func oldStatement(c driver.Conn) error {
 	return errors.Join(err, err2, st.Close())
 }
 
-func TestAdvertise_interfacesOfBase(t *testing.T) {
+// A connection answers the pool as the base's does, and as database/sql takes a base to
+// answer that has neither interface.
+func TestConn_answersThePoolAsTheBase(t *testing.T) {
 	for _, kind := range fakeKinds {
-		base := &fakeBase{kind: kind}
-		connector, err := NewConnector(base, testRule(t))
+		connector, err := NewConnector(&fakeBase{kind: kind}, testRule(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := connector.Connect(context.Background())
+		c, err := connector.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, _ := (&fakeBase{kind: kind}).Connect(context.Background())
-		_, resets := c.(driver.SessionResetter)
-		_, wantResets := plain.(driver.SessionResetter)
-		_, validates := c.(driver.Validator)
-		_, wantValidates := plain.(driver.Validator)
-		if resets != wantResets || validates != wantValidates {
-			t.Errorf("%s\nhave: SessionResetter %v, Validator %v\nwant: %v, %v", kind, resets, validates, wantResets, wantValidates)
+		plain, _ := (&fakeBase{kind: kind}).Connect(t.Context())
+		var wantReset error
+		if r, ok := plain.(driver.SessionResetter); ok {
+			wantReset = r.ResetSession(t.Context())
+		}
+		wantValid := true
+		if v, ok := plain.(driver.Validator); ok {
+			wantValid = v.IsValid()
+		}
+		reset, valid := c.(driver.SessionResetter).ResetSession(t.Context()), c.(driver.Validator).IsValid()
+		if reset != wantReset || valid != wantValid {
+			t.Errorf("%s\nhave: %v, valid %v\nwant: %v, %v", kind, reset, valid, wantReset, wantValid)
 		}
 		_ = c.Close()
 	}

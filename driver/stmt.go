@@ -23,6 +23,8 @@ type stmt struct {
 	rules *ruleSet // the rule that base was prepared with
 	plan  *plan    // of a text that may insert
 	base  base.Stmt
+	// asks: the session has something to do before each execution.
+	asks bool
 }
 
 // fills reports whether the statement has keys to fill; else it passes.
@@ -48,7 +50,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 			}
 		}
 		if (p == nil || !p.fills()) && s.base.Stmt != nil && !s.fills() {
-			s.rules, s.plan = rules, p // still the base's own statement
+			s.set(rules, p) // still the base's own statement
 			return nil
 		}
 		prepared, err := s.prepareBase(ctx, p)
@@ -58,12 +60,18 @@ func (s *stmt) prepare(ctx context.Context) error {
 			return err
 		}
 		old := s.base.Stmt
-		s.rules, s.plan, s.base = rules, p, prepared
+		s.base = prepared
+		s.set(rules, p)
 		if old != nil {
 			return old.Close()
 		}
 		return nil
 	}
+}
+
+func (s *stmt) set(rules *ruleSet, p *plan) {
+	s.rules, s.plan = rules, p
+	s.asks = !s.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
 }
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
@@ -94,7 +102,7 @@ func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
 // session ready for a text that passes; rows says that it is executed for rows.
 func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error) {
 	current := s.rules == s.conn.connector.rules.Load()
-	if current && s.plan != nil {
+	if current && s.plan != nil && len(s.plan.columns) > 0 {
 		s.conn.session.ForInsert = s.query
 		current, err = s.plan.columnsHold(ctx, &s.conn.session)
 		s.conn.session.ForInsert = ""
@@ -144,9 +152,12 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 	out := keysOf(ctx)
 	out.reset()
 	for {
-		use, err := s.ready(ctx, want == base.WantRows)
-		if err != nil {
-			return base.Reply{}, s.conn.connector.refused(err)
+		var use session.Use
+		if s.asks || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
+			var err error
+			if use, err = s.ready(ctx, want == base.WantRows); err != nil {
+				return base.Reply{}, s.conn.connector.refused(err)
+			}
 		}
 		if !s.fills() {
 			r, err := s.base.Send(ctx, args, want)
@@ -154,6 +165,10 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			return r, err
 		}
 		r, err := s.plan.execute(ctx, &s.conn.session, &s.base, out, args, want)
+		if err == nil {
+			s.conn.stale = 0
+			return r, nil
+		}
 		if again, err := s.again(ctx, err); !again {
 			return r, s.conn.connector.refused(err)
 		}

@@ -53,7 +53,7 @@ func CountPlaceholders(text string, opts Options) int {
 }
 
 // SetSent makes a text the one that a plan sends, for tests that break plans.
-func (p *Plan) SetSent(text string) { p.bindOnce.Do(func() { p.bind = text }) }
+func (p *Plan) SetSent(text string) { p.bind.Store(&text) }
 
 // SetParams makes a plan count other placeholders in the user's text.
 func (p *Plan) SetParams(n int) { p.params = n }

@@ -3,7 +3,7 @@ package rewrite
 import (
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -109,9 +109,8 @@ type Plan struct {
 
 	elsewhere []int // the statements that are INSERTs into other tables
 
-	first    [1]Insert // room for Inserts, as nearly always there is one
-	bindOnce sync.Once
-	bind     string
+	first [1]Insert              // room for Inserts, as nearly always there is one
+	bind  atomic.Pointer[string] // BindText, once it was asked for
 }
 
 // Insert is one INSERT or REPLACE into a ruled table.

@@ -49,10 +49,12 @@ func (k *Keys) appendLiteral(dst []byte, i int) []byte {
 // placeholder. It is a function of the text alone, so that the server's
 // prepared statements stay as many as the program's.
 func (p *Plan) BindText() string {
-	p.bindOnce.Do(func() {
-		p.bind = p.render(nil, 1)
-	})
-	return p.bind
+	if text := p.bind.Load(); text != nil {
+		return *text
+	}
+	text := p.render(nil, 1)
+	p.bind.Store(&text)
+	return text
 }
 
 // LiteralText is the text with the keys written into it; keys[i] are those of

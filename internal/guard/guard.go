@@ -99,9 +99,13 @@ func NewLogger(l *slog.Logger) *slog.Logger {
 
 type handler struct{ slog.Handler }
 
-func (h handler) Enabled(ctx context.Context, level slog.Level) bool {
-	return Value(func() bool { return h.Handler.Enabled(ctx, level) }, func(error) bool { return false })
+// Enabled is called before each INSERT: it has one deferred function, and no closure.
+func (h handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer noPanic()
+	return h.Handler.Enabled(ctx, level)
 }
+
+func noPanic() { _ = recover() }
 
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
 	return Call("the logger", func() error { return h.Handler.Handle(ctx, r) })

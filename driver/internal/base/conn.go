@@ -73,8 +73,9 @@ type Conn struct {
 	resetter driver.SessionResetter
 	valid    driver.Validator
 
-	broken bool // see Retire
-	cached statements
+	preparesAll bool
+	broken      bool // see Retire
+	cached      statements
 }
 
 // New returns a connection. A nil cache caches no statements.
@@ -90,6 +91,7 @@ func New(conn driver.Conn, cache *Cache) Conn {
 	c.checker, _ = conn.(driver.NamedValueChecker)
 	c.resetter, _ = conn.(driver.SessionResetter)
 	c.valid, _ = conn.(driver.Validator)
+	c.preparesAll = c.execCtx == nil && c.exec == nil && c.queryCtx == nil && c.query == nil
 	return c
 }
 
@@ -99,9 +101,7 @@ func (c *Conn) Unwrap() driver.Conn { return c.conn }
 // PreparesAll reports whether the driver cannot execute a query directly.
 // database/sql then shows arguments to its statements only, which may accept
 // other types than its connections do.
-func (c *Conn) PreparesAll() bool {
-	return c.execCtx == nil && c.exec == nil && c.queryCtx == nil && c.query == nil
-}
+func (c *Conn) PreparesAll() bool { return c.preparesAll }
 
 // Direct executes a query without preparing it. It returns driver.ErrSkip when the
 // driver doesn't or can't.
@@ -250,39 +250,38 @@ func (c *Conn) Ping(ctx context.Context) error {
 // of no use: after a transaction has failed, Vitess answers every statement with
 // VT09032 until a ROLLBACK, which no program sends that is in no transaction.
 func (c *Conn) noted(err error) error {
-	if err == nil || err == driver.ErrSkip {
-		return err
-	}
-	var my *mysql.MySQLError
-	if errors.As(err, &my) && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
-		c.broken = true
+	if err != nil {
+		c.note(err)
 	}
 	return err
 }
 
-// Retire makes the pool close the connection after its use: its session isn't in
-// the state that the next user may expect.
-func (c *Conn) Retire() {
-	if c.broken = true; c.valid == nil && c.resetter == nil {
-		_ = c.conn.Close() // nothing else would tell the pool
+func (c *Conn) note(err error) {
+	var my *mysql.MySQLError
+	if errors.As(err, &my) && (strings.Contains(my.Message, "VT15001") || strings.Contains(my.Message, "VT09032")) {
+		c.broken = true
 	}
 }
 
-// Resets and Validates report whether the connection is a driver.SessionResetter
-// and a driver.Validator. ResetSession and IsValid may be called only if it is.
-func (c *Conn) Resets() bool    { return c.resetter != nil }
-func (c *Conn) Validates() bool { return c.valid != nil }
+// Retire makes the pool close the connection after its use: its session isn't in
+// the state that the next user may expect.
+func (c *Conn) Retire() { c.broken = true }
 
-// ResetSession prepares the connection for its next user.
+// ResetSession prepares the connection for its next user. For a driver that has nothing to
+// reset it does nothing, as database/sql does.
 func (c *Conn) ResetSession(ctx context.Context) error {
-	if c.broken {
+	switch {
+	case c.broken:
 		return driver.ErrBadConn
+	case c.resetter == nil:
+		return nil
 	}
 	return c.resetter.ResetSession(ctx)
 }
 
-// IsValid reports whether another user may get the connection.
-func (c *Conn) IsValid() bool { return !c.broken && c.valid.IsValid() }
+// IsValid reports whether another user may get the connection. Without a driver's own
+// answer that is so, as for database/sql.
+func (c *Conn) IsValid() bool { return !c.broken && (c.valid == nil || c.valid.IsValid()) }
 
 // Close closes the cached statements and the connection.
 func (c *Conn) Close() error {

@@ -15,6 +15,7 @@ type columnConverter interface {
 type Stmt struct {
 	driver.Stmt
 	conn      *Conn
+	inputs    int // NumInput
 	execCtx   driver.StmtExecContext
 	queryCtx  driver.StmtQueryContext
 	checker   driver.NamedValueChecker
@@ -22,7 +23,7 @@ type Stmt struct {
 }
 
 func newStmt(conn *Conn, stmt driver.Stmt) Stmt {
-	s := Stmt{Stmt: stmt, conn: conn}
+	s := Stmt{Stmt: stmt, conn: conn, inputs: stmt.NumInput()}
 	s.execCtx, _ = stmt.(driver.StmtExecContext)
 	s.queryCtx, _ = stmt.(driver.StmtQueryContext)
 	s.checker, _ = stmt.(driver.NamedValueChecker)
@@ -64,7 +65,7 @@ func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r
 // arguments if the driver prepares all queries; otherwise the connection has
 // converted them.
 func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
-	if want := s.NumInput(); want >= 0 && want != len(args) {
+	if want := s.inputs; want >= 0 && want != len(args) {
 		return ArgCountError(want-added, len(args)-added)
 	}
 	if !s.conn.PreparesAll() {
