@@ -38,17 +38,17 @@ func (p *plan) execute(
 	}
 	e := execution{plan: p, session: s, out: out, user: args, result: &result{}}
 	s.ForInsert = p.key.text
-	sent, err := e.prepare(ctx, stmt)
+	err := e.prepare(ctx, stmt)
 	s.ForInsert = ""
 	if err != nil {
 		return base.Reply{}, err
 	}
 	if !p.rules.logger.Enabled(ctx, slog.LevelDebug) {
-		return e.send(ctx, &sent, want)
+		return e.send(ctx, want)
 	}
 	start := time.Now()
-	r, err := e.send(ctx, &sent, want)
-	logSent(ctx, p, &sent, e.keyCount(), time.Since(start), err)
+	r, err := e.send(ctx, want)
+	logSent(ctx, p, &e.sent, e.keyCount(), time.Since(start), err)
 	return r, err
 }
 
@@ -73,6 +73,7 @@ type execution struct {
 	out     *keysRing // where the caller wants the keys, may be nil
 	user    []driver.NamedValue
 	result  *result
+	sent    sending
 
 	first insertion   // nearly always the only one
 	more  []insertion // those after it
@@ -103,6 +104,7 @@ type insertion struct {
 	one    *[1]int64    // room for a single key
 	// carries: the text tells the server the first generated key.
 	carries bool
+	plain   bool       // see target.isPlain
 	rows    *rowStates // nil: all were inserted
 }
 
@@ -115,29 +117,23 @@ type sending struct {
 	cached bool // the statement that the base prepares for the text is cached
 }
 
-func (s *sending) to(ctx context.Context, conn *base.Conn, want base.Want) (r base.Reply, err error) {
-	switch {
-	case s.stmt != nil:
-		r, err = s.stmt.Send(ctx, s.args, want)
-	case s.cached:
-		r, err = conn.SendCached(ctx, s.text, s.args, s.added, want)
-	default:
-		r, err = conn.Send(ctx, s.text, s.args, s.added, want)
-	}
-	if err == nil && want == base.WantResult && r.Result == nil {
-		err = base.ErrNoAnswer
-	}
-	return r, err
-}
-
 // send sends the statement, and finds out what it did.
-func (e *execution) send(ctx context.Context, sent *sending, want base.Want) (base.Reply, error) {
-	r, err := sent.to(ctx, e.session.Base, want)
+func (e *execution) send(ctx context.Context, want base.Want) (r base.Reply, err error) {
+	switch sent := &e.sent; {
+	case sent.stmt != nil:
+		r, err = sent.stmt.Send(ctx, sent.args, want)
+	case sent.cached:
+		r, err = e.session.Base.SendCached(ctx, sent.text, sent.args, sent.added, want)
+	default:
+		r, err = e.session.Base.Send(ctx, sent.text, sent.args, sent.added, want)
+	}
 	switch {
 	case err != nil:
 		return base.Reply{}, e.failed(ctx, err)
 	case want == base.WantRows:
 		r.Rows = e.settleRows(r.Rows)
+	case r.Result == nil:
+		return base.Reply{}, e.failed(ctx, base.ErrNoAnswer)
 	default:
 		r.Result = e.settle(ctx, r.Result)
 	}
@@ -153,7 +149,7 @@ func (e *execution) failed(ctx context.Context, err error) error {
 
 // prepare generates the keys, makes the session ready for them, and writes what is to
 // be sent.
-func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) (sent sending, err error) {
+func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) error {
 	if more := len(e.plan.targets) - 1; more > 0 {
 		e.more = make([]insertion, more)
 	}
@@ -167,15 +163,17 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) (sent sending,
 			k.one = new([1]int64)
 		}
 		if err := e.generate(ctx, k); err != nil {
-			return sent, err
+			return err
 		}
 	}
-	if err := e.prepareLastID(ctx); err != nil {
-		return sent, err
+	if !e.first.plain || !e.session.LastID.Known() || e.plan.reads {
+		if err := e.prepareLastID(ctx); err != nil {
+			return err
+		}
 	}
 	if e.session.Base.NeedsLimit() {
 		if err := e.session.AskCacheLimit(ctx); err != nil {
-			return sent, err
+			return err
 		}
 	}
 	return e.bind(stmt)
@@ -185,25 +183,28 @@ func (e *execution) prepare(ctx context.Context, stmt *base.Stmt) (sent sending,
 // keys as literals, as one message to the server. With arguments they are bound:
 // a literal would make each text a new one for the server's cache of prepared
 // statements. What is too much to bind is written.
-func (e *execution) bind(stmt *base.Stmt) (sent sending, err error) {
+func (e *execution) bind(stmt *base.Stmt) (err error) {
 	text := e.plan.Plan
-	if !e.carry() {
+	if k := &e.first; k.plain && e.more == nil {
+		k.carries = k.in.InText
+	} else if !e.carry() {
 		text, stmt = text.Plain(), nil
 	}
 	if e.plan.Statements > 1 {
 		if err := e.checkLastIDRead(); err != nil {
-			return sent, err
+			return err
 		}
 	}
-	sent.stmt = stmt
+	sent := &e.sent
 	literal := stmt == nil && (len(e.user) == 0 || len(e.user)+e.plan.added > base.MaxPlaceholders) && e.haveLiterals()
 	if sent.args, err = e.bindArgs(!literal); err != nil {
-		return sent, err
+		return err
 	}
 	sent.added = len(sent.args) - len(e.user)
 	switch {
 	case stmt != nil:
-		return sent, stmt.CheckArgs(sent.args, e.plan.added)
+		sent.stmt = stmt
+		return stmt.CheckArgs(sent.args, e.plan.added)
 	case literal:
 		var room [1]rewrite.Keys
 		sent.text = text.LiteralText(e.fillKeys(room[:0]))
@@ -211,7 +212,7 @@ func (e *execution) bind(stmt *base.Stmt) (sent sending, err error) {
 		sent.text = text.BindText()
 		sent.cached = e.plan.cacheable && e.session.Base.Caches()
 	}
-	return sent, nil
+	return nil
 }
 
 func (e *execution) haveLiterals() bool {

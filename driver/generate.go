@@ -42,7 +42,9 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	if err != nil {
 		return err
 	}
-	return k.accept(ctx, e.plan.rules, e.session, &k.keys, e.out == nil)
+	err = k.accept(ctx, e.plan.rules, e.session, &k.keys, e.out == nil)
+	k.plain = k.isPlain(&k.keys)
+	return err
 }
 
 // accept counts the keys of one statement, and checks that the table can have them. alone says
@@ -55,13 +57,22 @@ func (t *target) accept(ctx context.Context, rules *ruleSet, s *session.Session,
 		}
 	}
 	t.table.counts.filled(n)
-	if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
-		return err
+	if !t.isPlain(keys) {
+		if err := t.table.checkKeys(ctx, s, t.column, keys); err != nil {
+			return err
+		}
 	}
 	if rules.filled == nil {
 		return nil
 	}
 	return rules.tellFilled(ctx, t.table, n, keys)
+}
+
+// isPlain reports whether there is one row with a generated key that the column holds, and
+// neither the statement nor the table makes anything else of it.
+func (t *target) isPlain(keys *rewrite.Keys) bool {
+	facts := t.column.Known()
+	return t.single && facts != nil && facts.Plain && len(keys.Ints) == 1 && keys.Ints[0] >= 0
 }
 
 // decide counts the rows that need a key, and for those whose key is bound

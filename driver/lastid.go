@@ -41,7 +41,7 @@ func (e *execution) carry() bool {
 		if k.carries = k.in.InText; !k.carries {
 			continue
 		}
-		if k.isNegative() || k.column.ReadsLastID() {
+		if !k.plain && (k.isNegative() || k.column.ReadsLastID()) {
 			for i := range e.inserts() {
 				e.insert(i).carries = false
 			}

@@ -25,6 +25,8 @@ type plan struct {
 	added   int      // placeholders of the bind text that are ours
 	// several: there may be several results, as the text has a semicolon.
 	several bool
+	// reads: LAST_INSERT_ID() may be read in it.
+	reads bool
 	// cacheable: the prepared statement of the text may be cached.
 	cacheable bool
 	// columns are what the plan depends on of its tables' columns.
@@ -51,6 +53,8 @@ type target struct {
 	table  *table
 	column *session.Column
 	shard  *shard // the actual table that it names; nil if it names none
+	// single: it has one row of values, whose key is generated, and nothing that makes another of it.
+	single bool
 	// geneAt is the gene's column among those whose values the plan knows, and
 	// geneColumn is this column; nil if the table's keys have no gene.
 	geneAt     int
@@ -259,6 +263,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 	for i := range p.targets {
 		p.targets[i] = g.target(&p.Inserts[i])
 	}
+	p.reads = p.fills() && (p.Statements > 1 || p.Inserts[0].MentionsLastID)
 	p.several = strings.IndexByte(key.text, ';') >= 0
 	p.cacheable = p.Statements == 1 && p.fills() && p.source() == nil && base.Cacheable(key.text)
 	return p, nil
@@ -267,6 +272,7 @@ func (g *reading) read(ctx context.Context, key planKey) (*plan, error) {
 func (g *reading) target(in *rewrite.Insert) target {
 	table := g.tableOf(in.Table)
 	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
+	t.single = in.Source == nil && in.Rows() == 1 && in.AllFilled() && !in.OnDuplicate && !in.Returning && !in.MentionsLastID && !in.Refused
 	if table.genes != nil {
 		_, t.geneAt = withGene(in.Table.Sharding, table.rule.Gene)
 		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.Gene.Column)

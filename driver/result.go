@@ -25,8 +25,7 @@ type result struct {
 	driver.Result
 	id  int64
 	one [1]int64
-	// of is the execution, from which the keys and each statement's insert id are taken. Nil:
-	// one row was inserted, with the key one.
+	// of is the execution, of which the keys are. Nil: one row was inserted, with the key one.
 	of   *execution
 	ids  []int64 // one a statement; nil when there is one statement
 	room [4]driver.NamedValue
@@ -74,6 +73,15 @@ type said struct {
 // returned is what it says of one that returns rows.
 var returned = said{affected: unknownCount}
 
+// saidBy returns what a base's result says of the rows.
+func saidBy(base driver.Result) (s said) {
+	var err error
+	if s.affected, err = base.RowsAffected(); err != nil {
+		s.affected = unknownCount
+	}
+	return s
+}
+
 // unknownCount stands for rows affected that the base did not tell.
 const unknownCount = math.MinInt64
 
@@ -82,20 +90,20 @@ func (e *execution) settle(ctx context.Context, base driver.Result) *result {
 	e.session.TransactionBegan() // the statement was one
 	r, k := e.result, &e.first
 	r.Result = base
-	if e.plan.several || k.in.Refused {
+	said := saidBy(base)
+	switch {
+	case e.plan.several || k.in.Refused:
 		e.settleEach(ctx, base)
-	} else {
-		var said said
-		var err error
-		if said.affected, err = base.RowsAffected(); err != nil {
-			said.affected = unknownCount
+		r.of = e.keep()
+	case k.plain && said.affected == 1: // the row was inserted
+		if r.id = k.keys.Ints[0]; k.carries {
+			e.session.LastID.Told(uint64(r.id))
+		} else {
+			e.session.LastID.Set(uint64(r.id))
 		}
-		if !k.carries || k.in.OnDuplicate || k.column.OtherHasAutoIncrement() { // else it is the key that the text told
-			said.id, _ = base.LastInsertId()
-		}
+	default:
+		said.id, _ = base.LastInsertId()
 		r.id = e.settleInsert(ctx, k, said)
-	}
-	if len(k.keys.Ints) != 1 || k.in.Rows() != 1 || k.rows != nil || len(e.more) > 0 {
 		r.of = e.keep()
 	}
 	if e.out != nil {
@@ -264,7 +272,7 @@ func (k *insertion) count(state rowState) (n int) {
 // inserted; else, when the statement inserted or changed anything, the last row's
 // key; else 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
-	beside := k.column.OtherHasAutoIncrement()
+	beside := !k.plain && k.column.OtherHasAutoIncrement()
 	switch {
 	case k.in.Returning:
 		said = returned
@@ -321,7 +329,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, said *said, beside 
 		}
 	}
 	v := judge(facts, *said)
-	if (v == allInserted || v == laterReplaced) && (k.hasExpressions() || k.column.IsTriggered()) {
+	if (v == allInserted || v == laterReplaced) && (!k.in.AllFilled() && k.hasExpressions() || !k.plain && k.column.IsTriggered()) {
 		return unclear // which key a row has, the table tells
 	}
 	return v

@@ -19,10 +19,11 @@ type stmt struct {
 	query string
 	class rewrite.Class
 	// free: the text neither reads nor changes anything of the session.
-	free  bool
-	rules *ruleSet // the rule that base was prepared with
-	plan  *plan    // of a text that may insert
-	base  base.Stmt
+	free   bool
+	rules  *ruleSet // the rule that base was prepared with
+	plan   *plan    // of a text that may insert
+	base   base.Stmt
+	inputs int // see NumInput
 	// asks: the session has something to do before each execution.
 	asks bool
 }
@@ -71,6 +72,9 @@ func (s *stmt) prepare(ctx context.Context) error {
 
 func (s *stmt) set(rules *ruleSet, p *plan) {
 	s.rules, s.plan = rules, p
+	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.fills() && p.source() == nil {
+		s.inputs -= p.added
+	}
 	s.asks = !s.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
 }
 
@@ -190,13 +194,7 @@ func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 }
 
 // NumInput is the base's count, less the placeholders of the keys.
-func (s *stmt) NumInput() int {
-	n := s.base.NumInput()
-	if n < 0 || !s.fills() || s.plan.source() != nil {
-		return n
-	}
-	return n - s.plan.added
-}
+func (s *stmt) NumInput() int { return s.inputs }
 
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 	return s.base.CheckNamedValue(nv)

@@ -249,7 +249,12 @@ func (l *Live) Acquire() bool {
 
 // Release ends the use that [Live.Acquire] began. The last one after [Live.Close] closes the
 // generators, and returns their errors.
-func (l *Live) Release() error { return l.closeUnused(l.users.Add(-1)) }
+func (l *Live) Release() error {
+	if users := l.users.Add(-1); users < 0 {
+		return l.closeUnused(users)
+	}
+	return nil
+}
 
 // Close closes the generators and then the worker-id assigners that they used, and
 // returns their errors together. While l is in use ([Live.Acquire]), it leaves that to the

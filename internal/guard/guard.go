@@ -91,30 +91,30 @@ func (c Clock) Sleep(ctx context.Context, d time.Duration) (err error) {
 // NewLogger guards a logger: a panic of its handler is an error of the handler,
 // which package slog drops. A line may be lost by it, and nothing else.
 func NewLogger(l *slog.Logger) *slog.Logger {
-	if _, ok := l.Handler().(handler); ok {
+	if _, ok := l.Handler().(*handler); ok {
 		return l
 	}
-	return slog.New(handler{l.Handler()})
+	return slog.New(&handler{l.Handler()})
 }
 
 type handler struct{ slog.Handler }
 
 // Enabled is called before each INSERT: it has one deferred function, and no closure.
-func (h handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+func (h *handler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer noPanic()
 	return h.Handler.Enabled(ctx, level)
 }
 
 func noPanic() { _ = recover() }
 
-func (h handler) Handle(ctx context.Context, r slog.Record) error {
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return Call("the logger", func() error { return h.Handler.Handle(ctx, r) })
 }
 
-func (h handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return Value(func() slog.Handler { return handler{h.Handler.WithAttrs(attrs)} }, func(error) slog.Handler { return h })
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return Value(func() slog.Handler { return &handler{h.Handler.WithAttrs(attrs)} }, func(error) slog.Handler { return h })
 }
 
-func (h handler) WithGroup(name string) slog.Handler {
-	return Value(func() slog.Handler { return handler{h.Handler.WithGroup(name)} }, func(error) slog.Handler { return h })
+func (h *handler) WithGroup(name string) slog.Handler {
+	return Value(func() slog.Handler { return &handler{h.Handler.WithGroup(name)} }, func(error) slog.Handler { return h })
 }

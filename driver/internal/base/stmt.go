@@ -92,17 +92,16 @@ func (s *Stmt) convert(nv *driver.NamedValue) (err error) {
 // it asks the statement's checker, otherwise the connection's, and if both skip or
 // are missing, the statement's converter or the default one. For a statement with a
 // converter it returns driver.ErrSkip, so that database/sql asks the converter.
-func (s *Stmt) CheckNamedValue(nv *driver.NamedValue) error {
-	var err error
+func (s *Stmt) CheckNamedValue(nv *driver.NamedValue) (err error) {
 	if s.checker != nil {
 		err = s.checker.CheckNamedValue(nv)
 	} else {
 		err = s.conn.CheckNamedValue(nv)
 	}
-	if err != driver.ErrSkip || s.converter != nil {
-		return err
+	if err == driver.ErrSkip && s.converter == nil {
+		err = DefaultConvert(nv)
 	}
-	return DefaultConvert(nv)
+	return err
 }
 
 // ColumnConverter returns the converter for an argument. It is asked only where
