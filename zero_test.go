@@ -71,7 +71,7 @@ func TestZeroValues_areErrors(t *testing.T) {
 	c := new(driver.Connector)
 	_, connectErr := c.Connect(ctx)
 	_, planErr := c.Plan("INSERT INTO t (a) VALUES (1)")
-	_, keysErr := driver.NextKeys(ctx, c, "t", 1)
+	_, keysErr := c.NextKeys(ctx, "t", 1)
 	for name, err := range map[string]error{
 		"Connect": connectErr, "Plan": planErr, "NextKeys": keysErr, "Ready": c.Ready(ctx), "SetRule": c.SetRule(parse(t)), "Ping": sql.OpenDB(c).PingContext(ctx),
 	} {
@@ -120,10 +120,6 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 		"NextKeys nil":         func() error { _, err := driver.NextKeys(ctx, nil, "t", 1); return err },
 		"NextKeys *sql.DB":     func() error { _, err := driver.NextKeys(ctx, (*sql.DB)(nil), "t", 1); return err },
 		"NextKeys zero DB":     func() error { _, err := driver.NextKeys(ctx, new(sql.DB), "t", 1); return err },
-		"NextKeys *sql.Conn":   func() error { _, err := driver.NextKeys(ctx, (*sql.Conn)(nil), "t", 1); return err },
-		"NextKeys zero Conn":   func() error { _, err := driver.NextKeys(ctx, new(sql.Conn), "t", 1); return err },
-		"NextKeys *sql.Tx":     func() error { _, err := driver.NextKeys(ctx, (*sql.Tx)(nil), "t", 1); return err },
-		"NextKeys *Connector":  func() error { _, err := driver.NextKeys(ctx, (*driver.Connector)(nil), "t", 1); return err },
 		"Open":                 func() error { _, _, err := driver.Open("", nil); return err },
 		"Open options": func() error {
 			_, _, err := driver.Open("u@tcp(h)/d", nil, driver.WithClock(nil), driver.WithLogger(nil), driver.WithFilled(nil))
@@ -150,7 +146,6 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 			_, _, err := snowflake.KeyRange(snowflake.Layout{}, time.Time{}, time.Time{}, time.Time{})
 			return err
 		},
-		"snowflake.Gene":        func() error { snowflake.Gene(-1, 100); snowflake.Gene(1, -1); return errNone },
 		"snowflake.ParseLayout": func() error { _, err := snowflake.ParseLayout("", 0); return err },
 		"spi.BoxedKeys": func() error {
 			_, err := spi.BoxedKeys(ctx, new(snowflake.Generator), spi.Column{}, -1)

@@ -252,7 +252,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := driver.NextKeys(t.Context(), c, "t", 1); err == nil {
+	if _, err := c.NextKeys(t.Context(), "t", 1); err == nil {
 		t.Fatal("no server is there")
 	}
 	h := debug.Handler(c)
@@ -266,7 +266,7 @@ func TestHandler_showsNoSecrets(t *testing.T) {
 func TestHandler_decode(t *testing.T) {
 	w := newWorld(t)
 	h := debug.Handler(w.connector)
-	keys, err := driver.NextKeys(t.Context(), w.connector, "t_user", 1)
+	keys, err := w.connector.NextKeys(t.Context(), "t_user", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestHandler_manyTables(t *testing.T) {
 	}
 	defer c.Close()
 	for table, n := range map[string]int{"t4321_x": 9, "t4999_x": 1, "t3_x": 5} {
-		if _, err := driver.NextKeys(t.Context(), c, table, n); err != nil {
+		if _, err := c.NextKeys(t.Context(), table, n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -406,7 +406,7 @@ func TestHandler_manyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 20 {
 				get(t, h, "key", "1", "statement", "INSERT INTO t_user (a) VALUES (1)")
-				if _, err := driver.NextKeys(t.Context(), w.connector, "t_user", 1+i); err != nil {
+				if _, err := w.connector.NextKeys(t.Context(), "t_user", 1+i); err != nil {
 					t.Error(err)
 				}
 			}

@@ -206,7 +206,6 @@ func settings(t rule.Table) string {
 		{t.Unlisted == "pass", "unlisted tables pass"},
 		{t.ShardGuard == "warn", "rows in a wrong table are logged"},
 		{t.ShardGuard == "off", "rows in a wrong table pass"},
-		{t.AnyKeys, "keys need not fit"},
 	} {
 		if s.is {
 			set = append(set, s.says)

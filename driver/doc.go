@@ -69,7 +69,7 @@
 // into it is a [*WrongShardError] before anything is sent, when the text or the
 // arguments have its sharding values. So is an UPDATE, and an ON DUPLICATE KEY UPDATE,
 // that sets a sharding column to a value that belongs elsewhere, or to an expression.
-// The rule's fitKeys and shardGuard change that; docs/sharding.md has the details.
+// The rule's shardGuard changes that; docs/sharding.md has the details.
 // Where keys carry the shard of another column, its gene ([rule.Gene]), each row's key
 // has its own, and a row that does not tell it is a [*GeneError]. No INSERT … SELECT is
 // held against its table.

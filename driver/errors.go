@@ -81,8 +81,8 @@ type NextKeysError struct {
 	Table   string // as it was given; empty when it is not about the table
 	Reason  string // what is wrong and what to give instead
 	Nearest string // the table that was probably meant, empty when none is near
-	// Err is a [*rule.UnlistedTableError] for a table that looks like one of a ruled
-	// table's, else nil.
+	// Err is a [*rule.UnlistedTableError] for a table that looks like an actual table of the
+	// rule, a [*rule.PlaceError] for a value without a shard, otherwise nil.
 	Err error
 }
 

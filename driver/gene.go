@@ -5,11 +5,9 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
@@ -17,83 +15,64 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // The keys of some tables carry a gene: their lowest bits are the shard of another
-// column of the row ([rule.Gene]). A row's key is then one of those that fit its gene,
-// as it is one of those that fit the actual table that is named.
-
-// geneFit are the keys with one gene.
-type geneFit struct{ mask, gene int64 }
-
-func (f *geneFit) Has(key int64) bool { return key >= 0 && key&f.mask == f.gene }
-
-func (f *geneFit) Next(from, to int64) (key int64, ok bool) {
-	from = max(from, 0)
-	step := (f.gene - from) & f.mask
-	if from > to || step > to-from {
-		return 0, false
-	}
-	return from + step, true
-}
-
-func (f *geneFit) Run(n int64) int64 {
-	if n < 1 || n > math.MaxInt32 {
-		return 0
-	}
-	return n * (f.mask + 1)
-}
+// column of the row ([rule.Gene]). A row's key is then one of those with its gene,
+// as it is one of those that belong to the actual table that is named.
 
 // far is a number beyond all remainders and offsets of expressions, whose gene is 0: a
 // key with a gene is far | gene.
 const far = 1 << 52
 
-// geneFits are the keys of each gene, by the number of its bits; made when they are
-// needed first.
-var geneFits [16 + 1]struct {
-	once sync.Once
-	fits []geneFit
+// geneRows draws keys for rows each of which has a gene.
+type geneRows struct {
+	draw[int64]
+	bits int
+	rows int
+	at   []int32 // the lot of a gene, from 1; nil for a single row
+	// mixed: a row's key must also belong to a table, which its gene does not tell.
+	mixed bool
 }
 
-func fitsOfGenes(bits int) []geneFit {
-	all := &geneFits[bits]
-	all.once.Do(func() {
-		all.fits = make([]geneFit, 1<<bits)
-		for gene := range all.fits {
-			all.fits[gene] = geneFit{mask: int64(len(all.fits) - 1), gene: int64(gene)}
-		}
-	})
-	return all.fits
-}
-
-// bothFit are the keys that are in both sets, where neither decides alone.
-type bothFit struct {
-	gene  *geneFit
-	table spi.KeyFit
-}
-
-func (f bothFit) Has(key int64) bool { return f.gene.Has(key) && f.table.Has(key) }
-func (f bothFit) Run(int64) int64    { return 0 }
-
-func (f bothFit) Next(from, to int64) (key int64, ok bool) {
-	for range 1 << 16 {
-		if key, ok = f.gene.Next(from, to); !ok || f.table.Has(key) || key == math.MaxInt64 {
-			return key, ok && f.table.Has(key)
-		}
-		from = key + 1
+// newGeneRows draws keys for about n rows.
+func (t *table) newGeneRows(name string, n int) *geneRows {
+	r := &geneRows{draw: draw[int64]{name: name}, bits: t.gene.Bits}
+	if n > 1 {
+		r.at = make([]int32, 1<<r.bits)
 	}
-	return 0, false
+	return r
 }
 
-// isByGene reports whether the gene alone decides which keys belong into a table.
-func isByGene(fit spi.KeyFit, gene *rule.Gene) bool {
-	e, ok := fit.(interface{ Modulus() (int64, []int64) })
-	if !ok {
-		return false
+// add adds the next row. Where belongs is not nil, about one of so many keys as there are targets
+// passes it, and the row's key has to.
+func (r *geneRows) add(gene int64, belongs func(key int64) bool, targets int) {
+	mask := int64(1)<<r.bits - 1
+	row := r.rows
+	r.rows++
+	if belongs != nil {
+		r.mixed = true
+		r.start(func(key int64) bool { return key >= 0 && key&mask == gene && belongs(key) }, targets<<r.bits)
+		r.draw.add(row)
+		return
 	}
-	mod, _ := e.Modulus()
-	return mod > 0 && 1<<gene.Bits%mod == 0
+	if r.at != nil {
+		if i := r.at[gene]; i > 0 {
+			r.lots[i-1].rows = append(r.lots[i-1].rows, row)
+			return
+		}
+		r.at[gene] = int32(len(r.lots) + 1)
+	}
+	r.start(func(key int64) bool { return key >= 0 && key&mask == gene }, 1<<r.bits)
+	r.draw.add(row)
+}
+
+// make draws the keys.
+func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.Keys, error) {
+	if mask := int64(1)<<r.bits - 1; r.at != nil && !r.mixed {
+		r.lotOf = func(key int64) int { return int(r.at[key&mask]) - 1 }
+	}
+	return t.drawInts(ctx, &r.draw, r.rows, one)
 }
 
 // GeneError is the error for a row whose key cannot be made because it would carry the
@@ -206,32 +185,28 @@ func geneArg(bound driver.Value) (any, error) {
 	return nil, fmt.Errorf("of its %T there is none", bound)
 }
 
-// fitOf returns the keys for a row: those with its gene that belong into the actual
-// table that is named, x, where keys are to fit it. values are the row's in x.Columns, nil
-// where not all are known.
-func (t *table) fitOf(ctx context.Context, logger shardLogger, x *shard, row int, g rowGene, values []any) (spi.KeyFit, error) {
-	own := &t.genes[g.gene]
-	if x == nil || !x.fits {
-		return own, nil
-	}
-	fit, byGene := x.fit, x.byGene
-	if fit == nil {
-		if values == nil {
-			return own, nil
+// addRow adds a row with a gene. x is the actual table that is named, nil for none; values are
+// the row's in x.Columns, nil where not all are known.
+func (t *table) addRow(ctx context.Context, logger shardLogger, to *geneRows, x *shard, row int, g rowGene, values []any) (err error) {
+	var belongs func(int64) bool
+	targets := 1
+	if x != nil && x.key >= 0 {
+		if belongs, targets = x.belongs, x.targets; belongs == nil && values != nil {
+			if belongs, targets, err = x.Keys(t.rule.Column, values); err != nil {
+				return err
+			}
 		}
-		var err error
-		if fit, err = x.Fit(t.rule.Column, values); err != nil {
-			return nil, err
+	}
+	if belongs != nil && t.gene.Decides {
+		if x.looks() && !belongs(far|g.gene) {
+			if err := x.wrongGene(ctx, logger, row, g, values); err != nil {
+				return err
+			}
 		}
-		byGene = isByGene(fit, t.rule.Gene)
+		belongs = nil
 	}
-	switch {
-	case !byGene:
-		return bothFit{own, fit}, nil
-	case fit.Has(far|g.gene) || !x.looks():
-		return own, nil
-	}
-	return own, x.wrongGene(ctx, logger, row, g, values)
+	to.add(g.gene, belongs, targets)
+	return nil
 }
 
 // wrongGene returns the error for a row whose gene is that of another table, and nil where it
@@ -245,10 +220,10 @@ func (x *shard) wrongGene(ctx context.Context, logger shardLogger, row int, g ro
 	return x.table.judge(ctx, logger, &x.warned, &WrongShardError{Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
 }
 
-// geneKeys makes the n keys of an insert's rows, each with the gene of its row.
+// geneKeys draws the n keys of an insert's rows, each with the gene of its row.
 func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rewrite.Keys, err error) {
 	x := k.shard
-	fits := make([]spi.KeyFit, 0, n)
+	rows := k.table.newGeneRows(nameOf(k.in), n)
 	for row := range k.in.Rows() {
 		if !k.isGenerated(row) {
 			continue
@@ -258,24 +233,17 @@ func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rew
 			return keys, err
 		}
 		var values []any
-		if x != nil && x.fits && x.fit == nil {
+		if x != nil && x.key >= 0 && x.belongs == nil {
 			values, _ = x.values(nil, e.plan, k.in, row, e.user)
 			if at := k.geneAt; values != nil && at < len(values) {
 				values[at] = g.value
 			}
 		}
-		fit, err := k.table.fitOf(ctx, e.plan.rules.logger, x, row, g, values)
-		if err != nil {
+		if err := k.table.addRow(ctx, e.plan.rules.logger, rows, x, row, g, values); err != nil {
 			return keys, err
 		}
-		fits = append(fits, fit)
 	}
-	if n == 1 {
-		keys.Ints = k.one[:]
-	} else {
-		keys.Ints = make([]int64, n)
-	}
-	return keys, k.table.generateEach(ctx, keys.Ints, fits)
+	return rows.make(ctx, k.table, k.one)
 }
 
 // geneColumn returns the place, among the columns that a query gives, of what the keys'
@@ -292,9 +260,10 @@ func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 // isText matches the types of columns of text.
 var isText = regexp.MustCompile(`^((var)?char|(tiny|medium|long)?text|enum)\b`)
 
-// fitOfRow returns the keys for a row of a query, by its value of the gene's column. It is
-// taken as the column holds it.
-func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value) (spi.KeyFit, error) {
+// addRow adds a row of a query, by its value of the gene's column. It is taken as the column
+// holds it.
+func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
+	row := r.drawn.rows
 	var value any
 	if shown != nil {
 		column := r.plan.targets[0].geneColumn
@@ -306,31 +275,12 @@ func (r *insertSelect) fitOfRow(ctx context.Context, row int, shown driver.Value
 			}
 		}
 		if value == nil {
-			return nil, r.table.noGene(r.in, row, fmt.Sprintf("of what a column of type %q holds there is none", known.Text), nil)
+			return r.table.noGene(r.in, row, fmt.Sprintf("of what a column of type %q holds there is none", known.Text), nil)
 		}
 	}
 	g, err := r.table.geneOf(r.in, row, value)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return r.table.fitOf(ctx, r.plan.rules.logger, r.plan.targets[0].shard, row, g, nil)
-}
-
-// generateEach fills keys, each with one that fits, and counts them. Keys that follow each
-// other and have the same fit are one reservation.
-func (t *table) generateEach(ctx context.Context, keys []int64, fits []spi.KeyFit) (err error) {
-	start := t.counts.start()
-	defer func() { t.counts.made(start, len(keys), err) }()
-	defer t.keysFailed(&err)
-	for from := 0; from < len(keys); {
-		to := from + 1
-		for to < len(keys) && fits[to] == fits[from] {
-			to++
-		}
-		if err := t.choose(ctx, keys[from:to], fits[from]); err != nil {
-			return err
-		}
-		from = to
-	}
-	return nil
+	return r.table.addRow(ctx, r.plan.rules.logger, r.drawn, r.plan.targets[0].shard, row, g, nil)
 }

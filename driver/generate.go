@@ -31,13 +31,10 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	switch {
 	case k.geneColumn != nil:
 		k.keys, err = e.geneKeys(ctx, k, n)
-	case x != nil && x.fits:
+	case x != nil && x.key >= 0:
 		k.keys, err = e.fitting(ctx, k, x, n)
 	default:
 		k.keys, err = k.table.generate(ctx, n, k.one)
-	}
-	if err == nil && x != nil {
-		err = e.guardKeys(ctx, k, x)
 	}
 	if err != nil {
 		return err
@@ -133,22 +130,28 @@ func (t *table) make(ctx context.Context, n int, one *[1]int64) (keys rewrite.Ke
 		return rewrite.Keys{Ints: ints}, nil
 	}
 	defer t.keysFailed(&err)
+	keys.Values, err = t.makeValues(ctx, n)
+	return keys, err
+}
+
+// makeValues makes n keys of another type than int64.
+func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	values, err := t.rule.Generator.GenerateKeys(ctx, t.column(), n)
 	switch {
 	case err != nil:
-		return rewrite.Keys{}, err
+		return nil, err
 	case len(values) != n:
-		return rewrite.Keys{}, fmt.Errorf("it made %d keys where %d were asked for", len(values), n)
+		return nil, fmt.Errorf("it made %d keys where %d were asked for", len(values), n)
 	}
 	for i, v := range values {
 		if values[i] = plainKey(v); values[i] == nil {
-			return rewrite.Keys{}, fmt.Errorf("key %d of %d is nil", i+1, n)
+			return nil, fmt.Errorf("key %d of %d is nil", i+1, n)
 		}
 	}
 	if t.kind() == rewrite.KindUnknown {
 		t.setKind(kindOf(values[0]))
 	}
-	return rewrite.Keys{Values: values}, nil
+	return values, nil
 }
 
 // makeInts fills keys.

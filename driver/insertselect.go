@@ -20,7 +20,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // An INSERT … SELECT can't get its keys in its text: how many rows there are is known only after
@@ -68,7 +67,7 @@ type insertSelect struct {
 	n       int           // rows that the query returned
 	missing int           // rows that need a key
 	shard   int           // the query's column whose shard the keys carry; -1 for none
-	fits    []spi.KeyFit  // the keys with the shard bits of each row that needs one
+	drawn   *geneRows     // rows that need a key with shard bits; nil where keys have none
 	given   []any         // the keys that the query returned, for WithKeys; valueMissing stands for none
 	last    any           // the key that the query returned with the last row
 
@@ -182,7 +181,8 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.shard = -1; r.table.genes != nil {
+	if r.shard = -1; r.table.gene != nil {
+		r.drawn = r.table.newGeneRows(nameOf(r.in), 2)
 		if r.shard, err = r.geneColumn(ctx); err != nil {
 			return err
 		}
@@ -442,11 +442,9 @@ func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types
 		r.missing++
 	}
 	if missing && r.shard >= 0 {
-		fit, err := r.fitOfRow(ctx, len(r.fits), values[r.shard])
-		if err != nil {
+		if err := r.addRow(ctx, values[r.shard]); err != nil {
 			return err
 		}
-		r.fits = append(r.fits, fit)
 	}
 	if err := r.rows.add(r.row); err != nil {
 		return r.refuse("its rows cannot be kept", err)
@@ -478,9 +476,8 @@ func (r *insertSelect) makeKeys(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if r.fits != nil {
-		r.keys.Ints = make([]int64, n)
-		err = r.table.generateEach(ctx, r.keys.Ints, r.fits)
+	if r.drawn != nil {
+		r.keys, err = r.drawn.make(ctx, r.table, &r.one)
 	} else {
 		r.keys, err = r.plan.targets[0].generate(ctx, n, &r.one)
 	}

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,28 +17,24 @@ const maxNextKeys = 1_000_000
 
 // NextKeys returns n keys for rows of a table, before they are inserted: for
 // children that are inserted with their parent, for an outbox, or to choose the
-// shard by the key. They come from the generator that fills the table's INSERTs, in
-// one call, as the keys of one INSERT with n rows would. An INSERT that gives
-// such a key keeps it; one that is not used is lost.
+// actual table by the key. They come from the table's generator, as the keys of one INSERT
+// with n rows would. An INSERT that gives such a key keeps it; a key that isn't used is lost.
 //
-// db is a *sql.DB or a *sql.Conn of this driver, or a [*Connector]; any of an ORM or
-// a helper that has the methods of a *sql.DB will do. A transaction's own key is taken
-// from its *sql.DB. No connection is made, except to find this driver below one that
-// wraps it. table is the name of a logical or an actual table, with or without its
-// schema, and n is 1 to 1,000,000.
+// table is the name of a logical or an actual table, with or without its schema, and n is 1 to
+// 1,000,000. The keys of an actual table belong to it, where the key decides on the table.
 //
-// A key is an int64, a uint64, a string or a []byte, or whatever a generator of one's own
-// makes; all of one table are of one type. The error is a [*NextKeysError] for a
-// table that the rule does not list or whose keys carry the shard of another column
-// ([rule.Gene]), and for the other arguments, a
-// [*GeneratorError] as an INSERT's, [spi.ErrClosed], or of a *sql.Conn that was
-// closed sql.ErrConnDone. It is safe for use by many
-// goroutines at once.
-func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
-	c, err := connectorFor(ctx, db)
-	if err != nil {
-		return nil, err
-	}
+// If the keys carry the shard of another column ([rule.Gene]), values are what that column has in
+// the rows: one value for all rows, or one for each. A value is of the column's type: an
+// integer for a column of integers, a string for a column of text. For other tables there
+// are no values.
+//
+// A key is an int64, a uint64, a string or a []byte, or whatever a custom generator makes; all
+// keys of one table are of one type. The error is a [*NextKeysError] for a table that the rule
+// doesn't list and for the other arguments, a [*WrongShardError] for a value whose keys belong to
+// another actual table, a [*GeneratorError] as an INSERT's, or [spi.ErrClosed].
+//
+// No connection is used. NextKeys may be called by many goroutines at once.
+func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ...any) ([]any, error) {
 	if n < 1 || n > maxNextKeys {
 		return nil, &NextKeysError{Table: table, Reason: fmt.Sprintf("%d keys are asked for: want 1 to %d", n, maxNextKeys)}
 	}
@@ -51,23 +46,36 @@ func NextKeys(ctx context.Context, db any, table string, n int) ([]any, error) {
 		return nil, err
 	}
 	defer func() { _ = rules.generators.Release() }() // its error is that of closing, not of the keys
-	return rules.nextKeys(ctx, table, n)
+	return rules.nextKeys(ctx, table, n, values)
 }
 
-func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, error) {
+// NextKeys is the [Connector.NextKeys] of a database of this driver. It makes a connection only to
+// find this driver below another one that wraps it. In a transaction, call it with the *sql.DB.
+func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...any) ([]any, error) {
+	c, err := connectorFor(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	return c.NextKeys(ctx, table, n, values...)
+}
+
+func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {
 	ruled, x, err := r.find(name)
 	if err != nil {
 		return nil, err
 	}
-	if ruled.Gene != nil {
-		return nil, &NextKeysError{Table: name, Reason: fmt.Sprintf("its keys carry the shard of %s, and which that is only an INSERT tells: take them from it, with WithKeys", ruled.Gene.Column)}
-	}
+	t := r.plans.table(ruled)
 	var one [1]int64
 	var made rewrite.Keys
-	if x != nil && x.fit != nil {
-		made, err = x.generate(ctx, n, &one, []any{nil}, x.fit)
-	} else {
-		made, err = r.plans.table(ruled).generate(ctx, n, &one)
+	switch {
+	case t.gene != nil:
+		made, err = t.nextGeneKeys(ctx, r.logger, name, x, n, values)
+	case len(values) > 0:
+		err = &NextKeysError{Table: name, Reason: "its keys carry no shard of another column; leave the values out"}
+	case x != nil && x.belongs != nil && t.ints != nil:
+		made, err = x.generate(ctx, n, &one)
+	default:
+		made, err = t.generate(ctx, n, &one)
 	}
 	if err != nil {
 		return nil, err
@@ -80,6 +88,37 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int) ([]any, erro
 		keys[i] = made.Ints[i]
 	}
 	return keys, nil
+}
+
+// nextGeneKeys draws the keys of rows whose gene's column has the given values.
+func (t *table) nextGeneKeys(
+	ctx context.Context, logger shardLogger, name string, x *shard, n int, values []any,
+) (rewrite.Keys, error) {
+	wrong := func(err error, format string, args ...any) (rewrite.Keys, error) {
+		return rewrite.Keys{}, &NextKeysError{Table: name, Reason: fmt.Sprintf(format, args...), Err: err}
+	}
+	if len(values) != 1 && len(values) != n {
+		return wrong(nil, "its keys carry the shard of %s, and %d values of that column are given for %d keys: "+
+			"want one value, or one for each key", t.gene.Column, len(values), n)
+	}
+	rows := t.newGeneRows(name, n)
+	var g rowGene
+	for i := range n {
+		if i < len(values) {
+			v, err := geneArg(plainKey(values[i]))
+			if err == nil {
+				g.value = v
+				g.gene, err = t.gene.Of(v)
+			}
+			if err != nil {
+				return wrong(err, "value %d cannot be one of %s", i+1, t.gene.Column)
+			}
+		}
+		if err := t.addRow(ctx, logger, rows, x, i, g, nil); err != nil {
+			return rewrite.Keys{}, err
+		}
+	}
+	return rows.make(ctx, t, nil)
 }
 
 // find looks a table up by the name that an INSERT would have.
@@ -109,18 +148,13 @@ func (r *ruleSet) find(name string) (*rule.Table, *shard, error) {
 
 // connectorFor finds the connector of a database. One that another driver wraps
 // shows it on a connection only.
-func connectorFor(ctx context.Context, db any) (*Connector, error) {
+func connectorFor(ctx context.Context, db *sql.DB) (*Connector, error) {
 	if c := ConnectorOf(db); c != nil {
 		return c, nil
 	}
-	if conn, ok := db.(*sql.Conn); ok && isDone(conn) {
-		return nil, sql.ErrConnDone
-	}
-	if pool, ok := db.(interface {
-		Conn(context.Context) (*sql.Conn, error)
-	}); ok && !isNil(db) {
+	if db != nil {
 		var conn *sql.Conn
-		err := guard.Call("its Conn", func() (err error) { conn, err = pool.Conn(ctx); return err })
+		err := guard.Call("its Conn", func() (err error) { conn, err = db.Conn(ctx); return err })
 		if err != nil {
 			return nil, err
 		}
@@ -129,15 +163,5 @@ func connectorFor(ctx context.Context, db any) (*Connector, error) {
 			return c, nil
 		}
 	}
-	reason := fmt.Sprintf("the %T is not of this driver: want a *sql.DB or *sql.Conn that was opened with it", db)
-	if _, ok := db.(*sql.Tx); ok {
-		reason = "a *sql.Tx does not show its driver: take the keys from its *sql.DB"
-	}
-	return nil, &NextKeysError{Reason: reason}
-}
-
-// isDone reports whether a connection was given back.
-func isDone(conn *sql.Conn) bool {
-	defer func() { _ = recover() }() // of a nil or a zero one
-	return errors.Is(conn.Raw(func(any) error { return nil }), sql.ErrConnDone)
+	return nil, &NextKeysError{Reason: "the *sql.DB is not of this driver: want one that was opened with it"}
 }

@@ -63,8 +63,8 @@ type target struct {
 
 // generate makes n keys of which no more is known than the table.
 func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
-	if x := t.shard; x != nil && x.fit != nil {
-		return x.generate(ctx, n, one, []any{nil}, x.fit)
+	if x := t.shard; x != nil && x.belongs != nil && t.table.ints != nil {
+		return x.generate(ctx, n, one)
 	}
 	return t.table.generate(ctx, n, one)
 }
@@ -90,20 +90,19 @@ type table struct {
 	kinds        atomic.Uint32 // rewrite.Kind, once known
 	counts       *tableCounts
 
-	fitting    spi.FittingKeyGenerator // ints, when it can choose its keys
-	genes      []geneFit               // the keys of each gene; nil when they have none
-	shards     sync.Map                // *shard by schema and name
+	gene       *rule.Gene // what the keys carry; nil for nothing
+	turns      turns      // the generator's
+	shards     sync.Map   // *shard by schema and name
 	shardCount atomic.Int64
 }
 
-func newTable(r *rule.Table, of *tableCounts) *table {
-	t := &table{rule: r, counts: of}
+func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
+	t := &table{rule: r, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(rewrite.KindInteger)
 	}
-	t.fitting, _ = r.Generator.(spi.FittingKeyGenerator)
-	if r.Gene != nil && t.fitting != nil { // a name that is ambiguous has a generator that refuses
-		t.genes = fitsOfGenes(r.Gene.Bits)
+	if t.ints != nil { // a name that is ambiguous has a generator that refuses
+		t.gene = r.Gene
 	}
 	return t
 }
@@ -273,7 +272,7 @@ func (g *reading) target(in *rewrite.Insert) target {
 	table := g.tableOf(in.Table)
 	t := target{in: in, table: table, column: g.session.KeyColumn(in), shard: table.shard(in.Schema, in.Name)}
 	t.single = in.Source == nil && in.Rows() == 1 && in.AllFilled() && !in.OnDuplicate && !in.Returning && !in.MentionsLastID && !in.Refused
-	if table.genes != nil {
+	if table.gene != nil {
 		_, t.geneAt = withGene(in.Table.Sharding, table.rule.Gene)
 		t.geneColumn = g.session.Column(in.Schema, in.Name, table.rule.Gene.Column)
 	}

@@ -18,6 +18,7 @@ type planCache struct {
 	bound   lru
 	literal lru
 	tables  sync.Map     // *rule.Table → *table
+	turns   sync.Map     // generator's name → turns
 	parses  atomic.Int64 // texts parsed so far
 	// verified are those that the second reader has read: for a program of more texts
 	// than there are plans, which would have it read them again and again.
@@ -57,7 +58,8 @@ func (c *planCache) table(r *rule.Table) *table {
 	if t, ok := c.tables.Load(r); ok {
 		return t.(*table)
 	}
-	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r)))
+	of, _ := c.turns.LoadOrStore(r.GeneratorName, make(turns, 1))
+	t, _ := c.tables.LoadOrStore(r, newTable(r, c.counts.table(r), of.(turns)))
 	return t.(*table)
 }
 

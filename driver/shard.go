@@ -13,7 +13,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // shard is an actual table that a text names, with what decides which rows belong
@@ -24,11 +23,11 @@ type shard struct {
 	table *table
 	name  string // as the text has it
 	key   int    // the key's place among Columns, −1 when it is none of them
-	// fits: generated keys are to fit. fit are those that do, where no other column
-	// has a say.
-	fits           bool
-	fit            spi.KeyFit
-	byGene         bool // the gene that keys carry decides on fit
+	// belongs tells the keys of the table's rows, where no other column has a say. About one
+	// of so many keys as there are targets is one.
+	belongs        func(key int64) bool
+	targets        int
+	hopeless       atomic.Pointer[int64] // the worker with whose keys a draw was in vain
 	warned         atomic.Bool
 	schema, actual string
 	columns        atomic.Pointer[[]*session.Column] // by Columns; nil: not looked for yet
@@ -40,7 +39,7 @@ const maxShards = 1 << 16
 
 // shard returns the actual table that a text names, nil for none.
 func (t *table) shard(schema, name string) *shard {
-	if t.rule.Sharding == nil || t.rule.ShardGuard == "off" && t.rule.AnyKeys {
+	if t.rule.Sharding == nil {
 		return nil
 	}
 	id := strings.ToLower(schema + "\x00" + name)
@@ -61,10 +60,8 @@ func (t *table) newShard(schema, name string) *shard {
 	}
 	x := &shard{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
 	x.key = slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, t.rule.Column) })
-	x.fits = x.key >= 0 && !t.rule.AnyKeys
-	if x.fits && len(x.Columns) == 1 {
-		x.fit, _ = x.Fit(t.rule.Column, []any{nil})
-		x.byGene = t.genes != nil && isByGene(x.fit, t.rule.Gene)
+	if len(x.Columns) == 1 {
+		x.belongs, x.targets, _ = x.Keys(t.rule.Column, []any{nil})
 	}
 	return x
 }
@@ -185,34 +182,6 @@ func (e *execution) guard(ctx context.Context, k *insertion, x *shard) error {
 	return nil
 }
 
-// guardKeys holds the rows whose key was generated, and may be any, against the
-// table.
-func (e *execution) guardKeys(ctx context.Context, k *insertion, x *shard) error {
-	if !x.looks() || x.key < 0 || x.fits {
-		return nil
-	}
-	next := 0
-	for row := range k.in.Rows() {
-		if !k.isGenerated(row) {
-			continue
-		}
-		key := k.keys.At(next)
-		next++
-		if kind, _ := k.in.Slot(row); kind == rewrite.SlotExpression {
-			continue // it may go unused
-		}
-		values, ok := x.values(nil, e.plan, k.in, row, e.user)
-		if !ok {
-			continue
-		}
-		values[x.key] = key
-		if err := x.check(ctx, e.session, e.plan.rules.logger, row, values); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // checkUpdates returns the error for an ON DUPLICATE KEY UPDATE that changes a
 // sharding column, so that the row would not be in the table that it belongs to.
 func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driver.NamedValue) error {
@@ -277,7 +246,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 // that is set to a value of another shard: by it the row would be looked for elsewhere.
 func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []string, values []any) error {
 	gene := x.table.rule.Gene
-	if gene == nil || x.fit == nil || !x.byGene {
+	if gene == nil || x.belongs == nil || !gene.Decides {
 		return nil
 	}
 	at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
@@ -285,165 +254,81 @@ func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []str
 		return nil
 	}
 	of, err := gene.Of(values[at])
-	if err != nil || x.fit.Has(far|of) {
+	if err != nil || x.belongs(far|of) {
 		return nil // a value without gene is not looked for by it
 	}
 	return x.wrongGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
 }
 
-// fitting makes the n keys of an insert's rows, each of which fits its row. Rows
-// that follow each other and have the same values are one reservation.
-func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (keys rewrite.Keys, err error) {
-	if x.fit != nil {
-		return x.generate(ctx, n, k.one, []any{nil}, x.fit)
-	}
-	var run []any
-	known := false
-	rows := 0
-	flush := func() error {
-		if rows == 0 {
-			return nil
+// fitting draws the n keys of an insert's rows, each of which belongs to the table with its row.
+func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (rewrite.Keys, error) {
+	switch {
+	case k.table.ints == nil:
+		d := draw[any]{name: x.name}
+		err := addRows(&d, e, k, x, x.test)
+		if err != nil {
+			return rewrite.Keys{}, err
 		}
-		var made rewrite.Keys
-		var err error
-		if known {
-			var fit spi.KeyFit
-			if fit, err = x.Fit(k.table.rule.Column, run); err == nil {
-				made, err = x.generate(ctx, rows, nil, run, fit)
-			}
-		} else {
-			made, err = k.table.generate(ctx, rows, new([1]int64))
-		}
-		keys.Ints, keys.Values = append(keys.Ints, made.Ints...), append(keys.Values, made.Values...)
-		rows = 0
-		return err
+		return k.table.drawValues(ctx, &d, n)
+	case x.belongs != nil:
+		return x.generate(ctx, n, k.one)
 	}
+	d := draw[int64]{name: x.name}
+	err := addRows(&d, e, k, x, func(values []any) (func(int64) bool, int, error) { return x.Keys(k.table.rule.Column, values) })
+	if err != nil {
+		return rewrite.Keys{}, err
+	}
+	return k.table.drawInts(ctx, &d, n, k.one)
+}
+
+// addRows adds the rows that need a key. Rows that follow each other and have the same values are
+// one lot; any key will do for a row of which not all values are known.
+func addRows[K any](d *draw[K], e *execution, k *insertion, x *shard, test func(values []any) (func(K) bool, int, error)) error {
+	var last []any
+	next := 0
 	for row := range k.in.Rows() {
 		if !k.isGenerated(row) {
 			continue
 		}
-		values, ok := x.values(nil, e.plan, k.in, row, e.user)
-		if rows > 0 && (ok != known || !slices.Equal(values, run)) {
-			if err := flush(); err != nil {
-				return rewrite.Keys{}, err
+		values, known := x.values(nil, e.plan, k.in, row, e.user)
+		switch {
+		case next > 0 && slices.Equal(values, last):
+		case known:
+			belongs, targets, err := test(values)
+			if err != nil {
+				return err
 			}
+			d.start(belongs, targets)
+		default:
+			d.start(nil, 1)
 		}
-		run, known = values, ok
-		rows++
-	}
-	if err := flush(); err != nil {
-		return rewrite.Keys{}, err
-	}
-	return keys, nil
-}
-
-// generate makes n keys with which rows belong into the table that have these values,
-// and counts them. One key goes into one, unless that is nil.
-func (x *shard) generate(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {
-	start := x.table.counts.start()
-	keys, err := x.make(ctx, n, one, values, fit)
-	x.table.counts.made(start, n, err)
-	return keys, err
-}
-
-func (x *shard) make(ctx context.Context, n int, one *[1]int64, values []any, fit spi.KeyFit) (rewrite.Keys, error) {
-	if x.table.ints == nil {
-		return x.drawValues(ctx, n, values)
-	}
-	var ints []int64
-	if one != nil && n == 1 {
-		ints = one[:]
-	} else {
-		ints = make([]int64, n)
-	}
-	err := x.makeInts(ctx, ints, fit)
-	return rewrite.Keys{Ints: ints}, err
-}
-
-// makeInts fills keys with ones that fit.
-func (x *shard) makeInts(ctx context.Context, keys []int64, fit spi.KeyFit) (err error) {
-	t := x.table
-	defer t.keysFailed(&err)
-	if e, ok := fit.(interface{ Empty() bool }); ok && e.Empty() {
-		return x.noKey("the rule has no key for it")
-	}
-	if t.fitting == nil {
-		return x.drawInts(ctx, keys, fit)
-	}
-	return t.choose(ctx, keys, fit)
-}
-
-// choose fills keys with ones that fit, by a generator that can choose them.
-func (t *table) choose(ctx context.Context, keys []int64, fit spi.KeyFit) error {
-	if err := t.fitting.GenerateFittingKeys(ctx, t.column(), keys, fit); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if !fit.Has(key) {
-			return fmt.Errorf("its key %d is not one of those that were asked for", key)
-		}
+		last = values
+		d.add(next)
+		next++
 	}
 	return nil
 }
 
-func (x *shard) noKey(reason string) error {
-	return fmt.Errorf("%w: %s: %s", spi.ErrNoFittingKey, x.name, reason)
-}
-
-// Keys that do not fit are drawn again, at most maxDrawn for one that does: of
-// 1,024 tables all are met within a sixth of them.
-const (
-	maxDrawn    = 1 << 16
-	maxDrawRoom = 1 << 14 // drawn at once, or as many as are wanted
-)
-
-// drawInts takes as many keys as are sure to have enough among them that fit.
-func (x *shard) drawInts(ctx context.Context, keys []int64, fit spi.KeyFit) error {
-	room := make([]int64, max(len(keys), int(min(fit.Run(int64(len(keys))), maxDrawRoom))))
-	for drawn := 0; len(keys) > 0; drawn += len(room) {
-		if drawn >= max(maxDrawn, len(room)) {
-			return x.noKey(fmt.Sprintf("none of the last %d keys belongs into it", drawn))
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := x.table.ints.GenerateInt64Keys(ctx, x.table.column(), room); err != nil {
-			return err
-		}
-		for _, key := range room {
-			if len(keys) > 0 && fit.Has(key) {
-				keys[0], keys, drawn = key, keys[1:], -len(room)
-			}
-		}
+// generate draws n keys of the table's rows, whose type is int64, and counts them. One key goes
+// into one.
+func (x *shard) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+	d := draw[int64]{name: x.name, only: x}
+	d.start(x.belongs, x.targets)
+	for row := range n {
+		d.add(row)
 	}
-	return nil
+	return x.table.drawInts(ctx, &d, n, one)
 }
 
-// drawValues is drawInts for keys that are no integers.
-func (x *shard) drawValues(ctx context.Context, n int, values []any) (keys rewrite.Keys, err error) {
+// test returns a test of keys of any type, with the values of a row's other columns.
+func (x *shard) test(values []any) (belongs func(key any) bool, targets int, err error) {
 	values = slices.Clone(values)
-	for drawn, many := 0, n; len(keys.Values) < n; many = min(2*many, max(n, 1<<10)) {
-		if drawn >= max(maxDrawn, 2*n) {
-			err := x.noKey(fmt.Sprintf("none of the last %d keys belongs into it", drawn))
-			x.table.keysFailed(&err)
-			return rewrite.Keys{}, err
-		}
-		if err := ctx.Err(); err != nil {
-			return rewrite.Keys{}, err
-		}
-		made, err := x.table.make(ctx, many, new([1]int64))
-		if err != nil {
-			return rewrite.Keys{}, err
-		}
-		drawn += many
-		for i := range many {
-			values[x.key] = made.At(i)
-			if _, here, _ := x.Place(values); here && len(keys.Values) < n {
-				keys.Values, drawn = append(keys.Values, made.At(i)), 0
-			}
-		}
-	}
-	return keys, nil
+	_, targets, _ = x.Keys(x.Columns[x.key], values)
+	return func(key any) bool {
+		values[x.key] = key
+		_, here, _ := x.Place(values)
+		return here
+	}, max(targets, 1), nil
 }
 
 // ErrWrongShard is in the chain of the error for an INSERT with a row that does not

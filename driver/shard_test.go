@@ -271,7 +271,7 @@ func TestShardGuard_warnAndOff(t *testing.T) {
 	for _, tt := range []struct {
 		settings string
 		warnings int
-	}{{", shardGuard: warn", 1}, {", shardGuard: off", 0}, {", shardGuard: off, fitKeys: off", 0}} {
+	}{{", shardGuard: warn", 1}, {", shardGuard: off", 0}} {
 		var log strings.Builder
 		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 2 {
@@ -285,21 +285,7 @@ func TestShardGuard_warnAndOff(t *testing.T) {
 	}
 }
 
-// Without fitting keys, a generated key is looked at before anything is sent.
-func TestShardGuard_generatedKeys(t *testing.T) {
-	db, base := openShards(t, shardedRule(t, ", fitKeys: off"))
-	for i := range 8 { // keys 1 to 8
-		_, err := db.Exec("INSERT INTO t_order_1 (a) VALUES (?)", 1)
-		if (err == nil) != ((i+1)%4 == 1) || err != nil && !errors.Is(err, ErrWrongShard) {
-			t.Errorf("key %d: %v", i+1, err)
-		}
-	}
-	if len(base.sentInserts()) != 2 {
-		t.Errorf("have: %q\nwant: two", base.sentInserts())
-	}
-}
-
-func TestFitKeys_belongIntoTheTableNamed(t *testing.T) {
+func TestDrawnKeys_belongToTheTableNamed(t *testing.T) {
 	for _, tt := range []struct {
 		query string
 		args  []any
@@ -312,7 +298,7 @@ func TestFitKeys_belongIntoTheTableNamed(t *testing.T) {
 		{"INSERT INTO t_order_0 (order_id, a) VALUES (?, 1), (?, 2), (?, 3)", []any{nil, 16, 0}, "[4 16 8]", 1},
 		{"INSERT INTO t_order_3 SET a = 1", nil, "[3]", 1},
 		{"INSERT INTO t_order (a) VALUES (1), (2)", nil, "[1 2]", 1},
-		{"INSERT INTO t_both_1_0 (user_id) VALUES (4), (6)", nil, "[1 3]", 2}, // each pair of columns is a fit of its own
+		{"INSERT INTO t_both_1_0 (user_id) VALUES (4), (6)", nil, "[1 3]", 1},
 		{"INSERT INTO t_both_1_0 (user_id) VALUES (?), (?)", []any{4, 4}, "[1 3]", 1},
 		{"INSERT INTO t_text_0 (a) VALUES (?)", []any{1}, "[k00003]", 0},
 		{"INSERT INTO t_text_0 (a) VALUES (?), (?)", []any{1, 2}, "[k00003 k00007]", 0},
@@ -330,7 +316,7 @@ func TestFitKeys_belongIntoTheTableNamed(t *testing.T) {
 	}
 }
 
-func TestFitKeys_nextKeys(t *testing.T) {
+func TestDrawnKeys_nextKeys(t *testing.T) {
 	db, _ := openShards(t, shardedRule(t, ""))
 	keys, err := NextKeys(t.Context(), db, "t_order_3", 3)
 	if have := fmt.Sprint(keys); err != nil || have != "[3 7 11]" {
@@ -338,7 +324,7 @@ func TestFitKeys_nextKeys(t *testing.T) {
 	}
 }
 
-func TestFitKeys_none(t *testing.T) {
+func TestDrawnKeys_none(t *testing.T) {
 	db, base := openShards(t, shardedRule(t, ""))
 	_, err := db.Exec("INSERT INTO t_both_1_0 (user_id) VALUES (?)", 5) // every id of user 5 is in t_both_…_1
 	var generator *GeneratorError

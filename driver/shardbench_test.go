@@ -5,9 +5,14 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shardkey/shardkey/rule"
 )
@@ -79,6 +84,71 @@ rules:
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkDrawnRows is an INSERT of 1,000 rows by SNOWFLAKE of the usual layout: into the logical
+// table (plain), into one of 16 tables (table), and with shard bits of 4 of random users (bits). The layout
+// has 4,096 keys a millisecond.
+func BenchmarkDrawnRows(b *testing.B) {
+	const rows = 1000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	args := make([]driver.NamedValue, rows)
+	for i := range args {
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: rnd.Int64N(1 << 40)}
+	}
+	const mod = "type: MOD, props: {sharding-count: 16}"
+	for _, bm := range []struct{ name, table, props string }{
+		{"plain", "t_order", "worker-id: 3"},
+		{"table", "t_order_1", "worker-id: 3"},
+		{"bits", "t_order", "worker-id: 3, gene-column: user_id, gene-bits: 4"},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			_, connector := openDrawn(b, drawnRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"))
+			c, err := connector.Connect(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
+			e, ctx := c.(driver.ExecerContext), context.Background()
+			query := "INSERT INTO " + bm.table + " (user_id) VALUES (?)" + strings.Repeat(",(?)", rows-1)
+			for b.Loop() {
+				if _, err := e.ExecContext(ctx, query, args); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkHopeless is the time that an ordinary caller waits for a key while 64 goroutines ask for
+// tables that no key belongs to (64), and while none does (0).
+func BenchmarkHopeless(b *testing.B) {
+	for _, n := range []int{0, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			_, c := openDrawn(b, drawnRule(b, 8192, "type: MOD, props: {sharding-count: 8192}", "SNOWFLAKE, props: {worker-id: 2}"))
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = c.NextKeys(ctx, fmt.Sprint("t_order_", 4096+i), 1)
+					}
+				})
+			}
+			var took []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				if _, err := c.NextKeys(ctx, "t_order", 1); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			cancel()
+			wg.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+		})
 	}
 }
 

@@ -48,31 +48,13 @@ func (c sentConn) ExecContext(_ context.Context, query string, args []driver.Nam
 	return driver.RowsAffected(strings.Count(query, "(") - 1), nil
 }
 
-// shardChooser counts, and can choose its keys.
-type shardChooser struct{ shardCounter }
-
-func (g *shardChooser) GenerateFittingKeys(_ context.Context, _ spi.Column, keys []int64, fit spi.KeyFit) error {
-	for i := range keys {
-		key, ok := fit.Next(g.next+1, g.next+1<<16)
-		if !ok {
-			return spi.ErrNoFittingKey
-		}
-		g.next, keys[i] = key, key
-	}
-	return nil
-}
-
-func init() {
-	spi.RegisterKeyGenerator("SHARD_CHOOSER", func(spi.Props) (spi.KeyGenerator, error) { return &shardChooser{}, nil })
-}
-
 // generatorsOfRandomRules make the key of a column.
 var generatorsOfRandomRules = []struct{ column, generator string }{
 	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 5, max-vibration-offset: 4095}}"},
 	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 6}}"},
 	{"order_id", "{type: SNOWFLAKE_RING, props: {worker-id: 7}}"},
 	{"order_id", "{type: SHARD_COUNTER}"},
-	{"order_id", "{type: SHARD_CHOOSER}"},
+	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 8, layout: 41-4-18}}"},
 	{"name", "{type: UUID}"},
 	{"name", "{type: NANOID}"},
 }

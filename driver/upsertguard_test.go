@@ -131,7 +131,7 @@ func TestShardGuard_leavesUpdates(t *testing.T) {
 	}
 }
 
-func mustParseRule(t *testing.T, text string) *rule.Rule {
+func mustParseRule(t testing.TB, text string) *rule.Rule {
 	t.Helper()
 	r, err := rule.Parse(t.Name(), []byte(text))
 	if err != nil {

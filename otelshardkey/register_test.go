@@ -181,12 +181,12 @@ func TestRegister_whatIsCounted(t *testing.T) {
 	reader, provider := newReader()
 	register(t, c, provider)
 	for table, n := range map[string]int{"t_order": 3, "t_item": 40, "t_token": 2} {
-		if _, err := driver.NextKeys(t.Context(), c, table, n); err != nil {
+		if _, err := c.NextKeys(t.Context(), table, n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	f.err = errors.New("refused")
-	if _, err := driver.NextKeys(t.Context(), c, "t_item", 1); err == nil {
+	if _, err := c.NextKeys(t.Context(), "t_item", 1); err == nil {
 		t.Fatal("no error")
 	}
 	points, _ := collect(t, reader)
@@ -288,7 +288,7 @@ func TestRegister_manyTables(t *testing.T) {
 	register(t, c, provider)
 	use := func(from, until, keys int) {
 		for i := from; i < until; i++ {
-			if _, err := driver.NextKeys(t.Context(), c, name(i), keys); err != nil {
+			if _, err := c.NextKeys(t.Context(), name(i), keys); err != nil {
 				t.Fatal(err)
 			}
 		}

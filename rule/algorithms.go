@@ -209,6 +209,19 @@ func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
 	return 0, 0, word{}
 }
 
+// hashCount returns the number of shards of a sharding by the column's hash, and where it is
+// written; 0 when the sharding is of another kind.
+func (s *strategyOf) hashCount(column string) (n int64, at word) {
+	if s.algorithm.typ != "HASH_MOD" || s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, column) {
+		return 0, word{}
+	}
+	a, err := s.compile()
+	if err != nil {
+		return 0, word{}
+	}
+	return a.Tables(), s.algorithm.props["sharding-count"]
+}
+
 // autoTables returns how many actual tables ShardingSphere makes of an auto table
 // with this algorithm.
 func (a algorithm) autoTables() (int64, error) {

@@ -85,11 +85,6 @@ type KeyConfig struct {
 	// and sends it) or "off". When empty, it is the default's where Column is the
 	// default's too, and "refuse" otherwise.
 	ShardGuard string
-	// AnyKeys says that generated keys are taken as they come ("fitKeys: off").
-	// Its zero value is keys that fit the actual table that the INSERT names, where
-	// the key decides to which one a row belongs, or what the default says when
-	// Column is the default's too.
-	AnyKeys bool
 }
 
 // GeneratorConfig is one generator.
@@ -204,9 +199,6 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	if k.Consecutive {
 		st.consecutive = &k.Consecutive
 	}
-	if k.AnyKeys {
-		st.anyKeys = &k.AnyKeys
-	}
 	return st, nil
 }
 
@@ -237,9 +229,6 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 
 func newMake(name string, at place, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
 	m := makeSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
-	if ready != nil && (typ != "" || len(props) > 0) {
-		return m, errorAt("rule", m.name, "Generator is given, so Type and Props must be empty")
-	}
 	for _, prop := range slices.Sorted(maps.Keys(props)) {
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
 		p.place = p.name.place
@@ -248,6 +237,9 @@ func newMake(name string, at place, typ string, props map[string]any, ready spi.
 			return m, errorAt("rule", p.name, reason)
 		}
 		m.props = append(m.props, p)
+	}
+	if ready != nil && (typ != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
+		return m, errorAt("rule", m.name, "Generator is given, so Type must be empty, and Props can have gene-column and gene-bits only")
 	}
 	return m, nil
 }

@@ -77,7 +77,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		{"assigner's type", func(c *rule.Config) { c.WorkerIDAssigners["x"] = rule.WorkerIDAssignerConfig{Type: "SQL"} }, `import _ "github.com/shardkey/shardkey/driver"`},
 		{"ready and type", func(c *rule.Config) {
 			c.Generators["uuid"] = rule.GeneratorConfig{Type: "UUID", Generator: new(fake)}
-		}, `Type and Props must be empty`},
+		}, `Type must be empty, and Props`},
 	} {
 		cfg := config()
 		c.spoil(&cfg)

@@ -71,8 +71,6 @@
 //     the connection's shardkeyUnlisted
 //   - shardGuard: refuse, warn or off: what becomes of a row that does not belong into
 //     the actual table that its INSERT names; refuse without it
-//   - fitKeys: auto or off: whether an INSERT that names an actual table gets keys that
-//     belong into it, where the key is a sharding column; auto without it
 //
 // Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
 //
@@ -129,9 +127,9 @@
 // sharding columns, as ShardingSphere computes it; or what of its strategies and
 // algorithms is not understood. docs/sharding.md has what is.
 //
-// Where a generator's keys carry the shard of another column (gene-column and gene-bits
-// of a SNOWFLAKE), [Table.Gene] says what that is, and strategies with which it does not
-// agree are an error.
+// Where keys carry the shard of another column (gene-column and gene-bits in the
+// properties of any generator of int64 keys), [Table.Gene] is that shard, and strategies
+// with which it does not agree are an error.
 //
 // # Properties
 //

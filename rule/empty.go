@@ -97,7 +97,7 @@ func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r r
 	}
 	const bits = 12
 	way, count, err := strategy.GeneWay(bits)
-	if err != nil || strategy.Uses(0, nil).Period.Min > 0 {
+	if err != nil {
 		return r, false
 	}
 	if count == 1 && way.IsHash() {

@@ -31,7 +31,7 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 	mod := func(n int) string { return fmt.Sprintf("MOD, props: {sharding-count: %d}", n) }
 	hash := func(n int) string { return fmt.Sprintf("HASH_MOD, props: {sharding-count: %d}", n) }
 	inline := func(expression string) string { return `INLINE, props: {algorithm-expression: "` + expression + `"}` }
-	const gene, user, order = "GENES, props: {" + fourBits + "}", "user_id", "order_id"
+	const gene, user, order = "UNSEEN, props: {" + fourBits + "}", "user_id", "order_id"
 	empty := func(n, of int) []string {
 		return []string{fmt.Sprintf(`%d of the %d actual tables of table "t_order" get no rows`, n, of)}
 	}

@@ -3,11 +3,12 @@ package rule
 import (
 	"errors"
 	"fmt"
+	mathbits "math/bits"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/sharding"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -27,12 +28,15 @@ type Gene struct {
 	Column string
 	// Bits is the number of lowest bits, 1 to 16.
 	Bits int
+	// Decides reports whether these bits of a key decide on its row's actual table, as far as
+	// the key does. It is false where a strategy takes the key together with other columns.
+	Decides bool
 
 	table string
 	of    *sharding.Gene
 }
 
-// maxGeneBits bounds the bits of a generator of one's own.
+// maxGeneBits bounds the bits of a gene.
 const maxGeneBits = 16
 
 // Of returns the gene of a value of Column, 0 to 2^Bits − 1: of an integer of any type,
@@ -83,15 +87,48 @@ func (b *builder) genes(s spec) error {
 	return nil
 }
 
-// noteGene takes down the gene of a generator that was made.
-func (m *makeSpec) noteGene(g spi.KeyGenerator) (err error) {
-	with, ok := g.(spi.GeneKeyGenerator)
-	if !ok {
+// isGene reports whether a property of a generator is one of those that the driver reads: the
+// generator knows nothing of them.
+func (p propSpec) isGene() bool {
+	name := propKey(p.name.text)
+	return name == propKey("gene-column") || name == propKey("gene-bits")
+}
+
+// readGene reads what the keys of a generator are to carry.
+func (m *makeSpec) readGene(g spi.KeyGenerator) error {
+	column, hasColumn := m.prop("gene-column")
+	bits, hasBits := m.prop("gene-bits")
+	if !hasColumn && !hasBits {
 		return nil
 	}
-	defer guard.Recover(&err, "its Gene")
-	m.geneColumn, m.geneBits = with.Gene()
+	most := maxGeneBits
+	if m.isSnowflake() {
+		most = min(most, mathbits.Len64(uint64(m.sequences()))-1)
+	}
+	m.geneColumn = strings.TrimSpace(column.value.Reveal())
+	text := strings.TrimSpace(bits.value.Reveal())
+	n, err := strconv.Atoi(text)
+	wrong := func(name, value, want string) error { return &spi.PropError{Name: name, Value: value, Want: want} }
+	switch {
+	case m.geneColumn == "":
+		return wrong("gene-column", "", "the column whose shard the keys carry, next to gene-bits")
+	case most == 0:
+		return wrong("gene-bits", text, "none: the layout has no sequence that could carry a gene")
+	case text == "":
+		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, 1 to %d: 2^gene-bits is the greatest number of shards", most))
+	case err != nil || n < 1 || n > most:
+		return wrong("gene-bits", text, fmt.Sprintf("an integer in 1..%d", most))
+	}
+	if _, ints := g.(spi.Int64KeyGenerator); !ints {
+		return wrong("gene-column", m.geneColumn, "a generator of int64 keys: the keys of this one cannot carry the shard of a column")
+	}
+	m.geneBits = n
 	return nil
+}
+
+// isSnowflake reports whether the keys have a layout with a sequence.
+func (m *makeSpec) isSnowflake() bool {
+	return slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text))
 }
 
 func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
@@ -106,13 +143,11 @@ func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
 		reason = "write the column without its table"
 	case strings.EqualFold(m.geneColumn, t.Column):
 		reason = fmt.Sprintf("it is the key of table %q itself: name the column whose shard its keys are to carry", t.Logical)
-	case m.geneBits < 1 || m.geneBits > maxGeneBits:
-		reason = fmt.Sprintf("a gene of %d bits: want 1 to %d", m.geneBits, maxGeneBits)
 	}
 	if reason != "" {
 		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
-	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
+	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, Decides: true, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
 		return err
 	}
@@ -178,6 +213,7 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 		}
 		switch byKey, byColumn := is(t.Column), is(t.Gene.Column); {
 		case len(of.columns) > 1 && (byKey || byColumn):
+			t.Gene.Decides = t.Gene.Decides && !byKey
 			b.warn(of.key, fmt.Sprintf("the %s of table %q takes several columns: whether the gene of %s that its keys carry tells the shard is not known",
 				of.key.text, t.Logical, t.Gene.Column))
 		case byKey:

@@ -15,7 +15,7 @@ import (
 
 // geneTable is a rule of one table whose keys carry the shard of user_id.
 func geneTable(settings, algorithms, props string) string {
-	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: GENES, props: {"+props+"}}}", 1)
+	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
 	return text
 }
 
@@ -149,27 +149,6 @@ func TestGene_of(t *testing.T) {
 	}
 }
 
-// ownGenes is a generator of one's own whose keys carry a gene.
-type ownGenes struct {
-	spi.FittingKeyGenerator
-	column string
-	bits   int
-}
-
-func (g ownGenes) Gene() (string, int) {
-	if g.bits < 0 {
-		panic("no gene")
-	}
-	return g.column, g.bits
-}
-
-func init() {
-	spi.RegisterKeyGenerator("GENES", func(p spi.Props) (spi.KeyGenerator, error) {
-		bits, err := p.Int("gene-bits", 0, 0, 16)
-		return ownGenes{nil, p.String("gene-column", ""), int(bits)}, err
-	})
-}
-
 func TestGene_columnIsWrong(t *testing.T) {
 	for column, want := range map[string]string{"ORDER_ID": "it is the key of table \"t_order\" itself", "t_order.user_id": "without its table", "'`user_id`'": "without quotes"} {
 		_, err := rule.Parse("rule.yaml", []byte(geneTable("actualDataNodes: ds.t_order", "a: {type: MOD}", "gene-bits: 4, gene-column: "+column)))
@@ -180,22 +159,71 @@ func TestGene_columnIsWrong(t *testing.T) {
 	}
 }
 
-func TestGene_ofAGeneratorOfOnesOwn(t *testing.T) {
+// TestGene_properties reads the gene's properties of every kind of generator, none of which
+// sees them.
+func TestGene_properties(t *testing.T) {
 	for _, tt := range []struct {
-		ownGenes
-		want string
-	}{{ownGenes{nil, "user_id", 16}, ""}, {ownGenes{nil, "", 0}, ""}, {ownGenes{nil, "user_id", 17}, "a gene of 17 bits"}, {ownGenes{nil, "user_id", 0}, "a gene of 0 bits"}, {ownGenes{nil, "user_id", -1}, "panic"}} {
+		generator string
+		want      string // the error; "" for 4 or 12 bits of user_id
+	}{
+		{"UNSEEN, props: {gene-column: user_id, gene-bits: 4}", ""},
+		{"UNSEEN, props: {gene-column: ' user_id ', gene-bits: ' 12 '}", ""},
+		{"UNSEEN, props: {gene.column: user_id, GENE-BITS: 4}", ""},
+		{"UNSEEN, props: {gene-column: user_id, gene-bits: 17}", "an integer in 1..16"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 17, layout: 41-4-18}", "an integer in 1..16"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 13}", "an integer in 1..12"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 0}", "an integer in 1..12"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: four}", "an integer in 1..12"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 9, layout: 41-14-8}", "an integer in 1..8"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 1, layout: 41-10-0}", "no sequence"},
+		{"SNOWFLAKE, props: {gene-column: user_id}", "gene-bits next to it, 1 to 12"},
+		{"SNOWFLAKE, props: {gene-bits: 4}", "next to gene-bits"},
+		{"SNOWFLAKE, props: {gene-column: ' ', gene-bits: 4}", "next to gene-bits"},
+		{"SNOWFLAKE, props: {gene-column: user_id, gene-bits: 4, gene-colum: user_id}", "gene-colum"},
+		{"UUID, props: {gene-column: user_id, gene-bits: 4}", "int64"},
+	} {
+		r, err := rule.Parse("rule.yaml", []byte(`rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: g}}
+  keyGenerators:
+    g: {type: `+tt.generator+`}
+`))
+		if tt.want == "" {
+			if err != nil || r.Tables()[0].Gene == nil || r.Tables()[0].Gene.Column != "user_id" || r.Tables()[0].Gene.Bits%8 != 4 {
+				t.Errorf("%s\nhave: %v\nwant: the bits of user_id", tt.generator, err)
+			}
+			continue
+		}
+		var e *rule.Error
+		if !errors.As(err, &e) || e.Line != 6 || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s\nhave: %v\nwant: %s, on line 6", tt.generator, err, tt.want)
+		}
+	}
+}
+
+// unseen is a generator whose factory refuses all properties.
+type unseen struct{ spi.Int64KeyGenerator }
+
+func init() {
+	spi.RegisterKeyGenerator("UNSEEN", func(spi.Props) (spi.KeyGenerator, error) { return unseen{}, nil })
+}
+
+// A generator that is built in Go has its gene in the properties next to it, and no others.
+func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
+	for _, tt := range []struct {
+		props map[string]any
+		want  string
+	}{
+		{map[string]any{"gene-column": "user_id", "gene-bits": 4}, ""},
+		{map[string]any{"gene-column": "user_id", "worker-id": 4}, "gene-bits only"},
+	} {
 		r, err := rule.New(rule.Config{
 			Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
-			Generators: map[string]rule.GeneratorConfig{"g": {Generator: tt.ownGenes}},
+			Generators: map[string]rule.GeneratorConfig{"g": {Generator: unseen{}, Props: tt.props}},
 		})
-		switch {
-		case tt.want != "":
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("have: %v\nwant: %s", err, tt.want)
-			}
-		case err != nil || (r.Tables()[0].Gene != nil) != (tt.bits > 0):
-			t.Errorf("%+v\nhave: %v", tt.ownGenes, err)
+		if tt.want == "" && (err != nil || r.Tables()[0].Gene == nil) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%v\nhave: %v\nwant: %s", tt.props, err, tt.want)
 		}
 	}
 }

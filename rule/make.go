@@ -59,7 +59,7 @@ func (r *Rule) check() error {
 	}
 	for i, e := range l.held {
 		g := &r.generators[i]
-		if err := g.noteGene(l.generators[i]); err != nil {
+		if err := g.readGene(l.generators[i]); err != nil {
 			return errors.Join(r.makeError(generatorKind, *g, err), l.Close())
 		}
 		if e == nil {
@@ -195,6 +195,9 @@ func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) 
 	for i, p := range m.props {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
 			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text, other.name.text, other.name.place.also()))
+		}
+		if kind == generatorKind && p.isGene() {
+			continue
 		}
 		values[p.name.text] = p.given()
 	}

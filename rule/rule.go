@@ -50,9 +50,6 @@ type Table struct {
 	// ShardGuard is how a row is handled that does not belong in the actual table that its
 	// INSERT names: "refuse", "warn" or "off".
 	ShardGuard string
-	// AnyKeys reports whether generated keys are taken as they come, also where the
-	// INSERT names an actual table and the key decides to which one a row belongs.
-	AnyKeys bool
 	// Gene is what the keys carry of another column of their rows; nil when they
 	// carry nothing.
 	Gene *Gene
@@ -128,9 +125,6 @@ func (t Table) String() string {
 	}
 	if t.ShardGuard == "warn" || t.ShardGuard == "off" {
 		s += ", shardGuard: " + t.ShardGuard
-	}
-	if t.AnyKeys {
-		s += ", fitKeys: off"
 	}
 	if t.Gene != nil {
 		s += fmt.Sprintf(", whose lowest %d bits are %s", t.Gene.Bits, t.Gene)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/shardkey/shardkey/internal/groovy"
 	"github.com/shardkey/shardkey/internal/sharding"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // Shard is an actual table as a statement names it, with what decides which rows
@@ -128,58 +127,51 @@ func (x *Shard) is(p Place) bool {
 		(x.source == "" || p.DataSource == "" || strings.EqualFold(p.DataSource, x.source))
 }
 
-// Fit returns the keys with which a row belongs into the table, when it has these
-// values in Columns; that of the key column does not matter. It is nil when the
-// key is not one of Columns.
-func (x *Shard) Fit(key string, values []any) (spi.KeyFit, error) {
-	at := slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, key) })
+// Keys returns a test of whether a row belongs to the table with a key in the given column,
+// when it has these values in Columns; the value of the key itself does not matter. The test
+// allocates nothing. About one of every n keys passes it, if the keys are spread evenly.
+//
+// The test is nil when the key is not one of Columns. The error is a [*PlaceError].
+func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool, n int, err error) {
+	at := slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, column) })
 	if at < 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	given := slices.Clone(values)
-	given[at] = int64(0)
+	if at < len(given) {
+		given[at] = int64(0)
+	}
 	classed, err := x.of.classed(nil, x.Columns, given)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var uses []sharding.KeyUse
-	strategies := []*strategy{x.byTable}
-	if x.byTable == nil {
-		strategies = []*strategy{x.of.database, x.of.tables[0].strategy}
+	if x.byTable != nil {
+		return x.keysOfTable(at, classed), len(x.byTable.Names()), nil
 	}
-	for _, s := range strategies {
-		if s == nil {
-			continue
-		}
-		own := make([]groovy.Value, len(s.columns))
-		mine := -1
-		for i, column := range s.columns {
-			c := slices.Index(x.columns, column)
-			if own[i] = classed[c]; c == at {
-				mine = i
-			}
-		}
-		if mine >= 0 {
-			uses = append(uses, s.Uses(mine, own))
+	n = 1
+	for _, s := range []*strategy{x.of.database, x.of.tables[0].strategy} {
+		if s != nil && slices.Contains(s.columns, x.columns[at]) {
+			n *= len(s.Names())
 		}
 	}
-	if len(classed) == 1 && x.byTable != nil {
-		return sharding.NewFit(func(key int64) bool {
-			i, err := x.byTable.Strategy.Place([]groovy.Value{groovy.OfLong(key)})
-			return err == nil && i == x.index
-		}, uses...), nil
-	}
-	return sharding.NewFit(func(key int64) bool {
+	return func(key int64) bool {
 		var buf [4]groovy.Value
 		all := append(buf[:0], classed...)
 		all[at] = groovy.OfLong(key)
-		if x.byTable != nil {
-			i, err := x.byTable.Strategy.Place(all)
-			return err == nil && i == x.index
-		}
 		place, err := x.of.place(all)
 		return err == nil && x.is(place)
-	}, uses...), nil
+	}, n, nil
+}
+
+// keysOfTable is the test of Keys where the choice of the table is enough.
+func (x *Shard) keysOfTable(at int, classed []groovy.Value) func(key int64) bool {
+	return func(key int64) bool {
+		var buf [4]groovy.Value
+		all := append(buf[:0], classed...)
+		all[at] = groovy.OfLong(key)
+		i, err := x.byTable.Strategy.Place(all)
+		return err == nil && i == x.index
+	}
 }
 
 // classed appends what the values are in Java. columns are what they are the values of.

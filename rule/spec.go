@@ -60,7 +60,7 @@ type makeSpec struct {
 	ownMeant    bool  // and is to be, although there are several
 	used        bool  // some table's keys come from it
 	geneColumn  string
-	geneBits    int // of the lowest bits of its keys; see spi.GeneKeyGenerator
+	geneBits    int // of the lowest bits of its keys; see Gene
 }
 
 // propSpec is one property. Its value, one or a list, has the environment put in;

@@ -16,7 +16,6 @@ type settings struct {
 	consecutive *bool
 	unlisted    string
 	guard       string
-	anyKeys     *bool
 }
 
 // or returns the settings with those of the default where there are none.
@@ -26,9 +25,6 @@ func (s settings) or(def settings) settings {
 	s.guard = cmp.Or(s.guard, def.guard)
 	if s.consecutive == nil {
 		s.consecutive = def.consecutive
-	}
-	if s.anyKeys == nil {
-		s.anyKeys = def.anyKeys
 	}
 	return s
 }
@@ -47,14 +43,13 @@ var (
 	batchWords    = []string{"any", "consecutive"}
 	unlistedWords = []string{"refuse", "warn", "pass"}
 	guardWords    = []string{"refuse", "warn", "off"}
-	fitWords      = []string{"auto", "off"}
 )
 
 // settingNames are the words that settings reads.
-var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard", "fitKeys"}
+var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard"}
 
 func (rd *reader) settings(texts words) (s settings, err error) {
-	var batch, fit string
+	var batch string
 	for _, setting := range []struct {
 		to    *string
 		name  string
@@ -64,7 +59,6 @@ func (rd *reader) settings(texts words) (s settings, err error) {
 		{&batch, "batchKeys", batchWords},
 		{&s.unlisted, "unlisted", unlistedWords},
 		{&s.guard, "shardGuard", guardWords},
-		{&fit, "fitKeys", fitWords},
 	} {
 		w := texts.at(setting.name)
 		if *setting.to, err = choose(rd.spec.file, setting.name, w, setting.words); err != nil {
@@ -73,9 +67,6 @@ func (rd *reader) settings(texts words) (s settings, err error) {
 	}
 	if batch != "" {
 		s.consecutive = new(batch == "consecutive")
-	}
-	if fit != "" {
-		s.anyKeys = new(fit == "off")
 	}
 	return s, nil
 }

@@ -105,7 +105,7 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
 		ExplicitKeys: cmp.Or(set.explicit, "fill"), Consecutive: valueOf(set.consecutive), Unlisted: set.unlisted,
-		ShardGuard: cmp.Or(set.guard, "refuse"), AnyKeys: valueOf(set.anyKeys),
+		ShardGuard: cmp.Or(set.guard, "refuse"),
 	}, true, nil
 }
 
@@ -157,7 +157,7 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
-	if b.hasGene(t.GeneratorName) {
+	if _, ok := b.maker(t).prop("gene-column"); ok {
 		return // it decides on the remainder
 	}
 	for _, s := range []*strategyOf{spec.database, spec.table} {
@@ -165,8 +165,14 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 			continue
 		}
 		n, shards, at := s.modulus(t.Column)
-		offset, sequences := b.vibration(t.GeneratorName), b.sequences(t.GeneratorName)
+		offset, sequences := b.maker(t).vibration(), b.maker(t).sequences()
 		enough := min(n, sequences) - 1
+		if count, at := s.hashCount(t.Column); count > sequences {
+			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator %q "+
+				"has %d sequences: at any time a worker's keys reach no more of %d shards; give the layout %d sequence bits",
+				t.Logical, t.Column, count, t.GeneratorName, sequences, count, bits.Len64(uint64(count-1))))
+			continue
+		}
 		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
 			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q "+
 				"has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d sequence bits",
@@ -182,17 +188,22 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		} else if offset < power-1 {
 			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
 		}
-		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q",
+		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q, or more if there may be more shards later",
 			t.Logical, t.Column, n, offset, effect, enough, t.GeneratorName))
 	}
 }
 
-// sequences returns the number of sequences in a tick of a generator's layout, and so
-// one more than the greatest max-vibration-offset: those of ShardingSphere's layout
-// unless it has another one.
-func (b *builder) sequences(generator string) int64 {
+// maker returns what makes the keys of a table.
+func (b *builder) maker(t *Table) *makeSpec {
+	return &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
+}
+
+// sequences returns the number of sequences in a tick of a SNOWFLAKE's layout, and so one
+// more than the greatest max-vibration-offset: those of ShardingSphere's layout unless it
+// has another one.
+func (m *makeSpec) sequences() int64 {
 	const classic, js53 = 12, 15
-	p, _ := b.rule.generators[b.byName[strings.ToLower(generator)]].prop("layout")
+	p, _ := m.prop("layout")
 	layout := strings.TrimSpace(p.value.Reveal())
 	if strings.EqualFold(layout, "js53") {
 		return 1 << js53
@@ -204,10 +215,8 @@ func (b *builder) sequences(generator string) int64 {
 	return 1 << own
 }
 
-// vibration returns the max-vibration-offset of a generator; -1 when it is not
-// known.
-func (b *builder) vibration(generator string) int64 {
-	m := b.rule.generators[b.byName[strings.ToLower(generator)]]
+// vibration returns the max-vibration-offset of a SNOWFLAKE; -1 when it is not known.
+func (m *makeSpec) vibration() int64 {
 	p, ok := m.prop("max-vibration-offset")
 	if !ok {
 		return 1
@@ -217,12 +226,6 @@ func (b *builder) vibration(generator string) int64 {
 		return -1
 	}
 	return n
-}
-
-// hasGene reports whether a SNOWFLAKE's keys carry a gene.
-func (b *builder) hasGene(generator string) bool {
-	_, ok := b.rule.generators[b.byName[strings.ToLower(generator)]].prop("gene-column")
-	return ok
 }
 
 // warn takes down a warning of the builder's own.

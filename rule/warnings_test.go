@@ -205,13 +205,15 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "max-vibration-offset: 3", "INLINE", "algorithm-expression: 't_${(order_id >> 2) % 4}'", "modulo 16, but keys that are made one at a time end in 0 to 3: some of 4 shards get few rows; set max-vibration-offset: 15"},
 		{"SNOWFLAKE", "max-vibration-offset: 1", "INLINE", "algorithm-expression: 't_${order_id % 4 % 2}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4 == 0}'", ""},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 12 % 4}'", ""},
+		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 12 % 4}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id >> 12) % 4}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id >> 22) % 4}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id / 8) % 4}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${user_id % 4}'", ""},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${my_order_id % 4}'", ""},
 		{"SNOWFLAKE", "", "HASH_MOD", "sharding-count: 4", ""},
+		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 256", ""},
+		{"SNOWFLAKE", "layout: 41-14-8", "HASH_MOD", "sharding-count: 512", "has 256 sequences: at any time a worker's keys reach no more of 512 shards"},
 		{"UUID", "", "MOD", "sharding-count: 4", ""},
 	} {
 		yaml := fmt.Sprintf(file, c.typ, c.props, c.algorithm, c.its)

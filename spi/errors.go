@@ -31,9 +31,9 @@ var (
 	// interval of its worker id is used up and could not be renewed.
 	ErrLeaseLimit = errors.New("shardkey: worker-id lease is at its limit")
 
-	// ErrNoFittingKey is in the chain of the error when no key of a generator, or
-	// none that was found, belongs into the actual table that an INSERT names.
-	ErrNoFittingKey = errors.New("shardkey: no key belongs into this table")
+	// ErrNoFittingKey is in the chain of the error when none of the keys that were
+	// drawn belongs to the actual table that an INSERT names.
+	ErrNoFittingKey = errors.New("shardkey: no key belongs to this table")
 
 	// ErrStore is in the chain of an error when the server that a generator or
 	// assigner depends on could not be reached, or holds what it should not.

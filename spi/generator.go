@@ -42,44 +42,6 @@ type Int64KeyGenerator interface {
 	GenerateInt64Keys(ctx context.Context, column Column, keys []int64) error
 }
 
-// KeyFit is a set of int64 keys, those that belong into one actual table. It never
-// changes and may be used by many goroutines at once.
-type KeyFit interface {
-	// Has reports whether a key is in it.
-	Has(key int64) bool
-	// Next returns the least key in from..to that is in it and not negative; ok is
-	// false when there is none, or none was found in a bounded number of tries.
-	Next(from, to int64) (key int64, ok bool)
-	// Run returns how many consecutive keys are certain to have n among them that
-	// are in it, wherever they begin; 0 when that is not known.
-	Run(n int64) int64
-}
-
-// FittingKeyGenerator is an [Int64KeyGenerator] that can choose its keys: an
-// INSERT into an actual table takes those that belong into it. Of another generator
-// the driver takes more keys than it needs, and leaves out those that do not fit.
-//
-// GenerateFittingKeys is GenerateInt64Keys, and every key is in fit. The error
-// has [ErrNoFittingKey] in its chain when no key can be found.
-type FittingKeyGenerator interface {
-	Int64KeyGenerator
-	GenerateFittingKeys(ctx context.Context, column Column, keys []int64, fit KeyFit) error
-}
-
-// GeneKeyGenerator is a [FittingKeyGenerator] whose keys may carry a gene: the lowest
-// bits of a key are the shard of another column of its row, so that the key tells the
-// shard as well as that column does.
-//
-// Gene returns the column and the number of bits; "" and 0 where the keys carry none. It
-// returns the same at any time. Where there is a gene, the driver asks for keys with
-// GenerateFittingKeys alone, each for a row whose gene is known, and the fit's
-// keys are those with the row's gene. GenerateInt64Keys and GenerateKeys, which know
-// no row, are to return an error then.
-type GeneKeyGenerator interface {
-	FittingKeyGenerator
-	Gene() (column string, bits int)
-}
-
 // BoxedKeys implements the GenerateKeys of an [Int64KeyGenerator] with its
 // GenerateInt64Keys. A negative n is 0.
 func BoxedKeys(ctx context.Context, g Int64KeyGenerator, column Column, n int) ([]any, error) {
@@ -105,10 +67,6 @@ type KeyParts struct {
 	Sequence int64
 	// Layout names the bits, as "41-10-12": time, worker, sequence.
 	Layout string
-	// Gene is the shard that the key carries in its lowest GeneBits bits, which are
-	// the sequence's. GeneBits is 0 for keys that carry none.
-	Gene     int64
-	GeneBits int
 }
 
 // KeyDecoder takes integer keys apart.

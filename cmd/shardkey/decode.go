@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-
-	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
 func decodeCommand(p *program) *cobra.Command {
@@ -178,7 +176,7 @@ func (d *decoder) decode(word string) decoded {
 	}
 	v.Time, v.Worker, v.Sequence, v.Layout = formatTime(parts.Time, d.zone), &parts.WorkerID, &parts.Sequence, parts.Layout
 	if d.geneBits > 0 {
-		v.Gene = new(snowflake.Gene(key, d.geneBits))
+		v.Gene = new(key & (1<<d.geneBits - 1))
 	}
 	return v
 }

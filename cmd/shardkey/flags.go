@@ -202,6 +202,11 @@ func generatorBits(r *rule.Rule, g *rule.Live, name string) (keyBits, error) {
 	case !ok:
 		return nil, fmt.Errorf("generator %s makes keys that hold no time: they cannot be taken apart", name)
 	}
+	for _, t := range r.Tables() {
+		if t.GeneratorName == name && t.Gene != nil {
+			return ruleBits{bits, t.Gene.Bits}, nil
+		}
+	}
 	return bits, nil
 }
 
@@ -210,6 +215,12 @@ func isUUID(r *rule.Rule, generator string) bool {
 	return slices.ContainsFunc(r.Tables(), func(t rule.Table) bool {
 		return t.GeneratorType == "UUID" && strings.EqualFold(t.GeneratorName, generator)
 	})
+}
+
+// ruleBits are the keys of a generator whose lowest bits are a gene.
+type ruleBits struct {
+	keyBits
+	geneBits int
 }
 
 // onlyUUIDs takes no integer apart: a UUID says itself what it holds.

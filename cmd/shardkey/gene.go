@@ -11,7 +11,6 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rule"
-	"github.com/shardkey/shardkey/spi"
 )
 
 // genes returns how many of a key's lowest bits are a gene.
@@ -26,12 +25,8 @@ func (f *decodeFlags) genes(bits keyBits) (int, error) {
 	case given:
 		return f.geneBits, nil
 	}
-	with, ok := bits.(spi.GeneKeyGenerator)
-	if !ok {
-		return 0, nil
-	}
-	_, n := with.Gene()
-	return n, nil
+	with, _ := bits.(ruleBits)
+	return with.geneBits, nil
 }
 
 func formatGene(gene *int64, bits int) string {

@@ -90,7 +90,7 @@ func secretValues(t *testing.T) map[string][]any {
 	wrapped := driver.Wrap(oldDriver{}, r)
 	overOld := openConnector(t, wrapped, dsn)
 	generatorErr := insertError(opened)
-	_, keysErr := driver.NextKeys(t.Context(), opened, "t", 1)
+	_, keysErr := driver.ConnectorOf(opened).NextKeys(t.Context(), "t", 1)
 	var values []any
 	for _, name := range []string{"g", "l", "k", "r"} {
 		values = append(values, live.Generator(name))

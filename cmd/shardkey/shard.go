@@ -59,7 +59,7 @@ func explainShard(w io.Writer, in *rewrite.Insert, t *rule.Table) {
 		return
 	}
 	columns := strings.Join(shard.Columns, ", ")
-	if !t.AnyKeys && slices.ContainsFunc(shard.Columns, func(c string) bool { return strings.EqualFold(c, t.Column) }) {
+	if slices.ContainsFunc(shard.Columns, func(c string) bool { return strings.EqualFold(c, t.Column) }) {
 		fmt.Fprintf(w, "  generated keys belong into %s, by %s\n", in.Name, columns)
 	}
 	if t.ShardGuard == "off" || in.Source != nil {

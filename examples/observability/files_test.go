@@ -13,7 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -27,7 +26,7 @@ func exported(t *testing.T) (metrics, labels map[string]bool) {
 	if err := s.order(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := driver.NextKeys(t.Context(), s.connector, "t_missing", 1); err == nil {
+	if _, err := s.connector.NextKeys(t.Context(), "t_missing", 1); err == nil {
 		t.Fatal("a key of a segment that is not there")
 	}
 	if err := s.order(t.Context(), 1); err != nil { // it asks how many statements may be kept

@@ -46,15 +46,6 @@ func FuzzTemplate(f *testing.F) {
 				}
 			}
 		}
-		p, ok := template.Period(0, Long, []Value{{}, OfString(s)})
-		if !ok || k < p.Min || k > p.Max-p.Mod {
-			return
-		}
-		a, err1 := template.Append(nil, []Value{OfLong(k), OfString(s)})
-		b, err2 := template.Append(nil, []Value{OfLong(k + p.Mod), OfString(s)})
-		if string(a) != string(b) || (err1 == nil) != (err2 == nil) {
-			t.Fatalf("%q\nhave: %s of %d, %s of %d\nwant: the same", text, a, k, b, k+p.Mod)
-		}
 	})
 }
 

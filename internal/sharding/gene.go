@@ -94,10 +94,13 @@ func (g *Gene) agreeWith(s *Strategy) {
 		return
 	}
 	g.templates = append(g.templates, s.template)
-	if use := s.Uses(0, nil); use.Period.Mod > 0 {
-		g.from, g.to = max(g.from, use.Period.Min), min(g.to, use.Period.Max)
-	} else {
+	switch {
+	case s.modulus() == 0:
 		g.from, g.to = 1, 0
+	case s.classes != nil && s.classes[0] == groovy.Integer:
+		g.from, g.to = max(g.from, 0), min(g.to, 1<<longestInteger-1)
+	default:
+		g.from, g.to = max(g.from, 0), min(g.to, 1<<longestLong-1)
 	}
 }
 
@@ -122,15 +125,15 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	if s.template == nil {
 		return way, 0, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or INLINE by a remainder", s.typ)
 	}
-	if use := s.Uses(0, nil); use.Period.Mod > 0 {
-		way.how = geneOfNumber
-		return way, use.Period.Mod, nil
+	if way.how = geneOfHash; s.isHash(bits, way) {
+		return way, 1, nil
 	}
-	way.how = geneOfHash
-	if !s.isHash(bits, way) {
+	n := s.modulus()
+	if n == 0 {
 		return way, 0, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a power of 2 up to %d; MOD and HASH_MOD are", int64(1)<<bits)
 	}
-	return way, 1, nil
+	way.how = geneOfNumber
+	return way, n, nil
 }
 
 // isHash tries whether an expression goes by the absolute hash.
@@ -177,8 +180,8 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 // CheckGeneKey returns a [*GeneError] when the strategy, whose only column is the key,
 // depends on more of it than its lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
-	if use := s.Uses(0, nil); use.Period.Mod > 0 {
-		return s.checkGeneCount(bits, use.Period.Mod)
+	if n := s.modulus(); n > 0 {
+		return s.checkGeneCount(bits, n)
 	}
 	if _, isHash := s.numbers.(*hashMod); isHash {
 		return s.geneError("the hash of a key takes all of its bits: shard by the key with MOD, also where the other column has HASH_MOD")

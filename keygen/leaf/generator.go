@@ -12,11 +12,10 @@ import (
 )
 
 var (
-	_ spi.Int64KeyGenerator   = (*generator)(nil)
-	_ spi.FittingKeyGenerator = (*generator)(nil)
-	_ spi.HealthReporter      = (*generator)(nil)
-	_ spi.ReadyReporter       = (*generator)(nil)
-	_ spi.Describer           = (*generator)(nil)
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.ReadyReporter     = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
 	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
 	// time or worker in it.
 )

@@ -78,15 +78,6 @@ type Config struct {
 	// that the clock may step back among them; zero means 1: only the newest.
 	RingSize int
 
-	// GeneColumn is the column of a key's row whose shard the lowest GeneBits bits of
-	// the key are; empty for keys without a gene. The driver then asks for each
-	// row's key with [Generator.GenerateFittingKeys]; what asks for a key without a
-	// row gets an error.
-	GeneColumn string
-	// GeneBits are the bits of the gene, 1..16 and at most the layout's of the
-	// sequence; 0 without a GeneColumn.
-	GeneBits int
-
 	// Clock is the time; nil is the system's. Generators with the same Layout,
 	// Epoch, worker id and Clock share one state within a process.
 	Clock spi.Clock
@@ -145,10 +136,6 @@ func (c Config) check() error {
 		return fmt.Errorf("shardkey: tolerance %v of a clock that steps back is above %v", c.Tolerance, maxTolerance)
 	case c.RingSize > maxRingSize:
 		return fmt.Errorf("shardkey: ring size %d is not in 1..%d", c.RingSize, maxRingSize)
-	case c.GeneColumn == "" && c.GeneBits != 0:
-		return fmt.Errorf("shardkey: %d gene bits, but no gene column", c.GeneBits)
-	case c.GeneColumn != "" && (c.GeneBits < 1 || c.GeneBits > c.Layout.maxGeneBits()):
-		return fmt.Errorf("shardkey: gene bits %d are not in 1..%d, of layout %s", c.GeneBits, c.Layout.maxGeneBits(), c.Layout)
 	}
 	return c.checkTime()
 }
@@ -213,7 +200,7 @@ func init() {
 
 func fromProps(p spi.Props, ringSize int) (spi.KeyGenerator, error) {
 	cfg := Config{RingSize: ringSize, Clock: p.Clock(), Logger: p.Logger()}
-	for _, read := range []func(spi.Props, *Config) error{readLayout, readWorker, readOffset, readBack, readGene} {
+	for _, read := range []func(spi.Props, *Config) error{readLayout, readWorker, readOffset, readBack} {
 		if err := read(p, &cfg); err != nil {
 			return nil, err
 		}

@@ -31,14 +31,12 @@
 //     in the life of a table.
 //   - max-vibration-offset: sequences of new ticks begin at 0, 1, … up to it
 //     in turn (1). At a few keys a second every key is the first of its
-//     millisecond, so that key mod n takes offset+1 values only: set it to at
-//     least the number of shards minus 1 when shards are chosen by key mod n.
+//     millisecond, so that key mod n takes offset+1 values only. When shards are
+//     chosen by the key, set it to the greatest number of shards that you plan
+//     for, minus 1.
 //   - clock-back: what to do when the clock steps back. wait (until it has
 //     caught up, for max-tolerate-time-difference-milliseconds, 10, at most,
 //     else an error), borrow (continue from the last time), error.
-//   - gene-column, gene-bits: the lowest gene-bits bits of each key are the shard of
-//     that column of its row, its gene, so that the key tells the shard as well
-//     ([Gene]). The driver makes such keys, row by row; docs/sharding.md has more.
 //   - ring-size: SNOWFLAKE_RING keeps the state of so many past ticks (200),
 //     and continues in them immediately when the clock steps back among them.
 //
@@ -53,14 +51,6 @@
 // within a time interval that no other holder has; with a fixed worker-id the
 // operator must ensure that no two processes have it at the same time, and that
 // the clock is past the keys of the process before.
-//
-// Keys that fit a table ([Generator.GenerateFittingKeys]) are some of the positions
-// that a reservation took, which the word has passed as it passes any others. So are
-// keys with a gene: those whose lowest bits happen to be it. Nothing is written over a
-// key, and the bits of the gene are no part of what a position is. Hence gene-bits may
-// differ between processes with one worker id after the other, between generators
-// that share the word, and from one rule to the next, and no key comes twice: the
-// argument knows no gene.
 //
 // # Waiting
 //

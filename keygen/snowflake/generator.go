@@ -13,7 +13,6 @@ import (
 
 var (
 	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.GeneKeyGenerator  = (*Generator)(nil)
 	_ spi.KeyDecoder        = (*Generator)(nil)
 	_ spi.KeyRanger         = (*Generator)(nil)
 	_ spi.Describer         = (*Generator)(nil)
@@ -85,9 +84,6 @@ func New(cfg Config) (*Generator, error) {
 
 // Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
 func (g *Generator) Next(ctx context.Context) (int64, error) {
-	if g.cfg.GeneBits > 0 {
-		return 0, g.noRow()
-	}
 	if s := g.slot.Load(); s != nil && g.waiting.Load() == 0 {
 		if start, _, v := g.take(s, request{now: g.clock.Now(), n: 1}); v == taken {
 			return g.key(s, start), nil
@@ -100,7 +96,7 @@ func (g *Generator) Next(ctx context.Context) (int64, error) {
 
 func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) {
 	var keys [1]int64
-	err := g.enqueue(ctx, keys[:], nil, waited)
+	err := g.enqueue(ctx, keys[:], waited)
 	return keys[0], err
 }
 
@@ -112,14 +108,10 @@ func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) 
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
 // errors are [*ClockBackError], [*TimeError], [*LeaseError], [*StartError], the
-// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait. With a
-// [Config.GeneColumn] it is always an error.
+// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
 func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
-	}
-	if g.cfg.GeneBits > 0 {
-		return g.noRow()
 	}
 	waited := false
 	if s := g.slot.Load(); s != nil && uint64(len(keys)) <= g.seqMask+1 && g.waiting.Load() == 0 {
@@ -130,7 +122,7 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 		}
 		waited = v == full
 	}
-	return g.enqueue(ctx, keys, nil, waited)
+	return g.enqueue(ctx, keys, waited)
 }
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.

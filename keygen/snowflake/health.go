@@ -115,10 +115,6 @@ func (g *Generator) Describe() string {
 	if c.ClockBack == ClockBackWait {
 		back += " " + c.Tolerance.String()
 	}
-	gene := ""
-	if c.GeneBits > 0 {
-		gene = fmt.Sprintf(", lowest %d bits the gene of %s", c.GeneBits, c.GeneColumn)
-	}
-	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s%s",
-		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, g.maxVibration, ring, gene)
+	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",
+		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, g.maxVibration, ring)
 }

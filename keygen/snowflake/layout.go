@@ -107,13 +107,9 @@ func (l Layout) check() error {
 	return nil
 }
 
-// DecodeKey takes a key apart, as [Decode] does, and its gene.
+// DecodeKey takes a key apart, as [Decode] does.
 func (g *Generator) DecodeKey(key int64) (spi.KeyParts, error) {
-	parts, err := Decode(g.cfg.Layout, g.cfg.Epoch, key)
-	if err == nil && g.cfg.GeneBits > 0 {
-		parts.Gene, parts.GeneBits = Gene(key, g.cfg.GeneBits), g.cfg.GeneBits
-	}
-	return parts, err
+	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
 }
 
 // KeyRange is [KeyRange] with the generator's layout and epoch.

@@ -22,12 +22,10 @@ import (
 // keys are the server's until done.
 type waiter struct {
 	next, prev *waiter
-	rest       []int64    // still to be filled
-	fit        spi.KeyFit // nil for any keys
-	misses     int
-	waited     bool   // it met a full tick: see request
-	after      uint64 // position of its newest key
-	probe      bool   // it wants no key, but to know whether there is one: see Ready
+	rest       []int64 // still to be filled
+	waited     bool    // it met a full tick: see request
+	after      uint64  // position of its newest key
+	probe      bool    // it wants no key, but to know whether there is one: see Ready
 	done       bool
 	err        error
 	signal     chan struct{} // done, or first in the queue
@@ -72,8 +70,8 @@ func (q *waitQueue) rotate() {
 }
 
 // enqueue fills keys in the order of the queue.
-func (g *Generator) enqueue(ctx context.Context, keys []int64, fit spi.KeyFit, waited bool) error {
-	return g.join(ctx, &waiter{rest: keys, fit: fit, waited: waited})
+func (g *Generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
+	return g.join(ctx, &waiter{rest: keys, waited: waited})
 }
 
 // join waits in the queue until w is done.
@@ -269,17 +267,12 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 			}
 			continue
 		}
-		n := g.chunk(len(w.rest), w.fit)
-		start, need, v := g.take(s, request{now: now, n: uint64(n), waited: w.waited, after: w.after, fit: w.fit})
+		n := min(len(w.rest), int(g.seqMask)+1)
+		start, need, v := g.take(s, request{now: now, n: uint64(n), waited: w.waited, after: w.after})
 		switch v {
 		case taken:
-			if w.fit != nil {
-				w.after = g.fillFitting(s, w.rest[:n], start, w.fit)
-			} else {
-				g.fill(s, w.rest[:n], start)
-				w.after = start + uint64(n) - 1
-			}
-			w.misses = 0
+			g.fill(s, w.rest[:n], start)
+			w.after = start + uint64(n) - 1
 			g.figures.stepping = false
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
@@ -287,10 +280,6 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 				g.queue.rotate()
 			}
 		case full:
-			if w.misses++; w.fit != nil && w.misses > maxMisses {
-				g.leave(w, g.noFit())
-				continue
-			}
 			w.waited = true
 			g.crossed(s.state, now)
 			g.begin(w, ns)

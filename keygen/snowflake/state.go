@@ -3,8 +3,6 @@ package snowflake
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/shardkey/shardkey/spi"
 )
 
 // A position is a key without its worker: tick<<SequenceBits | sequence. It
@@ -16,14 +14,6 @@ import (
 // position after them; when the swap fails it tries again. Since every swap
 // raises the word and every reservation lies between the old value and the
 // new one, no position is handed out twice, whatever the clock said.
-//
-// A reservation of keys that fit a table takes the positions up to the last of
-// them, and hands out some of these. It lies between the old value and the new
-// one as any other. Keys with a gene, which is the sequence's lowest bits, are keys that
-// fit: the gene chooses among positions, and makes none. Were it written over the
-// lowest bits of any position, two positions that differ in these alone would be
-// one key; and were the word to count without them, as a gene-bits of 4 and one of 8 would
-// count differently, two processes in turn would give one key.
 //
 // The ring has one such word for each of the past len(ring) ticks; tick t
 // uses word t mod len(ring) and no other. Positions of a word only rise, by
@@ -137,8 +127,6 @@ type request struct {
 	// after is the newest position of the same call, or 0: its keys ascend,
 	// in a ring too.
 	after uint64
-	// fit are the keys that may be taken; nil: n that follow each other.
-	fit spi.KeyFit
 }
 
 // take reserves r.n positions in one tick. start is the first of them; need is
@@ -161,16 +149,9 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 			tick, fresh = r.now, true
 			start = uint64(tick)<<g.seqBits | g.offset(r)
 		}
-		n := g.span(s, start, r)
-		if start&g.seqMask+n > g.seqMask+1 {
+		if start&g.seqMask+r.n > g.seqMask+1 {
 			tick++
 			start, fresh = uint64(tick)<<g.seqBits, false
-			n = g.span(s, start, r)
-		}
-		for n > g.seqMask+1 && tick <= r.now+st.ahead.Load() { // a tick without keys that fit
-			tick++
-			start = uint64(tick) << g.seqBits
-			n = g.span(s, start, r)
 		}
 		if tick > r.now {
 			if ahead := st.ahead.Load(); tick > r.now+ahead {
@@ -180,18 +161,15 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 				return 0, tick, full
 			}
 		}
-		if start+n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
+		if start+r.n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
-		if st.word.CompareAndSwap(w, start+n) {
-			if n != r.n {
-				st.skipped.Add(n - r.n)
-			}
+		if st.word.CompareAndSwap(w, start+r.n) {
 			if fresh || start != w {
 				st.skipped.Add(start - w)
 				g.moved(st, r, fresh)
 			}
-			return g.taken(r, start, n), tick, taken
+			return start, tick, taken
 		}
 	}
 }
@@ -233,20 +211,16 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 		default:
 			start = first | g.offset(r)
 		}
-		n := g.span(s, start, r)
-		if start+n > end {
+		if start+r.n > end {
 			if tick, next = tick+1, true; tick > r.now+ahead {
 				return 0, tick, full
 			}
 			continue
 		}
-		if start+n > s.limit.Load() || (fresh || g.longTick) && s.over() {
+		if start+r.n > s.limit.Load() || (fresh || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
-		if word.CompareAndSwap(w, start+n) {
-			if n != r.n {
-				st.skipped.Add(n - r.n)
-			}
+		if word.CompareAndSwap(w, start+r.n) {
 			if fresh || tick != high {
 				st.skipped.Add(start - w)
 				g.movedRing(st, r, tick, high, fresh && !next)
@@ -254,7 +228,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 			if next {
 				g.crossed(st, r.now)
 			}
-			return g.taken(r, start, n), tick, taken
+			return start, tick, taken
 		}
 	}
 }
@@ -262,7 +236,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 // offset is the sequence that a fresh tick begins with: the vibration's next
 // offset, or less when the keys would not fit after it.
 func (g *Generator) offset(r request) uint64 {
-	if r.waited || r.fit != nil {
+	if r.waited {
 		return 0
 	}
 	return min(uint64(g.vibration.Load()), g.seqMask+1-r.n)

@@ -44,11 +44,6 @@
 //  6. So floor(successor) ≥ limit(predecessor): the intervals are disjoint. No
 //     step uses a clock. Clocks only decide when a record looks free.
 //
-// Keys with a gene (keygen/snowflake) change nothing in this: a lease speaks of an id's
-// time, and a gene stands in the bits of its sequence. Within an interval an owner's own
-// word keeps its ids apart, with a gene or without, and owners need not have the same
-// gene-bits.
-//
 // Releasing: an owner that has stopped for good writes free_from, the first
 // millisecond that it did not use, and its successor starts there instead of at
 // reserved_until, which stays where it is. The owner's limit is gone before that

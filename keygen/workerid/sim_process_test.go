@@ -22,7 +22,6 @@ type process struct {
 	nextKeep int64
 	assigner *assigner
 	real     *snowflake.Generator // see sim_snowflake_test.go
-	geneBits int                  // of its keys
 	lease    *lease
 	last     int64 // the last id's time
 	former   []*lease

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shardkey/shardkey/internal/shardingtest"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -17,10 +16,6 @@ func (p *process) startReal() {
 		Assigner: &seenAssigner{p}, Clock: p, Tolerance: -1,
 		ClockBack: []snowflake.ClockBack{snowflake.ClockBackBorrow, snowflake.ClockBackFail}[rng.IntN(2)],
 		RingSize:  []int{1, 50}[rng.IntN(2)],
-	}
-	// Each process has gene bits of its own, and others after a restart, or none.
-	if p.geneBits = []int{0, 2, 4, 8, 12}[rng.IntN(5)]; p.geneBits > 0 && !p.world.bugs.geneWritten {
-		cfg.GeneColumn, cfg.GeneBits = "user_id", p.geneBits
 	}
 	g, err := snowflake.New(cfg)
 	if err != nil {
@@ -54,27 +49,11 @@ func (p *process) makeKeys() {
 	defer func(busy bool) { p.busy = busy }(p.busy)
 	p.busy = true
 	keys := make([]int64, 1+p.world.rng.IntN(3))
-	gene := p.world.rng.Int64N(1 << p.geneBits)
-	var err error
-	if p.geneBits > 0 && !p.world.bugs.geneWritten {
-		err = p.real.GenerateFittingKeys(ctx, spi.Column{}, keys, shardingtest.Mod(1<<p.geneBits, gene))
-	} else {
-		err = p.real.GenerateInt64Keys(ctx, spi.Column{}, keys)
-	}
-	if err != nil {
+	if err := p.real.GenerateInt64Keys(ctx, spi.Column{}, keys); err != nil {
 		p.world.figures.refused++
 		return
 	}
 	for _, k := range keys {
-		if p.geneBits > 0 && p.world.bugs.geneWritten {
-			k = k&^(1<<p.geneBits-1) | gene
-		}
-		if snowflake.Gene(k, p.geneBits) != gene {
-			panic(fmt.Sprintf("key %d has not gene %d of %d bits", k, gene, p.geneBits))
-		}
-		if p.geneBits > 0 {
-			p.world.figures.genes++
-		}
 		if p.world.keys[k] && p.world.repeat == nil {
 			p.world.repeat = fmt.Errorf("key %d twice", k)
 		}

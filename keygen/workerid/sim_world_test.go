@@ -48,12 +48,10 @@ type bugs struct {
 	noCompare bool // the store does not compare
 	lateLimit bool // the generator makes ids of a lease after giving it back
 	farLimit  bool // leases tell a real generator a limit that they do not have
-	// geneWritten: the gene is written over the lowest bits of any key.
-	geneWritten bool
 }
 
 type figures struct {
-	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, genes, failovers int
+	steps, ids, refused, acquired, lost, released, crashes, pauses, steppedClocks, lostAnswers, lateWrites, cutOffs, forgotten, failovers int
 }
 
 func (f *figures) add(g figures) {
@@ -70,7 +68,6 @@ func (f *figures) add(g figures) {
 	f.lateWrites += g.lateWrites
 	f.cutOffs += g.cutOffs
 	f.forgotten += g.forgotten
-	f.genes += g.genes
 	f.failovers += g.failovers
 }
 

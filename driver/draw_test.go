@@ -1,0 +1,376 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// drawnRule has n tables by the key, and keys whose lowest bits are the shard of user_id.
+func drawnRule(t testing.TB, n int, algorithm, generator string) *rule.Rule {
+	t.Helper()
+	return mustParseRule(t, fmt.Sprintf(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..%d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys}
+  keyGenerators:
+    keys: {type: %s}
+  shardingAlgorithms:
+    a: {%s}
+`, n-1, generator, algorithm))
+}
+
+// openDrawn opens a rule over a server that takes everything.
+func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
+	t.Helper()
+	options = append(options, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := NewConnector(idleConnector{}, r, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { _ = db.Close() })
+	return db, c
+}
+
+// spreads are the ways by which tables are chosen by the key.
+var spreads = []struct {
+	name      string
+	algorithm string // %d is the number of tables
+	generator string // "" for that of drawnKeys
+}{
+	{"MOD", "type: MOD, props: {sharding-count: %d}", ""},
+	{"HASH_MOD", "type: HASH_MOD, props: {sharding-count: %d}", ""},
+	{"INLINE", "type: INLINE, props: {algorithm-expression: 't_order_${order_id %% %d}'}", ""},
+	{"bits", "type: MOD, props: {sharding-count: %d}", "gene-column: user_id, gene-bits: 4, "},
+}
+
+// steppedClock stands still, but for a program that sleeps.
+type steppedClock struct{ ns atomic.Int64 }
+
+func (c *steppedClock) Now() time.Time { return time.Unix(0, c.ns.Load()) }
+
+func (c *steppedClock) Sleep(_ context.Context, d time.Duration) error {
+	c.ns.Add(int64(d))
+	return nil
+}
+
+// TestDraw_rowsSpreadWhenTablesAreDoubled inserts rows into 4 tables and asks where they belong
+// when there are 8 and 16: the rows of each table spread evenly over the tables that take them.
+func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
+	const rows = 10_000
+	tables := map[string]func(i int, r *rand.Rand) int{
+		"in turn":   func(i int, _ *rand.Rand) int { return i % 4 },
+		"at random": func(_ int, r *rand.Rand) int { return r.IntN(4) },
+		"one":       func(int, *rand.Rand) int { return 2 },
+	}
+	for _, s := range spreads {
+		for order, choose := range tables {
+			for _, pause := range []time.Duration{2 * time.Millisecond, 0} {
+				t.Run(fmt.Sprint(s.name, " ", order, " ", pause), func(t *testing.T) {
+					rnd := rand.New(rand.NewPCG(4, 8))
+					generator := "SNOWFLAKE, props: {" + s.generator + "worker-id: 77, max-vibration-offset: 15}"
+					rules := map[int]*rule.Rule{}
+					for n := 4; n <= 16; n *= 2 {
+						rules[n] = drawnRule(t, n, fmt.Sprintf(s.algorithm, n), generator)
+					}
+					clock := &steppedClock{}
+					clock.ns.Store(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano())
+					_, c := openDrawn(t, rules[4], WithClock(clock))
+					var keys []int64
+					for i := range rows {
+						table, values := choose(i, rnd), []any(nil)
+						if s.generator != "" {
+							values = []any{int64(table) + 4*rnd.Int64N(1000)} // a user of this table
+						}
+						made, err := c.NextKeys(t.Context(), fmt.Sprint("t_order_", table), 1, values...)
+						if err != nil {
+							t.Fatal(err)
+						}
+						keys = append(keys, made[0].(int64))
+						clock.ns.Add(int64(pause))
+					}
+					for n := 8; n <= 16; n *= 2 {
+						expectSpread(t, rules[4], rules[n], n/4, keys)
+					}
+				})
+			}
+		}
+	}
+}
+
+// expectSpread expects that the rows of each of four tables are spread evenly over parts of them
+// each: by χ², with a chance of one in a million that random rows fail.
+func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64) {
+	t.Helper()
+	count, of := map[string]map[string]float64{}, map[string]float64{}
+	place := func(r *rule.Rule, key int64) string {
+		p, err := r.Tables()[0].Sharding.Place([]any{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Table
+	}
+	for _, key := range keys {
+		from, to := place(old, key), place(doubled, key)
+		if count[from] == nil {
+			count[from] = map[string]float64{}
+		}
+		count[from][to]++
+		of[from]++
+	}
+	most := map[int]float64{2: 23.9, 4: 30.7}[parts] // of 1 and 3 degrees of freedom
+	for from, to := range count {
+		mean, sum := of[from]/float64(parts), 0.0
+		for _, n := range to {
+			sum += (n - mean) * (n - mean) / mean
+		}
+		sum += float64(parts-len(to)) * mean
+		if sum > most || len(to) > parts {
+			t.Errorf("the rows of %s in %d tables\nhave: %v, χ² %.1f\nwant: %.1f at most", from, 4*parts, to, sum, most)
+		}
+	}
+}
+
+// workers is a SNOWFLAKE of few bits whose worker ID a test replaces: its keys are
+// worker<<2 | sequence, with the time above.
+type workers struct {
+	worker atomic.Int64
+	next   atomic.Int64
+	most   atomic.Int64 // keys that were in the making at once
+	now    atomic.Int64
+	asked  func(n int)
+}
+
+func (g *workers) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	now := g.now.Add(int64(len(keys)))
+	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	}
+	defer g.now.Add(-int64(len(keys)))
+	if g.asked != nil {
+		g.asked(len(keys))
+	}
+	first := g.next.Add(int64(len(keys))) - int64(len(keys))
+	for i := range keys {
+		n := first + int64(i)
+		keys[i] = n>>2<<6 | g.worker.Load()<<2 | n&3
+	}
+	return nil
+}
+
+func (g *workers) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, g, c, n)
+}
+
+func (g *workers) DecodeKey(key int64) (spi.KeyParts, error) {
+	return spi.KeyParts{WorkerID: key >> 2 & 15, Sequence: key & 3}, nil
+}
+
+// openWorkers opens 16 tables by key % 16, of which the keys of one worker reach four.
+func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
+	t.Helper()
+	g := &workers{}
+	r, err := rule.New(rule.Config{
+		Tables: []rule.TableConfig{{
+			Name: "t_order", ActualDataNodes: "ds.t_order_${0..15}",
+			KeyConfig:     rule.KeyConfig{Column: "order_id", Generator: "g"},
+			TableStrategy: rule.StrategyConfig{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]any{"sharding-count": 16}},
+		}},
+		Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, c := openDrawn(t, r)
+	return g, db, c
+}
+
+// A table that no key of the worker belongs to is recognized once, and refused afterwards at the
+// cost of one key, until the generator has another worker ID.
+func TestDraw_hopelessTableIsRecognizedOnce(t *testing.T) {
+	g, db, _ := openWorkers(t)
+	insert := func(table int) (drawn int64, err error) {
+		before := g.next.Load()
+		_, err = db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (a) VALUES (?)", table), 1)
+		return g.next.Load() - before, err
+	}
+	drawn, err := insert(9)
+	if !errors.Is(err, spi.ErrNoFittingKey) || drawn < maxInVain || drawn > maxInVain+16*perTarget+maxBatch {
+		t.Errorf("have: %v after %d keys\nwant: ErrNoFittingKey after some thousands", err, drawn)
+	}
+	for range 3 {
+		if drawn, err := insert(9); !errors.Is(err, spi.ErrNoFittingKey) || drawn > 1 {
+			t.Errorf("again\nhave: %v after %d keys\nwant: ErrNoFittingKey after one", err, drawn)
+		}
+	}
+	if drawn, err := insert(3); err != nil || drawn > 17 {
+		t.Errorf("another table\nhave: %v after %d keys", err, drawn)
+	}
+	g.worker.Store(2)
+	if drawn, err := insert(9); err != nil || drawn > 18 {
+		t.Errorf("another worker ID\nhave: %v after %d keys\nwant: no error", err, drawn)
+	}
+	if drawn, err := insert(3); !errors.Is(err, spi.ErrNoFittingKey) || drawn < maxInVain {
+		t.Errorf("a table of the former worker\nhave: %v after %d keys", err, drawn)
+	}
+	g.worker.Store(0)
+	if _, err := insert(3); err != nil {
+		t.Errorf("the former worker ID\nhave: %v", err)
+	}
+}
+
+// While many goroutines look for keys that there are not, one of them at a time has the
+// generator, and asks it for few keys at once.
+func TestDraw_hopelessDrawsTakeTurns(t *testing.T) {
+	g, _, c := openWorkers(t)
+	var most atomic.Int64
+	g.asked = func(n int) { most.Store(max(most.Load(), int64(n))) }
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			if _, err := c.NextKeys(t.Context(), fmt.Sprint("t_order_", 4+i%12), 1); !errors.Is(err, spi.ErrNoFittingKey) {
+				t.Errorf("have: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if limit := int64(maxBatch + 64*17); g.most.Load() > limit || most.Load() > maxBatch {
+		t.Errorf("have: %d keys in the making at once, %d of one call\nwant: %d at most, and %d", g.most.Load(), most.Load(), limit, maxBatch)
+	}
+}
+
+// A draw ends with its context, also one that waits for its turn.
+func TestDraw_endsWithItsContext(t *testing.T) {
+	g, _, c := openWorkers(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	g.asked = func(int) { cancel() }
+	if _, err := c.NextKeys(ctx, "t_order_9", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v\nwant: %v", err, context.Canceled)
+	}
+	ctx, cancel = context.WithCancel(t.Context())
+	g.asked = func(n int) {
+		if n > maxFree { // the one that has the turn
+			cancel()
+			g.asked = nil
+			<-ctx.Done()
+			if _, err := c.NextKeys(ctx, "t_order_9", 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("waiting\nhave: %v\nwant: %v", err, context.Canceled)
+			}
+		}
+	}
+	if _, err := c.NextKeys(context.WithoutCancel(ctx), "t_order_8", 1); !errors.Is(err, spi.ErrNoFittingKey) {
+		t.Errorf("have: %v\nwant: %v", err, spi.ErrNoFittingKey)
+	}
+}
+
+// A generator that fails or panics in a draw leaves the turn to others.
+func TestDraw_failureGivesTheTurnBack(t *testing.T) {
+	g, _, c := openWorkers(t)
+	g.asked = func(n int) {
+		if n > maxFree {
+			panic("no keys")
+		}
+	}
+	for range 2 {
+		if _, err := c.NextKeys(t.Context(), "t_order_1", 1000); !errors.As(err, new(*GeneratorError)) {
+			t.Errorf("have: %v\nwant: a GeneratorError", err)
+		}
+	}
+	g.asked = nil
+	if keys, err := c.NextKeys(t.Context(), "t_order_1", 1000); err != nil || len(keys) != 1000 {
+		t.Errorf("have: %d keys, %v", len(keys), err)
+	}
+}
+
+// Rows with random shard bits share what is drawn: no more keys than the commonest bits need.
+func TestDraw_rowsShareTheirKeys(t *testing.T) {
+	g := &shardCounter{}
+	r, err := rule.New(rule.Config{
+		Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
+		Generators: map[string]rule.GeneratorConfig{"own": {Generator: g, Props: map[string]any{"gene-column": "user_id", "gene-bits": 4}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, base := openShards(t, r)
+	base.answer = shortAnswer{Affected: 1000}
+	rnd := rand.New(rand.NewPCG(1, 6))
+	users, most := make([]any, 1000), [16]int{}
+	for i := range users {
+		user := rnd.Int64N(1 << 40)
+		users[i] = user
+		most[user%16]++
+	}
+	var keys Keys
+	query := "INSERT INTO t_own (user_id) VALUES (?)" + strings.Repeat(", (?)", len(users)-1)
+	if _, err := db.ExecContext(WithKeys(t.Context(), &keys), query, users...); err != nil {
+		t.Fatal(err)
+	}
+	last := [16]int64{}
+	for i, key := range keys.Values() {
+		bits := users[i].(int64) % 16
+		if key := key.(int64); key%16 != bits || key <= last[bits] {
+			t.Fatalf("row %d of user %d\nhave: key %d after %d\nwant: a later one with bits %d", i, users[i], key, last[bits], bits)
+		}
+		last[bits] = key.(int64)
+	}
+	if limit := int64(16 * (slices.Max(most[:]) + 3)); g.next > limit {
+		t.Errorf("have: %d keys drawn for 1000 rows\nwant: %d at most", g.next, limit)
+	}
+}
+
+// NextKeys draws keys for rows by the values of the column whose shard the keys carry.
+func TestNextKeys_withShardBits(t *testing.T) {
+	_, c := openDrawn(t, drawnRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}"))
+	for _, tt := range []struct {
+		table  string
+		n      int
+		values []any
+		want   string // the bits, or of the error
+	}{
+		{"t_order", 2, []any{7}, "[7 7]"},
+		{"t_order", 3, []any{7, int64(24), "abc"}, "[7 8 2]"},
+		{"t_order_3", 2, []any{7, uint8(19)}, "[7 3]"},
+		{"t_order", 2, nil, "0 values of that column are given for 2 keys"},
+		{"t_order", 3, []any{1, 2}, "2 values of that column are given for 3 keys"},
+		{"t_order", 1, []any{nil}, "value 1 cannot be one of user_id"},
+		{"t_order", 2, []any{7, 1.5}, "value 2 cannot be one of user_id"},
+		{"t_order_3", 1, []any{8}, "t_order_0"},
+	} {
+		given := slices.Clone(tt.values)
+		keys, err := c.NextKeys(t.Context(), tt.table, tt.n, tt.values...)
+		have := fmt.Sprint(err)
+		if err == nil {
+			bits := make([]int64, len(keys))
+			for i, key := range keys {
+				bits[i] = key.(int64) % 16
+			}
+			have = fmt.Sprint(bits)
+		} else if !errors.As(err, new(*NextKeysError)) && !errors.Is(err, ErrWrongShard) {
+			t.Errorf("%v\nhave: %T", tt, err)
+		}
+		if !strings.Contains(have, tt.want) || !slices.Equal(given, tt.values) {
+			t.Errorf("%v\nhave: %s\nwant: %s", tt, have, tt.want)
+		}
+	}
+	_, c = openDrawn(t, drawnRule(t, 4, "type: MOD, props: {sharding-count: 4}", "SNOWFLAKE, props: {worker-id: 78}"))
+	if _, err := c.NextKeys(t.Context(), "t_order", 1, 7); !errors.As(err, new(*NextKeysError)) {
+		t.Errorf("a value for keys without shard bits\nhave: %v\nwant: a NextKeysError", err)
+	}
+}

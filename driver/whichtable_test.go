@@ -1,0 +1,164 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// The flows of docs/which-table.md. TestDocs_whichTable compares the page's lines with this file.
+
+func insertByColumn(ctx context.Context, db *sql.DB, userID, amount int64) error {
+	table := driver.ConnectorOf(db).Lookup("", "t_order")
+	place, err := table.Sharding.Place([]any{userID})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (user_id, amount) VALUES (?, ?)", userID, amount)
+	return err
+}
+
+func insertByKey(ctx context.Context, db *sql.DB, amount int64) error {
+	table := driver.ConnectorOf(db).Lookup("", "t_order")
+	keys, err := driver.NextKeys(ctx, db, "t_order", 1)
+	if err != nil {
+		return err
+	}
+	place, err := table.Sharding.Place([]any{keys[0]})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (order_id, amount) VALUES (?, ?)", keys[0], amount)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO t_order_3 (amount) VALUES (?)", amount)
+	return err
+}
+
+func insertByBits(ctx context.Context, db *sql.DB, userID, amount int64) error {
+	table := driver.ConnectorOf(db).Lookup("", "t_order")
+	bits, err := table.Gene.Of(userID)
+	if err != nil {
+		return err
+	}
+	place, err := table.Sharding.Place([]any{bits})
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "INSERT INTO "+place.Table+" (user_id, amount) VALUES (?, ?)", userID, amount)
+	return err
+}
+
+func keyFirstByBits(ctx context.Context, db *sql.DB, userID int64) (rule.Place, error) {
+	table := driver.ConnectorOf(db).Lookup("", "t_order")
+	keys, err := driver.NextKeys(ctx, db, "t_order", 1, userID)
+	if err != nil {
+		return rule.Place{}, err
+	}
+	return table.Sharding.Place([]any{keys[0]})
+}
+
+// insertRecorder is a server that takes every INSERT and keeps it.
+type insertRecorder struct{ sent []string }
+
+func (r *insertRecorder) Connect(context.Context) (sqldriver.Conn, error) {
+	return recorderConn{r}, nil
+}
+func (r *insertRecorder) Driver() sqldriver.Driver { return nil }
+
+type recorderConn struct{ *insertRecorder }
+
+func (recorderConn) Prepare(string) (sqldriver.Stmt, error) { return nil, sqldriver.ErrSkip }
+func (recorderConn) Begin() (sqldriver.Tx, error)           { return nil, sqldriver.ErrSkip }
+func (recorderConn) Close() error                           { return nil }
+
+func (c recorderConn) ExecContext(_ context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	values := make([]any, len(args))
+	for i := range args {
+		values[i] = args[i].Value
+	}
+	c.sent = append(c.sent, fmt.Sprint(query, values))
+	return sqldriver.RowsAffected(1), nil
+}
+
+func (c recorderConn) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	return noRows{}, nil
+}
+
+type noRows struct{}
+
+func (noRows) Columns() []string            { return nil }
+func (noRows) Close() error                 { return nil }
+func (noRows) Next([]sqldriver.Value) error { return io.EOF }
+
+func whichTablePage(t *testing.T, language string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../docs/which-table.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(page), "```"+language+"\n")[1:]
+	for i := range blocks {
+		blocks[i], _, _ = strings.Cut(blocks[i], "```")
+	}
+	return blocks
+}
+
+func TestDocs_whichTable(t *testing.T) {
+	own, err := os.ReadFile("whichtable_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range whichTablePage(t, "go") {
+		for line := range strings.Lines(block) {
+			code, _, _ := strings.Cut(line, "//")
+			if code = strings.TrimPrefix(strings.TrimSpace(code), "place, err := table.Sharding.Place([]any{keys[0]})"); !strings.Contains(string(own), code) {
+				t.Errorf("docs/which-table.md has Go that no test runs: %s", line)
+			}
+		}
+	}
+	const user, amount = 4711, 5
+	rules := whichTablePage(t, "yaml")
+	if len(rules) != 3 {
+		t.Fatalf("have: %d rules\nwant: 3", len(rules))
+	}
+	byBits := fmt.Sprint("t_order_", user%16)
+	for i, flow := range []func(context.Context, *sql.DB) error{
+		func(ctx context.Context, db *sql.DB) error { return insertByColumn(ctx, db, user, amount) },
+		func(ctx context.Context, db *sql.DB) error { return insertByKey(ctx, db, amount) },
+		func(ctx context.Context, db *sql.DB) error { return insertByBits(ctx, db, user, amount) },
+	} {
+		r, err := rule.Parse(t.Name()+fmt.Sprint(i), []byte(rules[i]))
+		if err != nil || len(r.Warnings()) > 0 {
+			t.Fatal(err, r.Warnings())
+		}
+		server := &insertRecorder{}
+		connector, err := driver.NewConnector(server, r, driver.Config{Server: "other"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(connector)
+		defer db.Close()
+		if err := flow(t.Context(), db); err != nil {
+			t.Errorf("flow %d\nhave: %v\nsent: %q", i, err, server.sent)
+			continue
+		}
+		if i != 1 && (len(server.sent) != 1 || !strings.HasPrefix(server.sent[0], "INSERT INTO "+byBits+" ")) || i == 1 && len(server.sent) != 2 {
+			t.Errorf("flow %d\nhave: %q", i, server.sent)
+		}
+		if i == 2 {
+			if place, err := keyFirstByBits(t.Context(), db, user); err != nil || place.Table != byBits {
+				t.Errorf("key first\nhave: %v, %v\nwant: %s", place, err, byBits)
+			}
+		}
+	}
+}
