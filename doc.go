@@ -16,9 +16,9 @@
 //	        ▼                    ▼
 //	     keygen/… ───────────► spi   generators and worker ids; the interfaces and registries
 //
-// rule has internal/sharding beneath it, which computes where sharded rows belong,
-// and that has internal/groovy, which computes the expressions in rules. driver has
-// internal/doctor beneath it, which holds a rule against databases.
+// rule has two internal packages: expr evaluates the expressions ${…} in rules, and place decides
+// which table a row belongs to. driver has internal/doctor beneath it, which compares a rule with
+// databases.
 //
 // Data runs one way: SQL text and arguments → driver → rewrite (what must be
 // filled?) → rule (which column, which generator?) → generator → rewrite (new

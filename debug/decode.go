@@ -106,7 +106,7 @@ func (d *decoder) decode(key int64, now time.Time) decodedKey {
 	out.Time, out.Ago = parts.Time, ago(parts.Time, now)
 	out.WorkerID, out.Sequence, out.Layout = parts.WorkerID, parts.Sequence, parts.Layout
 	for _, t := range d.tables {
-		if t.Sharding == nil || t.Sharding.Err != nil || len(t.Sharding.Columns) != 1 || !t.Sharding.ByKey || len(out.Belongs) == maxPlaces {
+		if t.Sharding == nil || t.Sharding.Err != nil || len(t.Sharding.Columns) != 1 || !strings.EqualFold(t.Sharding.Columns[0], t.Column) || len(out.Belongs) == maxPlaces {
 			continue
 		}
 		place, err := t.Sharding.Place([]any{key})

@@ -31,8 +31,6 @@ type geneRows struct {
 	bits int
 	rows int
 	at   []int32 // the lot of a gene, from 1; nil for a single row
-	// mixed: a row's key must also belong to a table, which its gene does not tell.
-	mixed bool
 }
 
 // newGeneRows draws keys for about n rows.
@@ -44,18 +42,10 @@ func (t *table) newGeneRows(name string, n int) *geneRows {
 	return r
 }
 
-// add adds the next row. Where belongs is not nil, about one of so many keys as there are targets
-// passes it, and the row's key has to.
-func (r *geneRows) add(gene int64, belongs func(key int64) bool, targets int) {
-	mask := int64(1)<<r.bits - 1
+// add adds the next row.
+func (r *geneRows) add(gene int64) {
 	row := r.rows
 	r.rows++
-	if belongs != nil {
-		r.mixed = true
-		r.start(func(key int64) bool { return key >= 0 && key&mask == gene && belongs(key) }, targets<<r.bits)
-		r.draw.add(row)
-		return
-	}
 	if r.at != nil {
 		if i := r.at[gene]; i > 0 {
 			r.lots[i-1].rows = append(r.lots[i-1].rows, row)
@@ -63,13 +53,14 @@ func (r *geneRows) add(gene int64, belongs func(key int64) bool, targets int) {
 		}
 		r.at[gene] = int32(len(r.lots) + 1)
 	}
+	mask := int64(1)<<r.bits - 1
 	r.start(func(key int64) bool { return key >= 0 && key&mask == gene }, 1<<r.bits)
 	r.draw.add(row)
 }
 
 // make draws the keys.
 func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.Keys, error) {
-	if mask := int64(1)<<r.bits - 1; r.at != nil && !r.mixed {
+	if mask := int64(1)<<r.bits - 1; r.at != nil {
 		r.lotOf = func(key int64) int { return int(r.at[key&mask]) - 1 }
 	}
 	return t.drawInts(ctx, &r.draw, r.rows, one)
@@ -185,39 +176,27 @@ func geneArg(bound driver.Value) (any, error) {
 	return nil, fmt.Errorf("of its %T there is none", bound)
 }
 
-// addRow adds a row with a gene. x is the actual table that is named, nil for none; values are
-// the row's in x.Columns, nil where not all are known.
-func (t *table) addRow(ctx context.Context, logger shardLogger, to *geneRows, x *shard, row int, g rowGene, values []any) (err error) {
-	var belongs func(int64) bool
-	targets := 1
-	if x != nil && x.key >= 0 {
-		if belongs, targets = x.belongs, x.targets; belongs == nil && values != nil {
-			if belongs, targets, err = x.Keys(t.rule.Column, values); err != nil {
-				return err
-			}
+// checkGene returns the error for a row whose gene is that of another table, and nil where it is
+// only to be logged. values are the row's in Columns, nil where not all are known.
+func (x *shard) checkGene(ctx context.Context, logger shardLogger, row int, g rowGene, values []any) error {
+	switch {
+	case x == nil || x.key < 0 || !x.looks():
+		return nil
+	case x.belongs != nil:
+		if x.belongs(far | g.gene) {
+			return nil
 		}
-	}
-	if belongs != nil && t.gene.Decides {
-		if x.looks() && !belongs(far|g.gene) {
-			if err := x.wrongGene(ctx, logger, row, g, values); err != nil {
-				return err
-			}
-		}
-		belongs = nil
-	}
-	to.add(g.gene, belongs, targets)
-	return nil
-}
-
-// wrongGene returns the error for a row whose gene is that of another table, and nil where it
-// is only to be logged.
-func (x *shard) wrongGene(ctx context.Context, logger shardLogger, row int, g rowGene, values []any) error {
-	if values = slices.Clone(values); values == nil {
-		values = make([]any, len(x.Columns))
+		values = make([]any, 1)
+	case values == nil:
+		return nil
 	}
 	values[x.key] = far | g.gene
-	place, _, err := x.Place(values)
-	return x.table.judge(ctx, logger, &x.warned, &WrongShardError{Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
+	place, here, err := x.Place(values)
+	if cause, ok := errors.AsType[*rule.PlaceError](err); here || ok && cause.Unknown {
+		return nil
+	}
+	return x.table.judge(ctx, logger, &x.warned, &WrongShardError{
+		Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
 }
 
 // geneKeys draws the n keys of an insert's rows, each with the gene of its row.
@@ -239,9 +218,10 @@ func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rew
 				values[at] = g.value
 			}
 		}
-		if err := k.table.addRow(ctx, e.plan.rules.logger, rows, x, row, g, values); err != nil {
+		if err := x.checkGene(ctx, e.plan.rules.logger, row, g, values); err != nil {
 			return keys, err
 		}
+		rows.add(g.gene)
 	}
 	return rows.make(ctx, k.table, k.one)
 }
@@ -282,5 +262,6 @@ func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 	if err != nil {
 		return err
 	}
-	return r.table.addRow(ctx, r.plan.rules.logger, r.drawn, r.plan.targets[0].shard, row, g, nil)
+	r.drawn.add(g.gene)
+	return r.plan.targets[0].shard.checkGene(ctx, r.plan.rules.logger, row, g, nil)
 }

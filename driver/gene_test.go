@@ -50,8 +50,9 @@ rules:
       tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
     t_both:
-      actualDataNodes: ds.t_both_${0..3}
-      tableStrategy: {complex: {shardingColumns: "order_id, day", shardingAlgorithmName: both}}
+      actualDataNodes: ds_${0..2}.t_both_${0..3}
+      databaseStrategy: {standard: {shardingColumn: day, shardingAlgorithmName: d3}}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: i4}}
       keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}
 `+tables+`    t_one: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes`+settings+`}}
   keyGenerators:
@@ -61,7 +62,7 @@ rules:
     i4: {type: MOD, props: {sharding-count: 4}}
     `+user+`
     two: {type: `+map[bool]string{false: "MOD", true: "HASH_MOD"}[byHash]+`, props: {sharding-count: 2}}
-    both: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_both_${(order_id + day) % 4}"}}
+    d3: {type: MOD, props: {sharding-count: 3}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -194,9 +195,9 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_inline (user_id) VALUES (?)", []any{"abc"}, noGene},
 
 		// Two columns and the gene decide.
-		{"INSERT INTO t_both_2 (user_id, day) VALUES (5, 1)", nil, "[5]"},
-		{"INSERT INTO t_both_2 (user_id, day) VALUES (?, ?), (6, 0)", []any{5, 1}, "[5 6]"},
-		{"INSERT INTO t_both_3 (user_id, day) VALUES (5, 1)", nil, noKey},
+		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (5, 1)", nil, "[5]"},
+		{"INSERT INTO ds_1.t_both_1 (user_id, day) VALUES (?, ?), (9, 4)", []any{5, 1}, "[5 9]"},
+		{"INSERT INTO ds_1.t_both_3 (user_id, day) VALUES (5, 1)", nil, "ds_1.t_both_1"},
 		{"INSERT INTO t_one (user_id) VALUES (?)", []any{9}, "[9]"},
 	} {
 		db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
@@ -270,42 +271,6 @@ func TestGenes_readsCounts(t *testing.T) {
 		}
 		if _, err := db.Exec("INSERT INTO t_order (a, user_id) VALUES (ROW_COUNT(), ?)", tt.user); !errors.Is(err, tt.err) {
 			t.Errorf("%v\nhave: %v\nwant: %v", tt.user, err, tt.err)
-		}
-	}
-}
-
-// Where the gene does not decide on the table, keys have both: those of 3 tables, and by a
-// column besides.
-func TestGenes_besideATable(t *testing.T) {
-	r, err := rule.Parse(t.Name(), []byte(`
-rules:
-- !SHARDING
-  tables:
-    t_three:
-      actualDataNodes: ds.t_three_${0..2}
-      tableStrategy: {complex: {shardingColumns: "order_id, day", shardingAlgorithmName: three}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
-  keyGenerators:
-    genes: {type: SNOWFLAKE, props: {worker-id: 323, gene-column: user_id, gene-bits: 4}}
-  shardingAlgorithms:
-    three: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_three_${(order_id + day) % 3}"}}
-`))
-	if err != nil || len(r.Warnings()) != 1 {
-		t.Fatal(r, err)
-	}
-	db, base := openShards(t, r, WithLogger(slog.New(slog.DiscardHandler)))
-	base.answer = shortAnswer{Affected: 3}
-	for user := range int64(32) {
-		var keys Keys
-		_, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_three_2 (user_id, day) VALUES (?, 1), (?, ?), (?, ?)", user, user, 1, user+1, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, day := range []int64{1, 1, 2} {
-			key := keys.Values()[i].(int64)
-			if (key+day)%3 != 2 || key%16 != (user+int64(i/2))%16 {
-				t.Errorf("user %d, day %d\nhave: key %d, of table %d, gene %d", user, day, key, (key+day)%3, key%16)
-			}
 		}
 	}
 }

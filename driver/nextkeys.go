@@ -114,9 +114,10 @@ func (t *table) nextGeneKeys(
 				return wrong(err, "value %d cannot be one of %s", i+1, t.gene.Column)
 			}
 		}
-		if err := t.addRow(ctx, logger, rows, x, i, g, nil); err != nil {
+		if err := x.checkGene(ctx, logger, i, g, nil); err != nil {
 			return rewrite.Keys{}, err
 		}
+		rows.add(g.gene)
 	}
 	return rows.make(ctx, t, nil)
 }

@@ -225,7 +225,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	if x == nil {
 		return nil // where the rows are is not known
 	}
-	if err := x.checkGene(ctx, p.rules.logger, columns, values); err != nil {
+	if err := x.checkGeneUpdate(ctx, p.rules.logger, columns, values); err != nil {
 		return err
 	}
 	row := make([]any, 0, len(x.Columns))
@@ -242,11 +242,11 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	return t.judge(ctx, p.rules.logger, &x.warned, x.wrong(ctx, s, row))
 }
 
-// checkGene returns the error for a row whose keys carry the shard of another column, when
+// checkGeneUpdate returns the error for a row whose keys carry the shard of another column, when
 // that is set to a value of another shard: by it the row would be looked for elsewhere.
-func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []string, values []any) error {
+func (x *shard) checkGeneUpdate(ctx context.Context, logger shardLogger, columns []string, values []any) error {
 	gene := x.table.rule.Gene
-	if gene == nil || x.belongs == nil || !gene.Decides {
+	if gene == nil || x.belongs == nil {
 		return nil
 	}
 	at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
@@ -254,10 +254,10 @@ func (x *shard) checkGene(ctx context.Context, logger shardLogger, columns []str
 		return nil
 	}
 	of, err := gene.Of(values[at])
-	if err != nil || x.belongs(far|of) {
+	if err != nil {
 		return nil // a value without gene is not looked for by it
 	}
-	return x.wrongGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
+	return x.checkGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
 }
 
 // fitting draws the n keys of an insert's rows, each of which belongs to the table with its row.

@@ -57,9 +57,8 @@ func (r *routedTable) actual(i int) string {
 func (r *routedTable) byKey() bool { return r.router.Columns[0] == "id" }
 
 func (r *routedTable) table() *testrouter.Table {
-	user := &testrouter.Expression{Op: "column", Column: "user_id"}
 	t := &testrouter.Table{Logic: r.name, Table: r.router,
-		Database: &testrouter.Strategy{Columns: []string{"user_id"}, Type: "INLINE", Prefix: "ds_", Expression: user.Modulo(2, 1)}}
+		Database: &testrouter.Strategy{Columns: []string{"user_id"}, Type: "INLINE", Prefix: "ds_", Expression: testrouter.Column("user_id").Modulo(2, 1)}}
 	for s := range 2 {
 		for i := range 4 {
 			t.Nodes = append(t.Nodes, testrouter.Node{DataSource: fmt.Sprint("ds_", s), Table: r.actual(i)})
@@ -82,8 +81,7 @@ func routedTables() []*routedTable {
 	}
 	of := func(name, generator string, month bool, algorithm string, s *testrouter.Strategy) *routedTable {
 		if s.Type == "INLINE" {
-			column := &testrouter.Expression{Op: "column", Column: s.Columns[0]}
-			s.Prefix, s.Expression = name+"_", column.Modulo(4, 1)
+			s.Prefix, s.Expression = name+"_", testrouter.Column(s.Columns[0]).Modulo(4, 1)
 		}
 		return &routedTable{name, generator, algorithm, s, month}
 	}
@@ -101,7 +99,6 @@ func routedTables() []*routedTable {
 	add("t_nano", "{type: NANOID}", false, "HASH_MOD", "id", "sharding-count", "4")
 	add("t_volume", "{type: SNOWFLAKE, props: {worker-id: 13}}", false, "VOLUME_RANGE", "amount", "range-lower", "100", "range-upper", "300", "sharding-volume", "100")
 	add("t_bound", "{type: SNOWFLAKE, props: {worker-id: 14}}", false, "BOUNDARY_RANGE", "amount", "sharding-ranges", "50, 150, 290")
-	add("t_seconds", "{type: SNOWFLAKE, props: {worker-id: 15}}", false, "AUTO_INTERVAL", "made", "datetime-lower", "2026-02-01 00:00:00", "datetime-upper", "2026-03-31 00:00:00", "sharding-seconds", "3000000")
 	add("t_month", "{type: SNOWFLAKE, props: {worker-id: 16}}", true, "INTERVAL", "made", "datetime-pattern", "yyyy-MM-dd HH:mm:ss", "datetime-lower", "2026-01-01 00:00:00",
 		"datetime-upper", "2026-04-30 23:59:59", "sharding-suffix-pattern", "yyyyMM", "datetime-interval-amount", "1", "datetime-interval-unit", "MONTHS")
 	add("t_name", "{type: SNOWFLAKE, props: {worker-id: 17}}", false, "HASH_MOD", "name", "sharding-count", "4")

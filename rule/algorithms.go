@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/rule/internal/expr"
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
 // algorithm is one of a rule's shardingAlgorithms, or the expression that version
@@ -26,7 +26,7 @@ type algorithm struct {
 type strategyOf struct {
 	key       word // "tableStrategy", or that of the rule's default
 	columns   []word
-	classes   []groovy.Class // of the columns in Java; nil when none is said
+	class     expr.Class // of the only column in Java; Null for that of the values
 	algorithm algorithm
 	// unknown is why it is not understood, at the word at; empty when it may be.
 	unknown string
@@ -135,29 +135,35 @@ func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all m
 // javaTypes reads the classes of the sharding columns in Java.
 func (rd *reader) javaTypes(s *strategyOf, entries []pair) (err error) {
 	if w, ok := scalar(entries, "javaType"); ok {
-		s.classes, err = javaClasses(rd.spec.file, w, len(s.columns))
+		err = s.javaClass(rd.spec.file, w)
 	}
 	return err
 }
 
-// javaClasses reads the classes of columns: one for all, or one for each of them.
-func javaClasses(file string, w word, columns int) (classes []groovy.Class, err error) {
+// javaClasses are the classes of columns in Java. A column of another class than those of package
+// expr is not understood.
+var javaClasses = map[string]expr.Class{
+	"Integer": expr.Integer, "Long": expr.Long, "String": expr.String, "BigInteger": expr.Null, "BigDecimal": expr.Null,
+}
+
+// javaClass reads the classes of the columns: one for all, or one for each of them.
+func (s *strategyOf) javaClass(file string, w word) error {
 	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
-	for one := range strings.SplitSeq(w.text, ",") {
-		one = strings.TrimSpace(one)
-		class, ok := groovy.ParseClass(one)
-		if !ok || !slices.Contains(known, one) {
-			return nil, errorAt(file, word{one, w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas", clip(one), strings.Join(known, ", ")), known...)
+	names := strings.Split(w.text, ",")
+	for i, one := range names {
+		names[i] = strings.TrimSpace(one)
+		if !slices.Contains(known, names[i]) {
+			return errorAt(file, word{names[i], w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas",
+				clip(names[i]), strings.Join(known, ", ")), known...)
 		}
-		classes = append(classes, class)
 	}
-	if len(classes) == 1 && columns > 1 {
-		classes = slices.Repeat(classes, columns)
+	if len(names) > 1 && len(names) != len(s.columns) || len(s.columns) == 0 {
+		return errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(names), len(s.columns)))
 	}
-	if len(classes) != columns {
-		return nil, errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(classes), columns))
+	if s.class = javaClasses[names[0]]; s.class == expr.Null {
+		s.fail(w, fmt.Sprintf("values of class %s are not understood", names[0]))
 	}
-	return classes, nil
+	return nil
 }
 
 // compile makes the strategy's algorithm.
@@ -166,15 +172,16 @@ func (s *strategyOf) compile() (*sharding.Algorithm, error) {
 	for _, c := range s.columns {
 		columns = append(columns, c.text)
 	}
-	return s.algorithm.compile(columns)
+	return sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns)
 }
 
-func (a algorithm) compile(columns []string) (*sharding.Algorithm, error) {
+// texts returns the properties without their places.
+func (a algorithm) texts() map[string]string {
 	props := make(map[string]string, len(a.props))
 	for name, w := range a.props {
 		props[name] = w.text
 	}
-	return sharding.Compile(a.typ, props, columns)
+	return props
 }
 
 // wordOf returns the place of the property that an error is about, or of the
@@ -192,17 +199,16 @@ func (a algorithm) wordOf(err error) word {
 // modulus returns the n of a sharding by the column modulo n, how many shards it
 // has, and where it is written; 0 when the sharding is of another kind.
 func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
-	i := slices.IndexFunc(s.columns, func(w word) bool { return strings.EqualFold(w.text, column) })
-	if i < 0 || s.unknown != "" {
+	if s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, column) {
 		return 0, 0, word{}
 	}
 	a, err := s.compile()
 	if err != nil {
 		return 0, 0, word{}
 	}
-	for _, prop := range []string{"sharding-count", "mod", "algorithm-expression"} {
+	for _, prop := range []string{"sharding-count", "algorithm-expression"} {
 		if w, ok := s.algorithm.props[prop]; ok {
-			n, shards = a.Modulus(i)
+			n, shards = a.Modulus()
 			return n, shards, w
 		}
 	}
@@ -215,27 +221,22 @@ func (s *strategyOf) hashCount(column string) (n int64, at word) {
 	if s.algorithm.typ != "HASH_MOD" || s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, column) {
 		return 0, word{}
 	}
-	a, err := s.compile()
+	n, err := s.algorithm.autoTables()
 	if err != nil {
 		return 0, word{}
 	}
-	return a.Tables(), s.algorithm.props["sharding-count"]
+	return n, s.algorithm.props["sharding-count"]
 }
 
 // autoTables returns how many actual tables ShardingSphere makes of an auto table
 // with this algorithm.
 func (a algorithm) autoTables() (int64, error) {
-	compiled, err := a.compile([]string{"a column"})
-	switch {
-	case slices.Contains(autoTypes, a.typ) && err != nil:
-		return 0, err
-	case err != nil || !compiled.IsAuto():
-		return 0, errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
+	count, err := sharding.Tables(a.typ, a.texts())
+	if err == nil && count == 0 {
+		err = errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
 	}
-	return compiled.Tables(), nil
+	return count, err
 }
-
-var autoTypes = []string{"MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL"}
 
 // below returns the entries of the map that stands under key; none when there is
 // no such map.

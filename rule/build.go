@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/sharding"
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 	"github.com/shardkey/shardkey/spi"
 )
 

@@ -21,7 +21,6 @@ func TestParse_boundsAreInBytes(t *testing.T) {
 		"list":         "d.t_${['" + long + "','" + long + "']}${0..500000}",
 		"parts":        "d.t_" + strings.Repeat("${0..9}", 90),
 		"pad":          "d.t_${(0..99999).collect{it.toString().padLeft(100000, '0')}}",
-		"format":       "d.t_${(0..99999).collect{String.format('%0100000d', it)}}",
 		"concatenated": "d.t_${(0..99999).collect{'" + long + "' + it}}",
 	} {
 		var before, after runtime.MemStats

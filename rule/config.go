@@ -214,7 +214,7 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 	}
 	var err error
 	if len(c.JavaTypes) > 0 {
-		s.classes, err = javaClasses("rule", word{strings.Join(c.JavaTypes, ","), at.named("JavaTypes")}, len(s.columns))
+		err = s.javaClass("rule", word{strings.Join(c.JavaTypes, ","), at.named("JavaTypes")})
 	}
 	for _, prop := range slices.Sorted(maps.Keys(c.Props)) {
 		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}

@@ -74,9 +74,9 @@
 //
 // Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
 //
-//   - javaType: Integer, Long, BigInteger, BigDecimal or String: the class that the
-//     column has in Java, which HASH_MOD and expressions depend on; without it that
-//     of the value, where an integer is a Long
+//   - javaType: Integer, Long or String: the class that the column has in Java, on which
+//     HASH_MOD and expressions depend; without it that of the value, where an integer is a
+//     Long. With BigInteger and BigDecimal the sharding is not understood
 //
 // workerIdAssigners beside keyGenerators are what the property worker-id-assigner
 // of a generator names.
@@ -91,7 +91,7 @@
 //	${0..15}  ${0..<16}  ${'a'..'c'}  ${'00'..'03'}  ${(0..7).step(2)}  ranges
 //	${['a', 'b', 3]}  ${'x'}                                      lists, a text
 //	${(1..12).collect{t -> t.toString().padLeft(2, '0')}}         closures: also it, (i -> …),
-//	                                                              + - *, String.format('%02d', it)
+//	                                                              + - *, list*.method()
 //	${*}                                                          any number
 //	${yyyyMM}                                                     a date: yyyy yy MM dd HH mm ss - _
 //

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/rule/internal/expr"
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
 // empty warns of actual tables that no row reaches, because the two strategies of their
@@ -46,7 +46,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 		return
 	}
 	reached := map[Place]bool{}
-	values := make([]groovy.Value, len(s.Columns))
+	values := make([]expr.Value, len(s.Columns))
 	for i := range first.count {
 		for j := range inner {
 			values[last.column] = last.value(j)
@@ -84,11 +84,11 @@ func (r *remainder) isOf(columns ...string) bool {
 }
 
 // value returns a value with a remainder; the hash of a character is its code.
-func (r *remainder) value(n int64) groovy.Value {
+func (r *remainder) value(n int64) expr.Value {
 	if r.text {
-		return groovy.OfString(string(rune(n)))
+		return expr.OfString(string(rune(n)))
 	}
-	return groovy.OfLong(n)
+	return expr.OfLong(n)
 }
 
 func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r remainder, ok bool) {
@@ -103,11 +103,11 @@ func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r r
 	if count == 1 && way.IsHash() {
 		count = 1 << bits
 	}
-	r = remainder{of: of, column: s.indexes(of)[0], way: way, count: count}
+	r = remainder{of: of, column: s.index(of), way: way, count: count}
 	if way.IsHash() {
 		var unknown *sharding.ValueError
-		_, err := strategy.Place([]groovy.Value{groovy.OfLong(1)})
-		r.text = errors.As(err, &unknown) || of.classes != nil && of.classes[0] == groovy.String
+		_, err := strategy.Place(expr.OfLong(1))
+		r.text = errors.As(err, &unknown) || of.class == expr.String
 	}
 	return r, true
 }

@@ -114,7 +114,7 @@ func TestParse_errorsPointAtTheWord(t *testing.T) {
 		{name: "overlap with a logical name", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.b\"}\n    b: {actualDataNodes: \"ds.c\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "both have"},
 		{name: "overlap without key", yaml: head + "    other: {actualDataNodes: ds.t_order}\n" + gens, at: "5:30", text: "both have"},
 		{name: "overlap in one schema", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: ds_0.app.x}\n    b: {actualDataNodes: ds_1.APP.x}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "5:26", text: "both have"},
-		{name: "nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "cannot expand ${0..}"},
+		{name: "nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "cannot expand \"ds.a_${0..}\""},
 		{name: "too many nodes", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: \"ds.a_${0..999999999}\"}\n  defaultKeyGenerateStrategy: {column: id}\n", at: "4:26", text: "more than 1048576 data nodes"},
 		{name: "nodes map", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNodes: {a: b}}\n", at: "4:26", text: "a map where a text belongs"},
 

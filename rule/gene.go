@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/rule/internal/expr"
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -28,9 +28,6 @@ type Gene struct {
 	Column string
 	// Bits is the number of lowest bits, 1 to 16.
 	Bits int
-	// Decides reports whether these bits of a key decide on its row's actual table, as far as
-	// the key does. It is false where a strategy takes the key together with other columns.
-	Decides bool
 
 	table string
 	of    *sharding.Gene
@@ -44,10 +41,13 @@ const maxGeneBits = 16
 // column's algorithm and the gene would not agree, as a negative number with INLINE,
 // are a [*PlaceError].
 func (g *Gene) Of(value any) (int64, error) {
-	v, ok := sharding.ValueOf(value)
-	if v.Class() == groovy.Boolean {
-		v = groovy.OfLong(v.Int64())
+	if b, ok := value.(bool); ok {
+		value = 0
+		if b {
+			value = 1
+		}
 	}
+	v, ok := expr.Of(value)
 	if !ok {
 		return 0, g.none(errors.New("it is neither an integer nor a text"))
 	}
@@ -147,7 +147,7 @@ func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
 	if reason != "" {
 		return b.errorAt(w, fmt.Sprintf("gene-column %q of key generator %q: %s", m.geneColumn, m.name.text, reason))
 	}
-	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, Decides: true, table: t.Logical}
+	t.Gene = &Gene{Column: m.geneColumn, Bits: m.geneBits, table: t.Logical}
 	if err := b.agree(t, own); err != nil || t.Gene.of != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
 	if err != nil {
 		return way, false
 	}
-	way, _, err = a.Over(nil, sharding.Naming{}, s.classes).GeneWay(g.Bits)
+	way, _, err = a.Over(nil, sharding.Naming{}, s.class).GeneWay(g.Bits)
 	return way, err == nil
 }
 
@@ -208,14 +208,8 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 		if s == nil {
 			continue
 		}
-		is := func(name string) bool {
-			return slices.ContainsFunc(of.columns, func(c word) bool { return strings.EqualFold(c.text, name) })
-		}
+		is := func(name string) bool { return strings.EqualFold(of.columns[0].text, name) }
 		switch byKey, byColumn := is(t.Column), is(t.Gene.Column); {
-		case len(of.columns) > 1 && (byKey || byColumn):
-			t.Gene.Decides = t.Gene.Decides && !byKey
-			b.warn(of.key, fmt.Sprintf("the %s of table %q takes several columns: whether the gene of %s that its keys carry tells the shard is not known",
-				of.key.text, t.Logical, t.Gene.Column))
 		case byKey:
 			if err := s.CheckGeneKey(t.Gene.Bits); err != nil {
 				return b.disagrees(t, of, err)
@@ -255,7 +249,7 @@ func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
 
 // geneWord is the place of what decides on the shards.
 func (a algorithm) geneWord() word {
-	for _, prop := range []string{"sharding-count", "algorithm-expression", "mod"} {
+	for _, prop := range []string{"sharding-count", "algorithm-expression"} {
 		if w, ok := a.props[prop]; ok {
 			return w
 		}

@@ -35,7 +35,6 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 	}{
 		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
 		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id modulo 16, of a text its hash"},
-		{byKey, `a: {type: COSID_MOD, props: {mod: 16, logic-name-prefix: t_order_}}`, "user_id modulo 16, of a text its hash"},
 		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 16}"}}`, "user_id modulo 16, of a text its hash"},
 		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${order_id & 7}"}}`, "user_id modulo 16, of a text its hash"},
 		{byKey, `a: {type: INLINE, props: {algorithm-expression: "t_order_${(order_id % 8).intdiv(2)}"}}`, "user_id modulo 16, of a text its hash"},
@@ -88,16 +87,6 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 		case !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) || e.Line < 10:
 			t.Errorf("%s\n%s\nhave: %v\nwant: %s", tt.settings, tt.algorithms, err, tt.want)
 		}
-	}
-}
-
-// A strategy by several columns may agree or not.
-func TestGene_severalColumns(t *testing.T) {
-	r, err := rule.Parse("rule.yaml", []byte(geneTable(`actualDataNodes: ds.t_order_${0..15}
-tableStrategy: {complex: {shardingColumns: "order_id, kind", shardingAlgorithmName: a}}`,
-		`a: {type: COMPLEX_INLINE, props: {algorithm-expression: "t_order_${(order_id + kind) % 16}"}}`, fourBits)))
-	if err != nil || len(r.Warnings()) != 1 || !strings.Contains(r.Warnings()[0].Error(), "several columns") || r.Warnings()[0].Line == 0 {
-		t.Errorf("have: %v, %v", r.Warnings(), err)
 	}
 }
 
@@ -242,10 +231,10 @@ func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
 	bits = 1 + rr.IntN(10)
 	of := func(prefix, column string, n int, hash bool) *testrouter.Strategy {
 		s := &testrouter.Strategy{Columns: []string{column}, Integer: map[string]bool{"user_id": rr.IntN(4) == 0 && column == "user_id"}, Props: map[string]string{"sharding-count": fmt.Sprint(n)}, Type: "MOD", Prefix: prefix}
-		is := &testrouter.Expression{Op: "column", Column: column}
+		is := testrouter.Column(column)
 		switch inline := rr.IntN(2) == 0; {
 		case hash && inline:
-			is = &testrouter.Expression{Op: "Math.abs", Args: []*testrouter.Expression{{Op: "hashCode", Args: []*testrouter.Expression{is}}}}
+			is = testrouter.AbsHash(column)
 			s.Type = "INLINE"
 		case hash:
 			s.Type = "HASH_MOD"
@@ -254,7 +243,7 @@ func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
 		}
 		if s.Type == "INLINE" {
 			s.Expression = is.Modulo(int64(n), 1)
-			s.Props = map[string]string{"algorithm-expression": prefix + "${" + s.Expression.Groovy() + "}"}
+			s.Props = map[string]string{"algorithm-expression": prefix + "${" + s.Expression.Groovy + "}"}
 		}
 		return s
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/rule/internal/expr"
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
 // Sharding says how a table's rows are spread over its actual tables. It never
@@ -16,8 +16,6 @@ type Sharding struct {
 	// Columns are the sharding columns, as the rule spells them: what
 	// [Sharding.Place] wants the values of. It is nil when Err is not.
 	Columns []string
-	// ByKey reports whether the table's key column is one of Columns.
-	ByKey bool
 	// Err is an [*Error] that says what of the table's sharding is not understood,
 	// and where it stands; nil when all of it is.
 	Err error
@@ -72,24 +70,10 @@ func (e *PlaceError) Error() string {
 
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// strategy is an algorithm over names, with the indexes of its columns among
-// those of the table.
+// strategy is an algorithm over names, with the index of its column among those of the table.
 type strategy struct {
 	*sharding.Strategy
-	columns []int
-}
-
-func (s *strategy) place(values []groovy.Value) (int, error) {
-	if len(s.columns) == 1 {
-		i := s.columns[0]
-		return s.Strategy.Place(values[i : i+1])
-	}
-	var buf [4]groovy.Value
-	own := buf[:0]
-	for _, i := range s.columns {
-		own = append(own, values[i])
-	}
-	return s.Strategy.Place(own)
+	column int
 }
 
 // actuals are the actual tables of one data source, or of all.
@@ -115,14 +99,13 @@ func oneOf(list []string, i int) string {
 }
 
 // Place returns where the row belongs that has these values in Columns, in their
-// order: integers, texts, bools, floats, time.Time. An integer counts as a Long
-// of Java, unless the rule's javaType says otherwise; a time is taken as its own
-// clock shows it. The error is a [*PlaceError], or Err when that is not nil.
+// order: integers, strings and time.Time. An integer is a Long in Java, unless the rule's
+// javaType says otherwise; a time is what its own clock shows. The error is a [*PlaceError], or Err when that is not nil.
 func (s *Sharding) Place(values []any) (Place, error) {
 	if s.Err != nil {
 		return Place{}, s.Err
 	}
-	var buf [4]groovy.Value
+	var buf [2]expr.Value
 	classed, err := s.classed(buf[:0], s.Columns, values)
 	if err != nil {
 		return Place{}, err
@@ -139,14 +122,14 @@ func (s *Sharding) noClass(column string, v any) error {
 		Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", column, v)}
 }
 
-func (s *Sharding) place(values []groovy.Value) (Place, error) {
+func (s *Sharding) place(values []expr.Value) (Place, error) {
 	if len(s.tables) == 0 {
 		return Place{}, &PlaceError{Table: s.logical, Reason: "the table has no sharding"}
 	}
 	source := 0
 	if s.database != nil {
 		var err error
-		if source, err = s.database.place(values); err != nil {
+		if source, err = s.database.Place(values[s.database.column]); err != nil {
 			return Place{}, s.misplaced(err)
 		}
 	}
@@ -154,7 +137,7 @@ func (s *Sharding) place(values []groovy.Value) (Place, error) {
 	if in.strategy == nil {
 		return in.place(0), nil
 	}
-	table, err := in.strategy.place(values)
+	table, err := in.strategy.Place(values[in.strategy.column])
 	if err != nil {
 		return Place{}, s.misplaced(err)
 	}
@@ -193,7 +176,6 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 		t.Sharding = &Sharding{logical: t.Logical, Err: err}
 		return
 	}
-	s.ByKey = slices.ContainsFunc(s.Columns, func(c string) bool { return strings.EqualFold(c, t.Column) })
 }
 
 // notUnderstood is what Sharding.Err says.
@@ -223,7 +205,7 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		}
 		b.odd(of, a)
 		if of == spec.database {
-			s.database = &strategy{columns: s.indexes(of)}
+			s.database = &strategy{column: s.index(of)}
 			texts = append(texts, "data source by "+of.describe(a))
 		} else {
 			texts = append(texts, "table by "+of.describe(a))
@@ -266,12 +248,12 @@ func (b *builder) warnOnce(w word, reason string) {
 
 // describe says by which columns and how.
 func (s *strategyOf) describe(a *sharding.Algorithm) string {
-	columns := strings.Join(a.Columns(), ", ")
-	if s.classes != nil {
-		columns += fmt.Sprintf(" (in Java %s)", s.classes[0])
+	columns := s.columns[0].text
+	if s.class != expr.Null {
+		columns += fmt.Sprintf(" (in Java %s)", s.class)
 	}
 	detail := ""
-	for _, prop := range []string{"algorithm-expression", "sharding-count", "mod", "sharding-ranges"} {
+	for _, prop := range []string{"algorithm-expression", "sharding-count", "sharding-ranges"} {
 		if w, ok := s.algorithm.props[prop]; ok {
 			detail = " " + clip(strings.TrimSpace(w.text))
 		}
@@ -282,18 +264,15 @@ func (s *strategyOf) describe(a *sharding.Algorithm) string {
 	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
 }
 
-// indexes returns where the strategy's columns are among those of the table, and
-// adds the ones that are new.
-func (s *Sharding) indexes(of *strategyOf) (list []int) {
-	for _, c := range of.columns {
-		i := slices.IndexFunc(s.Columns, func(have string) bool { return strings.EqualFold(have, c.text) })
-		if i < 0 {
-			i = len(s.Columns)
-			s.Columns = append(s.Columns, c.text)
-		}
-		list = append(list, i)
+// index returns the index of the strategy's column among those of the table, and adds it to them.
+func (s *Sharding) index(of *strategyOf) int {
+	name := of.columns[0].text
+	i := slices.IndexFunc(s.Columns, func(have string) bool { return strings.EqualFold(have, name) })
+	if i < 0 {
+		i = len(s.Columns)
+		s.Columns = append(s.Columns, name)
 	}
-	return list
+	return i
 }
 
 // grouped returns the actual tables of each data source, in the order of the
@@ -367,7 +346,7 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 	if err != nil {
 		return err
 	}
-	s.database.Strategy = a.Over(sources, sharding.NamingOf("", sources), spec.database.classes)
+	s.database.Strategy = a.Over(sources, sharding.NamingOf("", sources), spec.database.class)
 	if spec.table == nil {
 		return nil
 	}
@@ -403,13 +382,13 @@ func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) error {
 	if err != nil {
 		return err
 	}
-	columns := s.indexes(of)
+	column := s.index(of)
 	for i := range s.tables {
 		if i > 0 && slices.Equal(s.tables[i].names, s.tables[i-1].names) {
 			s.tables[i].strategy = s.tables[i-1].strategy
 			continue
 		}
-		s.tables[i].strategy = &strategy{a.Over(s.tables[i].names, naming, of.classes), columns}
+		s.tables[i].strategy = &strategy{a.Over(s.tables[i].names, naming, of.class), column}
 	}
 	return nil
 }

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/groovy"
-	"github.com/shardkey/shardkey/internal/sharding"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // Shard is an actual table as a statement names it, with what decides which rows
@@ -16,7 +15,6 @@ type Shard struct {
 	Columns []string
 
 	of            *Sharding
-	columns       []int // of of.Columns
 	schema, table string
 	source        string // the data source that the schema is the name of; empty for none
 	// Where all data sources have the same actual tables, the choice of the table
@@ -62,15 +60,10 @@ func (s *Sharding) Shard(schema, table string) *Shard {
 	case s.haveSameTables():
 		x.byTable = first.strategy
 		x.index = slices.IndexFunc(first.names, func(n string) bool { return strings.EqualFold(n, table) })
-		x.columns = first.strategy.columns
+		x.Columns = s.Columns[first.strategy.column:][:1]
 	}
-	if x.columns == nil {
-		for i := range s.Columns {
-			x.columns = append(x.columns, i)
-		}
-	}
-	for _, i := range x.columns {
-		x.Columns = append(x.Columns, s.Columns[i])
+	if x.Columns == nil {
+		x.Columns = s.Columns
 	}
 	return x
 }
@@ -95,7 +88,7 @@ func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	if x.of == nil {
 		return Place{}, false, &PlaceError{Table: x.table, Reason: "the table has no sharding"}
 	}
-	var buf [4]groovy.Value
+	var buf [2]expr.Value
 	classed, err := x.of.classed(buf[:0], x.Columns, values)
 	if err != nil {
 		return Place{}, false, err
@@ -106,7 +99,7 @@ func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 		}
 		return place, x.is(place), nil
 	}
-	i, err := x.byTable.Strategy.Place(classed)
+	i, err := x.byTable.Place(classed[0])
 	if err != nil {
 		return Place{}, false, x.of.misplaced(err)
 	}
@@ -146,41 +139,33 @@ func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool,
 		return nil, 0, err
 	}
 	if x.byTable != nil {
-		return x.keysOfTable(at, classed), len(x.byTable.Names()), nil
+		return func(key int64) bool {
+			i, err := x.byTable.Place(expr.OfLong(key))
+			return err == nil && i == x.index
+		}, len(x.byTable.Names()), nil
 	}
 	n = 1
 	for _, s := range []*strategy{x.of.database, x.of.tables[0].strategy} {
-		if s != nil && slices.Contains(s.columns, x.columns[at]) {
+		if s != nil && strings.EqualFold(x.of.Columns[s.column], column) {
 			n *= len(s.Names())
 		}
 	}
 	return func(key int64) bool {
-		var buf [4]groovy.Value
+		var buf [2]expr.Value
 		all := append(buf[:0], classed...)
-		all[at] = groovy.OfLong(key)
+		all[at] = expr.OfLong(key)
 		place, err := x.of.place(all)
 		return err == nil && x.is(place)
 	}, n, nil
 }
 
-// keysOfTable is the test of Keys where the choice of the table is enough.
-func (x *Shard) keysOfTable(at int, classed []groovy.Value) func(key int64) bool {
-	return func(key int64) bool {
-		var buf [4]groovy.Value
-		all := append(buf[:0], classed...)
-		all[at] = groovy.OfLong(key)
-		i, err := x.byTable.Strategy.Place(all)
-		return err == nil && i == x.index
-	}
-}
-
 // classed appends what the values are in Java. columns are what they are the values of.
-func (s *Sharding) classed(to []groovy.Value, columns []string, values []any) ([]groovy.Value, error) {
+func (s *Sharding) classed(to []expr.Value, columns []string, values []any) ([]expr.Value, error) {
 	if len(values) != len(columns) {
 		return nil, s.wrongCount(len(values), len(columns))
 	}
 	for i, v := range values {
-		value, ok := sharding.ValueOf(v)
+		value, ok := expr.Of(v)
 		if !ok {
 			return nil, s.noClass(columns[i], v)
 		}

@@ -174,7 +174,6 @@ func TestParse_warnsOfSkew(t *testing.T) {
 	}{
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 4}'", `modulo 4, but keys that are made one at a time end in 0 to 1: 2 of 4 shards get few rows; set max-vibration-offset: 3 in the props of key generator "snowflake"`},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 16", "set max-vibration-offset: 15"},
-		{"SNOWFLAKE", "", "COSID_MOD", "mod: 8, logic-name-prefix: t_", "set max-vibration-offset: 7"},
 		{"SNOWFLAKE", "max-vibration-offset: 1", "INLINE", "algorithm-expression: 't_$->{(order_id%4) + 1}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "max.vibration.offset: 3", "MOD", "sharding-count: 4", ""},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 2", ""},
@@ -197,7 +196,7 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "layout: js53", "MOD", "sharding-count: 8192", "set max-vibration-offset: 8191"},
 		{"SNOWFLAKE", "layout: 41-22-0", "MOD", "sharding-count: 4", "a worker's keys reach 1 of 4 shards"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id.longValue() % 4}'", "set max-vibration-offset: 3"},
-		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${(order_id as long) % 4}'", "set max-vibration-offset: 3"},
+		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${((long) order_id) % 4}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${Math.abs(order_id) % 4}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${Math.floorMod(order_id, 4)}'", "set max-vibration-offset: 3"},
 		{"SNOWFLAKE", "", "INLINE", "algorithm-expression: 't_${order_id % 16 % 4}'", "modulo 4, but"},

@@ -62,9 +62,8 @@ func RandomRule(r *rand.Rand) *Rule {
 func RandomRuleOfNames(r *rand.Rand) *Rule {
 	rr := &Rule{Rand: r, Router: Table{Logic: "t_order"}}
 	count := 2 + rr.Int64N(3)
-	expression := &Expression{Op: "Math.abs", Args: []*Expression{RandomOfText(r, "name", rr.IntN(3))}}
-	s := &Strategy{Columns: []string{"name"}, Type: "INLINE", Prefix: "t_order_", Expression: expression.Modulo(count, 1)}
-	s.Props = map[string]string{"algorithm-expression": "t_order_${" + s.Expression.Groovy() + "}"}
+	s := &Strategy{Columns: []string{"name"}, Type: "INLINE", Prefix: "t_order_", Expression: RandomOfText(r, "name").abs().Modulo(count, 1)}
+	s.Props = map[string]string{"algorithm-expression": "t_order_${" + s.Expression.Groovy + "}"}
 	rr.Router.Table = s
 	for i := range count {
 		rr.Router.Nodes = append(rr.Router.Nodes, Node{DataSource: "ds", Table: fmt.Sprintf("t_order_%d", i)})
@@ -87,7 +86,7 @@ func (rr *Rule) Text(key, generator, settings string) string {
 func (rr *Rule) strategy(prefix string, count, digits int) *Strategy {
 	s := &Strategy{Columns: []string{[]string{"user_id", "order_id", "name"}[rr.IntN(3)]}, Integer: map[string]bool{}, Props: map[string]string{}}
 	s.Integer["user_id"] = rr.IntN(2) == 0
-	s.Type = []string{"MOD", "HASH_MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "AUTO_INTERVAL", "COSID_MOD", "INLINE", "INLINE", "INLINE", "COMPLEX_INLINE"}[rr.IntN(11)]
+	s.Type = []string{"MOD", "HASH_MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE", "INLINE", "INLINE", "INLINE", "INLINE"}[rr.IntN(9)]
 	n := fmt.Sprint(count)
 	switch s.Type {
 	case "MOD":
@@ -108,12 +107,6 @@ func (rr *Rule) strategy(prefix string, count, digits int) *Strategy {
 		for range count - 2 {
 			s.Props["sharding-ranges"] += fmt.Sprint(", ", rr.IntN(4000)-2000)
 		}
-	case "AUTO_INTERVAL":
-		s.Columns = []string{"created"}
-		s.Props["datetime-lower"], s.Props["datetime-upper"] = "2025-01-01 00:00:00", "2026-06-01 12:30:00"
-		s.Props["sharding-seconds"] = fmt.Sprint(1000 + rr.IntN(10_000_000))
-	case "COSID_MOD":
-		s.Props["mod"], s.Props["logic-name-prefix"] = n, prefix
 	default:
 		rr.inline(s, prefix, count, digits)
 	}
@@ -121,28 +114,16 @@ func (rr *Rule) strategy(prefix string, count, digits int) *Strategy {
 }
 
 func (rr *Rule) inline(s *Strategy, prefix string, count, digits int) {
-	if s.Type == "COMPLEX_INLINE" {
-		s.Columns = []string{"user_id", "order_id"}
-	}
 	s.Prefix = prefix
-	for {
-		s.Expression = Random(rr.Rand, s.Columns, 1+rr.IntN(3))
-		if s.Columns[0] == "name" {
-			s.Expression = &Expression{Op: "Math.abs", Args: []*Expression{{Op: "hashCode", Args: []*Expression{{Op: "column", Column: "name"}}}}}
-		}
-		if rr.IntN(2) == 0 {
-			s.Expression = &Expression{Op: "Math.abs", Args: []*Expression{s.Expression}}
-		}
-		s.Expression = s.Expression.Modulo(int64(count), int64(digits))
-		used := true
-		for _, column := range s.Columns {
-			used = used && s.Expression.Uses(column)
-		}
-		if used {
-			break
-		}
+	s.Expression = AbsHash("name")
+	if column := s.Columns[0]; column != "name" {
+		s.Expression = Random(rr.Rand, column)
 	}
-	s.Props["algorithm-expression"] = prefix + []string{"${", "$->{ "}[rr.IntN(2)] + s.Expression.Groovy() + "}"
+	if rr.IntN(2) == 0 {
+		s.Expression = s.Expression.abs()
+	}
+	s.Expression = s.Expression.Modulo(int64(count), digits)
+	s.Props["algorithm-expression"] = prefix + []string{"${", "$->{ "}[rr.IntN(2)] + s.Expression.Groovy + "}"
 }
 
 func (rr *Rule) monthly() *Strategy {
@@ -160,19 +141,12 @@ func (rr *Rule) Written(s *Strategy) string {
 		props = append(props, fmt.Sprintf("%s: '%s'", prop, strings.ReplaceAll(value, "'", "''")))
 	}
 	rr.Algorithms = append(rr.Algorithms, fmt.Sprintf("%s: {type: %s, props: {%s}}", name, s.Type, strings.Join(props, ", ")))
-	kind, column := "standard", "shardingColumn"
-	var classes []string
-	for _, c := range s.Columns {
-		class := map[bool]string{true: "Integer", false: "Long"}[s.Integer[c]]
-		if c == "name" || c == "created" {
-			class = "String"
-		}
-		classes = append(classes, class)
+	column := s.Columns[0]
+	class := map[bool]string{true: "Integer", false: "Long"}[s.Integer[column]]
+	if column == "name" || column == "created" {
+		class = "String"
 	}
-	if s.Type == "COMPLEX_INLINE" {
-		kind, column = "complex", "shardingColumns"
-	}
-	return fmt.Sprintf("{%s: {%s: '%s', shardingAlgorithmName: %s, javaType: '%s'}}", kind, column, strings.Join(s.Columns, ","), name, strings.Join(classes, ","))
+	return fmt.Sprintf("{standard: {shardingColumn: '%s', shardingAlgorithmName: %s, javaType: '%s'}}", column, name, class)
 }
 
 // Row returns a random row.

@@ -38,7 +38,7 @@ type Strategy struct {
 	Integer map[string]bool
 	Type    string
 	Props   map[string]string
-	// Expression is INLINE's and COMPLEX_INLINE's: the text between Prefix and
+	// Expression is INLINE's: the text between Prefix and
 	// Suffix.
 	Expression     *Expression
 	Prefix, Suffix string
@@ -115,13 +115,6 @@ func (s *Strategy) choose(row map[string]any, logic string, all, available []str
 			return "", err
 		}
 		return one(available, func(name string) bool { return strings.HasSuffix(name, suffix) })
-	case "COSID_MOD":
-		n, ok := value.(int64)
-		if !ok {
-			return "", fmt.Errorf("%v is no number", value)
-		}
-		text := floorMod(big.NewInt(n), s.number("mod")).String()
-		return one(available, func(name string) bool { return name == s.Props["logic-name-prefix"]+text })
 	}
 	n, err := s.partition(value)
 	if err != nil {
@@ -231,8 +224,6 @@ func (s *Strategy) partition(value any) (string, error) {
 			}
 		}
 		return strconv.Itoa(partition), nil
-	case "AUTO_INTERVAL":
-		return s.seconds(value)
 	}
 	return "", fmt.Errorf("no algorithm %s", s.Type)
 }
@@ -270,20 +261,6 @@ func wrap(n *big.Int, bits uint) *big.Int {
 }
 
 const dateTime = "2006-01-02 15:04:05"
-
-func (s *Strategy) seconds(value any) (string, error) {
-	at, err := timeOf(value)
-	lower, err1 := time.Parse(dateTime, s.Props["datetime-lower"])
-	upper, err2 := time.Parse(dateTime, s.Props["datetime-upper"])
-	if err := errors.Join(err, err1, err2); err != nil {
-		return "", err
-	}
-	seconds := s.number("sharding-seconds").Int64()
-	last := int64(upper.Sub(lower)/time.Second)/seconds + 1
-	since := at.Truncate(time.Second).Sub(lower) / time.Second
-	quotient, err := strconv.ParseFloat(fmt.Sprintf("%.2f", float64(since)/float64(seconds)), 64)
-	return strconv.FormatInt(min(max(int64(math.Ceil(quotient)), 0), last), 10), err
-}
 
 func timeOf(value any) (time.Time, error) {
 	text, ok := value.(string)

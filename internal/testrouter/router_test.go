@@ -6,13 +6,12 @@ import (
 
 // TestRoute_examples has the examples of ShardingSphere's documentation.
 func TestRoute_examples(t *testing.T) {
-	column := &Expression{Op: "column", Column: "order_id"}
 	table := Table{
 		Logic: "t_order",
 		Nodes: []Node{{"ds_0", "t_order_0"}, {"ds_0", "t_order_1"}, {"ds_1", "t_order_0"}, {"ds_1", "t_order_1"}},
 		Database: &Strategy{Columns: []string{"user_id"}, Type: "INLINE", Prefix: "ds_",
-			Expression: (&Expression{Op: "column", Column: "user_id"}).Modulo(2, 1)},
-		Table: &Strategy{Columns: []string{"order_id"}, Type: "INLINE", Prefix: "t_order_", Expression: column.Modulo(2, 1)},
+			Expression: Column("user_id").Modulo(2, 1)},
+		Table: &Strategy{Columns: []string{"order_id"}, Type: "INLINE", Prefix: "t_order_", Expression: Column("order_id").Modulo(2, 1)},
 	}
 	for _, c := range []struct {
 		user, order int64
@@ -29,14 +28,19 @@ func TestRoute_examples(t *testing.T) {
 	}
 }
 
-func TestExpression_Groovy(t *testing.T) {
-	number := func(n int64) *Expression { return &Expression{Op: "number", Number: n} }
-	sum := &Expression{Op: "+", Args: []*Expression{number(1), number(2)}}
-	e := &Expression{Op: "*", Args: []*Expression{sum, {Op: "-", Args: []*Expression{number(9), {Op: "%", Args: []*Expression{number(8), number(5)}}}}}}
-	if have, want := e.Groovy(), "(1 + 2) * (9 - 8 % 5)"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if have, err := e.Text(nil, nil); err != nil || have != "18" {
-		t.Errorf("have: %s, %v\nwant: 18", have, err)
+func TestExpression(t *testing.T) {
+	row := map[string]any{"k": int64(-7), "s": "日本"}
+	for _, c := range []struct {
+		e            *Expression
+		groovy, want string
+	}{
+		{Column("k").Modulo(4, 1), "(k) % 4", "-3"},
+		{Column("k").abs().Modulo(4, 2), "((Math.abs(k)) % 4).toString().padLeft(2, '0')", "03"},
+		{AbsHash("k"), "Math.abs(k.hashCode())", "6"}, // of a Long
+		{AbsHash("s"), "Math.abs(s.hashCode())", "835047"},
+	} {
+		if have, err := c.e.Text(row, nil); err != nil || have != c.want || c.e.Groovy != c.groovy {
+			t.Errorf("have: %s, %s, %v\nwant: %s, %s", c.e.Groovy, have, err, c.groovy, c.want)
+		}
 	}
 }

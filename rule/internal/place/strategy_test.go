@@ -1,13 +1,12 @@
-package sharding
+package place
 
 import (
 	"errors"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // TestPlace_more has what the vectors do not.
@@ -29,16 +28,15 @@ func TestPlace_more(t *testing.T) {
 		{"INTERVAL", weekly, "t_20240101 t_20240108", "2024-01-14 23:00:00", "t_20240108"},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", time.Date(2024, 1, 7, 23, 59, 0, 0, time.FixedZone("", 3600)), "t_20240101"},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", 5, "it is no time as"},
-		{"AUTO_INTERVAL", "datetime-lower=2024-01-01 00:00:00,datetime-upper=2024-01-02 00:00:00,sharding-seconds=3600", "t_0 t_1 t_2", time.Date(2024, 1, 1, 1, 30, 0, 0, time.UTC), "t_2"},
-		{"AUTO_INTERVAL", "datetime-lower=2024-01-01 00:00:00,datetime-upper=2024-01-02 00:00:00,sharding-seconds=3600", "t_0 t_1 t_2", "2024-01-01", "it is no time as"},
 		// Numbers far beyond how many names there are.
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", 1_070_000, "t_70000"},
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", -1, "t_999999"},
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", 70_001, `gives "t_70001"`},
 		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", "99999999999999999999999999", "t_3"},
-		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", true, "is no BigInteger"},
+		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", "-99999999999999999999999999", "t_1"},
+		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", "x1", "is not an integer"},
+		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", time.Now(), "classes of times"},
 		{"HASH_MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", nil, "it is NULL"},
-		{"COSID_MOD", "mod=4,logic-name-prefix=t_", "t_0 t_1 t_2 t_3", "5", "it is no number"},
 		{"INLINE", "algorithm-expression=T_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"}, // names do not care about case
 		{"INLINE", "algorithm-expression=<GROOVY>t_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"},
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
@@ -54,8 +52,8 @@ func TestPlace_more(t *testing.T) {
 			t.Fatalf("%s %s: %v", c.typ, c.props, err)
 		}
 		names := strings.Fields(c.names)
-		v, _ := ValueOf(c.value)
-		i, err := a.Over(names, NamingOf("t", names), nil).Place([]groovy.Value{v})
+		v, _ := expr.Of(c.value)
+		i, err := a.Over(names, NamingOf("t", names), expr.Null).Place(v)
 		have := ""
 		if err == nil {
 			have = names[i]
@@ -70,7 +68,10 @@ func TestPlace_more(t *testing.T) {
 
 func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	for _, c := range []struct{ typ, props, prop, want string }{
-		{"CLASS_BASED", "", "", "the type CLASS_BASED is none of AUTO_INTERVAL, "},
+		{"CLASS_BASED", "", "", "the type CLASS_BASED is none of BOUNDARY_RANGE, "},
+		{"AUTO_INTERVAL", "datetime-lower=2024-01-01 00:00:00", "", "the type AUTO_INTERVAL is none of"},
+		{"COMPLEX_INLINE", "algorithm-expression=t_${k}", "", "the type COMPLEX_INLINE is none of"},
+		{"COSID_MOD", "mod=4,logic-name-prefix=t_", "", "the type COSID_MOD is none of"},
 		{"mod", "", "sharding-count", "it has no sharding-count"},
 		{"MOD", "sharding-count=4294967296", "sharding-count", "want at most 2147483647"},
 		{"MOD", "sharding-count=4,start-offset=-1", "start-offset", `start-offset is "-1"`},
@@ -84,8 +85,6 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 		{"INTERVAL", "datetime-pattern=yyyy-MM-dd HH:mm:ss,datetime-lower=2024-01-01 00:00:00,datetime-upper=2025-01-01 00:00:00,sharding-suffix-pattern=yyyy,datetime-interval-unit=SECONDS", "datetime-upper", "more than 65536 steps"},
 		{"INLINE", "", "algorithm-expression", "it has no algorithm-expression"},
 		{"INLINE", "algorithm-expression=<ESPRESSO>t_${k}", "algorithm-expression", "<ESPRESSO> is not understood"},
-		{"COMPLEX_INLINE", "algorithm-expression=t_${k},sharding-columns=k;l", "", ""},
-		{"COSID_MOD", "mod=4", "logic-name-prefix", "it has no logic-name-prefix"},
 	} {
 		props := map[string]string{}
 		for one := range strings.SplitSeq(c.props, ",") {
@@ -106,27 +105,5 @@ func TestCompile_whatIsNotUnderstood(t *testing.T) {
 	a, err := Compile("MOD", map[string]string{"sharding-count": "2", "sharding-cout": "3"}, []string{"k"})
 	if err != nil || strings.Join(a.Ignored(), " ") != "sharding-cout" {
 		t.Errorf("have: %v, %v", a, err)
-	}
-}
-
-func TestValueOf(t *testing.T) {
-	type key int16
-	for _, c := range []struct {
-		v     any
-		class groovy.Class
-		text  string
-	}{
-		{nil, groovy.Null, "null"}, {int64(-1), groovy.Long, "-1"}, {key(7), groovy.Long, "7"}, {uint64(1), groovy.Long, "1"}, {uint64(1 << 63), groovy.BigInteger, "9223372036854775808"},
-		{"x", groovy.String, "x"}, {true, groovy.Boolean, "true"}, {float32(1.5), groovy.Double, "1.5"}, {big.NewInt(7), groovy.BigInteger, "7"}, {time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC), groovy.LocalDateTime, "2026-01-02T03:04"},
-	} {
-		v, ok := ValueOf(c.v)
-		if !ok || v.Class() != c.class || v.String() != c.text {
-			t.Errorf("%T %v\nhave: %v %v\nwant: %v %s", c.v, c.v, v.Class(), v, c.class, c.text)
-		}
-	}
-	for _, v := range []any{[]byte("x"), struct{}{}, new(int)} {
-		if v, ok := ValueOf(v); ok {
-			t.Errorf("have: %v\nwant: nothing", v)
-		}
 	}
 }

@@ -1,24 +1,21 @@
-package sharding
+package place
 
 import "fmt"
 
-// NotUnderstoodError is the error for an algorithm whose places cannot be
-// computed here: one of another type, or with properties that are wrong or say
-// more than is understood.
+// NotUnderstoodError is the error for an algorithm of another type, or with properties that are
+// wrong or not understood.
 type NotUnderstoodError struct {
-	Type   string // of the algorithm
 	Prop   string // the property at fault; empty when it is the type
 	Reason string // what is wrong, after the word "it" or the property's name
-	Err    error  // the cause, as a *groovy.SyntaxError; may be nil
+	Err    error  // the cause, an [*expr.Error]; may be nil
 }
 
 func (e *NotUnderstoodError) Error() string { return e.Reason }
 
 func (e *NotUnderstoodError) Unwrap() error { return e.Err }
 
-// ValueError is the error for a value for which an algorithm's result is not known: it
-// cannot be computed here, or ShardingSphere would refuse it. The row may belong to any
-// name.
+// ValueError is the error for a value for which an algorithm's result is not known. The row may
+// belong to any name.
 type ValueError struct {
 	Type   string // of the algorithm
 	Column string
@@ -27,7 +24,7 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s makes nothing of %s = %s: %s", e.Type, e.Column, e.Value, e.Reason)
+	return fmt.Sprintf("%s has no place for %s = %s: %s", e.Type, e.Column, e.Value, e.Reason)
 }
 
 // NoTargetError is the error for values that belong to none of the names that the

@@ -1,4 +1,4 @@
-package sharding
+package place
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // Gene is what a key carries of another column of its row, in its lowest bits: a
@@ -25,18 +25,16 @@ type Gene struct {
 	way       GeneWay
 	mod       mod
 	hash      hashMod
-	templates []*groovy.Template // expressions that decide on the column
-	// Integers in from..to need not be held against the expressions.
-	from, to int64
+	templates []*expr.Template // expressions that decide on the column
+	sure      int64            // the expressions agree with the gene of 0 to so much
 }
 
 // GeneWay is how a gene is computed of a value. The zero GeneWay is that of a column without
 // an algorithm.
 type GeneWay struct {
 	how       geneHow
-	class     groovy.Class // of the column in Java; Null for that of the value
-	normalize bool         // HASH_MOD's
-	numbers   bool         // COSID_MOD's: no texts
+	class     expr.Class // of the column in Java; Null for that of the value
+	normalize bool       // HASH_MOD's
 }
 
 type geneHow int
@@ -58,7 +56,7 @@ func (w GeneWay) String() string {
 	if w.normalize {
 		s += ", normalized"
 	}
-	if w.class != groovy.Null {
+	if w.class != expr.Null {
 		s += ", in Java " + w.class.String()
 	}
 	return s
@@ -69,7 +67,7 @@ func (w GeneWay) String() string {
 // [*GeneError] about the last of them.
 func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
 	count := int64(1) << bits
-	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}, from: math.MinInt64, to: math.MaxInt64}
+	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}, sure: math.MaxInt64}
 	for i, s := range strategies {
 		way, modulo, err := s.GeneWay(bits)
 		if err == nil {
@@ -84,7 +82,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 		g.way = way
 		g.agreeWith(s)
 	}
-	g.hash.normalize, g.mod.numbersOnly = g.way.normalize, g.way.numbers
+	g.hash.normalize = g.way.normalize
 	return g, nil
 }
 
@@ -96,11 +94,11 @@ func (g *Gene) agreeWith(s *Strategy) {
 	g.templates = append(g.templates, s.template)
 	switch {
 	case s.modulus() == 0:
-		g.from, g.to = 1, 0
-	case s.classes != nil && s.classes[0] == groovy.Integer:
-		g.from, g.to = max(g.from, 0), min(g.to, 1<<longestInteger-1)
+		g.sure = -1
+	case s.class == expr.Integer:
+		g.sure = min(g.sure, 1<<longestInteger-1)
 	default:
-		g.from, g.to = max(g.from, 0), min(g.to, 1<<longestLong-1)
+		g.sure = min(g.sure, 1<<longestLong-1)
 	}
 }
 
@@ -108,12 +106,10 @@ func (g *Gene) agreeWith(s *Strategy) {
 // the strategy takes it, 1 where that is not known but a power of 2 that bits tell. The
 // error is a [*GeneError].
 func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
-	if s.classes != nil {
-		way.class = s.classes[0]
-	}
+	way.class = s.class
 	switch n := s.numbers.(type) {
 	case *mod:
-		way.how, way.numbers = geneOfNumber, n.numbersOnly
+		way.how = geneOfNumber
 		if n.start > 0 || n.stop > 0 {
 			return way, 0, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
 		}
@@ -141,12 +137,12 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 	g, _ := NewGene("", bits, way)
 	g.agreeWith(s)
 	for _, v := range geneSamples {
-		if way.class != groovy.Null {
+		if way.class != expr.Null {
 			var err error
 			if v, err = v.Convert(way.class); err != nil {
 				continue
 			}
-		} else if v.Class() != groovy.String {
+		} else if v.Class() != expr.String {
 			continue // an expression for texts alone will do
 		}
 		if _, err := g.Of(v); err != nil {
@@ -158,11 +154,11 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 
 // geneSamples are values of all remainders, by which an expression is compared with the
 // absolute hash.
-var geneSamples = func() (samples []groovy.Value) {
+var geneSamples = func() (samples []expr.Value) {
 	for i := range int64(256) {
-		samples = append(samples, groovy.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), groovy.OfLong(i*i*7919<<(i%40)), groovy.OfLong(-i*7919))
+		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)), expr.OfLong(-i*7919))
 	}
-	return append(samples, groovy.OfString(""), groovy.OfString("polygenelubricants")) // its hash is −2^31
+	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // its hash is −2^31
 }()
 
 // checkGeneCount refuses a number of tables on which the lowest bits of a key do not
@@ -200,46 +196,43 @@ func (s *Strategy) geneError(format string, args ...any) error {
 
 // Of returns the gene of a value. The error says why the value has none, after the word
 // "it".
-func (g *Gene) Of(v groovy.Value) (int64, error) {
-	if v.Class() == groovy.Long && g.way.class == groovy.Null && g.way.how != geneOfHash && v.Int64() >= g.from && v.Int64() <= g.to {
-		return v.Int64() & (g.mod.count - 1), nil
-	}
-	if v.Class() == groovy.Null {
+func (g *Gene) Of(v expr.Value) (int64, error) {
+	if v.Class() == expr.Null {
 		return 0, errors.New("it is NULL")
 	}
-	if g.way.class != groovy.Null {
+	if g.way.class != expr.Null {
 		var err error
 		if v, err = v.Convert(g.way.class); err != nil {
 			return 0, err
 		}
 	}
 	gene, err := g.number(v)
-	if err != nil || v.IsInteger() && v.Int64() >= g.from && v.Int64() <= g.to {
+	if err != nil || v.IsInteger() && v.Int64() >= 0 && v.Int64() <= g.sure {
 		return gene, err
 	}
 	for _, t := range g.templates {
-		meant, err := t.Append(nil, []groovy.Value{v})
+		meant, err := t.Append(nil, v)
 		if err != nil {
 			return 0, err
 		}
-		if told, err := t.Append(nil, []groovy.Value{groovy.OfLong(gene)}); err != nil || !slices.Equal(meant, told) {
+		if told, err := t.Append(nil, expr.OfLong(gene)); err != nil || !slices.Equal(meant, told) {
 			return 0, fmt.Errorf("it belongs into %s, and its gene %d tells %s", clip(string(meant)), gene, clip(string(told)))
 		}
 	}
 	return gene, nil
 }
 
-func (g *Gene) number(v groovy.Value) (int64, error) {
+func (g *Gene) number(v expr.Value) (int64, error) {
 	switch class := v.Class(); {
-	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == groovy.String:
+	case g.way.how == geneOfHash, g.way.how == geneOfEither && class == expr.String:
 		return g.hash.number(v)
-	case class == groovy.String:
+	case class == expr.String:
 		gene, err := g.mod.number(v)
 		if err != nil {
 			err = fmt.Errorf("it is sharded as a number, and is none: %w", err)
 		}
 		return gene, err
-	case class == groovy.Integer, class == groovy.Long, class == groovy.BigInteger:
+	case v.IsInteger(), class == expr.Unsigned:
 		return g.mod.number(v)
 	default:
 		return 0, fmt.Errorf("it is no integer and no text, but in Java a %s", class)

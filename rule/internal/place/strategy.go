@@ -1,13 +1,12 @@
-package sharding
+package place
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // Naming is how the numbered names of a table's actual tables, or of data sources,
@@ -34,18 +33,18 @@ func NamingOf(logical string, names []string) Naming {
 	return n
 }
 
-// Strategy is an algorithm with the names that it chooses from. It never changes
-// and may be used by many goroutines at once.
+// Strategy is an algorithm with the names that it chooses from. It never changes and may be used
+// by many goroutines at once.
 type Strategy struct {
 	*Algorithm
 	names  []string
 	naming Naming
+	class  expr.Class // of the column in Java; Null for that of the value
 
 	byName   map[string]int32
 	byNumber []int32         // indexes of names by their numbers; none for a number without
 	far      map[int64]int32 // those of numbers beyond byNumber
 	byStep   []int32         // INTERVAL: by step; also several
-	classes  []groovy.Class
 }
 
 const (
@@ -53,14 +52,10 @@ const (
 	several int32 = -2
 )
 
-// Over returns the algorithm with the names that it chooses from, whose naming may
-// be that of more names. classes are those of the columns in Java; nil for those
-// of the values.
-func (a *Algorithm) Over(names []string, naming Naming, classes []groovy.Class) *Strategy {
-	s := &Strategy{Algorithm: a, names: names, naming: naming, classes: classes}
-	if a.isPrefix {
-		s.naming = Naming{Prefix: a.prefix, Digits: 1}
-	}
+// Over returns the algorithm with the names that it chooses from, whose naming may be that of more
+// names. class is that of the column in Java; Null for that of the value.
+func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strategy {
+	s := &Strategy{Algorithm: a, names: names, naming: naming, class: class}
 	switch {
 	case a.numbers != nil:
 		s.number()
@@ -74,25 +69,8 @@ func (a *Algorithm) Over(names []string, naming Naming, classes []groovy.Class) 
 		for i, name := range slices.Backward(names) {
 			s.byName[name] = int32(i)
 		}
-		s.numberInline()
 	}
 	return s
-}
-
-// numberInline finds the names that an expression makes of one small integer, so
-// that they are found without being written.
-func (s *Strategy) numberInline() {
-	before, after, ok := s.template.Around()
-	if !ok {
-		return
-	}
-	for n := range int64(min(len(s.names)+8, 1<<16)) {
-		i, ok := s.byName[before+strconv.FormatInt(n, 10)+after]
-		if !ok {
-			i = none
-		}
-		s.byNumber = append(s.byNumber, i)
-	}
 }
 
 // number finds the number of each name.
@@ -168,60 +146,41 @@ func (s *Strategy) matchSteps() {
 // Names returns the names that the strategy chooses from.
 func (s *Strategy) Names() []string { return s.names }
 
-// Place returns the index of the name to which a row belongs that has these values
-// in the sharding columns. The error is a [*ValueError] or a [*NoTargetError].
-func (s *Strategy) Place(values []groovy.Value) (int, error) {
-	for i, v := range values {
-		if v.Class() == groovy.Null {
-			return 0, &NoTargetError{Type: s.typ, Column: s.columns[i], Reason: "it is NULL"}
-		}
-		if _, isTime := v.Time(); isTime && !s.takesTimes() {
-			return 0, s.valueError(i, v, errors.New("which of Java's classes of times it has is not known"))
-		}
+// Place returns the index of the name to which a row belongs that has this value in the sharding
+// column. The error is a [*ValueError] or a [*NoTargetError].
+func (s *Strategy) Place(v expr.Value) (int, error) {
+	if v.Class() == expr.Null {
+		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: "it is NULL"}
 	}
-	if s.classes != nil {
-		return s.converted(values)
-	}
-	return s.place(values)
-}
-
-// converted takes the values for ones of the columns' classes.
-func (s *Strategy) converted(values []groovy.Value) (int, error) {
-	var buf [4]groovy.Value
-	classed := append(buf[:0], values...)
-	for i, class := range s.classes {
-		if class == groovy.Null {
-			continue
-		}
-		var err error
-		if classed[i], err = values[i].Convert(class); err != nil {
-			return 0, s.valueError(i, values[i], err)
-		}
-	}
-	return s.place(classed)
-}
-
-func (s *Strategy) place(values []groovy.Value) (int, error) {
+	v, err := v.Convert(s.class)
 	switch {
-	case s.Algorithm.numbers != nil:
-		n, err := s.Algorithm.numbers.number(values[0])
-		switch {
-		case err != nil:
-			return 0, s.valueError(0, values[0], err)
-		case s.numbered(n) == none:
-			return 0, &NoTargetError{Type: s.typ, Name: s.name(n)}
-		}
-		return int(s.numbered(n)), nil
+	case err != nil:
+		return 0, s.valueError(v, err)
 	case s.interval != nil:
-		return s.placeStep(values[0])
+		return s.placeStep(v)
+	case v.Class() == expr.Time:
+		return 0, s.valueError(v, errTime)
+	case s.template != nil:
+		return s.placeName(v)
 	}
-	if n, ok := s.template.Integer(values); ok && n >= 0 && n < int64(len(s.byNumber)) && s.byNumber[n] != none {
-		return int(s.byNumber[n]), nil
-	}
-	var buf [128]byte
-	name, err := s.template.Append(buf[:0], values)
+	n, err := s.Algorithm.numbers.number(v)
 	if err != nil {
-		return 0, s.valueError(0, values[0], err)
+		return 0, s.valueError(v, err)
+	}
+	i := s.numbered(n)
+	if i == none {
+		return 0, &NoTargetError{Type: s.typ, Name: s.name(n)}
+	}
+	return int(i), nil
+}
+
+var errTime = &expr.Error{Reason: "which of Java's classes of times it has is not known"}
+
+func (s *Strategy) placeName(v expr.Value) (int, error) {
+	var buf [128]byte
+	name, err := s.template.Append(buf[:0], v)
+	if err != nil {
+		return 0, s.valueError(v, err)
 	}
 	i, ok := s.byName[string(name)]
 	if !ok {
@@ -232,29 +191,22 @@ func (s *Strategy) place(values []groovy.Value) (int, error) {
 	return int(i), nil
 }
 
-func (s *Strategy) placeStep(v groovy.Value) (int, error) {
+func (s *Strategy) placeStep(v expr.Value) (int, error) {
 	step, err := s.interval.step(v)
 	switch {
 	case err != nil:
-		return 0, s.valueError(0, v, err)
+		return 0, s.valueError(v, err)
 	case step < 0:
 		const reason = "it is outside of datetime-lower and datetime-upper"
-		return 0, &NoTargetError{Type: s.typ, Column: s.columns[0], Reason: reason}
+		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: reason}
 	case s.byStep[step] == none:
 		return 0, &NoTargetError{Type: s.typ, Name: "…" + s.interval.name(step)}
 	case s.byStep[step] == several:
-		return 0, s.valueError(0, v, fmt.Errorf("several tables end in %q", s.interval.name(step)))
+		return 0, s.valueError(v, fmt.Errorf("several tables end in %q", s.interval.name(step)))
 	}
 	return int(s.byStep[step]), nil
 }
 
-// takesTimes reports whether the algorithm reads the clock of a time, which all of Java's
-// classes of times share.
-func (s *Strategy) takesTimes() bool {
-	_, isSeconds := s.numbers.(*seconds)
-	return isSeconds || s.interval != nil
-}
-
-func (s *Strategy) valueError(i int, v groovy.Value, err error) error {
-	return &ValueError{Type: s.typ, Column: s.columns[i], Value: clip(v.String()), Reason: err.Error()}
+func (s *Strategy) valueError(v expr.Value, err error) error {
+	return &ValueError{Type: s.typ, Column: s.column, Value: clip(v.String()), Reason: err.Error()}
 }

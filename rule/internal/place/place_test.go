@@ -1,11 +1,11 @@
-package sharding
+package place
 
 import (
 	"fmt"
 	"strconv"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 func mustStrategy(t testing.TB, typ string, props map[string]string, count int) *Strategy {
@@ -18,7 +18,7 @@ func mustStrategy(t testing.TB, typ string, props map[string]string, count int) 
 	for i := range names {
 		names[i] = fmt.Sprintf("t_order_%d", i)
 	}
-	return a.Over(names, NamingOf("t_order", names), nil)
+	return a.Over(names, NamingOf("t_order", names), expr.Null)
 }
 
 func countProps(n int64) map[string]string {
@@ -38,7 +38,7 @@ func TestPlace_ofKeys(t *testing.T) {
 		base := (v.MS-epoch)<<22 | v.Worker<<12
 		first, fits := "", int64(0)
 		for seq := range int64(4096) {
-			i, err := s.Place([]groovy.Value{groovy.OfLong(base | seq)})
+			i, err := s.Place(expr.OfLong(base | seq))
 			if err != nil || i != int(v.Want) {
 				continue
 			}
@@ -56,20 +56,18 @@ func TestPlace_ofKeys(t *testing.T) {
 func TestPlace_withoutAllocation(t *testing.T) {
 	for _, c := range []struct {
 		typ, prop, value string
-		of               groovy.Value
+		of               expr.Value
 	}{
-		{"MOD", "sharding-count", "16", groovy.OfLong(123456789)},
-		{"HASH_MOD", "sharding-count", "16", groovy.OfLong(123456789)},
-		{"HASH_MOD", "sharding-count", "16", groovy.OfString("order-123456789")},
-		{"INLINE", "algorithm-expression", "t_order_${id % 16}", groovy.OfLong(123456789)},
-		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}", groovy.OfString("order-123456789")},
-		{"INLINE", "algorithm-expression", "t_order_${id.intdiv(10) % 4 + 1}", groovy.OfLong(123456789)},
+		{"MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfLong(123456789)},
+		{"HASH_MOD", "sharding-count", "16", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id % 16}", expr.OfLong(123456789)},
+		{"INLINE", "algorithm-expression", "t_order_${Math.abs(id.hashCode()) % 16}", expr.OfString("order-123456789")},
+		{"INLINE", "algorithm-expression", "t_order_${id.intdiv(10) % 4 + 1}", expr.OfLong(123456789)},
 	} {
 		s := mustStrategy(t, c.typ, map[string]string{c.prop: c.value}, 16)
 		n := testing.AllocsPerRun(100, func() {
-			var values [1]groovy.Value
-			values[0] = c.of
-			if _, err := s.Place(values[:]); err != nil {
+			if _, err := s.Place(c.of); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -89,8 +87,7 @@ func BenchmarkPlace(b *testing.B) {
 		b.Run(c[0]+" "+c[2], func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {
-				values := [1]groovy.Value{groovy.OfLong(int64(i))}
-				if _, err := s.Place(values[:]); err != nil {
+				if _, err := s.Place(expr.OfLong(int64(i))); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,4 +1,4 @@
-package sharding
+package place
 
 import (
 	"errors"
@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // FuzzPlace makes any algorithm and places any value: without a panic, at a name
-// that is there, and Fit agrees.
+// that is there.
 func FuzzPlace(f *testing.F) {
 	for _, v := range loadVectors(f).Vectors {
 		var props []string
@@ -39,9 +39,9 @@ func FuzzPlace(f *testing.F) {
 			return
 		}
 		names := []string{"t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_202401"}
-		s := a.Over(names, NamingOf("t_order", names), nil)
-		for _, v := range []groovy.Value{groovy.OfString(value), groovy.OfLong(n), groovy.OfInt(int32(n)), groovy.OfDouble(float64(n)), {}} {
-			i, err := s.Place([]groovy.Value{v})
+		s := a.Over(names, NamingOf("t_order", names), expr.Null)
+		for _, v := range []expr.Value{expr.OfString(value), expr.OfLong(n), expr.OfInt(int32(n)), {}} {
+			i, err := s.Place(v)
 			var bad *ValueError
 			var none *NoTargetError
 			if err != nil && !errors.As(err, &bad) && !errors.As(err, &none) || err == nil && (i < 0 || i >= len(names)) {

@@ -1,11 +1,11 @@
-package sharding
+package place
 
 import (
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // interval is INTERVAL: a table for each step from lower on, which is any whose
@@ -46,9 +46,10 @@ func newInterval(a *Algorithm, p properties) error {
 		return err
 	}
 	var ok bool
-	iv.layout, ok = groovy.DateLayout(pattern)
+	iv.layout, ok = dateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
-		return a.fail("datetime-pattern", "datetime-pattern %q is not understood: want one of yyyy, MM, dd, HH, mm, ss and SSS that begins with the year", clip(pattern))
+		return a.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, "+
+			"the year first", clip(pattern))
 	}
 	for i, name := range []string{"datetime-lower", "datetime-upper"} {
 		text := p.values[name]
@@ -63,7 +64,7 @@ func newInterval(a *Algorithm, p properties) error {
 	if err != nil {
 		return err
 	}
-	if iv.suffix, ok = groovy.DateLayout(suffix); !ok {
+	if iv.suffix, ok = dateLayout(suffix); !ok {
 		return a.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
 	}
 	return a.steps(p, iv, bounds)
@@ -100,23 +101,15 @@ func (a *Algorithm) steps(p properties, iv *interval, bounds [2]time.Time) error
 	}
 }
 
-// step returns the number of the step that a value falls into; -1 for none.
-func (iv *interval) step(v groovy.Value) (int, error) {
-	layout := iv.layout
-	if v.Class() == groovy.String && len(v.String()) < len(layout) {
-		// A text may leave minutes and seconds out.
-		layout = layout[:len(v.String())]
-		if strings.Contains(layout, "15") != strings.Contains(iv.layout, "15") {
-			layout = iv.layout
-		}
-	}
-	at, err := parseTime(v, layout)
+// step returns the number of the step that a value falls into; -1 for none. The error is an
+// [*expr.Error].
+func (iv *interval) step(v expr.Value) (int, error) {
+	at, err := iv.parse(v)
 	if err != nil {
 		return 0, err
 	}
-	if text := iv.layout; len(text) < len(time.DateTime) {
-		// What the pattern does not have is not looked at.
-		at, _ = time.Parse(text, at.Format(text))
+	if len(iv.layout) < len(time.DateTime) {
+		at, _ = time.Parse(iv.layout, at.Format(iv.layout)) // without the parts that the pattern lacks
 	}
 	i := sort.Search(len(iv.steps), func(i int) bool { return iv.steps[i].After(at) })
 	if i == len(iv.steps) {
@@ -125,5 +118,42 @@ func (iv *interval) step(v groovy.Value) (int, error) {
 	return i - 1, nil
 }
 
+// parse returns the time of a value: of a string its beginning, which is as long as the pattern
+// but may lack minutes and seconds.
+func (iv *interval) parse(v expr.Value) (time.Time, error) {
+	if v.Class() == expr.Time {
+		return v.Clock(), nil
+	}
+	layout, text := iv.layout, v.String()
+	if short := layout[:min(len(text), len(layout))]; strings.Contains(short, "15") {
+		layout = short
+	}
+	t, err := time.Parse(layout, text[:min(len(text), len(layout))])
+	if err != nil {
+		return t, &expr.Error{Reason: "it is no time as " + layout}
+	}
+	return t, nil
+}
+
 // name is how the names of a step's tables end.
 func (iv *interval) name(step int) string { return iv.steps[step].Format(iv.suffix) }
+
+// dateLayout turns a date pattern of Java into a layout of package time.
+func dateLayout(pattern string) (layout string, ok bool) {
+	for rest := pattern; rest != ""; {
+		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
+		part, known := datePatterns[rest[:n]]
+		switch {
+		case strings.Contains(" -/.:,_", rest[:1]):
+			part = rest[:n]
+		case !known || part == "000" && !strings.HasSuffix(layout, ".") && !strings.HasSuffix(layout, ","):
+			return "", false
+		}
+		layout, rest = layout+part, rest[n:]
+	}
+	return layout, true
+}
+
+var datePatterns = map[string]string{
+	"yyyy": "2006", "yy": "06", "MM": "01", "dd": "02", "HH": "15", "mm": "04", "ss": "05", "SSS": "000",
+}

@@ -1,4 +1,4 @@
-package sharding
+package place
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 // TestGene_vectors reads the genes of the vectors' columns, and finds them in their keys.
@@ -34,9 +34,9 @@ func TestGene_vectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, _ := ValueOf(v.ShardColumn)
+		value, _ := expr.Of(v.ShardColumn)
 		if n, isNumber := v.ShardColumn.(float64); isNumber {
-			value = groovy.OfLong(int64(n))
+			value = expr.OfLong(int64(n))
 		}
 		gene, err := g.Of(value)
 		key, _ := strconv.ParseInt(v.Key, 10, 64)
@@ -57,17 +57,16 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 3))
 	for _, tt := range []struct {
 		typ, prop, value string
-		classes          []groovy.Class
+		classes          []expr.Class
 		negative         bool // negative numbers have a gene
 		texts            bool
 	}{
-		{"MOD", "sharding-count", "%d", []groovy.Class{groovy.Null, groovy.Long, groovy.Integer, groovy.BigInteger, groovy.String}, true, false},
-		{"COSID_MOD", "mod", "%d", []groovy.Class{groovy.Null, groovy.Long}, true, false},
-		{"HASH_MOD", "sharding-count", "%d", []groovy.Class{groovy.Null, groovy.Long, groovy.Integer, groovy.BigInteger, groovy.String}, true, true},
-		{"INLINE", "algorithm-expression", "t_${x %% %d}", []groovy.Class{groovy.Null, groovy.Long}, false, false},
-		{"INLINE", "algorithm-expression", "t_${Math.floorMod(x, %d)}", []groovy.Class{groovy.Null, groovy.Long}, true, false},
-		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode()) %% %d}", []groovy.Class{groovy.Null, groovy.Long, groovy.Integer, groovy.String}, true, true},
-		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode() %% %d)}", []groovy.Class{groovy.Null, groovy.String}, true, true},
+		{"MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, false},
+		{"HASH_MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${x %% %d}", []expr.Class{expr.Null, expr.Long}, false, false},
+		{"INLINE", "algorithm-expression", "t_${Math.floorMod(x, %d)}", []expr.Class{expr.Null, expr.Long}, true, false},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode()) %% %d}", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, true},
+		{"INLINE", "algorithm-expression", "t_${Math.abs(x.hashCode() %% %d)}", []expr.Class{expr.Null, expr.String}, true, true},
 	} {
 		for _, class := range tt.classes {
 			for range 20 {
@@ -75,9 +74,6 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 				n := 1 << rnd.IntN(bits+1)
 				props := fmt.Sprintf(tt.value, n)
 				value := map[string]string{tt.prop: props}
-				if tt.typ == "COSID_MOD" {
-					value["logic-name-prefix"] = "t_"
-				}
 				a, err := Compile(tt.typ, value, []string{"x"})
 				if err != nil {
 					t.Fatal(err)
@@ -86,22 +82,18 @@ func TestGene_asTheAlgorithm(t *testing.T) {
 				for i := range n {
 					targets = append(targets, fmt.Sprintf("t_%d", i))
 				}
-				var classes []groovy.Class
-				if class != groovy.Null {
-					classes = []groovy.Class{class}
-				}
-				s := a.Over(targets, NamingOf("t", targets), classes)
+				s := a.Over(targets, NamingOf("t", targets), class)
 				g, err := NewGene("x", bits, GeneWay{}, s)
 				if err != nil {
 					t.Fatalf("%s %s, %d bits: %v", tt.typ, props, bits, err)
 				}
 				for range 300 {
-					v := []groovy.Value{groovy.OfLong(rnd.Int64()), groovy.OfLong(-rnd.Int64N(1 << 40)), groovy.OfLong(rnd.Int64N(3000)),
-						groovy.OfLong(int64(int32(rnd.Uint32()))), groovy.OfString(fmt.Sprint("u", rnd.IntN(9999))), groovy.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
-					want, placeErr := s.Place([]groovy.Value{v})
+					v := []expr.Value{expr.OfLong(rnd.Int64()), expr.OfLong(-rnd.Int64N(1 << 40)), expr.OfLong(rnd.Int64N(3000)),
+						expr.OfLong(int64(int32(rnd.Uint32()))), expr.OfString(fmt.Sprint("u", rnd.IntN(9999))), expr.OfString(strconv.Itoa(rnd.IntN(9999)))}[rnd.IntN(6)]
+					want, placeErr := s.Place(v)
 					gene, err := g.Of(v)
 					if err != nil {
-						if v.IsInteger() && (v.Int64() >= 0 || tt.negative) && placeErr == nil || tt.texts && v.Class() == groovy.String && placeErr == nil {
+						if v.IsInteger() && (v.Int64() >= 0 || tt.negative) && placeErr == nil || tt.texts && v.Class() == expr.String && placeErr == nil {
 							t.Fatalf("%s %s of %v: %v", tt.typ, props, v, err)
 						}
 						continue

@@ -1,9 +1,9 @@
-package sharding
+package place
 
 import (
 	"testing"
 
-	"github.com/shardkey/shardkey/internal/groovy"
+	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
 func TestStrategy_modulus(t *testing.T) {
@@ -39,24 +39,24 @@ func TestStrategy_modulus(t *testing.T) {
 		{"t_${k % 2000000}", 0},
 		{"t_${k ^ 3}", 0},
 	} {
-		s := newInlineStrategy(t, c.text, groovy.Null)
+		s := newInlineStrategy(t, c.text, expr.Null)
 		if have := s.modulus(); have != c.want {
 			t.Errorf("%s\nhave: %d\nwant: %d", c.text, have, c.want)
 		}
 	}
-	if have := newInlineStrategy(t, "t_${k % 8}", groovy.Integer).modulus(); have != 8 {
+	if have := newInlineStrategy(t, "t_${k % 8}", expr.Integer).modulus(); have != 8 {
 		t.Errorf("of an Integer\nhave: %d\nwant: 8", have)
 	}
-	if have := newInlineStrategy(t, "t_${k % 8}", groovy.String).modulus(); have != 0 {
+	if have := newInlineStrategy(t, "t_${k % 8}", expr.String).modulus(); have != 0 {
 		t.Errorf("of a String\nhave: %d\nwant: 0", have)
 	}
 }
 
-func newInlineStrategy(t *testing.T, expression string, class groovy.Class) *Strategy {
+func newInlineStrategy(t *testing.T, expression string, class expr.Class) *Strategy {
 	t.Helper()
 	a, err := Compile("INLINE", map[string]string{"algorithm-expression": expression}, []string{"k"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a.Over([]string{"t_0"}, Naming{}, []groovy.Class{class})
+	return a.Over([]string{"t_0"}, Naming{}, class)
 }

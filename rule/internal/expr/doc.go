@@ -1,0 +1,51 @@
+// Package expr evaluates the expressions ${…} in rules, which ShardingSphere runs as Groovy: those
+// of data nodes, which stand for many names, and those of INLINE, which choose a table by a column:
+//
+//	ds_${0..1}.t_order_${(1..12).collect{it.toString().padLeft(2, '0')}}
+//	t_order_${Math.abs(user_id.hashCode()) % 4}
+//
+// [Compile] parses a string with expressions, [Template.Names] expands it, and [Template.Append]
+// evaluates it for the value of a column, without allocation for integers and short strings.
+//
+// It understands the expressions that rules are known to have:
+//
+//   - - * / %  << >> >>>  & | ^ ~  && || !  == != < <= > >=  ?:  ( )  (int) (long) (Integer) (Long)
+//     12  12L  0x1F  'string'  "string"  null  Integer.MAX_VALUE  Long.MAX_VALUE
+//     0..15  0..<16  'a'..'c'  '00'..'03'  ['a', 'b', 3]  (0..7).step(2)
+//     list.collect{t -> …}  list.collect(t -> …)  list.collect{… it …}  list*.method()
+//     x.hashCode() .abs() .intdiv(n) .intValue() .longValue() .toInteger() .toLong() .toString()
+//     s.length() .substring(a, b) .padLeft(n, '0') .toInteger() .toLong()
+//     Math.abs floorMod floorDiv, Integer.valueOf parseInt, Long.valueOf parseLong
+//
+// Integers have Java's classes Integer and Long, which wrap around at 32 and 64 bits. A quotient
+// a / b is a BigDecimal, of which only the integral part is known: (a / b).intValue(). Everything
+// else is an [*Error], never another result than Groovy's.
+package expr
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is the error for an expression that is not understood, or that has no result for a value.
+type Error struct {
+	Reason string
+	// Offset is the number of bytes before the token that is not understood; -1 for an expression
+	// that has no result.
+	Offset int
+}
+
+func (e *Error) Error() string { return e.Reason }
+
+func fail(format string, args ...any) error {
+	return &Error{Reason: fmt.Sprintf(format, args...), Offset: -1}
+}
+
+// clip shortens a string for an error.
+func clip(s string) string {
+	const most = 60
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,366 @@
+package expr
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrTooMany is the error for an expression with lists that are too long.
+var ErrTooMany = errors.New("an expression stands for more than 1048576 values")
+
+const maxItems = 1 << 20
+
+// scope is what an expression is evaluated with.
+type scope struct {
+	column Value
+	vars   []Value   // of closures: by slot, the first of which is the column's
+	lists  [][]Value // by number
+	items  int       // of all lists
+	err    error     // the first one, after which all values are null
+}
+
+// fail notes the error and returns null, for which no operator and no method has a result.
+func (s *scope) fail(format string, args ...any) Value {
+	if s.err == nil {
+		s.err = &Error{Reason: fmt.Sprintf(format, args...), Offset: -1}
+	}
+	return Value{}
+}
+
+// result returns v unless there is an error.
+func (s *scope) result(v Value, err error) Value {
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return v
+}
+
+// list returns a list of n items, each made by a function of its index.
+func (s *scope) list(n int, item func(i int) Value) Value {
+	if n > maxItems || s.items+n > maxItems {
+		return s.result(Value{}, ErrTooMany)
+	}
+	s.items += n
+	items := make([]Value, n)
+	for i := 0; i < n && s.err == nil; i++ {
+		items[i] = item(i)
+	}
+	s.lists = append(s.lists, items)
+	return Value{class: list, n: int64(len(s.lists) - 1)}
+}
+
+// text returns a string that an expression makes, which may be one of many.
+func (s *scope) text(parts ...string) Value {
+	text := strings.Join(parts, "")
+	if len(text) > maxString {
+		return s.fail("a string is longer than %d bytes", maxString)
+	}
+	return OfString(text)
+}
+
+// eval returns the value of the expression.
+func (n *node) eval(s *scope) Value {
+	switch n.op {
+	case constant:
+		return n.value
+	case variable:
+		if n.slot == 0 {
+			return s.column
+		}
+		return s.vars[n.slot-1]
+	case and, or:
+		if isTrue := s.isTrue(n.args[0].eval(s)); isTrue == (n.op == or) {
+			return ofBool(isTrue)
+		}
+		return ofBool(s.isTrue(n.args[1].eval(s)))
+	case ternary:
+		if s.isTrue(n.args[0].eval(s)) {
+			return n.args[1].eval(s)
+		}
+		return n.args[2].eval(s)
+	case items:
+		return s.list(len(n.args), func(i int) Value { return n.args[i].eval(s) })
+	}
+	v := n.args[0].eval(s)
+	if n.op > or {
+		return n.binary(s, v, n.args[1].eval(s))
+	}
+	switch n.op {
+	case unary:
+		return n.unary(s, v)
+	case cast:
+		if !v.IsInteger() && v.class != quotient {
+			return s.fail("a %s as %s is not understood", v.class, n.class)
+		}
+		return wrapped(n.class, v.n)
+	case static:
+		return n.static(s, v)
+	case collect, spread:
+		return n.each(s, v)
+	}
+	return n.call(s, v)
+}
+
+// isTrue reports whether a condition holds: a Boolean that is true, a number other than 0, a
+// string that is not empty.
+func (s *scope) isTrue(v Value) bool {
+	if v.class == Null || v.class > String {
+		s.fail("a %s as a condition is not understood", v.class)
+	}
+	return v.n != 0 || v.s != ""
+}
+
+func (n *node) unary(s *scope, v Value) Value {
+	switch {
+	case n.name == "!":
+		return ofBool(!s.isTrue(v))
+	case !v.IsInteger():
+		return s.fail("%s of a %s is not understood", n.name, v.class)
+	case n.name == "-":
+		return wrapped(v.class, -v.n)
+	case n.name == "~":
+		return wrapped(v.class, ^v.n)
+	}
+	return v
+}
+
+func (n *node) binary(s *scope, a, b Value) Value {
+	areStrings := a.class == String && b.class == String
+	switch {
+	case n.op == to || n.op == until:
+		return n.between(s, a, b)
+	case a.IsInteger() && b.IsInteger():
+		return n.integers(s, a, b)
+	case n.op == plus && (areStrings || a.class == String && b.IsInteger() || a.IsInteger() && b.class == String):
+		return s.text(a.String(), b.String())
+	case n.op == equal && areStrings:
+		return ofBool(a.s == b.s)
+	case n.op == notEqual && areStrings:
+		return ofBool(a.s != b.s)
+	}
+	return s.fail("%s %s %s is not understood", a.class, names[n.op], b.class)
+}
+
+// integers applies an operator to two integers. The result is a Long if one of them is, but that
+// of a shift has the class of what is shifted.
+func (n *node) integers(s *scope, a, b Value) Value {
+	class, x, y := max(a.class, b.class), a.n, b.n
+	switch n.op {
+	case plus:
+		return wrapped(class, x+y)
+	case minus:
+		return wrapped(class, x-y)
+	case times:
+		return wrapped(class, x*y)
+	case percent:
+		if y == 0 {
+			return s.fail("division by zero")
+		}
+		return wrapped(class, x%y)
+	case slash:
+		// Groovy's quotient has ten digits after the point: with greater divisors it may be
+		// rounded up to an integer.
+		if y == 0 || y > 1e9 || y < -1e9 {
+			return s.fail("a quotient by %d is not understood", y)
+		}
+		return Value{class: quotient, n: x / y}
+	case bitAnd:
+		return wrapped(class, x&y)
+	case bitOr:
+		return wrapped(class, x|y)
+	case bitXor:
+		return wrapped(class, x^y)
+	case equal:
+		return ofBool(x == y)
+	case notEqual:
+		return ofBool(x != y)
+	case less:
+		return ofBool(x < y)
+	case lessEqual:
+		return ofBool(x <= y)
+	case greater:
+		return ofBool(x > y)
+	case greaterEqual:
+		return ofBool(x >= y)
+	}
+	return n.shifted(a, y)
+}
+
+// shifted shifts by the low five bits of the distance, or six for a Long.
+func (n *node) shifted(v Value, by int64) Value {
+	distance := by & 63
+	if v.class == Integer {
+		distance = by & 31
+	}
+	switch {
+	case n.op == shiftLeft:
+		return wrapped(v.class, v.n<<distance)
+	case n.op == shiftRight:
+		return wrapped(v.class, v.n>>distance)
+	case v.class == Integer:
+		return wrapped(v.class, int64(uint32(v.n)>>distance))
+	}
+	return wrapped(v.class, int64(uint64(v.n)>>distance))
+}
+
+// between returns the list from a to b, downwards if a is greater. Strings differ in their last
+// letter or digit.
+func (n *node) between(s *scope, a, b Value) Value {
+	prefix, isText := "", a.class == String && b.class == String
+	switch last := len(a.s) - 1; {
+	case isText && (last < 0 || len(b.s) != last+1 || a.s[:last] != b.s[:last] || nameLength(a.s[last:]+b.s[last:]) != 2):
+		return s.fail("the ends of a range of strings must differ in their last letter or digit alone, " +
+			"as in ${'a'..'c'} and ${'00'..'03'}: write ${(8..12).collect{it.toString().padLeft(2, '0')}} for 08, 09, … 12")
+	case isText:
+		prefix, a.n, b.n = a.s[:last], int64(a.s[last]), int64(b.s[last])
+	case a.class != Integer || b.class != Integer || a.n < 0 || b.n < 0:
+		return s.fail("the ends of a range must be two integers from 0 to 2147483647, as in ${0..15}")
+	}
+	step := int64(1)
+	if b.n < a.n {
+		step = -1
+	}
+	count := (b.n-a.n)*step + 1
+	if n.op == until {
+		count--
+	}
+	return s.list(int(count), func(i int) Value {
+		at := a.n + int64(i)*step
+		if isText {
+			return OfString(prefix + string(rune(at)))
+		}
+		return Value{class: Integer, n: at}
+	})
+}
+
+// each evaluates a closure, or calls a method, for each item of a list.
+func (n *node) each(s *scope, v Value) Value {
+	if v.class != list {
+		return n.noMethod(s, v)
+	}
+	from := s.lists[v.n]
+	return s.list(len(from), func(i int) Value {
+		if n.op == spread {
+			return n.call(s, from[i])
+		}
+		s.vars = append(s.vars[:n.slot-1], from[i])
+		return n.args[1].eval(s)
+	})
+}
+
+func (n *node) noMethod(s *scope, v Value) Value {
+	return s.fail("%s() of a %s is not understood", n.name, v.class)
+}
+
+// arg returns the argument i; null without one.
+func (n *node) arg(s *scope, i int) Value {
+	if i >= len(n.args) {
+		return Value{}
+	}
+	return n.args[i].eval(s)
+}
+
+// call calls a method of v.
+func (n *node) call(s *scope, v Value) Value {
+	one := n.arg(s, 1)
+	switch {
+	case n.name == "hashCode":
+		h, err := v.Hash()
+		return s.result(OfInt(h), err)
+	case n.name == "toString" && (v.IsInteger() || v.class == String):
+		return s.text(v.String())
+	case v.IsInteger() || v.class == quotient:
+		return n.callInteger(s, v, one)
+	case v.class == String:
+		return n.callString(s, v.s, one, n.arg(s, 2))
+	case v.class == list && n.name == "step" && one.class == Integer && one.n > 0:
+		from, step := s.lists[v.n], int(one.n)
+		return s.list((len(from)+step-1)/step, func(i int) Value { return from[i*step] })
+	}
+	return n.noMethod(s, v)
+}
+
+func (n *node) callInteger(s *scope, v, arg Value) Value {
+	switch {
+	case n.name == "intValue" || n.name == "toInteger":
+		return wrapped(Integer, v.n)
+	case n.name == "longValue" || n.name == "toLong":
+		return wrapped(Long, v.n)
+	case v.class == quotient:
+	case n.name == "abs":
+		return absolute(v)
+	case n.name == "intdiv" && arg.IsInteger():
+		if arg.n == 0 {
+			return s.fail("division by zero")
+		}
+		return wrapped(max(v.class, arg.class), v.n/arg.n)
+	}
+	return n.noMethod(s, v)
+}
+
+// absolute leaves the least Integer and the least Long as they are.
+func absolute(v Value) Value { return wrapped(v.class, max(v.n, -v.n)) }
+
+func (n *node) callString(s *scope, text string, one, two Value) Value {
+	switch {
+	case n.name == "length":
+		return OfInt(int32(Length(text)))
+	case n.name == "toInteger":
+		return s.result(parse(Integer, trimmed(text)))
+	case n.name == "toLong":
+		return s.result(parse(Long, trimmed(text)))
+	case n.name == "substring" && one.class == Integer && (two.class == Integer || len(n.args) == 2):
+		if len(n.args) == 2 {
+			two.n = int64(Length(text))
+		}
+		part, err := Substring(text, one.n, two.n)
+		return s.result(OfString(part), err)
+	case n.name == "padLeft" && one.class == Integer && (two.class == String && len(two.s) == 1 || len(n.args) == 2):
+		if len(n.args) == 2 {
+			two.s = " "
+		}
+		missing := min(int(one.n)-Length(text), maxString+1)
+		return s.text(strings.Repeat(two.s, max(0, missing)), text)
+	}
+	return n.noMethod(s, OfString(text))
+}
+
+// trimmed is String.trim().
+func trimmed(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
+
+// static calls a method of a class.
+func (n *node) static(s *scope, v Value) Value {
+	other := n.arg(s, 1)
+	class := Long
+	if strings.HasPrefix(n.name, "Integer.") {
+		class = Integer
+	}
+	switch {
+	case n.name == "Math.abs" && v.IsInteger():
+		return absolute(v)
+	case strings.HasPrefix(n.name, "Math.floor") && v.IsInteger() && other.IsInteger():
+		return n.floored(s, v, other)
+	case strings.HasPrefix(n.name, "Math."):
+	case v.class == String:
+		return s.result(parse(class, v.s))
+	case strings.HasSuffix(n.name, ".valueOf") && (v.class == class || v.class == Integer):
+		return wrapped(class, v.n)
+	}
+	return s.fail("%s of a %s is not understood", n.name, v.class)
+}
+
+// floored is Math.floorDiv and Math.floorMod.
+func (n *node) floored(s *scope, a, b Value) Value {
+	if b.n == 0 {
+		return s.fail("division by zero")
+	}
+	result, rest := a.n/b.n, a.n%b.n
+	if rest != 0 && (rest < 0) != (b.n < 0) {
+		result, rest = result-1, rest+b.n
+	}
+	if n.name == "Math.floorMod" {
+		result = rest
+	}
+	return wrapped(max(a.class, b.class), result)
+}

@@ -1,0 +1,140 @@
+package expr
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxParts bounds the parts of a template.
+const maxParts = 100
+
+// Template is a string with expressions in ${…}. It never changes and may be used by many
+// goroutines at once.
+type Template struct {
+	parts  []part
+	column bool
+}
+
+// part is a string, or an expression.
+type part struct {
+	text string
+	expr *node
+}
+
+// Compile parses a string with expressions in ${…} or $->{…}. They may use the value of a column;
+// column is empty for none. The error is an [*Error].
+func Compile(text, column string) (*Template, error) {
+	t := &Template{}
+	text = strings.ReplaceAll(text, "$->{", "${")
+	if !strings.Contains(text, "${") {
+		t.parts = []part{{text: text}}
+		return t, nil
+	}
+	for at := 0; at < len(text); {
+		if len(t.parts) > maxParts {
+			return nil, fail("more than %d parts in %q", maxParts, clip(text))
+		}
+		end := len(text)
+		if i := strings.IndexAny(text[at:], "$\\\"\n\r"); i >= 0 {
+			end = at + i
+		}
+		if end > at {
+			t.parts = append(t.parts, part{text: text[at:end]})
+		}
+		if at = end; at == len(text) {
+			break
+		}
+		p := parser{text: text, at: at, names: []string{column}}
+		if !strings.HasPrefix(text[at:], "${") {
+			return nil, p.fail("%q is not understood outside of ${…}", text[at])
+		}
+		p.at += len("${")
+		n, err := p.expression()
+		if err == nil {
+			err = p.expect("}")
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.parts = append(t.parts, part{expr: n})
+		t.column = t.column || p.used
+		at = p.at
+	}
+	return t, nil
+}
+
+// Uses reports whether an expression uses the column.
+func (t *Template) Uses() bool { return t.column }
+
+// IsPlain reports whether the template has no expression.
+func (t *Template) IsPlain() bool {
+	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.expr != nil })
+}
+
+// Append appends the template's string for the value of the column. The error is an [*Error] or
+// [ErrTooMany].
+func (t *Template) Append(b []byte, column Value) ([]byte, error) {
+	s := scope{column: column}
+	for i := range t.parts {
+		p := &t.parts[i]
+		if p.expr == nil {
+			b = append(b, p.text...)
+			continue
+		}
+		v := p.expr.eval(&s)
+		if v.class == Null || v.class > String {
+			s.fail("a %s in a name is not understood", v.class)
+		}
+		if s.err != nil {
+			return b, s.err
+		}
+		b = v.append(b)
+	}
+	return b, nil
+}
+
+// Names returns the strings that each part of the template stands for: one for a part without an
+// expression, and each item of a list once. The error is an [*Error] or [ErrTooMany].
+func (t *Template) Names() (parts [][]string, err error) {
+	for _, p := range t.parts {
+		names := []string{p.text}
+		if p.expr != nil {
+			if names, err = p.expr.names(); err != nil {
+				return nil, err
+			}
+		}
+		parts = append(parts, names)
+	}
+	return parts, nil
+}
+
+func (n *node) names() ([]string, error) {
+	s := &scope{}
+	v := n.eval(s)
+	if s.err != nil {
+		return nil, s.err
+	}
+	all := []Value{v}
+	if v.class == list {
+		all = s.lists[v.n]
+	}
+	if len(all) == 0 {
+		return nil, fail("an empty list stands for nothing")
+	}
+	names := make([]string, 0, len(all))
+	seen := make(map[string]bool, len(all))
+	for _, item := range all {
+		if item.class > String || item.class == Boolean {
+			return nil, fail("a %s in a name is not understood", item.class)
+		}
+		name := item.String()
+		if item.class == Null {
+			name = ""
+		}
+		if !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,191 @@
+package place
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/shardkey/shardkey/rule/internal/expr"
+)
+
+// numbering gives each value the number of its table.
+type numbering interface {
+	// number returns the table's number, in 0..tables()-1. The error is an [*expr.Error].
+	number(v expr.Value) (int64, error)
+	// tables returns how many tables there are.
+	tables() int64
+}
+
+// mod is MOD: the value modulo count, never negative.
+type mod struct {
+	count       int64
+	start, stop int64 // the number of characters that are cut off at the ends of the value's string
+}
+
+func newMod(a *Algorithm, p properties) error {
+	m := &mod{}
+	var err error
+	if m.count, err = p.count("sharding-count", 1, -1); err != nil {
+		return err
+	}
+	if m.start, err = p.count("start-offset", 0, 0); err != nil {
+		return err
+	}
+	if m.stop, err = p.count("stop-offset", 0, 0); err != nil {
+		return err
+	}
+	if p.isTrue("zero-padding") {
+		a.width = len(strconv.FormatInt(m.count-1, 10))
+	}
+	a.numbers = m
+	return nil
+}
+
+func (m *mod) tables() int64 { return m.count }
+
+func (m *mod) number(v expr.Value) (int64, error) {
+	if v.Class() != expr.String && m.start == 0 && m.stop == 0 {
+		return floorMod(v.Int64(), m.count), nil // of the low 64 bits
+	}
+	s := v.String()
+	if m.start > 0 || m.stop > 0 {
+		var err error
+		if s, err = expr.Substring(s, m.start, int64(expr.Length(s))-m.stop); err != nil {
+			return 0, err
+		}
+	}
+	return remainder(s, m.count)
+}
+
+func floorMod(n, m int64) int64 {
+	if n %= m; n < 0 {
+		n += m
+	}
+	return n
+}
+
+// remainder returns an integer of any length modulo m.
+func remainder(s string, m int64) (n int64, err error) {
+	digits := s
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		digits = s[1:]
+	}
+	if digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return 0, &expr.Error{Reason: strconv.Quote(clip(s)) + " is not an integer"}
+	}
+	for _, c := range []byte(digits) {
+		n = (10*n + int64(c-'0')) % m
+	}
+	if s[0] == '-' {
+		n = -n
+	}
+	return floorMod(n, m), nil
+}
+
+// hashMod is HASH_MOD: the absolute hash modulo count.
+type hashMod struct {
+	count int64
+	// normalize: a Long that an Integer can hold has its hash.
+	normalize bool
+}
+
+func newHashMod(a *Algorithm, p properties) error {
+	count, err := p.count("sharding-count", 1, -1)
+	a.numbers = &hashMod{count, p.isTrue("normalize-numeric-int-range")}
+	return err
+}
+
+func (m *hashMod) tables() int64 { return m.count }
+
+func (m *hashMod) number(v expr.Value) (int64, error) {
+	if m.normalize && v.Class() == expr.Long && v.Int64() == int64(int32(v.Int64())) {
+		v = expr.OfInt(int32(v.Int64()))
+	}
+	h, err := v.Hash()
+	return max(int64(h), -int64(h)) % m.count, err
+}
+
+// volumes is VOLUME_RANGE: one table for what is below lower, one for each volume
+// from there, and one from upper on.
+type volumes struct{ lower, upper, volume int64 }
+
+func newVolumes(a *Algorithm, p properties) error {
+	var v volumes
+	var err error
+	if v.lower, err = p.integer("range-lower", -most); err != nil {
+		return err
+	}
+	if v.upper, err = p.integer("range-upper", -most); err != nil {
+		return err
+	}
+	if v.volume, err = p.integer("sharding-volume", 1); err != nil {
+		return err
+	}
+	if v.upper-v.lower < v.volume {
+		return a.fail("range-upper", "range-upper is less than range-lower and one sharding-volume")
+	}
+	a.numbers = &v
+	return nil
+}
+
+func (r *volumes) tables() int64 { return (r.upper-r.lower+r.volume-1)/r.volume + 2 }
+
+func (r *volumes) number(v expr.Value) (int64, error) {
+	switch n, err := long(v); {
+	case err != nil:
+		return 0, err
+	case n < r.lower:
+		return 0, nil
+	case n >= r.upper:
+		return r.tables() - 1, nil
+	default:
+		return (n-r.lower)/r.volume + 1, nil
+	}
+}
+
+// long is Long.parseLong of the value's text.
+func long(v expr.Value) (int64, error) {
+	if v.IsInteger() {
+		return v.Int64(), nil
+	}
+	n, err := strconv.ParseInt(v.String(), 10, 64)
+	if err != nil {
+		return 0, &expr.Error{Reason: "it is no integer of 64 bits"}
+	}
+	return n, nil
+}
+
+// boundaries is BOUNDARY_RANGE: as many tables in front as there are boundaries
+// that the value has reached.
+type boundaries []int64
+
+func newBoundaries(a *Algorithm, p properties) error {
+	ranges, err := p.text("sharding-ranges")
+	if err != nil {
+		return err
+	}
+	var b boundaries
+	for one := range strings.SplitSeq(ranges, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
+		if err != nil {
+			a.odd = "sharding-ranges has " + strconv.Quote(clip(one)) + ", which is no integer: " +
+				"newer versions of ShardingSphere leave it out, older ones refuse it"
+			continue
+		}
+		b = append(b, n)
+	}
+	if b == nil {
+		return a.fail("sharding-ranges", "sharding-ranges is %q: want numbers separated by commas", clip(ranges))
+	}
+	slices.Sort(b)
+	a.numbers = b
+	return nil
+}
+
+func (b boundaries) tables() int64 { return int64(len(b)) + 1 }
+
+func (b boundaries) number(v expr.Value) (int64, error) {
+	n, err := long(v)
+	return int64(sort.Search(len(b), func(i int) bool { return b[i] > n })), err
+}
