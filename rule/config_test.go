@@ -149,3 +149,23 @@ func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 		t.Errorf("have: %s", g.Describe())
 	}
 }
+
+// A table's setting overrides the default's, also with the word that holds without one.
+func TestNew_settingsOverrideTheDefaults(t *testing.T) {
+	c := config()
+	c.Default.Column, c.Default.ExplicitKeys, c.Default.ShardGuard, c.Default.Unlisted = "id", "keep", "off", "pass"
+	c.Tables[1].KeyConfig = rule.KeyConfig{ExplicitKeys: "Fill", ShardGuard: "refuse", Unlisted: "warn"}
+	r, err := rule.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{1: "fill refuse warn", 2: "keep off pass"} {
+		if want == "" {
+			continue
+		}
+		table := r.Tables()[i]
+		if have := table.ExplicitKeys + " " + table.ShardGuard + " " + table.Unlisted; have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", table.Logical, have, want)
+		}
+	}
+}
