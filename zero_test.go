@@ -1,7 +1,6 @@
 package shardkey_test
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -34,7 +33,7 @@ var zeroValues = []any{
 	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneError), new(driver.GeneratorError), new(driver.GeneratorStats),
 	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
 	new(driver.WrongShardError),
-	new(snowflake.ClockBack), new(snowflake.ClockBackError), new(snowflake.Generator), new(snowflake.Layout), new(snowflake.LeaseError), new(snowflake.StartError), new(snowflake.TimeError),
+	new(snowflake.Layout),
 	new(workerid.ForeignRecordError), new(workerid.Record),
 	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),
 	new(rule.Error), new(rule.Gene), new(rule.Live), new(rule.Place), new(rule.PlaceError), new(rule.Props), new(rule.Rule),
@@ -77,11 +76,6 @@ func TestZeroValues_areErrors(t *testing.T) {
 	} {
 		if !errors.Is(err, driver.ErrNoRule) {
 			t.Errorf("%s of a zero Connector\nhave: %v\nwant: %v", name, err, driver.ErrNoRule)
-		}
-	}
-	for _, g := range []spi.KeyGenerator{new(snowflake.Generator)} {
-		if keys, err := g.GenerateKeys(ctx, spi.Column{}, 1); err == nil {
-			t.Errorf("a zero %T\nhave: keys %q\nwant: an error", g, keys)
 		}
 	}
 	if _, err := new(rule.Sharding).Place(nil); err == nil {
@@ -135,22 +129,14 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 			_, err := rule.New(rule.Config{Generators: map[string]rule.GeneratorConfig{"": {Props: rule.Props{"": nil}}}})
 			return err
 		},
-		"rule.Parse": func() error { _, err := rule.Parse("", nil); return err },
-		"rule.Open":  func() error { _, err := (*rule.Rule)(nil).Open(spi.Host{}); return err },
-		"snowflake.Compose": func() error {
-			_, err := snowflake.Compose(snowflake.Layout{}, time.Time{}, time.Time{}, -1, -1)
-			return err
-		},
+		"rule.Parse":       func() error { _, err := rule.Parse("", nil); return err },
+		"rule.Open":        func() error { _, err := (*rule.Rule)(nil).Open(spi.Host{}); return err },
 		"snowflake.Decode": func() error { _, err := snowflake.Decode(snowflake.Layout{}, time.Time{}, -1); return err },
 		"snowflake.KeyRange": func() error {
 			_, _, err := snowflake.KeyRange(snowflake.Layout{}, time.Time{}, time.Time{}, time.Time{})
 			return err
 		},
 		"snowflake.ParseLayout": func() error { _, err := snowflake.ParseLayout("", 0); return err },
-		"spi.BoxedKeys": func() error {
-			_, err := spi.BoxedKeys(ctx, new(snowflake.Generator), spi.Column{}, -1)
-			return cmp.Or(err, errNone)
-		},
 		"spi.NewProps":          func() error { _, err := spi.NewProps(map[string]any{"": nil}, spi.Host{}); return err },
 		"spi.NewKeyGenerator":   func() error { _, err := spi.NewKeyGenerator("", spi.Props{}); return err },
 		"zero Props":            func() error { _, err := spi.NewKeyGenerator("LEAF_SEGMENT", spi.Props{}); return err },

@@ -20,7 +20,7 @@ import (
 // logger and random source are.
 var plainTypes = strings.Fields(`
 	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
-	keygen/snowflake.ClockBackError keygen/snowflake.Config keygen/snowflake.Generator keygen/snowflake.Layout keygen/snowflake.StartError keygen/snowflake.TimeError
+	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
@@ -106,7 +106,6 @@ func secretValues(t *testing.T) map[string][]any {
 		"driver.RuleStats":            {stats.Rule},
 		"driver.Stats":                {stats, asJSON(t, stats)},
 		"driver.NextKeysError":        {keysErr},
-		"keygen/snowflake.LeaseError": {generatorErr},
 		"rule.Config":                 {cfg, &cfg},
 		"rule.GeneratorConfig":        {cfg.Generators["l"], cfg.Generators},
 		"rule.WorkerIDAssignerConfig": {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},

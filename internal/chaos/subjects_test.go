@@ -78,7 +78,7 @@ func leased(assigner string, server func(testing.TB) *testserver.Server, propert
 		orders: func(where string, _ int) orders {
 			return orders{
 				Generator: part{"SNOWFLAKE", map[string]any{
-					"layout": fewWorkers.String(), "clock-back": snowflake.ClockBackBorrow.String(), "worker-id-assigner": "leases",
+					"layout": fewWorkers.String(), "clock-back": "borrow", "worker-id-assigner": "leases",
 				}},
 				Assigner: part{assigner, map[string]any{
 					property: fmt.Sprintf(format, where), "namespace": fmt.Sprintf("chaos-%d", os.Getpid()),

@@ -15,7 +15,7 @@ const ms = time.Millisecond
 
 func TestClockBack_policies(t *testing.T) {
 	for _, tt := range []struct {
-		policy ClockBack
+		policy clockBack
 		tol    time.Duration
 		ring   int
 		step   time.Duration
@@ -23,25 +23,25 @@ func TestClockBack_policies(t *testing.T) {
 		ahead  time.Duration // key's time against the clock's
 		fails  bool
 	}{
-		{policy: ClockBackWait, step: 10 * ms, slept: 10 * ms},
-		{policy: ClockBackWait, step: 11 * ms, fails: true},
-		{policy: ClockBackWait, step: 1 * ms, slept: 1 * ms},
-		{policy: ClockBackWait, tol: -1, step: 1 * ms, fails: true},
-		{policy: ClockBackWait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
-		{policy: ClockBackWait, step: 24 * time.Hour, fails: true},
-		{policy: ClockBackFail, step: 1 * ms, fails: true},
-		{policy: ClockBackBorrow, step: 1 * ms, ahead: 1 * ms},
-		{policy: ClockBackBorrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
-		{policy: ClockBackWait, ring: 200, step: 150 * ms},
-		{policy: ClockBackFail, ring: 200, step: 199 * ms},
-		{policy: ClockBackWait, ring: 200, step: 205 * ms, slept: 6 * ms},
-		{policy: ClockBackWait, ring: 200, step: 210 * ms, fails: true},
-		{policy: ClockBackFail, ring: 200, step: 200 * ms, fails: true},
-		{policy: ClockBackBorrow, ring: 200, step: time.Hour, ahead: time.Hour},
+		{policy: clockBackWait, step: 10 * ms, slept: 10 * ms},
+		{policy: clockBackWait, step: 11 * ms, fails: true},
+		{policy: clockBackWait, step: 1 * ms, slept: 1 * ms},
+		{policy: clockBackWait, tol: -1, step: 1 * ms, fails: true},
+		{policy: clockBackWait, tol: time.Minute, step: 50 * time.Second, slept: 50 * time.Second},
+		{policy: clockBackWait, step: 24 * time.Hour, fails: true},
+		{policy: clockBackFail, step: 1 * ms, fails: true},
+		{policy: clockBackBorrow, step: 1 * ms, ahead: 1 * ms},
+		{policy: clockBackBorrow, step: 24 * time.Hour, ahead: 24 * time.Hour},
+		{policy: clockBackWait, ring: 200, step: 150 * ms},
+		{policy: clockBackFail, ring: 200, step: 199 * ms},
+		{policy: clockBackWait, ring: 200, step: 205 * ms, slept: 6 * ms},
+		{policy: clockBackWait, ring: 200, step: 210 * ms, fails: true},
+		{policy: clockBackFail, ring: 200, step: 200 * ms, fails: true},
+		{policy: clockBackBorrow, ring: 200, step: time.Hour, ahead: time.Hour},
 	} {
 		t.Run(fmt.Sprintf("%v ring %d step %v", tt.policy, tt.ring, tt.step), func(t *testing.T) {
 			clock := newHandClock()
-			g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
+			g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: tt.policy, Tolerance: tt.tol, RingSize: tt.ring})
 			for range 300 { // fill the ring
 				mustKeys(t, g, 3)
 				clock.step(ms)
@@ -74,11 +74,11 @@ func TestClockBack_policies(t *testing.T) {
 	}
 }
 
-func wantClockBack(t *testing.T, g *Generator, err error, step time.Duration) {
+func wantClockBack(t *testing.T, g *generator, err error, step time.Duration) {
 	t.Helper()
-	var back *ClockBackError
+	var back *clockBackError
 	if !errors.As(err, &back) || !errors.Is(err, spi.ErrClockBack) {
-		t.Fatalf("\nhave: %v\nwant: a ClockBackError", err)
+		t.Fatalf("\nhave: %v\nwant: a clockBackError", err)
 	}
 	if g.cfg.RingSize == 1 && back.Last.Sub(back.Now) != step {
 		t.Errorf("\nhave: %v\nwant: a step of %v", back, step)
@@ -94,7 +94,7 @@ func wantClockBack(t *testing.T, g *Generator, err error, step time.Duration) {
 // The clock steps back again while a caller waits for it.
 func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
 	clock := &limpingClock{handClock: newHandClock(), limp: 5}
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true})
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
 	before := mustKeys(t, g, 1)[0]
 	clock.step(-10 * ms)
 	if after := mustKeys(t, g, 1)[0]; after <= before || clock.limp != 0 {
@@ -121,7 +121,7 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 // faster, and the lead melts away when the demand is below it.
 func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Second)
 	start := clock.Now()
@@ -152,7 +152,7 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 
 func TestHealth_warnsOfKeysAhead(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackBorrow})
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackBorrow})
 	mustKeys(t, g, 1)
 	clock.step(-time.Hour)
 	mustKeys(t, g, 1)
@@ -165,7 +165,7 @@ func TestHealth_warnsOfKeysAhead(t *testing.T) {
 // finds a newer word than its reading. That is no step of the clock.
 func TestClockBack_lateReadingIsNoStep(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackFail})
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail})
 	mustKeys(t, g, 1)
 	now, ns := g.clock.Read()
 	clock.step(ms)

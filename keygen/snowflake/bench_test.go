@@ -15,10 +15,11 @@ var wide = Layout{TimeBits: 41, SequenceBits: 22}
 func BenchmarkNext(b *testing.B) {
 	for _, ring := range []int{1, 200} {
 		b.Run(fmt.Sprintf("ring=%d", ring), func(b *testing.B) {
-			g := mustNew(b, Config{Layout: wide, WorkerIDSet: true, RingSize: ring})
+			g := mustNew(b, config{Layout: wide, WorkerIDSet: true, RingSize: ring})
 			b.ReportAllocs()
+			key := make([]int64, 1)
 			for b.Loop() {
-				if _, err := g.Next(context.Background()); err != nil {
+				if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, key); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -27,12 +28,13 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func BenchmarkNextParallel(b *testing.B) {
-	g := mustNew(b, Config{Layout: wide, WorkerIDSet: true})
+	g := mustNew(b, config{Layout: wide, WorkerIDSet: true})
 	b.SetParallelism(8)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
+		key := make([]int64, 1)
 		for pb.Next() {
-			if _, err := g.Next(context.Background()); err != nil {
+			if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, key); err != nil {
 				b.Error(err)
 				return
 			}
@@ -43,7 +45,7 @@ func BenchmarkNextParallel(b *testing.B) {
 func BenchmarkBatch(b *testing.B) {
 	for _, n := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			g := mustNew(b, Config{Layout: wide, WorkerIDSet: true})
+			g := mustNew(b, config{Layout: wide, WorkerIDSet: true})
 			keys := make([]int64, n)
 			b.ReportAllocs()
 			for b.Loop() {

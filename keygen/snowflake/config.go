@@ -17,37 +17,37 @@ import (
 // keys repeat.
 var DefaultEpoch = time.Date(2016, time.November, 1, 0, 0, 0, 0, time.UTC)
 
-// ClockBack says what to do while the clock is behind the keys already made.
-type ClockBack int
+// clockBack says what to do while the clock is behind the keys already made.
+type clockBack int
 
 const (
-	// ClockBackWait waits when the clock is behind by Tolerance at most, and is an
+	// clockBackWait waits when the clock is behind by Tolerance at most, and is an
 	// error otherwise.
-	ClockBackWait ClockBack = iota
-	// ClockBackBorrow continues from the newest key's time, at the clock's rate: keys
+	clockBackWait clockBack = iota
+	// clockBackBorrow continues from the newest key's time, at the clock's rate: keys
 	// stay ahead of the clock by the size of the step, until a lull in the
 	// demand or a step forward lets the clock catch up.
-	ClockBackBorrow
-	// ClockBackFail is an error at once.
-	ClockBackFail
+	clockBackBorrow
+	// clockBackFail is an error at once.
+	clockBackFail
 )
 
 // String is the policy as it is written in a rule.
-func (c ClockBack) String() string {
+func (c clockBack) String() string {
 	switch c {
-	case ClockBackWait:
+	case clockBackWait:
 		return "wait"
-	case ClockBackBorrow:
+	case clockBackBorrow:
 		return "borrow"
-	case ClockBackFail:
+	case clockBackFail:
 		return "error"
 	}
 	return fmt.Sprintf("ClockBack(%d)", int(c))
 }
 
-// Config describes a generator. The zero Config is ShardingSphere's SNOWFLAKE
+// config describes a generator. The zero config is ShardingSphere's SNOWFLAKE
 // with its defaults: worker 0, which is right for a single process only.
-type Config struct {
+type config struct {
 	// Layout is the split of the bits; zero means [Classic].
 	Layout Layout
 	// Epoch is the time of tick 0, within 1970 and now; zero means
@@ -69,9 +69,9 @@ type Config struct {
 	// ShardingSphere; −1 means none, so that each tick begins with 0. The
 	// highest is Layout.MaxSequence().
 	MaxVibrationOffset int
-	// ClockBack is what to do when the clock steps back; zero is [ClockBackWait].
-	ClockBack ClockBack
-	// Tolerance is how far behind [ClockBackWait] waits, 0..24 h; zero means 10 ms,
+	// ClockBack is what to do when the clock steps back; zero is [clockBackWait].
+	ClockBack clockBack
+	// Tolerance is how far behind [clockBackWait] waits, 0..24 h; zero means 10 ms,
 	// negative none.
 	Tolerance time.Duration
 	// RingSize is the number of past ticks whose state is kept, 1..65536, so
@@ -94,7 +94,7 @@ const (
 	leastYears       = 10 // that a layout must have before it when it is chosen
 )
 
-func (c Config) withDefaults() Config {
+func (c config) withDefaults() config {
 	c.Layout = c.Layout.orDefault()
 	if c.Epoch.IsZero() {
 		c.Epoch = DefaultEpoch
@@ -119,7 +119,7 @@ func (c Config) withDefaults() Config {
 }
 
 // check refuses what cannot work. Fields have their defaults.
-func (c Config) check() error {
+func (c config) check() error {
 	if err := c.Layout.check(); err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (c Config) check() error {
 		return err
 	}
 	switch {
-	case c.ClockBack < ClockBackWait || c.ClockBack > ClockBackFail:
-		return fmt.Errorf("shardkey: %v is not a clock-back policy: use ClockBackWait, ClockBackBorrow or ClockBackFail", c.ClockBack)
+	case c.ClockBack < clockBackWait || c.ClockBack > clockBackFail:
+		return fmt.Errorf("shardkey: %v is not a clock-back policy: use wait, borrow or error", c.ClockBack)
 	case c.Tolerance > maxTolerance:
 		return fmt.Errorf("shardkey: tolerance %v of a clock that steps back is above %v", c.Tolerance, maxTolerance)
 	case c.RingSize > maxRingSize:
@@ -141,8 +141,8 @@ func (c Config) check() error {
 }
 
 // checkTime checks the epoch, against now where the clock is the system's: a
-// [Config.Clock] is not read before the first key.
-func (c Config) checkTime() error {
+// [config.Clock] is not read before the first key.
+func (c config) checkTime() error {
 	if err := checkEpoch(c.Epoch); err != nil {
 		return err
 	}
@@ -199,20 +199,20 @@ func init() {
 }
 
 func fromProps(p spi.Props, ringSize int) (spi.KeyGenerator, error) {
-	cfg := Config{RingSize: ringSize, Clock: p.Clock(), Logger: p.Logger()}
-	for _, read := range []func(spi.Props, *Config) error{readLayout, readWorker, readOffset, readBack} {
+	cfg := config{RingSize: ringSize, Clock: p.Clock(), Logger: p.Logger()}
+	for _, read := range []func(spi.Props, *config) error{readLayout, readWorker, readOffset, readBack} {
 		if err := read(p, &cfg); err != nil {
 			return nil, err
 		}
 	}
-	g, err := New(cfg)
+	g, err := newGenerator(cfg)
 	if err != nil {
-		return nil, err // not g: a nil *Generator in an interface is not nil
+		return nil, err // not g: a nil *generator in an interface is not nil
 	}
 	return g, nil
 }
 
-func readLayout(p spi.Props, cfg *Config) error {
+func readLayout(p spi.Props, cfg *config) error {
 	tick, err := p.Duration("tick", 0, time.Microsecond, time.Hour)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func readLayout(p spi.Props, cfg *Config) error {
 	return err
 }
 
-func readWorker(p spi.Props, cfg *Config) (err error) {
+func readWorker(p spi.Props, cfg *config) (err error) {
 	if cfg.WorkerID, err = p.Int("worker-id", 0, 0, cfg.Layout.MaxWorkerID()); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func readWorker(p spi.Props, cfg *Config) (err error) {
 	return nil
 }
 
-func readOffset(p spi.Props, cfg *Config) error {
+func readOffset(p spi.Props, cfg *config) error {
 	most := cfg.Layout.MaxSequence()
 	offset, err := p.Int("max-vibration-offset", min(1, most), 0, most)
 	if err != nil {
@@ -250,7 +250,7 @@ func readOffset(p spi.Props, cfg *Config) error {
 	return nil
 }
 
-func readBack(p spi.Props, cfg *Config) error {
+func readBack(p spi.Props, cfg *config) error {
 	ms, err := p.Int("max-tolerate-time-difference-milliseconds", defaultTolerance.Milliseconds(), 0, maxTolerance.Milliseconds())
 	if err != nil {
 		return err
@@ -258,11 +258,11 @@ func readBack(p spi.Props, cfg *Config) error {
 	if cfg.Tolerance = time.Duration(ms) * time.Millisecond; ms == 0 {
 		cfg.Tolerance = -1
 	}
-	word, err := p.Enum("clock-back", ClockBackWait.String(), ClockBackWait.String(), ClockBackBorrow.String(), ClockBackFail.String())
+	word, err := p.Enum("clock-back", clockBackWait.String(), clockBackWait.String(), clockBackBorrow.String(), clockBackFail.String())
 	if err != nil {
 		return err
 	}
-	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
+	for _, policy := range []clockBack{clockBackWait, clockBackBorrow, clockBackFail} {
 		if policy.String() == word {
 			cfg.ClockBack = policy
 		}

@@ -28,7 +28,7 @@ func TestDecode_parts(t *testing.T) {
 		if err != nil || have != tt.want {
 			t.Errorf("%d\nhave: %+v %v\nwant: %+v", tt.key, have, err, tt.want)
 		}
-		again, err := Compose(tt.layout, time.Time{}, have.Time, have.WorkerID, have.Sequence)
+		again, err := compose(tt.layout, time.Time{}, have.Time, have.WorkerID, have.Sequence)
 		if err != nil || again != tt.key {
 			t.Errorf("\nhave: %d %v\nwant: %d", again, err, tt.key)
 		}
@@ -62,7 +62,7 @@ func TestCompose_refuses(t *testing.T) {
 		{DefaultEpoch.Add((1 << 41) * ms), 0, 0, true},
 		{time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), 0, 0, true},
 	} {
-		if key, err := Compose(Classic, DefaultEpoch, tt.at, tt.worker, tt.seq); err == nil || errors.Is(err, spi.ErrTimeOverflow) != tt.overflow {
+		if key, err := compose(Classic, DefaultEpoch, tt.at, tt.worker, tt.seq); err == nil || errors.Is(err, spi.ErrTimeOverflow) != tt.overflow {
 			t.Errorf("%+v\nhave: %d, %v\nwant: an error, of time: %v", tt, key, err, tt.overflow)
 		}
 	}
@@ -100,7 +100,7 @@ func TestKeyRange_holdsItsKeys(t *testing.T) {
 		l := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 5, SequenceBits: 9, Tick: 300 * time.Microsecond}}[rnd.IntN(3)]
 		at := func() time.Time { return DefaultEpoch.Add(time.Duration(rnd.Int64N(int64(20 * l.Tick)))) }
 		from, until := at(), at()
-		key, err := Compose(l, DefaultEpoch, at(), rnd.Int64N(l.MaxWorkerID()+1), rnd.Int64N(l.MaxSequence()+1))
+		key, err := compose(l, DefaultEpoch, at(), rnd.Int64N(l.MaxWorkerID()+1), rnd.Int64N(l.MaxSequence()+1))
 		if err != nil {
 			t.Fatal(err)
 		}

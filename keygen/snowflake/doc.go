@@ -59,7 +59,7 @@
 // their context ends. One of them sleeps on a timer for all. A sleeping
 // goroutine wakes late, so while the layout is saturated the ticks that have
 // passed are used up first; keys then lag behind the clock, by 40 ms at most.
-// With a [Config.Clock] other than the system's they do not: every key is then
+// With a clock other than the system's they do not: every key is then
 // ShardingSphere's.
 //
 // A call for more keys than a tick holds takes whole ticks, one after the

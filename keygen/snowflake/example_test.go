@@ -3,6 +3,7 @@ package snowflake_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/snowflake"
@@ -10,19 +11,24 @@ import (
 )
 
 func Example() {
-	generator, err := snowflake.New(snowflake.Config{WorkerID: 123})
+	props, err := spi.NewProps(map[string]any{"worker-id": "123"}, spi.Host{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer generator.Close()
-
-	keys := make([]int64, 3)
-	if err := generator.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+	generator, err := spi.NewKeyGenerator("SNOWFLAKE", props)
+	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	parts, err := generator.DecodeKey(keys[0])
+	defer generator.(io.Closer).Close()
+
+	keys := make([]int64, 3)
+	if err := generator.(spi.Int64KeyGenerator).GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+		fmt.Println(err)
+		return
+	}
+	parts, err := generator.(spi.KeyDecoder).DecodeKey(keys[0])
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -31,7 +31,7 @@ func FuzzLayout(f *testing.F) {
 		if err != nil {
 			return
 		}
-		composed, err := Compose(l, DefaultEpoch, parts.Time, parts.WorkerID, parts.Sequence)
+		composed, err := compose(l, DefaultEpoch, parts.Time, parts.WorkerID, parts.Sequence)
 		if err != nil || composed != key {
 			t.Fatalf("%v\nhave: %d, %v\nwant: %d", l, composed, err, key)
 		}

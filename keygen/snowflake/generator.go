@@ -2,7 +2,6 @@ package snowflake
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,18 +11,18 @@ import (
 )
 
 var (
-	_ spi.Int64KeyGenerator = (*Generator)(nil)
-	_ spi.KeyDecoder        = (*Generator)(nil)
-	_ spi.KeyRanger         = (*Generator)(nil)
-	_ spi.Describer         = (*Generator)(nil)
-	_ spi.HealthReporter    = (*Generator)(nil)
-	_ spi.ReadyReporter     = (*Generator)(nil)
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.KeyDecoder        = (*generator)(nil)
+	_ spi.KeyRanger         = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.ReadyReporter     = (*generator)(nil)
 )
 
-// Generator makes keys of time, worker and sequence. It is made by [New], is
+// generator makes keys of time, worker and sequence. It is made by newGenerator, is
 // used by any number of goroutines at once, and needs no goroutine of its own.
-type Generator struct {
-	cfg      Config
+type generator struct {
+	cfg      config
 	clock    tick.Clock
 	seqBits  int
 	seqMask  uint64
@@ -46,24 +45,21 @@ type Generator struct {
 	figures figures
 }
 
-// errZero is the error of a Generator that New did not make.
-var errZero = errors.New("shardkey: the snowflake.Generator is zero; make it with New")
-
 // catchUpTime is how far keys may lag behind the clock while the layout is
 // saturated: as long as a goroutine of a busy process may sleep too long.
 const catchUpTime = 40 * time.Millisecond
 
-// New makes a generator. It does no input or output and does not take a worker
+// newGenerator makes a generator. It does no input or output and does not take a worker
 // id yet: the first key does. The error names what is wrong in cfg;
 // [spi.ErrTimeOverflow] is in its chain when the layout's time field does not
 // hold the present and ten years more.
-func New(cfg Config) (*Generator, error) {
+func newGenerator(cfg config) (*generator, error) {
 	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	g := &Generator{
+	g := &generator{
 		cfg:          cfg,
 		seqBits:      cfg.Layout.SequenceBits,
 		seqMask:      uint64(cfg.Layout.MaxSequence()),
@@ -82,24 +78,6 @@ func New(cfg Config) (*Generator, error) {
 	return g, nil
 }
 
-// Next returns one new key. It waits, and fails, as GenerateInt64Keys does.
-func (g *Generator) Next(ctx context.Context) (int64, error) {
-	if s := g.slot.Load(); s != nil && g.waiting.Load() == 0 {
-		if start, _, v := g.take(s, request{now: g.clock.Now(), n: 1}); v == taken {
-			return g.key(s, start), nil
-		} else if v == full {
-			return g.nextQueued(ctx, true)
-		}
-	}
-	return g.nextQueued(ctx, false)
-}
-
-func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) {
-	var keys [1]int64
-	err := g.enqueue(ctx, keys[:], waited)
-	return keys[0], err
-}
-
 // GenerateInt64Keys fills keys with new keys in ascending order. They are
 // contiguous when they fit into one tick: up to the layout's sequence size,
 // 4,096 for [Classic]. More keys come in blocks of that size, each of a later
@@ -107,9 +85,9 @@ func (g *Generator) nextQueued(ctx context.Context, waited bool) (int64, error) 
 //
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
-// errors are [*ClockBackError], [*TimeError], [*LeaseError], [*StartError], the
+// errors are [*clockBackError], [*timeError], [*leaseError], [*startError], the
 // assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
-func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -126,17 +104,17 @@ func (g *Generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 }
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.
-func (g *Generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
 	return spi.BoxedKeys(ctx, g, column, n)
 }
 
 // key puts the worker between a position's tick and sequence.
-func (g *Generator) key(s *slot, pos uint64) int64 {
+func (g *generator) key(s *slot, pos uint64) int64 {
 	return int64(pos>>g.seqBits<<(g.seqBits+g.cfg.Layout.WorkerBits)|pos&g.seqMask) | s.worker
 }
 
 // fill writes the keys of positions of one tick.
-func (g *Generator) fill(s *slot, keys []int64, start uint64) {
+func (g *generator) fill(s *slot, keys []int64, start uint64) {
 	key := g.key(s, start)
 	for ; len(keys) >= 4; keys = keys[4:] { // a fifth faster than one by one
 		keys[0], keys[1], keys[2], keys[3] = key, key+1, key+2, key+3
@@ -150,7 +128,7 @@ func (g *Generator) fill(s *slot, keys []int64, start uint64) {
 // Close releases the worker id and fails the callers that wait. Keys of a
 // leased worker id end with it. It waits 3 s at most for the lease's store,
 // whose error it returns. Further calls do nothing.
-func (g *Generator) Close() error {
+func (g *generator) Close() error {
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
@@ -170,7 +148,7 @@ func (g *Generator) Close() error {
 	return err
 }
 
-func (g *Generator) typ() string {
+func (g *generator) typ() string {
 	if g.cfg.RingSize > 1 {
 		return "SNOWFLAKE_RING"
 	}

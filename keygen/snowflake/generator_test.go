@@ -15,7 +15,7 @@ func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 	const draws = 64 * 200
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		g := mustNew(t, Config{Clock: clock, WorkerID: 1, MaxVibrationOffset: 63, RingSize: ring})
+		g := mustNew(t, config{Clock: clock, WorkerID: 1, MaxVibrationOffset: 63, RingSize: ring})
 		keys := make([]int64, draws)
 		for i := range keys {
 			keys[i] = mustKeys(t, g, 1)[0]
@@ -41,7 +41,7 @@ func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond}} {
 			clock := newHandClock()
-			g := mustNew(t, Config{Layout: l, Clock: clock, WorkerIDSet: true, RingSize: ring, ClockBack: ClockBackBorrow})
+			g := mustNew(t, config{Layout: l, Clock: clock, WorkerIDSet: true, RingSize: ring, ClockBack: clockBackBorrow})
 			last := lastTime(l.orDefault(), DefaultEpoch)
 			clock.now = last
 			before := mustKeys(t, g, 1)[0]
@@ -51,9 +51,9 @@ func TestGenerator_timeOverflow(t *testing.T) {
 			} {
 				clock.now = now
 				key, err := g.Next(context.Background())
-				var overflow *TimeError
+				var overflow *timeError
 				if !errors.As(err, &overflow) || !errors.Is(err, spi.ErrTimeOverflow) {
-					t.Errorf("%v at %v\nhave: %d, %v\nwant: a TimeError", l, now, key, err)
+					t.Errorf("%v at %v\nhave: %d, %v\nwant: a timeError", l, now, key, err)
 				}
 			}
 			if l.SequenceBits > 0 {
@@ -67,7 +67,7 @@ func TestGenerator_timeOverflow(t *testing.T) {
 }
 
 func TestGenerator_noKeys(t *testing.T) {
-	g := mustNew(t, Config{Clock: newHandClock(), WorkerID: 1})
+	g := mustNew(t, config{Clock: newHandClock(), WorkerID: 1})
 	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, nil); err != nil {
 		t.Errorf("\nhave: %v\nwant: nil", err)
 	}
@@ -77,11 +77,11 @@ func TestGenerator_noKeys(t *testing.T) {
 }
 
 func TestGenerator_noAllocations(t *testing.T) {
-	for _, cfg := range []Config{{Layout: wide, WorkerIDSet: true}, {Layout: wide, Assigner: newFakeStore(spi.SystemClock)}, {Layout: wide, WorkerIDSet: true, RingSize: 200, Epoch: DefaultEpoch.Add(ms)}} {
+	for _, cfg := range []config{{Layout: wide, WorkerIDSet: true}, {Layout: wide, Assigner: newFakeStore(spi.SystemClock)}, {Layout: wide, WorkerIDSet: true, RingSize: 200, Epoch: DefaultEpoch.Add(ms)}} {
 		g := mustNew(t, cfg)
 		keys := make([]int64, 100)
 		have := testing.AllocsPerRun(1000, func() {
-			_, _ = g.Next(context.Background())
+			_ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys[:1])
 			_ = g.GenerateInt64Keys(context.Background(), spi.Column{}, keys)
 		})
 		if have != 0 {
@@ -96,12 +96,12 @@ func TestErrors_nameTheWayOut(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&ClockBackError{Last: at.Add(time.Second), Now: at, Tolerance: 10 * ms},
+		{&clockBackError{Last: at.Add(time.Second), Now: at, Tolerance: 10 * ms},
 			"shardkey: clock moved backwards by 1s: no key is made before 2026-01-02T03:04:06Z, the clock says 2026-01-02T03:04:05Z, tolerated are 10ms; " +
 				"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow"},
-		{&LeaseError{WorkerID: 3, Limit: at, Err: errAway},
+		{&leaseError{WorkerID: 3, Limit: at, Err: errAway},
 			"shardkey: worker id 3 is reserved until 2026-01-02T03:04:05Z only, and that could not be extended: connection refused: shardkey: key store"},
-		{&TimeError{Time: at, Layout: Classic, Epoch: DefaultEpoch, Last: at},
+		{&timeError{Time: at, Layout: Classic, Epoch: DefaultEpoch, Last: at},
 			"shardkey: time 2026-01-02T03:04:05Z does not fit layout 41-10-12, which holds 2016-11-01T00:00:00Z to 2026-01-02T03:04:05Z; " +
 				"check the clock and the epoch, or use more bits of time"},
 	} {

@@ -20,7 +20,7 @@ type figures struct {
 }
 
 // retire keeps the figures of a slot that is replaced or closed. mu is held.
-func (g *Generator) retire(s *slot) {
+func (g *generator) retire(s *slot) {
 	if s != nil {
 		g.figures.Issued += s.state.issued()
 		g.figures.ClockSteps += s.state.steps.Load()
@@ -29,7 +29,7 @@ func (g *Generator) retire(s *slot) {
 
 // Health reports what the generator did and how it is. Issued and ClockSteps are
 // those of all generators that share the worker id in this process.
-func (g *Generator) Health() spi.Health {
+func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
 	h.LeasesLost = g.figures.lost.Load()
@@ -49,7 +49,7 @@ func (g *Generator) Health() spi.Health {
 	return h
 }
 
-func (g *Generator) slotHealth(h *spi.Health, s *slot) {
+func (g *generator) slotHealth(h *spi.Health, s *slot) {
 	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
 	h.ClockSteps += s.state.steps.Load()
@@ -83,7 +83,7 @@ func (g *Generator) slotHealth(h *spi.Health, s *slot) {
 	if limit := s.limit.Load(); limit != g.end {
 		h.LeaseLimit = g.clock.At(int64(limit >> g.seqBits))
 		if h.Err == nil && now >= int64(limit>>g.seqBits) {
-			h.Err = &LeaseError{WorkerID: s.id, Limit: h.LeaseLimit, Err: errLeaseOver}
+			h.Err = &leaseError{WorkerID: s.id, Limit: h.LeaseLimit, Err: errLeaseOver}
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (g *Generator) slotHealth(h *spi.Health, s *slot) {
 var errLeaseOver = errors.New("it has not been renewed yet")
 
 // Describe returns the type, the split, the worker id and the policies in a line.
-func (g *Generator) Describe() string {
+func (g *generator) Describe() string {
 	c := g.cfg
 	worker := "worker none yet"
 	if s := g.slot.Load(); s != nil {
@@ -112,7 +112,7 @@ func (g *Generator) Describe() string {
 		ring = fmt.Sprintf(", ring of %d", c.RingSize)
 	}
 	back := c.ClockBack.String()
-	if c.ClockBack == ClockBackWait {
+	if c.ClockBack == clockBackWait {
 		back += " " + c.Tolerance.String()
 	}
 	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",

@@ -108,12 +108,12 @@ func (l Layout) check() error {
 }
 
 // DecodeKey takes a key apart, as [Decode] does.
-func (g *Generator) DecodeKey(key int64) (spi.KeyParts, error) {
+func (g *generator) DecodeKey(key int64) (spi.KeyParts, error) {
 	return Decode(g.cfg.Layout, g.cfg.Epoch, key)
 }
 
 // KeyRange is [KeyRange] with the generator's layout and epoch.
-func (g *Generator) KeyRange(from, until time.Time) (first, last int64, err error) {
+func (g *generator) KeyRange(from, until time.Time) (first, last int64, err error) {
 	return KeyRange(g.cfg.Layout, g.cfg.Epoch, from, until)
 }
 
@@ -135,27 +135,6 @@ func Decode(l Layout, epoch time.Time, key int64) (spi.KeyParts, error) {
 		Sequence: key & l.MaxSequence(),
 		Layout:   l.String(),
 	}, nil
-}
-
-// Compose is the key of a time, worker and sequence: what [Decode] takes
-// apart. The time is rounded down to its tick. A part that does not fit is an
-// error.
-func Compose(l Layout, epoch, t time.Time, worker, sequence int64) (int64, error) {
-	l, epoch, err := known(l, epoch)
-	if err != nil {
-		return 0, err
-	}
-	if err := outside("worker id", worker, l.MaxWorkerID()); err != nil {
-		return 0, err
-	}
-	if err := outside("sequence", sequence, l.MaxSequence()); err != nil {
-		return 0, err
-	}
-	ticks, _ := ticksSince(l, epoch, t)
-	if ticks < 0 || ticks >= 1<<l.TimeBits {
-		return 0, &TimeError{Time: t, Layout: l, Epoch: epoch, Last: lastTime(l, epoch)}
-	}
-	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence, nil
 }
 
 // KeyRange is the smallest and the largest key, of any worker, whose time is

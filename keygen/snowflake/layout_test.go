@@ -54,34 +54,34 @@ func TestParseLayout_texts(t *testing.T) {
 func TestNew_refuses(t *testing.T) {
 	next := time.Now().AddDate(1, 0, 0)
 	for _, tt := range []struct {
-		cfg      Config
+		cfg      config
 		overflow bool
 	}{
-		{cfg: Config{WorkerID: -1}},
-		{cfg: Config{WorkerID: 1024}},
-		{cfg: Config{Layout: JS53, WorkerID: 16}},
-		{cfg: Config{MaxVibrationOffset: 4096}},
-		{cfg: Config{Layout: JS53, MaxVibrationOffset: 1 << 15}},
-		{cfg: Config{ClockBack: -1}},
-		{cfg: Config{ClockBack: 3}},
-		{cfg: Config{Tolerance: 25 * time.Hour}},
-		{cfg: Config{RingSize: maxRingSize + 1}},
-		{cfg: Config{Layout: Layout{TimeBits: 64}}},
-		{cfg: Config{Layout: Layout{TimeBits: 41, WorkerBits: -1, SequenceBits: 12}}},
-		{cfg: Config{Layout: Layout{TimeBits: 41, Tick: -1}}},
-		{cfg: Config{Epoch: next}, overflow: true},
-		{cfg: Config{Epoch: time.Unix(-1, 0)}},
-		{cfg: Config{Epoch: time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)}},
-		{cfg: Config{Layout: Layout{TimeBits: 38, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
-		{cfg: Config{Layout: Layout{TimeBits: 41, WorkerBits: 10, SequenceBits: 12, Tick: 100 * time.Microsecond}}, overflow: true},
-		{cfg: Config{Epoch: time.Unix(0, 0), Layout: Layout{TimeBits: 40, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
+		{cfg: config{WorkerID: -1}},
+		{cfg: config{WorkerID: 1024}},
+		{cfg: config{Layout: JS53, WorkerID: 16}},
+		{cfg: config{MaxVibrationOffset: 4096}},
+		{cfg: config{Layout: JS53, MaxVibrationOffset: 1 << 15}},
+		{cfg: config{ClockBack: -1}},
+		{cfg: config{ClockBack: 3}},
+		{cfg: config{Tolerance: 25 * time.Hour}},
+		{cfg: config{RingSize: maxRingSize + 1}},
+		{cfg: config{Layout: Layout{TimeBits: 64}}},
+		{cfg: config{Layout: Layout{TimeBits: 41, WorkerBits: -1, SequenceBits: 12}}},
+		{cfg: config{Layout: Layout{TimeBits: 41, Tick: -1}}},
+		{cfg: config{Epoch: next}, overflow: true},
+		{cfg: config{Epoch: time.Unix(-1, 0)}},
+		{cfg: config{Epoch: time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)}},
+		{cfg: config{Layout: Layout{TimeBits: 38, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
+		{cfg: config{Layout: Layout{TimeBits: 41, WorkerBits: 10, SequenceBits: 12, Tick: 100 * time.Microsecond}}, overflow: true},
+		{cfg: config{Epoch: time.Unix(0, 0), Layout: Layout{TimeBits: 40, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
 	} {
-		g, err := New(tt.cfg)
+		g, err := newGenerator(tt.cfg)
 		if err == nil || g != nil || !strings.HasPrefix(err.Error(), "shardkey: ") || errors.Is(err, spi.ErrTimeOverflow) != tt.overflow {
 			t.Errorf("%+v\nhave: %v, %v\nwant: an error, of time: %v", tt.cfg, g, err, tt.overflow)
 		}
 	}
-	for _, cfg := range []Config{{WorkerID: 1023}, {Layout: JS53, WorkerID: 15, MaxVibrationOffset: 1<<15 - 1}, {Layout: Layout{TimeBits: 63}}} {
+	for _, cfg := range []config{{WorkerID: 1023}, {Layout: JS53, WorkerID: 15, MaxVibrationOffset: 1<<15 - 1}, {Layout: Layout{TimeBits: 63}}} {
 		mustNew(t, cfg)
 	}
 }
@@ -93,9 +93,9 @@ func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
 		clock := newHandClock()
 		tick := clock.now.Sub(DefaultEpoch) / l.orDefault().Tick
 		for _, worker := range slices.Compact([]int64{0, l.MaxWorkerID() / 2, l.MaxWorkerID()}) {
-			g := mustNew(t, Config{Layout: l, Clock: clock, WorkerID: worker, WorkerIDSet: true, MaxVibrationOffset: -1})
+			g := mustNew(t, config{Layout: l, Clock: clock, WorkerID: worker, WorkerIDSet: true, MaxVibrationOffset: -1})
 			for seq, key := range mustKeys(t, g, int(min(5, l.MaxSequence()+1))) {
-				want, err := Compose(l, DefaultEpoch, clock.now, worker, int64(seq))
+				want, err := compose(l, DefaultEpoch, clock.now, worker, int64(seq))
 				if err != nil || key != want || key>>(l.WorkerBits+l.SequenceBits) != int64(tick) {
 					t.Errorf("%v worker %d\nhave: %d\nwant: %d (%v)", l, worker, key, want, err)
 				}

@@ -128,7 +128,7 @@ func TestHealth_saysWhyThereIsNoWorkerID(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	store.fail(errAway)
-	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	g := mustNew(t, config{Clock: clock, Assigner: store})
 	if _, err := g.Next(t.Context()); err == nil {
 		t.Fatal("a key without a worker id")
 	}
@@ -145,7 +145,7 @@ func TestHealth_saysWhyThereIsNoWorkerID(t *testing.T) {
 func TestLease_beginsAtTheFirstKey(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	g := mustNew(t, config{Clock: clock, Assigner: store})
 	if h := g.Health(); store.acquired != 0 || h.WorkerID != nil || len(h.Warnings) != 0 {
 		t.Errorf("\nhave: %d acquired, %+v\nwant: nothing yet", store.acquired, h)
 	}
@@ -160,11 +160,11 @@ func TestLease_beginsAtTheFirstKey(t *testing.T) {
 // after it immediately, at the clock's rate.
 func TestLease_floor(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
+		for _, policy := range []clockBack{clockBackWait, clockBackBorrow, clockBackFail} {
 			clock := newHandClock()
 			store := newFakeStore(clock)
 			store.reserved[0] = clock.Now().Add(10 * time.Second).UnixMilli()
-			g := mustNew(t, Config{Clock: clock, Assigner: store, ClockBack: policy, RingSize: ring})
+			g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: policy, RingSize: ring})
 			start := clock.Now()
 			for i, key := range mustKeys(t, g, 3*4096) {
 				if parts, err := g.DecodeKey(key); err != nil || parts.Time.UnixMilli() < start.Add(10*time.Second).UnixMilli() {
@@ -185,18 +185,18 @@ func TestLease_floor(t *testing.T) {
 // A floor far ahead is not a crash but a wrong clock: such a worker id is kept only
 // where keys may be of any time.
 func TestLease_floorFarAhead(t *testing.T) {
-	for _, policy := range []ClockBack{ClockBackWait, ClockBackBorrow, ClockBackFail} {
+	for _, policy := range []clockBack{clockBackWait, clockBackBorrow, clockBackFail} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
 		floor := clock.Now().Add(time.Hour)
 		store.reserved[0] = floor.UnixMilli()
-		g := mustNew(t, Config{Clock: clock, Assigner: store, ClockBack: policy})
+		g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: policy})
 		key, err := g.Next(context.Background())
-		if policy != ClockBackBorrow {
-			var start *StartError
+		if policy != clockBackBorrow {
+			var start *startError
 			if !errors.As(err, &start) || !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) ||
 				!start.Start.Equal(floor) || !start.Now.Equal(clock.Now()) || start.WorkerID != 0 {
-				t.Errorf("%v\nhave: %v\nwant: a StartError", policy, err)
+				t.Errorf("%v\nhave: %v\nwant: a startError", policy, err)
 			}
 			if store.owner[0] != nil || store.reserved[0] != floor.UnixMilli() {
 				t.Errorf("%v\nhave: worker id 0 is kept\nwant: it is given back as it was", policy)
@@ -214,7 +214,7 @@ func TestLease_floorFarAhead(t *testing.T) {
 }
 
 func TestLease_limit(t *testing.T) {
-	for _, cfg := range []Config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
+	for _, cfg := range []config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
 		cfg.Clock, cfg.Assigner = clock, store
@@ -227,9 +227,9 @@ func TestLease_limit(t *testing.T) {
 		key := mustKeys(t, g, 1)[0] // the lease still stands
 		clock.now = time.UnixMilli(lease.Limit())
 		_, err := g.Next(context.Background())
-		var limit *LeaseError
+		var limit *leaseError
 		if !errors.As(err, &limit) || !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrStore) {
-			t.Fatalf("%v\nhave: %v\nwant: a LeaseError with the store's error", cfg.Layout, err)
+			t.Fatalf("%v\nhave: %v\nwant: a leaseError with the store's error", cfg.Layout, err)
 		}
 		if h := g.Health(); h.Err == nil || h.Errors["lease-limit"] != 1 {
 			t.Errorf("\nhave: %+v\nwant: bad health, one lease-limit error", h)
@@ -250,7 +250,7 @@ func TestLease_limit(t *testing.T) {
 func TestLease_lost(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	g := mustNew(t, config{Clock: clock, Assigner: store})
 	before := mustKeys(t, g, 1)[0]
 	store.steal()
 	store.first = 7
@@ -287,7 +287,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 		clock := newHandClock()
 		store := newFakeStore(clock)
 		start := clock.Now()
-		g := mustNew(t, Config{Layout: tt.layout, Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+		g := mustNew(t, config{Layout: tt.layout, Clock: clock, Assigner: store, MaxVibrationOffset: -1})
 		for range tt.keys {
 			mustKeys(t, g, 1)
 		}
@@ -313,7 +313,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 func TestLease_releaseEndsTheState(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		g := mustNew(t, Config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
+		g := mustNew(t, config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
 		mustKeys(t, g, 1)
 		late := g.slot.Load()
 		if err := g.Close(); err != nil {
@@ -330,7 +330,7 @@ func TestLease_acquireFails(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	store.fail(errAway)
-	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	g := mustNew(t, config{Clock: clock, Assigner: store})
 	for range 2 {
 		if _, err := g.Next(context.Background()); !errors.Is(err, spi.ErrStore) || !strings.HasPrefix(err.Error(), "shardkey: SNOWFLAKE") {
 			t.Errorf("\nhave: %v\nwant: the store's error", err)
@@ -340,11 +340,11 @@ func TestLease_acquireFails(t *testing.T) {
 	mustKeys(t, g, 1)
 
 	store.first = 1000
-	small := mustNew(t, Config{Layout: JS53, Clock: clock, Assigner: store})
+	small := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: store})
 	if _, err := small.Next(context.Background()); !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrNoWorkerID)
 	}
-	foreign := mustNew(t, Config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
+	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
 	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "1000, which is not in 0..15") {
 		t.Errorf("\nhave: %v\nwant: worker id 1000 is refused", err)
 	}
@@ -376,7 +376,7 @@ func (s *slowStore) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
-		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
 		var wg sync.WaitGroup
 		for range 100 {
 			wg.Go(func() { mustKeys(t, g, 1) })
@@ -392,7 +392,7 @@ func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
-		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -415,7 +415,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 func TestLease_closeDuringAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowStore{fakeStore: newFakeStore(spi.SystemClock)}
-		g := mustNew(t, Config{Assigner: store, Epoch: bubbleEpoch})
+		g := mustNew(t, config{Assigner: store, Epoch: bubbleEpoch})
 		done := make(chan error)
 		go func() {
 			_, err := g.Next(context.Background())
@@ -441,9 +441,9 @@ func TestSoak_leaseModel(t *testing.T) {
 	rounds, until := uint64(300), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 3))
-		cfg := Config{
+		cfg := config{
 			Layout:    []Layout{Classic, {TimeBits: 36, WorkerBits: 2, SequenceBits: 3, Tick: 30 * ms}}[rnd.IntN(2)],
-			ClockBack: ClockBack(rnd.IntN(3)),
+			ClockBack: clockBack(rnd.IntN(3)),
 			RingSize:  []int{1, 50}[rnd.IntN(2)],
 		}
 		if err := runLeaseModel(t, rnd, cfg); err != nil {
@@ -452,11 +452,11 @@ func TestSoak_leaseModel(t *testing.T) {
 	}
 }
 
-func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg Config) error {
+func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg config) error {
 	store := newFakeStore(newHandClock())
 	store.interval = 100 * ms
 	type process struct {
-		g     *Generator
+		g     *generator
 		clock *handClock
 	}
 	processes := make([]process, 3)
@@ -516,11 +516,11 @@ func (s *skewed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDL
 // A worker id without limit, as STATIC gives it, shares the process's state.
 func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	clock := newHandClock()
-	given := mustNew(t, Config{Clock: clock, Assigner: givenID(3), RingSize: 20})
-	static := mustNew(t, Config{Clock: clock, WorkerID: 3, RingSize: 20})
+	given := mustNew(t, config{Clock: clock, Assigner: givenID(3), RingSize: 20})
+	static := mustNew(t, config{Clock: clock, WorkerID: 3, RingSize: 20})
 	seen := map[int64]bool{}
 	for range 100 {
-		for _, g := range []*Generator{given, static} {
+		for _, g := range []*generator{given, static} {
 			if err := takeModel(g, 3, seen); err != nil {
 				t.Fatal(err)
 			}

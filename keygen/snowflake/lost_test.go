@@ -21,7 +21,7 @@ func (s *fakeStore) lose(id int64) {
 // The keys of a tick may be finished; the next tick's are of another worker id,
 // long before the old limit.
 func TestLease_lostEndsWithTheTick(t *testing.T) {
-	for name, cfg := range map[string]Config{
+	for name, cfg := range map[string]config{
 		"word":      {},
 		"ring":      {RingSize: 200},
 		"js53":      {Layout: JS53},
@@ -43,9 +43,9 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 			store.first = 5000 // none free
 			clock.step(time.Millisecond)
 			_, err := g.Next(t.Context())
-			var e *LeaseError
+			var e *leaseError
 			if !errors.As(err, &e) || !errors.Is(err, spi.ErrNoWorkerID) {
-				t.Errorf("have: %v\nwant: a LeaseError, spi.ErrNoWorkerID", err)
+				t.Errorf("have: %v\nwant: a leaseError, spi.ErrNoWorkerID", err)
 			}
 		})
 	}
@@ -55,7 +55,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 func TestLease_lostEndsASaturatedTick(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+	g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
 	mustKeys(t, g, 4096)
 	store.lose(0)
 	if next := mustKeys(t, g, 1)[0]; next>>12&1023 != 1 {
@@ -64,7 +64,7 @@ func TestLease_lostEndsASaturatedTick(t *testing.T) {
 }
 
 func TestLeaseError_lostDoesNotSpeakOfTheLimit(t *testing.T) {
-	err := &LeaseError{WorkerID: 3, Limit: time.Now(), Err: spi.ErrLeaseLost}
+	err := &leaseError{WorkerID: 3, Limit: time.Now(), Err: spi.ErrLeaseLost}
 	if text := err.Error(); strings.Contains(text, "reserved until") || !strings.Contains(text, "worker id 3") {
 		t.Errorf("have: %s", text)
 	}

@@ -68,7 +68,7 @@ func TestGenerator_equalToShardingSphere(t *testing.T) {
 		}
 		vibration := []int{1, 3, 63, 4095}[seed%4]
 		ref := newShardingSphere(clock(), 7, int64(vibration))
-		g := mustNew(t, Config{Clock: clock(), WorkerID: 7, MaxVibrationOffset: vibration})
+		g := mustNew(t, config{Clock: clock(), WorkerID: 7, MaxVibrationOffset: vibration})
 		for i := range 6000 {
 			if have, want := oneKey(t, g, "Next"), ref.key(); have != want {
 				t.Fatalf("seed %d, key %d\nhave: %d\nwant: %d", seed, i, have, want)
@@ -85,9 +85,9 @@ func TestSoak_model(t *testing.T) {
 	rounds, until := uint64(400), time.Now().Add(soak(t))
 	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		cfg := Config{
+		cfg := config{
 			Layout:             layouts[rnd.IntN(len(layouts))],
-			ClockBack:          ClockBack(rnd.IntN(3)),
+			ClockBack:          clockBack(rnd.IntN(3)),
 			RingSize:           []int{1, 1, 5, 200}[rnd.IntN(4)],
 			MaxVibrationOffset: rnd.IntN(3) - 1,
 			WorkerIDSet:        true,
@@ -99,11 +99,11 @@ func TestSoak_model(t *testing.T) {
 	}
 }
 
-func runModel(t *testing.T, rnd *rand.Rand, cfg Config) error {
+func runModel(t *testing.T, rnd *rand.Rand, cfg config) error {
 	clock := newHandClock()
 	cfg.Clock = clock
 	seen := map[int64]bool{}
-	open := []*Generator{mustNew(t, cfg), mustNew(t, cfg)}
+	open := []*generator{mustNew(t, cfg), mustNew(t, cfg)}
 	for range 300 {
 		i := rnd.IntN(len(open))
 		switch rnd.IntN(12) {
@@ -127,10 +127,10 @@ func runModel(t *testing.T, rnd *rand.Rand, cfg Config) error {
 	return nil
 }
 
-func takeModel(g *Generator, n int, seen map[int64]bool) error {
+func takeModel(g *generator, n int, seen map[int64]bool) error {
 	keys := make([]int64, n)
 	err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys)
-	if errors.Is(err, spi.ErrClockBack) && g.cfg.ClockBack != ClockBackBorrow {
+	if errors.Is(err, spi.ErrClockBack) && g.cfg.ClockBack != clockBackBorrow {
 		return nil
 	}
 	if err != nil {

@@ -70,15 +70,12 @@ func (q *waitQueue) rotate() {
 }
 
 // enqueue fills keys in the order of the queue.
-func (g *Generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
+func (g *generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
 	return g.join(ctx, &waiter{rest: keys, waited: waited})
 }
 
 // join waits in the queue until w is done.
-func (g *Generator) join(ctx context.Context, w *waiter) error {
-	if g.cfg.Clock == nil {
-		return errZero
-	}
+func (g *generator) join(ctx context.Context, w *waiter) error {
 	w.signal = make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -113,7 +110,7 @@ type todo struct {
 }
 
 // await does what the first waiter has to do, or waits to be the first. mu is free.
-func (g *Generator) await(ctx context.Context, w *waiter, first bool, t todo) error {
+func (g *generator) await(ctx context.Context, w *waiter, first bool, t todo) error {
 	if err := ctx.Err(); err != nil {
 		return g.ended(err)
 	}
@@ -156,12 +153,12 @@ func (g *Generator) await(ctx context.Context, w *waiter, first bool, t todo) er
 // maxNap bounds one sleep, so that a clock that jumps forward is noticed.
 const maxNap = 100 * time.Millisecond
 
-func (g *Generator) ended(err error) error {
+func (g *generator) ended(err error) error {
 	return fmt.Errorf("shardkey: %s had to wait for keys: %w", g.typ(), err)
 }
 
 // begin notes that w has to wait.
-func (g *Generator) begin(w *waiter, ns int64) {
+func (g *generator) begin(w *waiter, ns int64) {
 	if !w.slept && !w.probe {
 		w.slept, w.since = true, ns
 		g.figures.Waits++
@@ -169,7 +166,7 @@ func (g *Generator) begin(w *waiter, ns int64) {
 }
 
 // finish takes the first waiter out of the queue, served or failed.
-func (g *Generator) finish(w *waiter, err error, ns int64) {
+func (g *generator) finish(w *waiter, err error, ns int64) {
 	if w.slept {
 		g.figures.Waited += time.Duration(max(0, ns-w.since))
 	}
@@ -178,13 +175,13 @@ func (g *Generator) finish(w *waiter, err error, ns int64) {
 }
 
 // leave takes w out of the queue because of err. mu is held.
-func (g *Generator) leave(w *waiter, err error) {
+func (g *generator) leave(w *waiter, err error) {
 	w.done, w.err = true, err
 	g.figures.Error(stats.KindOf(err), err, g.cfg.Clock.Now())
 	g.out(w)
 }
 
-func (g *Generator) out(w *waiter) {
+func (g *generator) out(w *waiter) {
 	g.queue.remove(w)
 	g.waiting.Add(-1)
 	if w.cancel != nil {
@@ -204,21 +201,21 @@ func wake(w *waiter) {
 }
 
 // failAll fails every waiter with the same error. mu is held.
-func (g *Generator) failAll(err error) {
+func (g *generator) failAll(err error) {
 	for g.queue.first != nil {
 		g.leave(g.queue.first, err)
 	}
 }
 
 // serveSafely is serve, whose error is a panic of the lease's. mu is held.
-func (g *Generator) serveSafely() (t todo, err error) {
+func (g *generator) serveSafely() (t todo, err error) {
 	defer guard.Recover(&err, "the worker id's lease")
 	return g.serve(), nil
 }
 
 // serve gives keys to the waiters, in order, until the queue is empty or its first must
 // wait. mu is held.
-func (g *Generator) serve() todo {
+func (g *generator) serve() todo {
 	for g.queue.first != nil {
 		if g.closed {
 			g.failAll(spi.ErrClosed)
@@ -246,7 +243,7 @@ type outcome struct {
 
 // serveAt serves the queue with one reading of the clock, and another one
 // whenever a reservation is newer than that.
-func (g *Generator) serveAt(now, ns int64) (outcome, error) {
+func (g *generator) serveAt(now, ns int64) (outcome, error) {
 	if now < 0 {
 		return outcome{}, g.timeError(ns)
 	}
@@ -318,7 +315,7 @@ func (g *Generator) serveAt(now, ns int64) (outcome, error) {
 // crowdNap is extra sleep beyond the next tick when many callers wait: waking a
 // crowd each millisecond costs more than the keys do. The ticks that
 // pass are made up for; where they would not be, it is zero.
-func (g *Generator) crowdNap() time.Duration {
+func (g *generator) crowdNap() time.Duration {
 	if g.catchUp == 0 {
 		return 0
 	}
@@ -326,7 +323,7 @@ func (g *Generator) crowdNap() time.Duration {
 }
 
 // todo turns an outcome into the work of the first waiter.
-func (g *Generator) todo(o outcome, now, ns int64) todo {
+func (g *generator) todo(o outcome, now, ns int64) todo {
 	if !o.ask {
 		return todo{nap: max(o.nap, time.Nanosecond)}
 	}
@@ -342,7 +339,7 @@ func (g *Generator) todo(o outcome, now, ns int64) todo {
 }
 
 // ask takes a first slot or another one, or has s reach the outcome's tick.
-func (g *Generator) ask(ctx context.Context, s *slot, o outcome, now int64) (*slot, error) {
+func (g *generator) ask(ctx context.Context, s *slot, o outcome, now int64) (*slot, error) {
 	switch {
 	case s == nil:
 		return g.leasedSlot(ctx, now, 0)
@@ -354,7 +351,7 @@ func (g *Generator) ask(ctx context.Context, s *slot, o outcome, now int64) (*sl
 
 // change makes next the slot in place of s, unless that is not the slot any
 // longer: the generator has been closed.
-func (g *Generator) change(s, next *slot) error {
+func (g *generator) change(s, next *slot) error {
 	if next == s {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // behind, and uses none. It takes a worker id where there is none yet, or where the clock
 // is far behind the keys of the one that there is, and renews one that is at its limit; a renewal that fails earlier is not its business. Its
 // errors are those of GenerateInt64Keys.
-func (g *Generator) Ready(ctx context.Context) error {
+func (g *generator) Ready(ctx context.Context) error {
 	if s := g.slot.Load(); s != nil {
 		if now := g.clock.Now(); now >= 0 {
 			if _, v := g.probe(s, now); v == taken {
@@ -35,7 +35,7 @@ func (g *Generator) Ready(ctx context.Context) error {
 
 // serveProbe answers a waiter that wants to know whether there is a key. It is not
 // done when the zero outcome is returned and the lease has become longer.
-func (g *Generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
+func (g *generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 	need, v := g.probe(s, now)
 	if v == behind {
 		now, ns := g.clock.Read()
@@ -66,7 +66,7 @@ func (g *Generator) serveProbe(w *waiter, s *slot, now int64) (outcome, error) {
 // probe is what take would say to a request for one key: taken, behind, atLimit or
 // ended. A full tick is none to speak of where the next one comes by itself. now is
 // not negative.
-func (g *Generator) probe(s *slot, now int64) (need int64, v verdict) {
+func (g *generator) probe(s *slot, now int64) (need int64, v verdict) {
 	st := s.state
 	if len(st.ring) != 0 {
 		return g.probeRing(s, now)
@@ -82,7 +82,7 @@ func (g *Generator) probe(s *slot, now int64) (need int64, v verdict) {
 	return g.probeLimit(s, max(w, uint64(now)<<g.seqBits))
 }
 
-func (g *Generator) probeRing(s *slot, now int64) (need int64, v verdict) {
+func (g *generator) probeRing(s *slot, now int64) (need int64, v verdict) {
 	st := s.state
 	n, high, latest := int64(len(st.ring)), st.high.Load(), now+st.ahead.Load()
 	tick := now
@@ -105,7 +105,7 @@ func (g *Generator) probeRing(s *slot, now int64) (need int64, v verdict) {
 	}
 }
 
-func (g *Generator) probeLimit(s *slot, start uint64) (need int64, v verdict) {
+func (g *generator) probeLimit(s *slot, start uint64) (need int64, v verdict) {
 	need = int64(start >> g.seqBits)
 	if start >= s.limit.Load() || s.over() {
 		return need, atLimit

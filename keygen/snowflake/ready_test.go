@@ -16,7 +16,7 @@ import (
 func TestReady_agreesWithTheNextKey(t *testing.T) {
 	for seed := range uint64(80) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
-		cfg := Config{ClockBack: []ClockBack{ClockBackWait, ClockBackFail, ClockBackBorrow}[rnd.IntN(3)], MaxVibrationOffset: rnd.IntN(3) * 2}
+		cfg := config{ClockBack: []clockBack{clockBackWait, clockBackFail, clockBackBorrow}[rnd.IntN(3)], MaxVibrationOffset: rnd.IntN(3) * 2}
 		if rnd.IntN(3) == 0 {
 			cfg.RingSize = 4
 		}
@@ -24,7 +24,7 @@ func TestReady_agreesWithTheNextKey(t *testing.T) {
 		cfg.WorkerIDSet = !leased
 		var clocks [2]*handClock
 		var stores [2]*fakeStore
-		var gens [2]*Generator
+		var gens [2]*generator
 		for i := range gens {
 			clocks[i] = newHandClock()
 			stores[i] = newFakeStore(clocks[i])
@@ -93,7 +93,7 @@ func TestReady_agreesWithTheNextKey(t *testing.T) {
 // The ring's tick for the clock is full, and the next one's word is later's.
 func TestReady_ringUsedUp(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, ClockBack: ClockBackFail, RingSize: 4})
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true, ClockBack: clockBackFail, RingSize: 4})
 	mustKeys(t, g, 4096)
 	clock.step(5 * ms) // to another word than the next tick's
 	mustKeys(t, g, 1)
@@ -110,7 +110,7 @@ func TestReady_ringUsedUp(t *testing.T) {
 func TestReady_leases(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store})
+	g := mustNew(t, config{Clock: clock, Assigner: store})
 	store.fail(spi.ErrStore)
 	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrStore) {
 		t.Errorf("no worker id yet, store away\nhave: %v\nwant: spi.ErrStore", err)
@@ -124,9 +124,9 @@ func TestReady_leases(t *testing.T) {
 		t.Errorf("store away, within the lease\nhave: %v\nwant: ready", err)
 	}
 	clock.step(time.Hour)
-	var limit *LeaseError
+	var limit *leaseError
 	if err := g.Ready(t.Context()); !errors.As(err, &limit) || !errors.Is(err, spi.ErrLeaseLimit) || !errors.Is(err, spi.ErrStore) {
-		t.Errorf("store away, beyond the lease\nhave: %v\nwant: a LeaseError of the store", err)
+		t.Errorf("store away, beyond the lease\nhave: %v\nwant: a leaseError of the store", err)
 	}
 	store.fail(nil)
 	if err := g.Ready(t.Context()); err != nil {
@@ -160,7 +160,7 @@ func (silentStore) Health() spi.Health { return spi.Health{Err: spi.ErrStore} }
 
 func TestReady_endsWithItsContext(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, Assigner: silentStore{newFakeStore(clock)}})
+	g := mustNew(t, config{Clock: clock, Assigner: silentStore{newFakeStore(clock)}})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(ms, cancel)
 	if err := g.Ready(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, spi.ErrStore) {

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func registered(t *testing.T, typ string, host spi.Host, values map[string]any) (*Generator, error) {
+func registered(t *testing.T, typ string, host spi.Host, values map[string]any) (*generator, error) {
 	t.Helper()
 	props, err := spi.NewProps(values, host)
 	if err != nil {
@@ -20,7 +20,7 @@ func registered(t *testing.T, typ string, host spi.Host, values map[string]any) 
 	return registeredWith(t, typ, props)
 }
 
-func registeredWith(t *testing.T, typ string, props spi.Props) (*Generator, error) {
+func registeredWith(t *testing.T, typ string, props spi.Props) (*generator, error) {
 	t.Helper()
 	g, err := spi.NewKeyGenerator(typ, props)
 	if err != nil {
@@ -29,8 +29,8 @@ func registeredWith(t *testing.T, typ string, props spi.Props) (*Generator, erro
 		}
 		return nil, err
 	}
-	t.Cleanup(func() { _ = g.(*Generator).Close() })
-	return g.(*Generator), nil
+	t.Cleanup(func() { _ = g.(*generator).Close() })
+	return g.(*generator), nil
 }
 
 func TestProperties_checked(t *testing.T) {
@@ -97,7 +97,7 @@ func TestProperties_refused(t *testing.T) {
 }
 
 func TestProperties_assigner(t *testing.T) {
-	withAssigner := func(values map[string]any) (*Generator, error) {
+	withAssigner := func(values map[string]any) (*generator, error) {
 		find := func(name string) (spi.WorkerIDAssigner, error) {
 			if name != "cluster" {
 				return nil, errors.New("no such assigner")

@@ -13,17 +13,17 @@ import (
 // which is of another worker id and of the clock's time. The one before is given back.
 func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 	for name, c := range map[string]struct {
-		cfg   Config
+		cfg   config
 		ahead time.Duration
 	}{
-		"wait":            {Config{}, time.Hour},
-		"wait, a year":    {Config{}, 365 * 24 * time.Hour},
-		"error":           {Config{ClockBack: ClockBackFail}, time.Hour},
-		"ring":            {Config{RingSize: 200}, time.Hour},
-		"js53":            {Config{Layout: JS53}, time.Hour},
-		"borrow":          {Config{ClockBack: ClockBackBorrow}, 48 * time.Hour},
-		"borrow, a ring":  {Config{ClockBack: ClockBackBorrow, RingSize: 200}, 48 * time.Hour},
-		"wait, long tick": {Config{Layout: Layout{TimeBits: 30, WorkerBits: 3, SequenceBits: 30, Tick: time.Minute}}, time.Hour},
+		"wait":            {config{}, time.Hour},
+		"wait, a year":    {config{}, 365 * 24 * time.Hour},
+		"error":           {config{ClockBack: clockBackFail}, time.Hour},
+		"ring":            {config{RingSize: 200}, time.Hour},
+		"js53":            {config{Layout: JS53}, time.Hour},
+		"borrow":          {config{ClockBack: clockBackBorrow}, 48 * time.Hour},
+		"borrow, a ring":  {config{ClockBack: clockBackBorrow, RingSize: 200}, 48 * time.Hour},
+		"wait, long tick": {config{Layout: Layout{TimeBits: 30, WorkerBits: 3, SequenceBits: 30, Tick: time.Minute}}, time.Hour},
 	} {
 		for _, asked := range []string{"Next", "Ready"} {
 			t.Run(name+" "+asked, func(t *testing.T) {
@@ -40,9 +40,9 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 					mustKeys(t, g, 1)
 				}
 				clock.now = right.Add(ms)
-				var back *ClockBackError
+				var back *clockBackError
 				if err := g.Health().Err; !errors.As(err, &back) || back.Last.Before(right.Add(c.ahead-2*time.Minute)) || !errors.Is(err, spi.ErrClockBack) {
-					t.Errorf("health\nhave: %v\nwant: a ClockBackError until %v", err, right.Add(c.ahead))
+					t.Errorf("health\nhave: %v\nwant: a clockBackError until %v", err, right.Add(c.ahead))
 				}
 				if asked == "Ready" {
 					if err := g.Ready(t.Context()); err != nil {
@@ -70,7 +70,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store, Logger: slog.New(slog.DiscardHandler)})
+	g := mustNew(t, config{Clock: clock, Assigner: store, Logger: slog.New(slog.DiscardHandler)})
 	mustKeys(t, g, 1)
 	clock.step(time.Hour)
 	mustKeys(t, g, 1)
@@ -80,9 +80,9 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	for range 2 {
 		_, err := g.Next(t.Context())
 		for what, err := range map[string]error{"next": err, "ready": g.Ready(t.Context()), "health": g.Health().Err} {
-			var back *ClockBackError
+			var back *clockBackError
 			if !errors.As(err, &back) || !back.Last.Equal(until) || what != "health" && !errors.Is(err, spi.ErrNoWorkerID) {
-				t.Errorf("%s\nhave: %v\nwant: a ClockBackError until %v", what, err, until)
+				t.Errorf("%s\nhave: %v\nwant: a clockBackError until %v", what, err, until)
 			}
 		}
 	}
@@ -97,12 +97,12 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 // replaced: both are reported.
 func TestHealth_clockThatWasAhead(t *testing.T) {
 	for name, c := range map[string]struct {
-		cfg   func(clock spi.Clock) Config
+		cfg   func(clock spi.Clock) config
 		ahead time.Duration
 	}{
-		"leased": {func(clock spi.Clock) Config { return Config{Assigner: newFakeStore(clock)} }, 30 * time.Second},
-		"fixed":  {func(spi.Clock) Config { return Config{WorkerID: 5} }, time.Hour},
-		"STATIC": {func(spi.Clock) Config { return Config{Assigner: givenID(5)} }, time.Hour},
+		"leased": {func(clock spi.Clock) config { return config{Assigner: newFakeStore(clock)} }, 30 * time.Second},
+		"fixed":  {func(spi.Clock) config { return config{WorkerID: 5} }, time.Hour},
+		"STATIC": {func(spi.Clock) config { return config{Assigner: givenID(5)} }, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := newHandClock()
@@ -132,7 +132,7 @@ func TestHealth_clockThatWasAhead(t *testing.T) {
 func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
-	g := mustNew(t, Config{Clock: clock, Assigner: store, ClockBack: ClockBackFail})
+	g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: clockBackFail})
 	mustKeys(t, g, 1)
 	clock.step(time.Hour)
 	mustKeys(t, g, 1)
@@ -146,9 +146,9 @@ func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
 // A worker id without a lease, in a new process: the ring does not go back to ticks before it,
 // which the process before may have used.
 func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
-	for name, cfg := range map[string]Config{"worker-id": {WorkerID: 3}, "STATIC": {Assigner: givenID(3)}} {
+	for name, cfg := range map[string]config{"worker-id": {WorkerID: 3}, "STATIC": {Assigner: givenID(3)}} {
 		t.Run(name, func(t *testing.T) {
-			cfg.RingSize, cfg.ClockBack, cfg.MaxVibrationOffset = 200, ClockBackFail, -1
+			cfg.RingSize, cfg.ClockBack, cfg.MaxVibrationOffset = 200, clockBackFail, -1
 			seen, began := map[int64]bool{}, newHandClock()
 			cfg.Clock = began
 			before := mustNew(t, cfg)
@@ -177,12 +177,12 @@ func TestLease_endsWithTheTimeField(t *testing.T) {
 	clock := newHandClock()
 	store := newFakeStore(clock)
 	store.interval = 100 * 365 * 24 * time.Hour
-	g := mustNew(t, Config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+	g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
 	mustKeys(t, g, 1)
 	clock.now = g.clock.At(g.lastTick)
 	last := mustKeys(t, g, 4096)[4095]
-	var full *TimeError
+	var full *timeError
 	if key, err := g.Next(t.Context()); !errors.As(err, &full) || !errors.Is(err, spi.ErrTimeOverflow) {
-		t.Errorf("after %d, the last key\nhave: %d, %v\nwant: a TimeError", last, key, err)
+		t.Errorf("after %d, the last key\nhave: %d, %v\nwant: a timeError", last, key, err)
 	}
 }

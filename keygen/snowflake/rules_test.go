@@ -21,7 +21,7 @@ func TestState_givesEachPositionOnce(t *testing.T) {
 	const bits, ticks = 20, 8
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		g := mustNew(t, Config{Clock: clock, RingSize: ring, WorkerIDSet: true,
+		g := mustNew(t, config{Clock: clock, RingSize: ring, WorkerIDSet: true,
 			Layout: Layout{TimeBits: 43, SequenceBits: bits}, Epoch: clock.Now().Add(-time.Hour)})
 		mustKeys(t, g, 1)
 		s := g.slot.Load()
@@ -62,7 +62,7 @@ func TestState_newestTickOnlyRises(t *testing.T) {
 // served further and further behind the clock.
 func TestQueue_lagIsBounded(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
+		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
 			mustKeys(t, g, 3*4096) // saturated
 			for range 200 {
 				parts, err := g.DecodeKey(mustKeys(t, g, 3000)[0])
@@ -79,7 +79,7 @@ func TestQueue_lagIsBounded(t *testing.T) {
 // A caller that comes meanwhile finds keys, and is served after them all the same.
 func TestQueue_newcomersComeLast(t *testing.T) {
 	for _, batch := range []int{1, 2} {
-		inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *Generator) {
+		inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *generator) {
 			mustKeys(t, g, 2)
 			keys := make([]int64, 640)
 			var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func TestQueue_newcomersComeLast(t *testing.T) {
 // before.
 func TestRing_doesNotGoBackBeforeTheProcess(t *testing.T) {
 	clock := newHandClock()
-	g := mustNew(t, Config{Clock: clock, RingSize: 200, WorkerIDSet: true})
+	g := mustNew(t, config{Clock: clock, RingSize: 200, WorkerIDSet: true})
 	start := clock.Now()
 	mustKeys(t, g, 1)
 	clock.step(-5 * ms)
@@ -122,7 +122,7 @@ func TestRing_doesNotGoBackBeforeTheProcess(t *testing.T) {
 func TestGenerator_positionsDoNotWrap(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		g := mustNew(t, Config{Clock: clock, RingSize: ring, WorkerIDSet: true, ClockBack: ClockBackBorrow,
+		g := mustNew(t, config{Clock: clock, RingSize: ring, WorkerIDSet: true, ClockBack: clockBackBorrow,
 			Layout: Layout{TimeBits: 49, SequenceBits: 14, Tick: time.Microsecond}})
 		mustKeys(t, g, 1)
 		for _, tick := range []int64{1<<50 + 5, 1<<51 + 5, 1<<52 + 1<<49 + 5} { // 1<<64 positions and more
@@ -137,7 +137,7 @@ func TestGenerator_positionsDoNotWrap(t *testing.T) {
 func TestClose_noKeysAfterwards(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		for name, cfg := range map[string]Config{"set": {WorkerID: 9}, "leased": {Assigner: newFakeStore(clock)}} {
+		for name, cfg := range map[string]config{"set": {WorkerID: 9}, "leased": {Assigner: newFakeStore(clock)}} {
 			cfg.Clock, cfg.RingSize = clock, ring
 			g := mustNew(t, cfg)
 			mustKeys(t, g, 1)
@@ -174,13 +174,13 @@ func TestLease_renewalThatFallsShort(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
-		g := mustNew(t, Config{Clock: clock, Assigner: lazyAssigner{store}, RingSize: ring})
+		g := mustNew(t, config{Clock: clock, Assigner: lazyAssigner{store}, RingSize: ring})
 		mustKeys(t, g, 1)
 		clock.step(store.interval)
 		key, err := g.Next(t.Context())
-		var limit *LeaseError
+		var limit *leaseError
 		if !errors.As(err, &limit) {
-			t.Errorf("ring %d\nhave: %d, %v\nwant: a LeaseError", ring, key, err)
+			t.Errorf("ring %d\nhave: %d, %v\nwant: a leaseError", ring, key, err)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestLease_floorWithinATick(t *testing.T) {
 			store := newFakeStore(clock)
 			floor := clock.Now().Truncate(layout.Tick).Add(layout.Tick + within)
 			store.reserved[0] = floor.UnixMilli()
-			g := mustNew(t, Config{Clock: clock, Assigner: store, Layout: layout})
+			g := mustNew(t, config{Clock: clock, Assigner: store, Layout: layout})
 			parts, err := g.DecodeKey(mustKeys(t, g, 1)[0])
 			if err != nil || parts.Time.Before(floor) || parts.Time.Sub(floor) >= layout.Tick {
 				t.Errorf("%v, %v after the tick began\nhave: a key of %v (%v)\nwant: one of the tick that begins after %v", layout, within, parts.Time, err, floor)
@@ -208,7 +208,7 @@ func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		clock := newHandClock()
 		store := newFakeStore(clock)
-		g := mustNew(t, Config{Clock: clock, Assigner: store})
+		g := mustNew(t, config{Clock: clock, Assigner: store})
 		first, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 	for _, ring := range []int{1, 200} {
 		clock := newHandClock()
-		cfg := Config{Clock: clock, WorkerID: 5, RingSize: ring}
+		cfg := config{Clock: clock, WorkerID: 5, RingSize: ring}
 		seen := map[int64]bool{}
 		for range 10 {
 			g := mustNew(t, cfg)
@@ -28,12 +28,12 @@ func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 // begins after all that was made.
 func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()
-	plain := mustNew(t, Config{Clock: clock, WorkerID: 5})
+	plain := mustNew(t, config{Clock: clock, WorkerID: 5})
 	seen := map[int64]bool{}
 	if err := takeModel(plain, 3, seen); err != nil {
 		t.Fatal(err)
 	}
-	ring := mustNew(t, Config{Clock: clock, WorkerID: 5, RingSize: 200})
+	ring := mustNew(t, config{Clock: clock, WorkerID: 5, RingSize: 200})
 	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring size 1, and this one has 200") {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
 	}
@@ -53,9 +53,9 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 
 func TestShared_identitiesDiffer(t *testing.T) {
 	clock := newHandClock()
-	first := mustNew(t, Config{Clock: clock, WorkerID: 5})
+	first := mustNew(t, config{Clock: clock, WorkerID: 5})
 	mustKeys(t, first, 100)
-	for _, cfg := range []Config{
+	for _, cfg := range []config{
 		{Clock: clock, WorkerID: 6},
 		{Clock: newHandClock(), WorkerID: 5},
 		{Clock: clock, WorkerID: 5, Layout: JS53},

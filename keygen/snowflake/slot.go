@@ -36,7 +36,7 @@ type slot struct {
 }
 
 // unleasedSlot is the slot of a worker id without limit.
-func (g *Generator) unleasedSlot(id int64, from uint64) (*slot, error) {
+func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (g *Generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 
 // takeSlot takes the worker id of the configuration. now is the clock's tick: the
 // ring must not go back to ticks before this process's own.
-func (g *Generator) takeSlot(now int64) (*slot, error) {
+func (g *generator) takeSlot(now int64) (*slot, error) {
 	s, err := g.unleasedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ const unsetWorker = "shardkey: no worker id is set, 0 is used: a second process 
 	"set worker-id, or worker-id-assigner"
 
 // leasedSlot asks the assigner. now is the clock's tick; no key is below from.
-func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
+func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*slot, error) {
 	lease, err := g.cfg.Assigner.AcquireWorkerID(ctx, g.cfg.Layout.MaxWorkerID())
 	if err == nil && isNil(lease) {
 		err = errors.New("the assigner returned neither a lease nor an error")
@@ -83,7 +83,7 @@ func (g *Generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	latest := now + int64(delay)/g.clock.Length()
 	if !g.begins(start, latest) {
 		// Somebody else may have another one by the next key.
-		err := errors.Join(&StartError{WorkerID: id, Start: g.clock.At(start), Now: g.clock.At(now)}, lease.Release(ctx, 0))
+		err := errors.Join(&startError{WorkerID: id, Start: g.clock.At(start), Now: g.clock.At(now)}, lease.Release(ctx, 0))
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
 	}
 	if !g.begins(int64(from>>g.seqBits), latest) {
@@ -118,9 +118,9 @@ const (
 )
 
 // begins reports whether keys may begin with tick start when the clock is in tick now.
-func (g *Generator) begins(start, now int64) bool {
+func (g *generator) begins(start, now int64) bool {
 	most := floorAhead
-	if g.cfg.ClockBack == ClockBackBorrow {
+	if g.cfg.ClockBack == clockBackBorrow {
 		most = borrowAhead
 	}
 	return start-now <= floorTicks+int64(most/g.cfg.Layout.Tick)
@@ -140,7 +140,7 @@ func delayOf(lease spi.WorkerIDLease) time.Duration {
 func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
 
 // replace takes a worker id in place of s, whose keys are ahead of the clock as back says.
-func (g *Generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
+func (g *generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
 	next, err := g.leasedSlot(ctx, now, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", back, err)
@@ -153,7 +153,7 @@ func (g *Generator) replace(ctx context.Context, s *slot, now int64, back error)
 func (s *slot) over() bool { return s.lease != nil && s.lease.Limit() == 0 }
 
 // extend takes over the lease's limit as it is now, and reports whether it grew.
-func (g *Generator) extend(s *slot) bool {
+func (g *generator) extend(s *slot) bool {
 	if s.lease == nil {
 		return false
 	}
@@ -175,7 +175,7 @@ func (g *Generator) extend(s *slot) bool {
 
 // renew reserves the interval up to the end of tick, or takes another worker
 // id when this one is lost.
-func (g *Generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
+func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot, error) {
 	err := s.lease.Renew(ctx, g.lastMilli(tick))
 	if err == nil {
 		g.extend(s)
@@ -192,12 +192,12 @@ func (g *Generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 		}
 		err = fmt.Errorf("%w; %w", err, acquireErr)
 	}
-	return s, &LeaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
+	return s, &leaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
 }
 
 // release ends a slot. A leased worker id is released with the highest time
 // that it was used for.
-func (g *Generator) release(s *slot) error {
+func (g *generator) release(s *slot) error {
 	var lastUsed int64
 	if s.leave != nil {
 		s.leave()
@@ -219,7 +219,7 @@ func isNil(lease spi.WorkerIDLease) bool {
 }
 
 // ceilTick is the first tick that begins at or after a millisecond since 1970.
-func (g *Generator) ceilTick(ms int64) int64 {
+func (g *generator) ceilTick(ms int64) int64 {
 	since := tick.SatSub(satMillis(ms), g.clock.Epoch())
 	if since <= 0 {
 		return 0
@@ -228,7 +228,7 @@ func (g *Generator) ceilTick(ms int64) int64 {
 }
 
 // lastMilli is the last millisecond since 1970 that has a part in tick at.
-func (g *Generator) lastMilli(at int64) int64 {
+func (g *generator) lastMilli(at int64) int64 {
 	return tick.CeilDiv(g.clock.Epoch()+(at+1)*g.clock.Length(), int64(time.Millisecond)) - 1
 }
 
@@ -291,7 +291,7 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 	}), nil
 }
 
-func (c Config) identity(worker int64) identity {
+func (c config) identity(worker int64) identity {
 	return identity{layout: c.Layout, epoch: c.Epoch.UnixNano(), worker: worker, clock: c.Clock}
 }
 

@@ -131,7 +131,7 @@ type request struct {
 
 // take reserves r.n positions in one tick. start is the first of them; need is
 // the tick that the verdict is about.
-func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
+func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdict) {
 	switch {
 	case r.now < 0:
 		return 0, 0, behind
@@ -176,7 +176,7 @@ func (g *Generator) take(s *slot, r request) (start uint64, need int64, v verdic
 
 // takeRing is take for a ring: the tick's own word decides, so that a tick
 // that is before the newest one continues where it stopped.
-func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
+func (g *generator) takeRing(s *slot, r request) (start uint64, need int64, v verdict) {
 	st := s.state
 	high, ahead := st.high.Load(), st.ahead.Load()
 	tick := r.now
@@ -235,7 +235,7 @@ func (g *Generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 
 // offset is the sequence that a fresh tick begins with: the vibration's next
 // offset, or less when the keys would not fit after it.
-func (g *Generator) offset(r request) uint64 {
+func (g *generator) offset(r request) uint64 {
 	if r.waited {
 		return 0
 	}
@@ -245,7 +245,7 @@ func (g *Generator) offset(r request) uint64 {
 // moved follows a reservation in another tick: the next one, because the old
 // one was full, or the clock's (fresh). That steps the vibration on, and ends
 // what a clock ahead had allowed.
-func (g *Generator) moved(st *state, r request, fresh bool) {
+func (g *generator) moved(st *state, r request, fresh bool) {
 	if !fresh {
 		g.crossed(st, r.now)
 		return
@@ -263,7 +263,7 @@ func (g *Generator) moved(st *state, r request, fresh bool) {
 	}
 }
 
-func (g *Generator) movedRing(st *state, r request, tick, high int64, fresh bool) {
+func (g *generator) movedRing(st *state, r request, tick, high int64, fresh bool) {
 	switch {
 	case tick > high:
 		st.raiseHigh(tick)
@@ -279,7 +279,7 @@ func (g *Generator) movedRing(st *state, r request, tick, high int64, fresh bool
 }
 
 // crossed notes that a tick was filled to its end.
-func (g *Generator) crossed(st *state, now int64) {
+func (g *generator) crossed(st *state, now int64) {
 	if g.catchUp > 0 {
 		st.busy.Store(now + g.catchUp)
 	}
@@ -288,13 +288,13 @@ func (g *Generator) crossed(st *state, now int64) {
 // lags reports whether keys continue in tick, which the clock has left, rather than
 // jump to the clock's tick. They do while the layout is saturated: a sleeping
 // goroutine wakes late, and the ticks that have passed would be lost.
-func (g *Generator) lags(st *state, tick, now int64) bool {
+func (g *generator) lags(st *state, tick, now int64) bool {
 	return g.catchUp > 0 && now-tick <= g.catchUp && now <= st.busy.Load()
 }
 
 // steppedBack decides what happens while the clock is behind tick need: how long to wait
 // (zero: try again), another worker id, or an error. mu is held.
-func (g *Generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
+func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
 	if g.borrows(s, need, now) {
 		s.state.ahead.Store(max(need, s.state.high.Load()) - now)
@@ -304,13 +304,13 @@ func (g *Generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 }
 
 // borrows reports whether keys are made in tick need, ahead of the clock.
-func (g *Generator) borrows(s *slot, need, now int64) bool {
-	return g.cfg.ClockBack == ClockBackBorrow && (g.begins(need, now) || !s.replaceable())
+func (g *generator) borrows(s *slot, need, now int64) bool {
+	return g.cfg.ClockBack == clockBackBorrow && (g.begins(need, now) || !s.replaceable())
 }
 
 // waitOrReplace is the wait for tick need. Where that is too long it is an error, or another
 // worker id if this one was used with a clock that was far ahead.
-func (g *Generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
+func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
 	need -= s.state.ahead.Load()
 	nap, err := g.toWait(need, ns)
 	if err != nil && s.replaceable() && !g.begins(need, now) {
@@ -321,20 +321,20 @@ func (g *Generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error)
 
 // toWait is how long to wait until the clock is in tick need, or the error where that is too
 // long.
-func (g *Generator) toWait(need, ns int64) (time.Duration, error) {
+func (g *generator) toWait(need, ns int64) (time.Duration, error) {
 	gap := time.Duration(need*g.clock.Length() - ns)
-	if g.cfg.ClockBack == ClockBackWait && gap <= g.cfg.Tolerance {
+	if g.cfg.ClockBack == clockBackWait && gap <= g.cfg.Tolerance {
 		return gap, nil
 	}
-	e := &ClockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
-	if g.cfg.ClockBack == ClockBackWait {
+	e := &clockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
+	if g.cfg.ClockBack == clockBackWait {
 		e.Tolerance = g.cfg.Tolerance
 	}
 	return 0, e
 }
 
 // countStep counts a step of the clock once, however many callers meet it.
-func (g *Generator) countStep(s *slot, need int64) {
+func (g *generator) countStep(s *slot, need int64) {
 	if len(s.state.ring) != 0 {
 		if s.state.stepped.CompareAndSwap(false, true) {
 			s.state.steps.Add(1)
@@ -347,10 +347,10 @@ func (g *Generator) countStep(s *slot, need int64) {
 	}
 }
 
-func (g *Generator) timeError(ns int64) error {
-	return &TimeError{Time: g.sinceEpoch(ns), Layout: g.cfg.Layout, Epoch: g.cfg.Epoch, Last: lastTime(g.cfg.Layout, g.cfg.Epoch)}
+func (g *generator) timeError(ns int64) error {
+	return &timeError{Time: g.sinceEpoch(ns), Layout: g.cfg.Layout, Epoch: g.cfg.Epoch, Last: lastTime(g.cfg.Layout, g.cfg.Epoch)}
 }
 
-func (g *Generator) sinceEpoch(ns int64) time.Time {
+func (g *generator) sinceEpoch(ns int64) time.Time {
 	return g.cfg.Epoch.Add(time.Duration(ns)).UTC()
 }

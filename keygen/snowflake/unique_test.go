@@ -54,8 +54,8 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	if layout == wide {
 		perGoroutine = 30_000 // nobody waits, so that the word is contended all the time
 	}
-	cfg := Config{Layout: layout, RingSize: ring, WorkerIDSet: true}
-	generators := []*Generator{mustNew(t, cfg), mustNew(t, cfg)}
+	cfg := config{Layout: layout, RingSize: ring, WorkerIDSet: true}
+	generators := []*generator{mustNew(t, cfg), mustNew(t, cfg)}
 	mustKeys(t, generators[0], 1) // takes the worker id, whose figures outlive a round
 	issued := generators[0].Health().Issued
 	made := make([][]int64, goroutines)
@@ -76,7 +76,7 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 
 // takeKeys takes n keys, some alone and some in batches, and checks that they
 // ascend and that batches are contiguous.
-func takeKeys(t *testing.T, g *Generator, n int) []int64 {
+func takeKeys(t *testing.T, g *generator, n int) []int64 {
 	keys := make([]int64, 0, n+64)
 	for len(keys) < n {
 		size := 1

@@ -73,7 +73,7 @@ func TestGenerator_vectors(t *testing.T) {
 			clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
 			for _, how := range []string{"Next", "GenerateInt64Keys", "GenerateKeys"} {
 				clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
-				g := mustNew(t, Config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration})
+				g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration})
 				if tt.full {
 					s, err := g.takeSlot(0)
 					if err != nil {
@@ -95,9 +95,9 @@ func TestGenerator_vectors(t *testing.T) {
 	}
 }
 
-func mustNew(t testing.TB, cfg Config) *Generator {
+func mustNew(t testing.TB, cfg config) *generator {
 	t.Helper()
-	g, err := New(cfg)
+	g, err := newGenerator(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func mustNew(t testing.TB, cfg Config) *Generator {
 	return g
 }
 
-func oneKey(t testing.TB, g *Generator, how string) int64 {
+func oneKey(t testing.TB, g *generator, how string) int64 {
 	t.Helper()
 	ctx := context.Background()
 	var key int64

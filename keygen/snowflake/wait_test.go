@@ -21,7 +21,7 @@ var (
 )
 
 // inBubble runs f with a generator on the bubble's clock.
-func inBubble(t *testing.T, cfg Config, f func(t *testing.T, g *Generator)) {
+func inBubble(t *testing.T, cfg config, f func(t *testing.T, g *generator)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cfg.Epoch, cfg.WorkerIDSet = bubbleEpoch.Add(-time.Duration(bubbles.Add(1))*time.Second), true
@@ -29,7 +29,7 @@ func inBubble(t *testing.T, cfg Config, f func(t *testing.T, g *Generator)) {
 	})
 }
 
-func mustKeys(t testing.TB, g *Generator, n int) []int64 {
+func mustKeys(t testing.TB, g *generator, n int) []int64 {
 	t.Helper()
 	keys := make([]int64, n)
 	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
@@ -39,7 +39,7 @@ func mustKeys(t testing.TB, g *Generator, n int) []int64 {
 }
 
 func TestQueue_waitsForTheNextTick(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		start := time.Now()
 		mustKeys(t, g, 4096)
 		if have := time.Since(start); have != 0 {
@@ -57,7 +57,7 @@ func TestQueue_waitsForTheNextTick(t *testing.T) {
 
 func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
+		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
 			mustKeys(t, g, 10)
 			start := time.Now()
 			keys := mustKeys(t, g, 10_000)
@@ -74,7 +74,7 @@ func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 }
 
 func TestQueue_canceledWaitersLeave(t *testing.T) {
-	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 0, Tick: 10 * time.Second}}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 2) // the second waits for a tick to begin, so that the next one is 10 s away
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -100,7 +100,7 @@ func TestQueue_canceledWaitersLeave(t *testing.T) {
 }
 
 func TestQueue_isServedInOrder(t *testing.T) {
-	inBubble(t, Config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 2)
 		keys := make([]atomic.Int64, 8)
 		for i := range keys {
@@ -137,7 +137,7 @@ func loadAll(values []atomic.Int64) []int64 {
 }
 
 func TestQueue_closeEndsWaits(t *testing.T) {
-	inBubble(t, Config{Layout: Layout{TimeBits: 41, Tick: time.Hour, WorkerBits: 1}}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{Layout: Layout{TimeBits: 41, Tick: time.Hour, WorkerBits: 1}}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 1)
 		errs := make(chan error, 5)
 		for range cap(errs) {
@@ -171,7 +171,7 @@ func TestQueue_closeEndsWaits(t *testing.T) {
 // saturated, and keys come back to the clock when it is not any more.
 func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		inBubble(t, Config{RingSize: ring}, func(t *testing.T, g *Generator) {
+		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
 			mustKeys(t, g, 4096)
 			mustKeys(t, g, 4096)
 			time.Sleep(10 * time.Millisecond)
@@ -194,7 +194,7 @@ func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 }
 
 func TestQueue_crowdIsServed(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 4096)
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -211,7 +211,7 @@ func TestQueue_crowdIsServed(t *testing.T) {
 // A call for many ticks of keys does not keep the others waiting for all of
 // them.
 func TestQueue_smallCallsPassALargeOne(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, g *Generator) {
+	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 4096)
 		start := time.Now()
 		var wg sync.WaitGroup

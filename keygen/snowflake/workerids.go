@@ -9,11 +9,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var _ spi.WorkerIDLister = (*Generator)(nil)
+var _ spi.WorkerIDLister = (*generator)(nil)
 
 // ListWorkerIDs says who has the worker ids of the generator's assigner; without
 // one, which worker id is configured.
-func (g *Generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
+func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the worker-id assigner")
 	maxID := g.cfg.Layout.MaxWorkerID()
 	if g.cfg.Assigner == nil {

@@ -1,11 +1,10 @@
-package snowflake_test
+package snowflake
 
 import (
 	"context"
 	"errors"
 	"testing"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -21,15 +20,15 @@ func (listing) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
 
 func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
 	for _, test := range []struct {
-		cfg   snowflake.Config
+		cfg   config
 		store string
 		id    int64
 		state string
 	}{
-		{snowflake.Config{WorkerID: 7}, "worker-id", 7, "fixed"},
-		{snowflake.Config{Assigner: listing{}}, "here", 3, "held"},
+		{config{WorkerID: 7}, "worker-id", 7, "fixed"},
+		{config{Assigner: listing{}}, "here", 3, "held"},
 	} {
-		g, err := snowflake.New(test.cfg)
+		g, err := newGenerator(test.cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +38,7 @@ func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
 			t.Errorf("have: %+v, %v\nwant: %s, worker id %d", list, err, test.store, test.id)
 		}
 	}
-	g, err := snowflake.New(snowflake.Config{Assigner: mute{}})
+	g, err := newGenerator(config{Assigner: mute{}})
 	if err != nil {
 		t.Fatal(err)
 	}

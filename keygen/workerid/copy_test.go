@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -47,7 +46,7 @@ type machineState struct {
 	assigner  *assigner
 	lease     *lease
 	given     bool // the lease, to the generator
-	generator *snowflake.Generator
+	generator Snowflake
 }
 
 func startMachine(t *testing.T, dir string) *machineState {
@@ -56,7 +55,7 @@ func startMachine(t *testing.T, dir string) *machineState {
 	m.identity.Store("boot 1")
 	m.assigner = newAssigner(&m.store, config{Logger: slog.New(slog.DiscardHandler)})
 	m.assigner.identity = func() string { return m.identity.Load().(string) }
-	g, err := snowflake.New(snowflake.Config{Assigner: m, MaxVibrationOffset: -1, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	g, err := NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
 	if err != nil {
 		t.Fatal(err)
 	}

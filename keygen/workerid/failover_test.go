@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -182,9 +181,9 @@ func (f *failoverStores) assigner(c config) *assigner {
 	return a
 }
 
-func (f *failoverStores) generator(a *assigner) *snowflake.Generator {
+func (f *failoverStores) generator(a *assigner) Snowflake {
 	f.t.Helper()
-	g, err := snowflake.New(snowflake.Config{Assigner: a, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Logger: slog.New(slog.DiscardHandler)})
+	g, err := NewSnowflake(a, spi.Host{Logger: slog.New(slog.DiscardHandler)}, 1, map[string]any{"epoch": "1999-01-01"})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -208,7 +207,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.use("second", f.copy())
-				for i, end := range []func(*snowflake.Generator){func(g *snowflake.Generator) { _ = g.Close() }, func(*snowflake.Generator) {}, func(*snowflake.Generator) {}} {
+				for i, end := range []func(Snowflake){func(g Snowflake) { _ = g.Close() }, func(Snowflake) {}, func(Snowflake) {}} {
 					time.Sleep(time.Second)
 					g := f.generator(f.assigner(c))
 					if err := g.Ready(t.Context()); err != nil {
@@ -250,10 +249,8 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.use("second", f.copy())
-			g, err := snowflake.New(snowflake.Config{
-				Assigner: f.assigner(config{Clock: clock}), Clock: clock, RingSize: ring,
-				Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), Logger: slog.New(slog.DiscardHandler),
-			})
+			g, err := NewSnowflake(f.assigner(config{Clock: clock}), spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)},
+				ring, map[string]any{"epoch": "1999-01-01"})
 			if err != nil {
 				t.Fatal(err)
 			}

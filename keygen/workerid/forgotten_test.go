@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // A store that forgets breaks the promise. What is left is to end it soon: the
@@ -29,7 +29,7 @@ func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 			made := map[int64]bool{}
 			twice, last := 0, time.Duration(0)
 			for time.Since(forgotten) < 12*time.Second {
-				for _, g := range []*snowflake.Generator{first, second} {
+				for _, g := range []workerid.Snowflake{first, second} {
 					key := mustKey(t, g)
 					if made[key] {
 						twice++
@@ -47,13 +47,13 @@ func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 	}
 }
 
-func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) *snowflake.Generator {
+func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
 	t.Helper()
 	a, err := workerid.NewAssigner(m.Open(), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := snowflake.New(snowflake.Config{Assigner: a, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC), RingSize: ring, MaxVibrationOffset: -1})
+	g, err := workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) *snowflake.G
 	return g
 }
 
-func mustKey(t *testing.T, g *snowflake.Generator) int64 {
+func mustKey(t *testing.T, g workerid.Snowflake) int64 {
 	t.Helper()
 	key, err := g.Next(context.Background())
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"time"
-
-	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
 // process is one process of the world, with a clock that nobody can trust.
@@ -21,7 +19,7 @@ type process struct {
 	busy     bool // in a call to the store
 	nextKeep int64
 	assigner *assigner
-	real     *snowflake.Generator // see sim_snowflake_test.go
+	real     Snowflake // see sim_snowflake_test.go
 	lease    *lease
 	last     int64 // the last id's time
 	former   []*lease

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -12,12 +11,12 @@ import (
 // It never waits: a wait is an error of the process's clock.
 func (p *process) startReal() {
 	rng := p.world.rng
-	cfg := snowflake.Config{
-		Assigner: &seenAssigner{p}, Clock: p, Tolerance: -1,
-		ClockBack: []snowflake.ClockBack{snowflake.ClockBackBorrow, snowflake.ClockBackFail}[rng.IntN(2)],
-		RingSize:  []int{1, 50}[rng.IntN(2)],
+	props := map[string]any{
+		"max-tolerate-time-difference-milliseconds": "0",
+		"clock-back": []string{"borrow", "error"}[rng.IntN(2)],
 	}
-	g, err := snowflake.New(cfg)
+	ring := []int{1, 50}[rng.IntN(2)]
+	g, err := NewSnowflake(&seenAssigner{p}, spi.Host{Clock: p}, ring, props)
 	if err != nil {
 		panic(err)
 	}

@@ -4,28 +4,28 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
-	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
 )
 
-func openGenerator(t *testing.T, m *workeridtest.Memory, layout snowflake.Layout, clock spi.Clock) *snowflake.Generator {
+func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
 	return openGeneratorOn(t, m.Open(), layout, clock)
 }
 
-func openGeneratorOn(t *testing.T, store workerid.Store, layout snowflake.Layout, clock spi.Clock) *snowflake.Generator {
+func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
 	a, err := workerid.NewAssigner(store, workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := snowflake.New(snowflake.Config{Layout: layout, Assigner: a, Clock: clock, Epoch: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	g, err := workerid.NewSnowflake(a, spi.Host{Clock: clock}, 1, layout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func openGeneratorOn(t *testing.T, store workerid.Store, layout snowflake.Layout
 func TestAssigner_startAheadIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ahead := new(workeridtest.Memory), new(shiftedClock)
-		two := snowflake.Layout{TimeBits: 41, WorkerBits: 1, SequenceBits: 21}
+		two := map[string]any{"layout": "41-1-21", "epoch": "1999-01-01"}
 		ahead.set(3 * time.Hour)
 		wrong := openGenerator(t, m, two, ahead)
 		mustKey(t, wrong)
@@ -54,11 +54,16 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 
 		for range 3 {
 			_, err := waiting.Next(context.Background())
-			var start *snowflake.StartError
-			if !errors.As(err, &start) || !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) {
-				t.Fatalf("have: %v\nwant: a StartError", err)
+			if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) {
+				t.Fatalf("have: %v\nwant: that no worker id can be had", err)
 			}
-			if from := time.Until(start.Start); from < 2*time.Hour || from > 3*time.Hour+time.Second {
+			_, text, _ := strings.Cut(err.Error(), "its keys begin at ")
+			text, _, _ = strings.Cut(text, ",")
+			start, parseErr := time.Parse(time.RFC3339Nano, text)
+			if parseErr != nil {
+				t.Fatalf("have: %v\nwant: the time at which its keys begin", err)
+			}
+			if from := time.Until(start); from < 2*time.Hour || from > 3*time.Hour+time.Second {
 				t.Errorf("start\nhave: %v ahead\nwant: three hours, not more with each attempt", from)
 			}
 			time.Sleep(time.Second)
@@ -78,7 +83,7 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 func TestAssigner_longTicksDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		hours := snowflake.Layout{TimeBits: 30, WorkerBits: 1, SequenceBits: 30, Tick: time.Hour}
+		hours := map[string]any{"layout": "30-1-30", "tick": "1h", "epoch": "1999-01-01"}
 		seen := map[int64]bool{}
 		began := time.Now()
 		for range 3 {
@@ -145,13 +150,13 @@ func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, clock := new(workeridtest.Memory), new(shiftedClock)
-				var generators []*snowflake.Generator
+				var generators []workerid.Snowflake
 				for range 16 {
 					store := m.Open()
 					if clocked {
 						store = rightClock{store}
 					}
-					generators = append(generators, openGeneratorOn(t, store, snowflake.JS53, clock))
+					generators = append(generators, openGeneratorOn(t, store, map[string]any{"layout": "js53", "epoch": "1999-01-01"}, clock))
 				}
 				for _, g := range generators {
 					mustKey(t, g)
