@@ -137,7 +137,7 @@ func benchmarkPlan(b *testing.B, v string) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	cold := make([]string, maxBoundPlans+1)
+	cold := make([]string, maxPlans+1)
 	for i := range cold {
 		cold[i] = fmt.Sprintf("INSERT INTO t_order (user_id, amount) VALUES (?, ?) /* %d */", i)
 	}

@@ -206,8 +206,7 @@ func (s valueSource) make(ctx context.Context, n int) ([]any, error) {
 // is nil.
 func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
-	defer func() { t.counts.made(start, n, err) }()
-	defer t.keysFailed(&err)
+	defer t.generated(start, n, &err)
 	if n == 1 && one != nil {
 		keys.Ints = one[:]
 	} else {
@@ -229,8 +228,7 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 // drawValues is drawInts for keys of another type than int64.
 func (t *table) drawValues(ctx context.Context, d *draw[any], n int) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
-	defer func() { t.counts.made(start, n, err) }()
-	defer t.keysFailed(&err)
+	defer t.generated(start, n, &err)
 	keys.Values = make([]any, n)
 	return keys, d.run(ctx, t.turns, keys.Values, valueSource{t})
 }

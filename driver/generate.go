@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
@@ -111,27 +112,17 @@ func (k *insertion) isGenerated(i int) bool {
 
 // generate makes n keys in one call, and counts them. One key goes into one, which
 // spares an allocation.
-func (t *table) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
+func (t *table) generate(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
 	start := t.counts.start()
-	keys, err := t.make(ctx, n, one)
-	t.counts.made(start, n, err)
-	return keys, err
-}
-
-func (t *table) make(ctx context.Context, n int, one *[1]int64) (keys rewrite.Keys, err error) {
-	if t.ints != nil {
-		ints := one[:]
-		if n > 1 {
-			ints = make([]int64, n)
-		}
-		if err := t.makeInts(ctx, ints); err != nil {
-			return rewrite.Keys{}, err
-		}
-		return rewrite.Keys{Ints: ints}, nil
+	defer t.generated(start, n, &err)
+	if t.ints == nil {
+		keys.Values, err = t.makeValues(ctx, n)
+		return keys, err
 	}
-	defer t.keysFailed(&err)
-	keys.Values, err = t.makeValues(ctx, n)
-	return keys, err
+	if keys.Ints = one[:]; n > 1 {
+		keys.Ints = make([]int64, n)
+	}
+	return keys, t.ints.GenerateInt64Keys(ctx, t.column(), keys.Ints)
 }
 
 // makeValues makes n keys of another type than int64.
@@ -154,18 +145,13 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 	return values, nil
 }
 
-// makeInts fills keys.
-func (t *table) makeInts(ctx context.Context, keys []int64) (err error) {
-	defer t.keysFailed(&err)
-	return t.ints.GenerateInt64Keys(ctx, t.column(), keys)
-}
-
-// keysFailed is deferred by what calls the generator.
-func (t *table) keysFailed(err *error) {
+// generated is deferred by what calls the generator for n keys.
+func (t *table) generated(start time.Time, n int, err *error) {
 	if p := recover(); p != nil {
 		*err = &guard.PanicError{What: "it", Value: p}
 	}
 	if *err != nil {
 		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, hideBadConn(*err)}
 	}
+	t.counts.made(start, n, *err)
 }

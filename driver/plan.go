@@ -196,28 +196,21 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 	}
 	// What does not fit the columns now may fit them later, and the kind of a
 	// table's keys is known from the first key: such texts are planned again.
-	current, held := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused()), r.plans.holds(key, p)
-	if err := r.verify(ctx, &g, key, p, held); err != nil {
-		return nil, err
+	current := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused())
+	if !r.plans.holds(key, p) {
+		return p, nil
 	}
-	if current && held {
+	seen := r.plans.isSeen(key)
+	if !seen || !p.isSameAgain() { // else it was read when the plan was made that is forgotten since
+		if err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan); err != nil {
+			return nil, err
+		}
+	}
+	r.plans.see(key)
+	if current && (seen || p.Params() > 0) {
 		r.plans.put(key, p)
 	}
 	return p, nil
-}
-
-// verify has the second reader read the text of a new plan, unless it has read it
-// before and the plan has been forgotten since.
-func (r *ruleSet) verify(ctx context.Context, g *reading, key planKey, p *plan, held bool) error {
-	once := held && r.verifier.read != nil && p.isSameAgain()
-	if once && r.plans.verified.has(key) {
-		return nil
-	}
-	err := r.verifier.verify(key.text, g.options(ctx, key), p.Plan, held)
-	if err == nil && once {
-		r.plans.verified.add(key)
-	}
-	return err
 }
 
 // isSameAgain reports whether planning the same key with the same rules always gives

@@ -26,7 +26,7 @@ func TestPlan_parsesOnce(t *testing.T) {
 		{"bound", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 1},
 		{"bound, cached", "INSERT INTO ruled (a) VALUES (?)", []any{1}, 0},
 		{"literal", "INSERT INTO ruled (a) VALUES (1)", nil, 1},
-		{"literal, cached", "INSERT INTO ruled (a) VALUES (1)", nil, 0},
+		{"literal, of the connection", "INSERT INTO ruled (a) VALUES (1)", nil, 0},
 		{"too long for the cache", long, nil, 1},
 		{"too long for the cache, again", long, nil, 1},
 		{"columns not known yet", "INSERT INTO ruled VALUES (NULL, ?)", []any{1}, 1},
@@ -34,6 +34,7 @@ func TestPlan_parsesOnce(t *testing.T) {
 		{"upsert", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = 3", []any{1}, 1},
 		{"query", "INSERT INTO ruled (a) SELECT 1", nil, 1},
 		{"no rule", "INSERT INTO nowhere (a) VALUES (1)", nil, 1},
+		{"no rule, again", "INSERT INTO nowhere (a) VALUES (1)", nil, 1},
 		{"no rule, cached", "INSERT INTO nowhere (a) VALUES (1)", nil, 0},
 		{"no insert", "SELECT 1", nil, 0},
 	} {

@@ -36,9 +36,9 @@ func (v *verifier) stats() Verification {
 	return Verification{Agreed: v.agreed.Load(), Unknown: v.unknown.Load(), Refused: v.refused.Load()}
 }
 
-// verify checks a new plan; kept says that it goes into the cache.
-func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan, kept bool) error {
-	if v.read == nil || !kept {
+// verify checks a new plan.
+func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan) error {
+	if v.read == nil {
 		return nil
 	}
 	known, err := v.read(text, opts, p)

@@ -167,7 +167,7 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.verifier.verify("x", rewrite.Options{}, nil, true); err != nil {
+	if err := c.verifier.verify("x", rewrite.Options{}, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -224,7 +224,7 @@ func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 		{"INSERT INTO ruled (a, b) VALUES (?, %d) ON DUPLICATE KEY UPDATE b = 1", 30},
 	} {
 		db, _, c := verified(t, "on")
-		c.rules.Load().plans.bound.maxPlans = 2
+		c.rules.Load().plans.most = 2
 		for i := range 30 {
 			if _, err := db.Exec(fmt.Sprintf(test.query, i%10), 1); err != nil {
 				t.Fatal(err)
