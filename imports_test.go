@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"rule/internal/place":  {"rule/internal/expr"},
 	"rewrite":              {"internal/sqltext"},
 	"driver/internal/base": {},
-	"driver":               {"driver/internal/base", "driver/internal/session", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltext"},
+	"driver":               {"driver/internal/base", "driver/internal/session", "driver/internal/spool", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltext"},
 	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
 	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
@@ -53,6 +53,7 @@ var mayImport = map[string][]string{
 	"internal/testbrowser": {"internal/testserver"},
 
 	"driver/internal/session": {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltext"},
+	"driver/internal/spool":   {"driver/internal/session"},
 }
 
 // mustNotReach is what a program must not get into its build by importing one

@@ -18,6 +18,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/driver/internal/spool"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
 )
@@ -62,13 +63,13 @@ type insertSelect struct {
 	// commit and rollback end the transaction, or what stands behind the savepoint.
 	commit, rollback []string
 
-	rows    sourceRows
-	row     []sourceValue // the one read or inserted next; the key is the last unless it is listed
+	rows    spool.Rows
+	row     []spool.Value // the one read or inserted next; the key is the last unless it is listed
 	n       int           // rows that the query returned
 	missing int           // rows that need a key
 	shard   int           // the query's column whose shard the keys carry; -1 for none
 	drawn   *geneRows     // rows that need a key with shard bits; nil where keys have none
-	given   []any         // the keys that the query returned, for WithKeys; valueMissing stands for none
+	given   []any         // the keys that the query returned, for WithKeys; spool.Missing stands for none
 	last    any           // the key that the query returned with the last row
 
 	keys rewrite.Keys // the generated ones
@@ -288,7 +289,7 @@ func (r *insertSelect) readRows(ctx context.Context) (err error) {
 	if r.in.MentionsLastID {
 		r.LastID.Moved() // the query may have called LAST_INSERT_ID(expr)
 	}
-	return cmp.Or(r.rows.rewind(), r.rows.next(r.row))
+	return cmp.Or(r.rows.Rewind(), r.rows.Next(r.row))
 }
 
 // withDatesAsText looks which columns of the query are dates. The base makes a time.Time of them,
@@ -405,9 +406,9 @@ func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) str
 			"select them as CAST(… AS CHAR)", nil)
 	}
 	values := make([]driver.Value, len(types))
-	r.row = make([]sourceValue, len(types), len(types)+1)
+	r.row = make([]spool.Value, len(types), len(types)+1)
 	if r.in.Source.KeyIndex < 0 {
-		r.row = append(r.row, sourceValue{})
+		r.row = append(r.row, spool.Value{})
 	}
 	for ; ; r.n++ {
 		switch err := rows.Next(values); {
@@ -415,8 +416,8 @@ func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) str
 			return len(types), nil
 		case err != nil:
 			return 0, err
-		case r.n == maxSourceRows:
-			return 0, r.refuse(fmt.Sprintf("the query returns more than %d rows; insert them in parts", maxSourceRows), nil)
+		case r.n == spool.MaxRows:
+			return 0, r.refuse(fmt.Sprintf("the query returns more than %d rows; insert them in parts", spool.MaxRows), nil)
 		}
 		if err := r.keepRow(ctx, values, types); err != nil {
 			return 0, err
@@ -426,7 +427,7 @@ func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) str
 
 func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types []string) (err error) {
 	for i, v := range values {
-		if r.row[i], err = sourceValueOf(v, types[i]); err != nil {
+		if r.row[i], err = spool.ValueOf(v, types[i]); err != nil {
 			return r.refuse("column "+sqltext.QuoteIdentifier(r.in.Source.Columns[i]), err)
 		}
 	}
@@ -438,7 +439,7 @@ func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types
 		}
 	}
 	if missing {
-		r.row[key] = sourceValue{kind: valueMissing}
+		r.row[key] = spool.Value{Kind: spool.Missing}
 		r.missing++
 	}
 	if missing && r.shard >= 0 {
@@ -446,7 +447,7 @@ func (r *insertSelect) keepRow(ctx context.Context, values []driver.Value, types
 			return err
 		}
 	}
-	if err := r.rows.add(r.row); err != nil {
+	if err := r.rows.Add(r.row); err != nil {
 		return r.refuse("its rows cannot be kept", err)
 	}
 	return nil
@@ -457,7 +458,7 @@ func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing boo
 	if missing, err = r.table.isMissing(ctx, r.Session, v, r.in, r.n); err != nil {
 		return missing, err
 	}
-	given := any(valueMissing)
+	given := any(spool.Missing)
 	if r.last = nil; !missing {
 		r.last = boundKey(r.table.kind(), v)
 		given = r.last
@@ -556,7 +557,7 @@ func (r *insertSelect) insert(
 // close frees the statement and the rows.
 func (r *insertSelect) close() {
 	r.closeStmt()
-	r.rows.close()
+	r.rows.Close()
 }
 
 func (r *insertSelect) closeStmt() {
@@ -575,10 +576,10 @@ func (r *insertSelect) nextValues() (string, []driver.NamedValue, error) {
 	most := min(sourceRowsAtOnce, max((base.MaxPlaceholders-r.in.Source.TailParams)/len(r.row), 1))
 	query, null := []byte("VALUES "), false
 	args := r.sent.args[:0]
-	for size := sizeOf(r.row); ; {
+	for size := spool.Size(r.row); ; {
 		query = append(query, '(')
 		for i := range r.row {
-			null = null || r.row[i].kind == valueNull
+			null = null || r.row[i].Kind == spool.Null
 			query, args = r.appendValue(query, args, &r.row[i])
 			query = append(query, ',')
 		}
@@ -586,10 +587,10 @@ func (r *insertSelect) nextValues() (string, []driver.NamedValue, error) {
 		if r.to++; r.to == r.n {
 			break
 		}
-		if err := r.rows.next(r.row); err != nil {
+		if err := r.rows.Next(r.row); err != nil {
 			return "", nil, err
 		}
-		if size += sizeOf(r.row); size > r.limit() || r.to-r.from >= most {
+		if size += spool.Size(r.row); size > r.limit() || r.to-r.from >= most {
 			break
 		}
 		query = append(query, ',')
@@ -611,15 +612,15 @@ func (r *insertSelect) noSource(columns int) string {
 }
 
 // appendValue appends a value of a row, or the next generated key.
-func (r *insertSelect) appendValue(query []byte, args []driver.NamedValue, v *sourceValue) ([]byte, []driver.NamedValue) {
-	if v.kind != valueMissing {
-		return v.appendTo(query, args, r.transport.UTF8)
+func (r *insertSelect) appendValue(query []byte, args []driver.NamedValue, v *spool.Value) ([]byte, []driver.NamedValue) {
+	if v.Kind != spool.Missing {
+		return v.AppendTo(query, args, r.transport.UTF8)
 	}
-	key := keyValue(r.keys.At(r.at))
+	key := spool.KeyValue(r.keys.At(r.at))
 	if r.at++; r.at > 1 || !r.carries {
-		return key.appendTo(query, args, r.transport.UTF8)
+		return key.AppendTo(query, args, r.transport.UTF8)
 	}
-	query, args = key.appendTo(append(query, "LAST_INSERT_ID("...), args, r.transport.UTF8)
+	query, args = key.AppendTo(append(query, "LAST_INSERT_ID("...), args, r.transport.UTF8)
 	return append(query, ')'), args
 }
 
@@ -787,7 +788,7 @@ func (r *insertSelect) Keys() []any {
 	all, next := make([]any, r.n), 0
 	for i := range all {
 		switch {
-		case r.given == nil || r.given[i] == any(valueMissing):
+		case r.given == nil || r.given[i] == any(spool.Missing):
 			all[i] = r.generated(next)
 			next++
 		case r.dropped == nil:

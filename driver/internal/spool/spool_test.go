@@ -1,4 +1,4 @@
-package driver
+package spool
 
 import (
 	"database/sql/driver"
@@ -36,7 +36,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 		{"0000-00-00", "DATE", "CONVERT(? USING utf8mb4)", "0000-00-00", "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)", "303030302d30302d3030"},
 		{[]byte{0, 0xff}, "VARBINARY", "CAST(? AS BINARY)", "\x00\xff", "UNHEX(CONVERT(? USING ascii))", "00ff"},
 	} {
-		v, err := sourceValueOf(c.v, c.typ)
+		v, err := ValueOf(c.v, c.typ)
 		if err != nil {
 			t.Errorf("%v %s: %v", c.v, c.typ, err)
 			continue
@@ -46,7 +46,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 			if !utf8 && c.other != "" {
 				wantText, wantArg = c.other, c.hex
 			}
-			query, args := v.appendTo(nil, nil, utf8)
+			query, args := v.AppendTo(nil, nil, utf8)
 			arg := ""
 			if len(args) == 1 {
 				arg = fmt.Sprint(args[0].Value)
@@ -60,7 +60,7 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 		}
 	}
 	for _, v := range []driver.Value{time.Time{}, struct{}{}} {
-		if have, err := sourceValueOf(v, "DATETIME"); err == nil {
+		if have, err := ValueOf(v, "DATETIME"); err == nil {
 			t.Errorf("%v: %v", v, have)
 		}
 	}
@@ -69,32 +69,32 @@ func TestSourceValue_asItIsWritten(t *testing.T) {
 func TestSourceRows_inMemoryAndInFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, long := range []int{1, 1000} { // 10,000 rows of 1,000 bytes are more than stays in memory
-		var s sourceRows
-		row := func(i int) []sourceValue {
-			return []sourceValue{{}, {kind: valueMissing}, {kind: valueInt, number: uint64(-i)}, {kind: valueFloat, number: math.Float64bits(0.1)},
-				{kind: valueText, number: uint64(i % long), bytes: []byte(strings.Repeat("x", i%long))}, {kind: valueBinary, bytes: []byte{}}}
+		var s Rows
+		row := func(i int) []Value {
+			return []Value{{}, {Kind: Missing}, {Kind: kindInt, number: uint64(-i)}, {Kind: kindFloat, number: math.Float64bits(0.1)},
+				{Kind: kindText, number: uint64(i % long), bytes: []byte(strings.Repeat("x", i%long))}, {Kind: kindBinary, bytes: []byte{}}}
 		}
 		for i := range 10000 {
-			if err := s.add(row(i)); err != nil {
+			if err := s.Add(row(i)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if inFile := s.file != nil; inFile != (long > 1) {
 			t.Errorf("%d bytes: in a file: %v", long, inFile)
 		}
-		if err := s.rewind(); err != nil {
+		if err := s.Rewind(); err != nil {
 			t.Fatal(err)
 		}
-		have := make([]sourceValue, 6)
+		have := make([]Value, 6)
 		for i := range 10000 {
-			if err := s.next(have); err != nil || !reflect.DeepEqual(have, row(i)) {
+			if err := s.Next(have); err != nil || !reflect.DeepEqual(have, row(i)) {
 				t.Fatalf("row %d: %v, %v", i, have, err)
 			}
 		}
-		if err := s.next(have); !errors.Is(err, io.EOF) {
+		if err := s.Next(have); !errors.Is(err, io.EOF) {
 			t.Errorf("after the last: %v", err)
 		}
-		s.close()
+		s.Close()
 		if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
@@ -103,11 +103,11 @@ func TestSourceRows_inMemoryAndInFile(t *testing.T) {
 
 // Rows have a bound in bytes.
 func TestSourceRows_bytes(t *testing.T) {
-	s := sourceRows{size: maxSourceBytes - 10}
-	if err := s.add([]sourceValue{{kind: valueText, bytes: []byte("1234")}}); err != nil {
+	s := Rows{size: maxBytes - 10}
+	if err := s.Add([]Value{{Kind: kindText, bytes: []byte("1234")}}); err != nil {
 		t.Error(err)
 	}
-	if err := s.add([]sourceValue{{kind: valueText, bytes: []byte("1234")}}); !errors.Is(err, errSourceBytes) {
+	if err := s.Add([]Value{{Kind: kindText, bytes: []byte("1234")}}); !errors.Is(err, errBytes) {
 		t.Errorf("have: %v", err)
 	}
 }

@@ -1,4 +1,6 @@
-package driver
+// Package spool keeps the rows of a query, in memory and beyond that in a nameless file, and
+// writes them as the values of INSERTs.
+package spool
 
 import (
 	"bufio"
@@ -17,82 +19,87 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 )
 
-// sourceValue is a value of a row that a query returned.
-type sourceValue struct {
-	kind   valueKind
+// Value is a value of a row that a query returned.
+type Value struct {
+	Kind   Kind
 	number uint64 // the bits of an int64, uint64 or float64
 	bytes  []byte
 }
 
-type valueKind byte
+// Kind is how a value is kept.
+type Kind byte
 
+// The kinds that a caller tells apart.
 const (
-	valueNull    valueKind = iota
-	valueMissing           // a key that is to be generated
-	valueInt
-	valueUint
-	valueFloat
-	valueText    // in UTF-8
-	valueBinary  // bytes without a character set
-	valueLiteral // digits that are written into the statement
+	Null    Kind = iota
+	Missing      // a key that is to be generated
 )
 
-// sourceValueOf converts a value that the base read from a column whose type the base names typ.
-func sourceValueOf(v driver.Value, typ string) (sourceValue, error) {
+const (
+	kindInt Kind = iota + 2
+	kindUint
+	kindFloat
+	kindText    // in UTF-8
+	kindBinary  // bytes without a character set
+	kindLiteral // digits that are written into the statement
+)
+
+// ValueOf converts a value that the base read from a column whose type the base names typ.
+func ValueOf(v driver.Value, typ string) (Value, error) {
 	switch v := v.(type) {
 	case nil:
-		return sourceValue{}, nil
+		return Value{}, nil
 	case int64:
-		return sourceValue{kind: valueInt, number: uint64(v)}, nil
+		return Value{Kind: kindInt, number: uint64(v)}, nil
 	case uint64:
-		return sourceValue{kind: valueUint, number: v}, nil
+		return Value{Kind: kindUint, number: v}, nil
 	case float32:
-		return sourceValue{kind: valueFloat, number: math.Float64bits(float64(v))}, nil
+		return Value{Kind: kindFloat, number: math.Float64bits(float64(v))}, nil
 	case float64:
-		return sourceValue{kind: valueFloat, number: math.Float64bits(v)}, nil
+		return Value{Kind: kindFloat, number: math.Float64bits(v)}, nil
 	case string:
 		return bytesValue([]byte(v), typ), nil
 	case []byte:
 		if v == nil {
-			return sourceValue{}, nil
+			return Value{}, nil
 		}
 		return bytesValue(v, typ), nil
 	}
-	return sourceValue{}, fmt.Errorf("unexpected value of type %T in a column of type %.40q", v, typ)
+	return Value{}, fmt.Errorf("unexpected value of type %T in a column of type %.40q", v, typ)
 }
 
 // bytesValue converts a value that the base read as bytes.
-func bytesValue(v []byte, typ string) sourceValue {
+func bytesValue(v []byte, typ string) Value {
 	switch strings.TrimPrefix(typ, "UNSIGNED ") {
 	case "TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT", "YEAR", "DECIMAL":
 		if isDecimal(string(v)) {
-			return sourceValue{kind: valueLiteral, bytes: v}
+			return Value{Kind: kindLiteral, bytes: v}
 		}
 	case "FLOAT", "DOUBLE":
 		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
-			return sourceValue{kind: valueFloat, number: math.Float64bits(f)}
+			return Value{Kind: kindFloat, number: math.Float64bits(f)}
 		}
 	case "BIT":
 		if len(v) > 0 { // a number in a column of numbers, bytes in a column of bytes
-			return sourceValue{kind: valueLiteral, bytes: hex.AppendEncode([]byte("0x"), v)}
+			return Value{Kind: kindLiteral, bytes: hex.AppendEncode([]byte("0x"), v)}
 		}
 	case "BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "GEOMETRY", "VECTOR":
-		return sourceValue{kind: valueBinary, bytes: v}
+		return Value{Kind: kindBinary, bytes: v}
 	}
-	return sourceValue{kind: valueText, bytes: v}
+	return Value{Kind: kindText, bytes: v}
 }
 
-// keyValue converts a generated key.
-func keyValue(key any) sourceValue {
+// KeyValue converts a generated key.
+func KeyValue(key any) Value {
 	switch key := key.(type) {
 	case int64:
-		return sourceValue{kind: valueInt, number: uint64(key)}
+		return Value{Kind: kindInt, number: uint64(key)}
 	case uint64:
-		return sourceValue{kind: valueUint, number: key}
+		return Value{Kind: kindUint, number: key}
 	case []byte:
-		return sourceValue{kind: valueBinary, bytes: key}
+		return Value{Kind: kindBinary, bytes: key}
 	}
-	return sourceValue{kind: valueText, bytes: []byte(session.Text(key))}
+	return Value{Kind: kindText, bytes: []byte(session.Text(key))}
 }
 
 // isDecimal reports whether s is digits, with an optional sign and decimal point.
@@ -101,8 +108,8 @@ func isDecimal(s string) bool {
 	return whole+fraction != "" && (!point || fraction != "") && strings.Trim(whole+fraction, "0123456789") == ""
 }
 
-// sizeOf is how many bytes a row takes in an INSERT, with its key.
-func sizeOf(row []sourceValue) int {
+// Size is how many bytes a row takes in an INSERT, with its key.
+func Size(row []Value) int {
 	const each = 14 // the number or length, the type, and the bit for NULL
 	size := (len(row) + 1) * each
 	for i := range row {
@@ -111,26 +118,26 @@ func sizeOf(row []sourceValue) int {
 	return size
 }
 
-// appendTo appends the value to a list of VALUES, and its argument to args. Where utf8 is
+// AppendTo appends the value to a list of VALUES, and its argument to args. Where utf8 is
 // false, the server reads arguments in another character set, so text travels as digits. (MySQL
 // takes a bare placeholder for one of the column's character set.)
-func (v *sourceValue) appendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]byte, []driver.NamedValue) {
+func (v *Value) AppendTo(query []byte, args []driver.NamedValue, utf8 bool) ([]byte, []driver.NamedValue) {
 	var arg driver.Value
 	placeholder := "?"
-	switch v.kind {
-	case valueInt:
+	switch v.Kind {
+	case kindInt:
 		arg = int64(v.number)
-	case valueUint:
+	case kindUint:
 		arg = v.number
-	case valueFloat:
+	case kindFloat:
 		arg = math.Float64frombits(v.number)
-	case valueLiteral:
+	case kindLiteral:
 		return append(query, v.bytes...), args
-	case valueText:
+	case kindText:
 		if arg, placeholder = v.bytes, "CONVERT(? USING utf8mb4)"; !utf8 {
 			arg, placeholder = hex.EncodeToString(v.bytes), "CONVERT(UNHEX(CONVERT(? USING ascii)) USING utf8mb4)"
 		}
-	case valueBinary:
+	case kindBinary:
 		if arg, placeholder = v.bytes, "CAST(? AS BINARY)"; !utf8 {
 			arg, placeholder = hex.EncodeToString(v.bytes), "UNHEX(CONVERT(? USING ascii))"
 		}
@@ -138,49 +145,50 @@ func (v *sourceValue) appendTo(query []byte, args []driver.NamedValue, utf8 bool
 	return append(query, placeholder...), append(args, driver.NamedValue{Ordinal: len(args) + 1, Value: arg})
 }
 
-// Bounds of the rows that one INSERT … SELECT keeps.
+// MaxRows is the highest number of rows: each has a key in memory.
+const MaxRows = 50_000_000
+
 const (
-	maxSourceRows      = 50_000_000 // each has a key in memory
-	maxSourceBytes     = 4 << 30
-	sourceRowsInMemory = 4 << 20 // bytes; the rest goes to a file
+	maxBytes = 4 << 30
+	inMemory = 4 << 20 // bytes; the rest goes to a file
 )
 
-// errSourceBytes is the error for rows that take more than maxSourceBytes.
-var errSourceBytes = fmt.Errorf("the query returns more than %d GiB; insert the rows in parts", maxSourceBytes>>30)
+// errBytes is the error for rows that take more than maxBytes.
+var errBytes = fmt.Errorf("the query returns more than %d GiB; insert the rows in parts", maxBytes>>30)
 
-// sourceRows keeps rows in memory, and beyond that in a private file, which has no name where
+// Rows keeps rows in memory, and beyond that in a private file, which has no name where
 // the system lets an open file be removed. Its zero value is empty.
-type sourceRows struct {
+type Rows struct {
 	size   int64  // of all rows
 	memory []byte // what the file doesn't have yet
 	file   *os.File
 	r      *bufio.Reader
 }
 
-// add appends a row.
-func (s *sourceRows) add(row []sourceValue) error {
+// Add appends a row.
+func (s *Rows) Add(row []Value) error {
 	before := len(s.memory)
 	for i := range row {
 		v := &row[i]
-		if v.kind >= valueText {
+		if v.Kind >= kindText {
 			v.number = uint64(len(v.bytes))
 		}
-		s.memory = append(binary.AppendUvarint(append(s.memory, byte(v.kind)), v.number), v.bytes...)
+		s.memory = append(binary.AppendUvarint(append(s.memory, byte(v.Kind)), v.number), v.bytes...)
 	}
-	if s.size += int64(len(s.memory) - before); s.size > maxSourceBytes {
-		return errSourceBytes
+	if s.size += int64(len(s.memory) - before); s.size > maxBytes {
+		return errBytes
 	}
-	if len(s.memory) <= sourceRowsInMemory {
+	if len(s.memory) <= inMemory {
 		return nil
 	}
 	if err := s.spill(); err != nil {
-		return fmt.Errorf("they take more than %d MiB, and no temporary file can be written: %w", sourceRowsInMemory>>20, err)
+		return fmt.Errorf("they take more than %d MiB, and no temporary file can be written: %w", inMemory>>20, err)
 	}
 	return nil
 }
 
 // spill moves what is in memory to the file.
-func (s *sourceRows) spill() (err error) {
+func (s *Rows) spill() (err error) {
 	if s.file == nil {
 		if s.file, err = os.CreateTemp("", "shardkey-rows-*"); err != nil { // only its owner may read it
 			return err
@@ -192,8 +200,8 @@ func (s *sourceRows) spill() (err error) {
 	return err
 }
 
-// rewind makes next start with the first row. No row can be added afterwards.
-func (s *sourceRows) rewind() (err error) {
+// Rewind makes Next start with the first row. No row can be added afterwards.
+func (s *Rows) Rewind() (err error) {
 	from := io.Reader(bytes.NewReader(s.memory))
 	if s.file != nil {
 		_, err = s.file.Seek(0, io.SeekStart)
@@ -203,13 +211,13 @@ func (s *sourceRows) rewind() (err error) {
 	return err
 }
 
-// next reads the next row, of which there must be one, into row.
-func (s *sourceRows) next(row []sourceValue) error {
+// Next reads the next row, of which there must be one, into row.
+func (s *Rows) Next(row []Value) error {
 	for i := range row {
 		kind, err := s.r.ReadByte()
 		number, numberErr := binary.ReadUvarint(s.r)
-		row[i] = sourceValue{kind: valueKind(kind), number: number}
-		if err = cmp.Or(err, numberErr); err == nil && row[i].kind >= valueText {
+		row[i] = Value{Kind: Kind(kind), number: number}
+		if err = cmp.Or(err, numberErr); err == nil && row[i].Kind >= kindText {
 			row[i].bytes = make([]byte, number)
 			_, err = io.ReadFull(s.r, row[i].bytes)
 		}
@@ -220,11 +228,11 @@ func (s *sourceRows) next(row []sourceValue) error {
 	return nil
 }
 
-// close frees the rows.
-func (s *sourceRows) close() {
+// Close frees the rows.
+func (s *Rows) Close() {
 	if s.file != nil {
 		_ = s.file.Close()
 		_ = os.Remove(s.file.Name())
 	}
-	*s = sourceRows{}
+	*s = Rows{}
 }
