@@ -24,38 +24,24 @@ func (a *Algorithm) Modulus() (n, names int64) {
 		return m.count, m.count
 	}
 	made := a.remainders(expr.Long)
-	if len(made) < 2 {
+	names = int64(len(slices.Compact(slices.Sorted(slices.Values(made)))))
+	switch n = int64(len(made)); {
+	case n < 2, n != names && n&-n != n, !areEven(made, names):
 		return 0, 0
 	}
-	count := map[string]int64{}
-	var even int64 // the least power of 2 at which all names that were there came equally often
-	for r, name := range made {
-		if count[name] == 0 {
-			even = 0
-		}
-		count[name]++
-		if n := int64(r) + 1; even == 0 && n&-n == n && equal(count) {
-			even = n
-		}
+	for n = names; !areEven(made[:n], names); n *= 2 {
 	}
-	n = int64(len(made))
-	switch names = int64(len(count)); {
-	case names == n:
-		return n, names
-	case n&-n == n && equal(count):
-		return even, names
-	}
-	return 0, 0
+	return n, names
 }
 
-// equal reports whether all counts are the same.
-func equal(counts map[string]int64) bool {
-	first := int64(-1)
-	for _, n := range counts {
-		if first < 0 {
-			first = n
-		}
-		if n != first {
+// areEven reports whether so many different names come equally often.
+func areEven(made []string, names int64) bool {
+	count := map[string]int64{}
+	for _, name := range made {
+		count[name]++
+	}
+	for _, n := range count {
+		if n*names != int64(len(made)) {
 			return false
 		}
 	}
@@ -112,10 +98,12 @@ func (a *Algorithm) remainders(class expr.Class) []string {
 			}
 			names = append(names, made)
 		}
-		for n := 1; n <= tried/2; n++ {
-			if slices.Equal(names[n:], names[:tried-n]) && repeats(names[:n], longest, name) {
-				return names[:n]
-			}
+		n := 1
+		for n <= tried/2 && !slices.Equal(names[n:], names[:tried-n]) {
+			n++
+		}
+		if n <= tried/2 && repeats(names[:n], longest, name) {
+			return names[:n]
 		}
 	}
 	return nil

@@ -41,16 +41,13 @@ type Strategy struct {
 	naming Naming
 	class  expr.Class // of the column in Java; Null for that of the value
 
-	byName   map[string]int32
-	byNumber []int32         // indexes of names by their numbers; none for a number without
-	far      map[int64]int32 // those of numbers beyond byNumber
-	byStep   []int32         // INTERVAL: by step; also several
+	byNumber map[int64]int // indexes of names by their numbers
+	byName   map[string]int
+	byEnd    map[string]int // INTERVAL: by what names end with; also several
 }
 
-const (
-	none    int32 = -1
-	several int32 = -2
-)
+// several is the index of names that end alike.
+const several = -1
 
 // Over returns the algorithm with the names that it chooses from, whose naming may be that of more
 // names. class is that of the column in Java; Null for that of the value.
@@ -60,14 +57,14 @@ func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strat
 	case a.numbers != nil:
 		s.number()
 	case a.interval != nil:
-		s.matchSteps()
+		s.matchEnds()
 	default:
-		s.byName = make(map[string]int32, len(names))
+		s.byName = make(map[string]int, len(names))
 		for i, name := range slices.Backward(names) {
-			s.byName[strings.ToLower(name)] = int32(i)
+			s.byName[strings.ToLower(name)] = i
 		}
 		for i, name := range slices.Backward(names) {
-			s.byName[name] = int32(i)
+			s.byName[name] = i
 		}
 	}
 	return s
@@ -75,72 +72,35 @@ func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strat
 
 // number finds the number of each name.
 func (s *Strategy) number() {
+	s.byNumber = make(map[int64]int, len(s.names))
 	for i, name := range s.names {
-		digits, ok := strings.CutPrefix(name, s.naming.Prefix)
-		if !ok || digits == "" {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		switch {
-		case err != nil || n < 0 || n >= s.Algorithm.numbers.tables() || s.name(n) != name:
-		case n >= int64(4*len(s.names)+64):
-			if s.far == nil {
-				s.far = map[int64]int32{}
-			}
-			s.far[n] = int32(i)
-		default:
-			for int64(len(s.byNumber)) <= n {
-				s.byNumber = append(s.byNumber, none)
-			}
-			s.byNumber[n] = int32(i)
+		n, err := strconv.ParseInt(strings.TrimPrefix(name, s.naming.Prefix), 10, 64)
+		if err == nil && n >= 0 && n < s.Algorithm.numbers.tables() && s.name(n) == name {
+			s.byNumber[n] = i
 		}
 	}
 }
 
-// numbered returns the index of the name that has a number; none for none.
-func (s *Strategy) numbered(n int64) int32 {
-	if n < int64(len(s.byNumber)) {
-		return s.byNumber[n]
+// matchEnds finds how names end, in as many characters as a step's name has.
+func (s *Strategy) matchEnds() {
+	s.byEnd = make(map[string]int, len(s.names))
+	length := len(s.interval.name(0))
+	for i, name := range s.names {
+		if len(name) < length {
+			continue
+		}
+		end := name[len(name)-length:]
+		if _, taken := s.byEnd[end]; taken {
+			i = several
+		}
+		s.byEnd[end] = i
 	}
-	if i, ok := s.far[n]; ok {
-		return i
-	}
-	return none
 }
 
 // name is the name of a number.
 func (s *Strategy) name(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	return s.naming.Prefix + strings.Repeat("0", max(0, max(s.width, s.naming.Digits)-len(digits))) + digits
-}
-
-func (s *Strategy) matchSteps() {
-	s.byStep = make([]int32, max(0, len(s.interval.steps)-1))
-	// Names by their last characters, as many as a suffix has.
-	ends := map[string]int32{}
-	lengths := map[int]bool{}
-	for step := range s.byStep {
-		suffix := s.interval.name(step)
-		if !lengths[len(suffix)] {
-			lengths[len(suffix)] = true
-			for i, name := range s.names {
-				if len(name) < len(suffix) {
-					continue
-				}
-				end := name[len(name)-len(suffix):]
-				if _, taken := ends[end]; taken {
-					ends[end] = several
-				} else {
-					ends[end] = int32(i)
-				}
-			}
-		}
-		i, ok := ends[suffix]
-		if !ok {
-			i = none
-		}
-		s.byStep[step] = i
-	}
 }
 
 // Names returns the names that the strategy chooses from.
@@ -167,11 +127,11 @@ func (s *Strategy) Place(v expr.Value) (int, error) {
 	if err != nil {
 		return 0, s.valueError(v, err)
 	}
-	i := s.numbered(n)
-	if i == none {
+	i, ok := s.byNumber[n]
+	if !ok {
 		return 0, &NoTargetError{Type: s.typ, Name: s.name(n)}
 	}
-	return int(i), nil
+	return i, nil
 }
 
 var errTime = &expr.Error{Reason: "which of Java's classes of times it has is not known"}
@@ -188,23 +148,27 @@ func (s *Strategy) placeName(v expr.Value) (int, error) {
 			return 0, &NoTargetError{Type: s.typ, Name: clip(string(name))}
 		}
 	}
-	return int(i), nil
+	return i, nil
 }
 
 func (s *Strategy) placeStep(v expr.Value) (int, error) {
 	step, err := s.interval.step(v)
-	switch {
-	case err != nil:
+	if err != nil {
 		return 0, s.valueError(v, err)
-	case step < 0:
+	}
+	if step < 0 {
 		const reason = "it is outside of datetime-lower and datetime-upper"
 		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: reason}
-	case s.byStep[step] == none:
-		return 0, &NoTargetError{Type: s.typ, Name: "…" + s.interval.name(step)}
-	case s.byStep[step] == several:
-		return 0, s.valueError(v, fmt.Errorf("several tables end in %q", s.interval.name(step)))
 	}
-	return int(s.byStep[step]), nil
+	end := s.interval.name(step)
+	switch i, ok := s.byEnd[end]; {
+	case !ok:
+		return 0, &NoTargetError{Type: s.typ, Name: "…" + end}
+	case i == several:
+		return 0, s.valueError(v, fmt.Errorf("several tables end in %q", end))
+	default:
+		return i, nil
+	}
 }
 
 func (s *Strategy) valueError(v expr.Value, err error) error {
