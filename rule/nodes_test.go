@@ -94,6 +94,7 @@ func TestDataNodes_expand(t *testing.T) {
 		{"<INTERVAL>P=t_;SP=yyyy;DL=2023;DU=2024;X=0", "!"},
 		{"<INTERVAL>P=ds.t_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204", "t_2023_1202 t_2023_1203 t_2023_1204"},
 		{"<INTERVAL>P=t_;SP=yyyyMM;DIA=2;DIU=MONTHS;DL=202311;DU=202403", "t_202311 t_202401 t_202403"},
+		{"<INTERVAL>P=t_;SP=yyyyMMdd;DIU=Months;DL=20240131;DU=20240331", "t_20240131 t_20240229 t_20240329"},
 		// Closures, steps and letters.
 		{"ds.t_${(1..3).collect(i->i.toString().padLeft(2,'0'))}", "t_01 t_02 t_03"},
 		{"ds.t_${(1..3)*.toString()*.padLeft(2,'0')}", "t_01 t_02 t_03"},

@@ -3,12 +3,13 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
 // A pattern is a data node that stands for tables which may come at run time:
@@ -25,18 +26,13 @@ type pattern struct {
 // wildMark encloses a wildcard in the text of a node; no other node has one.
 const wildMark = "\x00"
 
-// dateParts are the letters of a date in a pattern. They are read in this order.
-var dateParts = []struct{ letters, digits, layout string }{
-	{"yyyy", `\d{4}`, "2006"},
-	{"yy", `\d{2}`, "06"},
-	{"MM", `(?:0[1-9]|1[0-2])`, "01"},
-	{"dd", `(?:0[1-9]|[12]\d|3[01])`, "02"},
-	{"HH", `(?:[01]\d|2[0-3])`, "15"},
-	{"mm", `[0-5]\d`, "04"},
-	{"ss", `[0-5]\d`, "05"},
-	{"_", "_", "_"},
-	{"-", "-", "-"},
+// dateDigits are the digits of the parts of a date in a name.
+var dateDigits = map[string]string{
+	"yyyy": `\d{4}`, "yy": `\d{2}`, "MM": `(?:0[1-9]|1[0-2])`, "dd": `(?:0[1-9]|[12]\d|3[01])`,
+	"HH": `(?:[01]\d|2[0-3])`, "mm": `[0-5]\d`, "ss": `[0-5]\d`,
 }
+
+var dateParts = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
 
 // isWildcard reports whether what stands between ${ and } is a wildcard: "*" or
 // the letters of a date.
@@ -44,24 +40,14 @@ func isWildcard(expr string) bool {
 	if expr == "*" {
 		return true
 	}
-	_, _, ok := dateExpr(expr)
-	return ok && expr[0] != '_'
+	_, isDate := dateExpr(expr)
+	return isDate && expr[0] != '_'
 }
 
-// dateExpr translates the letters of a date to a regular expression and to a
-// layout of package time.
-func dateExpr(letters string) (expr, layout string, ok bool) {
-next:
-	for rest := letters; rest != ""; {
-		for _, p := range dateParts {
-			if after, found := strings.CutPrefix(rest, p.letters); found {
-				expr, layout, rest = expr+p.digits, layout+p.layout, after
-				continue next
-			}
-		}
-		return "", "", false
-	}
-	return expr, layout, letters != ""
+// dateExpr translates the letters of a date to a regular expression.
+func dateExpr(letters string) (expr string, ok bool) {
+	_, ok = sharding.DateLayout(letters)
+	return dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] }), ok && letters != ""
 }
 
 func wildcard(expr string) string { return wildMark + expr + wildMark }
@@ -85,7 +71,7 @@ func newPattern(n node, table int32) pattern {
 	p := pattern{owner: owner{strings.ToLower(n.schema), table}, text: shown(n.table)}
 	expr := "^"
 	for i, part := range strings.Split(n.table, wildMark) {
-		switch date, _, isDate := dateExpr(part); {
+		switch date, isDate := dateExpr(part); {
 		case i%2 == 0:
 			part = strings.ToLower(part)
 			expr += regexp.QuoteMeta(part)
@@ -206,24 +192,25 @@ func intervalNodes(text string, yield func(node) error) error {
 		}
 		props[key] = value
 	}
-	_, layout, ok := dateExpr(props["SP"])
-	if !ok {
+	layout, ok := sharding.DateLayout(props["SP"])
+	if !ok || layout == "" {
 		return fmt.Errorf("<INTERVAL>: the suffix pattern SP=%s is not made of yyyy, yy, MM, dd, HH, mm, ss, - and _", clip(props["SP"]))
 	}
 	lower, errLower := time.Parse(layout, props["DL"])
 	upper, errUpper := time.Parse(layout, props["DU"])
 	amount, errAmount := strconv.Atoi(props["DIA"])
-	next, known := intervalUnits[strings.ToUpper(props["DIU"])]
+	next := sharding.Step(props["DIU"])
 	switch {
 	case errors.Join(errLower, errUpper) != nil:
 		return fmt.Errorf("<INTERVAL>: DL=%s and DU=%s must be dates as SP=%s says", clip(props["DL"]), clip(props["DU"]), props["SP"])
 	case errAmount != nil || amount < 1 || amount > 1_000_000:
 		return fmt.Errorf("<INTERVAL>: DIA=%s must be an integer in 1..1000000", clip(props["DIA"]))
-	case !known:
-		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of %s", clip(props["DIU"]), strings.Join(slices.Sorted(maps.Keys(intervalUnits)), ", "))
+	case next == nil:
+		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES, SECONDS", clip(props["DIU"]))
 	}
-	for i, at := 0, lower; !at.After(upper); i++ {
-		if i == maxNodes {
+	nodes := 0
+	for at := lower; !at.After(upper); at = next(at, amount) {
+		if nodes++; nodes > maxNodes {
 			return errTooManyNodes
 		}
 		n, err := parseNode(props["P"] + at.Format(layout))
@@ -233,18 +220,6 @@ func intervalNodes(text string, yield func(node) error) error {
 		if err != nil {
 			return err
 		}
-		at = next(lower, (i+1)*amount)
 	}
 	return nil
-}
-
-// intervalUnits are Java's ChronoUnits: the time n units after another.
-var intervalUnits = map[string]func(t time.Time, n int) time.Time{
-	"YEARS":   func(t time.Time, n int) time.Time { return t.AddDate(n, 0, 0) },
-	"MONTHS":  func(t time.Time, n int) time.Time { return t.AddDate(0, n, 0) },
-	"WEEKS":   func(t time.Time, n int) time.Time { return t.AddDate(0, 0, 7*n) },
-	"DAYS":    func(t time.Time, n int) time.Time { return t.AddDate(0, 0, n) },
-	"HOURS":   func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Hour) },
-	"MINUTES": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Minute) },
-	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
 }

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"sort"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ var stepUnits = map[string]func(t time.Time, n int) time.Time{
 	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
 }
 
+// Step returns the function that adds n units to a time; nil for an unknown unit.
+func Step(unit string) func(t time.Time, n int) time.Time { return stepUnits[strings.ToUpper(unit)] }
+
 // plusMonths stops at the last day of a month, as Java does.
 func plusMonths(t time.Time, n int) time.Time {
 	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
@@ -46,7 +50,7 @@ func newInterval(a *Algorithm, p properties) error {
 		return err
 	}
 	var ok bool
-	iv.layout, ok = dateLayout(pattern)
+	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
 		return a.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, "+
 			"the year first", clip(pattern))
@@ -64,7 +68,7 @@ func newInterval(a *Algorithm, p properties) error {
 	if err != nil {
 		return err
 	}
-	if iv.suffix, ok = dateLayout(suffix); !ok {
+	if iv.suffix, ok = DateLayout(suffix); !ok {
 		return a.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
 	}
 	return a.steps(p, iv, bounds)
@@ -76,12 +80,9 @@ func (a *Algorithm) steps(p properties, iv *interval, bounds [2]time.Time) error
 	if err != nil {
 		return err
 	}
-	unit := strings.ToUpper(p.values["datetime-interval-unit"])
-	if unit == "" {
-		unit = "DAYS"
-	}
-	next, ok := stepUnits[unit]
-	if !ok || amount > 1_000_000 {
+	unit := strings.ToUpper(cmp.Or(p.values["datetime-interval-unit"], "DAYS"))
+	next := Step(unit)
+	if next == nil || amount > 1_000_000 {
 		return a.fail("datetime-interval-unit", "a step of %d %s is not understood", amount, clip(unit))
 	}
 	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
@@ -138,8 +139,9 @@ func (iv *interval) parse(v expr.Value) (time.Time, error) {
 // name is how the names of a step's tables end.
 func (iv *interval) name(step int) string { return iv.steps[step].Format(iv.suffix) }
 
-// dateLayout turns a date pattern of Java into a layout of package time.
-func dateLayout(pattern string) (layout string, ok bool) {
+// DateLayout returns a date pattern of Java as a layout of package time. ok is false for one that is
+// not understood.
+func DateLayout(pattern string) (layout string, ok bool) {
 	for rest := pattern; rest != ""; {
 		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))
 		part, known := datePatterns[rest[:n]]
