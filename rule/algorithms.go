@@ -31,6 +31,9 @@ type strategyOf struct {
 	// unknown is why it is not understood, at the word at; empty when it may be.
 	unknown string
 	at      word
+
+	compiled   *sharding.Algorithm // by compile
+	compileErr error
 }
 
 // algorithms returns the rule's shardingAlgorithms by name.
@@ -166,13 +169,21 @@ func (s *strategyOf) javaClass(file string, w word) error {
 	return nil
 }
 
-// compile makes the strategy's algorithm.
+// compile makes the strategy's algorithm, once.
 func (s *strategyOf) compile() (*sharding.Algorithm, error) {
-	var columns []string
-	for _, c := range s.columns {
-		columns = append(columns, c.text)
+	if s.compiled == nil && s.compileErr == nil {
+		var columns []string
+		for _, c := range s.columns {
+			columns = append(columns, c.text)
+		}
+		s.compiled, s.compileErr = sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns)
 	}
-	return sharding.Compile(s.algorithm.typ, s.algorithm.texts(), columns)
+	return s.compiled, s.compileErr
+}
+
+// isBy reports whether the strategy takes a column alone. It may be nil.
+func (s *strategyOf) isBy(column string) bool {
+	return s != nil && s.unknown == "" && len(s.columns) == 1 && strings.EqualFold(s.columns[0].text, column)
 }
 
 // texts returns the properties without their places.
@@ -199,11 +210,8 @@ func (a algorithm) wordOf(err error) word {
 // modulus returns the n of a sharding by the column modulo n, how many shards it
 // has, and where it is written; 0 when the sharding is of another kind.
 func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
-	if s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, column) {
-		return 0, 0, word{}
-	}
 	a, err := s.compile()
-	if err != nil {
+	if err != nil || !s.isBy(column) {
 		return 0, 0, word{}
 	}
 	for _, prop := range []string{"sharding-count", "algorithm-expression"} {
@@ -218,7 +226,7 @@ func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
 // hashCount returns the number of shards of a sharding by the column's hash, and where it is
 // written; 0 when the sharding is of another kind.
 func (s *strategyOf) hashCount(column string) (n int64, at word) {
-	if s.algorithm.typ != "HASH_MOD" || s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, column) {
+	if s.algorithm.typ != "HASH_MOD" || !s.isBy(column) {
 		return 0, word{}
 	}
 	n, err := s.algorithm.autoTables()

@@ -3,7 +3,6 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/shardkey/shardkey/rule/internal/expr"
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
@@ -37,7 +36,7 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	if len(all) > 1 && same && first.way != last.way {
 		return // the number and its hash differ for large numbers only
 	}
-	byGene := len(all) > 1 && t.Gene != nil && first.isOf(t.Gene.Column, t.Column) && last.isOf(t.Gene.Column, t.Column)
+	byGene := len(all) > 1 && t.Gene != nil && t.isByKey(first.of) && t.isByKey(last.of)
 	inner := last.count
 	if len(all) == 1 || same || byGene {
 		first.count, inner = leastCommonMultiple(first.count, last.count), 1
@@ -74,14 +73,8 @@ type remainder struct {
 	text   bool  // a value is a string
 }
 
-func (r *remainder) isOf(columns ...string) bool {
-	for _, c := range columns {
-		if strings.EqualFold(r.of.columns[0].text, c) {
-			return true
-		}
-	}
-	return false
-}
+// isByKey reports whether a strategy takes the key, or the column whose gene the key carries.
+func (t *Table) isByKey(of *strategyOf) bool { return of.isBy(t.Column) || of.isBy(t.Gene.Column) }
 
 // value returns a value with a remainder; the hash of a character is its code.
 func (r *remainder) value(n int64) expr.Value {
@@ -92,9 +85,6 @@ func (r *remainder) value(n int64) expr.Value {
 }
 
 func (s *Sharding) remainderOf(of *strategyOf, strategy *sharding.Strategy) (r remainder, ok bool) {
-	if len(of.columns) != 1 {
-		return r, false
-	}
 	const bits = 12
 	way, count, err := strategy.GeneWay(bits)
 	if err != nil {

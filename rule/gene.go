@@ -188,7 +188,7 @@ func (b *builder) wayElsewhere(s spec, g *Gene) (way sharding.GeneWay) {
 
 // wayOf returns how a strategy takes the gene's column, where that is its only one.
 func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
-	if s == nil || s.unknown != "" || len(s.columns) != 1 || !strings.EqualFold(s.columns[0].text, g.Column) {
+	if !s.isBy(g.Column) {
 		return way, false
 	}
 	a, err := s.compile()
@@ -208,13 +208,12 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 		if s == nil {
 			continue
 		}
-		is := func(name string) bool { return strings.EqualFold(of.columns[0].text, name) }
-		switch byKey, byColumn := is(t.Column), is(t.Gene.Column); {
-		case byKey:
+		switch {
+		case of.isBy(t.Column):
 			if err := s.CheckGeneKey(t.Gene.Bits); err != nil {
 				return b.disagrees(t, of, err)
 			}
-		case byColumn:
+		case of.isBy(t.Gene.Column):
 			own = append(own, s)
 			if t.Gene.of, err = sharding.NewGene(t.Gene.Column, t.Gene.Bits, sharding.GeneWay{}, own...); err != nil {
 				return b.disagrees(t, of, err)

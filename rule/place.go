@@ -328,7 +328,8 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 		if len(groups) > 1 && slices.Contains(s.tables[0].sources, "") {
 			s.text += ", in any data source"
 		}
-		return s.choose(spec.table, naming)
+		s.choose(spec.table, naming)
+		return nil
 	}
 	var sources []string
 	for _, g := range groups {
@@ -342,15 +343,11 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 		sources = append(sources, source)
 	}
 	s.tables = groups
-	a, err := spec.database.compile()
-	if err != nil {
-		return err
+	s.database.Strategy = spec.database.compiled.Over(sources, sharding.NamingOf("", sources), spec.database.class)
+	if spec.table != nil {
+		s.choose(spec.table, naming)
 	}
-	s.database.Strategy = a.Over(sources, sharding.NamingOf("", sources), spec.database.class)
-	if spec.table == nil {
-		return nil
-	}
-	return s.choose(spec.table, naming)
+	return nil
 }
 
 // anySource is the actual tables of all data sources together: of an auto table,
@@ -377,18 +374,13 @@ func anySource(groups []actuals, names []string) actuals {
 
 // choose makes the strategy of each data source's tables; those of the same names
 // share one.
-func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) error {
-	a, err := of.compile()
-	if err != nil {
-		return err
-	}
+func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) {
 	column := s.index(of)
 	for i := range s.tables {
 		if i > 0 && slices.Equal(s.tables[i].names, s.tables[i-1].names) {
 			s.tables[i].strategy = s.tables[i-1].strategy
 			continue
 		}
-		s.tables[i].strategy = &strategy{a.Over(s.tables[i].names, naming, of.class), column}
+		s.tables[i].strategy = &strategy{of.compiled.Over(s.tables[i].names, naming, of.class), column}
 	}
-	return nil
 }
