@@ -69,26 +69,3 @@ func gap(text string, pos int) string {
 	}
 	return ""
 }
-
-// Middle is the part of the text between the first n and the last n rows of an
-// insert, with the comma before it: without it the text is a statement of 2n
-// rows. It is empty when there are no more than that, and where the rows do not
-// end as they must. The options are those that the plan was made with.
-func (p *Plan) Middle(in *Insert, n int, opts Options) (from, to int) {
-	if in.Rows() <= 2*n || in.Refused {
-		return 0, 0
-	}
-	from, ok := p.rowEnd(in, n-1, opts)
-	to, ok2 := p.rowEnd(in, in.Rows()-n-1, opts)
-	if !ok || !ok2 || to < from {
-		return 0, 0
-	}
-	return from, to
-}
-
-// rowEnd is the position after the closing bracket of a row.
-func (p *Plan) rowEnd(in *Insert, row int, opts Options) (end int, ok bool) {
-	r := rowReader{parser: &parser{lexer: lexer{text: p.text, pos: in.slots.end(row), mode: opts.Mode, charset: opts.Charset}, plan: &Plan{}}, in: in}
-	_, _, err := r.skipValues(false)
-	return r.pos + 1, err == nil
-}

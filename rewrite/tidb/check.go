@@ -70,8 +70,7 @@ type check struct {
 	plan *rewrite.Plan
 	keys []rewrite.Keys // those in the rewritten text; nil: placeholders
 
-	sample  sample
-	markers []int // where the sample's placeholders stand
+	markers []int // where the text's placeholders stand
 	spliced bool  // what is sent is not the text itself
 }
 
@@ -91,8 +90,7 @@ func (c *check) run() error {
 			return err
 		}
 	}
-	c.sample = c.newSample()
-	stmts, err := c.read(c.sample.text, c.opts)
+	stmts, err := c.read(c.text, c.opts)
 	if err != nil {
 		return err
 	}

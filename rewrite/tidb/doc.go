@@ -18,8 +18,7 @@
 // it differs from the servers. There the outcome is [OutcomeUnknown], and the
 // scanner stands alone.
 //
-// Of a text with many rows the first four and the last four are read by the
-// grammar; that the bytes between them are the user's is checked of all.
+// Nor is it asked about a text of more than 64 KiB: [OutcomeUnknown] as well.
 //
 // # What it costs
 //

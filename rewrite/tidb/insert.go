@@ -33,12 +33,12 @@ func (c *check) original(t tree, i int) error {
 	if in.Source != nil {
 		return c.source(t, in)
 	}
-	return c.rows(t, in, i)
+	return c.rows(t, in)
 }
 
-// rows holds the rows of insert i against its tree's.
-func (c *check) rows(t tree, in *rewrite.Insert, i int) error {
-	if have, want := c.sample.rows(i, in.Rows()), len(t.Lists); have != want && !in.Refused {
+// rows holds the rows of an insert against its tree's.
+func (c *check) rows(t tree, in *rewrite.Insert) error {
+	if have, want := in.Rows(), len(t.Lists); have != want && !in.Refused {
 		return c.disagree(t.at, in, fact{"the number of rows", have, want})
 	}
 	columns := columnsOf(t, in)
@@ -51,7 +51,7 @@ func (c *check) rows(t tree, in *rewrite.Insert, i int) error {
 	}
 	key := keyIndex(columns, in)
 	for n, row := range t.Lists {
-		if err := c.slot(t, in, c.sample.row(i, n, in.Rows()), row, key); err != nil {
+		if err := c.slot(t, in, n, row, key); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key 
 	kind, param := in.Slot(n)
 	want, at := kinds(1<<rewrite.SlotFill), t.at
 	if key >= 0 {
-		want, at = c.kindsOf(row[key], in), c.sample.position(row[key].OriginTextPosition())
+		want, at = c.kindsOf(row[key], in), row[key].OriginTextPosition()
 	}
 	if want&(1<<kind) == 0 {
 		return c.disagree(at, in, fact{"the key of a row", kinds(1 << kind), want})

@@ -12,7 +12,7 @@ func (c *check) params(stmts []ast.StmtNode) error {
 		c.markers = append(c.markers, markersOf(s)...)
 	}
 	slices.Sort(c.markers)
-	if have, want := c.plan.Params(), len(c.markers); have < want || have > want && len(c.sample.cuts) == 0 {
+	if have, want := c.plan.Params(), len(c.markers); have != want {
 		return c.disagree(0, nil, fact{"the number of placeholders", have, want})
 	}
 	return nil
@@ -36,17 +36,7 @@ func (v *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
 
 func (v *markerVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }
 
-// paramAt is which of the text's placeholders, from 0, stands at an offset of
-// the sample. It is not ok where that is not known.
+// paramAt is which of the text's placeholders, from 0, stands at an offset.
 func (c *check) paramAt(offset int) (index int, ok bool) {
-	index, ok = slices.BinarySearch(c.markers, offset)
-	return c.paramIndex(index), ok && len(c.sample.cuts) <= 1
-}
-
-// paramIndex is which of the text's placeholders is number i of the sample's.
-func (c *check) paramIndex(i int) int {
-	if len(c.sample.cuts) > 0 && i < len(c.markers) && c.markers[i] >= c.sample.cuts[0].from {
-		i += c.plan.Params() - len(c.markers)
-	}
-	return i
+	return slices.BinarySearch(c.markers, offset)
 }

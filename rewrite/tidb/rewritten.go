@@ -13,10 +13,11 @@ import (
 // statements, and the key at its place. That the bytes are the same but for the
 // key is known already.
 func (c *check) rewritten(trees []tree) error {
-	if len(c.sample.rewritten) > longest || !c.plainSplices() && !comparable(c.sample.rewritten, c.opts) {
+	text := c.sent()
+	if len(text) > longest || !c.plainSplices() && !comparable(text, c.opts) {
 		return ErrUnknown
 	}
-	stmts, err := c.parse(c.sample.rewritten, c.opts)
+	stmts, err := c.parse(text, c.opts)
 	if err != nil {
 		return c.disagree(trees[0].at, &c.plan.Inserts[0], fact{"the text that is sent", "a statement", "no statement"})
 	}
@@ -29,7 +30,7 @@ func (c *check) rewritten(trees []tree) error {
 	}
 	ours := make(map[int]bool)
 	for i := range trees {
-		if err := c.sentInsert(trees[i], sent[i], &c.plan.Inserts[i], i, ours); err != nil {
+		if err := c.sentInsert(trees[i], sent[i], &c.plan.Inserts[i], ours); err != nil {
 			return err
 		}
 	}
@@ -51,7 +52,7 @@ func (c *check) plainSplices() bool {
 
 // sentInsert holds an insert that is sent against the original, and notes where
 // the placeholders of the keys are.
-func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, i int, ours map[int]bool) error {
+func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) error {
 	if in.Refused || in.Source != nil {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, i int, ours map[int
 		if len(row) != values {
 			return c.disagree(c.rowAt(t, n), in, fact{"the number of values of a row that is sent", values, len(row)})
 		}
-		switch kind, _ := in.Slot(c.sample.row(i, n, in.Rows())); kind {
+		switch kind, _ := in.Slot(n); kind {
 		case rewrite.SlotFill:
 		case rewrite.SlotExpression:
 			c.noteLast(row[key], ours)
@@ -104,7 +105,7 @@ func (c *check) rowAt(t tree, n int) int {
 	if len(t.Lists[n]) == 0 {
 		return t.at
 	}
-	return c.sample.position(t.Lists[n][0].OriginTextPosition())
+	return t.Lists[n][0].OriginTextPosition()
 }
 
 // noteLast notes the last placeholder of an expression: that of the key which
@@ -144,43 +145,19 @@ func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
 		return c.disagree(first.at, nil, fact{"the number of placeholders that are sent", have, want})
 	}
-	if c.keys != nil || len(c.sample.cuts) > 1 {
+	if c.keys != nil {
 		return nil
 	}
-	user, before, cut := 0, 0, c.cutFills()
+	user, before := 0, 0
 	for _, at := range markers {
 		if ours[at] {
 			before++
 			continue
 		}
-		index := c.paramIndex(user)
-		want := before
-		if index != user || c.afterCut(user) {
-			want += cut
-		}
-		if have := c.plan.FillsBefore(index); have != want {
-			return c.disagree(c.sample.position(c.markers[user]), nil, fact{"the number of keys before a placeholder", have, want})
+		if have := c.plan.FillsBefore(user); have != before {
+			return c.disagree(c.markers[user], nil, fact{"the number of keys before a placeholder", have, before})
 		}
 		user++
 	}
 	return nil
-}
-
-// afterCut reports whether placeholder i of the sample comes after what it
-// leaves out.
-func (c *check) afterCut(i int) bool {
-	return len(c.sample.cuts) > 0 && c.markers[i] >= c.sample.cuts[0].from
-}
-
-// cutFills counts the generated keys that the sample leaves out.
-func (c *check) cutFills() (n int) {
-	if len(c.sample.cuts) == 0 {
-		return 0
-	}
-	for s := range c.plan.Splices() {
-		if cut := c.sample.cuts[0]; s.HasKey && s.At >= cut.from && s.At < cut.to {
-			n++
-		}
-	}
-	return n
 }

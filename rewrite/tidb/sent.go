@@ -9,40 +9,6 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// sampleRows is how many rows of an insert the grammar reads: half of them from
-// the beginning, half from the end.
-const sampleRows = 8
-
-// sample is a text, and what will be sent for it, without the rows in the
-// middle of long inserts.
-type sample struct {
-	text, rewritten string
-	cuts            []cut
-}
-
-// cut is what a sample leaves out of an insert.
-type cut struct {
-	insert   int
-	from, to int // in the text
-}
-
-func (c *check) newSample() sample {
-	var s sample
-	for i := range c.plan.Inserts {
-		from, to := c.plan.Middle(&c.plan.Inserts[i], sampleRows/2, c.opts)
-		if from < to && to <= len(c.text) {
-			s.cuts = append(s.cuts, cut{i, from, to})
-		}
-	}
-	if s.cuts == nil {
-		s.text, s.rewritten = c.text, c.sent()
-		return s
-	}
-	s.text = c.splice(s.cuts, func(func(rewrite.Splice) bool) {})
-	s.rewritten = c.splice(s.cuts, c.plan.Splices())
-	return s
-}
-
 // sent is the whole text that is sent.
 func (c *check) sent() string {
 	switch {
@@ -52,33 +18,6 @@ func (c *check) sent() string {
 		return c.plan.BindText()
 	}
 	return c.plan.LiteralText(c.keys)
-}
-
-// splice is the text with splices, without cuts.
-func (c *check) splice(cuts []cut, splices func(func(rewrite.Splice) bool)) string {
-	var b strings.Builder
-	pos, key := 0, keyWriter{keys: c.keys}
-	copyTo := func(end int) {
-		for len(cuts) > 0 && cuts[0].to <= end {
-			b.WriteString(c.text[pos:cuts[0].from])
-			pos, cuts = cuts[0].to, cuts[1:]
-		}
-		b.WriteString(c.text[pos:end])
-		pos = end
-	}
-	for s := range splices {
-		written := key.next(s)
-		if len(cuts) > 0 && s.At >= cuts[0].from && s.At < cuts[0].to {
-			continue
-		}
-		copyTo(s.At)
-		b.WriteString(s.Before)
-		b.Write(written)
-		b.WriteString(s.After)
-		pos = s.End
-	}
-	copyTo(len(c.text))
-	return b.String()
 }
 
 // keyWriter writes the keys of splices, one after the other.
@@ -111,43 +50,13 @@ func (w *keyWriter) next(s rewrite.Splice) []byte {
 	return w.buf
 }
 
-// position is the place in the text of an offset in the sample.
-func (s *sample) position(offset int) int {
-	for _, c := range s.cuts {
-		if offset >= c.from {
-			offset += c.to - c.from
-		}
-	}
-	return offset
-}
-
-// row is the row of insert i that is row n of the sample.
-func (s *sample) row(i, n, rows int) int {
-	for _, c := range s.cuts {
-		if c.insert == i && n >= sampleRows/2 {
-			return rows - sampleRows + n
-		}
-	}
-	return n
-}
-
-// rows is how many of an insert's rows the sample has.
-func (s *sample) rows(i, rows int) int {
-	for _, c := range s.cuts {
-		if c.insert == i {
-			return sampleRows
-		}
-	}
-	return rows
-}
-
 // offsets are the places of statements in the text.
 func (c *check) offsets(stmts []ast.StmtNode) []int {
 	offsets, pos := make([]int, len(stmts)), 0
 	for i, stmt := range stmts {
 		text := withoutComments(stmt.OriginalText())
-		if found := strings.Index(c.sample.text[pos:], text); found >= 0 {
-			offsets[i] = c.sample.position(pos + found)
+		if found := strings.Index(c.text[pos:], text); found >= 0 {
+			offsets[i] = pos + found
 			pos += found + len(text)
 		}
 	}
