@@ -48,8 +48,8 @@ var mayImport = map[string][]string{
 	"internal/testrouter":  {},
 	"internal/testserver":  {"internal/testserver"},
 	"otelshardkey":         {"driver"},
-	"debug":                {"driver", "rewrite", "rule", "spi", "internal/explain", "internal/guard"},
-	"internal/explain":     {"rewrite"},
+	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},
+	"internal/explain":     {"driver"},
 	"internal/testbrowser": {"internal/testserver"},
 
 	"driver/internal/session": {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltext"},

@@ -15,18 +15,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shortColumns are the columns that SHOW COLUMNS tells of: the key column first.
-var shortColumns = [][][2]string{
-	{{"order_id", "bigint(20)"}},
-	{{"order_id", "bigint(20)"}},
-	{{"order_id", "bigint(20) unsigned"}},
-	{{"order_id", "int(11)"}},
-	{{"order_id", "decimal(30,0)"}},
-	{{"order_id", "varchar(36)"}},
-	{{"order_id", "bigint(20)"}, {"other", "int(11)"}}, // which has AUTO_INCREMENT
-	{},
-}
-
 type shortAnswer struct {
 	Err      error
 	Affected int64

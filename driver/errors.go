@@ -75,6 +75,13 @@ var ErrNotConsecutive = errors.New("shardkey: keys of one statement are not cons
 // would have more placeholders with its keys than the server takes.
 var ErrTooManyPlaceholders = base.ErrTooManyPlaceholders
 
+// ErrNoConnection is in the chain of the error of [Connector.Plan] for a statement that
+// can't be planned without asking the server, for example an INSERT without a column list.
+var ErrNoConnection = errors.New("shardkey: the statement is planned without a connection")
+
+// errUndecided is returned for a row about which only an execution can decide.
+var errUndecided = errors.New("shardkey: only an execution decides")
+
 // NextKeysError is the error for arguments of [NextKeys] that no keys can be made
 // for.
 type NextKeysError struct {

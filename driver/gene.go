@@ -114,6 +114,9 @@ func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row i
 	case rewrite.GivenUnknown:
 		return g, t.noGene(in, row, "the row does not tell its value: it is left out, DEFAULT or an expression", nil)
 	case rewrite.GivenParam:
+		if user[param].Value == (unknownArg{}) {
+			return g, errUndecided
+		}
 		if value, err = geneArg(user[param].Value); err != nil {
 			return g, t.noGene(in, row, err.Error(), nil)
 		}
@@ -123,6 +126,9 @@ func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row i
 		known, err := column.Learn(ctx, s)
 		if err != nil {
 			return g, err
+		}
+		if mayConvert(known, text) {
+			return g, errUndecided
 		}
 		if value = textIn(known, text); value == nil {
 			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), known.Text), nil)
@@ -138,6 +144,12 @@ func textIn(column *session.ColumnFacts, text string) any {
 		return text
 	}
 	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
+}
+
+// mayConvert reports whether the column's type is assumed, and the column may hold an integer
+// for a text.
+func mayConvert(column *session.ColumnFacts, text string) bool {
+	return column.Assumed && mayBeNumber(text)
 }
 
 // geneOf returns the gene of a value.
@@ -199,8 +211,9 @@ func (x *shard) checkGene(ctx context.Context, logger shardLogger, row int, g ro
 		Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
 }
 
-// geneKeys draws the n keys of an insert's rows, each with the gene of its row.
-func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rewrite.Keys, err error) {
+// geneRows returns the rows that need a key, with the gene of each. A row about which only an
+// execution can decide is left out.
+func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRows, error) {
 	x := k.shard
 	rows := k.table.newGeneRows(nameOf(k.in), n)
 	for row := range k.in.Rows() {
@@ -208,8 +221,11 @@ func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rew
 			continue
 		}
 		g, err := e.plan.geneOf(ctx, e.session, k.target, row, e.user)
+		if err == errUndecided {
+			continue
+		}
 		if err != nil {
-			return keys, err
+			return nil, err
 		}
 		var values []any
 		if x != nil && x.key >= 0 && x.belongs == nil {
@@ -219,11 +235,11 @@ func (e *execution) geneKeys(ctx context.Context, k *insertion, n int) (keys rew
 			}
 		}
 		if err := x.checkGene(ctx, e.plan.rules.logger, row, g, values); err != nil {
-			return keys, err
+			return nil, err
 		}
 		rows.add(g.gene)
 	}
-	return rows.make(ctx, k.table, k.one)
+	return rows, nil
 }
 
 // geneColumn returns the place, among the columns that a query gives, of what the keys'

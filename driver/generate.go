@@ -10,17 +10,32 @@ import (
 	"github.com/shardkey/shardkey/rewrite"
 )
 
-// generate makes the keys of an insert's rows, and checks that the rows may have them.
-func (e *execution) generate(ctx context.Context, k *insertion) error {
-	n, x := k.in.Rows(), k.shard
-	if !k.in.AllFilled() {
-		var err error
+// check counts the rows that need a key, and refuses the rows that can't be inserted. genes are
+// the rows that need a key, if keys have one.
+func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *geneRows, err error) {
+	if n = k.in.Rows(); !k.in.AllFilled() {
 		if n, err = e.decide(ctx, k); err != nil {
-			return err
+			return n, nil, err
 		}
 	}
-	if x != nil {
-		if err := e.guard(ctx, k, x); err != nil {
+	if k.shard != nil {
+		if err := e.guard(ctx, k, k.shard); err != nil {
+			return n, nil, err
+		}
+	}
+	if n > 0 && k.geneColumn != nil {
+		genes, err = e.geneRows(ctx, k, n)
+	}
+	return n, genes, err
+}
+
+// generate makes the keys of an insert's rows, and checks that the rows may have them.
+func (e *execution) generate(ctx context.Context, k *insertion) error {
+	var genes *geneRows
+	var err error
+	n, x := k.in.Rows(), k.shard
+	if x != nil || k.geneColumn != nil || !k.in.AllFilled() { // else there is nothing to check
+		if n, genes, err = e.check(ctx, k); err != nil {
 			return err
 		}
 	}
@@ -28,10 +43,9 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 		_, err := k.column.Learn(ctx, e.session)
 		return err
 	}
-	var err error
 	switch {
 	case k.geneColumn != nil:
-		k.keys, err = e.geneKeys(ctx, k, n)
+		k.keys, err = genes.make(ctx, k.table, k.one)
 	case x != nil && x.key >= 0:
 		k.keys, err = e.fitting(ctx, k, x, n)
 	default:

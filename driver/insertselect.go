@@ -115,7 +115,8 @@ func (p *plan) executeSource(
 	if err := s.CheckAsk(p.key.text); err != nil {
 		return base.Reply{}, err
 	}
-	r := &insertSelect{Session: s, plan: p, in: t.in, table: t.table, key: t.column, args: args, out: out}
+	r := p.newInsertSelect(s)
+	r.args, r.out = args, out
 	start := time.Now()
 	reply, err := r.run(ctx, want)
 	if err != nil {
@@ -141,10 +142,28 @@ func (p *plan) executeKeptSource(
 	return r, err
 }
 
+func (p *plan) newInsertSelect(s *session.Session) *insertSelect {
+	t := &p.targets[0]
+	return &insertSelect{Session: s, plan: p, in: t.in, table: t.table, key: t.column}
+}
+
+// checkSource returns the error with which every execution of an INSERT … SELECT is refused.
+func (p *plan) checkSource(ctx context.Context, s *session.Session) error {
+	if p.targets[0].in.KeepsSource() {
+		return nil
+	}
+	if err := s.CheckAsk(p.key.text); err != nil {
+		return err
+	}
+	s.ForInsert = ""
+	return p.newInsertSelect(s).learn(ctx)
+}
+
 // run executes the statement. When it returns an error, failed is to be called.
 func (r *insertSelect) run(ctx context.Context, want base.Want) (base.Reply, error) {
 	for _, step := range []func(context.Context) error{
-		r.AskCacheLimit, r.KnowLastID, r.SyncLastID, r.learn, r.startTransaction, r.readRows, r.makeKeys, r.SyncLastID,
+		r.AskCacheLimit, r.KnowLastID, r.SyncLastID, r.learn, r.askTransport, r.startTransaction, r.readRows, r.makeKeys,
+		r.SyncLastID,
 	} {
 		if err := step(ctx); err != nil {
 			return base.Reply{}, err
@@ -184,10 +203,12 @@ func (r *insertSelect) learn(ctx context.Context) (err error) {
 	}
 	if r.shard = -1; r.table.gene != nil {
 		r.drawn = r.table.newGeneRows(nameOf(r.in), 2)
-		if r.shard, err = r.geneColumn(ctx); err != nil {
-			return err
-		}
+		r.shard, err = r.geneColumn(ctx)
 	}
+	return err
+}
+
+func (r *insertSelect) askTransport(ctx context.Context) (err error) {
 	r.transport, err = r.Transport(ctx)
 	return err
 }

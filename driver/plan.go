@@ -187,7 +187,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 	}
 	g := reading{session: s, rules: r}
 	p, err := g.read(ctx, key)
-	if err == nil && g.cached && p.anyRefused() {
+	if err == nil && g.cached && p.anyRefused() && !s.IsAssumed() {
 		g = reading{session: s, rules: r, fresh: true}
 		p, err = g.read(ctx, key)
 	}
@@ -305,6 +305,9 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 		return nil
 	}
 	t := g.rules.plans.table(r)
+	if inUse := g.rules.inUse; inUse != nil {
+		t.assume(inUse)
+	}
 	parsed := &rewrite.Table{KeyColumn: r.Column, Kind: t.kind(), KeepExplicit: r.ExplicitKeys == "keep", Unguarded: t.unguarded.Load()}
 	if x := t.shard(schema, name); x != nil {
 		parsed.Sharding = x.Columns

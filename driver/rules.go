@@ -38,6 +38,8 @@ type ruleSet struct {
 	// and since is when it became the current one. They are set before it does.
 	generation int64
 	since      time.Time
+	// inUse has the tables as executions know them, if these rules only plan.
+	inUse *planCache
 }
 
 func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {

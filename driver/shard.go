@@ -42,7 +42,7 @@ func (t *table) shard(schema, name string) *shard {
 	if t.rule.Sharding == nil {
 		return nil
 	}
-	id := strings.ToLower(schema + "\x00" + name)
+	id := schema + "\x00" + name // an error has the name as it is written
 	if x, ok := t.shards.Load(id); ok {
 		return x.(*shard)
 	}

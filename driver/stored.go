@@ -36,7 +36,7 @@ func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *Wr
 		}
 	}
 	wrong := x.misplaced(ctx, s, values, columns)
-	if wrong == nil || asked {
+	if wrong == nil || asked || s.IsAssumed() {
 		return wrong
 	}
 	for _, c := range columns { // the table may have been altered

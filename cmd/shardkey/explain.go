@@ -2,15 +2,13 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/explain"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
-	"github.com/shardkey/shardkey/rule"
 )
 
 // planned is what becomes of a text.
@@ -25,6 +23,8 @@ type planned struct {
 	// of each ?.
 	Sent       string `json:"sent,omitempty"`
 	KeysInText bool   `json:"keysInText,omitempty"`
+	// Assumes are what was assumed about the server.
+	Assumes []string `json:"assumes,omitempty"`
 	// DidYouMean is a ruled table whose name is like one without a rule.
 	DidYouMean string   `json:"didYouMean,omitempty"`
 	Remarks    []remark `json:"remarks,omitempty"`
@@ -50,45 +50,37 @@ type plannedInsert struct {
 	headline string
 }
 
-// explainPlan says what becomes of a text that is not refused.
-func explainPlan(text string, plan *rewrite.Plan, tables map[*rewrite.Table]*rule.Table, second tidb.Outcome) *planned {
-	switch {
-	case !rewrite.Classify(text).MustParse():
-		return &planned{Outcome: lint.Passed, Reason: "it inserts nothing"}
-	case len(plan.Inserts) == 0:
-		return &planned{Outcome: lint.Passed, Reason: "no table that it inserts into has a rule"}
-	}
-	v := &planned{SecondReader: "agrees"}
+// explainPlan describes the plan of a statement that inserts into sharded tables.
+func explainPlan(plan *driver.Plan) *planned {
+	v := &planned{SecondReader: plan.Verified, Sent: plan.Query, KeysInText: plan.Literal, Assumes: plan.Assumes}
+	several := slices.ContainsFunc(plan.Inserts, func(in driver.PlannedInsert) bool { return in.Statement > 0 })
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
 			v.Outcome = of // of several, filled when one is
 		}
-		v.Inserts = append(v.Inserts, insertOf(plan, in, tables[in.Table]))
+		v.Inserts = append(v.Inserts, insertOf(in, several))
 	}
-	if second == tidb.OutcomeUnknown {
-		v.SecondReader = "unknown"
-	}
-	if plan.Inserts[0].Source != nil {
-		return v
-	}
-	v.Sent, v.KeysInText = plan.BindText(), plan.Fills() > 0 && plan.Params() == 0
 	return v
 }
 
-// insertOf is an INSERT with the lines that explain it.
-func insertOf(plan *rewrite.Plan, in *rewrite.Insert, t *rule.Table) plannedInsert {
-	var b strings.Builder
-	explainInsert(&b, plan, in, t)
-	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	v := plannedInsert{
-		Table: sqltext.QuoteTable(in.Schema, in.Name), RuleTable: t.Logical, KeyColumn: t.Column, Generator: t.GeneratorName,
-		headline: lines[0],
+// insertOf is an INSERT with the lines that explain it; several says that the statement is
+// one of several.
+func insertOf(in *driver.PlannedInsert, several bool) plannedInsert {
+	verb := "INSERT"
+	if in.Replace {
+		verb = "REPLACE"
 	}
-	for _, line := range lines[1:] {
-		v.Keys = append(v.Keys, strings.TrimPrefix(line, "  "))
+	if several {
+		verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
 	}
-	return v
+	table := sqltext.QuoteTable(in.Schema, in.Name)
+	return plannedInsert{
+		Table: table, RuleTable: in.Table, KeyColumn: in.Column, Generator: in.Generator,
+		Keys: append(explain.Rows(in, 0), in.Notes...),
+		headline: fmt.Sprintf("%s into %s: table %s of the rule, key column %s, generator %s",
+			verb, table, in.Table, in.Column, in.Generator),
+	}
 }
 
 func (v *planned) print(p *program) {
@@ -113,6 +105,9 @@ func (v *planned) print(p *program) {
 	case v.Sent != "":
 		fmt.Fprintf(p.out, "sent:\n%s\n", v.Sent)
 	}
+	if len(v.Assumes) > 0 {
+		fmt.Fprintf(p.out, "assumed: %s\n", strings.Join(v.Assumes, "; "))
+	}
 	if v.DidYouMean != "" {
 		fmt.Fprintf(p.out, "did you mean %s?\n", v.DidYouMean)
 	}
@@ -130,54 +125,4 @@ func (p *program) outcome(o lint.Outcome) string {
 		return p.colours.out(yellow, string(o))
 	}
 	return string(o)
-}
-
-func explainInsert(w io.Writer, plan *rewrite.Plan, in *rewrite.Insert, t *rule.Table) {
-	verb := "INSERT"
-	if in.Replace {
-		verb = "REPLACE"
-	}
-	if plan.Statements > 1 {
-		verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
-	}
-	fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
-		verb, sqltext.QuoteTable(in.Schema, in.Name), t.Logical, t.Column, t.GeneratorName)
-	switch {
-	case in.Refused:
-		fmt.Fprintln(w, "  passes as it is: the server will refuse it, for a row has the wrong number of values")
-	case in.Source != nil:
-		explainSource(w, in)
-	default:
-		for _, row := range explain.Rows(in, 0) {
-			fmt.Fprintf(w, "  %s\n", row)
-		}
-	}
-	explainGenes(w, plan, in, t)
-	explainShard(w, in, t)
-	if in.InText {
-		fmt.Fprintln(w, "  LAST_INSERT_ID(key) makes the server report the first key")
-	}
-	if in.Guarded {
-		fmt.Fprintln(w, "  ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
-	}
-}
-
-func rowsText(first, last int) string {
-	if last > first {
-		return fmt.Sprintf("rows %d to %d", first+1, last+1)
-	}
-	return fmt.Sprintf("row %d", first+1)
-}
-
-func explainSource(w io.Writer, in *rewrite.Insert) {
-	s := in.Source
-	switch {
-	case s.KeyIndex < 0:
-		fmt.Fprintln(w, "  the query is read to its end, and each of its rows is inserted with a key:")
-	case in.Table.KeepExplicit:
-		fmt.Fprintln(w, "  passes as it is: the query gives the keys, and explicitKeys is keep:")
-	default:
-		fmt.Fprintln(w, "  the query is read to its end, and its rows are inserted, with a key where the query returns NULL or 0:")
-	}
-	fmt.Fprintln(w, "  "+strings.TrimSpace(s.Query))
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"
 )
 
@@ -55,17 +53,12 @@ func (p *program) lint(f *lintFlags, args []string) error {
 	case len(args) == 0:
 		return usagef("give .sql files, directories or Go packages")
 	}
-	mode, err := parseMode(f.sqlMode)
+	o, err := p.openOffline(f.rule, "other", f.sqlMode) // a statement may be for any server
 	if err != nil {
 		return err
 	}
-	r, g, err := p.openRule(f.rule, offlineDSN)
-	if err != nil {
-		return err
-	}
-	defer g.Close() // nothing was used
-	l := newLinter(g, mode)
-	l.Names = allTableNames(r)
+	defer o.Close()
+	l := o.linter()
 	if slices.Contains(args, "-") {
 		text, err := p.readText()
 		if err != nil {
@@ -78,14 +71,6 @@ func (p *program) lint(f *lintFlags, args []string) error {
 		return usagef("%v", err)
 	}
 	return p.printFindings(l.Findings(), f)
-}
-
-func newLinter(g *rule.Live, mode rewrite.Mode) *lint.Linter {
-	return &lint.Linter{
-		Mode:     mode,
-		Tables:   func(schema, name string) *rewrite.Table { return ruledTable(g, g.Lookup(schema, name)) },
-		Unlisted: func(schema, name string) error { return unlisted(g, schema, name) },
-	}
 }
 
 // lintAll looks at all that the arguments name: schemas first, for their columns.

@@ -17,13 +17,3 @@ func nearestTable(r *rule.Rule, name string) string {
 	}
 	return ""
 }
-
-// unlisted returns the error for a table that the driver refuses by
-// default: it is not listed, but looks like a ruled one's.
-func unlisted(g *rule.Live, schema, name string) error {
-	e := g.Unlisted(schema, name)
-	if e == nil || e.Like.Unlisted == "warn" || e.Like.Unlisted == "pass" {
-		return nil
-	}
-	return e
-}

@@ -19,7 +19,7 @@ import (
 // statements, tables' names, numbers, times, and what a program's own clock,
 // logger and random source are.
 var plainTypes = strings.Fields(`
-	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError

@@ -42,6 +42,8 @@ type ColumnFacts struct {
 	// Plain: none of the three is true, and the column holds all keys that are not
 	// negative.
 	Plain bool
+	// Assumed: no server was asked; see [Cache.Assume].
+	Assumed bool
 }
 
 // Storage is how a column stores values.
@@ -80,7 +82,7 @@ func (c *Column) Learn(ctx context.Context, s *Session) (*ColumnFacts, error) {
 
 // Refresh asks about the column again: the table may have been altered.
 func (c *Column) Refresh(ctx context.Context, s *Session) (*ColumnFacts, error) {
-	facts := &ColumnFacts{Type: columntype.Parse(""), Zones: s.Client().Zones}
+	facts := &ColumnFacts{Type: columntype.Parse(""), Zones: s.Client().Zones, Assumed: s.IsAssumed()}
 	literal, _ := sqltext.AppendLiteral(nil, c.name)
 	query := "SHOW FULL COLUMNS FROM " + c.Table() +
 		" WHERE Field = " + string(literal) + " OR Extra LIKE '%auto_increment%'"

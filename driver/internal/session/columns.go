@@ -161,6 +161,40 @@ func (t *tables) clear() {
 	}
 }
 
+// copyTo copies what is known, however long ago the names of columns were read.
+func (t *tables) copyTo(to *tables) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	to.known, to.bytes = make(map[Table]*knownTable, len(t.known)), t.bytes
+	for of, known := range t.known {
+		own := &knownTable{names: known.names, at: now}
+		for _, c := range known.columns {
+			column := &Column{schema: c.schema, table: c.table, name: c.name}
+			column.known.Store(c.known.Load())
+			own.columns = append(own.columns, column)
+		}
+		to.known[of] = own
+	}
+}
+
+// database returns the current database in which tables were looked for, empty if there are
+// several.
+func (t *tables) database() (database string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for of := range t.known {
+		switch {
+		case !of.unqualified || of.schema == "":
+		case database != "" && of.schema != database:
+			return ""
+		default:
+			database = of.schema
+		}
+	}
+	return database
+}
+
 // ExpireColumns lets the names of all tables' columns be read again, as they are anyway
 // after a while.
 func (c *Cache) ExpireColumns() {

@@ -114,17 +114,6 @@ func (c *Cache) Describe() string {
 	return "server: " + known.String()
 }
 
-// Assumed returns the server to use when there is no connection.
-func (c *Cache) Assumed() *Server {
-	if known := c.server.Load(); known != nil {
-		return known
-	}
-	if c.Kind == ServerAuto {
-		return newServer(ServerMySQL, "")
-	}
-	return newServer(c.Kind, "")
-}
-
 // Server returns what is known about the server, which is asked unless Kind names it.
 func (s *Session) Server(ctx context.Context) (*Server, error) {
 	if known := s.cache.server.Load(); known != nil {

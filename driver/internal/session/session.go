@@ -50,6 +50,8 @@ type Cache struct {
 	Kind   string // the value of Config.Server
 	Client Client
 
+	assumed bool // see Assume
+
 	server atomic.Pointer[Server] // nil: not known yet
 	tables tables
 }
@@ -58,6 +60,22 @@ type Cache struct {
 func New(conn *base.Conn, cache *Cache) Session {
 	return Session{Base: conn, LastID: newLastID(), cache: cache, tables: &cache.tables}
 }
+
+// Assume returns a copy for sessions without a server: their connections answer questions with
+// assumptions. Nothing that these sessions learn is kept in c.
+func (c *Cache) Assume() *Cache {
+	to := &Cache{Kind: c.Kind, Client: c.Client, assumed: true}
+	to.server.Store(c.server.Load())
+	c.tables.copyTo(&to.tables)
+	return to
+}
+
+// Database returns the current database of all sessions that have read columns, empty if they
+// differ.
+func (c *Cache) Database() string { return c.tables.database() }
+
+// IsAssumed reports whether the session has no server; see [Cache.Assume].
+func (s *Session) IsAssumed() bool { return s.cache.assumed }
 
 // Client is what the underlying driver's DSN shows about the connections.
 func (s *Session) Client() *Client { return &s.cache.Client }

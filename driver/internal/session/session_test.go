@@ -251,3 +251,51 @@ func TestColumn_learn(t *testing.T) {
 		}
 	}
 }
+
+// Sessions without a server know what the others have learned, and teach them nothing.
+func TestCache_assume(t *testing.T) {
+	answers := map[string]any{
+		"SELECT VERSION()": []driver.Value{"11.8.2-MariaDB", ""},
+		"SHOW FULL":        []driver.Value{"id", "int", nil, "NO"},
+		"SELECT DATABASE":  []driver.Value{"app"},
+	}
+	cache := new(Cache)
+	cache.Kind = ServerAuto
+	s, _ := newScripted(answers, cache)
+	if _, err := s.Column("", "t", "id").Learn(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	of, err := s.Table(t.Context(), "", "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tables.putNames(of, []string{"id"})
+
+	assumed := cache.Assume()
+	a, conn := newScripted(answers, assumed)
+	if s.IsAssumed() || !a.IsAssumed() || assumed.Database() != "app" {
+		t.Errorf("have: %v, %v, database %q", s.IsAssumed(), a.IsAssumed(), assumed.Database())
+	}
+	known, err := a.Column("", "t", "id").Learn(t.Context(), a)
+	if err != nil || known.Text != "int" || known.Assumed || a.tables.names(of) == nil || conn.asked != nil {
+		t.Errorf("have: %+v, %v, asked %q", known, err, conn.asked)
+	}
+	known, err = a.Column("", "u", "id").Learn(t.Context(), a)
+	if err != nil || !known.Assumed || s.Column("", "u", "id").Known() != nil {
+		t.Errorf("have: %+v, %v", known, err)
+	}
+	if _, err := a.Server(t.Context()); err != nil || cache.server.Load() != nil {
+		t.Errorf("have: %v, server %v\nwant: not known to the others", err, cache.server.Load())
+	}
+	if a.tables.clear(); s.Column("", "t", "id").Known() == nil {
+		t.Error("have: forgotten by the others")
+	}
+	other, err := s.Table(t.Context(), "", "u")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.schema = "app2"
+	if s.tables.putNames(other, []string{"id"}); cache.Assume().Database() != "" {
+		t.Errorf("have: %q\nwant: none, as there are two", cache.Assume().Database())
+	}
+}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
 )
 
 // Outcome is what becomes of a statement.
@@ -56,13 +56,10 @@ func (f Finding) IsProblem() bool {
 
 // Linter looks at texts. It is not safe for concurrent use.
 type Linter struct {
-	// Tables finds a ruled table, as [rewrite.Options] do.
-	Tables func(schema, name string) *rewrite.Table
-	// Names are those of the ruled tables, logical and actual.
+	// Connector plans the statements.
+	Connector *driver.Connector
+	// Names are those of the sharded tables, logical and actual.
 	Names []string
-	// Unlisted returns the error for a table without a rule that the driver
-	// refuses, and nil for all others; it may be nil.
-	Unlisted func(schema, name string) error
 	// Mode is the sessions' sql_mode.
 	Mode rewrite.Mode
 
@@ -81,24 +78,15 @@ func (l *Linter) Findings() []Finding {
 // Statement is what becomes of a text of one statement or more.
 func (l *Linter) Statement(text string) (found []Finding) {
 	masked := mask(text, l.Mode)
-	plan, err := rewrite.Parse(text, l.options())
-	var failed *rewrite.StatementError
+	inserts := namesIn(masked, insertTarget)
+	places := l.ruled(inserts)
+	plan, err := l.plan(text, places)
 	switch {
-	case errors.As(err, &failed):
-		return []Finding{{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}}
-	case errors.Is(err, errColumns):
-		in := namesIn(masked, insertTarget)
-		return l.only(in, Filled, "it lists no columns: the table's are read from the server when the statement runs")
+	case errors.Is(err, driver.ErrNoConnection):
+		return l.only(inserts, Filled, "it lists no columns: the table's are read from the server when the statement runs")
 	case err != nil:
-		return []Finding{{Outcome: Refused, Reason: err.Error()}}
+		return []Finding{refused(err, append(places, inserts...))}
 	}
-	if rewrite.Classify(text) == rewrite.ClassMayInsert { // what the driver parses
-		if _, err := tidb.Check(text, l.options(), plan); errors.As(err, &failed) {
-			return []Finding{{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}}
-		}
-	}
-	found = l.unlisted(namesIn(masked, insertTarget))
-	places := l.ruled(namesIn(masked, insertTarget))
 	for i := range plan.Inserts {
 		f := insertFinding(&plan.Inserts[i])
 		if i < len(places) {
@@ -112,74 +100,81 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	return append(found, l.updates(text, masked)...)
 }
 
-// errColumns says that a statement needs its table's columns.
-var errColumns = errors.New("the table's columns are not known")
-
-// options are those of the application's sessions, with the columns that were
-// seen.
-func (l *Linter) options() rewrite.Options {
-	return rewrite.Options{
-		Mode:    l.Mode,
-		Columns: func(*rewrite.Insert) ([]string, error) { return nil, errColumns },
-		Tables: func(schema, name string) *rewrite.Table {
-			t := l.Tables(schema, name)
-			if t != nil && t.Columns == nil {
-				known := *t
-				known.Columns = l.columns[strings.ToLower(name)]
-				t = &known
-			}
-			return t
-		},
+// plan plans a statement, with the columns of its table that were seen.
+func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
+	for _, t := range places {
+		if columns := l.columns[strings.ToLower(t.name)]; columns != nil {
+			return l.Connector.Plan(text, columns...)
+		}
 	}
+	return l.Connector.Plan(text)
+}
+
+// refused is the finding for an error of the plan. inserts are the tables that are inserted into.
+func refused(err error, inserts []target) Finding {
+	if failed := (*rewrite.StatementError)(nil); errors.As(err, &failed) {
+		return Finding{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}
+	}
+	f := Finding{Outcome: Refused, Reason: strings.TrimPrefix(err.Error(), driver.ErrUnsupportedStatement.Error()+": ")}
+	f.Reason = strings.TrimPrefix(f.Reason, "shardkey: ")
+	if len(inserts) > 0 {
+		f.Table, f.offset = sqltext.QuoteTable(inserts[0].schema, inserts[0].name), inserts[0].at
+	}
+	return f
+}
+
+// Targets are the names of the tables that a text inserts into.
+func (l *Linter) Targets(text string) (names []string) {
+	for _, t := range namesIn(mask(text, l.Mode), insertTarget) {
+		names = append(names, t.name)
+	}
+	return names
 }
 
 // OutcomeOf is what becomes of an insert that is understood.
-func OutcomeOf(in *rewrite.Insert) Outcome { return insertFinding(in).Outcome }
+func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outcome }
 
 // insertFinding is what becomes of an insert that is understood.
-func insertFinding(in *rewrite.Insert) Finding {
-	f := Finding{Outcome: Filled, Table: sqltext.QuoteTable(in.Schema, in.Name)}
-	switch {
-	case in.Refused:
+func insertFinding(in *driver.PlannedInsert) Finding {
+	f := Finding{Outcome: Passed, Table: sqltext.QuoteTable(in.Schema, in.Name)}
+	if in.Invalid {
 		f.Outcome, f.Reason = Refused, "a row has the wrong number of values: the server will refuse it"
 		return f
-	case in.Source != nil && in.KeepsSource():
-		f.Outcome, f.Reason = Passed, "the query gives the keys, and explicitKeys is keep"
-		return f
-	case in.Source != nil && in.Source.KeyIndex >= 0:
-		f.Reason = "a key is generated where the query gives NULL or 0"
-		return f
-	case in.Source != nil:
-		f.Reason = "a key is generated for each row of the query"
-		return f
 	}
-	n := map[rewrite.SlotKind]int{}
-	for i := range in.Rows() {
-		kind, _ := in.Slot(i)
-		n[kind]++
+	n := map[string]int{}
+	for _, row := range in.Rows {
+		key := row.Key
+		if row.Argument > 0 {
+			key = "argument"
+		}
+		n[key]++
+		if row.Key != "statement" && row.Key != "server" {
+			f.Outcome = Filled
+		}
 	}
 	var reasons []string
-	for _, r := range []struct {
-		kind rewrite.SlotKind
-		one  string
-	}{
-		{rewrite.SlotFill, "a key is generated"},
-		{rewrite.SlotParam, "an argument is the key"},
-		{rewrite.SlotKept, "the key is given"},
-		{rewrite.SlotUnknown, "the server decides what the key is"},
-		{rewrite.SlotExpression, "an expression is the key, or where it comes to nothing a generated one"},
+	for _, r := range []struct{ key, one string }{
+		{"generated", "a key is generated"},
+		{"query", "a key is generated where the query gives NULL or 0"},
+		{"argument", "an argument is the key"},
+		{"statement", "the key is given"},
+		{"server", "the server decides what the key is"},
+		{"expression", "an expression is the key, or where it comes to nothing a generated one"},
 	} {
 		switch {
-		case n[r.kind] == 0:
-		case in.Rows() == 1:
+		case n[r.key] == 0:
+		case len(in.Rows) == 1:
 			reasons = append(reasons, r.one)
 		default:
-			reasons = append(reasons, fmt.Sprintf("%s in %d of %d rows", r.one, n[r.kind], in.Rows()))
+			reasons = append(reasons, fmt.Sprintf("%s in %d of %d rows", r.one, n[r.key], len(in.Rows)))
 		}
 	}
 	f.Reason = strings.Join(reasons, ", ")
-	if n[rewrite.SlotFill] == 0 && n[rewrite.SlotExpression] == 0 && (n[rewrite.SlotParam] == 0 || in.Table.KeepExplicit) {
-		f.Outcome = Passed
+	switch {
+	case in.Select != "" && f.Outcome == Passed:
+		f.Reason = "the query gives the keys, and explicitKeys is keep"
+	case in.Select != "" && n["generated"] > 0:
+		f.Reason = "a key is generated for each row of the query"
 	}
 	return f
 }

@@ -1,30 +1,53 @@
 package lint
 
 import (
+	"context"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
-// linter has a rule for table t.
-func linter() *Linter {
-	return &Linter{Tables: func(_, name string) *rewrite.Table {
-		if name == "t" {
-			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
-		}
-		return nil
-	}}
+// unconnected is a connector that plans only.
+type unconnected struct{}
+
+func (unconnected) Connect(context.Context) (sqldriver.Conn, error) {
+	return nil, driver.ErrNoConnection
+}
+func (unconnected) Driver() sqldriver.Driver { return nil }
+
+// linter has a rule with these tables.
+func linter(t testing.TB, tables string) *Linter {
+	t.Helper()
+	r, err := rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {tables: {`+tables+`},
+  keyGenerators: {keys: {type: SNOWFLAKE, props: {worker-id: 1}}},
+  shardingAlgorithms: {a: {type: MOD, props: {sharding-count: 2}}}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := driver.WithLogger(slog.New(slog.DiscardHandler))
+	c, err := driver.NewConnector(unconnected{}, r, driver.Config{Server: "other"}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return &Linter{Connector: c}
 }
 
+const (
+	plainTable   = `t: {keyGenerateStrategy: {column: id, keyGeneratorName: keys}}`
+	shardedTable = `{actualDataNodes: "ds.%s", keyGenerateStrategy: {column: id, keyGeneratorName: keys},
+    tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: a}}}`
+)
+
 func TestLint_updatesOfShardingColumns(t *testing.T) {
-	l := &Linter{Tables: func(_, name string) *rewrite.Table {
-		if name == "t" || name == "t_1" {
-			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Sharding: []string{"user_id"}}
-		}
-		return nil
-	}}
+	l := linter(t, "t: "+fmt.Sprintf(shardedTable, "t_${0..1}"))
 	for _, c := range []struct {
 		text    string
 		changed bool
@@ -47,15 +70,9 @@ func TestLint_updatesOfShardingColumns(t *testing.T) {
 }
 
 func TestLint_computedTables(t *testing.T) {
-	l := &Linter{
-		Names: []string{"t_0", "t_1"},
-		Tables: func(_, name string) *rewrite.Table {
-			if name == "t_0" || name == "t_1" || name == "log_202601" { // one of a pattern
-				return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger, Sharding: []string{"user_id"}}
-			}
-			return nil
-		},
-	}
+	// The tables of log come at run time.
+	l := linter(t, "t: "+fmt.Sprintf(shardedTable, "t_${0..1}")+", log: "+fmt.Sprintf(shardedTable, "log_${*}"))
+	l.Names = []string{"t_0", "t_1"}
 	for text, want := range map[string]int{
 		"INSERT INTO t_% (a) VALUES (1)":         1,
 		"INSERT INTO app.T_%(a) VALUES (1)":      1,
@@ -117,7 +134,7 @@ func TestSplit_asTheClientDoes(t *testing.T) {
 		{"BEGIN; a; END", []string{"BEGIN", "a", "END"}},
 	} {
 		var have []string
-		for _, s := range linter().split(c.text) {
+		for _, s := range linter(t, plainTable).split(c.text) {
 			have = append(have, strings.TrimSpace(c.text[s.start:s.end]))
 		}
 		if !slices.Equal(have, c.want) {
@@ -134,8 +151,8 @@ func FuzzStatement(f *testing.F) {
 	} {
 		f.Add(text, byte(0))
 	}
+	l := linter(f, plainTable)
 	f.Fuzz(func(t *testing.T, text string, mode byte) {
-		l := linter()
 		l.Mode = rewrite.Mode(mode & 3)
 		if masked := mask(text, l.Mode); len(masked) != len(text) {
 			t.Fatalf("%q\nhave: %q\nwant: the same length", text, masked)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // mask is a text of the same length without what is in strings and comments:
@@ -153,7 +154,7 @@ func (l *Linter) composed(text string) (found []Finding) {
 }
 
 // lookup finds the ruled tables that a name may be of: several when it has a hole.
-func (l *Linter) lookup(schema, name string) (tables []*rewrite.Table) {
+func (l *Linter) lookup(schema, name string) (tables []*rule.Table) {
 	if strings.Contains(schema, hole) {
 		schema = ""
 	}
@@ -175,7 +176,7 @@ func (l *Linter) lookup(schema, name string) (tables []*rewrite.Table) {
 		}
 	}
 	for _, n := range names {
-		if t := l.Tables(schema, n); t != nil {
+		if t := l.Connector.Lookup(schema, n); t != nil {
 			tables = append(tables, t)
 		}
 	}
@@ -190,23 +191,8 @@ func shown(schema, name string) string {
 // ruled are the targets that have a rule.
 func (l *Linter) ruled(targets []target) (found []target) {
 	for _, t := range targets {
-		if l.Tables(t.schema, t.name) != nil {
+		if l.Connector.Lookup(t.schema, t.name) != nil {
 			found = append(found, t)
-		}
-	}
-	return found
-}
-
-// unlisted makes a finding of each target that no rule lists although it looks
-// like one of a ruled table's.
-func (l *Linter) unlisted(targets []target) (found []Finding) {
-	for _, t := range targets {
-		if l.Unlisted == nil {
-			break
-		}
-		if err := l.Unlisted(t.schema, t.name); err != nil {
-			reason := strings.TrimPrefix(err.Error(), "shardkey: ")
-			found = append(found, Finding{Outcome: Refused, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
 		}
 	}
 	return found

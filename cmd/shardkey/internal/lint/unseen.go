@@ -8,6 +8,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/rewrite"
 	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/rule"
 )
 
 var (
@@ -60,7 +61,7 @@ func (l *Linter) createSelect(masked string) (found []Finding) {
 
 // learn remembers the columns of a CREATE TABLE.
 func (l *Linter) learn(text string) {
-	stmts, err := tidb.Parse(text, l.options())
+	stmts, err := tidb.Parse(text, rewrite.Options{Mode: l.Mode})
 	if err != nil {
 		return
 	}
@@ -85,7 +86,7 @@ func (l *Linter) updates(text, masked string) (found []Finding) {
 	if !strings.Contains(strings.ToUpper(masked), "UPDATE") {
 		return nil
 	}
-	stmts, err := tidb.Parse(text, l.options())
+	stmts, err := tidb.Parse(text, rewrite.Options{Mode: l.Mode})
 	if err != nil {
 		return nil
 	}
@@ -120,11 +121,11 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 			}
 			reason := ""
 			switch column := a.Column.Name.O; {
-			case strings.EqualFold(column, key.KeyColumn):
-				if !keeps(a, key.KeyColumn) {
+			case strings.EqualFold(column, key.Column):
+				if !keeps(a, key.Column) {
 					reason = verb + " gives a row another key than the one that was generated"
 				}
-			case slices.ContainsFunc(key.Sharding, func(c string) bool { return strings.EqualFold(c, column) }):
+			case decides(key, column):
 				if !keeps(a, column) && !isValues(a) {
 					reason = verb + " changes " + column + ", by which the rows are sharded: the row stays in the table where it is; delete it, and insert it where it belongs"
 				}
@@ -142,6 +143,12 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 		}
 	}
 	return found
+}
+
+// decides reports whether a column decides which table or key a row has.
+func decides(t *rule.Table, column string) bool {
+	isColumn := func(c string) bool { return strings.EqualFold(c, column) }
+	return t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) || t.Gene != nil && isColumn(t.Gene.Column)
 }
 
 // keeps reports whether an assignment leaves a key as it is: id = id, or the

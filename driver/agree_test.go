@@ -1,0 +1,491 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// stockServer answers as a new server of MySQL whose tables have agreedColumns. It keeps the
+// statements that it executes.
+type stockServer struct{ executed []string }
+
+func (s *stockServer) Connect(context.Context) (driver.Conn, error) {
+	return &stockConn{server: s}, nil
+}
+func (s *stockServer) Driver() driver.Driver { return nil }
+
+type stockConn struct {
+	idleConn
+	server *stockServer
+}
+
+func (c *stockConn) ExecContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Result, error) {
+	c.server.executed = append(c.server.executed, query)
+	return driver.RowsAffected(1), nil
+}
+
+// agreedColumns are the columns of each table of agreedRules.
+var agreedColumns = [][2]string{
+	{"order_id", "bigint"}, {"user_id", "bigint"}, {"name", "varchar(64)"}, {"created", "datetime(6)"}, {"note", "text"},
+}
+
+func (c *stockConn) QueryContext(_ context.Context, query string, _ []driver.NamedValue) (driver.Rows, error) {
+	rows := &assumedRows{}
+	switch {
+	case strings.HasPrefix(query, "SELECT VERSION()"):
+		rows.row = []driver.Value{"8.4.6", "MySQL Community Server - GPL"}
+	case strings.HasPrefix(query, "SELECT @@sql_mode"):
+		rows.row = []driver.Value{stockMode, "utf8mb4"}
+	case strings.HasPrefix(query, "SELECT LAST_INSERT_ID()"):
+		rows.row = []driver.Value{"0"}
+	case strings.HasPrefix(query, "SELECT DATABASE()"):
+		rows.row = []driver.Value{"app"}
+	case strings.HasPrefix(query, "SELECT @@character_set_client"):
+		rows.row = []driver.Value{"utf8mb4", "utf8mb4", "utf8mb4", "18446744073709551615", "67108864", "1", "2000-01-02"}
+	case strings.HasPrefix(query, "SELECT * FROM") && strings.HasSuffix(query, " LIMIT 0"):
+		for _, column := range agreedColumns {
+			rows.columns = append(rows.columns, column[0])
+		}
+	case strings.HasPrefix(query, "SHOW FULL COLUMNS"):
+		for _, column := range agreedColumns {
+			if strings.Contains(query, "'"+column[0]+"'") {
+				rows.row = []driver.Value{column[0], column[1], "utf8mb4_bin", "YES"}
+			}
+		}
+	}
+	return rows, nil
+}
+
+const (
+	agreedInline   = `{type: INLINE, props: {algorithm-expression: "t_order_${%s %% 4}"}}`
+	agreedMod      = "{type: MOD, props: {sharding-count: 4}}"
+	agreedHash     = "{type: HASH_MOD, props: {sharding-count: 4}}"
+	agreedVolume   = "{type: VOLUME_RANGE, props: {range-lower: 3, range-upper: 100, sharding-volume: 60}}"
+	agreedBoundary = `{type: BOUNDARY_RANGE, props: {sharding-ranges: "3, 8, 200"}}`
+	agreedInterval = `{type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss",
+      datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-04-30 00:00:00",
+      sharding-suffix-pattern: M, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}`
+	agreedBits = "{type: SNOWFLAKE, props: {worker-id: %d, layout: 41-10-12, gene-column: user_id, gene-bits: %d}}"
+)
+
+// agreedRules are the sharding columns of table t_order, if it has one, and what depends on it.
+var agreedRules = []struct{ column, algorithm, settings, generator string }{
+	{column: "user_id", algorithm: agreedMod},
+	{column: "user_id", algorithm: agreedHash},
+	{column: "name", algorithm: agreedHash, generator: agreedUUID},
+	{column: "user_id", algorithm: fmt.Sprintf(agreedInline, "user_id")},
+	{column: "user_id", algorithm: fmt.Sprintf(agreedInline, "user_id"), settings: ", explicitKeys: keep"},
+	{column: "user_id", algorithm: agreedMod, settings: ", shardGuard: warn"},
+	{column: "user_id", algorithm: agreedMod, settings: ", shardGuard: off"},
+	{column: "order_id", algorithm: agreedMod},
+	{column: "user_id", algorithm: agreedVolume},
+	{column: "user_id", algorithm: agreedBoundary},
+	{column: "created", algorithm: agreedInterval},
+	{column: "order_id", algorithm: fmt.Sprintf(agreedInline, "order_id"), generator: fmt.Sprintf(agreedBits, 77, 4)},
+	{algorithm: agreedMod, generator: fmt.Sprintf(agreedBits, 78, 2)},
+}
+
+const agreedUUID = "{type: UUID}"
+
+// agreedConnector returns a connector to a server with a rule, which is one of agreedRules.
+func agreedConnector(t testing.TB, base driver.Connector, of int, server string) *Connector {
+	t.Helper()
+	a := agreedRules[of]
+	strategy := "tableStrategy: {none: }"
+	if a.column != "" {
+		strategy = "tableStrategy: {standard: {shardingColumn: " + a.column + ", shardingAlgorithmName: a}}"
+	}
+	generator := a.generator
+	if generator == "" {
+		generator = fmt.Sprintf("{type: SNOWFLAKE, props: {worker-id: %d}}", 40+of)
+	}
+	r, err := rule.Parse(fmt.Sprintf("%s-%d", t.Name(), of), []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: app.t_order_${0..4}
+      `+strategy+`
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys`+a.settings+`}
+  shardingAlgorithms: {a: `+a.algorithm+`}
+  keyGenerators: {keys: `+generator+`}
+`))
+	if err != nil {
+		t.Fatalf("rule %d: %v", of, err)
+	}
+	c, err := NewConnector(base, r, Config{Server: server}, WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatalf("rule %d: %v", of, err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// agreed is a statement whose plan and execution are compared.
+type agreed struct {
+	query string
+	args  []any
+	// converted: a value is of another type than its column, so that the server may refuse it.
+	converted bool
+}
+
+type agreedSource struct{ *rand.Rand }
+
+func (r agreedSource) pick(of ...string) string { return of[r.IntN(len(of))] }
+
+// statement returns a random statement.
+func (r agreedSource) statement() (s agreed) {
+	switch r.IntN(20) {
+	case 0:
+		s.query = r.pick("SELECT 1", "UPDATE t_order_1 SET user_id = 6 WHERE order_id = 1", "DELETE FROM t_order_2",
+			"SET @a = 1", "INSERT", "INSERT INTO t_order", "INSERT INTO t_order_1 (user_id) VALEUS (1)",
+			"INSERT INTO t_order_1 (user_id VALUES (1)", "REPLACE t_order_1 (user_id) VALUES (1", "",
+			"PREPARE p FROM 'INSERT INTO t_order_1 (user_id) VALUES (2)'",
+			"/*!80000 INSERT INTO t_order_1 (user_id) VALUES (2) */",
+			"INSERT INTO t_order_1 (user_id) VALUES (ROW_COUNT())", "CREATE TABLE t_order_1 SELECT 1")
+		return s
+	case 1:
+		first, second := r.insert(), r.insert()
+		s.query, s.args = first.query+r.pick("; ", ";\n/* and */ ")+second.query, append(first.args, second.args...)
+		s.converted = first.converted || second.converted
+		if r.IntN(3) == 0 {
+			s.query = "START TRANSACTION; " + s.query + "; COMMIT"
+		} else if r.IntN(4) == 0 {
+			s.query += "; SELECT LAST_INSERT_ID()"
+		}
+		return s
+	}
+	return r.insert()
+}
+
+func (r agreedSource) insert() (s agreed) {
+	table := r.pick("t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_1", "t_order_2", "t_order",
+		"app.t_order_1", "`t_order_2`", "T_ORDER_3", "t_order_9", "other")
+	verb := r.pick("INSERT INTO ", "INSERT INTO ", "INSERT INTO ", "INSERT IGNORE INTO ", "REPLACE INTO ",
+		"insert /* c */ into ", "INSERT LOW_PRIORITY ")
+	columns := []string{"user_id"}
+	for _, column := range []string{"order_id", "name", "created", "note"} {
+		if r.IntN(3) == 0 {
+			columns = append(columns, column)
+		}
+	}
+	if r.IntN(8) == 0 {
+		columns = columns[1:]
+	}
+	r.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
+	form := r.IntN(12)
+	if form == 0 && len(columns) > 0 {
+		s.query = verb + table + " SET "
+		for i, column := range columns {
+			s.query += strings.Repeat(", ", min(i, 1)) + column + " = " + r.value(column, &s)
+		}
+		s.query += r.suffix(&s.args)
+		return s
+	}
+	if form == 1 {
+		list := strings.Join(columns, ", ")
+		s.query = verb + table + " (" + list + ") SELECT " + r.pick("*", "user_id", list) + " FROM " +
+			r.pick("old", "old WHERE a = 1", "t_order_1")
+		return s
+	}
+	if form == 2 {
+		columns = nil
+		for _, column := range agreedColumns {
+			columns = append(columns, column[0])
+		}
+		s.query = verb + table + " VALUES "
+	} else {
+		s.query = verb + table + " (" + strings.Join(columns, ", ") + ")" +
+			r.pick(" VALUES ", " VALUES ", " VALUE ", " values\n")
+	}
+	for row := range 1 + r.IntN(3) {
+		s.query += strings.Repeat(", ", min(row, 1)) + "("
+		for i, column := range columns {
+			s.query += strings.Repeat(", ", min(i, 1)) + r.value(column, &s)
+		}
+		s.query += strings.Repeat(", 1", max(r.IntN(30)-28, 0)) + ")"
+	}
+	s.query += r.suffix(&s.args)
+	return s
+}
+
+// value returns the SQL of a value, and adds its argument.
+func (r agreedSource) value(column string, s *agreed) string {
+	if r.IntN(4) == 0 {
+		s.args = append(s.args, r.arg(column))
+		return "?"
+	}
+	if r.IntN(40) == 0 {
+		s.converted = true
+		return r.pick("''", "'x'", "'12abc'", "'2026-02-03'", "7", "1e3")
+	}
+	if r.IntN(20) == 0 && column != "created" {
+		s.converted = true // it may be out of range
+		return r.pick("18446744073709551615", "99999999999999999999")
+	}
+	common := []string{"NULL", "DEFAULT", "NOW()", "1 + 1", "@v"}
+	switch column {
+	case "order_id":
+		return r.pick(append(common, "NULL", "NULL", "DEFAULT", "0", "'0'", "5", "6", "(7)", "'6'", "0.4", "TRUE",
+			"UUID()")...)
+	case "created":
+		return r.pick(append(common, "'2026-02-03'", "'2026-02-03 10:00:00.5'", "20260203", "'2026-01-31 23:59:59.9999999'",
+			"'2025-02-03'", "CURRENT_TIMESTAMP", "'26-3-1'")...)
+	case "name", "note":
+		return r.pick(append(common, "'alice'", "'bob '", "N'carol'", "_utf8mb4'dave'", "\"eve\"", "'ü'", "'7'", "131", "''",
+			"X'07'")...)
+	}
+	return r.pick(append(common, "0", "1", "2", "3", "131", "130", "(7)", "'7'", "'7.0'", "'131'", " ' 6'", "7.0", "1e3",
+		"'1e3'", "TRUE", "0x07", "-1", "-5", "+2")...)
+}
+
+func (r agreedSource) arg(column string) any {
+	switch n := int64(r.IntN(9) - 1); r.IntN(9) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Sprint(n)
+	case 2:
+		return []byte(fmt.Sprint(n))
+	case 3:
+		return float64(n) + float64(r.IntN(2))/2
+	case 4:
+		return r.IntN(2) == 0
+	case 5:
+		return time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	case 6:
+		return r.pick("", "abc", "7.0", "2026-02-03 00:00:00")
+	default:
+		return n
+	}
+}
+
+func (r agreedSource) suffix(args *[]any) string {
+	switch r.IntN(14) {
+	case 0:
+		*args = append(*args, r.arg("user_id"))
+		return " ON DUPLICATE KEY UPDATE user_id = ?"
+	case 1:
+		return " ON DUPLICATE KEY UPDATE " + r.pick("user_id = VALUES(user_id)", "user_id = 5", "user_id = '7'",
+			"user_id = user_id + 1", "note = 'x'", "order_id = 5",
+			"name = 'bob', created = '2026-03-01'", "order_id = LAST_INSERT_ID(order_id)")
+	case 2:
+		return " AS new ON DUPLICATE KEY UPDATE note = new.note"
+	case 3:
+		return r.pick(" RETURNING order_id", " -- c\n", " /* c */", ";")
+	}
+	return ""
+}
+
+// isOfKeys reports whether an error is about the keys that were generated, or about the rows
+// of a query.
+func isOfKeys(err error) bool {
+	return errors.As(err, new(*InsertSelectError)) ||
+		slices.Contains([]string{"no-key", "no-fitting-key", "narrow-column", "not-consecutive"}, refusal(err))
+}
+
+var writtenKey = regexp.MustCompile(`^(-?[0-9]+|'[^']*')`)
+
+// isSent reports whether a query is the planned one, with keys in place of placeholders.
+func isSent(planned, sent string) bool {
+	for planned != "" && sent != "" {
+		if planned[0] == sent[0] {
+			planned, sent = planned[1:], sent[1:]
+			continue
+		}
+		key := writtenKey.FindString(sent)
+		if planned[0] != '?' || key == "" {
+			return false
+		}
+		planned, sent = planned[1:], sent[len(key):]
+	}
+	return planned == sent
+}
+
+// agreement compares plans with executions.
+type agreement struct {
+	*testing.T
+	refused, sent, undecided, assumed int
+}
+
+// compare compares an execution with the plans of a connector that knew nothing of the server
+// before it, and that knows what the execution asked. executed is what the server executed.
+func (a *agreement) compare(s agreed, cold, warm *Plan, coldErr, warmErr, err error, executed []string) {
+	a.Helper()
+	switch {
+	case errors.Is(coldErr, ErrNoConnection):
+		a.assumed++
+	case coldErr != nil && refusal(err) == "" && (err == nil && !s.converted):
+		a.Errorf("%s %v\nplan: %v\nexec: no error", s.query, s.args, coldErr)
+	case coldErr == nil && refusal(err) != "" && !isOfKeys(err) && len(s.args) == 0 && cold.Query != "" &&
+		len(cold.Assumes) == 0:
+		a.Errorf("%s\nexec: %v\nplan: %q, without an assumption", s.query, err, cold.Query)
+	}
+	switch {
+	case errors.Is(warmErr, ErrNoConnection) && err != nil:
+		// There is no such table.
+	case warmErr != nil && (err == nil || warmErr.Error() != err.Error() && !(refusal(err) != "" && len(s.args) > 0)):
+		a.Errorf("%s %v\nplan: %v\nexec: %v", s.query, s.args, warmErr, err)
+	case warmErr != nil:
+		a.refused++
+	case isOfKeys(err), refusal(err) != "" && (len(s.args) > 0 || warm.Query == ""):
+		a.undecided++
+	case refusal(err) != "":
+		a.Errorf("%s\nplan: %q\nexec: %v", s.query, warm.Query, err)
+	case warm.Query != "":
+		a.sent++
+		if executed != nil && !isSent(warm.Query, executed[len(executed)-1]) {
+			a.Errorf("%s %v\nplan: %q\nsent: %q", s.query, s.args, warm.Query, executed)
+		}
+	}
+}
+
+func (a *agreement) expect(refused, sent int) {
+	a.Logf("refused: %d, sent: %d, decided by arguments, keys or rows: %d, columns unknown: %d",
+		a.refused, a.sent, a.undecided, a.assumed)
+	if a.refused < refused || a.sent < sent {
+		a.Errorf("want at least %d refused and %d sent", refused, sent)
+	}
+}
+
+// forgetServer makes a connector forget what it knows about its server.
+func forgetServer(t testing.TB, c *Connector) {
+	t.Helper()
+	c.known = session.Cache{Kind: c.known.Kind, Client: c.known.Client}
+	if err := c.SetRule(c.Rule()); err != nil { // its tables have columns of the former cache
+		t.Fatal(err)
+	}
+}
+
+func TestPlan_agreesWithExec(t *testing.T) {
+	a := &agreement{T: t}
+	for of := range agreedRules {
+		server := &stockServer{}
+		c := agreedConnector(t, server, of, session.ServerAuto)
+		db := sql.OpenDB(c)
+		db.SetMaxIdleConns(-1) // each execution has a new session
+		r := agreedSource{rand.New(rand.NewPCG(18, uint64(of)))}
+		for range 400 {
+			s := r.statement()
+			forgetServer(t, c)
+			server.executed = []string{""}
+			cold, coldErr := c.Plan(s.query)
+			_, err := db.ExecContext(context.Background(), s.query, s.args...)
+			warm, warmErr := c.Plan(s.query)
+			a.compare(s, cold, warm, coldErr, warmErr, err, server.executed)
+		}
+		_ = db.Close()
+	}
+	a.expect(1500, 2000)
+}
+
+// Statements on which a plan and an execution could differ: the plan needs the types of the
+// columns, or knows none.
+func TestPlan_probes(t *testing.T) {
+	const inline, bits = 3, 12
+	for _, probe := range []struct {
+		name    string
+		of      int
+		query   string
+		refused error // nil: it is sent
+	}{
+		{"an UPDATE of a sharding column", inline, "UPDATE t_order_1 SET user_id = 6 WHERE order_id = 1", nil},
+		{"a string that is an integer", inline, "INSERT INTO t_order_3 (user_id) VALUES ('7')", nil},
+		{"a string that is a decimal", inline, "INSERT INTO t_order_3 (user_id) VALUES ('7.0')", nil},
+		{"shard bits of a column that is left out", bits, "INSERT INTO t_order (note) VALUES ('x')", new(GeneError)},
+		{"shard bits of an expression", bits, "INSERT INTO t_order (user_id) VALUES (NOW())", new(GeneError)},
+		{"another table's row", inline, "INSERT INTO t_order_3 (user_id) VALUES (6)", ErrWrongShard},
+		{"another table's row by an upsert", inline,
+			"INSERT INTO t_order_3 (user_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 6", ErrWrongShard},
+	} {
+		t.Run(probe.name, func(t *testing.T) {
+			server := &stockServer{executed: []string{""}}
+			c := agreedConnector(t, server, probe.of, session.ServerAuto)
+			db := sql.OpenDB(c)
+			defer func() { _ = db.Close() }()
+			cold, coldErr := c.Plan(probe.query)
+			_, err := db.Exec(probe.query)
+			warm, warmErr := c.Plan(probe.query)
+			for when, have := range map[string]error{"plan before": coldErr, "exec": err, "plan after": warmErr} {
+				_, isGene := probe.refused.(*GeneError)
+				isRefused := errors.Is(have, probe.refused)
+				if isGene {
+					isRefused = errors.As(have, new(*GeneError))
+				}
+				if !isRefused {
+					t.Errorf("%s\nhave: %v\nwant: %T", when, have, probe.refused)
+				}
+			}
+			a := &agreement{T: t}
+			a.compare(agreed{query: probe.query}, cold, warm, coldErr, warmErr, err, server.executed)
+		})
+	}
+}
+
+func TestPlan_agreesWithServer(t *testing.T) {
+	if testserver.Each(t, TestPlan_agreesWithServer) {
+		return
+	}
+	cfg, err := mysql.ParseDSN(testserver.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := sql.OpenDB(base)
+	defer func() { _ = plain.Close() }()
+	var columns []string
+	for _, column := range agreedColumns {
+		columns = append(columns, column[0]+" "+column[1])
+	}
+	table := " (" + strings.Join(columns, ", ") + ", PRIMARY KEY (order_id))"
+	for _, name := range []string{
+		"t_order", "t_order_0", "t_order_1", "t_order_2", "t_order_3", "t_order_9", "old", "other",
+	} {
+		mustExec(t, plain, "CREATE TABLE "+name+table)
+	}
+	server := session.ServerMySQL
+	if strings.HasPrefix(testserver.Name(t), "mariadb") {
+		server = session.ServerMariaDB
+	}
+	a := &agreement{T: t}
+	for of := range agreedRules {
+		if agreedRules[of].generator == agreedUUID {
+			continue // the key column is a BIGINT
+		}
+		c := agreedConnector(t, base, of, server)
+		db := sql.OpenDB(c)
+		r := agreedSource{rand.New(rand.NewPCG(81, uint64(of)))}
+		for range 40 {
+			s := r.statement()
+			if strings.HasPrefix(s.query, "PREPARE") || strings.HasPrefix(s.query, "CREATE") {
+				continue
+			}
+			forgetServer(t, c)
+			cold, coldErr := c.Plan(s.query)
+			_, err := db.ExecContext(context.Background(), s.query, s.args...)
+			warm, warmErr := c.Plan(s.query)
+			a.compare(s, cold, warm, coldErr, warmErr, err, nil)
+		}
+		_ = db.Close()
+	}
+	a.expect(100, 150)
+}

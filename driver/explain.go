@@ -1,0 +1,280 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/sqltext"
+	"github.com/shardkey/shardkey/rewrite"
+)
+
+// Plan is how a statement is handled; see [Connector.Plan].
+type Plan struct {
+	// Query is the statement as it is sent, with a placeholder for each generated key. It
+	// is empty for an INSERT … SELECT whose rows are copied.
+	Query string
+	// Literal is set if the statement has no arguments, so that the keys are written in
+	// place of the placeholders.
+	Literal bool
+	// Inserts are the INSERTs and REPLACEs into sharded tables. If there are none, the
+	// statement is passed through unchanged.
+	Inserts []PlannedInsert
+	// Verified is "agrees" or "unknown", if the second parser doesn't know the statement;
+	// it is empty if the statement isn't checked.
+	Verified string
+	// Assumes lists what was assumed about the server. If it is different there, the
+	// statement may be handled in another way.
+	Assumes []string
+}
+
+// PlannedInsert is an INSERT or REPLACE into a sharded table.
+type PlannedInsert struct {
+	Statement    int    // its place in a string of several statements, from 0
+	Schema, Name string // the table as the statement names it
+	Replace      bool
+	Table        string // the logical table
+	Column       string // its key column
+	Generator    string // the generator's name in the rule
+	Text         bool   // the keys are strings
+	// Invalid is set if a row has the wrong number of values. The statement is sent for the
+	// server's error.
+	Invalid bool
+	Rows    []PlannedRow
+	// Select is the query of an INSERT … SELECT, whose rows are all handled as the only
+	// element of Rows.
+	Select string
+	// Notes are the other steps: checks of the row's table, shard bits, what the server
+	// reports.
+	Notes []string
+}
+
+// PlannedRow is where a row's key comes from.
+type PlannedRow struct {
+	// Key is "generated"; "statement" for an explicit key; "argument", which is the key
+	// unless it asks for one, for example nil; "query", the same for a query's row;
+	// "expression", which is the key unless it is NULL or 0; or "server", which takes what
+	// the statement has.
+	Key string
+	// Argument is the number of the argument that gives the key, from 1; otherwise 0.
+	Argument int
+}
+
+// Plan returns how a statement is handled under the current rule. The error is the one
+// with which executing the statement is refused. No connection is opened, no key is
+// generated, and nothing is logged or counted.
+//
+// The statement is planned by the code that executes it. Arguments are unknown: rows that
+// depend on one aren't refused. What the connector has asked its server so far is used. The
+// rest is assumed to be as in a new server of MySQL, or of the kind in [Config].Server; see
+// [Plan].Assumes. The columns are those of the statement's table in their order, for an
+// INSERT without a column list. If they are unknown, the error has [ErrNoConnection] in
+// its chain.
+func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
+	live, err := c.use()
+	if err != nil {
+		return nil, err
+	}
+	defer live.generators.Release()
+	if !rewrite.Classify(statement).MustParse() {
+		return &Plan{Query: statement}, nil
+	}
+	ctx, rules := context.Background(), live.withoutEffect()
+	s, a := c.assume(columns)
+	s.ForInsert = statement
+	p, err := rules.plan(ctx, s, statement)
+	if err == nil && p.fills() {
+		err = p.check(ctx, s)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := p.explain()
+	out.Assumes = a.facts
+	switch v := rules.verifier; {
+	case v.agreed.Load() > 0:
+		out.Verified = "agrees"
+	case v.unknown.Load() > 0:
+		out.Verified = "unknown"
+	}
+	return out, nil
+}
+
+// check returns the error with which all executions are refused, whatever the arguments.
+func (p *plan) check(ctx context.Context, s *session.Session) error {
+	args := make([]driver.NamedValue, p.Params())
+	for i := range args {
+		args[i].Value = unknownArg{}
+	}
+	if err := p.checkUpdates(ctx, s, args); err != nil {
+		return err
+	}
+	if p.source() != nil {
+		return p.checkSource(ctx, s)
+	}
+	e := execution{plan: p, session: s, user: args}
+	if more := len(p.targets) - 1; more > 0 {
+		e.more = make([]insertion, more)
+	}
+	for i := range p.targets {
+		k := e.insert(i)
+		if k.target = &p.targets[i]; k.in.Refused {
+			continue
+		}
+		n, _, err := e.check(ctx, k)
+		if err != nil {
+			return err
+		}
+		if _, err := k.column.Learn(ctx, s); err != nil {
+			return err
+		}
+		k.keys.Ints = make([]int64, n) // as if they were generated
+	}
+	if e.carry(); p.Statements == 1 {
+		return nil
+	}
+	return e.checkLastIDRead()
+}
+
+func (p *plan) explain() *Plan {
+	out := &Plan{Query: p.key.text}
+	if !p.fills() {
+		return out
+	}
+	for i := range p.Inserts {
+		out.Inserts = append(out.Inserts, p.explainInsert(i))
+	}
+	if in := p.source(); in == nil {
+		out.Query, out.Literal = p.BindText(), p.Fills() > 0 && p.Params() == 0
+	} else if in != nil && !in.KeepsSource() {
+		out.Query = ""
+	}
+	return out
+}
+
+func (p *plan) explainInsert(i int) PlannedInsert {
+	in, t := &p.Inserts[i], p.targets[i].table.rule
+	out := PlannedInsert{
+		Statement: in.Statement, Schema: in.Schema, Name: in.Name, Replace: in.Replace,
+		Table: t.Logical, Column: t.Column, Generator: t.GeneratorName, Text: in.Table.Kind == rewrite.KindText,
+		Invalid: in.Refused,
+	}
+	switch {
+	case in.Refused:
+		return out
+	case in.Source != nil:
+		out.Select, out.Rows = in.Source.Query, []PlannedRow{{Key: keyOfSource(in)}}
+	default:
+		out.Rows = make([]PlannedRow, in.Rows())
+		for row := range out.Rows {
+			out.Rows[row] = plannedRow(in, row)
+		}
+	}
+	out.Notes = append(p.explainGenes(i), p.explainShard(i)...)
+	if in.InText {
+		out.Notes = append(out.Notes, "LAST_INSERT_ID(key) makes the server report the first key")
+	}
+	if in.Guarded {
+		out.Notes = append(out.Notes, "ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
+	}
+	return out
+}
+
+func keyOfSource(in *rewrite.Insert) string {
+	switch {
+	case in.KeepsSource():
+		return "statement"
+	case in.Source.KeyIndex < 0:
+		return "generated"
+	}
+	return "query"
+}
+
+func plannedRow(in *rewrite.Insert, row int) PlannedRow {
+	switch kind, param := in.Slot(row); kind {
+	case rewrite.SlotFill:
+		return PlannedRow{Key: "generated"}
+	case rewrite.SlotKept:
+		return PlannedRow{Key: "statement"}
+	case rewrite.SlotExpression:
+		return PlannedRow{Key: "expression"}
+	case rewrite.SlotParam:
+		if in.Table.KeepExplicit {
+			return PlannedRow{Key: "statement", Argument: param + 1}
+		}
+		return PlannedRow{Key: "argument", Argument: param + 1}
+	}
+	return PlannedRow{Key: "server"}
+}
+
+// explainShard returns what the actual table that insert i names asks of its rows.
+func (p *plan) explainShard(i int) (notes []string) {
+	x, in := p.targets[i].shard, &p.Inserts[i]
+	if x == nil {
+		return nil
+	}
+	columns := strings.Join(x.Columns, ", ")
+	if x.key >= 0 {
+		notes = append(notes, fmt.Sprintf("generated keys belong to %s, by %s", in.Name, columns))
+	}
+	if !x.looks() || in.Source != nil {
+		return notes
+	}
+	verb := "refused"
+	if x.table.rule.ShardGuard == "warn" {
+		verb = "logged"
+	}
+	return append(notes, fmt.Sprintf("a row that does not belong to %s, by %s, is %s", in.Name, columns, verb))
+}
+
+// explainGenes returns the shard bits of the keys of insert i. Adjacent rows with the same
+// bits share a note.
+func (p *plan) explainGenes(i int) (notes []string) {
+	in, t := &p.Inserts[i], p.targets[i].table
+	switch {
+	case t.gene == nil:
+		return nil
+	case in.Source != nil:
+		gene := t.rule.Gene
+		return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
+	}
+	for first := 0; first < in.Rows(); {
+		bits, last := p.explainGene(i, first), first
+		for last+1 < in.Rows() && p.explainGene(i, last+1) == bits {
+			last++
+		}
+		if bits != "" {
+			rows := fmt.Sprintf("row %d", first+1)
+			if last > first {
+				rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
+			}
+			note := fmt.Sprintf("%s: the lowest %d bits of a generated key are %s", rows, t.rule.Gene.Bits, bits)
+			notes = append(notes, note)
+		}
+		first = last + 1
+	}
+	return notes
+}
+
+// explainGene returns the shard bits of a row's key, empty for a row without a generated key.
+func (p *plan) explainGene(i, row int) string {
+	in, gene := &p.Inserts[i], p.targets[i].table.rule.Gene
+	switch kind, _ := in.Slot(row); kind {
+	case rewrite.SlotFill, rewrite.SlotExpression, rewrite.SlotParam:
+	default:
+		return ""
+	}
+	kind, param, value := p.Given(in, p.targets[i].geneAt, row)
+	if kind == rewrite.GivenParam {
+		return fmt.Sprintf("%s, of argument %d", gene, param+1)
+	}
+	if text, ok := value.(string); ok && sqltext.ParseInteger(strings.TrimSpace(text), 10) != nil {
+		return fmt.Sprintf("%s, of %q as the column holds it", gene, value)
+	}
+	if of, err := gene.Of(value); err == nil && kind == rewrite.GivenLiteral {
+		return fmt.Sprintf("%d: %s", of, gene)
+	}
+	return ""
+}
