@@ -259,12 +259,10 @@
 // # What passes through
 //
 // A statement that does not insert into a ruled table reaches the base as it is
-// written (by shardkeyStatements=all perhaps as a kept one), by the same method with the same arguments, and its rows, results
-// and errors come back as the same values. Transactions are the base's own.
+// written, by the same method with the same arguments, and its rows, results and
+// errors come back as the same values. Transactions are the base's own.
 // Connections and statements have every optional interface of
-// database/sql/driver, and do where the base lacks one what database/sql does;
-// SessionResetter and Validator, whose presence alone changes how a pool works,
-// are there when the base has them.
+// database/sql/driver, and do where the base lacks one what database/sql does.
 //
 // Rows are the base's own with one exception: those of a filled statement that
 // returns rows (INSERT … RETURNING) are wrapped, with every optional interface
