@@ -69,7 +69,7 @@ servers: ## install the servers that the tests start (Debian, as root), or say w
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)
 	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
-	@go test -vet=off -run 'Alloc|Memory|Fleet' ./keygen/... ./driver ./rewrite # what the race detector would falsify, or cannot follow
+	@go test -vet=off -run 'Alloc|Memory|Fleet' ./keygen/... ./driver ./internal/rewrite # what the race detector would falsify, or cannot follow
 	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
 
 # The vet target does what go test would vet.

@@ -8,20 +8,20 @@
 //	cmd/shardkey, debug, gormshardkey, otelshardkey, examples
 //	        │
 //	        ▼
-//	     driver ──────► rewrite      SQL text → plan; plan + arguments + keys → SQL
-//	        │              ▲
-//	        ├──────► rewrite/tidb     the second reader: a full grammar must agree
+//	     driver ──────► internal/rewrite   SQL text → plan; plan + arguments + keys → SQL
+//	        │                 ▲
+//	        ├─────────► internal/tidb      the second parser: a full grammar must agree
 //	        │
 //	        ├────────► rule ─────┐   which column of which table, which generator
 //	        ▼                    ▼
 //	     keygen/… ───────────► spi   generators and worker ids; the interfaces and registries
 //
 // rule has two internal packages: expr evaluates the expressions ${…} in rules, and place decides
-// which table a row belongs to. driver has internal/doctor beneath it, which compares a rule with
-// databases.
+// which table a row belongs to. So has driver: base is any driver's connection and its cached
+// statements, session the server's session, spool the rows of an INSERT … SELECT.
 //
-// Data runs one way: SQL text and arguments → driver → rewrite (what must be
-// filled?) → rule (which column, which generator?) → generator → rewrite (new
+// Data runs one way: SQL text and arguments → driver → internal/rewrite (what must be
+// filled?) → rule (which column, which generator?) → generator → internal/rewrite (new
 // text and arguments) → base driver → result with keys.
 //
 // A package that needs a store's client is a module of its own, so that only

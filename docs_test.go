@@ -230,7 +230,7 @@ func TestDocs_questionsHaveAnswers(t *testing.T) {
 }
 
 // errorPackages are those whose errors a program may see.
-var errorPackages = []string{"driver", "spi", "rule", "rewrite", "rewrite/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
+var errorPackages = []string{"driver", "spi", "rule", "internal/rewrite", "internal/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
 // TestDocs_errorsAreInOperating compares the exported errors with the table of

@@ -30,12 +30,12 @@ var mayImport = map[string][]string{
 	"rule":                 {"rule/internal", "spi", "internal/guard", "internal/nearest", "internal/secrets"},
 	"rule/internal/expr":   {},
 	"rule/internal/place":  {"rule/internal/expr"},
-	"rewrite":              {"internal/sqltext"},
+	"internal/rewrite":     {"internal/sqltext"},
 	"driver/internal/base": {},
-	"driver":               {"driver/internal/base", "driver/internal/session", "driver/internal/spool", "rewrite", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltext"},
-	"rewrite/tidb":         {"rewrite", "internal/sqltext"},
+	"driver":               {"driver/internal/base", "driver/internal/session", "driver/internal/spool", "internal/rewrite", "internal/tidb", "rule", "spi", "keygen", "internal/columntype", "internal/guard", "internal/nearest", "internal/sqltext"},
+	"internal/tidb":        {"internal/rewrite", "internal/sqltext"},
 	"gormshardkey":         {"driver"},
-	"cmd":                  {"cmd", "driver", "keygen", "rewrite", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
+	"cmd":                  {"cmd", "driver", "keygen", "internal/rewrite", "internal/tidb", "rule", "spi", "internal/doctor", "internal/explain", "internal/migrate", "internal/nearest", "internal/newrule", "internal/schema", "internal/sqltext"},
 	"internal/columntype":  {"internal/sqltext"},
 	"internal/doctor":      {"rule", "spi", "internal/columntype", "internal/guard", "internal/nearest", "internal/schema", "internal/sqlstate", "internal/sqltext"},
 	"internal/guard":       {},
@@ -44,7 +44,7 @@ var mayImport = map[string][]string{
 	"internal/secrets":     {},
 	"internal/sqlstate":    {},
 	"internal/sqltext":     {},
-	"internal":             {"internal", "driver", "keygen", "rewrite", "rule", "spi"},
+	"internal":             {"internal", "driver", "keygen", "internal/rewrite", "rule", "spi"},
 	"internal/testrouter":  {},
 	"internal/testserver":  {"internal/testserver"},
 	"otelshardkey":         {"driver"},
@@ -52,7 +52,7 @@ var mayImport = map[string][]string{
 	"internal/explain":     {"driver"},
 	"internal/testbrowser": {"internal/testserver"},
 
-	"driver/internal/session": {"driver/internal/base", "rewrite", "internal/columntype", "internal/sqltext"},
+	"driver/internal/session": {"driver/internal/base", "internal/rewrite", "internal/columntype", "internal/sqltext"},
 	"driver/internal/spool":   {"driver/internal/session"},
 }
 
@@ -60,10 +60,10 @@ var mayImport = map[string][]string{
 // of our packages: a server's client comes with the package that speaks to that
 // server, and the SQL parser with the second reader.
 var mustNotReach = map[string][]string{
-	"spi":     {"github.com/", "go.yaml.in/", "golang.org/x/"},
-	"rule":    {"github.com/pingcap/"},
-	"keygen":  {"github.com/pingcap/"},
-	"rewrite": {"database/sql", "github.com/go-sql-driver/", "go.yaml.in/"},
+	"spi":              {"github.com/", "go.yaml.in/", "golang.org/x/"},
+	"rule":             {"github.com/pingcap/"},
+	"keygen":           {"github.com/pingcap/"},
+	"internal/rewrite": {"database/sql", "github.com/go-sql-driver/", "go.yaml.in/"},
 	"driver": {"github.com/redis/", "github.com/go-zookeeper/", "go.etcd.io/", "google.golang.org/",
 		"github.com/DATA-DOG/", module + "/internal/testserver"},
 	"keygen/snowflake": {"github.com/", "go.yaml.in/"},
@@ -75,7 +75,7 @@ var mustNotReach = map[string][]string{
 // onlyIn names the packages that may import a library themselves.
 var onlyIn = map[string][]string{
 	"go.yaml.in/yaml/":    {"rule"},
-	"github.com/pingcap/": {"rewrite/tidb", "cmd/shardkey/internal/lint"},
+	"github.com/pingcap/": {"internal/tidb", "cmd/shardkey/internal/lint"},
 	"github.com/spf13/":   {"cmd/shardkey"},
 }
 

@@ -62,7 +62,7 @@ func TestLogLines_areInTheDocs(t *testing.T) {
 // logCalls are the calls of the modules that programs use.
 func logCalls(t *testing.T) (all []logLine) {
 	t.Helper()
-	for _, root := range []string{"driver", "rule", "rewrite", "spi", "keygen", "gormshardkey", "otelshardkey", "debug", "internal/guard"} {
+	for _, root := range []string{"driver", "rule", "internal/rewrite", "spi", "keygen", "gormshardkey", "otelshardkey", "debug", "internal/guard"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !d.IsDir() {
 				return ignoreMissing(err)

@@ -19,10 +19,10 @@ import (
 	"github.com/shardkey/shardkey"
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/tidb"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )

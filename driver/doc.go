@@ -217,9 +217,9 @@
 //
 // # The second reader
 //
-// A text is read by the scanner of package rewrite. Before its plan is kept for
+// A text is read by the scanner of internal/rewrite. Before its plan is kept for
 // further executions, TiDB's parser, a full grammar, reads the text and the one
-// that will be sent as well (package rewrite/tidb): once a text, never when it is
+// that will be sent as well (internal/tidb): once a text, never when it is
 // executed. When the two disagree the statement is not sent; the error has
 // [ErrUnsupportedStatement] in its chain and says where. What TiDB's grammar does
 // not know (row aliases, RETURNING) the scanner reads alone.

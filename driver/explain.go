@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Plan is how a statement is handled; see [Connector.Plan].

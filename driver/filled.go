@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // Filled is an INSERT whose keys have been made, and which is about to be sent.

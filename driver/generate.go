@@ -7,7 +7,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // check counts the rows that need a key, and refuses the rows that can't be inserted. genes are

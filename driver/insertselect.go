@@ -19,8 +19,8 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/driver/internal/spool"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // An INSERT … SELECT can't get its keys in its text: how many rows there are is known only after

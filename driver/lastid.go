@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // LAST_INSERT_ID() of a session returns what it would with AUTO_INCREMENT columns. Here is

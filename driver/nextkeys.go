@@ -8,7 +8,7 @@ import (
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 

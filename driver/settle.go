@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // rowStates says of each row of an insert whether it was inserted.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // plainKey makes of a key what database/sql would make of an argument: int64 of

@@ -3,7 +3,7 @@ package driver
 import (
 	"sync/atomic"
 
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // Verification counts the statements that the second parser has read; see Config.Verify.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // verified opens a fake base with a rule for table ruled.

@@ -3,8 +3,8 @@
 package driver
 
 import (
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // TiDB's parser is the second reader, unless the build tag shardkey_noparser

@@ -22,7 +22,6 @@ var plainTypes = strings.Fields(`
 	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
-	rewrite.Changes rewrite.Insert rewrite.Keys rewrite.Options rewrite.Plan rewrite.Source rewrite.Splice rewrite.StatementError rewrite.Table rewrite.Update rewrite/tidb.DisagreementError
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)

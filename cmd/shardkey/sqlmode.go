@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // modeWords are the words of sql_mode of MySQL 5.7 to 9 and of MariaDB: most say

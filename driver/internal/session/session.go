@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // Session is the server's session of one connection. A fact is asked for when it is needed

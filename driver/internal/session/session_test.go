@@ -12,7 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // scripted is a connection that answers questions by their beginning, with one row or an

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // Transport is how rows travel between the server and a session. It is asked for once, and again

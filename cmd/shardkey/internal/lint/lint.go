@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
 )
 
 // Outcome is what becomes of a statement.

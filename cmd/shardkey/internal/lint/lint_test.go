@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/rule"
 )
 

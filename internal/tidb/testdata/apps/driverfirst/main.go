@@ -4,7 +4,7 @@ package main
 
 import (
 	_ "github.com/pingcap/tidb/pkg/parser/test_driver"
-	"github.com/shardkey/shardkey/rewrite/tidb/testdata/apps/show"
+	"github.com/shardkey/shardkey/internal/tidb/testdata/apps/show"
 )
 
 func main() {

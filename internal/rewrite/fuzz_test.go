@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // seeds adds to f the texts of the golden files and of the driver's differential
@@ -17,7 +17,7 @@ func seeds(f *testing.F, add func(text string)) {
 	for _, c := range rewrite.GoldenCases(f) {
 		add(c.Text)
 	}
-	source, err := os.ReadFile("../driver/differential_cases_test.go")
+	source, err := os.ReadFile("../../driver/differential_cases_test.go")
 	if err != nil {
 		f.Fatal(err)
 	}

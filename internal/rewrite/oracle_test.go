@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // checkPlan holds a plan against the second reader, with placeholders and with

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // TestPages_sqlParses reads the SQL that the pages tell somebody to run.

@@ -3,7 +3,7 @@ package rewrite_test
 import (
 	"fmt"
 
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // orders has a rule for one table.

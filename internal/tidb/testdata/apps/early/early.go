@@ -2,6 +2,6 @@
 // initialized, before package zdriver is.
 package early
 
-import "github.com/shardkey/shardkey/rewrite/tidb/testdata/apps/show"
+import "github.com/shardkey/shardkey/internal/tidb/testdata/apps/show"
 
 func init() { show.Check() }

@@ -12,7 +12,7 @@ import (
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/mysql"
-	"github.com/shardkey/shardkey/rewrite"
+	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
 // ErrUnknown is the error of [Parse] for a text that TiDB's parser does not

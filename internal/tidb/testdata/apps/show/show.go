@@ -6,8 +6,8 @@ import (
 
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/shardkey/shardkey/rewrite"
-	"github.com/shardkey/shardkey/rewrite/tidb"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // Check prints what the second reader says of two statements, one of which was
