@@ -149,7 +149,7 @@ func textIn(column *session.ColumnFacts, text string) any {
 // mayConvert reports whether the column's type is assumed, and the column may hold an integer
 // for a text.
 func mayConvert(column *session.ColumnFacts, text string) bool {
-	return column.Assumed && mayBeNumber(text)
+	return column.Assumed && session.MayBeNumber(text)
 }
 
 // geneOf returns the gene of a value.

@@ -1,0 +1,267 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/shardkey/shardkey/internal/columntype"
+	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
+
+// Stored appends what the column stores for a value: one value where that is known, several
+// where it is one of them, and none where only the server knows it.
+func (column *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
+	if column == nil {
+		column = &ColumnFacts{}
+	}
+	switch {
+	case column.Triggered, v == nil && column.NotNull:
+		return nil
+	case v == nil:
+		return append(to, nil)
+	}
+	switch column.Stores {
+	case StoresIntegers:
+		return storedInteger(to, v, column.Type)
+	case StoresText:
+		return storedText(ctx, s, to, v, column)
+	case StoresTimes:
+		return storedTimes(to, v, column.Places, column.Zones)
+	case StoresUnknown:
+		return storedAnywhere(to, v, column.Zones)
+	}
+	return nil
+}
+
+func storedInteger(to []any, v any, column *columntype.Type) []any {
+	if text, ok := v.(string); ok {
+		v = sqltext.ParseInteger(strings.Trim(text, " "), 10)
+	}
+	switch v.(type) {
+	case int64, uint64:
+		if column.Holds(v) {
+			return append(to, v)
+		}
+	}
+	return nil // 7.0, 1e3, 12abc; or out of range
+}
+
+// maxText is the least length that any type of texts without a length has.
+const maxText = 255
+
+func storedText(ctx context.Context, s *Session, to []any, v any, column *ColumnFacts) []any {
+	text, ok := decimal(v)
+	if !ok {
+		if text, ok = v.(string); !ok {
+			return nil // the text of a time is the base's
+		}
+	}
+	length := maxText
+	if column.Form == columntype.Chars {
+		length = column.Length
+	}
+	switch {
+	case utf8.RuneCountInString(text) > length || len(text) > length && column.Form != columntype.Chars,
+		column.IsPadded() && strings.HasSuffix(text, " "):
+		return nil // cut, or refused
+	case strings.ContainsFunc(text, isBeyondASCII) && !storesAll(ctx, s, text, column.Collation):
+		return nil
+	}
+	return append(to, text)
+}
+
+// decimal returns the digits of an integer.
+func decimal(v any) (text string, ok bool) {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case uint64:
+		return strconv.FormatUint(v, 10), true
+	}
+	return "", false
+}
+
+func isBeyondASCII(r rune) bool { return r >= utf8.RuneSelf }
+
+// storesAll reports whether the session sends a text as it is to a column that has all of
+// its characters.
+func storesAll(ctx context.Context, s *Session, text, collation string) bool {
+	if !utf8.ValidString(text) {
+		return false
+	}
+	if _, charset, err := s.Mode(ctx); err != nil || charset != rewrite.CharsetUTF8 {
+		return false
+	}
+	charset, _, _ := strings.Cut(collation, "_")
+	isLong := func(r rune) bool { return r > 0xffff }
+	return charset == "utf8mb4" || (charset == "utf8" || charset == "utf8mb3") && !strings.ContainsFunc(text, isLong)
+}
+
+// storedTimes appends the times that a column stores: servers round a fraction that is
+// longer than its places, or cut it off, by their sql_mode.
+func storedTimes(to []any, v any, places int, zones []*time.Location) []any {
+	switch v := v.(type) {
+	case time.Time:
+		if v.IsZero() {
+			return nil // 0000-00-00
+		}
+		for _, zone := range zones {
+			to = appendRounded(to, v.In(zone), places)
+		}
+		return to
+	case string:
+		if t, ok := storedTime(v); ok {
+			return appendRounded(to, t, places)
+		}
+	default:
+		if digits, ok := decimal(v); ok && (len(digits) == 8 || len(digits) == 14) {
+			return storedTimes(to, digits, places, zones)
+		}
+	}
+	return nil
+}
+
+// appendRounded appends what a time's clock shows, cut off after so many places of its
+// seconds and, unless it is the same, rounded up there; −1 is a date.
+func appendRounded(to []any, t time.Time, places int) []any {
+	unit := time.Second
+	for range places {
+		unit /= 10
+	}
+	y, m, d := t.Date()
+	clock := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	below := clock.Truncate(unit)
+	above := below
+	if below != clock {
+		above = below.Add(unit)
+	}
+	if places < 0 {
+		below, above = below.Truncate(24*time.Hour), above.Truncate(24*time.Hour)
+	}
+	if y < 1000 || above.Year() > 9999 {
+		return nil
+	}
+	to = append(to, below)
+	if above != below {
+		to = append(to, above)
+	}
+	return to
+}
+
+// storedAnywhere appends what columns of all types that the guard understands store.
+func storedAnywhere(to []any, v any, zones []*time.Location) []any {
+	switch v := v.(type) {
+	case time.Time:
+		return storedTimes(to, v, 0, zones)
+	case string:
+		to = append(to, v)
+		if n := sqltext.ParseInteger(strings.Trim(v, " "), 10); n != nil {
+			to = append(to, n)
+		} else if MayBeNumber(v) {
+			if _, isTime := storedTime(v); !isTime {
+				return nil // 7.0, 1e3, 12abc
+			}
+		}
+	default:
+		text, ok := decimal(v)
+		if !ok {
+			return append(to, v)
+		}
+		to = append(to, v, text)
+	}
+	return append(to, storedTimes(nil, v, 0, zones)...)
+}
+
+// MayBeNumber reports whether a text may be one to the server.
+func MayBeNumber(s string) bool {
+	s = strings.TrimLeft(s, " \t\n\v\f\r+-.")
+	return s != "" && s[0] >= '0' && s[0] <= '9'
+}
+
+// storedTime reads a text as MySQL and MariaDB read one for a DATETIME: numbers with
+// the usual signs between them, with one digit for two, or digits alone. ok is false for
+// what only one of them takes, and for a text with a time zone.
+func storedTime(text string) (t time.Time, ok bool) {
+	date, clock, hasClock := strings.Cut(text, " ")
+	if !hasClock {
+		date, clock, hasClock = strings.Cut(text, "T")
+	}
+	var numbers [7]int // year to second, and nanoseconds
+	parts, ok := timeParts(date, "-/")
+	switch {
+	case !ok || hasClock && len(parts) == 1:
+		return t, false
+	case len(parts) == 1:
+		if parts = digitParts(date); parts == nil {
+			return t, false
+		}
+	case len(parts) != 3:
+		return t, false
+	}
+	if hasClock {
+		clock, fraction, _ := strings.Cut(clock, ".")
+		own, ok := timeParts(clock, ":")
+		if !ok || len(own) < 2 || len(own) > 3 || fraction != "" && len(own) < 3 ||
+			len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "" {
+			return t, false
+		}
+		parts = append(parts, own...)
+		numbers[6], _ = strconv.Atoi((fraction + "000000000")[:9])
+	}
+	for i, part := range parts {
+		if len(part) > 2 && (i > 0 || len(part) != 4) || len(part) == 3 {
+			return t, false
+		}
+		n, _ := strconv.Atoi(part)
+		if i == 0 && len(part) <= 2 {
+			if len(part) == 1 {
+				return t, false
+			}
+			if n += 1900; n < 1970 { // 70 to 99 are of the last century
+				n += 100
+			}
+		}
+		numbers[i] = n
+	}
+	t = time.Date(numbers[0], time.Month(numbers[1]), numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], time.UTC)
+	h, m, s := t.Clock()
+	isSame := t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2]
+	return t, isSame && h == numbers[3] && m == numbers[4] && s == numbers[5]
+}
+
+// timeParts are the numbers of a text with one of the separators between them, the same
+// one everywhere.
+func timeParts(text, separators string) ([]string, bool) {
+	sep := ""
+	if i := strings.IndexAny(text, separators); i >= 0 {
+		sep = text[i : i+1]
+	}
+	parts := []string{text}
+	if sep != "" {
+		parts = strings.Split(text, sep)
+	}
+	isNoNumber := func(part string) bool { return part == "" || strings.Trim(part, "0123456789") != "" }
+	return parts, !slices.ContainsFunc(parts, isNoNumber)
+}
+
+// digitParts cuts a time of digits alone.
+func digitParts(digits string) (parts []string) {
+	year := 2
+	switch len(digits) {
+	case 8, 14:
+		year = 4
+	case 6, 12:
+	default:
+		return nil
+	}
+	parts = append(parts, digits[:year])
+	for i := year; i < len(digits); i += 2 {
+		parts = append(parts, digits[i:i+2])
+	}
+	return parts
+}
