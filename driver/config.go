@@ -16,6 +16,7 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
+	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -417,4 +418,33 @@ func databaseName(dsn string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+}
+
+// Filled is an INSERT whose keys have been made, and which is about to be sent.
+type Filled struct {
+	Table     string // the logical table
+	Column    string // its key column
+	Generator string // the generator's name in the rule
+	Type      string // the generator's type in upper case; empty for one built in Go
+	Rows      int    // those that got a key
+	FirstKey  any    // of the first of them
+}
+
+// WithFilled has f called for each INSERT that gets keys, with the context of its
+// execution, in the caller's goroutine: to write the keys into the span of a trace, or
+// into a log. f returns soon, and is called by many goroutines at once. A panic in it is
+// an error of the statement. Keys of [NextKeys] are not told.
+func WithFilled(f func(ctx context.Context, filled Filled)) Option {
+	return optionFunc(func(o *options) { o.filled = f })
+}
+
+// tellFilled calls the program's function for an INSERT.
+func (r *ruleSet) tellFilled(ctx context.Context, t *table, rows int, keys *rewrite.Keys) error {
+	if r.filled == nil {
+		return nil
+	}
+	return hideBadConn(guard.Call("the function of WithFilled", func() error {
+		r.filled(ctx, Filled{t.rule.Logical, t.rule.Column, t.rule.GeneratorName, t.rule.GeneratorType, rows, keys.At(0)})
+		return nil
+	}))
 }
