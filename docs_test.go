@@ -230,7 +230,7 @@ func TestDocs_questionsHaveAnswers(t *testing.T) {
 }
 
 // errorPackages are those whose errors a program may see.
-var errorPackages = []string{"driver", "spi", "rule", "internal/rewrite", "internal/tidb", "gormshardkey", "keygen/leaf", "keygen/ticket",
+var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/leaf", "keygen/ticket",
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
 // TestDocs_errorsAreInOperating compares the exported errors with the table of
@@ -260,7 +260,7 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 			t.Errorf("docs/operating.md, Errors, has a row for %s, which there is not", name)
 		}
 	}
-	if !ok || errs < 30 {
+	if !ok || errs < 25 {
 		t.Errorf("have: %d errors\nwant: more", errs)
 	}
 }

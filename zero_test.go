@@ -30,9 +30,9 @@ import (
 // zeroValues are the zero values of all exported types with methods.
 var zeroValues = []any{
 	new(shardkey.Int64),
-	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneError), new(driver.GeneratorError), new(driver.GeneratorStats),
-	new(driver.Histogram), new(driver.InsertSelectError), new(driver.Keys), new(driver.NarrowColumnError), new(driver.NextKeysError), new(driver.NotReadyError),
-	new(driver.WrongShardError),
+	new(driver.Connector), new(driver.DSNError), new(driver.Driver), new(driver.GeneratorError), new(driver.GeneratorStats),
+	new(driver.Histogram), new(driver.Keys), new(driver.NotReadyError),
+	new(driver.StatementError), new(driver.WrongShardError),
 	new(snowflake.Layout),
 	new(workerid.ForeignRecordError), new(workerid.Record),
 	new(rewrite.Class), new(rewrite.Insert), new(rewrite.Keys), new(rewrite.Plan), new(rewrite.StatementError), new(tidb.DisagreementError),

@@ -66,12 +66,12 @@
 //
 // An INSERT that names an actual table of a sharded one, t_order_3, gets keys that
 // belong into it where the key is a sharding column, and a row that does not belong
-// into it is a [*WrongShardError] before anything is sent, when the text or the
-// arguments have its sharding values. So is an UPDATE, and an ON DUPLICATE KEY UPDATE,
-// that sets a sharding column to a value that belongs elsewhere, or to an expression.
+// into it is refused ([ErrWrongShard]) before anything is sent, when the text or the
+// arguments have its sharding values. So is an ON DUPLICATE KEY UPDATE that sets a
+// sharding column to a value that belongs elsewhere, or to an expression.
 // The rule's shardGuard changes that; docs/sharding.md has the details.
 // Where keys carry the shard of another column, its gene ([rule.Gene]), each row's key
-// has its own, and a row that does not tell it is a [*GeneError]. No INSERT … SELECT is
+// has its own, and a row that does not have it is refused. No INSERT … SELECT is
 // held against its table.
 //
 // # LastInsertId and LAST_INSERT_ID()
@@ -119,7 +119,7 @@
 // reads stay locked until theirs are inserted, as with one statement. If anything fails, no row of
 // it stays in a transactional table. Rows are kept in 4 MiB of memory and beyond that in a file
 // without a name in [os.TempDir], which only this process can read. More than 50,000,000 rows or
-// 4 GiB are refused with an [InsertSelectError].
+// 4 GiB are refused.
 //
 // Values are read and written in the binary protocol, as numbers, text and bytes with all their
 // digits; dates too, with parseTime. The session may have any character set. These differ from
@@ -175,15 +175,15 @@
 // an IGNORE or an upsert comes after it, and so changes both, and SHOW WARNINGS,
 // for the statement that follows.
 //
-// A generated key that the column cannot hold, a SNOWFLAKE's in an INT, is a
-// [NarrowColumnError] in every sql_mode, before anything is sent. A given one of
+// A generated key that the column cannot hold, a SNOWFLAKE's in an INT, is
+// refused in every sql_mode, before anything is sent. A given one of
 // which IGNORE or a lax sql_mode stores what is left is not reported.
 //
 // # What is refused, and what is not covered
 //
 // An INSERT into a ruled table that cannot be filled is not sent: the error has
-// [ErrUnsupportedStatement] in its chain and mostly is a [*rewrite.StatementError]
-// that says where. So are refused: what does not parse; an INSERT within a
+// [ErrUnsupportedStatement] in its chain and is a [*StatementError], which has the
+// place where it's known. So are refused: what does not parse; an INSERT within a
 // compound statement (BEGIN NOT ATOMIC, IF) and after ANALYZE; a string of several
 // statements that holds an INSERT, unless each statement is an INSERT … VALUES
 // with a column list or transaction control; INSERT … SELECT with an ON DUPLICATE

@@ -117,9 +117,9 @@ type inVainError struct {
 
 func (e *inVainError) Error() string {
 	if e.drawn == 0 {
-		return fmt.Sprintf("%v: %s: none of an earlier draw did, and the worker ID is the same", spi.ErrNoFittingKey, e.table)
+		return fmt.Sprintf("none of an earlier draw belonged to %s, and the worker ID is the same", e.table)
 	}
-	return fmt.Sprintf("%v: %s: none of the last %d keys does", spi.ErrNoFittingKey, e.table, e.drawn)
+	return fmt.Sprintf("none of the last %d keys belongs to %s", e.drawn, e.table)
 }
 
 func (e *inVainError) Unwrap() error { return spi.ErrNoFittingKey }

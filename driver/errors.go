@@ -6,17 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/sqltext"
-	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -60,20 +55,40 @@ func (e *DSNError) Unwrap() error { return e.Err }
 // server refused what was added to it. It is seen only by uses of a connection after its Close.
 var errReplan = fmt.Errorf("%w: the rule is no longer in use", spi.ErrClosed)
 
-// ErrUnsupportedStatement is in the chain of the error for an INSERT or REPLACE
-// into a ruled table that cannot be filled; it was not sent. The error is a
-// [*rewrite.StatementError] where it has a place in the text.
-var ErrUnsupportedStatement = rewrite.ErrUnsupportedStatement
+// The sentinels of statements that are refused. Each is in the chain of a [*StatementError].
+var (
+	// ErrUnsupportedStatement is for an INSERT or REPLACE into a sharded table that
+	// cannot be given its keys.
+	ErrUnsupportedStatement = rewrite.ErrUnsupportedStatement
+	// ErrWrongShard is for a row that does not belong to the actual table that its INSERT
+	// names, and for an ON DUPLICATE KEY UPDATE that would change where the row belongs. A
+	// [*WrongShardError] is in the chain too.
+	ErrWrongShard = errors.New("shardkey: the row belongs to another table")
+	// ErrNotConsecutive is for an INSERT into a table with batchKeys: consecutive whose keys
+	// would not be consecutive: there are more than the generator's sequence holds, or the
+	// generator counts by more than 1. An execution with [WithKeys] takes any keys.
+	ErrNotConsecutive = errors.New("shardkey: keys of one statement are not consecutive")
+	// ErrTooManyPlaceholders is for a statement that would have more placeholders with its
+	// keys than the server accepts.
+	ErrTooManyPlaceholders = base.ErrTooManyPlaceholders
+)
 
-// ErrNotConsecutive is in the chain of the error for an INSERT into a table with
-// batchKeys: consecutive whose keys would not be consecutive: more than the
-// generator's sequence holds, or of a generator that counts by more than 1. It
-// was not sent. An execution with [WithKeys] takes any keys.
-var ErrNotConsecutive = errors.New("shardkey: keys of one statement are not consecutive")
+// errNoKey is how the error for keys that could not be generated begins.
+var errNoKey = errors.New("shardkey: no key was generated")
 
-// ErrTooManyPlaceholders is in the chain of the error for a statement that
-// would have more placeholders with its keys than the server takes.
-var ErrTooManyPlaceholders = base.ErrTooManyPlaceholders
+// The reasons for which statements are refused.
+const (
+	reasonUnsupported    = "unsupported"
+	reasonUnlisted       = "unlisted"
+	reasonUnverified     = "unverified"
+	reasonWrongShard     = "wrong-shard"
+	reasonNoFittingKey   = "no-fitting-key"
+	reasonNotConsecutive = "not-consecutive"
+	reasonPlaceholders   = "placeholders"
+	reasonNarrowColumn   = "narrow-column"
+	reasonNoGene         = "no-gene"
+	reasonNoKey          = "no-key"
+)
 
 // ErrNoConnection is in the chain of the error of [Connector.Plan] for a statement that
 // can't be planned without asking the server, for example an INSERT without a column list.
@@ -82,36 +97,116 @@ var ErrNoConnection = errors.New("shardkey: the statement is planned without a c
 // errUndecided is returned for a row about which only an execution can decide.
 var errUndecided = errors.New("shardkey: only an execution decides")
 
-// NextKeysError is the error for arguments of [NextKeys] that no keys can be made
-// for.
-type NextKeysError struct {
-	Table   string // as it was given; empty when it is not about the table
-	Reason  string // what is wrong and what to give instead
-	Nearest string // the table that was probably meant, empty when none is near
-	// Err is a [*rule.UnlistedTableError] for a table that looks like an actual table of the
-	// rule, a [*rule.PlaceError] for a value without a shard, otherwise nil.
+// sentinels has the error with which the errors of each reason begin.
+var sentinels = map[string]error{
+	reasonUnsupported:    ErrUnsupportedStatement,
+	reasonUnlisted:       ErrUnsupportedStatement,
+	reasonUnverified:     ErrUnsupportedStatement,
+	reasonWrongShard:     ErrWrongShard,
+	reasonNoFittingKey:   spi.ErrNoFittingKey,
+	reasonNotConsecutive: ErrNotConsecutive,
+	reasonPlaceholders:   ErrTooManyPlaceholders,
+	reasonNarrowColumn:   ErrUnsupportedStatement,
+	reasonNoGene:         ErrUnsupportedStatement,
+	reasonNoKey:          errNoKey,
+}
+
+// StatementError is the error for an INSERT or REPLACE into a sharded table that the driver
+// refuses, and for keys that [NextKeys] cannot return. No row was inserted. The chain has the
+// sentinel of the reason and Err. The text has no value of a row.
+type StatementError struct {
+	// Reason is the word by which [Stats] counts refused statements: unsupported, unlisted,
+	// unverified, wrong-shard, no-fitting-key, not-consecutive, placeholders, narrow-column,
+	// no-gene or no-key.
+	Reason string
+	Table  string // as the statement names it, or the logical table; may be empty
+	Row    int    // the row in its INSERT, from 1; 0 if it isn't about one row
+	Column string // the table's column; empty if it isn't about one column
+	// Line and Char are the place in the statement, in lines and in bytes of the line from 1;
+	// 0 if there is none. Near is the statement there, with '…' in place of literals.
+	Line, Char int
+	Near       string
+	// Message reports what is wrong and what to do; if it is empty, Err does.
+	Message string
+	// Err is the cause, for example a [*GeneratorError], a [*WrongShardError], a
+	// [*rule.UnlistedTableError] or a [*rule.PlaceError]; it may be nil.
 	Err error
 }
 
-func (e *NextKeysError) Error() string {
-	s := "shardkey: next keys: "
+func (e *StatementError) Error() string {
+	begin := "shardkey: the statement was refused"
+	if sentinel := sentinels[e.Reason]; sentinel != nil {
+		begin = sentinel.Error()
+	}
+	switch {
+	case e.Message == "" && e.Err == nil:
+		return begin
+	case e.Message == "":
+		return begin + ": " + plainText(e.Err, begin+": ")
+	}
+	var b strings.Builder
+	b.WriteString(begin)
 	if e.Table != "" {
-		s += fmt.Sprintf("table %q: ", e.Table)
+		b.WriteString(": table " + e.Table)
 	}
-	s += e.Reason
-	if e.Nearest != "" {
-		s += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	if e.Row > 0 {
+		fmt.Fprintf(&b, ": row %d", e.Row)
 	}
-	if e.Err != nil {
-		s += ": " + strings.TrimPrefix(e.Err.Error(), "shardkey: ")
+	b.WriteString(": " + e.Message)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ", at line %d column %d near %s", e.Line, e.Char, e.Near)
 	}
-	return s
+	return b.String()
 }
 
-func (e *NextKeysError) Unwrap() error { return e.Err }
+func (e *StatementError) Unwrap() []error {
+	var chain []error
+	if sentinel := sentinels[e.Reason]; sentinel != nil {
+		chain = append(chain, sentinel)
+	}
+	if e.Err != nil {
+		chain = append(chain, e.Err)
+	}
+	return chain
+}
 
-// GeneratorError is the error for keys that a generator could not make. The
-// statement was not sent.
+// unquoted returns a table as errors name it.
+func unquoted(table string) string { return strings.ReplaceAll(table, "`", "") }
+
+// plainText returns the text of an error that stands behind another text: without the
+// beginning that this one has.
+func plainText(err error, begin string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), begin), "shardkey: ")
+}
+
+// refusal returns the [*StatementError] for a statement that another package refuses. Other
+// errors are returned as they are.
+func refusal(err error) error {
+	switch {
+	case errors.As(err, new(*StatementError)):
+		return err
+	case errors.Is(err, ErrTooManyPlaceholders):
+		return &StatementError{Reason: reasonPlaceholders, Err: err}
+	case errors.Is(err, ErrUnsupportedStatement):
+		return refusalAt(reasonUnsupported, err)
+	}
+	return err
+}
+
+// refusalAt returns the error for a statement that a parser refuses, with its place if err
+// has one.
+func refusalAt(reason string, err error) error {
+	e := &StatementError{Reason: reason, Err: err}
+	var at *rewrite.StatementError
+	if errors.As(err, &at) {
+		e.Table, e.Message = unquoted(at.Table), at.Reason
+		e.Line, e.Char, e.Near = at.Line, at.Column, at.Near
+	}
+	return e
+}
+
+// GeneratorError is the cause of the [*StatementError] for keys that a generator could not
+// make.
 type GeneratorError struct {
 	Generator string // the generator's name in the rule
 	Table     string // the logical table
@@ -144,41 +239,6 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// NarrowColumnError is the error for a generated key that the key column cannot
-// hold, an INT the keys of SNOWFLAKE for one. The statement was not sent.
-// [ErrUnsupportedStatement] is in its chain.
-type NarrowColumnError struct {
-	Table     string // quoted, as the statement names it
-	Column    string
-	Type      string // the column's, as the server shows it
-	Generator string // the generator's name in the rule
-	Key       any    // the first that does not fit
-}
-
-func (e *NarrowColumnError) Error() string {
-	key, _ := sqltext.AppendLiteral(nil, e.Key)
-	return fmt.Sprintf("%v: generator %s made the key %s, which column %s of %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
-		ErrUnsupportedStatement, e.Generator, key, e.Column, e.Table, e.Type, e.Table, sqltext.QuoteIdentifier(e.Column), e.wanted())
-}
-
-func (e *NarrowColumnError) Unwrap() error { return ErrUnsupportedStatement }
-
-// wanted is a type that holds the key.
-func (e *NarrowColumnError) wanted() string {
-	const uuid = 36
-	switch key := e.Key.(type) {
-	case string:
-		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
-	case []byte:
-		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
-	case uint64:
-		if key > math.MaxInt64 {
-			return "BIGINT UNSIGNED NOT NULL"
-		}
-	}
-	return "BIGINT NOT NULL"
-}
-
 // hideBadConn returns an error that did not come from the connection without
 // driver.ErrBadConn in its chain: database/sql closes the connection for it, and
 // executes the statement again.
@@ -200,75 +260,15 @@ func (e goodConnError) Is(target error) bool {
 
 func (e goodConnError) As(target any) bool { return errors.As(e.err, target) }
 
-// refused counts and logs a statement that was refused before it was sent, and
-// returns its error. What the base or the server says is none of ours.
+// refused counts and logs a statement that was refused, and returns its error.
 func (c *Connector) refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	if reason := refusal(err); reason != "" {
-		c.counts.refuse(reason)
-		c.refusals.log(c.host.Logger, reason, err)
+	err = refusal(err)
+	var e *StatementError
+	if errors.As(err, &e) {
+		c.counts.refuse(e.Reason)
+		c.refusals.log(c.host.Logger, e)
 	}
 	return err
-}
-
-// refusal is the reason for which a statement was refused, empty when it was not.
-func refusal(err error) string {
-	var unlisted *rule.UnlistedTableError
-	var narrow *NarrowColumnError
-	var verified *verifiedError
-	var generator *GeneratorError
-	var gene *GeneError
-	switch {
-	case errors.As(err, &unlisted):
-		return "unlisted"
-	case errors.Is(err, ErrWrongShard):
-		return "wrong-shard"
-	case errors.Is(err, spi.ErrNoFittingKey):
-		return "no-fitting-key"
-	case errors.Is(err, ErrNotConsecutive):
-		return "not-consecutive"
-	case errors.Is(err, ErrTooManyPlaceholders):
-		return "placeholders"
-	case errors.As(err, &narrow):
-		return "narrow-column"
-	case errors.As(err, &verified):
-		return "unverified"
-	case errors.As(err, &gene):
-		return "no-gene"
-	case errors.As(err, &generator):
-		return "no-key"
-	case errors.Is(err, ErrUnsupportedStatement):
-		return "unsupported"
-	}
-	return ""
-}
-
-// refusedTable is the table of a refused statement, empty when the error does not
-// say it.
-func refusedTable(err error) string {
-	var unlisted *rule.UnlistedTableError
-	var wrong *WrongShardError
-	var narrow *NarrowColumnError
-	var generator *GeneratorError
-	var gene *GeneError
-	var statement *rewrite.StatementError
-	switch {
-	case errors.As(err, &unlisted):
-		return unlisted.Table
-	case errors.As(err, &wrong):
-		return wrong.Table
-	case errors.As(err, &narrow):
-		return narrow.Table
-	case errors.As(err, &gene):
-		return gene.Table
-	case errors.As(err, &generator):
-		return generator.Table
-	case errors.As(err, &statement):
-		return strings.ReplaceAll(statement.Table, "`", "")
-	}
-	return ""
 }
 
 // refusals logs refused statements, each reason of a table once a minute.
@@ -291,26 +291,30 @@ const (
 	maxRefused = 256
 )
 
-func (r *refusals) log(logger *slog.Logger, reason string, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+func (r *refusals) log(logger *slog.Logger, e *StatementError) {
+	if errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
 		return // the caller's doing
 	}
-	key := refusedKey{reason, refusedTable(err)}
-	leftOut, due := r.due(key)
+	leftOut, due := r.due(refusedKey{e.Reason, e.Table})
 	if !due {
 		return
 	}
-	attrs := []any{"reason", reason, "error_type", typeName(err)}
-	if key.table != "" {
-		attrs = append(attrs, "table", key.table)
+	attrs := []any{"reason", e.Reason}
+	if e.Table != "" {
+		attrs = append(attrs, "table", e.Table)
 	}
-	var statement *rewrite.StatementError
-	var generator *GeneratorError
-	switch {
-	case errors.As(err, &statement):
-		attrs = append(attrs, "line", statement.Line, "column", statement.Column, "near", statement.Near)
-	case errors.As(err, &generator):
-		attrs = append(attrs, "generator", generator.Generator, "error", generator.Err)
+	if e.Row > 0 {
+		attrs = append(attrs, "row", e.Row)
+	}
+	if e.Column != "" {
+		attrs = append(attrs, "column", e.Column)
+	}
+	if e.Line > 0 {
+		attrs = append(attrs, "line", e.Line, "char", e.Char, "near", e.Near)
+	}
+	var failed *GeneratorError
+	if errors.As(e, &failed) {
+		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
 	}
 	if leftOut > 0 {
 		attrs = append(attrs, "left_out", leftOut)
@@ -344,48 +348,4 @@ func (r *refusals) due(key refusedKey) (leftOut int, due bool) {
 	}
 	leftOut, last.leftOut, last.logged = last.leftOut, 0, now
 	return leftOut, true
-}
-
-// typeName is the type of an error of ours, or of what is in its chain.
-func typeName(err error) string {
-	switch err.(type) {
-	case unlistedError:
-		return "*rule.UnlistedTableError"
-	case *verifiedError:
-		return fmt.Sprintf("%T", errors.Unwrap(err))
-	}
-	name := fmt.Sprintf("%T", err)
-	if !strings.HasPrefix(name, "*fmt.") {
-		return name
-	}
-	switch { // it has no type of its own
-	case errors.Is(err, ErrNotConsecutive):
-		return "driver.ErrNotConsecutive"
-	case errors.Is(err, ErrTooManyPlaceholders):
-		return "driver.ErrTooManyPlaceholders"
-	}
-	return "driver.ErrUnsupportedStatement"
-}
-
-// InsertSelectError is the error for an INSERT … SELECT into a sharded table whose rows cannot be
-// copied. No row was inserted. [ErrUnsupportedStatement] is in its chain.
-type InsertSelectError struct {
-	Table  string // the target, quoted
-	Reason string // why not, and the remedy
-	Err    error  // the cause; may be nil
-}
-
-func (e *InsertSelectError) Error() string {
-	text := fmt.Sprintf("%v: INSERT … SELECT into %s: %s", ErrUnsupportedStatement, e.Table, e.Reason)
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-func (e *InsertSelectError) Unwrap() []error {
-	if e.Err == nil {
-		return []error{ErrUnsupportedStatement}
-	}
-	return []error{ErrUnsupportedStatement, e.Err}
 }

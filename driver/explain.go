@@ -93,7 +93,7 @@ func (c *Connector) Plan(statement string, columns ...string) (*Plan, error) {
 		err = p.check(ctx, s)
 	}
 	if err != nil {
-		return nil, err
+		return nil, refusal(err)
 	}
 	out := p.explain()
 	out.Assumes = a.facts

@@ -90,8 +90,9 @@ func TestPlan_refusesAsExec(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: refused", text, p, err)
 		}
 	}
+	var at *StatementError
 	var wrong *WrongShardError
-	if _, err := c.Plan("INSERT INTO t_order_1 (user_id) VALUES (?), (6)"); !errors.As(err, &wrong) || wrong.Row != 2 || wrong.Meant.Table != "t_order_2" {
+	if _, err := c.Plan("INSERT INTO t_order_1 (user_id) VALUES (?), (6)"); !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || wrong.Meant.Table != "t_order_2" {
 		t.Errorf("have: %v\nwant: row 2 belongs into t_order_2", err)
 	}
 	if c.Stats().Verification != (Verification{}) || log.Len() > 0 {

@@ -66,30 +66,6 @@ func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.K
 	return t.drawInts(ctx, &r.draw, r.rows, one)
 }
 
-// GeneError is the error for a row whose key cannot be made because it would carry the
-// shard of another column of the row ([rule.Gene]), which the INSERT does not tell: the
-// column is left out, or its value is NULL, DEFAULT or an expression. It was not sent.
-// [ErrUnsupportedStatement] is in its chain.
-type GeneError struct {
-	Row    int    // the row's number in its INSERT, from 1
-	Table  string // as the INSERT names it
-	Column string // whose shard the key would carry
-	Reason string
-	Err    error // the cause, as a [*rule.PlaceError]; may be nil
-}
-
-func (e *GeneError) Error() string {
-	return fmt.Sprintf("%v: row %d of %s: its key carries the shard of %s, and %s; give %s an integer or a text, written or bound, or give the key",
-		ErrUnsupportedStatement, e.Row, e.Table, e.Column, e.Reason, e.Column)
-}
-
-func (e *GeneError) Unwrap() []error {
-	if e.Err != nil {
-		return []error{ErrUnsupportedStatement, e.Err}
-	}
-	return []error{ErrUnsupportedStatement}
-}
-
 // withGene returns the columns whose values a plan must know, with that of the gene, and
 // its place among them.
 func withGene(columns []string, gene *rule.Gene) ([]string, int) {
@@ -112,7 +88,7 @@ func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row i
 	kind, param, value := p.Given(in, of.geneAt, row)
 	switch kind {
 	case rewrite.GivenUnknown:
-		return g, t.noGene(in, row, "the row does not tell its value: it is left out, DEFAULT or an expression", nil)
+		return g, t.noGene(in, row, "the row does not have its value: it is left out, DEFAULT or an expression", nil)
 	case rewrite.GivenParam:
 		if user[param].Value == (unknownArg{}) {
 			return g, errUndecided
@@ -131,7 +107,7 @@ func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row i
 			return g, errUndecided
 		}
 		if value = textIn(known, text); value == nil {
-			return g, t.noGene(in, row, fmt.Sprintf("of %s there is none: it is no integer, and the column is %s", shownValue(text), known.Text), nil)
+			return g, t.noGene(in, row, fmt.Sprintf("the value is not an integer, and the column is %s", known.Text), nil)
 		}
 	}
 	return t.geneOf(in, row, value)
@@ -160,13 +136,18 @@ func (t *table) geneOf(in *rewrite.Insert, row int, value any) (rowGene, error) 
 		if cause := errors.Unwrap(err); cause != nil {
 			reason = cause.Error()
 		}
-		return rowGene{}, t.noGene(in, row, "of "+shownValue(value)+" there is none: "+reason, err)
+		return rowGene{}, t.noGene(in, row, "the value has none: "+reason, err)
 	}
 	return rowGene{gene, value}, nil
 }
 
 func (t *table) noGene(in *rewrite.Insert, row int, reason string, cause error) error {
-	return &GeneError{Row: row + 1, Table: nameOf(in), Column: t.rule.Gene.Column, Reason: reason, Err: cause}
+	column := t.rule.Gene.Column
+	return &StatementError{
+		Reason: reasonNoGene, Table: nameOf(in), Row: row + 1, Column: column, Err: cause,
+		Message: fmt.Sprintf("its key carries the shard of %s, and %s; give %s an integer or a string, or give the key",
+			column, reason, column),
+	}
 }
 
 // nameOf is the table's name as the text has it.
@@ -185,7 +166,7 @@ func geneArg(bound driver.Value) (any, error) {
 	if text, ok := plainKey(bound).([]byte); ok && utf8.Valid(text) {
 		return string(text), nil
 	}
-	return nil, fmt.Errorf("of its %T there is none", bound)
+	return nil, fmt.Errorf("a %T has none", bound)
 }
 
 // checkGene returns the error for a row whose gene is that of another table, and nil where it is
@@ -207,8 +188,11 @@ func (x *shard) checkGene(ctx context.Context, logger shardLogger, row int, g ro
 	if cause, ok := errors.AsType[*rule.PlaceError](err); here || ok && cause.Unknown {
 		return nil
 	}
-	return x.table.judge(ctx, logger, &x.warned, &WrongShardError{
-		Row: row + 1, Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Table: x.name, Meant: place, Err: err})
+	wrong := wrongShard(x.name, &WrongShardError{
+		Columns: []string{x.table.rule.Gene.Column}, Values: []any{g.value}, Meant: place, Err: err,
+	})
+	wrong.Row = row + 1
+	return x.table.judge(ctx, logger, &x.warned, wrong)
 }
 
 // geneRows returns the rows that need a key, with the gene of each. A row about which only an
@@ -247,7 +231,7 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
 	at := slices.IndexFunc(r.in.Source.Columns, func(c string) bool { return strings.EqualFold(c, r.table.rule.Gene.Column) })
 	if at < 0 {
-		return 0, r.table.noGene(r.in, 0, "the query's rows have no such column", nil)
+		return 0, r.table.noGene(r.in, -1, "the query's rows have no such column", nil)
 	}
 	_, err := r.plan.targets[0].geneColumn.Learn(ctx, r.Session)
 	return at, err
@@ -271,7 +255,7 @@ func (r *insertSelect) addRow(ctx context.Context, shown driver.Value) error {
 			}
 		}
 		if value == nil {
-			return r.table.noGene(r.in, row, fmt.Sprintf("of what a column of type %q holds there is none", known.Text), nil)
+			return r.table.noGene(r.in, row, fmt.Sprintf("a value of a column of type %q has none", known.Text), nil)
 		}
 	}
 	g, err := r.table.geneOf(r.in, row, value)

@@ -210,12 +210,12 @@ func TestGenes_ofRows(t *testing.T) {
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
 			var wrong *WrongShardError
-			var none *GeneError
+			var none *StatementError
 			have := fmt.Sprint(genesOf(keys))
 			switch {
 			case errors.As(err, &wrong):
 				have = wrong.Meant.String()
-			case errors.As(err, &none) && errors.Is(err, ErrUnsupportedStatement):
+			case errors.As(err, &none) && none.Reason == reasonNoGene && errors.Is(err, ErrUnsupportedStatement):
 				have = noGene
 			case errors.Is(err, spi.ErrNoFittingKey):
 				have = noKey
@@ -235,11 +235,11 @@ func TestGenes_ofRows(t *testing.T) {
 func TestGenes_errors(t *testing.T) {
 	db, _ := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
 	_, err := db.Exec("INSERT INTO app.t_order (user_id) VALUES (?), (NOW())", 7)
-	var none *GeneError
-	if !errors.As(err, &none) || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
+	var none *StatementError
+	if !errors.As(err, &none) || none.Reason != reasonNoGene || none.Row != 2 || none.Table != "app.t_order" || none.Column != "user_id" || none.Err != nil {
 		t.Fatalf("have: %#v", err)
 	}
-	for _, want := range []string{"row 2 of app.t_order", "shard of user_id", "expression"} {
+	for _, want := range []string{"table app.t_order: row 2", "shard of user_id", "expression"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("have: %v\nwant: %s in it", err, want)
 		}
@@ -250,7 +250,7 @@ func TestGenes_errors(t *testing.T) {
 		t.Errorf("have: %v", err)
 	}
 	for _, table := range []string{"t_order", "t_order_3"} {
-		var next *NextKeysError
+		var next *StatementError
 		if keys, err := NextKeys(t.Context(), db, table, 2); !errors.As(err, &next) || !strings.Contains(err.Error(), "user_id") {
 			t.Errorf("%s\nhave: %v, %v\nwant: no keys without their rows", table, keys, err)
 		}

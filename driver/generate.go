@@ -2,12 +2,14 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // check counts the rows that need a key, and refuses the rows that can't be inserted. genes are
@@ -165,7 +167,19 @@ func (t *table) generated(start time.Time, n int, err *error) {
 		*err = &guard.PanicError{What: "it", Value: p}
 	}
 	if *err != nil {
-		*err = &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, hideBadConn(*err)}
+		*err = t.noKey(hideBadConn(*err))
 	}
 	t.counts.made(start, n, *err)
+}
+
+// noKey returns the error for keys that the generator could not make.
+func (t *table) noKey(err error) error {
+	reason := reasonNoKey
+	if errors.Is(err, spi.ErrNoFittingKey) {
+		reason = reasonNoFittingKey
+	}
+	return &StatementError{
+		Reason: reason, Table: t.rule.Logical, Column: t.rule.Column,
+		Err: &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err},
+	}
 }

@@ -93,13 +93,17 @@ type insertSelect struct {
 var _ KeysResult = (*insertSelect)(nil)
 
 func (r *insertSelect) refuse(reason string, err error) error {
-	return &InsertSelectError{Table: sqltext.QuoteTable(r.in.Schema, r.in.Name), Reason: reason, Err: err}
+	if err != nil {
+		reason += ": " + plainText(err, "")
+	}
+	return refuseSource(r.in, reason, err)
 }
 
-// errTransactionSet is the error for an INSERT … SELECT that SET TRANSACTION precedes: its
-// query, which is sent first, would take what is set for the INSERT.
-var errTransactionSet = fmt.Errorf("%w: INSERT … SELECT after SET TRANSACTION; "+
-	"begin a transaction before it, or use SET SESSION TRANSACTION", ErrUnsupportedStatement)
+// refuseSource returns the error for an INSERT … SELECT whose rows cannot be copied; err may
+// be nil.
+func refuseSource(in *rewrite.Insert, message string, err error) error {
+	return &StatementError{Reason: reasonUnsupported, Table: nameOf(in), Message: "INSERT … SELECT: " + message, Err: err}
+}
 
 // executeSource executes an INSERT … SELECT.
 func (p *plan) executeSource(
@@ -108,7 +112,9 @@ func (p *plan) executeSource(
 	t := &p.targets[0]
 	switch {
 	case s.PendingTransaction():
-		return base.Reply{}, errTransactionSet
+		// The query, which is sent first, would take what is set for the INSERT.
+		return base.Reply{}, refuseSource(t.in, "SET TRANSACTION precedes it; begin a transaction before it, "+
+			"or use SET SESSION TRANSACTION", nil)
 	case t.in.KeepsSource():
 		return p.executeKeptSource(ctx, s, args, want)
 	}
@@ -736,8 +742,7 @@ func (r *insertSelect) explain(err error) error {
 	case !errors.As(err, &my):
 		return err
 	case r.to > 0 && r.usesQuery(my):
-		return fmt.Errorf("%w: ON DUPLICATE KEY UPDATE of an INSERT … SELECT into a sharded table can use VALUES(column) "+
-			"and the target's columns, not the query's: %w", ErrUnsupportedStatement, err)
+		return r.refuse("ON DUPLICATE KEY UPDATE can use VALUES(column) and the target's columns, not the query's", err)
 	}
 	const atRow = " at row " // of one INSERT
 	if at := strings.LastIndex(my.Message, atRow); at >= 0 && err == error(my) {

@@ -336,7 +336,7 @@ func TestInsertSelect_throughFile(t *testing.T) {
 	}
 	t.Setenv("TMPDIR", filepath.Join(dir, "nowhere"))
 	_, err := ours.Exec("INSERT INTO ruled (a, s) SELECT a, REPEAT('x', 1000) FROM src")
-	var refused *InsertSelectError
+	var refused *StatementError
 	if !errors.As(err, &refused) || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, ErrUnsupportedStatement) {
 		t.Errorf("have: %v", err)
 	}

@@ -44,8 +44,8 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 				args = []any{1}
 			}
 			_, err := ours.Exec(query, args...)
-			var narrow *NarrowColumnError
-			if !errors.As(err, &narrow) || !errors.Is(err, ErrUnsupportedStatement) || !strings.EqualFold(narrow.Column, "id") ||
+			var narrow *StatementError
+			if !errors.As(err, &narrow) || narrow.Reason != reasonNarrowColumn || narrow.Table != "ruled" || !errors.Is(err, ErrUnsupportedStatement) || !strings.EqualFold(narrow.Column, "id") ||
 				!strings.Contains(err.Error(), "ALTER TABLE `ruled` "+c.ddl) {
 				t.Errorf("%s, %s: %v", c.column, query, err)
 			}

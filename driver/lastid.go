@@ -2,11 +2,9 @@ package driver
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
 // LAST_INSERT_ID() of a session returns what it would with AUTO_INCREMENT columns. Here is
@@ -79,17 +77,15 @@ func (e *execution) checkLastIDRead() error {
 	for i := range e.inserts() {
 		k := e.insert(i)
 		if untold && k.column.ReadsLastID() {
-			return fmt.Errorf("%w: table %s: a trigger of the table reads LAST_INSERT_ID(), which a former statement of "+
-				"the string changes; send the statements one by one",
-				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
+			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a trigger of the table reads " +
+				"LAST_INSERT_ID(), which a former statement of the string changes; send the statements one by one"}
 		}
 		if k.in.Refused || k.keys.Len() == 0 || k.carries || k.table.kind() == rewrite.KindText {
 			continue
 		}
 		if untold = true; k.in.ReadLater {
-			return fmt.Errorf("%w: table %s: a later statement of the string reads LAST_INSERT_ID(), and the server "+
-				"cannot be told the generated key before; send the statements one by one",
-				ErrUnsupportedStatement, sqltext.QuoteTable(k.in.Schema, k.in.Name))
+			return &StatementError{Reason: reasonUnsupported, Table: nameOf(k.in), Message: "a later statement of the string " +
+				"reads LAST_INSERT_ID(), and the server cannot be told the generated key before; send the statements one by one"}
 		}
 	}
 	return nil

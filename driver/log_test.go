@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -62,9 +64,9 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 			t.Fatalf("have: %v\nwant: an error", st)
 		}
 		have := log.take(t)
-		want := []string{"unlisted t_order_7 *rule.UnlistedTableError", "unsupported t_order_1 *rewrite.StatementError", "unlisted t_order_8 *rule.UnlistedTableError"}
+		want := []string{"unlisted t_order_7 <nil>", "unsupported t_order_1 1", "unlisted t_order_8 <nil>"}
 		for i, line := range have {
-			if i >= len(want) || line["level"] != "WARN" || fmt.Sprint(line["reason"], " ", line["table"], " ", line["error_type"]) != want[i] || strings.Contains(fmt.Sprint(line), "secret") {
+			if i >= len(want) || line["level"] != "WARN" || fmt.Sprint(line["reason"], " ", line["table"], " ", line["line"]) != want[i] || strings.Contains(fmt.Sprint(line), "secret") {
 				t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
 			}
 		}
@@ -82,39 +84,59 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestRefused_reasons(t *testing.T) {
-	for _, c := range []struct {
-		err  error
-		want string
+// What another package refuses has the reason of its sentinel, and what no package refuses
+// has none.
+func TestRefused_byOtherPackages(t *testing.T) {
+	c := &Connector{host: spi.Host{Logger: slog.New(slog.DiscardHandler)}}
+	for _, of := range []struct {
+		err      error
+		reason   string
+		sentinel error
 	}{
-		{errFake, ""},
-		{&GeneratorError{"g", "t", "id", spi.ErrStore}, "no-key"},
-		{&GeneratorError{"g", "t", "id", fmt.Errorf("%w: x", spi.ErrNoFittingKey)}, "no-fitting-key"},
-		{&WrongShardError{Table: "t"}, "wrong-shard"},
-		{&GeneError{Table: "t"}, "no-gene"},
-		{&NarrowColumnError{Table: "t"}, "narrow-column"},
-		{fmt.Errorf("%w: x", ErrNotConsecutive), "not-consecutive"},
-		{base.TooManyPlaceholders(1, 2), "placeholders"},
-		{&verifiedError{ErrUnsupportedStatement}, "unverified"},
-		{fmt.Errorf("%w: x", ErrUnsupportedStatement), "unsupported"},
+		{errFake, "", errFake},
+		{base.TooManyPlaceholders(1, 2), reasonPlaceholders, ErrTooManyPlaceholders},
+		{fmt.Errorf("%w: %w", ErrUnsupportedStatement, errFake), reasonUnsupported, errFake},
+		{&StatementError{Reason: reasonNoGene}, reasonNoGene, ErrUnsupportedStatement},
 	} {
-		if have := refusal(c.err); have != c.want {
-			t.Errorf("%v\nhave: %q\nwant: %q", c.err, have, c.want)
+		err := c.refused(of.err)
+		var e *StatementError
+		have := ""
+		if errors.As(err, &e) {
+			have = e.Reason
+		}
+		if have != of.reason || !errors.Is(err, of.sentinel) || strings.Count(err.Error(), "shardkey") > 1 {
+			t.Errorf("%v\nhave: %v, reason %q\nwant: %q and %v", of.err, err, have, of.reason, of.sentinel)
 		}
 	}
-	for want, err := range map[string]error{
-		"driver.ErrNotConsecutive":       fmt.Errorf("%w: x", ErrNotConsecutive),
-		"driver.ErrTooManyPlaceholders":  base.TooManyPlaceholders(1, 2),
-		"driver.ErrUnsupportedStatement": fmt.Errorf("%w: %w", ErrUnsupportedStatement, errFake),
-		"*driver.WrongShardError":        &WrongShardError{},
-	} {
-		if have := typeName(err); have != want {
-			t.Errorf("have: %s\nwant: %s", have, want)
+	want := map[string]int64{reasonPlaceholders: 1, reasonUnsupported: 1, reasonNoGene: 1}
+	if have := c.counts.refusals(); !maps.Equal(have, want) {
+		t.Errorf("have: %v\nwant: %v", have, want)
+	}
+}
+
+// Each reason has an error that its errors begin with and have in their chain.
+func TestStatementError_sentinels(t *testing.T) {
+	for reason, sentinel := range sentinels {
+		for _, e := range []*StatementError{
+			{Reason: reason}, {Reason: reason, Err: errFake}, {Reason: reason, Err: fmt.Errorf("%w: %w", sentinel, errFake)},
+			{Reason: reason, Table: "t", Row: 3, Message: "it is wrong", Err: errFake},
+		} {
+			begins := strings.HasPrefix(e.Error(), sentinel.Error()) && strings.Count(e.Error(), sentinel.Error()) == 1
+			if !begins || !errors.Is(e, sentinel) || errors.Is(e, errFake) != (e.Err != nil) {
+				t.Errorf("%+v\nhave: %v\nwant: %v", e, e, sentinel)
+			}
 		}
 	}
+	e := &StatementError{Reason: reasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: "«x»", Message: "it is wrong"}
+	if have, want := e.Error(), "table t: row 3: it is wrong, at line 2 column 7 near «x»"; !strings.HasSuffix(have, want) {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
+
+func TestRefused_canceledIsNotLogged(t *testing.T) {
 	var log jsonLog
 	var r refusals
-	r.log(log.logger(), "no-key", &GeneratorError{"g", "t", "id", context.Canceled})
+	r.log(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
 	if log.Len() > 0 {
 		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
 	}

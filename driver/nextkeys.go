@@ -29,14 +29,15 @@ const maxNextKeys = 1_000_000
 // are no values.
 //
 // A key is an int64, a uint64, a string or a []byte, or whatever a custom generator makes; all
-// keys of one table are of one type. The error is a [*NextKeysError] for a table that the rule
-// doesn't list and for the other arguments, a [*WrongShardError] for a value whose keys belong to
-// another actual table, a [*GeneratorError] as an INSERT's, or [spi.ErrClosed].
+// keys of one table are of one type. The error is a [*StatementError]: for a table that the rule
+// doesn't list and for other wrong arguments, for a value whose keys belong to another actual
+// table ([ErrWrongShard]), and as an INSERT's if the generator fails ([*GeneratorError]); or it is
+// [spi.ErrClosed].
 //
 // No connection is used. NextKeys may be called by many goroutines at once.
 func (c *Connector) NextKeys(ctx context.Context, table string, n int, values ...any) ([]any, error) {
 	if n < 1 || n > maxNextKeys {
-		return nil, &NextKeysError{Table: table, Reason: fmt.Sprintf("%d keys are asked for: want 1 to %d", n, maxNextKeys)}
+		return nil, noKeys(table, fmt.Sprintf("expected 1 to %d keys, found %d", maxNextKeys, n), nil)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 	case t.gene != nil:
 		made, err = t.nextGeneKeys(ctx, r.logger, name, x, n, values)
 	case len(values) > 0:
-		err = &NextKeysError{Table: name, Reason: "its keys carry no shard of another column; leave the values out"}
+		err = noKeys(name, "its keys carry no shard of another column; leave the values out", nil)
 	case x != nil && x.belongs != nil && t.ints != nil:
 		made, err = x.generate(ctx, n, &one)
 	default:
@@ -95,7 +96,7 @@ func (t *table) nextGeneKeys(
 	ctx context.Context, logger shardLogger, name string, x *shard, n int, values []any,
 ) (rewrite.Keys, error) {
 	wrong := func(err error, format string, args ...any) (rewrite.Keys, error) {
-		return rewrite.Keys{}, &NextKeysError{Table: name, Reason: fmt.Sprintf(format, args...), Err: err}
+		return rewrite.Keys{}, noKeys(name, fmt.Sprintf(format, args...), err)
 	}
 	if len(values) != 1 && len(values) != n {
 		return wrong(nil, "its keys carry the shard of %s, and %d values of that column are given for %d keys: "+
@@ -134,17 +135,26 @@ func (r *ruleSet) find(name string) (*rule.Table, *shard, error) {
 	if t := r.generators.Lookup(schema, table); t != nil {
 		return t, r.plans.table(t).shard(schema, table), nil
 	}
-	e := &NextKeysError{Table: name, Reason: "the rule has no key for it"}
+	const reason = "the rule has no key for it"
 	if like := r.generators.Unlisted(schema, table); like != nil {
-		e.Err = like
-		return nil, nil, e
+		return nil, nil, noKeys(name, reason, like)
 	}
 	var known []string
 	for _, t := range r.rule.Tables() {
 		known = append(known, t.Logical)
 	}
-	e.Nearest = nearest.Word(name, known)
-	return nil, nil, e
+	if near := nearest.Word(name, known); near != "" {
+		return nil, nil, noKeys(name, fmt.Sprintf("%s; did you mean %q?", reason, near), nil)
+	}
+	return nil, nil, noKeys(name, reason, nil)
+}
+
+// noKeys returns the error for arguments of NextKeys; err may be nil.
+func noKeys(table, message string, err error) error {
+	if err != nil {
+		message += ": " + plainText(err, "")
+	}
+	return &StatementError{Reason: reasonNoKey, Table: table, Message: message, Err: err}
 }
 
 // connectorFor finds the connector of a database. One that another driver wraps
@@ -164,5 +174,5 @@ func connectorFor(ctx context.Context, db *sql.DB) (*Connector, error) {
 			return c, nil
 		}
 	}
-	return nil, &NextKeysError{Reason: "the *sql.DB is not of this driver: want one that was opened with it"}
+	return nil, noKeys("", "the *sql.DB is not of this driver; give one that was opened with it", nil)
 }

@@ -133,19 +133,19 @@ func TestNextKeys_refuses(t *testing.T) {
 		n     int
 		want  string
 	}{
-		{"misspelt", db, "t_oder", 1, `table "t_oder": the rule has no key for it; did you mean "t_order"?`},
-		{"unknown", db, "elsewhere", 1, `table "elsewhere": the rule has no key for it`},
+		{"misspelt", db, "t_oder", 1, `table t_oder: the rule has no key for it; did you mean "t_order"?`},
+		{"unknown", db, "elsewhere", 1, `table elsewhere: the rule has no key for it`},
 		{"empty", db, "", 1, "no key"},
-		{"another schema", db, "other.t_user", 1, `table "other.t_user": the rule has no key for it`},
+		{"another schema", db, "other.t_user", 1, `table other.t_user: the rule has no key for it`},
 		{"forgotten", db, "t_order_7", 1, `looks like one of table "t_order"`},
-		{"none", db, "t_order", 0, "0 keys are asked for: want 1 to 1000000"},
-		{"fewer", db, "t_order", -1, "-1 keys"},
-		{"very many", db, "t_order", math.MaxInt, "want 1 to"},
+		{"none", db, "t_order", 0, "expected 1 to 1000000 keys, found 0"},
+		{"fewer", db, "t_order", -1, "found -1"},
+		{"very many", db, "t_order", math.MaxInt, "expected 1 to"},
 		{"nil", nil, "t_order", 1, "the *sql.DB is not of this driver"},
 		{"another driver", foreign, "t_order", 1, "the *sql.DB is not of this driver"},
 	} {
 		keys, err := driver.NextKeys(t.Context(), c.db, c.table, c.n)
-		typed := (*driver.NextKeysError)(nil)
+		typed := (*driver.StatementError)(nil)
 		if keys != nil || !errors.As(err, &typed) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\nhave: %v, %v\nwant: %s", c.name, keys, err, c.want)
 		}

@@ -366,7 +366,7 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		}
 		return nil
 	}
-	return unlistedError{e}
+	return refuseUnlisted(e)
 }
 
 // policyFor is what becomes of an INSERT: warn, pass or refuse.
@@ -374,9 +374,6 @@ func (u *unlisted) policyFor(e *rule.UnlistedTableError) string {
 	return cmp.Or(e.Like.Unlisted, u.policy, "refuse")
 }
 
-// unlistedError is a *rule.UnlistedTableError and an [ErrUnsupportedStatement].
-type unlistedError struct{ *rule.UnlistedTableError }
-
-func (e unlistedError) Unwrap() []error {
-	return []error{ErrUnsupportedStatement, e.UnlistedTableError}
+func refuseUnlisted(e *rule.UnlistedTableError) error {
+	return &StatementError{Reason: reasonUnlisted, Table: e.Table, Err: e}
 }

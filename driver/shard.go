@@ -135,15 +135,16 @@ func (x *shard) check(ctx context.Context, s *session.Session, logger shardLogge
 }
 
 // judge returns an error, or logs it once, as the rule says. It may be nil.
-func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bool, wrong *WrongShardError) error {
+func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bool, wrong *StatementError) error {
 	switch {
 	case wrong == nil:
 		return nil
 	case t.rule.ShardGuard == "refuse":
 		return wrong
 	case !warned.Swap(true):
+		cause := wrong.Err.(*WrongShardError)
 		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into",
-			"table", wrong.Table, "row", wrong.Row, "columns", wrong.Columns, "belongs_into", wrong.Meant.String())
+			"table", wrong.Table, "row", wrong.Row, "columns", cause.Columns, "belongs_into", cause.Meant.String())
 	}
 	return nil
 }
@@ -194,7 +195,7 @@ func (p *plan) checkUpdates(ctx context.Context, s *session.Session, args []driv
 }
 
 // errExpression is the reason for refusing to update a sharding column to an expression.
-var errExpression = errors.New("it is an expression, and the row stays where it is")
+var errExpression = errors.New("it is set to an expression, and the row stays where it is")
 
 func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args []driver.NamedValue) error {
 	u := &p.Updates[i]
@@ -206,8 +207,8 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 		kind, param, value := p.Set(u, c)
 		switch kind {
 		case rewrite.GivenExpression:
-			wrong := &WrongShardError{Columns: []string{column}, Table: tableName(u.Schema, u.Name), Err: errExpression}
-			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, wrong)
+			wrong := wrongShard(tableName(u.Schema, u.Name), &WrongShardError{Columns: []string{column}, Err: errExpression})
+			return t.judge(ctx, p.rules.logger, &t.warnedUpdate, inUpdate(wrong))
 		case rewrite.GivenParam:
 			if param >= len(args) {
 				return nil // the server says so
@@ -239,7 +240,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	if len(row) < len(x.Columns) {
 		return nil // other columns decide too, or do alone
 	}
-	return t.judge(ctx, p.rules.logger, &x.warned, x.wrong(ctx, s, row))
+	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(x.wrong(ctx, s, row)))
 }
 
 // checkGeneUpdate returns the error for a row whose keys carry the shard of another column, when
@@ -331,20 +332,12 @@ func (x *shard) test(values []any) (belongs func(key any) bool, targets int, err
 	}, max(targets, 1), nil
 }
 
-// ErrWrongShard is in the chain of the error for an INSERT with a row that does not
-// belong to the actual table that it names, or whose ON DUPLICATE KEY UPDATE would
-// change where the row belongs. The statement was not sent. The error is a
-// [*WrongShardError].
-var ErrWrongShard = errors.New("shardkey: the row belongs into another table")
-
-// WrongShardError is the error for a row that, by its values and the rule, does not
-// belong to the actual table that its INSERT names.
+// WrongShardError is the cause of the [*StatementError] for a row that, by its values and the
+// rule, does not belong to the actual table that its INSERT names. The Row of that is 0 for an
+// ON DUPLICATE KEY UPDATE.
 type WrongShardError struct {
-	// Row is the row's number in its INSERT, from 1; 0 for an ON DUPLICATE KEY UPDATE.
-	Row     int
 	Columns []string // the sharding columns that decide
 	Values  []any    // the row's values of them; none where they are not known
-	Table   string   // the table that the statement names
 	// Meant is where the row belongs: its DataSource is empty where Columns do not
 	// decide on it, and it is zero when the row belongs nowhere.
 	Meant rule.Place
@@ -354,58 +347,35 @@ type WrongShardError struct {
 }
 
 func (e *WrongShardError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%v: ", ErrWrongShard)
-	if e.Row > 0 {
-		fmt.Fprintf(&b, "row %d", e.Row)
-	} else {
-		b.WriteString("ON DUPLICATE KEY UPDATE of a row")
-	}
-	for i, column := range e.Columns {
-		sep := ", "
-		if i == 0 {
-			sep = " with "
-		}
-		b.WriteString(sep + column)
-		if i < len(e.Values) {
-			b.WriteString(" = " + shownValue(e.Values[i]))
-		}
-	}
+	by := "shardkey: by " + strings.Join(e.Columns, " and ")
+	nowhere, ok := errors.AsType[*rule.PlaceError](e.Err)
 	switch {
-	case e.Values == nil:
-		fmt.Fprintf(&b, " changed in %s: %v", e.Table, e.Err)
-	case e.Err != nil:
-		fmt.Fprintf(&b, " is not one of %s: %s", e.Table, strings.TrimPrefix(e.Err.Error(), "shardkey: "))
-	default:
-		fmt.Fprintf(&b, " belongs into %s, and the INSERT names %s", e.Meant, e.Table)
+	case e.Err == nil:
+		return fmt.Sprintf("%s it belongs to %s", by, e.Meant)
+	case ok:
+		return fmt.Sprintf("%s it belongs to no table: %s", by, nowhere.Reason)
 	}
-	if e.Row > 0 {
-		return b.String() + "; name the table that the rule gives, or write shardGuard: warn or off beside the key's column"
-	}
-	return b.String() + "; delete the row and insert it where it belongs, or write shardGuard: warn or off beside the key's column"
+	return fmt.Sprintf("%s its table is not known: %s", by, plainText(e.Err, ""))
 }
 
-func (e *WrongShardError) Unwrap() []error {
+func (e *WrongShardError) Unwrap() error { return e.Err }
+
+// wrongShard returns the error for a row of the table that a statement names.
+func wrongShard(table string, e *WrongShardError) *StatementError {
+	remedy := "insert it there"
 	if e.Err != nil {
-		return []error{ErrWrongShard, e.Err}
+		remedy = "write a value for which the rule has a table"
 	}
-	return []error{ErrWrongShard}
+	return &StatementError{
+		Reason: reasonWrongShard, Table: table, Err: e,
+		Message: plainText(e, "") + "; " + remedy + ", or write shardGuard: warn or off next to the key's column",
+	}
 }
 
-// shownValue is a value in an error, shortened.
-func shownValue(v any) string {
-	const longest = 64
-	s := fmt.Sprint(v)
-	switch v := v.(type) {
-	case nil:
-		return "NULL"
-	case time.Time:
-		return v.Format("2006-01-02 15:04:05.999999")
-	case string:
-		s = fmt.Sprintf("%q", v)
+// inUpdate makes the error for a row that of an ON DUPLICATE KEY UPDATE; it may be nil.
+func inUpdate(wrong *StatementError) *StatementError {
+	if wrong != nil {
+		wrong.Message = "ON DUPLICATE KEY UPDATE changes the row: " + wrong.Message
 	}
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest], "") + "…"
-	}
-	return s
+	return wrong
 }

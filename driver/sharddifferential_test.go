@@ -178,11 +178,12 @@ func TestShards_asTheRouter(t *testing.T) {
 			generated := mayGenerate && rr.IntN(3) > 0
 			s := newShardStatement(rr, pool, g.column, generated, 1+rr.IntN(most))
 			_, err := db.Exec(s.query, s.args...)
+			var at *StatementError
 			var wrong *WrongShardError
 			switch {
-			case errors.As(err, &wrong):
+			case errors.As(err, &at) && errors.As(err, &wrong):
 				refused++
-				row := s.rows[wrong.Row-1]
+				row := s.rows[at.Row-1]
 				is, routeErr := s.isHere(rr, row)
 				if generated {
 					// Its key is not there to be looked at: no key may help.

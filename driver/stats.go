@@ -39,8 +39,7 @@ type Stats struct {
 	// Verification counts the texts that the second reader has read.
 	Verification Verification `json:"verification"`
 	// Refused counts the statements that were refused before they were sent, by
-	// reason: unsupported, unlisted, unverified, wrong-shard, no-fitting-key,
-	// not-consecutive, narrow-column, placeholders, privilege, no-key.
+	// [StatementError.Reason].
 	Refused map[string]int64 `json:"refused,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 
 // wrong returns the error for values with which a row does not belong to the table, nil
 // for others and for those of which that is not known.
-func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *WrongShardError {
+func (x *shard) wrong(ctx context.Context, s *session.Session, values []any) *StatementError {
 	columns := x.columnsIn(s)
 	asked := false
 	for _, c := range columns {
@@ -60,7 +60,7 @@ const maxStored = 4096
 // may be stored for them are. columns are nil without a server.
 func (x *shard) misplaced(
 	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
-) (wrong *WrongShardError) {
+) (wrong *StatementError) {
 	var room [2][1]any
 	var each [2][]any
 	candidates := each[:0]
@@ -97,9 +97,9 @@ func (x *shard) misplaced(
 				return nil
 			}
 		case wrong == nil:
-			wrong = &WrongShardError{
-				Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Table: x.name, Meant: place, Err: err,
-			}
+			wrong = wrongShard(x.name, &WrongShardError{
+				Columns: slices.Clone(x.Columns), Values: slices.Clone(values), Meant: place, Err: err,
+			})
 		}
 	}
 	return wrong

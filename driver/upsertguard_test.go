@@ -15,11 +15,12 @@ const expression = "expression"
 
 // wrongUpsert returns the table that an error names for a row, "" for no error.
 func wrongUpsert(err error) string {
+	var at *StatementError
 	var wrong *WrongShardError
 	switch {
 	case err == nil:
 		return ""
-	case !errors.As(err, &wrong) || !errors.Is(err, ErrWrongShard) || wrong.Row != 0:
+	case !errors.As(err, &at) || !errors.As(err, &wrong) || !errors.Is(err, ErrWrongShard) || at.Row != 0:
 		return err.Error()
 	case wrong.Values == nil:
 		return expression

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/rewrite"
@@ -50,8 +52,11 @@ func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.
 		return nil
 	}
 	if t.rule.Consecutive {
-		return fmt.Errorf("%w: the %d keys of %s.%s, which batchKeys: consecutive demands; insert fewer rows at a time, or take each row's key from WithKeys",
-			ErrNotConsecutive, keys.Len(), t.rule.Logical, t.rule.Column)
+		return &StatementError{
+			Reason: reasonNotConsecutive, Table: t.rule.Logical, Column: t.rule.Column,
+			Message: fmt.Sprintf("batchKeys: consecutive demands it of the %d keys for %s; insert fewer rows at a time, "+
+				"or take each row's key from WithKeys", keys.Len(), t.rule.Column),
+		}
 	}
 	if !t.warned.Swap(true) {
 		r.logger.WarnContext(ctx, "shardkey: the keys of one INSERT are not consecutive: LastInsertId is the first, and the others cannot be counted from it; see WithKeys and batchKeys",
@@ -135,7 +140,7 @@ func (t *table) isMissing(
 // uncertainKey is the error for a bound key of which it is not certain what the server
 // makes of it.
 func uncertainKey(t *table, row int, reason string) error {
-	return fmt.Errorf("%w: table %s: row %d: %s", ErrUnsupportedStatement, t.rule.Logical, row+1, reason)
+	return &StatementError{Reason: reasonUnsupported, Table: t.rule.Logical, Row: row + 1, Column: t.rule.Column, Message: reason}
 }
 
 // checkKeys returns an error when generated keys do not fit the key column.
@@ -144,9 +149,29 @@ func (t *table) checkKeys(ctx context.Context, s *session.Session, column *sessi
 	if i < 0 || err != nil {
 		return err
 	}
-	return &NarrowColumnError{
-		Table: column.Table(), Column: column.Name(), Type: known.Text, Generator: t.rule.GeneratorName, Key: keys.At(i),
+	table, name, key := column.Table(), column.Name(), keys.At(i)
+	literal, _ := sqltext.AppendLiteral(nil, key)
+	return &StatementError{
+		Reason: reasonNarrowColumn, Table: unquoted(table), Column: name,
+		Message: fmt.Sprintf("generator %s made the key %s, which column %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
+			t.rule.GeneratorName, literal, name, known.Text, table, sqltext.QuoteIdentifier(name), typeFor(key)),
 	}
+}
+
+// typeFor returns a type of a key column that holds the key.
+func typeFor(key any) string {
+	const uuid = 36
+	switch key := key.(type) {
+	case string:
+		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
+	case []byte:
+		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
+	case uint64:
+		if key > math.MaxInt64 {
+			return "BIGINT UNSIGNED NOT NULL"
+		}
+	}
+	return "BIGINT NOT NULL"
 }
 
 func isNull(bound driver.Value) bool {

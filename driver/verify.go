@@ -45,7 +45,7 @@ func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan) er
 	switch {
 	case err != nil:
 		v.refused.Add(1)
-		return &verifiedError{err}
+		return refusalAt(reasonUnverified, err)
 	case known:
 		v.agreed.Add(1)
 	default:
@@ -53,8 +53,3 @@ func (v *verifier) verify(text string, opts rewrite.Options, p *rewrite.Plan) er
 	}
 	return nil
 }
-
-// verifiedError is what the second reader has against a text.
-type verifiedError struct{ error }
-
-func (e *verifiedError) Unwrap() error { return e.error }

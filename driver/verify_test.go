@@ -14,7 +14,6 @@ import (
 
 	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/internal/tidb"
 )
 
 // verified opens a fake base with a rule for table ruled.
@@ -78,10 +77,9 @@ func TestVerify_refusesFaults(t *testing.T) {
 				_, stmtErr = st.Exec(1, 2, 3)
 			}
 			for way, err := range map[string]error{"Exec": execErr, "Query": queryErr, "Prepare": stmtErr} {
-				var e *tidb.DisagreementError
-				var at *rewrite.StatementError
-				if !errors.Is(err, ErrUnsupportedStatement) || !errors.As(err, &e) || !errors.As(err, &at) {
-					t.Errorf("%s\nhave: %v\nwant: *tidb.DisagreementError", way, err)
+				var e *StatementError
+				if !errors.As(err, &e) || e.Reason != reasonUnverified || e.Line == 0 || !errors.Is(err, ErrUnsupportedStatement) {
+					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, reasonUnverified)
 				}
 			}
 			if i := slices.IndexFunc(base.calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {

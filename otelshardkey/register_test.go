@@ -242,7 +242,7 @@ func TestRegister_reasonsOfRefusals(t *testing.T) {
 	reader, provider := newReader()
 	register(t, newConnector(t, new(fake)), provider)
 	points, _ := collect(t, reader)
-	reasons := regexp.MustCompile(`return "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	reasons := regexp.MustCompile(`reason[A-Z]\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
 	for _, reason := range reasons {
 		if n := find(t, points["shardkey.refused"], "shardkey.reason="+reason[1]); n != 0 {
 			t.Errorf("%s: %v", reason[1], n)

@@ -19,7 +19,7 @@ import (
 // statements, tables' names, numbers, times, and what a program's own clock,
 // logger and random source are.
 var plainTypes = strings.Fields(`
-	driver.Config driver.Driver driver.Filled driver.GeneError driver.Histogram driver.InsertSelectError driver.KeptStats driver.Keys driver.NarrowColumnError driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
+	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
@@ -100,11 +100,11 @@ func secretValues(t *testing.T) map[string][]any {
 		"driver.Connector":            {opened, overOld, struct{ c any }{wrapped}, wrapped},
 		"driver.DSNError":             {dsnErr},
 		"driver.GeneratorError":       {generatorErr},
+		"driver.StatementError":       {generatorErr, keysErr},
 		"driver.GeneratorStats":       {stats.Generators, asJSON(t, stats.Generators)},
 		"driver.NotReadyError":        {driver.ConnectorOf(opened).Ready(t.Context())},
 		"driver.RuleStats":            {stats.Rule},
 		"driver.Stats":                {stats, asJSON(t, stats)},
-		"driver.NextKeysError":        {keysErr},
 		"rule.Config":                 {cfg, &cfg},
 		"rule.GeneratorConfig":        {cfg.Generators["l"], cfg.Generators},
 		"rule.WorkerIDAssignerConfig": {cfg.WorkerIDAssigners["e"], cfg.WorkerIDAssigners},

@@ -24,7 +24,7 @@ type ValueError struct {
 }
 
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("%s has no place for %s = %s: %s", e.Type, e.Column, e.Value, e.Reason)
+	return fmt.Sprintf("%s has no place for the value of %s: %s", e.Type, e.Column, e.Reason)
 }
 
 // NoTargetError is the error for values that belong to none of the names that the

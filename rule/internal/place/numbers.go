@@ -72,7 +72,7 @@ func remainder(s string, m int64) (n int64, err error) {
 		digits = s[1:]
 	}
 	if digits == "" || strings.Trim(digits, "0123456789") != "" {
-		return 0, &expr.Error{Reason: strconv.Quote(clip(s)) + " is not an integer"}
+		return 0, &expr.Error{Reason: "it is not an integer"}
 	}
 	for _, c := range []byte(digits) {
 		n = (10*n + int64(c-'0')) % m
