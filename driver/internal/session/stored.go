@@ -15,25 +15,25 @@ import (
 
 // Stored appends what the column stores for a value: one value where that is known, several
 // where it is one of them, and none where only the server knows it.
-func (column *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
-	if column == nil {
-		column = &ColumnFacts{}
+func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
+	if f == nil {
+		f = &ColumnFacts{}
 	}
 	switch {
-	case column.Triggered, v == nil && column.NotNull:
+	case f.Triggered, v == nil && f.NotNull:
 		return nil
 	case v == nil:
 		return append(to, nil)
 	}
-	switch column.Stores {
+	switch f.Stores {
 	case StoresIntegers:
-		return storedInteger(to, v, column.Type)
+		return storedInteger(to, v, f.Type)
 	case StoresText:
-		return storedText(ctx, s, to, v, column)
+		return storedText(ctx, s, to, v, f)
 	case StoresTimes:
-		return storedTimes(to, v, column.Places, column.Zones)
+		return storedTimes(to, v, f.Places, f.Zones)
 	case StoresUnknown:
-		return storedAnywhere(to, v, column.Zones)
+		return storedAnywhere(to, v, f.Zones)
 	}
 	return nil
 }
