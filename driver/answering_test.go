@@ -15,22 +15,22 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-type shortAnswer struct {
+type cannedAnswer struct {
 	Err      error
 	Affected int64
 	AffErr   error
 	ID       int64
 }
 
-func (a shortAnswer) LastInsertId() (int64, error) { return a.ID, nil }
-func (a shortAnswer) RowsAffected() (int64, error) { return a.Affected, a.AffErr }
+func (a cannedAnswer) LastInsertId() (int64, error) { return a.ID, nil }
+func (a cannedAnswer) RowsAffected() (int64, error) { return a.Affected, a.AffErr }
 
-// shortSide is a connection over a base that answers as it is told.
-type shortSide struct {
+// answering is a connection over a base that answers as it is told.
+type answering struct {
 	t    *testing.T
 	conn *conn
 	keys *scriptedKeys
-	base *shortBase
+	base *answeringBase
 }
 
 // scriptedKeys is a generator that makes the keys it is told.
@@ -65,11 +65,11 @@ func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, err
 	return keys, nil
 }
 
-func newShortSide(t *testing.T, kind string, columns [][2]string, server string) *shortSide {
+func newAnswering(t *testing.T, kind string, columns [][2]string, server string) *answering {
 	t.Helper()
 	keys := &scriptedKeys{next: 1}
 	scripted = keys
-	base := &shortBase{fakeBase: &fakeBase{kind: kind}, columns: columns}
+	base := &answeringBase{fakeBase: &fakeBase{kind: kind}, columns: columns}
 	// Each side has generators of its own: no rule of the same name and content.
 	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
 rules:
@@ -78,8 +78,8 @@ rules:
     t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: scripted}}
     t_text: {keyGenerateStrategy: {column: id, keyGeneratorName: texts}}
   keyGenerators:
-    scripted: {type: SHORT_SCRIPTED}
-    texts: {type: SHORT_TEXTS}
+    scripted: {type: ANSWERING_INTS}
+    texts: {type: ANSWERING_TEXTS}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -93,62 +93,62 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shortSide{t: t, conn: connOf(c), keys: keys, base: base}
+	return &answering{t: t, conn: connOf(c), keys: keys, base: base}
 }
 
 // sides counts the sides.
 var sides atomic.Int64
 
-// scripted is what the next generator of the type SHORT_SCRIPTED is.
+// scripted is what the next generator of the type ANSWERING_INTS is.
 var scripted *scriptedKeys
 
 func init() {
-	spi.RegisterKeyGenerator("SHORT_SCRIPTED", func(spi.Props) (spi.KeyGenerator, error) { return scripted, nil })
-	spi.RegisterKeyGenerator("SHORT_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return textKeys{}, nil })
+	spi.RegisterKeyGenerator("ANSWERING_INTS", func(spi.Props) (spi.KeyGenerator, error) { return scripted, nil })
+	spi.RegisterKeyGenerator("ANSWERING_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return textKeys{}, nil })
 }
 
 func connOf(c driver.Conn) *conn { return c.(*conn) }
 
-// shortBase answers questions about the key column, and executions as it is told.
-type shortBase struct {
+// answeringBase answers questions about the key column, and executions as it is told.
+type answeringBase struct {
 	*fakeBase
 	columns [][2]string
-	answer  shortAnswer
+	answer  cannedAnswer
 }
 
-func (b *shortBase) Connect(ctx context.Context) (driver.Conn, error) {
+func (b *answeringBase) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := b.fakeBase.Connect(ctx)
 	if b.kind == "minimal" {
-		return bareConn{&shortConn{c, b}}, err
+		return bareConn{&answeringConn{c, b}}, err
 	}
-	return &shortConn{c, b}, err
+	return &answeringConn{c, b}, err
 }
 
 // bareConn executes nothing directly.
-type bareConn struct{ conn *shortConn }
+type bareConn struct{ conn *answeringConn }
 
 func (c bareConn) Prepare(text string) (driver.Stmt, error) { return c.conn.Prepare(text) }
 func (c bareConn) Close() error                             { return c.conn.Close() }
 func (c bareConn) Begin() (driver.Tx, error)                { return nil, errFake }
 
-type shortConn struct {
+type answeringConn struct {
 	driver.Conn
-	base *shortBase
+	base *answeringBase
 }
 
-func (c *shortConn) exec(text string, args []driver.NamedValue) (driver.Result, error) {
+func (c *answeringConn) exec(text string, args []driver.NamedValue) (driver.Result, error) {
 	c.base.log("exec %s %#v", text, args)
 	return c.base.answer, c.base.answer.Err
 }
 
-func (c *shortConn) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+func (c *answeringConn) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	if c.base.kind == "skipping" && len(args) > 0 {
 		return nil, driver.ErrSkip
 	}
 	return c.exec(text, args)
 }
 
-func (c *shortConn) QueryContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
+func (c *answeringConn) QueryContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Rows, error) {
 	c.base.log("query %s", text)
 	switch {
 	case strings.HasPrefix(text, "SELECT @@sql_mode"):
@@ -165,27 +165,29 @@ func (c *shortConn) QueryContext(_ context.Context, text string, _ []driver.Name
 	return rows, nil
 }
 
-func (c *shortConn) Prepare(text string) (driver.Stmt, error) {
+func (c *answeringConn) Prepare(text string) (driver.Stmt, error) {
 	c.base.log("prepare %s", text)
-	return &shortStmt{c, text}, nil
+	return &answeringStmt{c, text}, nil
 }
 
-type shortStmt struct {
-	conn *shortConn
+type answeringStmt struct {
+	conn *answeringConn
 	text string
 }
 
-func (s *shortStmt) Close() error  { return nil }
-func (s *shortStmt) NumInput() int { return strings.Count(strings.ReplaceAll(s.text, "'?'", ""), "?") }
+func (s *answeringStmt) Close() error { return nil }
+func (s *answeringStmt) NumInput() int {
+	return strings.Count(strings.ReplaceAll(s.text, "'?'", ""), "?")
+}
 
-func (s *shortStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errFake }
-func (s *shortStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errFake }
+func (s *answeringStmt) Exec([]driver.Value) (driver.Result, error) { return nil, errFake }
+func (s *answeringStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, errFake }
 
-func (s *shortStmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
+func (s *answeringStmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
 	return s.conn.exec(s.text, args)
 }
 
-func (s *shortStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+func (s *answeringStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return s.conn.QueryContext(ctx, s.text, args)
 }
 

@@ -309,7 +309,7 @@ func TestDraw_rowsShareTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, base := openShards(t, r)
-	base.answer = shortAnswer{Affected: 1000}
+	base.answer = cannedAnswer{Affected: 1000}
 	rnd := rand.New(rand.NewPCG(1, 6))
 	users, most := make([]any, 1000), [16]int{}
 	for i := range users {

@@ -204,7 +204,7 @@ func TestGenes_ofRows(t *testing.T) {
 		if base.columns = nil; strings.Contains(tt.query, "integers.") {
 			base.columns = [][2]string{{"user_id", "bigint(20)"}}
 		}
-		base.answer = shortAnswer{Affected: int64(1 + strings.Count(tt.query, "), ("))}
+		base.answer = cannedAnswer{Affected: int64(1 + strings.Count(tt.query, "), ("))}
 		for range 2 {
 			base.calls = nil
 			var keys Keys
@@ -383,7 +383,7 @@ func TestGenes_doubling(t *testing.T) {
 				t.Fatal(err)
 			}
 			db, base := openShards(t, r)
-			base.answer = shortAnswer{Affected: 20}
+			base.answer = cannedAnswer{Affected: 20}
 			return r, db
 		}
 		for n := 2; n <= 16; n *= 2 {
@@ -498,7 +498,7 @@ func TestGenes_ofACustomGenerator(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, base := openShards(t, r)
-	base.answer = shortAnswer{Affected: 4}
+	base.answer = cannedAnswer{Affected: 4}
 	var keys Keys
 	_, err = db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_own (user_id) VALUES (?), (?), (7), (?)", 5, 5, 3)
 	if have := fmt.Sprint(keys.Values()); err != nil || have != "[5 21 7 3]" {
@@ -517,7 +517,7 @@ func TestGenes_foundByEither(t *testing.T) {
 			t.Fatal(err)
 		}
 		db, base := openShards(t, r)
-		base.answer = shortAnswer{Affected: rows}
+		base.answer = cannedAnswer{Affected: rows}
 		user := &testrouter.Strategy{Columns: []string{"user_id"}, Type: typ, Props: map[string]string{"sharding-count": "8"}}
 		key := &testrouter.Strategy{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]string{"sharding-count": "8"}}
 		byUser, byKey := &testrouter.Table{Logic: "t_order", Table: user}, &testrouter.Table{Logic: "t_order", Table: key}

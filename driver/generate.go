@@ -2,13 +2,19 @@ package driver
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/driver/internal/session"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -182,4 +188,249 @@ func (t *table) noKey(err error) error {
 		Reason: reason, Table: t.rule.Logical, Column: t.rule.Column,
 		Err: &GeneratorError{t.rule.GeneratorName, t.rule.Logical, t.rule.Column, err},
 	}
+}
+
+// plainKey makes of a key what database/sql would make of an argument: int64 of
+// other integers and of named ones, a driver.Valuer's value. A key that takes
+// the base's own conversion stays as it is. A nil []byte is nil.
+func plainKey(key any) any {
+	switch k := key.(type) {
+	case int64, string, uint64:
+		return key
+	case uint:
+		return uint64(k)
+	case []byte:
+		if k == nil {
+			return nil
+		}
+		return key
+	}
+	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
+		return v
+	}
+	return key
+}
+
+func kindOf(key any) rewrite.Kind {
+	switch key.(type) {
+	case int64, uint64:
+		return rewrite.KindInteger
+	}
+	return rewrite.KindText
+}
+
+// checkConsecutive is for the keys of one statement whose caller reads
+// LastInsertId and counts on from there, as ORMs do. Where the rule demands it,
+// keys that are not consecutive are an error; else they are logged once.
+func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.Keys) error {
+	if areConsecutive(keys) {
+		return nil
+	}
+	if t.rule.Consecutive {
+		return &StatementError{
+			Reason: reasonNotConsecutive, Table: t.rule.Logical, Column: t.rule.Column,
+			Message: fmt.Sprintf("batchKeys: consecutive demands it of the %d keys for %s; insert fewer rows at a time, "+
+				"or take each row's key from WithKeys", keys.Len(), t.rule.Column),
+		}
+	}
+	if !t.warned.Swap(true) {
+		r.logger.WarnContext(ctx, "shardkey: the keys of one INSERT are not consecutive: LastInsertId is the first, and the others cannot be counted from it; see WithKeys and batchKeys",
+			"table", t.rule.Logical, "column", t.rule.Column, "keys", keys.Len())
+	}
+	return nil
+}
+
+// areConsecutive reports whether keys are n, n+1, …; those that are no integers
+// are as they should be.
+func areConsecutive(keys *rewrite.Keys) bool {
+	for i, key := range keys.Ints {
+		if key != keys.Ints[0]+int64(i) {
+			return false
+		}
+	}
+	for i, key := range keys.Values {
+		first, ok := keys.Values[0].(int64)
+		if ok && key != first+int64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// learnKind finds out the kind of a generator's keys by one that is not used.
+// It is needed only where a statement gives 0 or an empty string, or has ON
+// DUPLICATE KEY UPDATE, before any key was made.
+func (t *table) learnKind(ctx context.Context) error {
+	var one [1]int64
+	_, err := t.generate(ctx, 1, &one)
+	return err
+}
+
+// isMissing reports whether the bound key of an insert's row asks for a generated one:
+// nil does, what the server converts to 0 does for integer keys, as it does with
+// AUTO_INCREMENT in the session's sql_mode, and "" for text (and where sql_mode takes it
+// for nil). An error is of [ErrUnsupportedStatement] where that is not certain.
+func (t *table) isMissing(
+	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
+) (bool, error) {
+	if isNull(bound) {
+		return true, nil
+	}
+	given, isText := boundText(bound)
+	zero, certain := isZero(bound)
+	if isText {
+		zero = rewrite.IsZero(given)
+	}
+	if !zero {
+		return false, nil
+	}
+	if t.kind() == rewrite.KindUnknown {
+		if err := t.learnKind(ctx); err != nil {
+			return false, err
+		}
+	}
+	if t.kind() == rewrite.KindText {
+		return isText && given == "", nil
+	}
+	mode, _, err := s.Mode(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case !certain:
+		reason := fmt.Sprintf("the key is a %T, which the server may convert to 0; bind an integer", bound)
+		return false, uncertainKey(t, row, reason)
+	case !isText:
+		return mode&rewrite.NoAutoValueOnZero == 0, nil
+	case given == "" && mode&rewrite.EmptyStringIsNull != 0:
+		return true, nil
+	}
+	keeps := func() (bool, error) { return s.KeyColumn(in).KeepsStrings(ctx, s) }
+	asks, reason, err := rewrite.AsksForKey(given, mode, in.Ignore, row, keeps)
+	if err == nil && reason != "" {
+		err = uncertainKey(t, row, reason)
+	}
+	return asks, err
+}
+
+// uncertainKey is the error for a bound key of which it is not certain what the server
+// makes of it.
+func uncertainKey(t *table, row int, reason string) error {
+	return &StatementError{Reason: reasonUnsupported, Table: t.rule.Logical, Row: row + 1, Column: t.rule.Column, Message: reason}
+}
+
+// checkKeys returns an error when generated keys do not fit the key column.
+func (t *table) checkKeys(ctx context.Context, s *session.Session, column *session.Column, keys *rewrite.Keys) error {
+	i, known, err := column.Unfit(ctx, s, keys)
+	if i < 0 || err != nil {
+		return err
+	}
+	table, name, key := column.Table(), column.Name(), keys.At(i)
+	literal, _ := sqltext.AppendLiteral(nil, key)
+	return &StatementError{
+		Reason: reasonNarrowColumn, Table: unquoted(table), Column: name,
+		Message: fmt.Sprintf("generator %s made the key %s, which column %s, %s, cannot hold; ALTER TABLE %s MODIFY %s %s",
+			t.rule.GeneratorName, literal, name, known.Text, table, sqltext.QuoteIdentifier(name), typeFor(key)),
+	}
+}
+
+// typeFor returns a type of a key column that holds the key.
+func typeFor(key any) string {
+	const uuid = 36
+	switch key := key.(type) {
+	case string:
+		return "VARCHAR(" + strconv.Itoa(max(uuid, utf8.RuneCountInString(key))) + ") NOT NULL"
+	case []byte:
+		return "VARBINARY(" + strconv.Itoa(len(key)) + ") NOT NULL"
+	case uint64:
+		if key > math.MaxInt64 {
+			return "BIGINT UNSIGNED NOT NULL"
+		}
+	}
+	return "BIGINT NOT NULL"
+}
+
+func isNull(bound driver.Value) bool {
+	switch v := bound.(type) {
+	case nil:
+		return true
+	case int64, string:
+		return false
+	case []byte:
+		return v == nil
+	}
+	v := reflect.ValueOf(bound)
+	return v.Kind() == reflect.Slice && v.IsNil()
+}
+
+// boundText returns what the server is sent as a string.
+func boundText(bound driver.Value) (text string, ok bool) {
+	switch v := bound.(type) {
+	case int64:
+		return "", false
+	case string:
+		return v, true
+	case []byte:
+		return string(v), true
+	}
+	switch v := reflect.ValueOf(bound); {
+	case v.Kind() == reflect.String:
+		return v.String(), true
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8: // json.RawMessage
+		return string(v.Bytes()), true
+	}
+	return "", false
+}
+
+// isZero reports whether the server converts what is no string to 0 in an integer
+// column. That is not certain of a half, which it rounds by how it is sent, and of a
+// time, which it refuses in a strict sql_mode.
+func isZero(bound driver.Value) (zero, certain bool) {
+	switch v := bound.(type) {
+	case int64:
+		return v == 0, true
+	case bool:
+		return !v, true
+	case time.Time:
+		return true, false
+	}
+	switch v := reflect.ValueOf(bound); {
+	case v.CanInt():
+		return v.Int() == 0, true
+	case v.CanUint():
+		return v.Uint() == 0, true
+	case v.CanFloat():
+		f := math.Abs(v.Float())
+		return !(f > 0.5), f < 0.5 // so is NaN
+	}
+	return false, true
+}
+
+// boundKey is a bound key as it stands in the table, nil when only the server
+// knows.
+func boundKey(kind rewrite.Kind, bound driver.Value) any {
+	switch v := bound.(type) {
+	case int64, uint64:
+		return v
+	case string:
+		if kind == rewrite.KindInteger {
+			return sqltext.ParseInteger(v, 10)
+		}
+		return v
+	case []byte:
+		if kind == rewrite.KindInteger {
+			return sqltext.ParseInteger(string(v), 10)
+		}
+		return append([]byte(nil), v...)
+	}
+	return nil
+}
+
+func toInt64(key any) int64 {
+	switch key := key.(type) {
+	case int64:
+		return key
+	case uint64:
+		return int64(key) // as the base does with the server's
+	}
+	return 0
 }

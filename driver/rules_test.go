@@ -98,7 +98,7 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 		"t_order": {"a", int64(5), "b", int64(6), "c", int64(7)},
 		"t_text":  {"a", "key0", "b", "key1", "c", "key2"},
 	} {
-		c := newShortSide(t, "direct", nil, "other").conn
+		c := newAnswering(t, "direct", nil, "other").conn
 		p, err := c.planFor(t.Context(), "INSERT INTO "+table+" (a) VALUES (?), (?), (?)")
 		if err != nil {
 			t.Fatal(err)

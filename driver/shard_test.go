@@ -123,10 +123,10 @@ func init() {
 }
 
 // openShards opens a rule over a fake, whose calls are those beside checks of arguments.
-func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *shortBase) {
+func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *answeringBase) {
 	t.Helper()
-	base := &shortBase{fakeBase: &fakeBase{kind: "direct"}, columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
-	base.answer = shortAnswer{Affected: 1}
+	base := &answeringBase{fakeBase: &fakeBase{kind: "direct"}, columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
+	base.answer = cannedAnswer{Affected: 1}
 	connector, err := NewConnector(base, r, append([]Option{Config{Server: "other"}}, options...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *shortB
 	return db, base
 }
 
-func (b *shortBase) sentInserts() (sent []string) {
+func (b *answeringBase) sentInserts() (sent []string) {
 	for _, call := range b.calls {
 		if strings.Contains(strings.ToUpper(call), "INTO ") {
 			sent = append(sent, call)

@@ -26,7 +26,7 @@ func shardingPage(t *testing.T, language string) []string {
 }
 
 // openPage opens the rule of docs/sharding.md that has a table.
-func openPage(t *testing.T, table string) (*sql.DB, *shortBase, *rule.Sharding) {
+func openPage(t *testing.T, table string) (*sql.DB, *answeringBase, *rule.Sharding) {
 	t.Helper()
 	for _, text := range shardingPage(t, "yaml") {
 		if strings.Contains(text, "gene-column") && table == "t_order" {
