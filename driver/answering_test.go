@@ -65,6 +65,18 @@ func (textKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, err
 	return keys, nil
 }
 
+// boxedKeys makes integers, which only the first key shows.
+type boxedKeys struct{ next int64 }
+
+func (g *boxedKeys) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, n)
+	for i := range keys {
+		g.next++
+		keys[i] = g.next
+	}
+	return keys, nil
+}
+
 func newAnswering(t *testing.T, kind string, columns [][2]string, server string) *answering {
 	t.Helper()
 	keys := &scriptedKeys{next: 1}
@@ -76,10 +88,12 @@ rules:
 - !SHARDING
   tables:
     t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: scripted}}
+    t_boxed: {keyGenerateStrategy: {column: id, keyGeneratorName: boxed}}
     t_text: {keyGenerateStrategy: {column: id, keyGeneratorName: texts}}
   keyGenerators:
     scripted: {type: ANSWERING_INTS}
     texts: {type: ANSWERING_TEXTS}
+    boxed: {type: ANSWERING_BOXED}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +118,7 @@ var scripted *scriptedKeys
 
 func init() {
 	spi.RegisterKeyGenerator("ANSWERING_INTS", func(spi.Props) (spi.KeyGenerator, error) { return scripted, nil })
+	spi.RegisterKeyGenerator("ANSWERING_BOXED", func(spi.Props) (spi.KeyGenerator, error) { return new(boxedKeys), nil })
 	spi.RegisterKeyGenerator("ANSWERING_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return textKeys{}, nil })
 }
 

@@ -155,7 +155,7 @@ func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	c.session.ForInsert = query
 	p, err := c.connector.rules.Load().plan(ctx, &c.session, query)
 	c.session.ForInsert = ""
-	if err == nil && p.fills() {
+	if err == nil && p.fills() && p.lasting {
 		c.recent.add(query, p)
 	}
 	return p, err

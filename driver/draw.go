@@ -216,8 +216,11 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 		return keys, &inVainError{table: d.name}
 	}
 	from := sources.Get().(*intSource)
-	defer sources.Put(from)
 	from.table, from.made = t, false
+	defer func() {
+		from.table = nil
+		sources.Put(from)
+	}()
 	err = d.run(ctx, t.turns, keys.Ints, from)
 	if d.only != nil && errors.Is(err, spi.ErrNoFittingKey) {
 		d.only.noteHopeless(from.first, from.last)

@@ -152,7 +152,7 @@ func (p *plan) explain() *Plan {
 	}
 	if in := p.source(); in == nil {
 		out.Query, out.Literal = p.BindText(), p.Fills() > 0 && p.Params() == 0
-	} else if in != nil && !in.KeepsSource() {
+	} else if !in.KeepsSource() {
 		out.Query = ""
 	}
 	return out

@@ -238,7 +238,7 @@ const savepoint = "shardkey_rows"
 
 // begins are statements that begin a transaction, and fail in one. (START TRANSACTION would end
 // it, and LOCK TABLES.) The isolation level of the next transaction becomes that of the session,
-// which it is: errTransactionSet.
+// which it is: executeSource refuses a pending SET TRANSACTION.
 var begins = map[string]string{
 	session.ServerMySQL:   "SET autocommit = 0, @@transaction_isolation = @@session.transaction_isolation",
 	session.ServerMariaDB: "SET autocommit = 0, @@tx_isolation = @@session.tx_isolation",

@@ -29,6 +29,9 @@ type plan struct {
 	reads bool
 	// cacheable: the prepared statement of the text may be cached.
 	cacheable bool
+	// lasting: the plan may be used again. It may not while the kind of a table's keys is
+	// unknown, which the first key shows, or where a row didn't fit the columns.
+	lasting bool
 	// columns are what the plan depends on of its tables' columns.
 	columns map[session.Table][]string
 
@@ -100,9 +103,7 @@ func newTable(r *rule.Table, of *tableCounts, ofGenerator turns) *table {
 	t := &table{rule: r, counts: of, turns: ofGenerator}
 	if t.ints, _ = r.Generator.(spi.Int64KeyGenerator); t.ints != nil {
 		t.setKind(rewrite.KindInteger)
-	}
-	if t.ints != nil { // a name that is ambiguous has a generator that refuses
-		t.gene = r.Gene
+		t.gene = r.Gene // an ambiguous name has no such generator, but one that refuses
 	}
 	return t
 }
@@ -194,9 +195,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 	if err != nil {
 		return nil, err
 	}
-	// What does not fit the columns now may fit them later, and the kind of a
-	// table's keys is known from the first key: such texts are planned again.
-	current := g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused())
+	p.lasting = g.kindsKnown() && (len(p.columns) == 0 || !p.anyRefused())
 	if !r.plans.holds(key, p) {
 		return p, nil
 	}
@@ -207,7 +206,7 @@ func (r *ruleSet) newPlan(ctx context.Context, s *session.Session, key planKey) 
 		}
 	}
 	r.plans.see(key)
-	if current && (seen || p.Params() > 0) {
+	if p.lasting && (seen || p.Params() > 0) {
 		r.plans.put(key, p)
 	}
 	return p, nil

@@ -46,3 +46,19 @@ func TestPlan_parsesOnce(t *testing.T) {
 		}
 	}
 }
+
+// The first key shows that a custom generator makes integers: from then on a statement on the
+// same connection carries LAST_INSERT_ID(key).
+func TestPlan_kindOfTheFirstKey(t *testing.T) {
+	side := newAnswering(t, "direct", [][2]string{{"id", "bigint(20)"}}, "mysql")
+	side.base.answer = cannedAnswer{Affected: 1}
+	const query = "INSERT INTO t_boxed (a) VALUES (?)"
+	for range 2 {
+		if _, err := side.conn.ExecContext(t.Context(), query, benchArgs[:1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := side.base.calls[len(side.base.calls)-1]; !strings.Contains(have, "LAST_INSERT_ID(?)") {
+		t.Errorf("have: %s\nwant: LAST_INSERT_ID(?)", have)
+	}
+}

@@ -141,6 +141,7 @@ func (c *Conn) Send(ctx context.Context, query string, args []driver.NamedValue,
 	return c.SendPrepared(ctx, query, args, added, want)
 }
 
+// SendPrepared is Send by a statement that is prepared for it and closed after use.
 func (c *Conn) SendPrepared(ctx context.Context, query string, args []driver.NamedValue, added int, want Want) (r Reply, err error) {
 	s, err := c.PrepareFor(ctx, query, args, added)
 	if err != nil {
