@@ -29,7 +29,7 @@ type decodedKey struct {
 	WorkerID  int64     `json:"workerId"`
 	Sequence  int64     `json:"sequence"`
 	Layout    string    `json:"layout,omitempty"`
-	// Belongs are the actual tables that a row with the key belongs into, where the
+	// Belongs are the actual tables that a row with the key belongs to, where the
 	// key decides.
 	Belongs []string `json:"belongs,omitempty"`
 	// Note is what the key itself says, whoever made it.

@@ -44,7 +44,7 @@ func TestDifferential_random(t *testing.T) {
 	t.Parallel()
 	each := randomStatements / len(seeds) / len(randomVariants)
 	known := newKnown(t)
-	testserver.Ran(t, "generated statements held against AUTO_INCREMENT", fmt.Sprint(each*len(randomVariants)*len(seeds)))
+	testserver.Ran(t, "generated statements compared with AUTO_INCREMENT", fmt.Sprint(each*len(randomVariants)*len(seeds)))
 	for i, v := range randomVariants {
 		t.Run(v.String(), func(t *testing.T) {
 			both := sides(t, v.params, v.shape)

@@ -74,7 +74,7 @@ func TestDifferential_cases(t *testing.T) {
 			for _, params := range dsns {
 				t.Run(sh.name+"/"+params, func(t *testing.T) {
 					both := sides(t, params, sh)
-					testserver.Ran(t, "statements held against AUTO_INCREMENT, key column "+sh.name, "all")
+					testserver.Ran(t, "statements compared with AUTO_INCREMENT, key column "+sh.name, "all")
 					for i, c := range cs {
 						c.noteNeeds(t)
 						if !sh.can(c) {

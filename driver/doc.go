@@ -65,8 +65,8 @@
 // # Actual tables
 //
 // An INSERT that names an actual table of a sharded one, t_order_3, gets keys that
-// belong into it where the key is a sharding column, and a row that does not belong
-// into it is refused ([ErrWrongShard]) before anything is sent, when the text or the
+// belong to it where the key is a sharding column, and a row that does not belong
+// to it is refused ([ErrWrongShard]) before anything is sent, when the text or the
 // arguments have its sharding values. So is an ON DUPLICATE KEY UPDATE that sets a
 // sharding column to a value that belongs elsewhere, or to an expression.
 // The rule's shardGuard changes that; docs/sharding.md has the details.

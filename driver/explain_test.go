@@ -93,7 +93,7 @@ func TestPlan_refusesAsExec(t *testing.T) {
 	var at *StatementError
 	var wrong *WrongShardError
 	if _, err := c.Plan("INSERT INTO t_order_1 (user_id) VALUES (?), (6)"); !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || wrong.Meant.Table != "t_order_2" {
-		t.Errorf("have: %v\nwant: row 2 belongs into t_order_2", err)
+		t.Errorf("have: %v\nwant: row 2 belongs to t_order_2", err)
 	}
 	if c.Stats().Verification != (Verification{}) || log.Len() > 0 {
 		t.Errorf("counted %+v, logged %s", c.Stats().Verification, log.String())

@@ -122,7 +122,7 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 	return nil, false
 }
 
-// check returns the error for a row that does not belong into the table, and nil
+// check returns the error for a row that does not belong to the table, and nil
 // where it is only to be logged. Rows are counted from 0.
 func (x *shard) check(ctx context.Context, s *session.Session, logger shardLogger, row int, values []any) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
@@ -144,8 +144,8 @@ func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bo
 		return wrong
 	case !warned.Swap(true):
 		cause := wrong.Err.(*WrongShardError)
-		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong into",
-			"table", wrong.Table, "row", wrong.Row, "columns", cause.Columns, "belongs_into", cause.Meant.String())
+		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong to",
+			"table", wrong.Table, "row", wrong.Row, "columns", cause.Columns, "belongs_to", cause.Meant.String())
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func newRowPool(rr *testrouter.Rule) *rowPool {
 func newShardStatement(rr *testrouter.Rule, pool *rowPool, key string, generated bool, rows int) *shardStatement {
 	from := rr.IntN(len(pool.nodes))
 	s := &shardStatement{node: pool.nodes[from], schema: rr.IntN(2) == 0}
-	right := rr.IntN(8) > 0 // rows that belong into the table, but for their keys
+	right := rr.IntN(8) > 0 // rows that belong to the table, but for their keys
 	for range rows {
 		if !right && rr.IntN(4) == 0 {
 			from = rr.IntN(len(pool.nodes))

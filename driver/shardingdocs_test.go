@@ -62,7 +62,7 @@ func TestDocs_shardingStatements(t *testing.T) {
 			if !ok || refused != errors.Is(err, ErrWrongShard) || !refused && (err != nil || !strings.HasPrefix(outcome, "sent")) {
 				t.Errorf("%s\nhave: %v\nwant: %s", query, err, outcome)
 			}
-			if _, meant, ok := strings.Cut(outcome, "belongs into "); ok && refused && !strings.Contains(err.Error(), meant) {
+			if _, meant, ok := strings.Cut(outcome, "belongs to "); ok && refused && !strings.Contains(err.Error(), meant) {
 				t.Errorf("%s\nhave: %v\nwant: %s", query, err, meant)
 			}
 			lines++

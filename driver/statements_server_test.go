@@ -47,7 +47,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 	}
 	t.Parallel()
 	const statements = 1000
-	testserver.Ran(t, "statements by kept ones held against ones prepared each time", fmt.Sprint(2*statements))
+	testserver.Ran(t, "cached statements compared with ones prepared each time", fmt.Sprint(2*statements))
 	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
 		t.Run(mode, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(i), 41))

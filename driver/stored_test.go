@@ -14,7 +14,7 @@ type valuer struct{ v driver.Value }
 
 func (v valuer) Value() (driver.Value, error) { return v.v, nil }
 
-// Values of all types that stand for one that belongs into the table are sent, and
+// Values of all types that stand for one that belongs to the table are sent, and
 // so are those of which only the server knows what they are.
 func TestShardGuard_noneTooMany(t *testing.T) {
 	type id int32

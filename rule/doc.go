@@ -69,7 +69,7 @@
 //   - unlisted: refuse, warn or pass: what becomes of an INSERT into a table that the
 //     rule does not list, but that looks like one of this table's; without it that is
 //     the connection's shardkeyUnlisted
-//   - shardGuard: refuse, warn or off: what becomes of a row that does not belong into
+//   - shardGuard: refuse, warn or off: what becomes of a row that does not belong to
 //     the actual table that its INSERT names; refuse without it
 //
 // Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:

@@ -8,7 +8,7 @@ import (
 )
 
 // Shard is an actual table as a statement names it, with what decides which rows
-// belong into it. It never changes and may be used by many goroutines at once.
+// belong to it. It never changes and may be used by many goroutines at once.
 type Shard struct {
 	// Columns are the sharding columns that decide: some of [Sharding.Columns], or
 	// all.

@@ -216,7 +216,7 @@ func (g *Gene) Of(v expr.Value) (int64, error) {
 			return 0, err
 		}
 		if told, err := t.Append(nil, expr.OfLong(gene)); err != nil || !slices.Equal(meant, told) {
-			return 0, fmt.Errorf("it belongs into %s, and its gene %d tells %s", clip(string(meant)), gene, clip(string(told)))
+			return 0, fmt.Errorf("it belongs to %s, and its gene %d tells %s", clip(string(meant)), gene, clip(string(told)))
 		}
 	}
 	return gene, nil
