@@ -60,8 +60,8 @@ func viewGenerator(g driver.GeneratorStats, tables []driver.TableStats, series [
 		v.Lease = b
 	}
 	if h.SegmentSize > 0 {
-		v.Left = &bar{Says: fmt.Sprintf("%s keys left; one fetch brings %s", count(h.SegmentLeft), count(h.SegmentSize))}
-		v.Left.of(float64(h.SegmentLeft), float64(h.SegmentSize))
+		v.Left = &bar{Says: fmt.Sprintf("%s keys left; one fetch brings %s", count(value(h.SegmentLeft)), count(h.SegmentSize))}
+		v.Left.of(float64(value(h.SegmentLeft)), float64(h.SegmentSize))
 	}
 	if !g.Assigner {
 		v.Rate = keyRate(series, g.Name)
@@ -92,8 +92,8 @@ func (v *generatorView) judge() {
 	switch {
 	case h.Err != nil && leased && v.LeaseLeft > 0:
 		v.State, v.Says = warned, fmt.Sprintf("keys stop in %s, at %s, unless the lease is renewed before: %v", seconds(v.LeaseLeft), clockTime(h.LeaseLimit), h.Err)
-	case h.Err != nil && h.SegmentLeft > 0:
-		v.State, v.Says = warned, fmt.Sprintf("%s keys are left: %v", count(h.SegmentLeft), h.Err)
+	case h.Err != nil && value(h.SegmentLeft) > 0:
+		v.State, v.Says = warned, fmt.Sprintf("%s keys are left: %v", count(*h.SegmentLeft), h.Err)
 	case leased && v.LeaseLeft <= 0 && h.Err != nil:
 		v.State, v.Says = failing, fmt.Sprintf("no keys: the lease of worker id %s ended %s ago and could not be renewed: %v", v.Worker, seconds(-v.LeaseLeft), h.Err)
 	case leased && v.LeaseLeft <= 0:
@@ -149,6 +149,14 @@ func (v *generatorView) takesWorkerID() bool {
 	return v.Assigner || strings.HasPrefix(v.Type, "SNOWFLAKE")
 }
 
+// value returns a figure, or 0 for one that the generator doesn't have.
+func value[T int64 | time.Duration](figure *T) T {
+	if figure == nil {
+		return 0
+	}
+	return *figure
+}
+
 // rows are the figures that apply.
 func (v *generatorView) rows() {
 	h := v.Health
@@ -158,13 +166,13 @@ func (v *generatorView) rows() {
 		}
 	}
 	add(!v.Assigner, "Keys made", count(v.Keys))
-	add(h.Waits > 0, "Calls that waited", fmt.Sprintf("%s, %s in all", count(h.Waits), seconds(h.Waited)))
-	add(h.Borrowed > 0, "Ahead of the clock", seconds(h.Borrowed))
-	add(h.ClockSteps > 0, "Steps of the clock backwards", count(h.ClockSteps))
-	add(h.LeaseRenewals > 0, "Renewals", count(h.LeaseRenewals))
-	add(h.LeasesLost > 0, "Leases lost", count(h.LeasesLost))
-	add(h.SegmentSize == 0 && h.SegmentLeft > 0, "Keys in memory", count(h.SegmentLeft))
-	add(h.Fetches > 0, "Fetches", fmt.Sprintf("%s, the last in %s", count(h.Fetches), seconds(h.FetchTime)))
+	add(value(h.Waits) > 0, "Calls that waited", fmt.Sprintf("%s, %s in all", count(value(h.Waits)), seconds(h.Waited)))
+	add(value(h.Borrowed) > 0, "Ahead of the clock", seconds(value(h.Borrowed)))
+	add(value(h.ClockSteps) > 0, "Steps of the clock backwards", count(value(h.ClockSteps)))
+	add(value(h.LeaseRenewals) > 0, "Renewals", count(value(h.LeaseRenewals)))
+	add(value(h.LeasesLost) > 0, "Leases lost", count(value(h.LeasesLost)))
+	add(h.SegmentSize == 0 && value(h.SegmentLeft) > 0, "Keys in memory", count(value(h.SegmentLeft)))
+	add(value(h.Fetches) > 0, "Fetches", fmt.Sprintf("%s, the last in %s", count(value(h.Fetches)), seconds(h.FetchTime)))
 	for _, kind := range sortedKeys(h.Errors) {
 		add(true, "Errors: "+kind, count(h.Errors[kind]))
 	}

@@ -164,7 +164,7 @@ func TestHandler_state(t *testing.T) {
 			w.leased.set(spi.Health{WorkerID: new(int64(17)), LeaseLimit: now.Add(-time.Second)})
 		}, "failing", "leased (t_order): no keys: the lease of worker id 17 ended 1 s ago and has not been renewed"},
 		{"segments cannot be fetched", func(w *world, now time.Time) {
-			w.segment.set(spi.Health{Err: errAway, SegmentLeft: 12345, SegmentSize: 100000})
+			w.segment.set(spi.Health{Err: errAway, SegmentLeft: new(int64(12345)), SegmentSize: 100000})
 		}, "warning", "segment (t_invoice): 12\u202f345 keys are left: shardkey: key store: SQL at db1:3306: connection refused"},
 		{"and none are left", func(w *world, now time.Time) { w.segment.set(spi.Health{Err: errAway, SegmentSize: 100}) }, "failing", "segment (t_invoice): shardkey: key store: SQL at db1:3306: connection refused"},
 		{"a standing risk", func(w *world, now time.Time) {

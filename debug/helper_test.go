@@ -18,4 +18,4 @@ func writeFile(t *testing.T, path, text string) {
 func urlEscape(text string) string { return url.QueryEscape(text) }
 
 // fallenSegment is a segment of which nothing is left.
-var fallenSegment = spi.Health{Err: errAway, SegmentSize: 2000, Fetches: 4, Errors: map[string]int64{"store": 4}}
+var fallenSegment = spi.Health{Err: errAway, SegmentSize: 2000, Fetches: new(int64(4)), Errors: map[string]int64{"store": 4}}

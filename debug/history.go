@@ -50,7 +50,7 @@ func (h *history) add(now time.Time, s driver.Stats) []sample {
 func newSample(now time.Time, s driver.Stats) sample {
 	next := sample{at: now, generators: map[string]int64{}}
 	for _, g := range s.Generators {
-		next.waits += g.Health.Waits
+		next.waits += value(g.Health.Waits)
 		if !g.Assigner {
 			next.generators[g.Name] = keysOf(g, s.Tables)
 		}

@@ -41,7 +41,7 @@ func (f *fake) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]an
 
 func (f *fake) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
 	h := f.health.Load()
-	if h != nil && h.Err != nil && h.LeaseLimit.Before(time.Now()) && h.SegmentLeft == 0 {
+	if h != nil && h.Err != nil && h.LeaseLimit.Before(time.Now()) && (h.SegmentLeft == nil || *h.SegmentLeft == 0) {
 		return h.Err
 	}
 	for i := range keys {
@@ -118,15 +118,15 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 
 // well makes everything as it should be.
 func (w *world) well(now time.Time) {
-	w.leased.set(spi.Health{WorkerID: new(int64(17)), LeaseLimit: now.Add(8200 * time.Millisecond), LeaseLength: 10 * time.Second, LeaseRenewals: 4711, Waits: 3, Waited: 2 * time.Millisecond})
-	w.segment.set(spi.Health{SegmentLeft: 1240, SegmentSize: 2000, Fetches: 312, FetchTime: 1800 * time.Microsecond})
+	w.leased.set(spi.Health{WorkerID: new(int64(17)), LeaseLimit: now.Add(8200 * time.Millisecond), LeaseLength: 10 * time.Second, LeaseRenewals: new(int64(4711)), Waits: new(int64(3)), Waited: 2 * time.Millisecond})
+	w.segment.set(spi.Health{SegmentLeft: new(int64(1240)), SegmentSize: 2000, Fetches: new(int64(312)), FetchTime: 1800 * time.Microsecond})
 }
 
 var errAway = fmt.Errorf("%w: SQL at db1:3306: connection refused", spi.ErrStore)
 
 // storeAway makes the store of leases not answer, with so much of the lease left.
 func (w *world) storeAway(now time.Time, left time.Duration) {
-	w.leased.set(spi.Health{Err: errAway, WorkerID: new(int64(17)), LeaseLimit: now.Add(left), LeaseLength: 10 * time.Second, LeaseRenewals: 4711,
+	w.leased.set(spi.Health{Err: errAway, WorkerID: new(int64(17)), LeaseLimit: now.Add(left), LeaseLength: 10 * time.Second, LeaseRenewals: new(int64(4711)),
 		Errors: map[string]int64{"store": 3}, LastError: errAway, LastErrorTime: now.Add(-time.Second)})
 }
 

@@ -125,11 +125,15 @@ func (o observation) generator(g *driver.GeneratorStats) {
 	if g.Assigner {
 		return // what it knows of leases the generators that use it report
 	}
-	o.to.ObserveInt64(o.waits, h.Waits, attrs)
-	o.seconds(o.waitTime, h.Waited, attrs)
-	if h.WorkerID != nil || h.ClockSteps > 0 || h.Borrowed > 0 { // its keys have a time
-		o.to.ObserveInt64(o.clockSteps, h.ClockSteps, attrs)
-		o.seconds(o.clockAhead, h.Borrowed, attrs)
+	if h.Waits != nil {
+		o.to.ObserveInt64(o.waits, *h.Waits, attrs)
+		o.seconds(o.waitTime, h.Waited, attrs)
+	}
+	if h.ClockSteps != nil {
+		o.to.ObserveInt64(o.clockSteps, *h.ClockSteps, attrs)
+	}
+	if h.Borrowed != nil {
+		o.seconds(o.clockAhead, *h.Borrowed, attrs)
 	}
 	if h.WorkerID != nil {
 		o.to.ObserveInt64(o.workerID, *h.WorkerID, attrs)
@@ -138,16 +142,22 @@ func (o observation) generator(g *driver.GeneratorStats) {
 		o.seconds(o.leaseRemaining, g.LeaseLeft, attrs)
 		o.seconds(o.leaseLength, h.LeaseLength, attrs)
 	}
-	if h.WorkerID != nil || h.LeasesLost > 0 {
-		o.to.ObserveInt64(o.leaseRenewals, h.LeaseRenewals, attrs)
-		o.to.ObserveInt64(o.leaseLosses, h.LeasesLost, attrs)
+	if h.LeaseRenewals != nil {
+		o.to.ObserveInt64(o.leaseRenewals, *h.LeaseRenewals, attrs)
 	}
-	if h.SegmentSize > 0 || h.SegmentLeft > 0 {
-		o.to.ObserveInt64(o.segmentRemaining, h.SegmentLeft, attrs)
+	if h.LeasesLost != nil {
+		o.to.ObserveInt64(o.leaseLosses, *h.LeasesLost, attrs)
+	}
+	if h.SegmentLeft != nil {
+		o.to.ObserveInt64(o.segmentRemaining, *h.SegmentLeft, attrs)
+	}
+	if h.SegmentSize > 0 {
 		o.to.ObserveInt64(o.segmentSize, h.SegmentSize, attrs)
 	}
-	if h.Fetches > 0 {
-		o.to.ObserveInt64(o.fetches, h.Fetches, attrs)
+	if h.Fetches != nil {
+		o.to.ObserveInt64(o.fetches, *h.Fetches, attrs)
+	}
+	if h.FetchTime > 0 {
 		o.seconds(o.fetchDuration, h.FetchTime, attrs)
 	}
 }

@@ -50,9 +50,9 @@ func (f *fake) Health() spi.Health { return f.health }
 // everything is a health in which all is set.
 func everything(now time.Time) spi.Health {
 	return spi.Health{
-		Err: errors.New("away"), Waits: 4, Waited: 1500 * time.Millisecond, Borrowed: 20 * time.Millisecond, ClockSteps: 2,
-		WorkerID: new(int64(17)), LeaseLimit: now.Add(time.Hour), LeaseLength: 2 * time.Hour, LeaseRenewals: 9, LeasesLost: 1,
-		SegmentLeft: 70, SegmentSize: 100, Fetches: 5, FetchTime: 2 * time.Millisecond, Errors: map[string]int64{"store": 3},
+		Err: errors.New("away"), Waits: new(int64(4)), Waited: 1500 * time.Millisecond, Borrowed: new(20 * time.Millisecond), ClockSteps: new(int64(2)),
+		WorkerID: new(int64(17)), LeaseLimit: now.Add(time.Hour), LeaseLength: 2 * time.Hour, LeaseRenewals: new(int64(9)), LeasesLost: new(int64(1)),
+		SegmentLeft: new(int64(70)), SegmentSize: 100, Fetches: new(int64(5)), FetchTime: 2 * time.Millisecond, Errors: map[string]int64{"store": 3},
 	}
 }
 
@@ -329,13 +329,28 @@ func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
 	register(t, newConnector(t, new(fake)), provider)
 	points, _ := collect(t, reader)
 	for _, name := range []string{"lease.remaining", "lease.length", "lease.losses", "segment.remaining", "segment.size", "fetches", "worker.id", "errors",
-		"statement.cache.limit", "clock.steps", "clock.ahead"} {
+		"statement.cache.limit", "clock.steps", "clock.ahead", "waits", "wait.time", "lease.renewals", "fetch.duration"} {
 		if n := len(points["shardkey."+name]); n != 0 {
 			t.Errorf("%s has %d points", name, n)
 		}
 	}
 	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
 		t.Errorf("healthy: %v", have)
+	}
+}
+
+// A counter that a generator has is reported before it counts anything.
+func TestRegister_figuresBeginAtZero(t *testing.T) {
+	reader, provider := newReader()
+	register(t, newConnector(t, &fake{health: spi.Health{
+		Waits: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration), LeaseRenewals: new(int64), LeasesLost: new(int64),
+		SegmentLeft: new(int64), Fetches: new(int64),
+	}}), provider)
+	points, _ := collect(t, reader)
+	for _, name := range []string{"waits", "wait.time", "clock.steps", "clock.ahead", "lease.renewals", "lease.losses", "segment.remaining", "fetches"} {
+		if have := find(t, points["shardkey."+name], "shardkey.generator.name=g"); have != 0 {
+			t.Errorf("%s: %v", name, have)
+		}
 	}
 }
 

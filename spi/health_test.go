@@ -19,12 +19,13 @@ func TestHealth_jsonLeavesOutWhatIsNotSet(t *testing.T) {
 		{"nothing", spi.Health{}, `{}`},
 		// A worker id of 0 is one; none is none.
 		{"worker 0", spi.Health{WorkerID: new(int64(0))}, `{"workerId":0}`},
+		{"a figure of 0 is one", spi.Health{Waits: new(int64), Borrowed: new(time.Duration)}, `{"waits":0,"borrowedSeconds":0}`},
 		{"errors have texts", spi.Health{
 			Err:       errors.New("shardkey: key store: refused"),
 			LastError: errors.New("shardkey: closed"), LastErrorTime: at,
 			Errors: map[string]int64{"store": 2},
 		}, `{"error":"shardkey: key store: refused","errors":{"store":2},"lastError":"shardkey: closed","lastErrorTime":"2026-02-03T04:05:06Z"}`},
-		{"durations are seconds", spi.Health{Waits: 2, Waited: 1500 * time.Millisecond, FetchTime: time.Millisecond, LeaseLimit: at, LeaseLength: 10 * time.Second, SegmentLeft: 7, SegmentSize: 100},
+		{"durations are seconds", spi.Health{Waits: new(int64(2)), Waited: 1500 * time.Millisecond, FetchTime: time.Millisecond, LeaseLimit: at, LeaseLength: 10 * time.Second, SegmentLeft: new(int64(7)), SegmentSize: 100},
 			`{"waits":2,"waitedSeconds":1.5,"leaseLimit":"2026-02-03T04:05:06Z","leaseSeconds":10,"segmentLeft":7,"segmentSize":100,"fetchSeconds":0.001}`},
 	} {
 		have, err := json.Marshal(map[string]spi.Health{"g": c.health})

@@ -171,10 +171,11 @@ func (g *generator) Health() spi.Health {
 	defer g.mu.Unlock()
 	s := g.current.Load()
 	h := g.figures.Snapshot()
-	h.SegmentLeft, h.SegmentSize = s.left(), s.size
-	h.Issued += s.size - h.SegmentLeft
+	h.Waits, h.Fetches = stats.Add(h.Waits, 0), stats.Add(h.Fetches, 0)
+	h.SegmentLeft, h.SegmentSize = new(s.left()), s.size
+	h.Issued += s.size - *h.SegmentLeft
 	if g.next != nil {
-		h.SegmentLeft += g.next.size
+		*h.SegmentLeft += g.next.size
 		h.SegmentSize = g.next.size
 	}
 	if g.closed {

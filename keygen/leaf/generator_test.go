@@ -162,8 +162,8 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 		}
 		// The fetch went on without them.
 		time.Sleep(3 * time.Second)
-		if h := g.Health(); h.SegmentLeft == 0 || h.SegmentSize == 0 || h.Err != nil {
-			t.Errorf("\nhave: %d left of %d, %v\nwant: a segment", h.SegmentLeft, h.SegmentSize, h.Err)
+		if h := g.Health(); *h.SegmentLeft == 0 || h.SegmentSize == 0 || h.Err != nil {
+			t.Errorf("\nhave: %d left of %d, %v\nwant: a segment", *h.SegmentLeft, h.SegmentSize, h.Err)
 		}
 	})
 }
@@ -175,7 +175,7 @@ func TestGenerator_databaseAwayAndBack(t *testing.T) {
 			mustReserve(t, g, 1)
 		}
 		synctest.Wait()
-		left := g.Health().SegmentLeft
+		left := *g.Health().SegmentLeft
 		s.set(func(s *fakeStore) { s.fail = errAway })
 		for range left {
 			mustReserve(t, g, 1)
@@ -220,8 +220,8 @@ func TestGenerator_fetchAheadIsRetriedSeldom(t *testing.T) {
 			mustReserve(t, g, 1)
 			synctest.Wait()
 		}
-		if h := g.Health(); h.Err != nil || h.Waits != 1 {
-			t.Errorf("\nhave: %v, %d waits\nwant: well again, without a wait", h.Err, h.Waits)
+		if h := g.Health(); h.Err != nil || *h.Waits != 1 {
+			t.Errorf("\nhave: %v, %d waits\nwant: well again, without a wait", h.Err, *h.Waits)
 		}
 	})
 }

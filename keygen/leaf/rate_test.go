@@ -139,8 +139,8 @@ func TestRate_steadyCallersDoNotWait(t *testing.T) {
 		g, s := newFake(t, 1000, config{})
 		s.set(func(s *fakeStore) { s.delay = 2 * time.Second })
 		consume(t, g, 20_000, 20_000*100*time.Millisecond)
-		if h := g.Health(); h.Waits != 1 {
-			t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", h.Waits, h.Fetches)
+		if h := g.Health(); *h.Waits != 1 {
+			t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", *h.Waits, *h.Fetches)
 		}
 	})
 }

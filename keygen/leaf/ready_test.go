@@ -26,7 +26,7 @@ func TestReady_fetchesForTheNextKey(t *testing.T) {
 		if n := len(store.sizes()); n != 1 {
 			t.Errorf("segments claimed\nhave: %d\nwant: 1", n)
 		}
-		if h := g.Health(); h.Issued != 0 || h.Waits != 0 || h.SegmentLeft != 2 {
+		if h := g.Health(); h.Issued != 0 || *h.Waits != 0 || *h.SegmentLeft != 2 {
 			t.Errorf("have: %+v\nwant: two numbers left, none issued", h)
 		}
 		if first := mustReserve(t, g, 1); first != 1 {

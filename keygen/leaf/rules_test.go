@@ -89,7 +89,7 @@ func TestGenerator_callLargerThanTheNextSegment(t *testing.T) {
 		g.step = 1000 // it has grown since
 		g.mu.Unlock()
 		mustReserve(t, g, 500)
-		if have := g.Health().SegmentLeft; have != 160 {
+		if have := *g.Health().SegmentLeft; have != 160 {
 			t.Errorf("\nhave: %d numbers left in the buffers\nwant: 160, as before", have)
 		}
 	})
@@ -108,7 +108,7 @@ func TestGenerator_singleKeysDoNotWait(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		if have := g.Health().Waits; have != 1 {
+		if have := *g.Health().Waits; have != 1 {
 			t.Errorf("\nhave: %d waits\nwant: 1, for the first segment", have)
 		}
 	})

@@ -70,7 +70,10 @@ func newGenerator(p spi.Props) (*generator, error) {
 	// The braces are Redis Cluster's hash tag:
 	// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 	g.stateKey = fmt.Sprintf("%s:{keys:%d}", p.String("namespace", "shardkey"), g.shard)
-	g.figures.WorkerID = &g.shard
+	g.figures.Health = spi.Health{
+		WorkerID: &g.shard,
+		Waits:    new(int64), Fetches: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration),
+	}
 	s.onConnect = g.connected
 	return g, nil
 }

@@ -93,7 +93,7 @@ func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
 	}
 	wg.Wait()
 	wantApart(t, all)
-	if h := generators[0].Health(); h.Err != nil || h.Issued == 0 || h.Fetches == 0 || h.FetchTime <= 0 {
+	if h := generators[0].Health(); h.Err != nil || h.Issued == 0 || *h.Fetches == 0 || h.FetchTime <= 0 {
 		t.Errorf("Health\nhave: %+v\nwant: issued, fetches, no error", h)
 	}
 }
@@ -134,7 +134,7 @@ func TestGenerator_rateIsTheLayouts(t *testing.T) {
 	if ahead := time.Until(parts.Time); ahead > 150*time.Millisecond {
 		t.Errorf("time of a key after %v of saturation is ahead of the clock by\nhave: %v\nwant: at most 129ms", time.Since(begin), ahead)
 	}
-	if h := g.Health(); h.Waits == 0 || h.Waited == 0 {
+	if h := g.Health(); *h.Waits == 0 || h.Waited == 0 {
 		t.Errorf("Health\nhave: %+v\nwant: waits", h)
 	}
 }
@@ -274,7 +274,7 @@ func TestGenerator_clockBack(t *testing.T) {
 		}
 		last = keys[2999]
 	}
-	if b := g.Health().Borrowed; b < 59*time.Minute {
+	if b := *g.Health().Borrowed; b < 59*time.Minute {
 		t.Errorf("Health.Borrowed\nhave: %v\nwant: an hour", b)
 	}
 }

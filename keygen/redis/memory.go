@@ -3,6 +3,8 @@ package redis
 import (
 	"fmt"
 	"time"
+
+	"github.com/shardkey/shardkey/keygen/internal/stats"
 )
 
 // memory is what a generator knows of its shard's time line, for when the
@@ -47,14 +49,14 @@ func (g *generator) answered(start time.Time, req request, r reply) {
 	}
 	if r.kind == "ok" && req.n > 0 {
 		m.floor = max(m.floor, r.first+position(req.n)-1)
-		g.figures.Borrowed = max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond)
+		g.figures.Borrowed = new(max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond))
 		g.figures.Err = nil
 	}
 	if start.Before(m.local) {
 		return // an older question's answer than the last
 	}
 	if r.now < m.server {
-		g.figures.ClockSteps++
+		g.figures.ClockSteps = stats.Add(g.figures.ClockSteps, 1)
 	}
 	m.server, m.line, m.local = r.now, r.time, now
 }

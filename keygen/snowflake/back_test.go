@@ -67,7 +67,7 @@ func TestClockBack_policies(t *testing.T) {
 			if have := parts.Time.Sub(clock.Now()); err != nil || have != tt.ahead {
 				t.Errorf("\nhave: %v ahead (%v)\nwant: %v ahead", have, err, tt.ahead)
 			}
-			if h := g.Health(); h.ClockSteps != 1 || h.Borrowed < tt.ahead {
+			if h := g.Health(); *h.ClockSteps != 1 || *h.Borrowed < tt.ahead {
 				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
 			}
 		})
@@ -83,7 +83,7 @@ func wantClockBack(t *testing.T, g *generator, err error, step time.Duration) {
 	if g.cfg.RingSize == 1 && back.Last.Sub(back.Now) != step {
 		t.Errorf("\nhave: %v\nwant: a step of %v", back, step)
 	}
-	if h := g.Health(); h.Errors["clock-back"] != 1 || h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
+	if h := g.Health(); h.Errors["clock-back"] != 1 || *h.ClockSteps != 1 || !errors.Is(h.LastError, spi.ErrClockBack) {
 		t.Errorf("\nhave: %+v\nwant: one clock-back error, one step", h)
 	}
 	// Keys come again when the clock has caught up.
@@ -134,12 +134,12 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 		mustKeys(t, g, 1)
 	}
 	// The hundred ticks were full, so that the first of these keys began another.
-	if have := g.Health().Borrowed; have != 501*ms {
+	if have := *g.Health().Borrowed; have != 501*ms {
 		t.Errorf("\nhave: %v borrowed\nwant: 501ms", have)
 	}
 	clock.step(time.Second)
 	mustKeys(t, g, 1)
-	if have := g.Health().Borrowed; have != 0 {
+	if have := *g.Health().Borrowed; have != 0 {
 		t.Errorf("\nhave: %v borrowed\nwant: 0s", have)
 	}
 	// The step is forgotten: a full tick waits for the clock again.
@@ -156,7 +156,7 @@ func TestHealth_warnsOfKeysAhead(t *testing.T) {
 	mustKeys(t, g, 1)
 	clock.step(-time.Hour)
 	mustKeys(t, g, 1)
-	if h := g.Health(); len(h.Warnings) != 1 || h.Borrowed != time.Hour {
+	if h := g.Health(); len(h.Warnings) != 1 || *h.Borrowed != time.Hour {
 		t.Errorf("\nhave: %+v\nwant: a warning that keys are 1h ahead", h)
 	}
 }

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -13,8 +14,9 @@ import (
 // figures are what Health reports and the state does not know. All but lost belong
 // to the generator's mu.
 type figures struct {
-	stats.Figures      // Issued and ClockSteps of former slots
-	stepping      bool // the clock is behind tick stepNeed, and that is counted
+	stats.Figures       // Issued of former slots
+	steps         int64 // of the clock, of former slots
+	stepping      bool  // the clock is behind tick stepNeed, and that is counted
 	stepNeed      int64
 	lost          atomic.Int64 // leases
 }
@@ -23,7 +25,7 @@ type figures struct {
 func (g *generator) retire(s *slot) {
 	if s != nil {
 		g.figures.Issued += s.state.issued()
-		g.figures.ClockSteps += s.state.steps.Load()
+		g.figures.steps += s.state.steps.Load()
 	}
 }
 
@@ -32,12 +34,13 @@ func (g *generator) retire(s *slot) {
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
-	h.LeasesLost = g.figures.lost.Load()
+	h.Waits, h.ClockSteps = stats.Add(h.Waits, 0), new(g.figures.steps)
 	closed := g.closed
 	g.mu.Unlock()
 	if closed {
 		h.Err = spi.ErrClosed
 	}
+	h.Borrowed = new(time.Duration)
 	if g.cfg.Assigner == nil && !g.cfg.WorkerIDSet {
 		h.Warnings = append(h.Warnings, unsetWorker)
 	}
@@ -52,17 +55,17 @@ func (g *generator) Health() spi.Health {
 func (g *generator) slotHealth(h *spi.Health, s *slot) {
 	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
-	h.ClockSteps += s.state.steps.Load()
+	*h.ClockSteps += s.state.steps.Load()
 	now, ns := g.clock.Read()
 	if top := s.state.top(); top > s.from {
-		h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
+		*h.Borrowed = max(0, time.Duration(int64((top-1)>>g.seqBits)*g.clock.Length()-ns))
 	}
 	switch usual := max(g.cfg.Tolerance, time.Second); {
-	case h.Borrowed > usual+s.delay:
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", h.Borrowed))
-	case h.Borrowed > usual:
+	case *h.Borrowed > usual+s.delay:
+		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", *h.Borrowed))
+	case *h.Borrowed > usual:
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, "+
-			"as leases begin later after a failover of their store, or by quarantine", h.Borrowed))
+			"as leases begin later after a failover of their store, or by quarantine", *h.Borrowed))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
@@ -71,13 +74,15 @@ func (g *generator) slotHealth(h *spi.Health, s *slot) {
 	if s.lease == nil {
 		return
 	}
+	if s.replaceable() {
+		h.LeaseRenewals, h.LeasesLost = new(int64), new(g.figures.lost.Load())
+	}
 	if r, ok := s.lease.(spi.HealthReporter); ok {
 		lease := r.Health()
 		h.Err = errors.Join(h.Err, lease.Err)
 		h.Warnings = append(h.Warnings, lease.Warnings...)
 		h.LeaseLength = lease.LeaseLength
-		h.LeaseRenewals = lease.LeaseRenewals
-		h.LeasesLost += lease.LeasesLost
+		h.LeaseRenewals = cmp.Or(lease.LeaseRenewals, h.LeaseRenewals)
 	}
 	g.extend(s)
 	if limit := s.limit.Load(); limit != g.end {

@@ -2,6 +2,7 @@ package snowflake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -119,7 +120,7 @@ func (l *fakeLease) Release(_ context.Context, lastUsed int64) error {
 }
 
 func (l *fakeLease) Health() spi.Health {
-	return spi.Health{LeaseRenewals: int64(l.renewals), LeaseLength: l.store.interval}
+	return spi.Health{LeaseRenewals: new(int64(l.renewals)), LeaseLength: l.store.interval}
 }
 
 var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)
@@ -139,6 +140,24 @@ func TestHealth_saysWhyThereIsNoWorkerID(t *testing.T) {
 	mustKeys(t, g, 1)
 	if h := g.Health(); h.Err != nil {
 		t.Errorf("\nhave: %v\nwant: no error, as there is a worker id", h.Err)
+	}
+}
+
+// The figures of leases are those of a leased worker id.
+func TestHealth_hasTheFiguresThatApply(t *testing.T) {
+	clock := newHandClock()
+	for want, cfg := range map[string]config{
+		`{"issued":1,"waits":0,"borrowedSeconds":0,"clockSteps":0,"workerId":5}`: {WorkerID: 5},
+		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":6}`: {Assigner: givenID(6)},
+		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":0,` +
+			`"leaseLimit":"2026-11-01T00:00:10Z","leaseSeconds":10,"leaseRenewals":0,"leasesLost":0}`: {Assigner: newFakeStore(clock)},
+	} {
+		cfg.Clock = clock
+		g := mustNew(t, cfg)
+		mustKeys(t, g, 1)
+		if have, err := json.Marshal(g.Health()); err != nil || string(have) != want {
+			t.Errorf("\nhave: %s, %v\nwant: %s", have, err, want)
+		}
 	}
 }
 
@@ -237,7 +256,7 @@ func TestLease_limit(t *testing.T) {
 
 		store.fail(nil)
 		next := mustKeys(t, g, 1)[0]
-		if h := g.Health(); next <= key || *h.WorkerID != 0 || h.LeaseRenewals != 1 || h.Err != nil {
+		if h := g.Health(); next <= key || *h.WorkerID != 0 || *h.LeaseRenewals != 1 || h.Err != nil {
 			t.Errorf("\nhave: %d, %+v\nwant: a later key of the same worker, renewed", next, h)
 		}
 		parts, _ := g.DecodeKey(next)
@@ -257,7 +276,7 @@ func TestLease_lost(t *testing.T) {
 	mustKeys(t, g, 1) // its own interval is still its own
 	clock.step(store.interval)
 	after := mustKeys(t, g, 1)[0]
-	if h := g.Health(); *h.WorkerID != 7 || h.LeasesLost != 1 || after <= before || h.Issued != 3 {
+	if h := g.Health(); *h.WorkerID != 7 || *h.LeasesLost != 1 || after <= before || h.Issued != 3 {
 		t.Errorf("\nhave: %+v\nwant: worker 7, one lease lost, 3 issued", h)
 	}
 

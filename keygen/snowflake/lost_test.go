@@ -36,8 +36,8 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 			store.lose(0)
 			clock.step(time.Millisecond) // a tick, and a small part of one of js53
 			mustKeys(t, g, 1)
-			if h := g.Health(); *h.WorkerID != 1 || h.LeasesLost != 1 {
-				t.Fatalf("have: worker %d, %d leases lost\nwant: worker 1, one lost", *h.WorkerID, h.LeasesLost)
+			if h := g.Health(); *h.WorkerID != 1 || *h.LeasesLost != 1 {
+				t.Fatalf("have: worker %d, %d leases lost\nwant: worker 1, one lost", *h.WorkerID, *h.LeasesLost)
 			}
 			store.lose(1)
 			store.first = 5000 // none free

@@ -161,7 +161,7 @@ func (g *generator) ended(err error) error {
 func (g *generator) begin(w *waiter, ns int64) {
 	if !w.slept && !w.probe {
 		w.slept, w.since = true, ns
-		g.figures.Waits++
+		g.figures.Waits = stats.Add(g.figures.Waits, 1)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestReady_leases(t *testing.T) {
 	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("lost, and none free\nhave: %v\nwant: spi.ErrNoWorkerID", err)
 	}
-	if n := g.Health().Waits; n != 0 {
+	if n := *g.Health().Waits; n != 0 {
 		t.Errorf("waits\nhave: %d\nwant: 0: none asked for a key", n)
 	}
 	if err := g.Close(); err != nil {

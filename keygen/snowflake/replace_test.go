@@ -54,7 +54,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 				if parts, err := g.DecodeKey(key); err != nil || parts.WorkerID != 1 || parts.Time.Sub(right) > 2*time.Minute {
 					t.Errorf("the next key\nhave: %+v, %v\nwant: one of worker id 1 and of about %v", parts, err, right)
 				}
-				if h.Err != nil || h.ClockSteps != 1 && asked == "Next" || h.Issued != 7+int64(c.cfg.RingSize) || h.LeasesLost != 0 {
+				if h.Err != nil || *h.ClockSteps != 1 && asked == "Next" || h.Issued != 7+int64(c.cfg.RingSize) || *h.LeasesLost != 0 {
 					t.Errorf("health afterwards\nhave: %+v\nwant: no error", h)
 				}
 				if store.owner[0] != nil || store.reserved[0] < right.Add(c.ahead).UnixMilli() {

@@ -49,7 +49,7 @@ func TestQueue_waitsForTheNextTick(t *testing.T) {
 		if have := time.Since(start); have != time.Millisecond {
 			t.Errorf("\nhave: %v\nwant: 1ms", have)
 		}
-		if h := g.Health(); h.Waits != 1 || h.Waited != time.Millisecond || h.Issued != 4097 {
+		if h := g.Health(); *h.Waits != 1 || h.Waited != time.Millisecond || h.Issued != 4097 {
 			t.Errorf("\nhave: %+v\nwant: one wait of 1ms, 4097 issued", h)
 		}
 	})

@@ -262,7 +262,8 @@ func (g *generator) Health() spi.Health {
 	defer g.mu.Unlock()
 	h := g.figures.Snapshot()
 	h.Err = g.trouble()
-	h.SegmentLeft = g.left.count
+	h.Waits, h.Fetches = stats.Add(h.Waits, 0), stats.Add(h.Fetches, 0)
+	h.SegmentLeft = new(g.left.count)
 	if g.config.Batch > 1 { // else each call fetches what it needs
 		h.SegmentSize = g.config.Batch
 	}

@@ -141,14 +141,14 @@ func TestServer_batch(t *testing.T) {
 	for range 30 {
 		keys.add(t, mustKeys(t, g, 1)...)
 	}
-	if h := g.Health(); h.Fetches != 3 || h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
-		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30", h.Fetches, h.SegmentLeft, h.SegmentSize, h.Issued)
+	if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
+		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30", *h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
 	}
 	keys.add(t, mustKeys(t, g, 4)...)
 	keys.add(t, mustKeys(t, g, 25)...)
 	keys.add(t, mustKeys(t, g, 6)...)
-	if h := g.Health(); h.Fetches != 5 {
-		t.Errorf("\nhave: %d fetches\nwant: 5", h.Fetches)
+	if h := g.Health(); *h.Fetches != 5 {
+		t.Errorf("\nhave: %d fetches\nwant: 5", *h.Fetches)
 	}
 }
 
@@ -242,8 +242,8 @@ func TestServer_waitersShareAStatement(t *testing.T) {
 	awaitQueue(g, 199)
 	tx.Rollback()
 	wg.Wait()
-	if h := g.Health(); h.Fetches > 4 || len(keys.seen) != 400 {
-		t.Errorf("\nhave: %d fetches for %d keys\nwant: at most 4 for 400", h.Fetches, len(keys.seen))
+	if h := g.Health(); *h.Fetches > 4 || len(keys.seen) != 400 {
+		t.Errorf("\nhave: %d fetches for %d keys\nwant: at most 4 for 400", *h.Fetches, len(keys.seen))
 	}
 }
 

@@ -23,7 +23,7 @@ func TestReady_fetchesForTheNextKey(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if h := g.Health(); servers[0].fetches != 1 || h.Issued != 0 || h.Waits != 0 || h.SegmentLeft != 2 {
+		if h := g.Health(); servers[0].fetches != 1 || h.Issued != 0 || *h.Waits != 0 || *h.SegmentLeft != 2 {
 			t.Errorf("have: %d fetches, %+v\nwant: one, and two numbers left", servers[0].fetches, h)
 		}
 		if keys := mustKeys(t, g, 2); keys[0] != 1 || keys[1] != 2 || servers[0].fetches != 1 {

@@ -164,13 +164,13 @@ func (g *generator) Describe() string {
 // Health reports for version 7 how far the newest key is ahead of the clock. Keys
 // are not counted: goroutines would meet at the counter, and nowhere else.
 func (g *generator) Health() spi.Health {
-	var h spi.Health
 	if g.cfg.version != 7 {
-		return h
+		return spi.Health{}
 	}
+	h := spi.Health{Borrowed: new(time.Duration)}
 	last := g.last.Load()
 	if now, err := g.now(); err == nil && last > now {
-		h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
+		*h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
 	}
 	return h
 }

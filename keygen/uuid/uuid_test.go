@@ -121,7 +121,7 @@ func TestVersion7_ascends(t *testing.T) {
 			last = key.([]byte)
 		}
 	}
-	if have := g.Health(); have.Borrowed <= 0 {
+	if have := g.Health(); *have.Borrowed <= 0 {
 		t.Errorf("\nhave: %+v\nwant: some time borrowed", have)
 	}
 }

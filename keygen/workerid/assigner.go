@@ -66,6 +66,7 @@ func newAssigner(store Store, c config) *assigner {
 		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
 		identity: machine.Identity, uptime: machine.Uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]struct{}{},
+		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: l.renewals, Err: l.lastErr, Warnings: l.assigner.storeWarnings()}
+	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: new(l.renewals), Err: l.lastErr, Warnings: l.assigner.storeWarnings()}
 	if l.ended != nil {
 		h.Err = l.ended
 		return h
@@ -52,7 +52,7 @@ func (l *lease) tried(err error, callerEnded bool) {
 		a.count(err)
 	} else {
 		a.mu.Lock()
-		a.figures.LeaseRenewals++
+		a.figures.LeaseRenewals = stats.Add(a.figures.LeaseRenewals, 1)
 		a.mu.Unlock()
 	}
 	log := a.config.Logger
@@ -88,7 +88,7 @@ func (a *assigner) released(l *lease, until int64, err error) {
 func (a *assigner) lost(l *lease, err error) {
 	a.forget(l)
 	a.mu.Lock()
-	a.figures.LeasesLost++
+	a.figures.LeasesLost = stats.Add(a.figures.LeasesLost, 1)
 	a.mu.Unlock()
 	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key", "worker_id", l.workerID, "error", err)
 }

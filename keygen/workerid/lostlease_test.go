@@ -60,7 +60,7 @@ func TestLease_takeoverAfterTheLimit(t *testing.T) {
 		if old.Limit() > old.Floor() {
 			t.Errorf("limit of a lost lease\nhave: %d\nwant: none", old.Limit())
 		}
-		if h := a.Health(); h.LeasesLost != 1 || h.Errors["lease-lost"] != 1 {
+		if h := a.Health(); *h.LeasesLost != 1 || h.Errors["lease-lost"] != 1 {
 			t.Errorf("health\nhave: %+v\nwant: one lease lost", h)
 		}
 	})

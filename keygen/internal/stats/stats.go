@@ -13,18 +13,28 @@ import (
 )
 
 // Figures are what a generator counts, in the form in which Health reports it.
-// The owner's mutex guards them. The zero value is ready for use.
+// The owner's mutex guards them. The zero value is ready for use; an owner sets
+// the figures that it has from the start.
 type Figures struct{ spi.Health }
+
+// Add returns a figure's next value. The old one stays as it is, in the snapshots
+// that have it.
+func Add(figure *int64, n int64) *int64 {
+	if figure != nil {
+		n += *figure
+	}
+	return &n
+}
 
 // Wait counts a call that had to wait for d.
 func (f *Figures) Wait(d time.Duration) {
-	f.Waits++
+	f.Waits = Add(f.Waits, 1)
 	f.Waited += d
 }
 
 // Fetch counts a question to the store that was answered, or failed, after took.
 func (f *Figures) Fetch(took time.Duration) {
-	f.Fetches++
+	f.Fetches = Add(f.Fetches, 1)
 	f.FetchTime = took
 }
 

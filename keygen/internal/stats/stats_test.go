@@ -17,7 +17,7 @@ func TestFigures_snapshotIsACopy(t *testing.T) {
 	f.Error("store", spi.ErrStore, time.Unix(1, 0))
 	h := f.Snapshot()
 	f.Error("store", spi.ErrStore, time.Unix(2, 0))
-	if h.Waits != 1 || h.Waited != time.Second || h.Fetches != 1 || h.FetchTime != time.Millisecond ||
+	if *h.Waits != 1 || h.Waited != time.Second || *h.Fetches != 1 || h.FetchTime != time.Millisecond ||
 		h.Errors["store"] != 1 || h.LastError != spi.ErrStore || h.LastErrorTime != time.Unix(1, 0) {
 		t.Errorf("have: %+v", h)
 	}
