@@ -5,7 +5,7 @@
 // The packages, and which may import which (arrows point at what is imported;
 // nothing imports upwards, and a test checks it):
 //
-//	cmd/shardkey, debug, gormshardkey, otelshardkey, examples
+//	cmd/shardkey, debug, doctor, gormshardkey, otelshardkey, examples
 //	        │
 //	        ▼
 //	     driver ──────► internal/rewrite   SQL text → plan; plan + arguments + keys → SQL

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/doctor"
+	"github.com/shardkey/shardkey/doctor"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/cobra"

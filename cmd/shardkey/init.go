@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/newrule"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/spf13/cobra"
 )

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/internal/migrate"
-	"github.com/shardkey/shardkey/internal/newrule"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/spf13/cobra"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/doctor"
 	_ "github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/doctor"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/migrate"
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	_ "github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/migrate"
-	"github.com/shardkey/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/testserver"
 )

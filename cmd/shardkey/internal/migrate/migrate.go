@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/nearest"
-	"github.com/shardkey/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rule"
