@@ -2,7 +2,9 @@
 
 # Every module of this repository, the root first because it takes longest; the tools'
 # own has nothing to test.
-MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/testserver/vtcombo/*" -not -path "*/testdata/*"))))
+MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/engines/vtcombo/*" -not -path "*/testdata/*"))))
+# The engines' tests are run by test-engines alone.
+TESTED := $(filter-out ./internal/engines,$(MODULES))
 
 FUZZTIME  ?= 30s
 BENCHTIME ?= 1s
@@ -20,7 +22,7 @@ TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 # Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
 # fails at the end when one has failed. Each module is built as its own go.mod
 # specifies, without go.work.
-each   = $(MAKE) --no-print-directory -k -j 2 $(addprefix $(1)/,$(MODULES))
+each   = $(MAKE) --no-print-directory -k -j 2 $(addprefix $(1)/,$(or $(2),$(MODULES)))
 module = cd $* && export GOWORK=off
 
 # Where the tests note what they ran on which server.
@@ -44,18 +46,19 @@ test: servers ## all tests with -race against private servers, and all checks
 	if [ -n "$$failed" ]; then echo "FAILED:$$failed"; exit 1; fi; echo 'all passed'
 
 test-short: ## the tests that need no server, without -race
-	@$(call each,test-short)
+	@$(call each,test-short,$(TESTED))
 
 test-short/%:
 	@$(module) && go test -short $(TESTFLAGS) ./...
 
-# Galera's library is needed by nothing else. What is tried is written to standard error
-# while it lasts; with -v the figures follow.
+# Vitess' vtcombo is built by the first test that needs it. What is tried is written to
+# standard error while it lasts; with -v the figures follow.
 test-engines: servers ## Vitess, Spider, Galera, groups, replicas and haproxy: the forms of INSERT, failovers, then faults for ENGINETIME each
-	@[ -e /usr/lib/galera/libgalera_smm.so ] || bash .ci/install-servers galera-4
+	@PATH=$$PATH:/usr/sbin; [ -e /usr/lib/galera/libgalera_smm.so ] && command -v haproxy >/dev/null || \
+		bash .ci/install-servers galera-4 haproxy
 	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
-		go test -count=1 -timeout 30m -run 'TestForms|TestGalera|TestGroup|TestFailover_load' $(TESTFLAGS) ./internal/testserver ./driver ./keygen/workerid && \
-		go test -v -count=1 -timeout 0 -run 'TestEngines' $(TESTFLAGS) ./internal/chaos -subjects '$(ENGINES)'
+		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/engines ./examples/vitess ./examples/spider && \
+		go test -v -count=1 -timeout 0 $(TESTFLAGS) ./internal/engines/chaos -subjects '$(ENGINES)'
 
 soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA
 	@$(MAKE) --no-print-directory test-engines ENGINETIME=$(SOAKTIME)
@@ -68,7 +71,7 @@ servers: ## install the servers that the tests start (Debian, as root), or say w
 # only some of them run.
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)
-	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
+	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit,$(TESTED))
 	@go test -vet=off -run 'Alloc|Memory|Fleet' ./keygen/... ./driver ./internal/rewrite # what the race detector would falsify, or cannot follow
 	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
 
@@ -94,7 +97,7 @@ vet/%:
 # need no server run on 386, whose programs an amd64 runs as well. Packages that import the examples'
 # embedded server are left out: it does not build there.
 bits32: ## go vet with GOARCH=arm, and the short tests with 386
-	@$(call each,bits32)
+	@$(call each,bits32,$(TESTED))
 
 bits32/%:
 	@$(module) CGO_ENABLED=0 && \

@@ -19,7 +19,7 @@ const module = "github.com/shardkey/shardkey"
 // modules are the directories of the modules that others may require, and of
 // those whose packages are held to the same rules. A store's client comes with
 // the module of its own package.
-var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/chaos", "internal/migrations", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "otelshardkey"}
+var modules = []string{".", "cmd/shardkey", "gormshardkey", "internal/engines", "internal/migrations", "keygen/etcd", "keygen/redis", "keygen/zookeeper", "otelshardkey"}
 
 // mayImport is the picture in doc.go: what each package may import of ours. A
 // directory stands for all that is below it.

@@ -128,7 +128,7 @@ func TestModules_workspace(t *testing.T) {
 		have = append(have, filepath.Clean(use.DiskPath))
 	}
 	want := slices.DeleteFunc(moduleDirs(t), func(dir string) bool {
-		return slices.Contains([]string{"internal/tools", "internal/testserver/vtcombo"}, dir) || strings.Contains(dir, "testdata")
+		return slices.Contains([]string{"internal/tools", "internal/engines/vtcombo"}, dir) || strings.Contains(dir, "testdata")
 	})
 	if slices.Sort(have); !slices.Equal(have, want) {
 		t.Errorf("go.work\nhave: %q\nwant: %q", have, want)

@@ -5,6 +5,10 @@ go 1.26.0
 replace (
 	github.com/shardkey/shardkey => ../
 	github.com/shardkey/shardkey/gormshardkey => ../gormshardkey
+	github.com/shardkey/shardkey/internal/engines => ../internal/engines
+	github.com/shardkey/shardkey/keygen/etcd => ../keygen/etcd
+	github.com/shardkey/shardkey/keygen/redis => ../keygen/redis
+	github.com/shardkey/shardkey/keygen/zookeeper => ../keygen/zookeeper
 	github.com/shardkey/shardkey/otelshardkey => ../otelshardkey
 )
 
@@ -17,6 +21,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/shardkey/shardkey v0.0.0
 	github.com/shardkey/shardkey/gormshardkey v0.0.0
+	github.com/shardkey/shardkey/internal/engines v0.0.0
 	github.com/shardkey/shardkey/otelshardkey v0.0.0
 	github.com/sirupsen/logrus v1.8.1
 	github.com/uptrace/bun v1.3.0

@@ -26,7 +26,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/printed"
-	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/internal/engines"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/rule"
@@ -63,7 +63,7 @@ rules:
 
 func run(ctx context.Context, out, progress io.Writer) error {
 	fmt.Fprintf(progress, "starting %d heads and %d back ends\n", heads, backEnds)
-	s, err := testserver.NewSpider(heads, backEnds)
+	s, err := engines.NewSpider(heads, backEnds)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func run(ctx context.Context, out, progress io.Writer) error {
 }
 
 // showRows inserts rows through each head, and shows which back end has them.
-func showRows(ctx context.Context, out io.Writer, s *testserver.Spider, dbs []*sql.DB) error {
+func showRows(ctx context.Context, out io.Writer, s *engines.Spider, dbs []*sql.DB) error {
 	lines := [][]any{{"head", "row", "back end", "key", "WithKeys", "LastInsertId"}}
 	for head, db := range dbs {
 		items := []string{"pen", "ink", "cup"}
@@ -161,7 +161,7 @@ func showRows(ctx context.Context, out io.Writer, s *testserver.Spider, dbs []*s
 }
 
 // find looks for a row at all back ends.
-func find(ctx context.Context, s *testserver.Spider, item any) (backEnd int, key int64, err error) {
+func find(ctx context.Context, s *engines.Spider, item any) (backEnd int, key int64, err error) {
 	for i, b := range s.BackEnds {
 		db, err := sql.Open("mysql", b.DSN()+"app")
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/examples/internal/printed"
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/rule"
@@ -93,18 +94,18 @@ func run(ctx context.Context, out, progress io.Writer, over string) error {
 		return fmt.Errorf("-over %s: it is mysql or mariadb", over)
 	}
 	fmt.Fprintf(progress, "starting %s and Vitess\n", kind)
-	v, err := testserver.NewVitess(progress, kind,
-		testserver.Keyspace{Name: "app", Shards: shards, VSchema: appVSchema},
-		testserver.Keyspace{Name: "lookup", Shards: []string{"0"}, VSchema: lookupVSchema})
+	v, err := engines.NewVitess(progress, kind,
+		engines.Keyspace{Name: "app", Shards: shards, VSchema: appVSchema},
+		engines.Keyspace{Name: "lookup", Shards: []string{"0"}, VSchema: lookupVSchema})
 	if err != nil {
 		return err
 	}
 	defer v.Close()
 	const columns = "(id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20) NOT NULL, n INT NOT NULL DEFAULT 1, UNIQUE KEY (user_id, item))"
 	err = errors.Join(
-		testserver.Run(v.DSN("lookup"), "CREATE TABLE seq (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
+		engines.Run(v.DSN("lookup"), "CREATE TABLE seq (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
 			"INSERT INTO seq (id, next_id, cache) VALUES (0, 1, 1000)"),
-		testserver.Run(v.DSN("app"), "CREATE TABLE t_order "+columns, "CREATE TABLE t_seq "+columns))
+		engines.Run(v.DSN("app"), "CREATE TABLE t_order "+columns, "CREATE TABLE t_seq "+columns))
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ type outcome struct {
 }
 
 // try runs all statements on a table, and looks where their rows are.
-func try(ctx context.Context, v *testserver.Vitess, driverName, dsn, table string) ([]outcome, error) {
+func try(ctx context.Context, v *engines.Vitess, driverName, dsn, table string) ([]outcome, error) {
 	db, err := sql.Open(driverName, dsn)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func try(ctx context.Context, v *testserver.Vitess, driverName, dsn, table strin
 }
 
 // find looks for a row in the databases of all shards.
-func find(ctx context.Context, v *testserver.Vitess, table string, row order) (shard string, key int64, err error) {
+func find(ctx context.Context, v *engines.Vitess, table string, row order) (shard string, key int64, err error) {
 	for _, shard := range shards {
 		db, err := sql.Open("mysql", v.ShardDSN("app", shard))
 		if err != nil {

@@ -22,7 +22,7 @@ func StartAll() (*All, error) {
 	a := &All{env: []string{envRequire + "=1"}}
 	shared := []struct {
 		env    string
-		recipe recipe
+		recipe Recipe
 	}{{envRedis, redis}, {envZooKeeper, zooKeeper}, {envEtcd, etcd}}
 	errs := make([]error, len(shared)+len(products))
 	var wg sync.WaitGroup
@@ -50,7 +50,7 @@ func (a *All) Env() []string { return a.env }
 // Close ends the servers and removes what they wrote.
 func (a *All) Close() {
 	for _, s := range a.servers {
-		s.close()
+		s.Close()
 	}
 	for _, remove := range a.remove {
 		remove()
@@ -58,13 +58,13 @@ func (a *All) Close() {
 	a.servers, a.remove = nil, nil
 }
 
-func (a *All) start(env string, r recipe, value func(*Server) string) error {
+func (a *All) start(env string, r Recipe, value func(*Server) string) error {
 	if os.Getenv(env) != "" {
 		return nil
 	}
 	s, err := startServer(nil, r, true, nil)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", r.name, err)
+		return fmt.Errorf("start %s: %w", r.Name, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package testserver gives tests the real servers that shardkey works with:
 // MySQL, MariaDB, Redis, ZooKeeper and etcd, private to the tests and on
-// loopback, and databases that are made of several of them.
+// loopback.
 //
 // # Shared servers
 //
@@ -33,15 +33,7 @@
 // restart it as it likes: data and port stay. These servers write through to
 // their disk as one in production does.
 //
-// # Databases of several servers
-//
-// [StartVitess], [StartSpider], [StartGalera], [StartGroup] and [StartReplication] start what
-// makes one database of several servers for one test, [NewVitess] and [NewSpider] for a program;
-// [StartHAProxy] starts a proxy. Vitess' vtcombo is no package of a distribution:
-// [BuildVTCombo] builds it out of its Go module, which a module of its own beside this
-// package requires, and keeps it in the cache by its version. Another one may be named by
-// SHARDKEY_TEST_VTCOMBO. It does not run as root, and so runs as nobody where the tests
-// are root's; the directory for temporary files must be open to that user.
+// Databases of several servers are started by internal/engines, a module of its own.
 //
 // Servers run from the distribution's packages, installed or (the SQL servers)
 // in the cache where .ci/fetch-server has put them, with their own

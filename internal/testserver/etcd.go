@@ -16,16 +16,16 @@ func StartEtcd(t testing.TB, args ...string) *Server {
 	return forTest(t, etcd, args)
 }
 
-var etcd = recipe{name: "etcd", prepare: makeData, command: etcdCommand, answers: etcdAnswers}
+var etcd = Recipe{Name: "etcd", Prepare: makeData, Command: etcdCommand, Answers: etcdAnswers}
 
 func etcdCommand(s *Server) (*exec.Cmd, error) {
-	server, err := program("etcd", "etcd-server", envEtcd)
+	server, err := Program("etcd", "etcd-server", envEtcd)
 	if err != nil {
 		return nil, err
 	}
 	// A cluster of one has nobody to talk to; port 0 is any port.
 	client, peer := "http://"+s.Addr(), "http://127.0.0.1:0"
-	args := []string{"--data-dir", s.data(),
+	args := []string{"--data-dir", s.Data(),
 		"--listen-client-urls", client, "--advertise-client-urls", client,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default=" + peer,
 		"--logger", "zap", "--log-level", "warn"}
@@ -51,4 +51,4 @@ func etcdAnswers(ctx context.Context, s *Server) error {
 	return nil
 }
 
-func makeData(s *Server) error { return os.Mkdir(s.data(), 0o700) }
+func makeData(s *Server) error { return os.Mkdir(s.Data(), 0o700) }

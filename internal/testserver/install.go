@@ -9,44 +9,36 @@ import (
 	"strings"
 )
 
-// missingError says that a server's program is not there.
-type missingError struct {
-	program, remedy, env string
+// MissingError reports that a server's program is not installed.
+type MissingError struct {
+	Program, Remedy string
+	Env             string // names a server in its place; may be empty
 }
 
-func (e *missingError) Error() string {
-	text := e.program + " is not there: " + e.remedy
-	if e.env != "" {
-		text += ", or set " + e.env + " to one that tests may use"
+func (e *MissingError) Error() string {
+	text := e.Program + " is not there: " + e.Remedy
+	if e.Env != "" {
+		text += ", or set " + e.Env + " to one that tests may use"
 	}
 	return text
 }
 
 // NotInstalled reports whether an error says that a server's program is not there.
 func NotInstalled(err error) bool {
-	var m *missingError
+	var m *MissingError
 	return errors.As(err, &m)
-}
-
-// private is err for a program, which takes no server that the environment names.
-func private(err error) error {
-	var m *missingError
-	if errors.As(err, &m) && m.env != envVTCombo {
-		return &missingError{program: m.program, remedy: m.remedy}
-	}
-	return err
 }
 
 // usesOther reports whether a program is not installed and the environment
 // names a server elsewhere in its place.
 func usesOther(err error) bool {
-	var m *missingError
-	return errors.As(err, &m) && os.Getenv(m.env) != ""
+	var m *MissingError
+	return errors.As(err, &m) && os.Getenv(m.Env) != ""
 }
 
-// program finds a program on the PATH or where Debian keeps servers, which is
+// Program finds a program on the PATH or where Debian keeps servers, which is
 // not on every user's PATH.
-func program(name, debian, env string) (string, error) {
+func Program(name, debian, env string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
@@ -55,7 +47,7 @@ func program(name, debian, env string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &missingError{program: name, remedy: "apt-get install " + debian, env: env}
+	return "", &MissingError{Program: name, Remedy: "apt-get install " + debian, Env: env}
 }
 
 func executable(path string) bool {
@@ -76,14 +68,14 @@ func (p *product) installed() (*installation, error) {
 	if in := cached(p); in != nil {
 		return in, nil
 	}
-	path, err := program(p.program, "", p.env)
+	path, err := Program(p.program, "", p.env)
 	if err == nil {
 		version, err := exec.Command(path, "--no-defaults", "--version").Output()
 		if err == nil && strings.Contains(string(version), "Ver "+p.series+".") {
 			return &installation{command: []string{path}}, nil
 		}
 	}
-	return nil, &missingError{program: string(p.kind) + " " + p.series, remedy: "make servers fetches it (Debian)", env: p.env}
+	return nil, &MissingError{Program: string(p.kind) + " " + p.series, Remedy: "make servers fetches it (Debian)", Env: p.env}
 }
 
 // cached returns the product out of the cache, or nil. Its libraries are not

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// freePort returns a free port on loopback. It is below the range out of which
+// FreePort returns a free port on loopback. It is below the range out of which
 // systems pick the ports of outgoing connections: a stopped server finds its
 // port free when it is started again.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	for range 100 {
 		port := 10000 + rand.IntN(20000)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -26,14 +26,14 @@ func StartRedis(t testing.TB, args ...string) *Server {
 	return forTest(t, redis, args)
 }
 
-var redis = recipe{name: "redis", prepare: makeData, command: redisCommand, answers: redisAnswers}
+var redis = Recipe{Name: "redis", Prepare: makeData, Command: redisCommand, Answers: redisAnswers}
 
 func redisCommand(s *Server) (*exec.Cmd, error) {
-	server, err := program("redis-server", "redis-server", envRedis)
+	server, err := Program("redis-server", "redis-server", envRedis)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.data(),
+	args := []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.Data(),
 		"--daemonize", "no", "--save", ""}
 	if !s.fast {
 		args = append(args, "--appendonly", "yes", "--appendfsync", "always")

@@ -24,7 +24,7 @@ const (
 // when the test is. Its methods may be called from any goroutine; what fails in
 // them fails the test.
 type Server struct {
-	recipe recipe
+	recipe Recipe
 	dir    string
 	port   int
 	args   []string
@@ -35,12 +35,12 @@ type Server struct {
 	unlock func()     // lets go of dir
 }
 
-// recipe is what differs between the kinds of servers.
-type recipe struct {
-	name    string
-	prepare func(s *Server) error                // makes the data directory, once
-	command func(s *Server) (*exec.Cmd, error)   // the server in the foreground
-	answers func(context.Context, *Server) error // nil once it serves
+// Recipe is the difference between kinds of servers.
+type Recipe struct {
+	Name    string
+	Prepare func(s *Server) error                // makes the data directory, once
+	Command func(s *Server) (*exec.Cmd, error)   // the server in the foreground
+	Answers func(context.Context, *Server) error // nil once it serves
 }
 
 // Addr is the server's host:port; it stays the same over restarts.
@@ -95,52 +95,71 @@ func (s *Server) helper() func() {
 func (s *Server) report(err error) {
 	if err != nil && s.t != nil {
 		s.t.Helper()
-		s.t.Errorf("%s: %v", s.recipe.name, err)
+		s.t.Errorf("%s: %v", s.recipe.Name, err)
 	}
 }
 
+// Launch starts a server that the caller closes. Its methods report no errors until it
+// is attached to a test.
+func Launch(r Recipe, args ...string) (*Server, error) { return startServer(nil, r, false, args) }
+
+// Attach makes what fails in the server's methods fail the test.
+func (s *Server) Attach(t testing.TB) { s.t = t }
+
 // startServer makes a server and starts it. The directory and the process are
 // the caller's to close, unless there is an error.
-func startServer(t testing.TB, r recipe, fast bool, args []string) (*Server, error) {
-	dir, unlock, err := makeDir(r.name)
+func startServer(t testing.TB, r Recipe, fast bool, args []string) (*Server, error) {
+	dir, unlock, err := makeDir(r.Name)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{recipe: r, dir: dir, unlock: unlock, fast: fast, args: args, t: t}
-	if err = r.prepare(s); err != nil {
-		s.close()
+	if err = r.Prepare(s); err != nil {
+		s.Close()
 		return nil, err
 	}
 	// Somebody else may take the free port between our look and the server's.
 	for range 3 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = FreePort(); err != nil {
 			break
 		}
 		if err = s.start(); err == nil {
 			return s, nil
 		}
 	}
-	s.close()
+	s.Close()
 	return nil, err
 }
 
 // forTest starts a server that ends with the test. With -short it skips.
-func forTest(t testing.TB, r recipe, args []string) *Server {
+func forTest(t testing.TB, r Recipe, args []string) *Server {
+	t.Helper()
+	NotShort(t)
+	s, err := startServer(t, r, false, args)
+	Started(t, r.Name, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// NotShort skips a test that starts a server where -short is set.
+func NotShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skipf("-short: no %s is started", r.name)
+		t.Skip("-short: no server is started")
 	}
-	s, err := startServer(t, r, false, args)
+}
+
+// Started skips or fails the test if err, of starting servers, is not nil.
+func Started(t testing.TB, name string, err error) {
+	t.Helper()
 	switch {
 	case usesOther(err):
 		t.Skip(err) // who runs the tests has chosen to do without
 	case NotInstalled(err):
 		Missing(t, err)
 	case err != nil:
-		t.Fatalf("start %s: %v", r.name, err)
+		t.Fatalf("start %s: %v", name, err)
 	}
-	t.Cleanup(s.close)
-	return s
 }
 
 func (s *Server) start() error {
@@ -149,7 +168,7 @@ func (s *Server) start() error {
 	if s.proc != nil {
 		return nil
 	}
-	cmd, err := s.recipe.command(s)
+	cmd, err := s.recipe.Command(s)
 	if err != nil {
 		return err
 	}
@@ -165,7 +184,7 @@ func (s *Server) start() error {
 	}
 	if err := s.await(p); err != nil {
 		p.kill()
-		return fmt.Errorf("%w; its log ends with\n%s", err, tail(s.logFile(), 30))
+		return fmt.Errorf("%w; its log ends with\n%s", err, s.LogTail())
 	}
 	s.proc = p
 	return nil
@@ -178,15 +197,15 @@ func (s *Server) await(p *process) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		err := s.recipe.answers(ctx, s)
+		err := s.recipe.Answers(ctx, s)
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("%s ended while it started: %v", s.recipe.name, p.err)
+			return fmt.Errorf("%s ended while it started: %v", s.recipe.Name, p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not answer in %v: %w", s.recipe.name, startTimeout, err)
+			return fmt.Errorf("%s did not answer in %v: %w", s.recipe.Name, startTimeout, err)
 		case <-tick.C:
 		}
 	}
@@ -234,12 +253,23 @@ func (s *Server) awaitStopped() error {
 	return nil
 }
 
-// close ends the server and removes what it wrote.
-func (s *Server) close() {
+// Close ends the server and removes what it wrote.
+func (s *Server) Close() {
 	_ = s.end(syscall.SIGKILL)
 	s.unlock()
 }
 
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+// LogTail returns the last lines of the server's log.
+func (s *Server) LogTail() string { return tail(s.logFile(), 30) }
+
+// Dir is the directory that is removed with the server. It has the certificates of a SQL
+// server and its socket, named sock.
+func (s *Server) Dir() string { return s.dir }
+
+// Data is the data directory, which [Recipe] makes.
+func (s *Server) Data() string { return filepath.Join(s.dir, "data") }
+
+// Port is the server's port; it stays the same over restarts.
+func (s *Server) Port() int { return s.port }

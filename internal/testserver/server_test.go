@@ -129,8 +129,8 @@ func TestZooKeeperComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.data()) {
-		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.data())
+	if got, err := ask(conn, "conf"); err != nil || !strings.Contains(got, s.Data()) {
+		t.Errorf("have: %q, %v\nwant: it with %q", got, err, s.Data())
 	}
 }
 
@@ -151,7 +151,7 @@ func TestEtcdComesBack(t *testing.T) {
 func TestStartTellsWhyAServerEnded(t *testing.T) {
 	s, err := startServer(t, redis, false, []string{"--no-such-option", "1"})
 	if err == nil {
-		s.close()
+		s.Close()
 		t.Fatal("no error")
 	}
 	if !strings.Contains(err.Error(), "no-such-option") {

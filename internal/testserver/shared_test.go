@@ -84,7 +84,7 @@ func TestMissingServerSkipsOrFails(t *testing.T) {
 }
 
 func TestMissingProgramSaysWhatToInstall(t *testing.T) {
-	_, err := program("no-such-server", "some-package", envRedis)
+	_, err := Program("no-such-server", "some-package", envRedis)
 	if !NotInstalled(err) || !strings.Contains(err.Error(), "apt-get install some-package") {
 		t.Errorf("have: %v\nwant: apt-get install some-package", err)
 	}
@@ -94,8 +94,8 @@ func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short skips them all")
 	}
-	none := recipe{name: "none", prepare: func(*Server) error {
-		_, err := program("no-such-server", "some-package", envRedis)
+	none := Recipe{Name: "none", Prepare: func(*Server) error {
+		_, err := Program("no-such-server", "some-package", envRedis)
 		return err
 	}}
 	for _, test := range []struct{ addr, require, skipped, failed string }{

@@ -50,12 +50,12 @@ var (
 	mariaDB = products[1]
 )
 
-// productOfKind is the first of a kind.
-func productOfKind(k Kind) *product {
+// Recipe is how a server of a kind is started, of the first series of [Each].
+func (k Kind) Recipe() Recipe {
 	if k == KindMySQL {
-		return mySQL
+		return mySQL.recipe()
 	}
-	return mariaDB
+	return mariaDB.recipe()
 }
 
 // StartMySQL starts a MySQL server for one test. The arguments are added to
@@ -79,8 +79,8 @@ func StartSQL(t testing.TB, args ...string) *Server {
 	return forTest(t, productOf(t).recipe(), args)
 }
 
-func (p *product) recipe() recipe {
-	return recipe{name: p.name, prepare: p.prepare, command: p.command, answers: p.answers}
+func (p *product) recipe() Recipe {
+	return Recipe{Name: p.name, Prepare: p.prepare, Command: p.command, Answers: p.answers}
 }
 
 func (p *product) prepare(s *Server) error {
@@ -88,13 +88,13 @@ func (p *product) prepare(s *Server) error {
 		return err
 	}
 	if template := os.Getenv(p.template); template != "" {
-		if err := os.CopyFS(s.data(), os.DirFS(template)); err != nil {
+		if err := os.CopyFS(s.Data(), os.DirFS(template)); err != nil {
 			return err
 		}
-		_ = os.Remove(filepath.Join(s.data(), "auto.cnf")) // a server's own name
+		_ = os.Remove(filepath.Join(s.Data(), "auto.cnf")) // a server's own name
 		return nil
 	}
-	return p.makeData(s.data())
+	return p.makeData(s.Data())
 }
 
 // makeData makes a fresh data directory. It takes seconds.
@@ -113,7 +113,7 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 	}
 	in := func(name string) string { return filepath.Join(s.dir, name) }
 	args := append(p.args(installed),
-		"--datadir="+s.data(), "--socket="+in("sock"), "--pid-file="+in("pid"), "--tmpdir="+s.dir,
+		"--datadir="+s.Data(), "--socket="+in("sock"), "--pid-file="+in("pid"), "--tmpdir="+s.dir,
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--skip-name-resolve",
 		"--ssl-ca="+in("ca.pem"), "--ssl-cert="+in("cert.pem"), "--ssl-key="+in("key.pem"),
 		"--character-set-server=utf8mb4", "--max-connections=500", "--max-allowed-packet=64M",
@@ -166,10 +166,10 @@ func mariaDBArgs(in *installation) []string {
 	return append(in.args(), "--innodb-log-file-size=32M")
 }
 
-func (p *product) answers(ctx context.Context, s *Server) error { return asks(ctx, s, "") }
+func (p *product) answers(ctx context.Context, s *Server) error { return s.AnswersSQL(ctx, "") }
 
-// asks asks something of a database.
-func asks(ctx context.Context, s *Server, database string) error {
+// AnswersSQL is nil if a database of the server answers a query.
+func (s *Server) AnswersSQL(ctx context.Context, database string) error {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", s.Addr(), database
 	cfg.Logger = &mysql.NopLogger{} // refused connections are expected here

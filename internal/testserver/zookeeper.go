@@ -18,18 +18,18 @@ func StartZooKeeper(t testing.TB, args ...string) *Server {
 	return forTest(t, zooKeeper, args)
 }
 
-var zooKeeper = recipe{name: "zookeeper", prepare: makeData, command: zooKeeperCommand, answers: zooKeeperAnswers}
+var zooKeeper = Recipe{Name: "zookeeper", Prepare: makeData, Command: zooKeeperCommand, Answers: zooKeeperAnswers}
 
 // zooKeeperJar names the jars that it depends on in its manifest.
 const zooKeeperJar = "/usr/share/java/zookeeper.jar"
 
 func zooKeeperCommand(s *Server) (*exec.Cmd, error) {
-	java, err := program("java", "zookeeper", envZooKeeper)
+	java, err := Program("java", "zookeeper", envZooKeeper)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(zooKeeperJar); err != nil {
-		return nil, &missingError{program: zooKeeperJar, remedy: "apt-get install zookeeper", env: envZooKeeper}
+		return nil, &MissingError{Program: zooKeeperJar, Remedy: "apt-get install zookeeper", Env: envZooKeeper}
 	}
 	files := map[string]string{"zoo.cfg": s.zooConfig(), "log4j.properties": log4jConfig}
 	for name, text := range files {
@@ -55,7 +55,7 @@ log4j.appender.out.layout.ConversionPattern=%d %p %c: %m%n
 
 func (s *Server) zooConfig() string {
 	lines := []string{
-		"dataDir=" + s.data(),
+		"dataDir=" + s.Data(),
 		"clientPortAddress=127.0.0.1",
 		fmt.Sprintf("clientPort=%d", s.port),
 		"tickTime=500",

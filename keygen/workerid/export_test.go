@@ -14,7 +14,6 @@ type (
 
 var (
 	NewFileStore = newFileStore
-	NewSQLStore  = newSQLStore
 	TableDDL     = tableDDL
 )
 

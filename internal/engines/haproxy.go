@@ -1,4 +1,4 @@
-package testserver
+package engines
 
 import (
 	"context"
@@ -11,27 +11,34 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // HAProxy passes connections on to servers. Its own methods are those of its
 // process.
 type HAProxy struct {
-	*Server
-	backends []*Server
+	*testserver.Server
+	backends []*testserver.Server
 }
 
 // StartHAProxy starts haproxy for one test, in front of servers: each connection goes
 // to the one with the fewest. One that accepts no connection is left out until it does.
-func StartHAProxy(t testing.TB, backends ...*Server) *HAProxy {
+func StartHAProxy(t testing.TB, backends ...*testserver.Server) *HAProxy {
 	t.Helper()
+	testserver.NotShort(t)
 	h := &HAProxy{backends: backends}
-	h.Server = forTest(t, h.recipe("option tcp-check"), nil)
+	s, err := testserver.Launch(h.recipe("option tcp-check"))
+	testserver.Started(t, "haproxy", err)
+	s.Attach(t)
+	t.Cleanup(s.Close)
+	h.Server = s
 	return h
 }
 
 // haproxy starts haproxy as one of the cluster's servers, with a line of its
 // configuration that says how it looks at the servers behind it.
-func (c *Cluster) haproxy(check string, backends ...*Server) (h *HAProxy, err error) {
+func (c *Cluster) haproxy(check string, backends ...*testserver.Server) (h *HAProxy, err error) {
 	h = &HAProxy{backends: backends}
 	h.Server, err = c.startOne(h.recipe(check))
 	return h, err
@@ -39,7 +46,7 @@ func (c *Cluster) haproxy(check string, backends ...*Server) (h *HAProxy, err er
 
 // Enable lets connections go to one of the servers, or no longer: then those that it
 // has are cut.
-func (h *HAProxy) Enable(server *Server, on bool) error {
+func (h *HAProxy) Enable(server *testserver.Server, on bool) error {
 	for i, b := range h.backends {
 		if b != server {
 			continue
@@ -73,7 +80,7 @@ func (h *HAProxy) say(command string) error {
 		return err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(stopTimeout))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	if _, err := io.WriteString(conn, command+"\n"); err != nil {
 		return err
 	}
@@ -84,25 +91,25 @@ func (h *HAProxy) say(command string) error {
 	return err
 }
 
-func (h *HAProxy) socket(s *Server) string { return filepath.Join(s.dir, "admin") }
+func (h *HAProxy) socket(s *testserver.Server) string { return filepath.Join(s.Dir(), "admin") }
 
-func (h *HAProxy) recipe(check string) recipe {
-	return recipe{
-		name:    "haproxy",
-		prepare: func(*Server) error { return nil },
-		command: func(s *Server) (*exec.Cmd, error) {
-			path, err := program("haproxy", "haproxy", "")
+func (h *HAProxy) recipe(check string) testserver.Recipe {
+	return testserver.Recipe{
+		Name:    "haproxy",
+		Prepare: func(*testserver.Server) error { return nil },
+		Command: func(s *testserver.Server) (*exec.Cmd, error) {
+			path, err := testserver.Program("haproxy", "haproxy", "")
 			if err != nil {
 				return nil, err
 			}
-			file := filepath.Join(s.dir, "haproxy.cfg")
+			file := filepath.Join(s.Dir(), "haproxy.cfg")
 			if err := os.WriteFile(file, []byte(h.config(s, check)), 0o600); err != nil {
 				return nil, err
 			}
 			return exec.Command(path, "-db", "-f", file), nil
 		},
-		answers: func(ctx context.Context, s *Server) error {
-			conn, err := dial(ctx, s.Addr())
+		Answers: func(ctx context.Context, s *testserver.Server) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr())
 			if err == nil {
 				_ = conn.Close()
 			}
@@ -111,7 +118,7 @@ func (h *HAProxy) recipe(check string) recipe {
 	}
 }
 
-func (h *HAProxy) config(s *Server, check string) string {
+func (h *HAProxy) config(s *testserver.Server, check string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global
   maxconn 2000

@@ -1,18 +1,19 @@
-package driver
+package engines_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // vitessTables are sharded by another column than the key, and by the key.
-var vitessTables = testserver.Keyspace{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
+var vitessTables = engines.Keyspace{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
 	"vindexes": {"xxhash": {"type": "xxhash"}},
 	"tables": {
 		"ruled": {"column_vindexes": [{"column": "a", "name": "xxhash"}]},
@@ -21,23 +22,14 @@ var vitessTables = testserver.Keyspace{Name: "app", Shards: []string{"-40", "40-
 
 // Who is at the other end shows though vtgate has the version that it was given.
 func TestVitess_withAVersionOfItsOwn(t *testing.T) {
-	v := testserver.StartVitess(t, testserver.KindMySQL, vitessTables)
+	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
 	for _, version := range []string{"", "8.0.40", "10.11.6-MariaDB", "5.7.9-vitess-12.0"} {
 		if version != "" {
 			v.Restart("--mysql-server-version=" + version)
 		}
-		name := "vitess " + version
-		if err := RegisterRule(name, taggedSnowflake(t)); err != nil {
-			t.Fatal(err)
-		}
-		db, err := sql.Open("shardkey", v.DSN("app")+"?shardkeyRule="+strings.ReplaceAll(name, " ", "%20"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := openRuled(t, v.DSN("app"))
 		if version == "" {
 			mustExec(t, db, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-		}
-		if version == "" {
 			// An expression is a sharding key as it stands: Vitess evaluates no function of ours there.
 			mustExec(t, db, "CREATE TABLE byid (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 			mustExec(t, db, "INSERT INTO byid (id, a) VALUES (1 + 2000 + 3, 1), (? + 5, 2), (CAST('44' AS SIGNED), 3)", 10)
@@ -46,24 +38,16 @@ func TestVitess_withAVersionOfItsOwn(t *testing.T) {
 			}
 		}
 		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
-		if text := ConnectorOf(db).Describe(); !strings.Contains(text, "server: vitess") {
+		if text := driver.ConnectorOf(db).Describe(); !strings.Contains(text, "server: vitess") {
 			t.Errorf("%q\nhave: %s", version, text)
 		}
-		_ = db.Close()
 	}
 }
 
 // After a transaction that Vitess ended, the pool is of use as soon as Vitess is.
 func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
-	v := testserver.StartVitess(t, testserver.KindMySQL, vitessTables)
-	if err := RegisterRule("vitess, failing", taggedSnowflake(t)); err != nil {
-		t.Fatal(err)
-	}
-	ours, err := sql.Open("shardkey", v.DSN("app")+"?shardkeyRule=vitess,%20failing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ours.Close()
+	v := engines.StartVitess(t, testserver.KindMySQL, vitessTables)
+	ours := openRuled(t, v.DSN("app"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, ours, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 	insert := func() error {
@@ -91,16 +75,9 @@ func TestVitess_connectionAfterAFailedTransaction(t *testing.T) {
 // An INSERT … SELECT through vtgate keeps text and dates, inside a transaction and outside.
 func TestVitess_insertSelect(t *testing.T) {
 	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
-		v := testserver.StartVitess(t, over, vitessTables)
-		name := "vitess, select, " + string(over)
-		if err := RegisterRule(name, taggedSnowflake(t)); err != nil {
-			t.Fatal(err)
-		}
-		for i, params := range []string{"", "&charset=latin1", "&parseTime=true"} {
-			db, err := sql.Open("shardkey", v.DSN("app")+"?shardkeyRule="+strings.ReplaceAll(name, " ", "%20")+params)
-			if err != nil {
-				t.Fatal(err)
-			}
+		v := engines.StartVitess(t, over, vitessTables)
+		for i, params := range []string{"", "?charset=latin1", "?parseTime=true"} {
+			db := openRuled(t, v.DSN("app")+params)
 			db.SetMaxOpenConns(1)
 			if i == 0 {
 				const columns = "a INT, s VARCHAR(20) CHARACTER SET utf8mb4, l VARCHAR(20) CHARACTER SET latin1, d DATETIME(3))"
@@ -121,10 +98,9 @@ func TestVitess_insertSelect(t *testing.T) {
 				t.Error(err)
 			}
 			have := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM ruled ORDER BY a")
-			if want := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM src ORDER BY a"); !strings.HasPrefix(have, want) || number(t, db, "SELECT COUNT(*) FROM ruled WHERE id > 0") != 4 {
+			if want := column(t, db, "SELECT CONCAT_WS(' ', a, HEX(s), HEX(l), d) FROM src ORDER BY a"); !strings.HasPrefix(have, want) || column(t, db, "SELECT COUNT(*) FROM ruled WHERE id > 0") != "4" {
 				t.Errorf("%s%s\nhave: %s\nwant: %s twice", over, params, have, want)
 			}
-			_ = db.Close()
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package driver_test
+package engines_test
 
 import (
 	"context"
@@ -13,8 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/internal/engines"
 )
 
 // movedAddress is an address that connections are passed on from, to where it points when
@@ -94,15 +93,11 @@ rules:
 
 func openKeyProcess(t *testing.T, text string) *keyProcess {
 	t.Helper()
-	r, err := rule.Parse("failover.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	base, err := mysql.NewConnector(&mysql.Config{Net: "tcp", Addr: "127.0.0.1:1", User: "nobody"}) // only keys are asked for
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base, r)
+	c, err := driver.NewConnector(base, mustParse(t, "failover", text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,27 +123,17 @@ var failoverTables = []string{
 }
 
 // catchUp waits until the replica has all that the source has.
-func catchUp(t *testing.T, servers *testserver.Replication) {
+func catchUp(t *testing.T, servers *engines.Replication) {
 	t.Helper()
 	var all string
-	if err := openServer(t, servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all); err != nil {
+	if err := open(t, "mysql", servers.Source.DSN()).QueryRow("SELECT @@GLOBAL.gtid_executed").Scan(&all); err != nil {
 		t.Fatal(err)
 	}
 	var timeout bool
-	err := openServer(t, servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
+	err := open(t, "mysql", servers.Replica.DSN()).QueryRow("SELECT WAIT_FOR_EXECUTED_GTID_SET(?, 300)", all).Scan(&timeout)
 	if err != nil || timeout {
 		t.Fatalf("the replica is behind: %v", err)
 	}
-}
-
-func openServer(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 // keySet finds keys that come twice.
@@ -170,10 +155,8 @@ func (s keySet) add(t *testing.T, table string, keys []any) {
 // The stores' server becomes read-only, as in a planned switchover, and its
 // connections are left open. Keys go on from the new one.
 func TestFailover_switchover(t *testing.T) {
-	servers := testserver.StartReplication(t, false)
-	if err := testserver.Run(servers.Source.DSN(), failoverTables...); err != nil {
-		t.Fatal(err)
-	}
+	servers := engines.StartReplication(t, false)
+	mustRun(t, servers.Source.DSN(), failoverTables...)
 	address := newMovedAddress(t, servers.Source.Addr())
 	p := newKeyProcess(t, address.Addr().String())
 	tables := []string{"t_segment", "t_ticket", "t_lease"}
@@ -181,9 +164,7 @@ func TestFailover_switchover(t *testing.T) {
 	for _, table := range tables {
 		seen.add(t, table, p.keys(t, table, 25))
 	}
-	if err := testserver.Run(servers.Source.DSN(), "SET GLOBAL super_read_only = ON"); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, servers.Source.DSN(), "SET GLOBAL super_read_only = ON")
 	catchUp(t, servers)
 	if err := servers.Promote(); err != nil {
 		t.Fatal(err)
@@ -204,10 +185,8 @@ func TestFailover_switchover(t *testing.T) {
 // An asynchronous replica that lacks the last claims and leases becomes the server.
 // The processes that were there go on, others start, and no key comes twice.
 func TestFailover_lossy(t *testing.T) {
-	servers := testserver.StartReplication(t, false)
-	if err := testserver.Run(servers.Source.DSN(), failoverTables...); err != nil {
-		t.Fatal(err)
-	}
+	servers := engines.StartReplication(t, false)
+	mustRun(t, servers.Source.DSN(), failoverTables...)
 	address := newMovedAddress(t, servers.Source.Addr())
 	tables := []string{"t_segment", "t_lease"}
 	seen := keySet{}
@@ -216,9 +195,7 @@ func TestFailover_lossy(t *testing.T) {
 		seen.add(t, table, first.keys(t, table, 25))
 	}
 	catchUp(t, servers)
-	if err := testserver.Run(servers.Replica.DSN(), "STOP REPLICA"); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, servers.Replica.DSN(), "STOP REPLICA")
 	old := []*keyProcess{first, newKeyProcess(t, address.Addr().String()), newKeyProcess(t, address.Addr().String())}
 	for range 20 {
 		for _, p := range old {
@@ -228,9 +205,7 @@ func TestFailover_lossy(t *testing.T) {
 		}
 	}
 	servers.Source.Kill()
-	if err := testserver.Run(servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF"); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
 	address.point(servers.Replica.Addr())
 	// Three worker ids were leased; the replica knows of one.
 	all := append([]*keyProcess{newKeyProcess(t, address.Addr().String())}, old...)

@@ -1,4 +1,4 @@
-package driver_test
+package engines_test
 
 import (
 	"context"
@@ -129,16 +129,6 @@ func tryForms(t *testing.T, e engine, ruleName string) {
 	}
 }
 
-func open(t *testing.T, driverName, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open(driverName, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 // trial is a form on a table.
 type trial struct {
 	engine
@@ -231,6 +221,12 @@ func (x *trial) key(k given) any {
 		return fmt.Sprintf("k%d", k)
 	}
 	return int64(k)
+}
+
+// runner is what *sql.Conn and *sql.Tx have in common.
+type runner interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
 func execute(ctx context.Context, run runner, prepared bool, text string, args []any) (sql.Result, error) {

@@ -1,37 +1,32 @@
-package testserver
+package engines
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // Group is a MySQL replication group of which each member is written to.
 type Group struct {
 	Cluster
-	Members []*Server
+	Members []*testserver.Server
 }
 
 // StartGroup starts a group for one test.
 func StartGroup(t testing.TB, members int) *Group {
 	t.Helper()
-	return clusterForTest(t, "replication group", func() (*Group, error) { return newGroup(members) })
-}
-
-func newGroup(members int) (*Group, error) {
 	g := new(Group)
-	if err := g.start(members); err != nil {
-		g.Close()
-		return nil, err
-	}
-	return g, nil
+	g.openForTest(t, "replication group", func() error { return g.start(members) })
+	return g
 }
 
 func (g *Group) start(members int) error {
 	var addresses []string // where the members hear each other
 	for range members {
-		port, err := freePort()
+		port, err := testserver.FreePort()
 		if err != nil {
 			return err
 		}
@@ -45,7 +40,7 @@ func (g *Group) start(members int) error {
 			"--loose-group-replication-local-address=" + addresses[i], "--loose-group-replication-group-seeds=" + strings.Join(addresses, ","),
 			"--loose-group-replication-ip-allowlist=127.0.0.1/8"}
 	}
-	servers, err := g.Cluster.start(mySQL, args...)
+	servers, err := g.startAll(testserver.KindMySQL, args...)
 	if err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func (g *Group) start(members int) error {
 			join = []string{join[0], "SET GLOBAL group_replication_bootstrap_group = ON", join[2], "SET GLOBAL group_replication_bootstrap_group = OFF"}
 		}
 		if err := Run(member.DSN(), join...); err != nil {
-			return fmt.Errorf("member %d: %w; its log ends with\n%s", i, err, tail(member.logFile(), 30))
+			return fmt.Errorf("member %d: %w; its log ends with\n%s", i, err, member.LogTail())
 		}
 	}
 	return nil

@@ -1,15 +1,14 @@
-package driver_test
+package engines_test
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/internal/engines"
 )
 
 // keyCount counts the keys of processes by table, and those that are given again.
@@ -80,14 +79,9 @@ func (c *keyCount) make(ctx context.Context, p *keyProcess, tables []string) {
 // server that is killed. Its asynchronous replica, which knows of one of them, becomes the
 // server, and seven more processes start at once. No key is given twice.
 func TestFailover_load(t *testing.T) {
-	if os.Getenv("SHARDKEY_ENGINES") == "" {
-		t.Skip("make test-engines runs it")
-	}
 	const processes, before, after, gap = 7, 20_000, 60_000, 1_000_000
-	servers := testserver.StartReplication(t, false)
-	if err := testserver.Run(servers.Source.DSN(), failoverTables...); err != nil {
-		t.Fatal(err)
-	}
+	servers := engines.StartReplication(t, false)
+	mustRun(t, servers.Source.DSN(), failoverTables...)
 	address := newMovedAddress(t, servers.Source.Addr())
 	tables := []string{"t_segment", "t_lease"}
 	start := func() *keyProcess {
@@ -109,9 +103,7 @@ rules:
 		first.keys(t, table, 10)
 	}
 	catchUp(t, servers)
-	if err := testserver.Run(servers.Replica.DSN(), "STOP REPLICA"); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, servers.Replica.DSN(), "STOP REPLICA")
 
 	count := newKeyCount()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,9 +117,7 @@ rules:
 	}
 	count.await(before, tables)
 	servers.Source.Kill()
-	if err := testserver.Run(servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF"); err != nil {
-		t.Fatal(err)
-	}
+	mustRun(t, servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
 	address.point(servers.Replica.Addr())
 	for range processes {
 		run(start())

@@ -11,26 +11,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-var engines = []engine{
-	{name: "VITESS", start: startVitess, long: true},
-	{name: "SPIDER", start: startSpider, long: true},
-	{name: "GALERA", start: startGalera, long: true},
-	{name: "SEMISYNC", start: startSemiSync, long: true, rounds: true},
+var engineList = []engine{
+	{name: "VITESS", start: startVitess},
+	{name: "SPIDER", start: startSpider},
+	{name: "GALERA", start: startGalera},
+	{name: "SEMISYNC", start: startSemiSync, rounds: true},
 	{name: "HAPROXY", start: startCutting},
 }
 
 // startVitess starts four shards and a keyspace of one, which has the leases.
 func startVitess(t *testing.T) *cluster {
 	shards := []string{"-40", "40-80", "80-c0", "c0-"}
-	v := testserver.StartVitess(t, testserver.KindMySQL,
-		testserver.Keyspace{Name: "app", Shards: shards, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"}}, "tables": {
+	v := engines.StartVitess(t, testserver.KindMySQL,
+		engines.Keyspace{Name: "app", Shards: shards, VSchema: `{"sharded": true, "vindexes": {"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"}}, "tables": {
 			"by_token": {"column_vindexes": [{"column": "token", "name": "xxhash"}]},
 			"by_key": {"column_vindexes": [{"column": "id", "name": "hash"}]},
 			"numbers": {"column_vindexes": [{"column": "n", "name": "xxhash"}]}}}`},
-		testserver.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
+		engines.Keyspace{Name: "whole", Shards: []string{"0"}, VSchema: `{"tables": {"shardkey_worker": {}}}`})
 	mustRun(t, v.DSN("app"), tables()...)
 	c := &cluster{dsns: []string{v.DSN("app")}, leases: v.DSN("whole"), queries: true, pause: 2 * time.Second, faults: []engineFault{
 		killed("mysqld", time.Second, v.SQL), killed("vtcombo", 0, v.Gate), stopped("mysqld", 5*time.Second, v.SQL), stopped("vtcombo", 5*time.Second, v.Gate),
@@ -43,7 +44,7 @@ func startVitess(t *testing.T) *cluster {
 
 // startSpider starts two heads and three back ends, of which one has the leases.
 func startSpider(t *testing.T) *cluster {
-	s := testserver.StartSpider(t, 2, 3)
+	s := engines.StartSpider(t, 2, 3)
 	for _, table := range []struct{ name, columns, by string }{
 		{"by_token", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (token), KEY (id)", "HASH (token)"},
 		{"by_key", "id BIGINT NOT NULL, token BIGINT NOT NULL, a INT, PRIMARY KEY (id)", "HASH (id)"},
@@ -68,7 +69,7 @@ func startSpider(t *testing.T) *cluster {
 // startGalera starts three nodes behind haproxy, which gives each connection to one of
 // them, also those of the leases.
 func startGalera(t *testing.T) *cluster {
-	g := testserver.StartGalera(t, 3)
+	g := engines.StartGalera(t, 3)
 	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
 	mustRun(t, g.Nodes[0].DSN()+"app", tables()...)
 	c := &cluster{dsns: []string{g.Proxy.DSN() + "app"}, leases: g.Proxy.DSN() + "app", queries: true, conflicts: true, pause: 2 * time.Second,
@@ -133,8 +134,8 @@ func sameRows(a, b []record) bool {
 // startSemiSync starts a source that waits for its replica, behind haproxy. Once it is
 // killed, and the replica takes its place with all that it has received.
 func startSemiSync(t *testing.T) *cluster {
-	r := testserver.StartReplication(t, true)
-	h := testserver.StartHAProxy(t, r.Source, r.Replica)
+	r := engines.StartReplication(t, true)
+	h := engines.StartHAProxy(t, r.Source, r.Replica)
 	if err := h.Enable(r.Replica, false); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func startSemiSync(t *testing.T) *cluster {
 // startCutting starts a server behind haproxy, which cuts all connections every 0.4 s.
 func startCutting(t *testing.T) *cluster {
 	server := testserver.StartMySQL(t)
-	h := testserver.StartHAProxy(t, server)
+	h := engines.StartHAProxy(t, server)
 	mustRun(t, server.DSN(), "CREATE DATABASE app")
 	mustRun(t, server.DSN()+"app", tables()...)
 	return &cluster{dsns: []string{h.DSN() + "app"}, leases: h.DSN() + "app", queries: true, stores: []string{server.DSN() + "app"},

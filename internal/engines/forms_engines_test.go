@@ -1,23 +1,22 @@
-package driver_test
+package engines_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 	_ "github.com/shardkey/shardkey/keygen/leaf"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
-	"github.com/shardkey/shardkey/rule"
 )
 
 // registerForms registers a rule for the tables of forms. Worker ids and a generator's
 // segments come out of a database at dsn.
 func registerForms(t *testing.T, name, dsn string) {
 	t.Helper()
-	r, err := rule.Parse(name+".yaml", fmt.Appendf(nil, `
+	r := mustParse(t, name, fmt.Sprintf(`
 rules:
 - !SHARDING
   tables:
@@ -35,9 +34,6 @@ rules:
   workerIdAssigners:
     leases: {type: SQL, props: {dsn: %[1]q, namespace: forms}}
 `, dsn))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := driver.RegisterRule(name, r); err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +54,7 @@ const srcRows = "INSERT INTO src (id, user_id, a) VALUES (1, 7, 1), (2, 8, 2), (
 
 // vitessKeyspaces are a sharded one, whose tables are sharded by the key, by another
 // column, and by the key with a unique lookup of another column; and one that is not.
-var vitessKeyspaces = []testserver.Keyspace{
+var vitessKeyspaces = []engines.Keyspace{
 	{Name: "app", Shards: []string{"-40", "40-80", "80-c0", "c0-"}, VSchema: `{"sharded": true,
 		"vindexes": {
 			"xxhash": {"type": "xxhash"}, "hash": {"type": "hash"},
@@ -77,15 +73,15 @@ var vitessKeyspaces = []testserver.Keyspace{
 func TestForms_vitess(t *testing.T) {
 	for _, over := range []testserver.Kind{testserver.KindMySQL, testserver.KindMariaDB} {
 		t.Run(string(over), func(t *testing.T) {
-			v := testserver.StartVitess(t, over, vitessKeyspaces...)
-			runAll(t, v.DSN("app"),
+			v := engines.StartVitess(t, over, vitessKeyspaces...)
+			mustRun(t, v.DSN("app"),
 				"CREATE TABLE t_user ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
 				"CREATE TABLE t_id ("+columns("BIGINT")+"PRIMARY KEY (id))",
 				"CREATE TABLE t_hash ("+columns("BIGINT UNSIGNED")+"PRIMARY KEY (id))",
 				"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))",
 				"CREATE TABLE t_lookup ("+columns("BIGINT")+"PRIMARY KEY (id))",
 				srcTable, srcRows)
-			runAll(t, v.DSN("whole"),
+			mustRun(t, v.DSN("whole"),
 				"CREATE TABLE a_lookup (a INT NOT NULL PRIMARY KEY, keyspace_id VARBINARY(16))",
 				"CREATE TABLE t_whole ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
 				leafTable, leafRow, srcTable, srcRows)
@@ -122,7 +118,7 @@ func TestForms_vitess(t *testing.T) {
 
 // MariaDB's Spider engine hands each row to the back end of its partition.
 func TestForms_spider(t *testing.T) {
-	s := testserver.StartSpider(t, 2, 3)
+	s := engines.StartSpider(t, 2, 3)
 	for _, table := range []struct {
 		name, columns string
 		by            []string
@@ -136,11 +132,11 @@ func TestForms_spider(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	runAll(t, s.BackEnds[0].DSN()+"app", leafTable, leafRow)
+	mustRun(t, s.BackEnds[0].DSN()+"app", leafTable, leafRow)
 	registerForms(t, "forms-spider", s.BackEnds[0].DSN()+"app")
 	for i, head := range s.Heads {
 		t.Run(fmt.Sprintf("head %d", i), func(t *testing.T) {
-			runAll(t, head.DSN()+"app", srcTable, srcRows)
+			mustRun(t, head.DSN()+"app", srcTable, srcRows)
 			tryForms(t, engine{dsn: head.DSN() + "app", database: "app", upserts: true, targets: []target{
 				{name: "t_user", unique: true}, {name: "t_id"}, {name: "t_text", texts: true}, {name: "t_range"},
 			}}, "forms-spider")
@@ -150,12 +146,9 @@ func TestForms_spider(t *testing.T) {
 
 // Every node of a Galera cluster is written to.
 func TestForms_galera(t *testing.T) {
-	if os.Getenv("SHARDKEY_ENGINES") == "" {
-		t.Skip("make test-engines runs it")
-	}
-	g := testserver.StartGalera(t, 3)
-	runAll(t, g.Proxy.DSN(), "CREATE DATABASE app")
-	runAll(t, g.Proxy.DSN()+"app", leafTable, leafRow, srcTable, srcRows,
+	g := engines.StartGalera(t, 3)
+	mustRun(t, g.Proxy.DSN(), "CREATE DATABASE app")
+	mustRun(t, g.Proxy.DSN()+"app", leafTable, leafRow, srcTable, srcRows,
 		"CREATE TABLE t_user ("+columns("BIGINT")+"PRIMARY KEY (id), UNIQUE KEY (user_id, u))",
 		"CREATE TABLE t_text ("+columns("VARCHAR(36)")+"PRIMARY KEY (id))")
 	// The plain driver's connection is another node's than shardkey's.
@@ -163,19 +156,4 @@ func TestForms_galera(t *testing.T) {
 	tryForms(t, engine{dsn: g.Proxy.DSN() + "app", params: "wsrep_sync_wait=15", database: "app", upserts: true, targets: []target{
 		{name: "t_user", unique: true}, {name: "t_text", texts: true},
 	}}, "forms-galera")
-}
-
-func runAll(t *testing.T, dsn string, statements ...string) {
-	t.Helper()
-	if err := testserver.Run(dsn, statements...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func count(t *testing.T, dsn, query string) (n int) {
-	t.Helper()
-	if err := open(t, "mysql", dsn).QueryRow(query).Scan(&n); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return n
 }

@@ -1,41 +1,36 @@
-package testserver
+package engines
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // Spider is MariaDB's Spider engine: heads, whose tables are partitioned over the
 // back ends. All of them have a database app.
 type Spider struct {
 	Cluster
-	Heads, BackEnds []*Server
+	Heads, BackEnds []*testserver.Server
 }
 
 // StartSpider starts heads and back ends for one test.
 func StartSpider(t testing.TB, heads, backEnds int) *Spider {
 	t.Helper()
-	return clusterForTest(t, "spider", func() (*Spider, error) { return newSpider(heads, backEnds) })
+	s := new(Spider)
+	s.openForTest(t, "spider", func() error { return s.start(heads, backEnds) })
+	return s
 }
 
 // NewSpider starts heads and back ends for a program, which closes them.
 func NewSpider(heads, backEnds int) (*Spider, error) {
-	s, err := newSpider(heads, backEnds)
-	return s, private(err)
-}
-
-func newSpider(heads, backEnds int) (*Spider, error) {
 	s := new(Spider)
-	if err := s.start(heads, backEnds); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
+	return s, s.open(func() error { return s.start(heads, backEnds) })
 }
 
 func (s *Spider) start(heads, backEnds int) error {
-	servers, err := s.Cluster.start(mariaDB, make([][]string, heads+backEnds)...)
+	servers, err := s.startAll(testserver.KindMariaDB, make([][]string, heads+backEnds)...)
 	if err != nil {
 		return err
 	}
@@ -47,11 +42,11 @@ func (s *Spider) start(heads, backEnds int) error {
 	}
 	for _, head := range s.Heads {
 		if err := Run(head.DSN(), "INSTALL SONAME 'ha_spider'"); err != nil {
-			return &missingError{program: "MariaDB's Spider engine", remedy: "apt-get install mariadb-plugin-spider", env: envMariaDB}
+			return &testserver.MissingError{Program: "MariaDB's Spider engine", Remedy: "apt-get install mariadb-plugin-spider"}
 		}
 		for i, b := range s.BackEnds {
 			if err := Run(head.DSN(), fmt.Sprintf("CREATE SERVER b%d FOREIGN DATA WRAPPER mysql OPTIONS "+
-				"(HOST '127.0.0.1', PORT %d, USER 'root', DATABASE 'app')", i, b.port)); err != nil {
+				"(HOST '127.0.0.1', PORT %d, USER 'root', DATABASE 'app')", i, b.Port())); err != nil {
 				return err
 			}
 		}

@@ -1,18 +1,20 @@
-package workerid_test
+package engines_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 	"github.com/shardkey/shardkey/keygen/workerid"
 )
 
@@ -48,15 +50,25 @@ func (s *swaps) await(n int) {
 // errNotReady is of a node that is not of the cluster.
 const errNotReady = 1047
 
-// isConflict reports whether the cluster or the group has undone a transaction, as
+// isConflict reports whether the cluster or the group has undone a transaction because
 // another one was faster.
 func isConflict(err error) bool {
 	const (
 		errDuringCommit = 1180
+		errLockTimeout  = 1205
+		errDeadlock     = 1213
 		errRolledBack   = 3101
 	)
-	n := mysqldb.Number(err)
-	return mysqldb.IsDeadlock(err) || n == errDuringCommit || n == errRolledBack
+	return slices.Contains([]uint16{errDuringCommit, errLockTimeout, errDeadlock, errRolledBack}, number(err))
+}
+
+// number returns the server's error number, or 0.
+func number(err error) uint16 {
+	var answer *mysql.MySQLError
+	if !errors.As(err, &answer) {
+		return 0
+	}
+	return answer.Number
 }
 
 // note takes in how an attempt to write a worker id's n-th record ended.
@@ -67,7 +79,7 @@ func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	switch {
 	case isConflict(err):
 		s.conflict++
-	case mysqldb.Number(err) == errNotReady:
+	case number(err) == errNotReady:
 		// nothing was done
 	case err != nil:
 		s.unsaid[link]++
@@ -120,7 +132,7 @@ const swapWorkerIDs = 3
 func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 	t.Helper()
 	const goroutines = 24
-	mustExec(t, nodes[0].DSN(), "CREATE DATABASE ids")
+	mustRun(t, nodes[0].DSN(), "CREATE DATABASE ids")
 	r := &swapRace{newSwaps(), t, nodes, nil}
 	for i := range nodes { // makes the table
 		r.list(i, "")
@@ -138,7 +150,8 @@ func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 }
 
 func (r *swapRace) open(node *testserver.Server, params string) workerid.Store {
-	store := mustSQL(r.t, node.DSN()+"ids"+params, "shardkey_worker")
+	store, err := workerid.NewSQLStore(node.DSN()+"ids"+params, "shardkey_worker", "orders")
+	r.must("open the store", err)
 	r.t.Cleanup(func() { store.Close() })
 	return store
 }
@@ -153,7 +166,9 @@ func (r *swapRace) list(node int, params string) []workerid.Entry {
 // name is what the node says that the server is.
 func (r *swapRace) name(node *testserver.Server) string {
 	r.t.Helper()
-	id, err := r.open(node, "").(workerid.Identified).ServerID(r.t.Context())
+	id, err := r.open(node, "").(interface {
+		ServerID(context.Context) (string, error)
+	}).ServerID(r.t.Context())
 	r.must("ask for the server's name", err)
 	return id
 }
@@ -219,10 +234,7 @@ const swapsInTurn = 300
 // One node is cut off for a while and another one killed. Each record is replaced once,
 // and all nodes have the last ones.
 func TestGalera_compareAndSet(t *testing.T) {
-	if os.Getenv("SHARDKEY_ENGINES") == "" {
-		t.Skip("make test-engines runs it")
-	}
-	g := testserver.StartGalera(t, 3)
+	g := engines.StartGalera(t, 3)
 	r := startSwaps(t, g.Nodes)
 	defer r.stop()
 	name := r.oneName()
@@ -262,10 +274,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 
 // One member of a MySQL replication group is killed, and the others go on.
 func TestGroup_compareAndSet(t *testing.T) {
-	if os.Getenv("SHARDKEY_ENGINES") == "" {
-		t.Skip("make test-engines runs it")
-	}
-	g := testserver.StartGroup(t, 3)
+	g := engines.StartGroup(t, 3)
 	r := startSwaps(t, g.Members)
 	defer r.stop()
 	r.oneName()

@@ -1,4 +1,4 @@
-package testserver
+package engines
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // vitessVersion is that of the Go module, whose go.mod is in the directory vtcombo.
@@ -20,10 +22,10 @@ const vitessVersion = "v0.23.2"
 // envVTCombo names a vtcombo to use in place of one that is built.
 const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
 
-// BuildVTCombo returns the path of Vitess' vtcombo, which it builds out of Vitess'
+// buildVTCombo returns the path of Vitess' vtcombo, which it builds out of Vitess'
 // Go module where that has not been done yet. That takes two to three minutes on two
 // cores; how it goes on is written to progress.
-func BuildVTCombo(progress io.Writer) (path string, err error) {
+func buildVTCombo(progress io.Writer) (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil
 	}
@@ -51,9 +53,9 @@ func BuildVTCombo(progress io.Writer) (path string, err error) {
 	if executable(path) {
 		return path, nil
 	}
-	if err := buildVTCombo(path+".new", progress); err != nil {
-		return "", &missingError{program: "vtcombo of Vitess " + vitessVersion, env: envVTCombo,
-			remedy: fmt.Sprintf("it is built with Go out of its module, which failed (%v)", err)}
+	if err := compileVTCombo(path+".new", progress); err != nil {
+		return "", &testserver.MissingError{Program: "vtcombo of Vitess " + vitessVersion, Env: envVTCombo,
+			Remedy: fmt.Sprintf("it is built with Go out of its module, which failed (%v)", err)}
 	}
 	return path, os.Rename(path+".new", path)
 }
@@ -62,8 +64,8 @@ func BuildVTCombo(progress io.Writer) (path string, err error) {
 // at compile time; and some of what Vitess uses reaches into the runtime.
 var vtcomboFlags = []string{"-tags=goexperiment.swissmap", "-ldflags=-s -w -checklinkname=0"}
 
-func buildVTCombo(path string, progress io.Writer) error {
-	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/shardkey/shardkey/internal/testserver").Output()
+func compileVTCombo(path string, progress io.Writer) error {
+	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/shardkey/shardkey/internal/engines").Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)
 	}
@@ -106,4 +108,9 @@ func follow(output io.Reader, progress io.Writer) (said string) {
 		}
 	}
 	return said
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&0o111 != 0
 }

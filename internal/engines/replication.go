@@ -1,4 +1,4 @@
-package testserver
+package engines
 
 import (
 	"context"
@@ -8,30 +8,25 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // Replication is a MySQL server and its replica, by GTID, with binlog_format ROW.
 type Replication struct {
 	Cluster
-	Source *Server
+	Source *testserver.Server
 	// Replica is super_read_only until [Replication.Promote].
-	Replica *Server
+	Replica *testserver.Server
 }
 
 // StartReplication starts a source and its replica for one test. Where it is
 // semi-synchronous, a commit at the source waits for the replica, however long.
 func StartReplication(t testing.TB, semiSync bool) *Replication {
 	t.Helper()
-	return clusterForTest(t, "replication", func() (*Replication, error) { return newReplication(semiSync) })
-}
-
-func newReplication(semiSync bool) (*Replication, error) {
 	r := new(Replication)
-	if err := r.start(semiSync); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	r.openForTest(t, "replication", func() error { return r.start(semiSync) })
+	return r
 }
 
 func (r *Replication) start(semiSync bool) error {
@@ -47,7 +42,7 @@ func (r *Replication) start(semiSync bool) error {
 	}
 	// It is to keep up with the source, and is itself never without power.
 	args[1] = append(args[1], "--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")
-	servers, err := r.Cluster.start(mySQL, args...)
+	servers, err := r.startAll(testserver.KindMySQL, args...)
 	if err != nil {
 		return err
 	}
@@ -58,7 +53,7 @@ func (r *Replication) start(semiSync bool) error {
 	}
 	return Run(r.Replica.DSN(), "RESET BINARY LOGS AND GTIDS",
 		fmt.Sprintf("CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT=%d, SOURCE_USER='root', "+
-			"SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1", r.Source.port),
+			"SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1", r.Source.Port()),
 		"START REPLICA", "SET PERSIST super_read_only = ON")
 }
 
@@ -76,7 +71,7 @@ func (r *Replication) Promote() error {
 
 // awaitApplied returns when the replica has applied all that it has received.
 func (r *Replication) awaitApplied() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	db, err := sql.Open("mysql", r.Replica.DSN())
 	if err != nil {
@@ -96,7 +91,7 @@ func (r *Replication) awaitApplied() error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the replica has not applied what it received within %v: %s", startTimeout, status["Last_SQL_Error"])
+			return fmt.Errorf("the replica has not applied what it received within %v: %s", patience, status["Last_SQL_Error"])
 		}
 	}
 }

@@ -1,4 +1,4 @@
-module github.com/shardkey/shardkey/internal/chaos
+module github.com/shardkey/shardkey/internal/engines
 
 go 1.26.0
 

@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-var engineTime = flag.Duration("engine-duration", enginesFromEnv(), "how long each database has faults; 0: none but haproxy is tried, for a moment")
+var engineTime = flag.Duration("engine-duration", enginesFromEnv(), "how long each database has faults; 0: none is tried")
 
 func enginesFromEnv() time.Duration {
 	d, _ := time.ParseDuration(os.Getenv("SHARDKEY_ENGINES"))
@@ -30,9 +31,8 @@ func enginesFromEnv() time.Duration {
 type engine struct {
 	name  string
 	start func(t *testing.T) *cluster
-	// long says that it is tried only when a duration is given, and rounds that a long
-	// trial is of many servers, as one fault cannot be made good.
-	long, rounds bool
+	// rounds says that a long trial is of many servers, as one fault cannot be made good.
+	rounds bool
 }
 
 // round is how long a trial is of an engine that is tried in rounds.
@@ -65,7 +65,7 @@ const writers = 4
 // fail, and holds the rows against what the writers know of them.
 func TestEngines(t *testing.T) {
 	known := []string{""}
-	for _, e := range engines {
+	for _, e := range engineList {
 		known = append(known, e.name)
 	}
 	for _, s := range subjects {
@@ -76,12 +76,12 @@ func TestEngines(t *testing.T) {
 			t.Errorf("-subjects: there is no %s; there are%s", name, strings.Join(known, " "))
 		}
 	}
-	for _, e := range engines {
+	if *engineTime == 0 {
+		t.Skip("make test-engines tries them")
+	}
+	for _, e := range engineList {
 		if *only == "" || slices.Contains(strings.Split(*only, ","), e.name) {
 			t.Run(e.name, func(t *testing.T) {
-				if e.long && *engineTime == 0 {
-					t.Skip("make test-engines tries it")
-				}
 				if !e.rounds {
 					newEngineRun(t, e, *engineTime).try()
 					return
@@ -109,9 +109,6 @@ type engineRun struct {
 }
 
 func newEngineRun(t *testing.T, e engine, d time.Duration) *engineRun {
-	if d == 0 {
-		d = 4 * time.Second
-	}
 	r := &engineRun{cluster: e.start(t), t: t, name: e.name, duration: d, faults: map[string]int{}}
 	for i := range writers {
 		s := &slot{errors: map[string]int{}}
@@ -369,7 +366,7 @@ func tables() []string {
 
 func mustRun(t *testing.T, dsn string, statements ...string) {
 	t.Helper()
-	if err := testserver.Run(dsn, statements...); err != nil {
+	if err := engines.Run(dsn, statements...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,6 @@
 // Vitess' vtcombo, which the tests build for themselves. It has a module of its
 // own, so that nothing of Vitess reaches a build that uses shardkey.
-module github.com/shardkey/shardkey/internal/testserver/vtcombo
+module github.com/shardkey/shardkey/internal/engines/vtcombo
 
 go 1.26.0
 

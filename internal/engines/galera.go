@@ -1,4 +1,4 @@
-package testserver
+package engines
 
 import (
 	"context"
@@ -12,16 +12,17 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // Galera is a MariaDB cluster of which each node is written to, and haproxy in front
 // of it.
 type Galera struct {
 	Cluster
-	Nodes []*Server
+	Nodes []*testserver.Server
 	// Proxy gives each connection to the node that has the fewest.
 	Proxy     *HAProxy
 	addresses []string // where the nodes hear each other
@@ -32,21 +33,14 @@ type Galera struct {
 // StartGalera starts a cluster for one test.
 func StartGalera(t testing.TB, nodes int) *Galera {
 	t.Helper()
-	return clusterForTest(t, "galera", func() (*Galera, error) { return newGalera(nodes) })
-}
-
-func newGalera(nodes int) (*Galera, error) {
 	g := new(Galera)
-	if err := g.start(nodes); err != nil {
-		g.Close()
-		return nil, err
-	}
-	return g, nil
+	g.openForTest(t, "galera", func() error { return g.start(nodes) })
+	return g
 }
 
 func (g *Galera) start(nodes int) error {
 	for range nodes {
-		port, err := freePort()
+		port, err := testserver.FreePort()
 		if err != nil {
 			return err
 		}
@@ -55,9 +49,11 @@ func (g *Galera) start(nodes int) error {
 	// The first one begins alone. Stopped, it has data that the others begin with.
 	for i := range nodes {
 		if i == 1 {
-			if err := errors.Join(g.Nodes[0].end(syscall.SIGTERM), g.seed(g.Nodes[0]), g.Nodes[0].start()); err != nil {
+			g.Nodes[0].Stop()
+			if err := g.seed(g.Nodes[0]); err != nil {
 				return err
 			}
+			g.Nodes[0].Start()
 		}
 		node, err := g.startOne(g.node(i))
 		if err != nil {
@@ -76,7 +72,7 @@ func (g *Galera) start(nodes int) error {
 
 // Isolate cuts a node off from the others, or lets them hear each other again. What it
 // is connected to besides, clients and haproxy, stays.
-func (g *Galera) Isolate(node *Server, on bool) error {
+func (g *Galera) Isolate(node *testserver.Server, on bool) error {
 	option := "gmcast.isolate=0"
 	if on {
 		option = "gmcast.isolate=1"
@@ -90,10 +86,10 @@ func (g *Galera) AwaitAll() error { return g.await(nil) }
 // AwaitWithout returns when the other nodes go on without one that is away, which takes
 // them some seconds to see. Before that it had better not come back: they would take it
 // for a second one.
-func (g *Galera) AwaitWithout(away *Server) error { return g.await(away) }
+func (g *Galera) AwaitWithout(away *testserver.Server) error { return g.await(away) }
 
-func (g *Galera) await(away *Server) error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+func (g *Galera) await(away *testserver.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	size := len(g.Nodes)
 	if away != nil {
@@ -103,7 +99,7 @@ func (g *Galera) await(away *Server) error {
 	defer tick.Stop()
 	for {
 		var err error
-		var missing *Server
+		var missing *testserver.Server
 		for i, node := range g.Nodes {
 			if node == away {
 				continue
@@ -118,7 +114,7 @@ func (g *Galera) await(away *Server) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%d nodes are not together within %v: %w; its log ends with\n%s", size, startTimeout, err, tail(missing.logFile(), 30))
+			return fmt.Errorf("%d nodes are not together within %v: %w; its log ends with\n%s", size, patience, err, missing.LogTail())
 		}
 	}
 }
@@ -156,18 +152,18 @@ fi
 )
 
 // node is a MariaDB server that joins the others, or, the first one, begins a cluster.
-func (g *Galera) node(i int) recipe {
-	r := mariaDB.recipe()
-	prepare, command := r.prepare, r.command
-	r.prepare = func(s *Server) error {
-		err := os.WriteFile(filepath.Join(s.dir, "wsrep_sst_"+galeraTransfer), []byte(galeraTransferScript), 0o755)
+func (g *Galera) node(i int) testserver.Recipe {
+	r := testserver.KindMariaDB.Recipe()
+	prepare, command := r.Prepare, r.Command
+	r.Prepare = func(s *testserver.Server) error {
+		err := os.WriteFile(filepath.Join(s.Dir(), "wsrep_sst_"+galeraTransfer), []byte(galeraTransferScript), 0o755)
 		if err != nil || g.data == nil {
 			return errors.Join(err, prepare(s))
 		}
-		_, err = Certify(s.dir)
-		return errors.Join(err, os.CopyFS(s.data(), g.data))
+		_, err = testserver.Certify(s.Dir())
+		return errors.Join(err, os.CopyFS(s.Data(), g.data))
 	}
-	r.command = func(s *Server) (*exec.Cmd, error) {
+	r.Command = func(s *testserver.Server) (*exec.Cmd, error) {
 		library, err := galeraLibrary()
 		if err != nil {
 			return nil, err
@@ -176,7 +172,7 @@ func (g *Galera) node(i int) recipe {
 		if err != nil {
 			return nil, err
 		}
-		missed, err := freePort()
+		missed, err := testserver.FreePort()
 		if err != nil {
 			return nil, err
 		}
@@ -188,8 +184,8 @@ func (g *Galera) node(i int) recipe {
 			"--wsrep-provider-options=gmcast.listen_addr=tcp://"+g.addresses[i]+fmt.Sprintf(";ist.recv_addr=tcp://127.0.0.1:%d", missed)+
 				";gcache.size=256M;pc.recovery=false;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT6S",
 			"--wsrep-sst-method="+galeraTransfer, "--wsrep-slave-threads=2")
-		cmd.Env = append(os.Environ(), "PATH="+s.dir+":"+os.Getenv("PATH")) // for the script
-		if _, err := os.Stat(filepath.Join(s.data(), "grastate.dat")); err == nil {
+		cmd.Env = append(os.Environ(), "PATH="+s.Dir()+":"+os.Getenv("PATH")) // for the script
+		if _, err := os.Stat(filepath.Join(s.Data(), "grastate.dat")); err == nil {
 			position, err := recovered(cmd)
 			if err != nil {
 				return nil, err
@@ -204,14 +200,14 @@ func (g *Galera) node(i int) recipe {
 		}
 		return cmd, nil
 	}
-	r.answers = func(ctx context.Context, s *Server) error { return isSynced(ctx, s, 0) }
+	r.Answers = func(ctx context.Context, s *testserver.Server) error { return isSynced(ctx, s, 0) }
 	return r
 }
 
 // seed has the further nodes begin with the data of a stopped one.
-func (g *Galera) seed(s *Server) error {
-	g.data = os.DirFS(s.data())
-	return os.Remove(filepath.Join(s.data(), "galera.cache"))
+func (g *Galera) seed(s *testserver.Server) error {
+	g.data = os.DirFS(s.Data())
+	return os.Remove(filepath.Join(s.Data(), "galera.cache"))
 }
 
 // galeraLibrary is in a package of its own.
@@ -222,14 +218,14 @@ func galeraLibrary() (string, error) {
 			return path, nil
 		}
 	}
-	return "", &missingError{program: "libgalera_smm.so", remedy: "apt-get install galera-4", env: envMariaDB}
+	return "", &testserver.MissingError{Program: "libgalera_smm.so", Remedy: "apt-get install galera-4"}
 }
 
 // saveHistory notes which cluster's data a killed node has, whose own note may say that
 // it cannot be relied on: InnoDB has recovered it.
-func saveHistory(s *Server, position string) error {
+func saveHistory(s *testserver.Server, position string) error {
 	history, _, _ := strings.Cut(position, ":")
-	return os.WriteFile(filepath.Join(s.data(), "grastate.dat"), fmt.Appendf(nil,
+	return os.WriteFile(filepath.Join(s.Data(), "grastate.dat"), fmt.Appendf(nil,
 		"# GALERA saved state\nversion: 2.1\nuuid: %s\nseqno: -1\nsafe_to_bootstrap: 1\n", history), 0o600)
 }
 
@@ -250,7 +246,7 @@ func recovered(start *exec.Cmd) (string, error) {
 
 // isSynced is nil once a node takes part and has what the others have, in a cluster of
 // that many; 0 is any number.
-func isSynced(ctx context.Context, s *Server, size int) error {
+func isSynced(ctx context.Context, s *testserver.Server, size int) error {
 	db, err := sql.Open("mysql", s.DSN())
 	if err != nil {
 		return err

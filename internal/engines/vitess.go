@@ -1,4 +1,4 @@
-package testserver
+package engines
 
 import (
 	"context"
@@ -11,17 +11,20 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // Vitess is vtgate and its shards, over one SQL server.
 type Vitess struct {
 	Cluster
 	// SQL holds a database for each shard, see [Vitess.ShardDSN].
-	SQL *Server
+	SQL *testserver.Server
 	// Gate is vtcombo: vtgate and the vttablets of all shards in one process. Its
 	// topology is in memory; it is as new after a restart.
-	Gate      *Server
+	Gate      *testserver.Server
 	keyspaces []Keyspace
+	flags     []string // further ones of vtcombo
 }
 
 // Keyspace is one of Vitess' databases.
@@ -33,48 +36,36 @@ type Keyspace struct {
 
 // StartVitess starts Vitess for one test, over a new server of a kind. Where
 // vtcombo has not been built yet that is done first, which takes minutes.
-func StartVitess(t testing.TB, over Kind, keyspaces ...Keyspace) *Vitess {
+func StartVitess(t testing.TB, over testserver.Kind, keyspaces ...Keyspace) *Vitess {
 	t.Helper()
-	return clusterForTest(t, "vitess", func() (*Vitess, error) { return newVitess(io.Discard, over, keyspaces...) })
+	v := &Vitess{keyspaces: keyspaces}
+	v.openForTest(t, "vitess", func() error { return v.start(os.Stderr, over) })
+	return v
 }
 
 // NewVitess starts Vitess for a program, which closes it, over a new server of a kind.
-// How the building of vtcombo goes on, where it is needed, is written to progress.
-func NewVitess(progress io.Writer, over Kind, keyspaces ...Keyspace) (*Vitess, error) {
-	v, err := newVitess(progress, over, keyspaces...)
-	return v, private(err)
-}
-
-func newVitess(progress io.Writer, over Kind, keyspaces ...Keyspace) (*Vitess, error) {
-	if _, err := productOfKind(over).installed(); err != nil {
-		return nil, err // better known before minutes of building
-	}
-	program, err := BuildVTCombo(progress)
-	if err != nil {
-		return nil, err
-	}
+// Where vtcombo is built first, the progress of that is written.
+func NewVitess(progress io.Writer, over testserver.Kind, keyspaces ...Keyspace) (*Vitess, error) {
 	v := &Vitess{keyspaces: keyspaces}
-	if err := v.start(program, over); err != nil {
-		v.Close()
-		return nil, err
-	}
-	return v, nil
+	return v, v.open(func() error { return v.start(progress, over) })
 }
 
-func (v *Vitess) start(program string, over Kind) error {
-	base := productOfKind(over)
+func (v *Vitess) start(progress io.Writer, over testserver.Kind) error {
+	program, err := buildVTCombo(progress)
+	if err != nil {
+		return err
+	}
 	args := []string{"--log-bin=binlog", "--server-id=1", "--max-connections=600"}
-	if over == KindMySQL {
+	if over == testserver.KindMySQL {
 		args = append(args, "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 	} else {
 		// It does not know the collation that Vitess connects with, and takes its own.
 		args = append(args, "--character-set-server=utf8mb4")
 	}
-	var err error
-	if v.SQL, err = v.startOne(base.recipe(), args...); err != nil {
+	if v.SQL, err = v.startOne(over.Recipe(), args...); err != nil {
 		return err
 	}
-	if err := os.Chmod(v.SQL.dir, 0o711); err != nil { // its socket is for another user
+	if err := os.Chmod(v.SQL.Dir(), 0o711); err != nil { // its socket is for another user
 		return err
 	}
 	var create []string
@@ -86,11 +77,11 @@ func (v *Vitess) start(program string, over Kind) error {
 	if err := Run(v.SQL.DSN(), create...); err != nil {
 		return err
 	}
-	v.Gate, err = v.startOne(recipe{
-		name:    "vtcombo",
-		prepare: func(s *Server) error { return v.prepare(s, program) },
-		command: v.command,
-		answers: v.answers,
+	v.Gate, err = v.startOne(testserver.Recipe{
+		Name:    "vtcombo",
+		Prepare: func(s *testserver.Server) error { return v.prepare(s, program) },
+		Command: v.command,
+		Answers: v.answers,
 	})
 	return err
 }
@@ -98,7 +89,7 @@ func (v *Vitess) start(program string, over Kind) error {
 // Restart starts Vitess again, with further flags of vtcombo's.
 func (v *Vitess) Restart(flags ...string) {
 	v.Gate.Stop()
-	v.Gate.args = flags
+	v.flags = flags
 	v.Gate.Start()
 }
 
@@ -115,15 +106,15 @@ func (k Keyspace) database(shard string) string { return "vt_" + k.Name + "_" + 
 // nobody is who runs vtcombo, which does not run as root.
 const nobody = 65534
 
-func (v *Vitess) prepare(s *Server, program string) error {
-	if err := os.Mkdir(s.data(), 0o755); err != nil {
+func (v *Vitess) prepare(s *testserver.Server, program string) error {
+	if err := os.Mkdir(s.Data(), 0o755); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(s.data(), "tmp"), 0o777); err != nil {
+	if err := os.Mkdir(filepath.Join(s.Data(), "tmp"), 0o777); err != nil {
 		return err
 	}
 	for _, k := range v.keyspaces {
-		dir := filepath.Join(s.data(), "schema", k.Name)
+		dir := filepath.Join(s.Data(), "schema", k.Name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -132,13 +123,13 @@ func (v *Vitess) prepare(s *Server, program string) error {
 		}
 	}
 	// The cache, below a home directory, may be out of that user's reach.
-	if err := copyProgram(filepath.Join(s.dir, "vtcombo"), program); err != nil || os.Getuid() != 0 {
+	if err := copyProgram(filepath.Join(s.Dir(), "vtcombo"), program); err != nil || os.Getuid() != 0 {
 		return err
 	}
-	if err := os.Chmod(s.dir, 0o711); err != nil {
+	if err := os.Chmod(s.Dir(), 0o711); err != nil {
 		return err
 	}
-	return filepath.WalkDir(s.data(), func(path string, _ os.DirEntry, err error) error {
+	return filepath.WalkDir(s.Data(), func(path string, _ os.DirEntry, err error) error {
 		if err == nil {
 			err = os.Chown(path, nobody, nobody)
 		}
@@ -165,22 +156,22 @@ func copyProgram(to, from string) error {
 	return err
 }
 
-func (v *Vitess) command(s *Server) (*exec.Cmd, error) {
-	socket := filepath.Join(v.SQL.dir, "sock")
+func (v *Vitess) command(s *testserver.Server) (*exec.Cmd, error) {
+	socket := filepath.Join(v.SQL.Dir(), "sock")
 	args := []string{
 		"--port=0", "--bind-address=127.0.0.1", "--grpc-port=0",
-		"--mysql-server-port=" + strconv.Itoa(s.port), "--mysql-server-bind-address=127.0.0.1", "--mysql-auth-server-impl=none",
+		"--mysql-server-port=" + strconv.Itoa(s.Port()), "--mysql-server-bind-address=127.0.0.1", "--mysql-auth-server-impl=none",
 		"--db-socket=" + socket, "--db-charset=utf8mb4", "--mycnf-server-id=1", "--mycnf-socket-file=" + socket,
-		"--schema-dir=" + filepath.Join(s.data(), "schema"), "--proto-topo=" + v.topology(), "--dbddl-plugin=vttest",
+		"--schema-dir=" + filepath.Join(s.Data(), "schema"), "--proto-topo=" + v.topology(), "--dbddl-plugin=vttest",
 		"--enable-system-settings=true", "--tablet-refresh-interval=10s", "--transaction-mode=MULTI",
 		"--queryserver-config-pool-size=16", "--queryserver-config-transaction-cap=64", "--queryserver-config-stream-pool-size=8",
-		"--log_dir=" + filepath.Join(s.data(), "tmp"),
+		"--log_dir=" + filepath.Join(s.Data(), "tmp"),
 	}
 	for _, user := range []string{"app", "dba", "appdebug", "allprivs", "repl", "filtered"} {
 		args = append(args, "--db-"+user+"-user=root")
 	}
-	cmd := exec.Command(filepath.Join(s.dir, "vtcombo"), append(args, s.args...)...)
-	cmd.Env = append(os.Environ(), "VTDATAROOT="+s.data(), "TMPDIR="+filepath.Join(s.data(), "tmp"))
+	cmd := exec.Command(filepath.Join(s.Dir(), "vtcombo"), append(args, v.flags...)...)
+	cmd.Env = append(os.Environ(), "VTDATAROOT="+s.Data(), "TMPDIR="+filepath.Join(s.Data(), "tmp"))
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
@@ -201,10 +192,10 @@ func (v *Vitess) topology() string {
 }
 
 // answers is nil once each shard does.
-func (v *Vitess) answers(ctx context.Context, s *Server) error {
+func (v *Vitess) answers(ctx context.Context, s *testserver.Server) error {
 	for _, k := range v.keyspaces {
 		for _, shard := range k.Shards {
-			if err := asks(ctx, s, k.Name+":"+shard); err != nil {
+			if err := s.AnswersSQL(ctx, k.Name+":"+shard); err != nil {
 				return err
 			}
 		}

@@ -14,8 +14,8 @@
 // Each subject takes some seconds under go test. The same code runs for as long
 // as is wanted:
 //
-//	go test ./internal/chaos -v -timeout 0 -duration 10m
-//	SHARDKEY_SOAK=10m go test ./internal/chaos -v -timeout 0
+//	go test ./internal/engines/chaos -v -timeout 0 -duration 10m
+//	SHARDKEY_SOAK=10m go test ./internal/engines/chaos -v -timeout 0
 //
 // The duration is each subject's; -subjects=SQL,ETCD picks some, -seed repeats
 // the choice of faults (not their timing). It needs Linux.
@@ -32,8 +32,7 @@
 // lost, have another key or none, and no key may be there twice. LastInsertId is held
 // against the keys as well.
 //
-// Only haproxy is tried under go test, for a moment. The others are for make test-engines
-// and make soak-engines, or
+// They are tried by make test-engines and make soak-engines, or
 //
-//	go test ./internal/chaos -v -timeout 0 -run Engines -engine-duration 10m -subjects VITESS,GALERA
+//	go test ./internal/engines/chaos -v -timeout 0 -run Engines -engine-duration 10m -subjects VITESS,GALERA
 package chaos
