@@ -15,8 +15,10 @@ ENGINES   ?=
 # What go test gets besides: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 
-# Starts private servers around a command, and stops them after it.
-SERVERS := go run ./internal/testserver/run --
+# Runs a command whose tests start the servers that they use, which end with it; the second
+# one starts two first, for programs.
+SERVERS     := go run ./internal/testserver/run
+SQL_SERVERS := $(SERVERS) -servers mysql,mariadb
 TOOL    := go tool -modfile=$(CURDIR)/internal/tools/go.mod
 
 # Makes a target such as vet/./keygen/redis for each module, two modules at a time, and
@@ -32,7 +34,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines servers unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak cover
+.PHONY: help test test-short test-engines soak-engines servers servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -65,6 +67,14 @@ soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines
 
 servers: ## install the servers that the tests start (Debian, as root), or say what is missing
 	@bash .ci/install-servers
+
+# go test doesn't see that servers run now, and would repeat what it did without them.
+servers-up: servers ## keep the servers that tests ask for running between runs
+	@$(SERVERS) -up
+	@go clean -testcache
+
+servers-down: ## end these servers
+	@$(SERVERS) -down
 
 # The packages that take longest begin first, so that they are not waited for.
 # What the tests note of themselves is held against docs/compatibility.md, unless
@@ -126,15 +136,15 @@ vuln/%:
 bench: servers ## the benchmarks: the driver, generators and INSERTs next to their peers, growth
 	@$(SERVERS) go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) $(TESTFLAGS) ./... ./keygen/redis/...
 	@go run -C bench ./compare
-	@$(SERVERS) go run -C bench ./inserts
-	@$(SERVERS) go run -C bench ./growth
+	@$(SQL_SERVERS) go run -C bench ./inserts
+	@$(SQL_SERVERS) go run -C bench ./growth
 
 # After a change that improves a ratio: make bench-note
 bench-check: servers ## fails if a ratio of INSERTs differs from bench/ratios.json
-	@$(SERVERS) go run -C bench ./inserts -check ratios.json
+	@$(SQL_SERVERS) go run -C bench ./inserts -check ratios.json
 
 bench-note: servers ## measures these ratios several times, on a quiet machine
-	@$(SERVERS) go run -C bench ./inserts -note ratios.json
+	@$(SQL_SERVERS) go run -C bench ./inserts -note ratios.json
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz

@@ -19,7 +19,7 @@ import (
 // module of their own, gorm.io/gorm/tests, which is never released: no module can
 // require it, and the proxies do not have it.
 //
-//	SHARDKEY_GORM_DIR=…/gorm go run ./internal/testserver/run -- go test -run GORMSuite -v ./gormshardkey
+//	SHARDKEY_GORM_DIR=…/gorm go run ./internal/testserver/run go test -run GORMSuite -v ./gormshardkey
 //
 // takes about a minute for each run of the suite, and two runs a server: one by
 // itself, from which the test learns the tables, and one with the plugin. With

@@ -2,7 +2,7 @@
 // rule, texts, rows of a statement, connections, rows of an INSERT … SELECT. It prints
 // Markdown tables, and draws them:
 //
-//	go run ./internal/testserver/run -- go run -C bench ./growth -svg ../docs/growth.svg
+//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./growth -svg ../docs/growth.svg
 //
 // A slope is that of the logarithms over the last three points: 1 where what is
 // measured grows as what is counted does, 0 where it does not grow.

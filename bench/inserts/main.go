@@ -1,7 +1,7 @@
 // Command inserts compares INSERTs through shardkey with the same INSERTs through
 // go-sql-driver, and prints a Markdown table:
 //
-//	go run ./internal/testserver/run -- go run -C bench ./inserts
+//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./inserts
 //
 // ../README.md describes how it measures.
 package main

@@ -55,6 +55,19 @@ func removeAbandoned() {
 	}
 }
 
+// lock waits for the lock on a file, which the kernel releases when the process dies.
+func lock(file string) (unlock func(), err error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}
+
 // tail returns the last lines of a file, for an error's text.
 func tail(file string, lines int) string {
 	text, err := os.ReadFile(file)

@@ -5,7 +5,13 @@
 // # Shared servers
 //
 // [SQL], [Database], [Redis], [ZooKeeper] and [Etcd] name a server that all tests
-// share, out of the environment:
+// share. It is started when the first test asks for it, by a [Supervisor]: that of the
+// command run, which ends the servers with the command that it runs,
+//
+//	go run ./internal/testserver/run go test ./...
+//
+// or one in the background, which make servers-up starts and make servers-down ends. Tests
+// find that one without any environment. The environment may name servers to use instead:
 //
 //	SHARDKEY_TEST_MYSQL_DSN       root@tcp(127.0.0.1:3306)/  (9.7)
 //	SHARDKEY_TEST_MARIADB_DSN     root@tcp(127.0.0.1:3307)/  (10.11)
@@ -14,17 +20,12 @@
 //	SHARDKEY_TEST_ZOOKEEPER_ADDR  127.0.0.1:2181
 //	SHARDKEY_TEST_ETCD_ADDR       127.0.0.1:2379
 //
-// Package run, a command, starts those that the environment does not name, runs
-// another command, and stops them again:
-//
-//	go run ./internal/testserver/run -- go test ./...
-//
 // There are three SQL servers. [Each] runs a test on each of them; what only one
 // kind of server has, [Needs] marks.
 //
-// Without a server a test is skipped, with the words that help. With
-// SHARDKEY_TEST_REQUIRE=1, which that command sets, it fails instead: a run
-// that claims to have tested against real servers has done so.
+// Without a server a test is skipped, and says how to get one. With
+// SHARDKEY_TEST_REQUIRE=1, which run sets, it fails instead. With -short every test that
+// would start a server is skipped.
 //
 // # Private servers
 //

@@ -34,7 +34,7 @@ func Each(t *testing.T, test func(*testing.T)) bool {
 	}
 	for _, p := range products {
 		t.Run(p.name, func(t *testing.T) {
-			dsn := fromEnv(t, p.env)
+			dsn := shared(t, p.name)
 			productsOf.Store(t.Name(), p)
 			t.Cleanup(func() { productsOf.Delete(t.Name()) })
 			recordServer(t, p, dsn)

@@ -62,6 +62,16 @@ type installation struct {
 	command []string // what starts it
 }
 
+// cacheDir makes and returns the directory with what outlasts a run of tests.
+func cacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "shardkey", "servers")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
 // installed finds the product: in the cache first, then on the system where
 // that has the same series.
 func (p *product) installed() (*installation, error) {
@@ -81,11 +91,11 @@ func (p *product) installed() (*installation, error) {
 // cached returns the product out of the cache, or nil. Its libraries are not
 // the system's, so that the loader among them starts it.
 func cached(p *product) *installation {
-	cache, err := os.UserCacheDir()
+	cache, err := cacheDir()
 	if err != nil {
 		return nil
 	}
-	root := filepath.Join(cache, "shardkey", "servers", strings.ToLower(string(p.kind))+"-"+p.series)
+	root := filepath.Join(cache, strings.ToLower(string(p.kind))+"-"+p.series)
 	path := filepath.Join(root, "usr/sbin", p.program)
 	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*"))
 	if len(loaders) == 0 { // Debian 12 keeps them outside of /usr
@@ -102,6 +112,9 @@ func cached(p *product) *installation {
 	dirs = append(dirs, filepath.Join(root, "usr/lib/mysql/private"))
 	return &installation{root: root, command: []string{loaders[0], "--library-path", strings.Join(dirs, ":"), path}}
 }
+
+// program is the server's program.
+func (in *installation) program() string { return in.command[len(in.command)-1] }
 
 // share is where the server's messages and system tables are.
 func (in *installation) share() string {
@@ -133,7 +146,7 @@ func (in *installation) run(input string, args ...string) error {
 	cmd := in.cmd(args...)
 	cmd.Stdin = strings.NewReader(input)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", filepath.Base(in.command[len(in.command)-1]), err, out)
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(in.program()), err, out)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package testserver
 import (
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -20,6 +21,8 @@ const (
 	envZooKeeper  = "SHARDKEY_TEST_ZOOKEEPER_ADDR"
 	envEtcd       = "SHARDKEY_TEST_ETCD_ADDR"
 
+	// envSupervisor names the socket of the supervisor.
+	envSupervisor = "SHARDKEY_TEST_SUPERVISOR"
 	// envRequire turns skipped tests into failed ones.
 	envRequire = "SHARDKEY_TEST_REQUIRE"
 	// envRecord names the file that the run's compatibility matrix is made of.
@@ -29,16 +32,16 @@ const (
 // SQL returns the DSN for go-sql-driver/mysql, without a database, of the shared
 // server that [Each] runs the test on: "root@tcp(127.0.0.1:3306)/". Its user may
 // do everything.
-func SQL(t testing.TB) string { t.Helper(); return fromEnv(t, productOf(t).env) }
+func SQL(t testing.TB) string { t.Helper(); return shared(t, productOf(t).name) }
 
 // Redis returns the shared server's host:port.
-func Redis(t testing.TB) string { t.Helper(); return fromEnv(t, envRedis) }
+func Redis(t testing.TB) string { t.Helper(); return shared(t, redis.Name) }
 
 // ZooKeeper returns the shared server's host:port.
-func ZooKeeper(t testing.TB) string { t.Helper(); return fromEnv(t, envZooKeeper) }
+func ZooKeeper(t testing.TB) string { t.Helper(); return shared(t, zooKeeper.Name) }
 
 // Etcd returns the shared server's host:port.
-func Etcd(t testing.TB) string { t.Helper(); return fromEnv(t, envEtcd) }
+func Etcd(t testing.TB) string { t.Helper(); return shared(t, etcd.Name) }
 
 // Database makes an empty database on the shared server that [Each] runs the
 // test on, MariaDB outside of it, and returns the DSN that opens it. It is
@@ -71,14 +74,21 @@ func execute(t testing.TB, cfg *mysql.Config, statement string) {
 	}
 }
 
-func fromEnv(t testing.TB, name string) string {
+// shared returns how to reach a shared server: the one that the environment names, or the
+// supervisor's. With -short a test starts none.
+func shared(t testing.TB, name string) string {
 	t.Helper()
-	v := os.Getenv(name)
-	if v == "" {
-		Missing(t, fmt.Errorf("%s is not set: make test starts a server (so does"+
-			" go run ./internal/testserver/run -- go test), or set it to one that tests may use", name))
+	env := find(services(), name).env
+	if value := os.Getenv(env); value != "" {
+		return value
 	}
-	return v
+	NotShort(t)
+	value, err := request(name)
+	if errors.Is(err, errNoSupervisor) {
+		Missing(t, fmt.Errorf("%w; or set %s to a server that tests may use", err, env))
+	}
+	Started(t, name, err)
+	return value
 }
 
 // Missing skips the test that needs what is not there, or fails it when all

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -70,10 +71,12 @@ func record(f func(testing.TB)) *recorder {
 }
 
 func TestMissingServerSkipsOrFails(t *testing.T) {
+	NotShort(t)
 	t.Setenv(envRedis, "")
+	t.Setenv(envSupervisor, filepath.Join(t.TempDir(), "none"))
 	t.Setenv(envRequire, "")
 	r := record(func(t testing.TB) { Redis(t) })
-	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make test") || r.failed != "" {
+	if !strings.Contains(r.skipped, envRedis) || !strings.Contains(r.skipped, "make servers-up") || r.failed != "" {
 		t.Errorf("have: skipped %q, failed %q\nwant: skipped with the variable and the command", r.skipped, r.failed)
 	}
 	t.Setenv(envRequire, "1")
@@ -91,9 +94,7 @@ func TestMissingProgramSaysWhatToInstall(t *testing.T) {
 }
 
 func TestPrivateServerIsSkippedWithAServerElsewhere(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short skips them all")
-	}
+	NotShort(t)
 	none := Recipe{Name: "none", Prepare: func(*Server) error {
 		_, err := Program("no-such-server", "some-package", envRedis)
 		return err

@@ -16,14 +16,13 @@ import (
 
 // product is a SQL server that tests run on: a kind, and a series of versions.
 type product struct {
-	name     string // in subtests
-	kind     Kind
-	env      string // names the shared server's DSN
-	template string // the environment that names a data directory to copy
-	series   string // what its version begins with
-	program  string
-	make     func(in *installation, data string) error
-	args     func(in *installation) []string
+	name    string // in subtests
+	kind    Kind
+	env     string // names the shared server's DSN
+	series  string // what its version begins with
+	program string
+	make    func(in *installation, data string) error
+	args    func(in *installation) []string
 }
 
 // Kind is what SQL servers differ by: a syntax, functions, bugs.
@@ -37,11 +36,11 @@ const (
 
 // products are the SQL servers of Each, in its order.
 var products = []*product{
-	{name: "mysql", kind: KindMySQL, env: envMySQL, template: "SHARDKEY_TEST_MYSQL_TEMPLATE", series: "9.7", program: "mysqld",
+	{name: "mysql", kind: KindMySQL, env: envMySQL, series: "9.7", program: "mysqld",
 		make: makeMySQL, args: mySQLArgs},
-	{name: "mariadb", kind: KindMariaDB, env: envMariaDB, template: "SHARDKEY_TEST_MARIADB_TEMPLATE", series: "10.11", program: "mariadbd",
+	{name: "mariadb", kind: KindMariaDB, env: envMariaDB, series: "10.11", program: "mariadbd",
 		make: makeMariaDB, args: mariaDBArgs},
-	{name: "mariadb-11.8", kind: KindMariaDB, env: envMariaDB118, template: "SHARDKEY_TEST_MARIADB118_TEMPLATE", series: "11.8", program: "mariadbd",
+	{name: "mariadb-11.8", kind: KindMariaDB, env: envMariaDB118, series: "11.8", program: "mariadbd",
 		make: makeMariaDB, args: mariaDBArgs},
 }
 
@@ -87,23 +86,50 @@ func (p *product) prepare(s *Server) error {
 	if _, err := Certify(s.dir); err != nil {
 		return err
 	}
-	if template := os.Getenv(p.template); template != "" {
-		if err := os.CopyFS(s.Data(), os.DirFS(template)); err != nil {
-			return err
-		}
-		_ = os.Remove(filepath.Join(s.Data(), "auto.cnf")) // a server's own name
-		return nil
-	}
-	return p.makeData(s.Data())
-}
-
-// makeData makes a fresh data directory. It takes seconds.
-func (p *product) makeData(dir string) error {
-	in, err := p.installed()
+	template, err := p.template()
 	if err != nil {
 		return err
 	}
-	return p.make(in, dir)
+	if err := os.CopyFS(s.Data(), os.DirFS(template)); err != nil {
+		return err
+	}
+	_ = os.Remove(filepath.Join(s.Data(), "auto.cnf")) // a server's own name
+	return nil
+}
+
+// template returns a fresh data directory that every server of the product copies. It takes
+// seconds to make and is kept in the cache, until the server's program changes.
+func (p *product) template() (dir string, err error) {
+	in, err := p.installed()
+	if err != nil {
+		return "", err
+	}
+	program, err := os.Stat(in.program())
+	if err != nil {
+		return "", err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	prefix := filepath.Join(cache, "data-"+p.name+"@")
+	dir = prefix + strconv.FormatInt(program.ModTime().Unix(), 36)
+	unlock, err := lock(filepath.Join(cache, "data-"+p.name+".lock")) // one makes it
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	old, _ := filepath.Glob(prefix + "*")
+	for _, name := range old {
+		_ = os.RemoveAll(name)
+	}
+	if err := p.make(in, dir+".new"); err != nil {
+		return "", err
+	}
+	return dir, os.Rename(dir+".new", dir)
 }
 
 func (p *product) command(s *Server) (*exec.Cmd, error) {

@@ -1,54 +1,83 @@
-// Command run starts the servers that tests share, runs a command with the
-// environment that names them, and stops them again:
+// Command run runs a command with servers that the tests share. Each is started when a
+// test first asks for it, and they end with the command:
 //
-//	go run ./internal/testserver/run -- go test ./...
+//	go run ./internal/testserver/run go test ./...
 //
-// A server that the environment names already is not started. Signals go to the
-// command, whose exit code is run's own.
+// With -up the servers stay in the background until -down ends them. Other runs then use
+// them, and so do tests that are run without this command. With -servers, servers of its own
+// are started and named to the command, for programs that can't ask for them:
+//
+//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./inserts
+//
+// Signals go to the command, whose exit code becomes that of run.
 package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 func main() {
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		fmt.Fprintln(os.Stderr, "usage: run -- command [argument ...]")
+	up := flag.Bool("up", false, "start a supervisor in the background")
+	down := flag.Bool("down", false, "end the supervisor in the background, and its servers")
+	serve := flag.Bool("serve", false, "be the supervisor of the background")
+	servers := flag.String("servers", "", "servers to start and to name, such as mysql,redis")
+	flag.Parse()
+	var code int
+	var err error
+	switch {
+	case *up:
+		err = startBackground()
+	case *down:
+		err = endBackground()
+	case *serve:
+		err = serveBackground()
+	case flag.NArg() > 0:
+		code, err = run(flag.Args(), strings.FieldsFunc(*servers, func(r rune) bool { return r == ',' }))
+	default:
+		fmt.Fprintln(os.Stderr, "usage: run [-servers name,...] command [argument ...] | -up | -down")
 		os.Exit(2)
 	}
-	code, err := run(args)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testserver:", err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-func run(args []string) (code int, err error) {
-	// Taken before the servers start, so that no signal leaves them behind.
+func run(args, servers []string) (code int, err error) {
+	// Taken before a server starts, so that no signal leaves one behind.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	endWithParent()
 
-	servers, err := testserver.StartAll()
+	background, err := testserver.Background("sock")
 	if err != nil {
 		return 1, err
 	}
-	defer servers.Close()
+	env := testserver.Env(background)
+	if len(servers) > 0 || !testserver.Answers(background) {
+		s, err := testserver.Supervise("")
+		if err != nil {
+			return 1, err
+		}
+		defer s.Close()
+		if env, err = s.Env(servers...); err != nil {
+			return 1, err
+		}
+	}
 
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), servers.Env()...)
+	cmd.Env = append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
