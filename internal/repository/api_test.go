@@ -7,7 +7,6 @@ import (
 	"go/constant"
 	"go/types"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -46,13 +45,12 @@ func TestAPI_isAsRecorded(t *testing.T) {
 // compare compares a text with a file of the root, or writes the file.
 func compare(t *testing.T, name, text string) {
 	t.Helper()
-	file := filepath.Join(root, name)
 	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	recorded, err := os.ReadFile(file)
+	recorded, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,15 @@ import (
 	"testing"
 )
 
-const (
-	module = "github.com/shardkey/shardkey"
-	root   = "../.."
-)
+const module = "github.com/shardkey/shardkey"
+
+// TestMain runs the tests in the root directory.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // source is a package of ours as the compiler sees it on linux/amd64, with the syntax
 // of its functions.
@@ -118,13 +123,12 @@ type listedPackage struct {
 // import, each after its imports.
 func listPackages(t *testing.T) (packages []listedPackage) {
 	t.Helper()
-	workspace, err := filepath.Abs(filepath.Join(root, "go.work"))
+	workspace, err := filepath.Abs("go.work")
 	if err != nil {
 		t.Fatal(err)
 	}
 	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles"}, libraryDirs(t)...)
 	cmd := exec.Command("go", args...)
-	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "GOWORK="+workspace, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -147,7 +151,7 @@ func listPackages(t *testing.T) (packages []listedPackage) {
 // neither internal ones nor programs, examples and benchmarks.
 func libraryDirs(t *testing.T) (dirs []string) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
 			return nil // an editor's file that is gone by now
 		}
@@ -155,7 +159,7 @@ func libraryDirs(t *testing.T) (dirs []string) {
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && path != root {
+		if d.IsDir() && path != "." {
 			skip := []string{"internal", "testdata", "examples", "bench", "cmd"}
 			if slices.Contains(skip, name) || strings.HasPrefix(name, ".") {
 				return filepath.SkipDir
@@ -171,11 +175,7 @@ func libraryDirs(t *testing.T) (dirs []string) {
 		t.Fatal(err)
 	}
 	for i, dir := range dirs {
-		rel, err := filepath.Rel(root, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		dirs[i] = "./" + filepath.ToSlash(rel)
+		dirs[i] = "./" + filepath.ToSlash(dir)
 	}
 	return dirs
 }

@@ -1,4 +1,4 @@
-package shardkey_test
+package repository
 
 import (
 	"bytes"
@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 )
-
-const module = "github.com/shardkey/shardkey"
 
 // modules are the directories of the modules that others may require, and of
 // those whose packages are held to the same rules. A store's client comes with
@@ -90,7 +88,7 @@ func (p goPackage) name() string {
 }
 
 func TestImportDirections(t *testing.T) {
-	for _, p := range listPackages(t) {
+	for _, p := range listImports(t) {
 		allowed, known := mayImport[owner(p.name())]
 		if !known {
 			t.Errorf("package %s has no line in mayImport, nor a place in doc.go's picture", p.name())
@@ -110,7 +108,7 @@ func TestImportDirections(t *testing.T) {
 }
 
 func TestBuildsStaySmall(t *testing.T) {
-	for _, p := range listPackages(t) {
+	for _, p := range listImports(t) {
 		for dir, libraries := range mustNotReach {
 			if !within(p.name(), dir) {
 				continue
@@ -148,9 +146,9 @@ func owner(name string) string {
 
 func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// listPackages lists the modules' packages with what they import outside their
+// listImports lists the modules' packages with what they import outside their
 // tests.
-func listPackages(t *testing.T) []goPackage {
+func listImports(t *testing.T) []goPackage {
 	t.Helper()
 	touchSources(t)
 	var packages []goPackage

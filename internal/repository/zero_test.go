@@ -1,4 +1,4 @@
-package shardkey_test
+package repository
 
 import (
 	"context"
