@@ -4,26 +4,40 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
 
 // database is the examination of one database.
 type database struct {
 	*examination
-	Database
+	db    *sql.DB
+	name  string // of the data source; empty stands for all of the rule's
 	found []Finding
 
 	ctx    context.Context
-	conn   *sql.Conn
+	conn   *sql.Conn // nil when the database is unavailable
+	closed func()
 	server server
+	// host is where generators connect to. Where the DSN is unknown, which isOwn reports, it
+	// only tells the database from others, and what they keep there is examined through db.
+	host  spi.Host
+	isOwn bool
+	live  *rule.Live // nil when the rule cannot be opened
+
 	schema *schema.Database
 	// triggers before INSERT, by schema and table in lower case
 	triggers map[[2]string][]trigger
@@ -35,11 +49,171 @@ type database struct {
 
 type trigger struct{ name, body string }
 
+func (d *database) add(f Finding) {
+	f.DataSource = d.name
+	d.found = append(d.found, f)
+}
+
+// guarded runs a part of the examination, unless an earlier one has found that the database
+// cannot be examined.
+func (d *database) guarded(part func() error) {
+	err := func() (err error) {
+		defer guard.Recover(&err, "the examination")
+		return part()
+	}()
+	if err != nil {
+		d.add(unavailable("reachable", err))
+		d.release()
+	}
+}
+
+// connect takes a connection, and asks for what can be known of its server.
+func (d *database) connect(ctx context.Context) (err error) {
+	d.ctx = ctx
+	if d.conn, d.closed, err = take(ctx, d.db); err != nil {
+		return err
+	}
+	if d.host, d.isOwn = hostOf(d.db); d.isOwn {
+		d.host, err = d.placeholder()
+	}
+	if err != nil {
+		return err
+	}
+	d.server, err = askServer(ctx, d.conn, d.now)
+	return err
+}
+
+// take takes a connection from a pool. It is closed afterwards, as its session is changed.
+func take(ctx context.Context, db *sql.DB) (conn *sql.Conn, closed func(), err error) {
+	if conn, err = db.Conn(ctx); err != nil {
+		return nil, nil, err
+	}
+	return conn, func() {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		_ = conn.Close()
+	}, nil
+}
+
+// hostOf returns the data source of a database, if its driver shows it: shardkey's does.
+func hostOf(db *sql.DB) (host spi.Host, isOwn bool) {
+	shows, ok := db.Driver().(interface{ Host() spi.Host })
+	if !ok {
+		return spi.Host{}, true
+	}
+	return shows.Host(), false
+}
+
+// placeholder returns a host that differs from those of other databases. Nothing can connect to it.
+func (d *database) placeholder() (spi.Host, error) {
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr, cfg.DBName = ownNetwork, cmp.Or(d.name, "database"), "database"
+	query := "SELECT CONCAT(@@hostname, ':', @@port), DATABASE()"
+	err := schema.Rows(d.ctx, d.conn, query, func(row []string) {
+		cfg.Addr, cfg.DBName = cmp.Or(row[0], cfg.Addr), cmp.Or(row[1], cfg.DBName)
+	})
+	if err != nil && !refused(err) {
+		return spi.Host{}, err
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	return spi.Host{DSN: spi.NewSecret(cfg.FormatDSN()), Logger: quiet}, nil
+}
+
+// ownNetwork is the network of a placeholder.
+const ownNetwork = "examined"
+
+// refused reports whether the server answered with an error, so that others can be asked.
+func refused(err error) bool {
+	answer := (*mysql.MySQLError)(nil)
+	return errors.As(err, &answer)
+}
+
+func (d *database) now() time.Time {
+	if d.host.Clock == nil {
+		return spi.SystemClock.Now()
+	}
+	return d.host.Clock.Now()
+}
+
+// open opens the rule for the database.
+func (d *database) open() {
+	if d.conn == nil {
+		return
+	}
+	live, err := d.rule.Open(d.host)
+	if err != nil {
+		d.add(Finding{Severity: Error, Check: "open", What: plain(err), Why: "the rule cannot be opened for this database"})
+		return
+	}
+	d.live = live
+}
+
+// release gives up the connection, so that it can be used for the state of generators.
+func (d *database) release() {
+	if d.conn != nil {
+		d.closed()
+		d.conn = nil
+	}
+}
+
+// look examines the server, and the tables that the rule puts in this database.
+func (d *database) look() (err error) {
+	if d.conn == nil {
+		return nil
+	}
+	for _, f := range d.server.findings() {
+		d.add(f)
+	}
+	if d.schema, err = schema.Read(d.ctx, d.conn, d.schemas()...); err != nil {
+		return err
+	}
+	if d.schema.Name == "" && len(d.schema.Tables) == 0 {
+		d.add(Finding{Severity: Error, Check: "server", What: "the data source name has no database",
+			Why: "a statement that names a table without its schema fails",
+			Fix: "write the database after the last slash: user:password@tcp(host:3306)/database"})
+		return nil
+	}
+	if n := len(d.schema.Shards); n > 1 {
+		d.add(Finding{Severity: Info, Check: "table",
+			What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not examined", n-1),
+			Why:  "an INSERT may fail on a shard whose columns differ, for example after a schema change that ended halfway",
+			Fix:  fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on", d.schema.Name, d.schema.Shards[0])})
+	}
+	if d.live == nil {
+		return nil
+	}
+	if err := d.readTriggers(); err != nil && !refused(err) {
+		return err
+	}
+	d.mu.Lock()
+	d.reached++
+	d.mu.Unlock()
+	listed := d.listed()
+	for _, t := range d.rule.Tables() {
+		if err := d.table(&t, listed[t.Logical]); err != nil {
+			return err
+		}
+	}
+	d.unlisted(listed)
+	return nil
+}
+
+// schemas are those that the rule names.
+func (d *database) schemas() (names []string) {
+	for _, t := range d.rule.Tables() {
+		for p := range d.rule.Places(t.Logical) {
+			if p.Schema != "" {
+				names = appendNew(names, p.Schema)
+			}
+		}
+	}
+	return names
+}
+
 func (d *database) readTriggers() error {
 	d.triggers = map[[2]string][]trigger{}
 	for _, in := range append([]string{d.schema.Name}, d.schemas()...) {
-		const columns = "EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION, ACTION_TIMING"
-		query := "SELECT " + columns + " FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = " + schema.Literal(in)
+		query := "SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT, EVENT_MANIPULATION, ACTION_TIMING" +
+			" FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = " + schema.Literal(in)
 		err := schema.Rows(d.ctx, d.conn, query, func(row []string) {
 			key := [2]string{strings.ToLower(in), strings.ToLower(row[0])}
 			t := trigger{row[1], strings.ToLower(row[2])}
@@ -54,119 +228,27 @@ func (d *database) readTriggers() error {
 	return nil
 }
 
-func (d *database) add(f Finding) {
-	f.DataSource = d.Name
-	d.found = append(d.found, f)
-}
-
-func (d *database) examine(ctx context.Context) {
-	if d.Err != nil {
-		d.add(Finding{Severity: Error, Check: "open", What: plain(d.Err), Why: "the rule cannot be opened for this database"})
-	}
-	if d.Connector == nil {
-		return
-	}
-	err := d.connect(ctx)
-	if err != nil {
-		d.add(away("reachable", "", err))
-	}
-}
-
-func (d *database) connect(ctx context.Context) (err error) {
-	defer guard.Recover(&err, "what the doctor asks")
-	conn, closeAll, err := open(ctx, d.Connector)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	d.ctx, d.conn = ctx, conn
-	return d.look()
-}
-
-func (d *database) look() (err error) {
-	if d.server, err = d.examination.server(d.ctx, d.conn); err != nil {
-		return err
-	}
-	for _, f := range d.server.findings("") {
-		d.add(f)
-	}
-	if d.schema, err = schema.Read(d.ctx, d.conn, d.schemas()...); err != nil {
-		return err
-	}
-	if d.schema.Name == "" && len(d.schema.Tables) == 0 {
-		d.add(Finding{Severity: Error, Check: "server", What: "the data source name has no database",
-			Why: "a statement that names a table without its schema fails", Fix: "write the database after the last slash: user:password@tcp(host:3306)/database"})
-		return nil
-	}
-	if n := len(d.schema.Shards); n > 1 {
-		d.add(Finding{Severity: Info, Check: "table",
-			What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1),
-			Why:  "an INSERT may fail on a shard whose columns differ, for example after a schema change that ended halfway",
-			Fix: fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on",
-				d.schema.Name, d.schema.Shards[0])})
-	}
-	if d.Live == nil {
-		return nil
-	}
-	if err := d.readTriggers(); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	d.reached++
-	d.mu.Unlock()
-	listed := d.listed()
-	for _, t := range d.Rule.Tables() {
-		if err := d.table(&t, listed[t.Logical]); err != nil {
-			return err
-		}
-	}
-	d.unlisted(listed)
-	return nil
-}
-
-// schemas are those that the rule names.
-func (d *database) schemas() (names []string) {
-	for _, t := range d.Rule.Tables() {
-		for p := range d.Rule.Places(t.Logical) {
-			if p.Schema != "" && !slices.Contains(names, p.Schema) {
-				names = append(names, p.Schema)
-			}
-		}
-	}
-	return names
-}
-
-func isPattern(p rule.Place) bool { return strings.Contains(p.Table, "${") }
-
-func (d *database) at(p rule.Place) *schema.Table {
-	in := p.Schema
-	if in == "" {
-		in = d.schema.Name
-	}
-	return d.schema.Table(in, p.Table)
-}
-
 // listed finds the actual tables of each logical one, and which are lacking.
 func (d *database) listed() map[string][]*schema.Table {
 	listed := map[string][]*schema.Table{}
 	d.lacking, d.unfit = map[string][]rule.Place{}, map[*schema.Table]bool{}
-	for _, t := range d.Rule.Tables() {
+	for _, t := range d.rule.Tables() {
 		patterned := false
-		for p := range d.Rule.Places(t.Logical) {
+		for p := range d.rule.Places(t.Logical) {
+			elsewhere := d.name != "" && p.DataSource != "" && !strings.EqualFold(d.name, p.DataSource) && !isPattern(p.DataSource)
+			found := d.schema.Table(cmp.Or(p.Schema, d.schema.Name), p.Table)
 			switch {
-			case d.Name != "" && p.DataSource != "" && !strings.EqualFold(d.Name, p.DataSource) && !strings.Contains(p.DataSource, "${"):
-			case isPattern(p):
+			case elsewhere:
+			case isPattern(p.Table):
 				patterned = true
-			default:
-				if found := d.at(p); found != nil && !slices.Contains(listed[t.Logical], found) {
-					listed[t.Logical] = append(listed[t.Logical], found)
-				} else if found == nil && p.DataSource == "" && len(d.Databases) > 1 {
-					d.mu.Lock()
-					d.absent[p]++
-					d.mu.Unlock()
-				} else if found == nil {
-					d.lacking[t.Logical] = append(d.lacking[t.Logical], p)
-				}
+			case found != nil && !slices.Contains(listed[t.Logical], found):
+				listed[t.Logical] = append(listed[t.Logical], found)
+			case found == nil && p.DataSource == "" && len(d.databases) > 1:
+				d.mu.Lock()
+				d.absent[p]++
+				d.mu.Unlock()
+			case found == nil:
+				d.lacking[t.Logical] = append(d.lacking[t.Logical], p)
 			}
 		}
 		if patterned {
@@ -180,38 +262,41 @@ func (d *database) listed() map[string][]*schema.Table {
 func (d *database) patterned(logical string, listed map[string][]*schema.Table) {
 	before := len(listed[logical])
 	for _, found := range d.schema.Tables {
-		t := d.Live.Lookup(found.Schema, found.Name)
-		if !found.Outside && t != nil && t.Logical == logical && !strings.EqualFold(found.Name, logical) && !slices.Contains(listed[logical], found) {
+		t := d.live.Lookup(found.Schema, found.Name)
+		belongs := !found.Outside && t != nil && t.Logical == logical && !strings.EqualFold(found.Name, logical)
+		if belongs && !slices.Contains(listed[logical], found) {
 			listed[logical] = append(listed[logical], found)
 		}
 	}
 	if len(listed[logical]) == before {
-		d.add(Finding{Severity: Info, Check: "table", Table: logical, What: "no table is there yet whose name is as the pattern of its data nodes", Why: "what its columns will be is not known"})
+		d.add(Finding{Severity: Info, Check: "table", Table: logical,
+			What: "no table matches the pattern of its data nodes yet", Why: "its columns cannot be examined"})
 	}
 }
 
+// missing reports a table of the rule that does not exist, or that the user may not see.
 func (d *database) missing(logical string, p rule.Place, siblings []*schema.Table) {
-	fix, meant := d.like(p, siblings), ""
 	var names []string
 	for _, t := range d.schema.Tables {
-		if !t.Outside && d.Live.Lookup(t.Schema, t.Name) == nil {
+		if !t.Outside && d.live.Lookup(t.Schema, t.Name) == nil {
 			names = append(names, t.Name)
 		}
 	}
-	if near := nearest.Word(p.Table, names); near != "" && nearest.Distance(near, p.Table) <= 2 {
-		meant = near
+	near := nearest.Word(p.Table, names)
+	if near != "" && nearest.Distance(near, p.Table) > 2 {
+		near = ""
 	}
-	f := missing(logical, p, fix, meant)
+	f := missing(logical, p, d.like(p, siblings), near)
 	in := cmp.Or(p.Schema, d.schema.Name)
 	if g := d.server.grants; !g.has("SELECT", in, p.Table, "") && !g.has("INSERT", in, p.Table, "") {
-		f.What = fmt.Sprintf("the table is not there, or the user %s has no right on it", d.server.user)
-		f.Fix = strings.TrimPrefix(f.Fix+fmt.Sprintf("\nGRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user), "\n")
+		f.What = fmt.Sprintf("the table does not exist, or the user %s has no right on it", d.server.user)
+		grant := fmt.Sprintf("GRANT SELECT, INSERT ON %s TO %s;", sqltext.QuoteTable(in, p.Table), d.server.user)
+		f.Fix = strings.TrimPrefix(f.Fix+"\n"+grant, "\n")
 	}
 	d.add(f)
 }
 
-// like is the statement that makes a table as one of its siblings: one that is as it
-// must be, if there is one.
+// like returns the statement that makes a table like one of its siblings, if possible one without findings.
 func (d *database) like(p rule.Place, siblings []*schema.Table) string {
 	siblings = slices.DeleteFunc(slices.Clone(siblings), func(t *schema.Table) bool { return t.IsView })
 	if len(siblings) == 0 {
@@ -226,65 +311,64 @@ func (d *database) like(p rule.Place, siblings []*schema.Table) string {
 	return "CREATE TABLE " + sqltext.QuoteTable(p.Schema, p.Table) + " LIKE " + d.schema.Quoted(sibling) + ";" + after
 }
 
-func missing(logical string, p rule.Place, fix, meant string) Finding {
-	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table}, What: "the table is not there",
-		Why: "an INSERT that is sent to it fails", Fix: fix}
+// missing is the finding about a table that does not exist; near is one with a similar name.
+func missing(logical string, p rule.Place, fix, near string) Finding {
+	f := Finding{Severity: Error, Check: "table", Table: logical, Actual: []string{p.Table},
+		What: "the table does not exist", Why: "an INSERT that is sent to it fails", Fix: fix}
 	if p.Schema != "" {
 		f.Actual[0] = p.Schema + "." + p.Table
 	}
-	if meant != "" {
-		f.What += fmt.Sprintf("; there is %s, which the rule does not list", meant)
+	if near != "" {
+		f.What += fmt.Sprintf("; there is %s, which the rule does not list", near)
 	}
 	return f
 }
 
-// unlisted reports tables that look like one of a ruled table's, but are not listed.
+// unlisted reports tables that look like one of a sharded table's, but are not listed.
 func (d *database) unlisted(listed map[string][]*schema.Table) {
 	for _, t := range d.schema.Tables {
 		if t.Outside {
 			continue
 		}
-		e := d.Live.Unlisted(t.Schema, t.Name)
-		if e == nil || e.Like.Unlisted == "pass" {
-			ruled := d.Live.Lookup(t.Schema, t.Name)
-			if ruled != nil && !slices.Contains(listed[ruled.Logical], t) {
-				d.add(Finding{Severity: Info, Check: "unlisted", Table: ruled.Logical, Actual: []string{t.Name}, Column: ruled.Column,
-					What: "the table is here, where the rule has none of that name",
-					Why:  "an INSERT into it gets keys as one into the rule's own tables, and its rows are no part of them"})
-			}
+		f := Finding{Check: "unlisted", Actual: []string{t.Name}}
+		e, of := d.live.Unlisted(t.Schema, t.Name), d.live.Lookup(t.Schema, t.Name)
+		switch {
+		case e != nil && e.Like.Unlisted != "pass":
+			of = e.Like
+			f.Severity, f.What = Warning, "the table looks like one of this table's, but the rule does not list it"
+			f.Why = "no key is generated for it: an INSERT into it is refused, " +
+				"or with shardkeyUnlisted=pass the server decides, for example by AUTO_INCREMENT"
+			f.Fix = fmt.Sprintf("actualDataNodes of %s in the rule: list it, or write ${*} for every number, "+
+				"or next to column: unlisted: pass", of.Logical)
+		case of != nil && !slices.Contains(listed[of.Logical], t):
+			f.Severity, f.What = Info, "the table is in this database, where the rule has none of that name"
+			f.Why = "an INSERT into it gets keys like one into the rule's own tables, and its rows are no part of them"
+		default:
 			continue
 		}
-		d.add(Finding{Severity: Warning, Check: "unlisted", Table: e.Like.Logical, Actual: []string{t.Name}, Column: e.Like.Column,
-			What: "the table looks like one of this table's, but the rule does not list it",
-			Why:  "no key is generated for it: an INSERT into it is refused, or with shardkeyUnlisted=pass the server decides, by AUTO_INCREMENT for one",
-			Fix:  fmt.Sprintf("actualDataNodes of %s in the rule: list it, or write ${*} for every number, or beside column: unlisted: pass", e.Like.Logical)})
+		f.Table, f.Column = of.Logical, of.Column
+		d.add(f)
 	}
 }
 
-// table looks at the actual tables of a logical one.
+// table examines the actual tables of a logical one.
 func (d *database) table(t *rule.Table, actual []*schema.Table) error {
 	before, remote := len(d.found), false
+	var names []string
 	want := d.wanted(t)
 	for _, a := range actual {
-		x := &tableCheck{database: d, ruled: t, actual: a, column: a.Column(t.Column), want: want}
+		x := &tableCheck{database: d, logical: t, actual: a, column: a.Column(t.Column), want: want}
 		if err := x.look(); err != nil {
 			return err
 		}
-		remote = remote || a.IsSpider()
+		names, remote = append(names, a.Name), remote || a.IsSpider()
 	}
 	for _, p := range d.lacking[t.Logical] {
 		d.missing(t.Logical, p, actual)
 	}
-	problem := slices.ContainsFunc(d.found[before:], func(f Finding) bool { return IsProblem(f.Severity) })
-	if len(actual) > 0 && !remote && !problem {
-		d.add(Finding{Severity: OK, Check: "table", Table: t.Logical, Column: t.Column, Actual: names(actual), What: "there, with a key column that holds the keys of " + t.GeneratorName})
+	if len(actual) > 0 && !remote && !slices.ContainsFunc(d.found[before:], Finding.isProblem) {
+		d.add(Finding{Severity: OK, Check: "table", Table: t.Logical, Column: t.Column, Actual: names,
+			What: "it exists, and its key column holds the keys of " + t.GeneratorName})
 	}
 	return nil
-}
-
-func names(tables []*schema.Table) (list []string) {
-	for _, t := range tables {
-		list = append(list, t.Name)
-	}
-	return list
 }

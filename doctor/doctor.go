@@ -1,100 +1,124 @@
-// Package doctor holds a rule against the databases that it is for: whether its
-// tables are there, whether their columns hold the keys that will be made, whether
-// the user may insert, and whether what the generators keep in databases is safe. It
-// only reads.
+// Package doctor examines the databases of a rule: whether its tables exist, whether their key
+// columns hold the keys that will be generated, whether the user may insert, and whether the state
+// that generators keep in databases and stores is safe. It only reads, and uses up no key.
 package doctor
 
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/shardkey/shardkey/rule"
 )
 
-// The severities of findings, the least first.
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities, the least first.
 const (
-	OK      = "ok"
-	Info    = "info"
-	Warning = "warning"
-	Error   = "error"
+	OK      Severity = "ok"      // examined, and nothing is wrong
+	Info    Severity = "info"    // worth knowing
+	Warning Severity = "warning" // works now, and may fail later
+	Error   Severity = "error"   // statements fail, or keys may repeat
 )
 
-// Finding is one thing that was found. It holds no secrets.
+// Report is the result of an examination.
+type Report struct {
+	// Findings has at least one finding of each database, table and store that was
+	// examined: [OK] where nothing is wrong. The findings of one database stand together.
+	Findings []Finding
+}
+
+// Problems returns the findings that need attention: the warnings and errors.
+func (r Report) Problems() []Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return !f.isProblem() })
+}
+
+// Finding is one result about one place. It holds no secrets and no values of rows but greatest keys.
 type Finding struct {
-	Severity string `json:"severity"` // OK, Info, Warning or Error
-	// Check is a word for the subject: reachable, server, sql-mode, read-only,
+	Severity Severity `json:"severity"`
+	// Check is a word for the subject: reachable, open, server, sql-mode, read-only,
 	// clock, table, unlisted, key-column, key-type, unique, auto-increment, foreign-key,
 	// reference, trigger, max-key, rights, leases, segments, tickets, store, rule,
 	// generator.
 	Check string `json:"check"`
-	// DataSource is the database's name in the rule, empty if it is not known,
-	// Table the logical table, Actual its actual tables that have the finding, and
-	// Column the key column.
+	// DataSource is the database's name in the rule, Table the logical table, Actual the
+	// actual tables that have the finding, and Column the key column. Each is empty where
+	// the finding is about something else.
 	DataSource string   `json:"dataSource,omitempty"`
 	Table      string   `json:"table,omitempty"`
 	Actual     []string `json:"actualTables,omitempty"`
 	Column     string   `json:"column,omitempty"`
-	// What was found, and Why it matters, in a sentence; Why is empty for OK.
+	// What was found, and Why it matters; Why is empty for OK.
 	What string `json:"what"`
 	Why  string `json:"why,omitempty"`
-	// Fix is what to do: statements, each on its line, or what to write in the rule.
+	// Fix is the remedy: SQL statements, each on its line, or what to write in the rule.
 	Fix string `json:"fix,omitempty"`
 }
 
-// IsProblem reports whether a severity is more than a remark.
-func IsProblem(severity string) bool { return severity == Warning || severity == Error }
+func (f Finding) isProblem() bool { return f.Severity == Warning || f.Severity == Error }
 
-// Database is one to be looked at.
-type Database struct {
-	// Name is the data source's in the rule. Empty stands for all of them.
-	Name      string
-	Connector driver.Connector
-	// Live is the rule as it is open for this database.
-	Live *rule.Live
-	// Err is why it could not be opened at all.
-	Err error
-}
-
-// Subject is what is looked at.
-type Subject struct {
-	Rule      *rule.Rule
-	Databases []Database
-	Now       func() time.Time
-}
-
-// maxParallel bounds the databases that are looked at at a time.
-const maxParallel = 8
-
-// Examine looks at everything. It ends with ctx: what could not be asked by then is a
-// finding. Those of one database stand together, in the order of the databases.
-func Examine(ctx context.Context, s Subject) []Finding {
-	x := &examination{Subject: s, newest: map[string]newestKey{}, absent: map[rule.Place]int{}}
-	found := make([][]Finding, len(s.Databases))
-	var running sync.WaitGroup
-	slots := make(chan struct{}, maxParallel)
-	for i := range s.Databases {
-		running.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			d := &database{examination: x, Database: s.Databases[i]}
-			d.examine(ctx)
-			found[i] = merged(d.found)
-		})
+// String returns the check, the place and what was found, in one line.
+func (f Finding) String() string {
+	s := f.Check
+	if f.DataSource != "" {
+		s += " " + f.DataSource
 	}
-	running.Wait()
-	all := append(x.rule(), slices.Concat(found...)...)
-	all = append(all, x.nowhere()...)
-	return append(all, x.states(ctx)...)
+	if f.Table != "" {
+		s += " " + f.Table
+		if f.Column != "" {
+			s += "." + f.Column
+		}
+	}
+	switch n := len(f.Actual); {
+	case n > 4:
+		s += fmt.Sprintf(" (%s and %d more)", strings.Join(f.Actual[:3], ", "), n-3)
+	case n > 1 || n == 1 && f.Actual[0] != f.Table:
+		s += " (" + strings.Join(f.Actual, ", ") + ")"
+	}
+	return s + ": " + f.What
+}
+
+// Examine examines a database that stands for all data sources of the rule.
+//
+// What cannot be examined is a finding: a server that is unavailable or doesn't answer before ctx
+// ends, and tables that the user has no right on. The error is for wrong arguments, such as a rule
+// without tables.
+//
+// Generators may keep their state in the application's own database. It is examined through db.
+// Only the number of free worker IDs in it needs a db that the shardkey driver opened.
+func Examine(ctx context.Context, db *sql.DB, r *rule.Rule) (Report, error) {
+	return ExamineAll(ctx, map[string]*sql.DB{"": db}, r)
+}
+
+// ExamineAll is [Examine] for several databases, by the names of the rule's data sources. It also
+// compares the databases: their greatest keys are checked against shared state.
+// Data sources without a database are reported.
+func ExamineAll(ctx context.Context, dbs map[string]*sql.DB, r *rule.Rule) (Report, error) {
+	if r == nil || len(r.Tables()) == 0 {
+		return Report{}, &rule.Error{File: "rule", Reason: "doctor needs a rule with tables"}
+	}
+	x := &examination{rule: r, newest: map[string]newestKey{}, absent: map[rule.Place]int{}}
+	if _, unnamed := dbs[""]; len(dbs) == 0 || unnamed && len(dbs) > 1 {
+		return Report{}, errors.New("shardkey: doctor needs one database, or several with the names of their data sources")
+	}
+	for _, name := range slices.Sorted(maps.Keys(dbs)) {
+		if err := x.add(name, dbs[name]); err != nil {
+			return Report{}, err
+		}
+	}
+	return Report{x.run(ctx)}, nil
 }
 
 // examination is what the databases have in common.
 type examination struct {
-	Subject
+	rule      *rule.Rule
+	databases []*database
 
 	mu      sync.Mutex
 	newest  map[string]newestKey // by generator
@@ -102,44 +126,103 @@ type examination struct {
 	reached int                  // databases
 }
 
-// newestKey is the greatest key that the rows of a generator's tables have.
+// newestKey is the greatest key in the tables of a generator.
 type newestKey struct {
 	key             uint64
 	source, table   string
 	columnHoldsUpTo uint64
 }
 
-// rule returns what is known without a server.
-func (x *examination) rule() (found []Finding) {
-	for _, w := range x.Rule.Warnings() {
+// add adds a database for a data source of the rule.
+func (x *examination) add(name string, db *sql.DB) error {
+	isNamed := func(source string) bool { return strings.EqualFold(source, name) || isPattern(source) }
+	sources := x.rule.DataSources()
+	if name != "" && len(sources) > 0 && !slices.ContainsFunc(sources, isNamed) {
+		return &rule.Error{File: x.rule.Name(), Word: name,
+			Reason: fmt.Sprintf("has no data source %q; it has %s", name, strings.Join(sources, ", "))}
+	}
+	if db == nil {
+		return errors.New("shardkey: doctor: the database is nil")
+	}
+	x.databases = append(x.databases, &database{examination: x, db: db, name: name})
+	return nil
+}
+
+func isPattern(name string) bool { return strings.Contains(name, "${") }
+
+// run connects to all databases, opens the rule for each in their order, so that the same one is
+// refused each time, and examines them.
+func (x *examination) run(ctx context.Context) []Finding {
+	each(x.databases, func(d *database) { d.guarded(func() error { return d.connect(ctx) }) })
+	for _, d := range x.databases {
+		if d.open(); d.live != nil {
+			defer d.live.Close() // nothing was used
+		}
+	}
+	each(x.databases, func(d *database) {
+		d.guarded(d.look)
+		d.release()
+	})
+	found := append(x.ruleFindings(), x.notGiven()...)
+	for _, d := range x.databases {
+		found = append(found, merged(d.found)...)
+	}
+	found = append(found, x.nowhere()...)
+	return append(found, x.states(ctx)...)
+}
+
+// each calls f for all at once, but for maxParallel at most at a time.
+func each[T any](all []T, f func(T)) {
+	const maxParallel = 8
+	var running sync.WaitGroup
+	slots := make(chan struct{}, maxParallel)
+	for _, v := range all {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			f(v)
+		})
+	}
+	running.Wait()
+}
+
+// ruleFindings returns what is known without a server.
+func (x *examination) ruleFindings() (found []Finding) {
+	for _, w := range x.rule.Warnings() {
 		found = append(found, Finding{Severity: Warning, Check: "rule", What: plain(w)})
 	}
-	if live := x.live(); live != nil {
-		health := live.Health()
-		for _, name := range sortedKeys(health) {
-			for _, w := range health[name].Warnings {
-				found = append(found, Finding{Severity: Warning, Check: "generator", What: name + ": " + strings.TrimPrefix(w, "shardkey: ")})
-			}
+	i := slices.IndexFunc(x.databases, func(d *database) bool { return d.live != nil })
+	if i < 0 {
+		return found
+	}
+	health := x.databases[i].live.Health()
+	for _, name := range slices.Sorted(maps.Keys(health)) {
+		for _, w := range health[name].Warnings {
+			what := name + ": " + strings.TrimPrefix(w, "shardkey: ")
+			found = append(found, Finding{Severity: Warning, Check: "generator", What: what})
 		}
 	}
 	return found
 }
 
-// live is the rule as it is open for the first database for which it is.
-func (x *examination) live() *rule.Live {
-	for _, d := range x.Databases {
-		if d.Live != nil {
-			return d.Live
+// notGiven reports the data sources that no database is given for.
+func (x *examination) notGiven() (found []Finding) {
+	for _, source := range x.rule.DataSources() {
+		given := func(d *database) bool { return d.name == "" || strings.EqualFold(d.name, source) }
+		if !slices.ContainsFunc(x.databases, given) && !isPattern(source) {
+			found = append(found, Finding{Severity: Info, Check: "reachable", DataSource: source,
+				What: "it was not examined: no database is given for it",
+				Why:  "its tables may differ from those of the others",
+				Fix:  "give its database, too: " + source + "=DSN"})
 		}
 	}
-	return nil
+	return found
 }
 
-// nowhere are the tables that stand in no data source by name, and that no database
-// has.
+// nowhere reports the tables that the rule puts in no data source by name, and that no database has.
 func (x *examination) nowhere() (found []Finding) {
-	for _, t := range x.Rule.Tables() {
-		for p := range x.Rule.Places(t.Logical) {
+	for _, t := range x.rule.Tables() {
+		for p := range x.rule.Places(t.Logical) {
 			if n := x.absent[p]; n > 0 && n == x.reached {
 				found = append(found, missing(t.Logical, p, "", ""))
 			}
@@ -148,49 +231,37 @@ func (x *examination) nowhere() (found []Finding) {
 	return merged(found)
 }
 
-// open opens one connection, which close ends: that of the base stays.
-func open(ctx context.Context, c driver.Connector) (conn *sql.Conn, closeAll func(), err error) {
-	db := sql.OpenDB(onlyConnects{c})
-	db.SetMaxOpenConns(1)
-	conn, err = db.Conn(ctx)
-	if err != nil {
-		_ = db.Close()
-		return nil, nil, err
-	}
-	return conn, func() { _ = conn.Close(); _ = db.Close() }, nil
-}
-
-// onlyConnects hides a connector's Close, which a sql.DB would call.
-type onlyConnects struct{ driver.Connector }
-
 // merged joins findings that differ in the actual table only.
 func merged(found []Finding) (all []Finding) {
 	for _, f := range found {
 		i := slices.IndexFunc(all, func(o Finding) bool {
-			return o.Severity == f.Severity && o.Check == f.Check && o.DataSource == f.DataSource && o.Table == f.Table &&
-				o.Column == f.Column && o.What == f.What && o.Why == f.Why && len(f.Actual) > 0 && len(o.Actual) > 0
+			return o.Severity == f.Severity && o.Check == f.Check && o.Table == f.Table && o.Column == f.Column &&
+				o.What == f.What && o.Why == f.Why && len(f.Actual) > 0 && len(o.Actual) > 0
 		})
 		if i < 0 {
 			all = append(all, f)
 			continue
 		}
 		o := &all[i]
-		for _, name := range f.Actual {
-			if !slices.Contains(o.Actual, name) {
-				o.Actual = append(o.Actual, name)
-			}
-		}
-		o.Fix = joinFix(o.Fix, f.Fix)
+		o.Actual = appendNew(o.Actual, f.Actual...)
+		o.Fix = strings.Join(appendNew(lines(o.Fix), lines(f.Fix)...), "\n")
 	}
 	return all
 }
 
-// joinFix appends statements that are not there yet.
-func joinFix(fix, more string) string {
-	for statement := range strings.SplitSeq(more, "\n") {
-		if statement != "" && !slices.Contains(strings.Split(fix, "\n"), statement) {
-			fix = strings.TrimPrefix(fix+"\n"+statement, "\n")
+// appendNew appends what is not in the list yet.
+func appendNew(list []string, more ...string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
 		}
 	}
-	return fix
+	return list
 }
+
+func lines(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return line == "" })
+}
+
+// plain is an error without the project's name.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }

@@ -3,6 +3,7 @@ package doctor_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,9 +17,6 @@ import (
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// now is the time that the tests take it to be: the servers'.
-var now = time.Now
 
 // ruleOf is a rule with one table t_order of two actual ones and these props.
 func ruleOf(generator string, more ...string) string {
@@ -36,8 +34,60 @@ rules:
 
 const snowflakes = "{type: SNOWFLAKE, props: {worker-id: 7}}"
 
-// examine looks at databases by a rule.
+// hosted is a connector that shows its data source, with a clock.
+type hosted struct {
+	driver.Connector
+	host spi.Host
+}
+
+type hostedDriver struct {
+	driver.Driver
+	host spi.Host
+}
+
+func (h hosted) Driver() driver.Driver { return hostedDriver{h.Connector.Driver(), h.host} }
+func (h hostedDriver) Host() spi.Host  { return h.host }
+
+// open opens a database with go-sql-driver.
+func open(t *testing.T, dsn string, wrap func(driver.Connector) driver.Connector) *sql.DB {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(wrap(connector))
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func plain(c driver.Connector) driver.Connector { return c }
+
+// examine examines databases that show their data source, as the command-line tool's do.
 func examine(t *testing.T, text string, dsns ...string) []doctor.Finding {
+	t.Helper()
+	return examineAt(t, spi.SystemClock, text, dsns...)
+}
+
+func examineAt(t *testing.T, clock spi.Clock, text string, dsns ...string) []doctor.Finding {
+	t.Helper()
+	dbs := map[string]*sql.DB{}
+	for i, dsn := range dsns {
+		name := ""
+		if len(dsns) > 1 {
+			name = fmt.Sprintf("ds_%d", i)
+		}
+		host := spi.Host{DSN: spi.NewSecret(dsn), Clock: clock}
+		dbs[name] = open(t, dsn, func(c driver.Connector) driver.Connector { return hosted{c, host} })
+	}
+	return examineDBs(t, text, dbs)
+}
+
+func examineDBs(t *testing.T, text string, dbs map[string]*sql.DB) []doctor.Finding {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -45,33 +95,20 @@ func examine(t *testing.T, text string, dsns ...string) []doctor.Finding {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := doctor.Subject{Rule: r, Now: now}
-	for i, dsn := range dsns {
-		d := doctor.Database{}
-		if len(dsns) > 1 {
-			d.Name = fmt.Sprintf("ds_%d", i)
-		}
-		cfg, err := mysql.ParseDSN(dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cfg.Logger = &mysql.NopLogger{}
-		if d.Connector, err = mysql.NewConnector(cfg); err != nil {
-			t.Fatal(err)
-		}
-		if d.Live, d.Err = r.Open(spi.Host{DSN: spi.NewSecret(dsn)}); d.Err == nil {
-			t.Cleanup(func() { _ = d.Live.Close() })
-		}
-		s.Databases = append(s.Databases, d)
+	report, err := doctor.ExamineAll(ctx, dbs, r)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return doctor.Examine(ctx, s)
+	return report.Findings
 }
+
+func line(f doctor.Finding) string { return string(f.Severity) + ": " + f.String() }
 
 // remarks are the findings that are not ok, one a line.
 func remarks(found []doctor.Finding) (list []string) {
 	for _, f := range found {
 		if f.Severity != doctor.OK {
-			list = append(list, f.Severity+": "+f.String())
+			list = append(list, line(f))
 		}
 	}
 	return list
@@ -129,7 +166,7 @@ func TestExamine_findsEach(t *testing.T) {
 		fix             string // part of it
 		mends           bool   // the fix is SQL that ends the finding
 	}{
-		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table is not there", "LIKE `t_order_0`", true},
+		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table does not exist", "LIKE `t_order_0`", true},
 		{"a table is misspelt", snowflakes, "RENAME TABLE t_order_1 TO t_ordr_1", "there is t_ordr_1", "", false},
 		{"a shard that is not listed", snowflakes, "CREATE TABLE t_order_2 LIKE t_order_0", "warning: unlisted t_order.order_id (t_order_2)", "${*}", false},
 		{"the key column is missing", snowflakes, "ALTER TABLE t_order_1 RENAME COLUMN order_id TO order_no", "error: key-column t_order.order_id (t_order_1)", "column: order_no", false},
@@ -144,7 +181,7 @@ func TestExamine_findsEach(t *testing.T) {
 			"warning: key-type t_order.order_id (t_order_0): the column's collation utf8mb4_general_ci", "ascii_bin", true},
 		{"no unique key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD PRIMARY KEY", true},
 		{"no unique key beside another primary key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id), ADD KEY (order_id)", "warning: unique t_order.order_id (t_order_1)", "ADD UNIQUE KEY", true},
-		{"a composite key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (order_id, user_id)", "info: unique t_order.order_id (t_order_1): the key is unique together", "", false},
+		{"a composite key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (order_id, user_id)", "info: unique t_order.order_id (t_order_1): the key is unique only together", "", false},
 		{"AUTO_INCREMENT", snowflakes, "ALTER TABLE t_order_1 MODIFY order_id BIGINT NOT NULL AUTO_INCREMENT COMMENT 'no AUTO_INCREMENT'", "info: auto-increment t_order.order_id (t_order_1): the key column still",
 			"NOT NULL COMMENT 'no AUTO_INCREMENT';", true},
 		{"AUTO_INCREMENT elsewhere", snowflakes, "ALTER TABLE t_order_1 ADD n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "info: auto-increment t_order.order_id (t_order_1): column n", "", false},
@@ -155,10 +192,10 @@ func TestExamine_findsEach(t *testing.T) {
 		{"a foreign key of another type", snowflakes, "DROP TABLE t_order_0; SET foreign_key_checks = 0; CREATE TABLE t_child (a INT DEFAULT 3, CONSTRAINT f FOREIGN KEY (a) REFERENCES t_order_0 (order_id) ON DELETE CASCADE); CREATE TABLE t_order_0 LIKE t_order_1",
 			"error: foreign-key t_order.order_id (t_order_0): the foreign key f of column a of t_child is int", "MODIFY `a` bigint DEFAULT 3;\nALTER TABLE `t_child` ADD CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `t_order_0` (`order_id`) ON DELETE CASCADE", true},
 		{"no index leads with the key", snowflakes, "ALTER TABLE t_order_1 DROP PRIMARY KEY, ADD PRIMARY KEY (user_id, order_id)", "info: max-key t_order.order_id (t_order_1): no index begins", "ADD INDEX", true},
-		{"a generated key column", snowflakes, "DROP TABLE t_order_1; CREATE TABLE t_order_1 (a BIGINT PRIMARY KEY, order_id BIGINT AS (a + 1) VIRTUAL)", "error: key-column t_order.order_id (t_order_1): the column is generated", "", false},
+		{"a generated key column", snowflakes, "DROP TABLE t_order_1; CREATE TABLE t_order_1 (a BIGINT PRIMARY KEY, order_id BIGINT AS (a + 1) VIRTUAL)", "error: key-column t_order.order_id (t_order_1): the server computes the column", "", false},
 		{"a trigger", snowflakes, "CREATE TRIGGER tr BEFORE INSERT ON t_order_0 FOR EACH ROW SET NEW.order_id = 5", "info: trigger t_order.order_id (t_order_0): the trigger tr", "", false},
 		{"a view", snowflakes, "RENAME TABLE t_order_1 TO x; CREATE VIEW t_order_1 AS SELECT * FROM x", "info: table t_order.order_id (t_order_1): it is a view", "", false},
-		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the table is here", "", false},
+		{"the logical table itself", snowflakes, "CREATE TABLE t_order LIKE t_order_0", "info: unlisted t_order.order_id: the table is in this database", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.change, "t_child (a INT DEFAULT") {
@@ -168,7 +205,7 @@ func TestExamine_findsEach(t *testing.T) {
 			run(t, dsn, "SET sql_mode = ''; "+healthy+c.change)
 			text := ruleOf(c.generator)
 			found := examine(t, text, dsn)
-			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Severity+": "+f.String(), c.want) })
+			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(line(f), c.want) })
 			if i < 0 {
 				t.Fatalf("have:\n%s\nwant: %s", strings.Join(remarks(found), "\n"), c.want)
 			}
@@ -185,12 +222,12 @@ func TestExamine_findsEach(t *testing.T) {
 				return
 			}
 			for _, f := range found {
-				if strings.Contains(f.Severity+": "+f.String(), c.want) {
+				if strings.Contains(line(f), c.want) {
 					run(t, dsn, f.Fix)
 				}
 			}
 			for _, f := range examine(t, text, dsn) {
-				if strings.Contains(f.Severity+": "+f.String(), c.want) {
+				if strings.Contains(line(f), c.want) {
 					t.Errorf("after\n%s\nhave: %s", found[i].Fix, f)
 				}
 			}
@@ -218,7 +255,7 @@ func TestExamine_greatestKey(t *testing.T) {
 		{"years ahead", 3 * 365 * 24 * time.Hour, "by the layout and epoch of generator g", "earlier epoch"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			key := now().Add(c.at).Sub(epoch).Milliseconds() << 22
+			key := time.Now().Add(c.at).Sub(epoch).Milliseconds() << 22
 			run(t, dsn, fmt.Sprintf("DELETE FROM t_order_0; INSERT INTO t_order_0 VALUES (%d, 1)", key))
 			found := examine(t, ruleOf(snowflakes), dsn)
 			list := remarks(found)
@@ -228,7 +265,7 @@ func TestExamine_greatestKey(t *testing.T) {
 				}
 				return
 			}
-			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(f.Severity+": "+f.String(), c.want) })
+			i := slices.IndexFunc(found, func(f doctor.Finding) bool { return strings.Contains(line(f), c.want) })
 			if i < 0 || !strings.Contains(found[i].Fix, c.fix) {
 				t.Errorf("have: %q\nwant: %s, %s", found, c.want, c.fix)
 			}

@@ -3,7 +3,10 @@ package doctor
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/internal/columntype"
 	"github.com/shardkey/shardkey/internal/schema"
@@ -11,8 +14,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// wanted says which keys a table's generator will make, without making one, as far as
-// that can be known.
+// wanted is what is known of the keys that a table's generator will generate.
 type wanted struct {
 	now         any // a key of the present; nil when it is not known
 	later       []laterKey
@@ -31,16 +33,15 @@ type laterKey struct {
 // horizon is how many years ahead a column should hold the keys.
 const horizon = 10
 
-// wanted asks the generator. UUID and NANOID, whose keys nothing is used up by, make
-// one.
+// wanted asks the generator. UUID and NANOID generate a key, which uses nothing up.
 func (d *database) wanted(t *rule.Table) wanted {
 	w := wanted{generator: t.GeneratorName}
-	g := d.Live.Generator(t.GeneratorName)
+	g := d.live.Generator(t.GeneratorName)
 	_, w.isInteger = g.(spi.Int64KeyGenerator)
 	w.decoder, _ = g.(spi.KeyDecoder)
 	if ranger, ok := g.(spi.KeyRanger); ok && w.decoder != nil {
 		w.isInteger = true
-		now := d.Now()
+		now := d.now()
 		if _, last, err := ranger.KeyRange(now, now.Add(time.Second)); err == nil {
 			w.now = last
 		}
@@ -84,60 +85,64 @@ func (w wanted) sqlType() string {
 	return textType(nil, w.now)
 }
 
-// typeFor is the type that a column becomes.
-func (w wanted) typeFor(c *schema.Column) string {
-	if _, isInt := w.now.(int64); isInt {
-		if c.Holds().Form == columntype.Chars {
-			return textType(c, int64(math.MaxInt64))
-		}
-		return schema.Bigint(c)
+// change gives a column the type that holds the keys.
+func (w wanted) change(t *schema.Table, c *schema.Column) schema.Change {
+	typ := textType(c, w.now)
+	if _, isInt := w.now.(int64); isInt && c.Holds().Form == columntype.Chars {
+		typ = textType(c, int64(math.MaxInt64))
+	} else if isInt {
+		typ = schema.Bigint(c)
 	}
-	return textType(c, w.now)
+	return schema.Change{ColumnOf: schema.ColumnOf{Table: t, Column: c}, Type: typ}
+}
+
+// textType is a type of strings or bytes that holds a key: of a column, its own kind where that can be.
+func textType(c *schema.Column, key any) string {
+	length, kinds := utf8.RuneCountInString(fmt.Sprint(key)), []string{"char", "varchar", "binary", "varbinary"}
+	if b, ok := key.([]byte); ok {
+		length, kinds = len(b), []string{"binary", "varbinary"}
+	}
+	name := kinds[1]
+	if c != nil {
+		if have, _, _ := strings.Cut(strings.ToLower(c.Type), "("); slices.Contains(kinds, have) {
+			name = have
+		}
+	}
+	return fmt.Sprintf("%s(%d)", name, length)
 }
 
 // maxZone is the greatest difference of a time zone to UTC.
 const maxZone = 14 * time.Hour
 
-// greatest holds the greatest key of a table against the present: keys are of the
-// past, unless they were made with another epoch or layout.
-func (w wanted) greatest(key uint64, now time.Time) *Finding {
+// greatest compares the greatest key of a table with the present: keys are of the past, unless they
+// were generated with another epoch or layout. Without findings what is empty.
+func (w wanted) greatest(key uint64, now time.Time) (what, why, fix string) {
 	if w.decoder == nil || w.now == nil {
-		return nil
+		return "", "", ""
 	}
-	f := &Finding{Severity: Error, Check: "max-key"}
 	parts, err := w.decoder.DecodeKey(int64(min(key, math.MaxInt64)))
 	if key > math.MaxInt64 || err != nil {
-		f.What = fmt.Sprintf("the greatest key, %d, is above all keys of generator %s", key, w.generator)
-		f.Why = "new keys do not come after those that are there, and may meet them"
-		f.Fix = "find out what made that key: another layout or epoch of the old generator goes into the generator's props (layout, epoch)"
-		return f
+		return fmt.Sprintf("the greatest key, %d, is above all keys of generator %s", key, w.generator),
+			"new keys are smaller than existing ones, and can collide with them",
+			"find out what generated that key: its layout and epoch belong in the generator's props (layout, epoch)"
 	}
 	ahead := parts.Time.Sub(now)
 	switch {
 	case ahead <= time.Minute:
-		return nil
-	case ahead <= maxZone:
-		zone := ahead.Truncate(30 * time.Minute)
-		if zone < ahead {
-			zone += 30 * time.Minute
-		}
-		epoch := w.epoch()
-		f.What = fmt.Sprintf("the greatest key, %d, was made %v in the future, by the epoch of generator %s", key, ahead.Round(time.Minute), w.generator)
-		f.Why = fmt.Sprintf("the keys that are there are of another epoch, as ShardingSphere's was local midnight: the last %s of keys come again where worker ids are the same", hours(zone))
-		f.Fix = fmt.Sprintf("epoch: %s in the props of %s, if that table had an INSERT a moment ago; else midnight in the zone of the machines that made the keys",
-			epoch.In(time.FixedZone("", int(zone/time.Second))).Add(-zone).Format(time.RFC3339), w.generator)
-	default:
-		f.What = fmt.Sprintf("the greatest key, %d, is of %s by the layout and epoch of generator %s", key, parts.Time.UTC().Format(time.DateOnly), w.generator)
-		f.Why = "new keys are below those that are there, and may meet them"
-		f.Fix = fmt.Sprintf("find out what made that key: its layout and epoch go into the props of %s; or an earlier epoch there, which makes new keys larger", w.generator)
+		return "", "", ""
+	case ahead > maxZone:
+		return fmt.Sprintf("the greatest key, %d, is of %s by the layout and epoch of generator %s",
+				key, parts.Time.UTC().Format(time.DateOnly), w.generator),
+			"new keys are smaller than existing ones, and can collide with them",
+			fmt.Sprintf("find out what generated that key: its layout and epoch belong in the props of %s; "+
+				"or set an earlier epoch there, which makes new keys larger", w.generator)
 	}
-	return f
-}
-
-func hours(d time.Duration) string { return fmt.Sprintf("%.3g hours", d.Hours()) }
-
-// epoch is the time of key 0.
-func (w wanted) epoch() time.Time {
-	parts, _ := w.decoder.DecodeKey(0)
-	return parts.Time
+	zone := (ahead + 30*time.Minute - 1).Truncate(30 * time.Minute)
+	epoch, _ := w.decoder.DecodeKey(0)
+	moved := epoch.Time.In(time.FixedZone("", int(zone/time.Second))).Add(-zone)
+	return fmt.Sprintf("the greatest key, %d, is %v in the future, by the epoch of generator %s", key, ahead.Round(time.Minute), w.generator),
+		fmt.Sprintf("existing keys have another epoch, as ShardingSphere's was local midnight: the keys of the last "+
+			"%.3g hours repeat where worker IDs are the same", zone.Hours()),
+		fmt.Sprintf("epoch: %s in the props of %s, if that table had an INSERT a moment ago; "+
+			"otherwise midnight in the time zone of the machines that generated the keys", moved.Format(time.RFC3339), w.generator)
 }

@@ -26,7 +26,8 @@ type server struct {
 var shownVariables = []string{"version", "version_comment", "sql_mode", "read_only", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin",
 	"wsrep_on", "group_replication_single_primary_mode"}
 
-func (x *examination) server(ctx context.Context, conn *sql.Conn) (server, error) {
+// askServer asks a server for what findings are about. now is our clock.
+func askServer(ctx context.Context, conn *sql.Conn, now func() time.Time) (server, error) {
 	s := server{variables: map[string]string{}}
 	list := make([]string, len(shownVariables))
 	for i, name := range shownVariables {
@@ -38,7 +39,7 @@ func (x *examination) server(ctx context.Context, conn *sql.Conn) (server, error
 	if err != nil {
 		return s, err
 	}
-	if err := x.clock(ctx, conn, &s); err != nil {
+	if err := s.clock(ctx, conn, now); err != nil {
 		return s, err
 	}
 	if err := schema.PrepareSession(ctx, conn); err != nil {
@@ -52,16 +53,16 @@ func (x *examination) server(ctx context.Context, conn *sql.Conn) (server, error
 	return s, ctx.Err()
 }
 
-func (x *examination) clock(ctx context.Context, conn *sql.Conn, s *server) error {
-	before := x.Now()
+func (s *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time) error {
+	before := now()
 	var ms int64
 	err := schema.Rows(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", func(row []string) { ms, _ = strconv.ParseInt(row[0], 10, 64) })
 	if err != nil || ms <= 0 {
 		return err
 	}
-	now := x.Now()
-	s.ahead = before.Add(now.Sub(before) / 2).Sub(time.UnixMilli(ms))
-	if s.ahead.Abs() < now.Sub(before) {
+	took := now().Sub(before)
+	s.ahead = before.Add(took / 2).Sub(time.UnixMilli(ms))
+	if s.ahead.Abs() < took {
 		s.ahead = 0
 	}
 	return nil
@@ -76,6 +77,10 @@ func quotedUser(user string) string {
 	return sqltext.QuoteIdentifier(user[:at]) + "@" + sqltext.QuoteIdentifier(user[at+1:])
 }
 
+func (s server) lacks(rights string) string {
+	return fmt.Sprintf("the user %s doesn't have the right %s", s.user, rights)
+}
+
 // describe names the server and its session.
 func (s server) describe() string {
 	version := s.variables["version"]
@@ -88,47 +93,47 @@ func (s server) describe() string {
 	return fmt.Sprintf("%s %s, sql_mode %s", product, version, s.variables["sql_mode"])
 }
 
-// maxAhead is a difference of clocks that is no longer one of the network.
+// maxAhead is a difference of clocks that the network doesn't explain.
 const maxAhead = 5 * time.Second
 
-func (s server) findings(source string) (found []Finding) {
-	found = append(found, Finding{Severity: OK, Check: "server", DataSource: source, What: s.describe()})
+const synchronize = "-- synchronize the clocks of both machines (chrony, systemd-timesyncd)"
+
+func (s server) findings() []Finding {
+	found := []Finding{{Severity: OK, Check: "server", What: s.describe()}}
+	add := func(severity Severity, check, what, why, fix string) {
+		found = append(found, Finding{Severity: severity, Check: check, What: what, Why: why, Fix: fix})
+	}
 	mode := s.variables["sql_mode"]
 	if !strings.Contains(mode, "STRICT_") {
-		found = append(found, Finding{Severity: Info, Check: "sql-mode", DataSource: source,
-			What: "sql_mode is not strict",
-			Why:  "the server cuts values that do not fit off, and stores the rest; generated keys are held against their column before, so that none of them is cut",
-			Fix:  "SET PERSIST sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- in MariaDB SET GLOBAL, and in its configuration"})
+		add(Info, "sql-mode", "sql_mode is not strict", "the server truncates values that do not fit, and stores the rest; "+
+			"generated keys are checked against their column before, so that none is truncated",
+			"SET PERSIST sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- in MariaDB SET GLOBAL, and in its configuration")
 	}
 	if strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO") {
-		found = append(found, Finding{Severity: Info, Check: "sql-mode", DataSource: source,
-			What: "sql_mode has NO_AUTO_VALUE_ON_ZERO",
-			Why:  "a key that a statement gives as 0 is stored as 0, and none is generated"})
+		add(Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
+			"a key that a statement gives as 0 is stored as 0, and none is generated", "")
 	}
 	if s.variables["read_only"] == "ON" {
-		found = append(found, Finding{Severity: Error, Check: "read-only", DataSource: source,
-			What: "the server is read only (read_only=ON)", Why: "no row and no state can be written there: it may be a replica",
-			Fix: "give the primary's address in the data source name"})
+		add(Error, "read-only", "the server is read only (read_only=ON)",
+			"no row and no state can be written there: it may be a replica", "give the primary's address in the data source name")
 	}
 	if s.ahead.Abs() >= maxAhead {
 		direction := "ahead of"
 		if s.ahead < 0 {
 			direction = "behind"
 		}
-		found = append(found, Finding{Severity: Warning, Check: "clock", DataSource: source,
-			What: fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
-			Why:  "keys carry the time of the machine that makes them: their order and their times are off, and a clock that is corrected later makes keys wait",
-			Fix:  "-- synchronize the clocks of both machines (chrony, systemd-timesyncd)"})
+		add(Warning, "clock", fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
+			"keys carry the time of the machine that generates them: their order and their times are wrong, "+
+				"and keys wait once the clock is corrected", synchronize)
 	}
 	return found
 }
 
-// away is the finding for a database that could not be asked.
-func away(check, source string, err error) Finding {
-	f := Finding{Severity: Error, Check: check, DataSource: source, What: "it cannot be asked: " + schema.Cause(err),
-		Why: "nothing more is known of it"}
+// unavailable is the finding for a database that doesn't answer.
+func unavailable(check string, err error) Finding {
+	what := "it cannot be asked: "
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		f.What = "it did not answer in time: " + schema.Cause(err)
+		what = "it did not answer in time: "
 	}
-	return f
+	return Finding{Severity: Error, Check: check, What: what + plain(err), Why: "nothing more is known of it"}
 }

@@ -1,8 +1,10 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"maps"
 	"math"
@@ -10,144 +12,145 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/schema"
 	"github.com/shardkey/shardkey/internal/sqlstate"
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// stateTable is a table with the state of a generator or an assigner, and who keeps
-// it there.
-type stateTable struct {
-	sqlstate.Table
-	keeper string // its name in the rule
-	of     string // for a generator: its name in lower case
-}
-
-// states looks at the tables that generators and assigners keep their state in, each
-// once.
+// states examines the tables that generators and assigners keep their state in, each once.
 func (x *examination) states(ctx context.Context) []Finding {
-	tables := x.stateTables()
-	found := make([][]Finding, len(tables))
-	var running sync.WaitGroup
-	for i := range tables {
-		running.Go(func() {
-			s := &stateCheck{examination: x, ctx: ctx, t: tables[i]}
-			s.examine()
-			found[i] = merged(s.found)
-		})
+	checks := x.stateChecks(ctx)
+	each(checks, (*stateCheck).examine)
+	var all []Finding
+	for _, s := range checks {
+		all = append(all, merged(s.found)...)
 	}
-	running.Wait()
-	all := append(slices.Concat(found...), x.apart(tables)...)
-	return append(all, x.workerIDs(ctx, tables)...)
+	all = append(all, x.apart(checks)...)
+	return append(all, x.workerIDs(ctx)...)
 }
 
-func (x *examination) stateTables() (tables []stateTable) {
-	add := func(v any, keeper, of string) {
-		k, ok := v.(sqlstate.Keeper)
-		if !ok {
-			return
-		}
-		for _, t := range k.SQLState() {
-			known := slices.ContainsFunc(tables, func(o stateTable) bool {
-				return o.Kind == t.Kind && o.Server == t.Server && o.Name == t.Name && o.Key == t.Key && o.of == of
-			})
-			if !known {
-				tables = append(tables, stateTable{t, keeper, of})
-			}
-		}
-	}
-	for _, d := range x.Databases {
-		if d.Live == nil {
+func (x *examination) stateChecks(ctx context.Context) (checks []*stateCheck) {
+	for _, d := range x.databases {
+		if d.live == nil {
 			continue
 		}
-		assigners := d.Live.WorkerIDAssigners()
-		for _, name := range sortedKeys(assigners) {
+		add := func(v any, keeper, of string) {
+			k, ok := v.(sqlstate.Keeper)
+			if !ok {
+				return
+			}
+			for _, t := range k.SQLState() {
+				known := slices.ContainsFunc(checks, func(o *stateCheck) bool {
+					return o.Kind == t.Kind && o.Server == t.Server && o.Name == t.Name && o.Key == t.Key && o.of == of
+				})
+				if !known {
+					checks = append(checks, &stateCheck{Table: t, database: d, ctx: ctx, keeper: keeper, of: of})
+				}
+			}
+		}
+		assigners := d.live.WorkerIDAssigners()
+		for _, name := range slices.Sorted(maps.Keys(assigners)) {
 			add(assigners[name], name, "")
 		}
-		for _, t := range x.Rule.Tables() {
-			add(d.Live.Generator(t.GeneratorName), t.GeneratorName, strings.ToLower(t.GeneratorName))
+		for _, t := range x.rule.Tables() {
+			add(d.live.Generator(t.GeneratorName), t.GeneratorName, strings.ToLower(t.GeneratorName))
 		}
 	}
-	return tables
+	return checks
 }
 
 // apart reports keepers with a state in each of several databases.
-func (x *examination) apart(tables []stateTable) (found []Finding) {
-	servers := map[string][]string{}
-	for _, t := range tables {
-		if t.Kind != sqlstate.Tickets {
-			servers[t.keeper] = append(servers[t.keeper], t.Server)
+func (x *examination) apart(checks []*stateCheck) (found []Finding) {
+	servers := map[string]int{}
+	for _, s := range checks {
+		if s.Kind != sqlstate.Tickets {
+			servers[s.keeper]++
 		}
 	}
-	for _, name := range sortedKeys(servers) {
-		if n := len(servers[name]); n > 1 {
-			found = append(found, Finding{Severity: Info, Check: "store", What: fmt.Sprintf("%s keeps its state in each of %d databases, as own-database: yes says", name, n),
-				Why: "each gives the same keys as the others: their rows must never be brought together",
-				Fix: fmt.Sprintf("dsn: of one database for all in the props of %s", name)})
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		if n := servers[name]; n > 1 {
+			found = append(found, Finding{Severity: Info, Check: "store",
+				What: fmt.Sprintf("%s keeps its state in each of %d databases, as own-database: yes specifies", name, n),
+				Why:  "each gives the same keys as the others: their rows must never be brought together",
+				Fix:  fmt.Sprintf("dsn: of one database for all in the props of %s", name)})
 		}
 	}
 	return found
 }
 
-// stateCheck is the examination of one state table.
+// stateCheck is the examination of a table with the state of a generator or an assigner.
 type stateCheck struct {
-	*examination
+	sqlstate.Table
+	database *database // for which the rule was opened
+	keeper   string    // its name in the rule
+	of       string    // for a generator: its name in lower case
+
 	ctx    context.Context
-	t      stateTable
 	conn   *sql.Conn
 	server server
 	schema *schema.Database
 	found  []Finding
 }
 
-func (s *stateCheck) add(severity, what, why, fix string) {
-	s.found = append(s.found, Finding{Severity: severity, Check: s.check(), What: fmt.Sprintf("%s, table %s at %s: %s", s.t.keeper, s.t.Name, s.t.Server, what), Why: why, Fix: fix})
+func (s *stateCheck) add(severity Severity, what, why, fix string) {
+	check := [...]string{sqlstate.Leases: "leases", sqlstate.Segments: "segments", sqlstate.Tickets: "tickets"}[s.Kind]
+	place := fmt.Sprintf("%s, table %s", s.keeper, s.Name)
+	if !s.isOwn() {
+		place += " at " + s.Server
+	}
+	s.found = append(s.found, Finding{Severity: severity, Check: check, What: place + ": " + what, Why: why, Fix: fix})
 }
 
-func (s *stateCheck) check() string {
-	return [...]string{sqlstate.Leases: "leases", sqlstate.Segments: "segments", sqlstate.Tickets: "tickets"}[s.t.Kind]
-}
+// isOwn reports whether the table is in the database itself, whose DSN is unknown.
+func (s *stateCheck) isOwn() bool { return strings.HasPrefix(s.Server, ownNetwork+"(") }
 
 func (s *stateCheck) examine() {
 	if err := s.connect(); err != nil {
-		f := away("", "", err)
-		s.add(f.Severity, f.What, "no key can be made for longer than what is in memory lasts", "")
+		f := unavailable("", err)
+		s.add(f.Severity, f.What, "no key can be generated for longer than what is in memory lasts", "")
 	}
 }
 
-func (s *stateCheck) connect() error {
-	conn, closeAll, err := open(s.ctx, s.t.Connector)
+func (s *stateCheck) connect() (err error) {
+	defer guard.Recover(&err, "the examination")
+	db := s.database.db
+	if !s.isOwn() {
+		db = sql.OpenDB(onlyConnects{s.Connector})
+		defer db.Close()
+	}
+	conn, closed, err := take(s.ctx, db)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
+	defer closed()
 	s.conn = conn
 	return s.look()
 }
 
+// onlyConnects hides a connector's Close, which a sql.DB would call.
+type onlyConnects struct{ driver.Connector }
+
 func (s *stateCheck) look() (err error) {
-	if s.server, err = s.examination.server(s.ctx, s.conn); err != nil {
+	if s.server, err = askServer(s.ctx, s.conn, s.database.now); err != nil {
 		return err
 	}
-	for _, f := range s.server.findings("") {
-		if IsProblem(f.Severity) {
+	for _, f := range s.server.findings() {
+		if f.isProblem() {
 			s.add(f.Severity, f.What, f.Why, f.Fix)
 		}
 	}
 	s.durability()
-	in, name, qualified := strings.Cut(s.t.Name, ".")
+	in, name, qualified := strings.Cut(s.Name, ".")
 	if !qualified {
-		in, name = "", s.t.Name
+		in, name = "", s.Name
 	}
 	if s.schema, err = schema.Read(s.ctx, s.conn, in); err != nil {
 		return err
 	}
-	if in == "" {
-		in = s.schema.Name
-	}
+	in = cmp.Or(in, s.schema.Name)
 	t := s.schema.Table(in, name)
 	if t == nil {
 		s.missing(in, name)
@@ -155,163 +158,162 @@ func (s *stateCheck) look() (err error) {
 	}
 	s.rights(t)
 	if !strings.EqualFold(t.Engine, "InnoDB") && t.Engine != "" {
-		s.add(Error, "its engine is "+t.Engine, "what it has confirmed must last, and two processes must not change one row at the same time", fmt.Sprintf("ALTER TABLE %s ENGINE=InnoDB;", s.schema.Quoted(t)))
+		s.add(Error, "its engine is "+t.Engine, "a confirmed write must last, and two processes must not change one row at the same time",
+			fmt.Sprintf("ALTER TABLE %s ENGINE=InnoDB;", s.schema.Quoted(t)))
 	}
 	if !s.server.grants.has("SELECT", t.Schema, t.Name, "") {
 		return nil
 	}
-	switch s.t.Kind {
-	case sqlstate.Leases:
-		err = s.leases(t)
-	case sqlstate.Segments:
-		err = s.segments(t)
-	default:
-		err = s.tickets(t)
+	content := map[sqlstate.Kind]func(*schema.Table) error{
+		sqlstate.Leases: s.leases, sqlstate.Segments: s.segments, sqlstate.Tickets: s.tickets,
 	}
+	err = content[s.Kind](t)
 	if err == nil && !slices.ContainsFunc(s.found, func(f Finding) bool { return f.Severity != OK }) {
 		s.add(OK, "as it must be", "", "")
 	}
 	return err
 }
 
-// needs are the rights on a state table.
-func (s *stateCheck) needs() []string {
-	switch s.t.Kind {
-	case sqlstate.Leases:
-		return []string{"SELECT", "INSERT", "UPDATE"}
-	case sqlstate.Segments:
-		return []string{"SELECT", "UPDATE"}
-	}
-	return []string{"SELECT", "INSERT", "DELETE"}
+// needs are the rights that generators need on a table of state.
+var needs = map[sqlstate.Kind][]string{
+	sqlstate.Leases:   {"SELECT", "INSERT", "UPDATE"},
+	sqlstate.Segments: {"SELECT", "UPDATE"},
+	sqlstate.Tickets:  {"SELECT", "INSERT", "DELETE"},
 }
 
 func (s *stateCheck) rights(t *schema.Table) {
-	var lacking []string
-	for _, right := range s.needs() {
-		if !s.server.grants.has(right, t.Schema, t.Name, "") {
-			lacking = append(lacking, right)
-		}
+	grant := func(rights string) string {
+		return fmt.Sprintf("GRANT %s ON %s TO %s;", rights, sqltext.QuoteTable(t.Schema, t.Name), s.server.user)
 	}
-	if s.t.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
-		s.add(Info, fmt.Sprintf("the user %s has not the right INSERT", s.server.user), "which server the table is on cannot be noted, and a failover to one without the last claims is not noticed",
-			fmt.Sprintf("GRANT INSERT ON %s TO %s;", sqltext.QuoteTable(t.Schema, t.Name), s.server.user))
+	if s.Kind == sqlstate.Segments && !s.server.grants.has("INSERT", t.Schema, t.Name, "") {
+		s.add(Info, s.server.lacks("INSERT"), "the server of the table cannot be noted, and a failover to one without "+
+			"the last claims is not noticed", grant("INSERT"))
 	}
+	lacking := slices.DeleteFunc(slices.Clone(needs[s.Kind]), func(right string) bool {
+		return s.server.grants.has(right, t.Schema, t.Name, "")
+	})
 	if len(lacking) > 0 {
-		list := strings.Join(lacking, ", ")
-		s.add(Error, fmt.Sprintf("the user %s has not the right %s", s.server.user, list), "no key can be made",
-			fmt.Sprintf("GRANT %s ON %s TO %s;", list, sqltext.QuoteTable(t.Schema, t.Name), s.server.user))
+		rights := strings.Join(lacking, ", ")
+		s.add(Error, s.server.lacks(rights), noKey, grant(rights))
 	}
 }
+
+const noKey = "no key can be generated"
 
 func (s *stateCheck) missing(in, name string) {
-	if s.t.Kind != sqlstate.Leases {
-		s.add(Error, "the table is not there", "no key can be made", s.t.DDL+";"+s.firstRow())
-		return
+	switch {
+	case s.Kind != sqlstate.Leases:
+		s.add(Error, "the table does not exist", noKey, s.DDL+";"+s.firstRow())
+	case s.server.grants.has("CREATE", in, name, ""):
+		s.add(Info, "the table does not exist yet: the first key creates it", "its user has the right to", s.DDL+";")
+	default:
+		s.add(Error, fmt.Sprintf("the table does not exist, and the user %s may not create it", s.server.user),
+			"no worker ID can be leased, and so no key generated",
+			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltext.QuoteTable(in, name), s.server.user))
 	}
-	if s.server.grants.has("CREATE", in, name, "") {
-		s.add(Info, "the table is not there yet: the first key makes it", "its user has the right to", s.t.DDL+";")
-		return
-	}
-	s.add(Error, fmt.Sprintf("the table is not there, and the user %s may not make it", s.server.user), "no worker id can be had, and so no key",
-		fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.t.DDL, sqltext.QuoteTable(in, name), s.server.user))
 }
 
-// durability looks at the settings by which a server forgets what it has confirmed.
+// durability examines the settings with which a server forgets confirmed writes.
 func (s *stateCheck) durability() {
-	const why = "what the server has confirmed must last: after a crash of its machine it may have forgotten numbers or worker ids that it has given out, and give them again"
-	if v := s.server.variables["innodb_flush_log_at_trx_commit"]; v != "" && v != "1" {
-		s.add(Warning, "innodb_flush_log_at_trx_commit is "+v, why, "SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration")
+	v := s.server.variables
+	if flush := v["innodb_flush_log_at_trx_commit"]; flush != "" && flush != "1" {
+		s.add(Warning, "innodb_flush_log_at_trx_commit is "+flush, "confirmed writes must last: after a crash of its machine "+
+			"the server may forget numbers or worker IDs that it handed out, and hand them out again",
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration")
 	}
-	if v := s.server.variables["sync_binlog"]; v != "" && v != "1" && s.server.variables["log_bin"] == "ON" {
-		s.add(Warning, "sync_binlog is "+v, "after a crash a replica may lack, or have, what the server does not: one that takes its place gives numbers again", "SET GLOBAL sync_binlog = 1; -- and in the server's configuration")
+	if sync := v["sync_binlog"]; sync != "" && sync != "1" && v["log_bin"] == "ON" {
+		s.add(Warning, "sync_binlog is "+sync, "after a crash a replica may lack writes that the server has, or the reverse: "+
+			"a replica that takes its place hands out numbers again",
+			"SET GLOBAL sync_binlog = 1; -- and in the server's configuration")
 	}
-	const one = "the state must be written on one node: two nodes that are cut off from each other, or that both are written to, each give the same numbers or fail each other's writes"
-	if s.server.variables["wsrep_on"] == "ON" {
+	const one = "the state must be written on one node: two nodes that are cut off from each other, or that are both " +
+		"written to, hand out the same numbers or fail each other's writes"
+	if v["wsrep_on"] == "ON" {
 		s.add(Info, "the server is a node of a Galera cluster", one, "give the address of one node, or of a proxy that writes to one")
 	}
-	if s.server.variables["group_replication_single_primary_mode"] == "OFF" {
+	if v["group_replication_single_primary_mode"] == "OFF" {
 		s.add(Warning, "the server's group has several primaries", one, "SELECT group_replication_switch_to_single_primary_mode();")
 	}
 }
 
-// leases looks at the worker ids.
+// leases examines the worker IDs.
 func (s *stateCheck) leases(t *schema.Table) error {
 	keyed := slices.ContainsFunc(t.Indexes, func(i *schema.Index) bool {
-		return i.Unique && !slices.ContainsFunc(i.Columns, func(c string) bool { return !strings.EqualFold(c, "namespace") && !strings.EqualFold(c, "worker_id") })
+		other := func(c string) bool { return !slices.Contains([]string{"namespace", "worker_id"}, strings.ToLower(c)) }
+		return i.Unique && !slices.ContainsFunc(i.Columns, other)
 	})
+	table := s.schema.Quoted(t)
 	if !keyed {
-		s.add(Error, "it has no primary key (namespace, worker_id)", "several processes can hold one worker id, and make the same keys",
-			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", s.schema.Quoted(t)))
+		s.add(Error, "it has no primary key (namespace, worker_id)", "several processes can hold one worker ID, and generate the same keys",
+			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", table))
 	}
-	ahead := map[int64]time.Time{}
-	now := s.Now()
-	err := schema.Rows(s.ctx, s.conn, "SELECT worker_id, GREATEST(reserved_until, free_from), free_from FROM "+s.schema.Quoted(t)+" WHERE worker_id >= 0 AND namespace = "+schema.Literal(s.t.Key), func(row []string) { // one below notes the server
-		id, _ := strconv.ParseInt(row[0], 10, 64)
-		start, _ := strconv.ParseInt(row[1], 10, 64)
-		if from, _ := strconv.ParseInt(row[2], 10, 64); from > 0 {
-			start = from
+	tomorrow := s.database.now().Add(24 * time.Hour)
+	query := "SELECT worker_id, IF(free_from > 0, free_from, reserved_until) FROM " + table +
+		" WHERE worker_id >= 0 AND namespace = " + schema.Literal(s.Key) + " ORDER BY worker_id" // one below notes the server
+	return schema.Rows(s.ctx, s.conn, query, func(row []string) {
+		ms, _ := strconv.ParseInt(row[1], 10, 64)
+		start := time.UnixMilli(ms)
+		if !start.After(tomorrow) {
+			return
 		}
-		if start > now.Add(24*time.Hour).UnixMilli() {
-			ahead[id] = time.UnixMilli(start)
-		}
+		s.add(Warning, fmt.Sprintf("worker ID %s begins only at %s", row[0], start.UTC().Format(time.RFC3339)), aheadWhy,
+			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %s; -- only if no key with such a time is in any table",
+				table, schema.Literal(s.Key), row[0]))
 	})
-	for _, id := range slices.Sorted(maps.Keys(ahead)) {
-		s.add(Warning, fmt.Sprintf("worker id %d begins only at %s", id, ahead[id].UTC().Format(time.RFC3339)), "a wrong clock has reserved the time up to there; nobody can use the worker id before",
-			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %d; -- only if no key with such a time is in any table", s.schema.Quoted(t), schema.Literal(s.t.Key), id))
-	}
-	return err
 }
 
-// above is a number above the greatest key of the generator's tables.
+const aheadWhy = "a wrong clock has reserved the time up to there; no process can use the worker ID before"
+
+// above returns the greatest key in the generator's tables.
 func (s *stateCheck) above() (newestKey, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n, ok := s.newest[s.t.of]
+	n, ok := s.database.newest[s.of]
 	return n, ok && n.key < math.MaxInt64
 }
 
+// firstRow returns the statement that makes the row of a LEAF_SEGMENT.
 func (s *stateCheck) firstRow() string {
-	if s.t.Kind != sqlstate.Segments {
+	if s.Kind != sqlstate.Segments {
 		return ""
 	}
 	first := uint64(1)
 	if n, ok := s.above(); ok {
 		first = n.key + 1
 	}
-	return fmt.Sprintf("\nINSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (%s, %d, 1000);", schema.Literal(s.t.Key), first)
+	return fmt.Sprintf("\nINSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (%s, %d, 1000);", schema.Literal(s.Key), first)
 }
 
-// segments looks at the row of a LEAF_SEGMENT.
+// segments examines the row of a LEAF_SEGMENT.
 func (s *stateCheck) segments(t *schema.Table) error {
-	var maxIDs []uint64
-	step := int64(0)
-	err := schema.Rows(s.ctx, s.conn, "SELECT GREATEST(max_id, 0), step FROM "+s.schema.Quoted(t)+" WHERE biz_tag = "+schema.Literal(s.t.Key), func(row []string) {
-		n, _ := strconv.ParseUint(row[0], 10, 64)
-		maxIDs = append(maxIDs, n)
+	var rows, maxID uint64
+	var step int64
+	table, tag := s.schema.Quoted(t), schema.Literal(s.Key)
+	query := "SELECT GREATEST(max_id, 0), step FROM " + table + " WHERE biz_tag = " + tag
+	err := schema.Rows(s.ctx, s.conn, query, func(row []string) {
+		maxID, _ = strconv.ParseUint(row[0], 10, 64)
 		step, _ = strconv.ParseInt(row[1], 10, 64)
+		rows++
 	})
-	if err != nil {
-		return err
-	}
-	table := s.schema.Quoted(t)
 	switch {
-	case len(maxIDs) == 0:
-		s.add(Error, fmt.Sprintf("it has no row %q", s.t.Key), "no key can be made", strings.TrimPrefix(s.firstRow(), "\n"))
+	case err != nil:
+		return err
+	case rows == 0:
+		s.add(Error, fmt.Sprintf("it has no row %q", s.Key), noKey, strings.TrimPrefix(s.firstRow(), "\n"))
 		return nil
-	case len(maxIDs) > 1:
-		s.add(Error, fmt.Sprintf("it has %d rows %q", len(maxIDs), s.t.Key), "each gives the same numbers", fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (biz_tag); -- after all but the one with the greatest max_id are deleted", table))
+	case rows > 1:
+		s.add(Error, fmt.Sprintf("it has %d rows %q", rows, s.Key), "each hands out the same numbers",
+			"ALTER TABLE "+table+" ADD PRIMARY KEY (biz_tag); -- after all but the one with the greatest max_id are deleted")
 		return nil
 	case step < 1:
-		s.add(Error, fmt.Sprintf("the step of row %q is %d", s.t.Key, step), "no segment can be claimed", fmt.Sprintf("UPDATE %s SET step = 1000 WHERE biz_tag = %s;", table, schema.Literal(s.t.Key)))
+		s.add(Error, fmt.Sprintf("the step of row %q is %d", s.Key, step), "no segment can be claimed",
+			fmt.Sprintf("UPDATE %s SET step = 1000 WHERE biz_tag = %s;", table, tag))
 	}
-	s.counter(maxIDs[0], fmt.Sprintf("max_id of %q is %d", s.t.Key, maxIDs[0]), func(next uint64) string {
-		return fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s AND max_id < %d;", table, next, schema.Literal(s.t.Key), next)
+	s.counter(maxID, fmt.Sprintf("max_id of %q is %d", s.Key, maxID), func(next uint64) string {
+		return fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s AND max_id < %[2]d;", table, next, tag)
 	})
 	return nil
 }
 
-// counter holds the next number of a count against the keys that are there and
-// against the column.
+// counter compares the next number of a counter with the existing keys and with the column.
 func (s *stateCheck) counter(next uint64, what string, raise func(next uint64) string) {
 	n, ok := s.above()
 	if !ok {
@@ -319,37 +321,40 @@ func (s *stateCheck) counter(next uint64, what string, raise func(next uint64) s
 	}
 	where := strings.TrimSpace(n.source + " " + n.table)
 	if n.key >= next {
-		s.add(Error, fmt.Sprintf("%s, but the greatest key is %d (%s)", what, n.key, where), "the numbers up to there are given once more, to rows whose keys exist", raise(n.key+1))
+		s.add(Error, fmt.Sprintf("%s, but the greatest key is %d (%s)", what, n.key, where),
+			"the numbers up to there are handed out again, for rows whose keys exist", raise(n.key+1))
 	}
 	if limit := n.columnHoldsUpTo; limit > 0 && limit < math.MaxInt64 && max(next, n.key) > limit/10*8 {
-		s.add(Warning, fmt.Sprintf("%s, and the key column of %s holds keys up to %d", what, where, limit), "INSERTs are refused from then on",
-			"-- shardkey migrate prints the statements that make it BIGINT, with what refers to it")
+		s.add(Warning, fmt.Sprintf("%s, and the key column of %s holds keys up to %d", what, where, limit),
+			"INSERTs are refused from then on",
+			"-- shardkey migrate prints the statements that make it BIGINT, with the columns that refer to it")
 	}
 }
 
 var autoIncrementOption = regexp.MustCompile(`(?m)^\).* AUTO_INCREMENT=(\d+)`)
 
-// tickets looks at a ticket table.
+// tickets examines a ticket table.
 func (s *stateCheck) tickets(t *schema.Table) error {
 	column := t.AutoIncrement()
 	if column == nil {
-		s.add(Error, "it has no AUTO_INCREMENT column", "no key can be made", s.t.DDL+"; -- in place of the table that is there")
+		s.add(Error, "it has no AUTO_INCREMENT column", noKey, s.DDL+"; -- in place of the existing table")
 		return nil
 	}
 	defs, err := s.schema.Definitions(s.ctx, s.conn, t)
 	if err != nil {
 		return err
 	}
-	next := uint64(1)
+	next, table := uint64(1), s.schema.Quoted(t)
 	if m := autoIncrementOption.FindStringSubmatch(defs.Text); m != nil {
 		next, _ = strconv.ParseUint(m[1], 10, 64)
 	}
 	s.counter(next, fmt.Sprintf("its next number is %d", next), func(next uint64) string {
-		return fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d;", s.schema.Quoted(t), next)
+		return fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d;", table, next)
 	})
 	if limit := column.Holds().High; next > limit/10*8 {
-		s.add(Warning, fmt.Sprintf("its next number is %d, and its column holds numbers up to %d", next, limit), "no key can be made from then on",
-			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;", s.schema.Quoted(t), sqltext.QuoteIdentifier(column.Name)))
+		s.add(Warning, fmt.Sprintf("its next number is %d, and its column holds numbers up to %d", next, limit),
+			"no key can be generated from then on",
+			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;", table, sqltext.QuoteIdentifier(column.Name)))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
@@ -12,28 +11,29 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// workerIDs says how many worker ids each store has left, of whatever kind it is.
-func (x *examination) workerIDs(ctx context.Context, tables []stateTable) (found []Finding) {
-	inSQL := slices.ContainsFunc(tables, func(t stateTable) bool { return t.Kind == sqlstate.Leases })
+// workerIDs reports how many worker IDs each store has left.
+func (x *examination) workerIDs(ctx context.Context) (found []Finding) {
 	seen := map[string]bool{}
-	for _, d := range x.Databases {
-		for _, t := range x.Rule.Tables() {
-			if d.Live == nil || seen[t.GeneratorName] {
+	for _, d := range x.databases {
+		for _, t := range x.rule.Tables() {
+			if d.live == nil || seen[t.GeneratorName] {
 				continue
 			}
-			lister, ok := d.Live.Generator(t.GeneratorName).(spi.WorkerIDLister)
+			lister, ok := d.live.Generator(t.GeneratorName).(spi.WorkerIDLister)
 			if !ok {
 				continue
 			}
+			inSQL := d.leasesInSQL()
 			list, err := listWorkerIDs(ctx, lister)
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
 			case err != nil && inSQL:
-				// What is wrong with the table or its server has been found.
+				// The errors of the table or its server have been found.
 			case err != nil:
 				seen[t.GeneratorName] = true
-				found = append(found, Finding{Severity: Error, Check: "leases", What: fmt.Sprintf("the worker ids of %s cannot be read: %s", t.GeneratorName, plain(err)),
-					Why: "no worker id can be had, and keys end with the lease of each process"})
+				what := fmt.Sprintf("the worker IDs of %s cannot be read: %s", t.GeneratorName, plain(err))
+				found = append(found, Finding{Severity: Error, Check: "leases", What: what,
+					Why: "no worker ID can be leased, and a process generates no keys once its lease ends"})
 			case !seen[list.Store]:
 				seen[list.Store] = true
 				found = append(found, listed(list, inSQL)...)
@@ -43,15 +43,25 @@ func (x *examination) workerIDs(ctx context.Context, tables []stateTable) (found
 	return found
 }
 
+// leasesInSQL reports whether an assigner of the rule leases worker IDs in a SQL database.
+func (d *database) leasesInSQL() bool {
+	for _, a := range d.live.WorkerIDAssigners() {
+		if k, ok := a.(sqlstate.Keeper); ok && len(k.SQLState()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func listWorkerIDs(ctx context.Context, lister spi.WorkerIDLister) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the generator's ListWorkerIDs")
 	return lister.ListWorkerIDs(ctx)
 }
 
-// listed looks at the worker ids of one store. Those of SQL that are reserved for too
-// far ahead have been found with their statement.
+// listed examines the worker IDs of one store. Those of SQL that are reserved too far ahead have been
+// found in their table, with the statement that frees them.
 func listed(list spi.WorkerIDs, inSQL bool) (found []Finding) {
-	add := func(severity, what, why, fix string) {
+	add := func(severity Severity, what, why, fix string) {
 		found = append(found, Finding{Severity: severity, Check: "leases", What: list.Store + ": " + what, Why: why, Fix: fix})
 	}
 	taken, held := int64(0), 0
@@ -67,23 +77,24 @@ func listed(list spi.WorkerIDs, inSQL bool) (found []Finding) {
 			held++
 		case "ahead":
 			if !inSQL {
-				add(Warning, fmt.Sprintf("worker id %d is reserved until %s", id.ID, id.ReservedUntil.UTC().Format(time.RFC3339)),
-					"a wrong clock has reserved the time up to there; nobody can use the worker id before", "remove its record, only if no key with such a time is in any table")
+				add(Warning, fmt.Sprintf("worker ID %d is reserved until %s", id.ID, id.ReservedUntil.UTC().Format(time.RFC3339)),
+					aheadWhy, "remove its record, only if no key with such a time is in any table")
 			}
 		case "unknown":
-			add(Warning, fmt.Sprintf("the record of worker id %d is not understood: %v", id.ID, id.Err), "nobody can use the worker id", "find out who wrote it; nothing of shardkey's is lost with it")
+			add(Warning, fmt.Sprintf("the record of worker ID %d is not understood: %v", id.ID, id.Err),
+				"no process can use the worker ID", "find out which program wrote it; shardkey loses nothing with it")
 		}
 	}
 	if ahead := list.ClockAhead; ahead != nil && ahead.Abs() >= maxAhead && !inSQL {
-		add(Warning, fmt.Sprintf("this machine's clock is %v ahead of the store's", ahead.Round(time.Second)), "keys carry the time of the machine that makes them",
-			"-- synchronize the clocks of both machines (chrony, systemd-timesyncd)")
+		add(Warning, fmt.Sprintf("this machine's clock is %v ahead of the store's", ahead.Round(time.Second)),
+			"keys carry the time of the machine that generates them", synchronize)
 	}
-	const fix = "a layout with more bits for the worker, or another namespace for tables that do not meet these"
+	const fix = "a layout with more bits for the worker, or another namespace for tables whose keys may equal these"
 	free, all := list.Max+1-taken, list.Max+1
-	what := fmt.Sprintf("%d of %d worker ids are held, %d are free", held, all, free)
+	what := fmt.Sprintf("%d of %d worker IDs are held, %d are free", held, all, free)
 	switch {
 	case free <= 0:
-		add(Error, what, "the next process that starts gets no worker id, and makes no key", fix)
+		add(Error, what, "the next process that starts gets no worker ID, and generates no key", fix)
 	case free*10 < all:
 		add(Warning, what, "processes that start together, as in a rolling deployment, need as many again", fix)
 	default:

@@ -240,6 +240,17 @@ type ownDriver interface {
 func (d Driver) connectorOf() *Connector       { return d.connector }
 func (d Driver) of(c *Connector) driver.Driver { return Driver{c} }
 
+// Host returns where the generators of an open database connect to, for package doctor. Its DSN is
+// a secret.
+func (d Driver) Host() spi.Host {
+	if d.connector == nil {
+		return spi.Host{}
+	}
+	return d.connector.host
+}
+
+func (d *wrapped) Host() spi.Host { return Driver{d.connector}.Host() }
+
 func (d *wrapped) connectorOf() *Connector { return d.connector }
 func (d *wrapped) of(c *Connector) driver.Driver {
 	own := *d

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,19 +72,36 @@ func examine(ctx context.Context, p *program, f *doctorFlags, args []string) err
 	if err := checkSources(r, databases); err != nil {
 		return err
 	}
-	s := doctor.Subject{Rule: r, Now: p.clock.Now}
+	dbs := map[string]*sql.DB{}
 	for _, d := range databases {
-		one := doctor.Database{Name: d.name, Connector: d.connector}
-		one.Live, one.Err = r.Open(spi.Host{DSN: spi.NewSecret(d.dsn), Clock: p.clock, Logger: p.logger()})
-		if one.Err == nil {
-			defer one.Live.Close() // nothing was used
-		}
-		s.Databases = append(s.Databases, one)
+		host := spi.Host{DSN: spi.NewSecret(d.dsn), Clock: p.clock, Logger: p.logger()}
+		db := sql.OpenDB(hosted{d.connector, host})
+		defer db.Close()
+		dbs[d.name] = db
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	return p.printReport(append(notGiven(r, databases), doctor.Examine(ctx, s)...), f.verbose)
+	report, err := doctor.ExamineAll(ctx, dbs, r)
+	if err != nil {
+		return err
+	}
+	return p.printReport(report, f.verbose)
 }
+
+// hosted is a connector that shows package doctor its data source.
+type hosted struct {
+	driver.Connector
+	host spi.Host
+}
+
+func (h hosted) Driver() driver.Driver { return hostedDriver{h.Connector.Driver(), h.host} }
+
+type hostedDriver struct {
+	driver.Driver
+	host spi.Host
+}
+
+func (h hostedDriver) Host() spi.Host { return h.host }
 
 // checkSources refuses names that are none of the rule's.
 func checkSources(r *rule.Rule, databases []database) error {
@@ -102,43 +121,60 @@ func checkSources(r *rule.Rule, databases []database) error {
 	return nil
 }
 
-// notGiven reports the data sources that no -dsn is of.
-func notGiven(r *rule.Rule, databases []database) (found []doctor.Finding) {
-	for _, source := range r.DataSources() {
-		given := slices.ContainsFunc(databases, func(d database) bool { return d.name == "" || strings.EqualFold(d.name, source) })
-		if !given && !strings.Contains(source, "${") {
-			found = append(found, doctor.Finding{Severity: doctor.Info, Check: "reachable", DataSource: source, What: "it was not looked at: no -dsn is of it",
-				Why: "its tables may differ from those of the others", Fix: fmt.Sprintf("-dsn %s=…", source)})
-		}
-	}
-	return found
-}
-
-func (p *program) printReport(found []doctor.Finding, verbose bool) error {
-	problem := slices.ContainsFunc(found, func(f doctor.Finding) bool { return doctor.IsProblem(f.Severity) })
-	if p.json {
-		for _, f := range found {
+func (p *program) printReport(report doctor.Report, verbose bool) error {
+	for _, f := range report.Findings {
+		switch {
+		case p.json:
 			if err := p.emit(f); err != nil {
 				return err
 			}
-		}
-	} else {
-		level := doctor.Info
-		if verbose {
-			level = doctor.OK
-		}
-		for line := range strings.Lines(doctor.Text(found, level)) {
-			severity, rest, ok := strings.Cut(line, ": ")
-			if as := severityColours[severity]; ok && as != "" {
-				line = p.colours.out(as, severity) + ": " + rest
-			}
-			fmt.Fprint(p.out, line)
+		case verbose || f.Severity != doctor.OK:
+			p.printFinding(f)
 		}
 	}
-	if problem {
+	if !p.json {
+		p.printCounts(report.Findings)
+	}
+	if len(report.Problems()) > 0 {
 		return errReported
 	}
 	return nil
 }
 
-var severityColours = map[string]colour{doctor.Error: red, doctor.Warning: yellow, doctor.OK: green, doctor.Info: faint}
+// printFinding prints a finding for people, with the first lines of its fix.
+func (p *program) printFinding(f doctor.Finding) {
+	const most = 40 // lines
+	fmt.Fprintf(p.out, "%s: %s\n", p.colours.out(severityColours[f.Severity], string(f.Severity)), f)
+	if f.Why != "" {
+		fmt.Fprintf(p.out, "  why: %s\n", f.Why)
+	}
+	if f.Fix == "" {
+		return
+	}
+	lines := strings.Split(f.Fix, "\n")
+	if n := len(lines) - most; n > 0 {
+		lines = append(lines[:most], fmt.Sprintf("-- … and %d more lines, which the finding has in JSON", n))
+	}
+	fmt.Fprintf(p.out, "  fix: %s\n", strings.Join(lines, "\n       "))
+}
+
+// printCounts prints how many findings there are of each severity.
+func (p *program) printCounts(found []doctor.Finding) {
+	n := map[doctor.Severity]int{}
+	for _, f := range found {
+		n[f.Severity]++
+	}
+	fmt.Fprintf(p.out, "%s, %s, %s; %s found nothing wrong\n", counted(n[doctor.Error], "error"),
+		counted(n[doctor.Warning], "warning"), counted(n[doctor.Info], "remark"), counted(n[doctor.OK], "check"))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+var severityColours = map[doctor.Severity]colour{
+	doctor.Error: red, doctor.Warning: yellow, doctor.OK: green, doctor.Info: faint,
+}

@@ -19,6 +19,7 @@ import (
 // statements, tables' names, numbers, times, and what a program's own clock,
 // logger and random source are.
 var plainTypes = strings.Fields(`
+	doctor.Finding doctor.Report
 	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
 	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record

@@ -255,7 +255,7 @@ func (m *migration) notes() error {
 			return err
 		}
 		if len(backEnds) > 0 {
-			m.note("%s is the head of a Spider table: the tables on its back ends %s were not looked at; run migrate and step 1 there, too",
+			m.note("%s is the head of a Spider table: the tables on its back ends %s were not examined; run migrate and step 1 there, too",
 				m.d.Shown(k.Table), strings.Join(backEnds, ", "))
 		}
 		for _, c := range k.Table.Computed(k.Column.Name) {
@@ -266,7 +266,7 @@ func (m *migration) notes() error {
 		}
 	}
 	if n := len(m.d.Shards); n > 1 {
-		m.note("vtgate shows the tables of one shard: those of the other %d were not looked at", n-1)
+		m.note("vtgate shows the tables of one shard: those of the other %d were not examined", n-1)
 	}
 	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, need BIGINT too; JavaScript rounds such keys (docs/migrating.md)")
 	m.note("foreign keys that the user of this connection may not see are not here")

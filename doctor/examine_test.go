@@ -1,0 +1,150 @@
+package doctor_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/shardkey/shardkey/doctor"
+	_ "github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+// The state in the application's own database is examined whichever driver opened the database, also
+// while the program that opened it generates keys.
+func TestExamine_ownState(t *testing.T) {
+	if testserver.Each(t, TestExamine_ownState) {
+		return
+	}
+	const worker = "CREATE TABLE shardkey_worker (namespace VARCHAR(64), worker_id INT, owner VARBINARY(64), " +
+		"reserved_until BIGINT, free_from BIGINT, holder VARCHAR(255), since BIGINT, PRIMARY KEY (namespace, worker_id));"
+	for _, c := range []struct{ name, rule, state, want string }{
+		{"leases", leased(""), worker + "ALTER TABLE shardkey_worker ENGINE=MyISAM", "error: leases: a, table shardkey_worker"},
+		{"segments", ruleOf(segments), "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)",
+			"error: segments: g, table leaf_alloc"},
+		{"tickets", ruleOf(tickets), "", "error: tickets: g, table Tickets64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dsn := testserver.Database(t)
+			run(t, dsn, healthy+c.state)
+			has := func(found []doctor.Finding, want string) bool {
+				return slices.ContainsFunc(found, func(f doctor.Finding) bool { return strings.Contains(line(f), want) })
+			}
+			found := examineDBs(t, c.rule, map[string]*sql.DB{"": open(t, dsn, plain)})
+			if !has(found, c.want) || !has(found, "ok: table t_order.order_id") {
+				t.Errorf("by go-sql-driver\nhave: %q\nwant: %s", found, c.want)
+			}
+			file := filepath.Join(t.TempDir(), "rule.yaml")
+			if err := os.WriteFile(file, []byte(c.rule), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			db, err := sql.Open("shardkey", dsn+"?shardkeyRule="+file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			r, err := rule.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "leases" {
+				if _, err := db.Exec("INSERT INTO t_order_0 (user_id) VALUES (1)"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			report, err := doctor.Examine(t.Context(), db, r)
+			if err != nil || !has(report.Findings, c.want) || c.name == "leases" && !has(report.Findings, "1 of 1024 worker IDs are held") {
+				t.Errorf("by shardkey\nhave: %q, %v\nwant: %s", report.Findings, err, c.want)
+			}
+		})
+	}
+}
+
+// What the user may not see is a finding of that table, and everything else is examined.
+func TestExamine_partialPrivileges(t *testing.T) {
+	if testserver.Each(t, TestExamine_partialPrivileges) {
+		return
+	}
+	dsn := testserver.Database(t)
+	run(t, dsn, "CREATE TABLE t_order_0 (order_id INT NOT NULL PRIMARY KEY); "+
+		"CREATE TABLE t_order_1 (order_id INT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
+	own := user(t, dsn, "GRANT INSERT ON DB.t_order_0 TO USER", "GRANT SELECT, INSERT ON DB.t_order_1 TO USER")
+	var have []string
+	for _, f := range examineDBs(t, ruleOf(snowflakes), map[string]*sql.DB{"": open(t, own, plain)}) {
+		if f.Severity != doctor.OK {
+			have = append(have, fmt.Sprint(f.Severity, " ", f.Check, " ", f.Actual))
+		}
+	}
+	want := []string{"warning rights [t_order_0]", "error key-type [t_order_0 t_order_1]", "info auto-increment [t_order_1]"}
+	if !slices.Equal(have, want) {
+		t.Errorf("have: %q\nwant: %q", have, want)
+	}
+}
+
+// A pool is left as it was: no connection is kept, and none is left with another session.
+func TestExamine_leavesThePool(t *testing.T) {
+	dsn := testserver.Database(t)
+	run(t, dsn, healthy)
+	db := open(t, dsn, plain)
+	db.SetMaxOpenConns(1)
+	mode := func() (mode string) {
+		if err := db.QueryRow("SELECT @@SESSION.sql_mode").Scan(&mode); err != nil {
+			t.Fatal(err)
+		}
+		return mode
+	}
+	before := mode()
+	examineDBs(t, leased(""), map[string]*sql.DB{"": db})
+	if after := mode(); after != before || before == "" || db.Stats().InUse != 0 {
+		t.Errorf("have: sql_mode %q, %d connections in use\nwant: %q, 0", after, db.Stats().InUse, before)
+	}
+}
+
+func TestExamine_wrongArguments(t *testing.T) {
+	r, err := rule.Parse("rule.yaml", []byte(strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, err := mysql.NewConnector(mysql.NewConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	for _, c := range []struct {
+		name  string
+		dbs   map[string]*sql.DB
+		rule  *rule.Rule
+		typed bool
+	}{
+		{"no rule", map[string]*sql.DB{"": db}, nil, true},
+		{"an empty rule", map[string]*sql.DB{"": db}, new(rule.Rule), true},
+		{"no database", map[string]*sql.DB{"": nil}, r, false},
+		{"no databases", nil, r, false},
+		{"another data source", map[string]*sql.DB{"ds_7": db}, r, true},
+		{"one without a name among several", map[string]*sql.DB{"": db, "ds_1": db}, r, false},
+	} {
+		report, err := doctor.ExamineAll(t.Context(), c.dbs, c.rule)
+		if typed := (*rule.Error)(nil); err == nil || errors.As(err, &typed) != c.typed || len(report.Findings) > 0 {
+			t.Errorf("%s\nhave: %v, %v\nwant: an error", c.name, report, err)
+		}
+	}
+}
+
+// A data source that no database is given for is reported.
+func TestExamineAll_notGiven(t *testing.T) {
+	dsn := testserver.Database(t)
+	run(t, dsn, healthy)
+	text := strings.Replace(ruleOf(snowflakes), "t_order_$", "ds_${0..1}.t_order_$", 1)
+	have := remarks(examineDBs(t, text, map[string]*sql.DB{"DS_1": open(t, dsn, plain)}))
+	if len(have) != 1 || have[0] != "info: reachable ds_0: it was not examined: no database is given for it" {
+		t.Errorf("have: %q", have)
+	}
+}
