@@ -1,10 +1,22 @@
+// Package nanoid generates the keys of type NANOID: short random texts that need
+// no escaping in a URL, as those of https://github.com/ai/nanoid.
+//
+//	keyGenerators:
+//	  short: {type: NANOID}                                         # V1StGXR8_Z5jdHi6B-myT
+//	  code:  {type: NANOID, props: {size: 26, alphabet: 0123456789abcdefghjkmnpqrstvwxyz}}
+//
+// The default is 21 characters of 64, which is 126 bits: as many as a random
+// UUID has. Every character is equally likely, whatever the alphabet's length:
+// random bytes that would favour some are discarded.
+//
+// Short keys collide sooner. Health warns when size and alphabet have under 100
+// bits. With b bits, the chance that any two of n keys are equal is about n²/2^(b+1).
 package nanoid
 
 import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
 	"sync/atomic"
@@ -14,20 +26,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var (
-	_ spi.KeyGenerator   = (*generator)(nil)
-	_ spi.Describer      = (*generator)(nil)
-	_ spi.HealthReporter = (*generator)(nil)
-)
-
 const (
-	// defaultSize is the length of a key without the property size.
-	defaultSize = 21
-	// defaultAlphabet is the 64 characters that need no escaping in a URL.
-	defaultAlphabet = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
+	defaultSize      = 21
 	minSize, maxSize = 2, 255
 	fewBits          = 100
+
+	// defaultAlphabet is the 64 characters that need no escaping in a URL.
+	defaultAlphabet = "_-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 
 // generator generates random strings. It never waits, and any number of goroutines may
@@ -36,26 +41,30 @@ type generator struct {
 	size     int
 	alphabet []rune
 	mask     byte // the bits of a random byte that choose a character
-	rand     io.Reader
 	issued   atomic.Int64
 }
 
-// newGenerator returns a generator of keys of size characters out of alphabet. It refuses
-// an alphabet out of range, and one with a character that is repeated, is not printable
-// or is not UTF-8.
-func newGenerator(size int, alphabet string, random io.Reader) (*generator, error) {
-	characters, err := parseAlphabet(alphabet)
-	if err != nil {
-		return nil, err
-	}
-	return &generator{
-		size:     size,
-		alphabet: characters,
-		mask:     byte(1<<bits.Len(uint(len(characters)-1)) - 1),
-		rand:     random,
-	}, nil
+func init() {
+	spi.RegisterKeyGenerator("NANOID", func(p spi.Props) (spi.KeyGenerator, error) {
+		size, err := p.Int("size", defaultSize, minSize, maxSize)
+		if err != nil {
+			return nil, err
+		}
+		text := p.String("alphabet", defaultAlphabet)
+		if text == "" {
+			return nil, p.Wrong("alphabet", "2..256 different characters")
+		}
+		alphabet, err := parseAlphabet(text)
+		if err != nil {
+			return nil, err
+		}
+		mask := byte(1<<bits.Len(uint(len(alphabet)-1)) - 1)
+		return &generator{size: int(size), alphabet: alphabet, mask: mask}, nil
+	})
 }
 
+// parseAlphabet refuses an alphabet out of range, and one with a character that is
+// repeated, is not printable or is not UTF-8.
 func parseAlphabet(text string) ([]rune, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("shardkey: NANOID alphabet %q is not UTF-8", text)
@@ -77,39 +86,33 @@ func parseAlphabet(text string) ([]rune, error) {
 	return alphabet, nil
 }
 
-// GenerateKeys makes n texts, each a string.
+// GenerateKeys makes n texts, each a string. The error is always nil.
 func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	n = max(n, 0)
-	src := source{rand: g.rand, want: n * g.size}
-	keys := make([]any, n)
-	var text [maxSize * utf8.UTFMax]byte
+	keys := make([]any, max(n, 0))
 	for i := range keys {
-		key := text[:0]
-		for range g.size {
-			r, err := g.letter(&src)
-			if err != nil {
-				return nil, err
-			}
-			key = utf8.AppendRune(key, r)
-		}
-		keys[i] = string(key)
+		keys[i] = g.key()
 	}
-	g.issued.Add(int64(n))
+	g.issued.Add(int64(len(keys)))
 	return keys, nil
 }
 
-// letter throws random bytes away until one chooses a character: taking them
-// modulo the alphabet's length would favour the first characters.
-func (g *generator) letter(src *source) (rune, error) {
-	for {
-		b, err := src.next()
-		if err != nil {
-			return 0, fmt.Errorf("shardkey: NANOID: no randomness: %w", err)
-		}
-		if i := int(b & g.mask); i < len(g.alphabet) {
-			return g.alphabet[i], nil
+// key discards random bytes that choose no character: taking them modulo the alphabet's
+// length would favour the first characters.
+func (g *generator) key() string {
+	var random [maxSize]byte
+	var text [maxSize * utf8.UTFMax]byte
+	key, missing := text[:0], g.size
+	for missing > 0 {
+		block := random[:missing]
+		_, _ = rand.Read(block) // by contract it returns no error
+		for _, b := range block {
+			if i := int(b & g.mask); i < len(g.alphabet) {
+				key = utf8.AppendRune(key, g.alphabet[i])
+				missing--
+			}
 		}
 	}
+	return string(key)
 }
 
 // bits is how many random bits a key has.
@@ -129,57 +132,4 @@ func (g *generator) Health() spi.Health {
 		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: NANOID keys have %d random bits only: raise size", g.bits()))
 	}
 	return h
-}
-
-func init() {
-	spi.RegisterKeyGenerator("NANOID", func(p spi.Props) (spi.KeyGenerator, error) {
-		size, err := p.Int("size", defaultSize, minSize, maxSize)
-		if err != nil {
-			return nil, err
-		}
-		alphabet := p.String("alphabet", defaultAlphabet)
-		if alphabet == "" {
-			return nil, p.Wrong("alphabet", "2..256 different characters")
-		}
-		g, err := newGenerator(int(size), alphabet, rand.Reader)
-		if err != nil {
-			return nil, err
-		}
-		return g, nil
-	})
-}
-
-// source hands out random bytes one by one and reads them in blocks. Nothing
-// is kept from one call of GenerateKeys to the next.
-type source struct {
-	rand io.Reader
-	want int // bytes that will be asked for, at least
-	buf  []byte
-	pos  int
-}
-
-const (
-	minBlock = 64
-	maxBlock = 4096
-)
-
-func (s *source) next() (byte, error) {
-	if s.pos == len(s.buf) {
-		if err := s.fill(); err != nil {
-			return 0, err
-		}
-	}
-	b := s.buf[s.pos]
-	s.pos++
-	return b, nil
-}
-
-func (s *source) fill() error {
-	if s.buf == nil {
-		s.buf = make([]byte, max(minBlock, min(s.want, maxBlock)))
-	}
-	s.pos = 0
-	n, err := io.ReadAtLeast(s.rand, s.buf, 1)
-	s.buf = s.buf[:n]
-	return err
 }

@@ -1,68 +1,68 @@
 package nanoid
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/shardkey/shardkey/spi"
 )
 
-// config describes a generator; zero fields are the defaults.
-type config struct {
-	size     int
-	alphabet string
-	rand     io.Reader
+// newNanoid makes a generator of pairs of properties and their values.
+func newNanoid(pairs ...string) (*generator, error) {
+	values := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	props, err := spi.NewProps(values, spi.Host{})
+	if err != nil {
+		return nil, err
+	}
+	g, err := spi.NewKeyGenerator("Nanoid", props)
+	if err != nil {
+		return nil, err
+	}
+	return g.(*generator), nil
 }
 
-func mustNew(t testing.TB, cfg config) *generator {
+func mustNew(t testing.TB, pairs ...string) *generator {
 	t.Helper()
-	if cfg.rand == nil {
-		cfg.rand = rand.Reader
-	}
-	g, err := newGenerator(cmp.Or(cfg.size, defaultSize), cmp.Or(cfg.alphabet, defaultAlphabet), cfg.rand)
+	g, err := newNanoid(pairs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []string {
+func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
 	t.Helper()
 	keys, err := g.GenerateKeys(context.Background(), spi.Column{}, n)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(keys) != n {
+		t.Fatalf("\nhave: %d keys, %v\nwant: %d", len(keys), err, n)
 	}
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		texts[i] = key.(string)
-	}
-	return texts
+	return keys
 }
 
+// Each random byte chooses a character, or is discarded.
 func TestGenerator_characters(t *testing.T) {
+	random := rand.Reader
+	t.Cleanup(func() { rand.Reader = random })
 	for _, tt := range []struct {
-		cfg  config
-		rand string
-		want string
+		props []string
+		rand  string
+		want  string
 	}{
-		{config{size: 4}, "\x00\x01\x3f\x40", "[_-Z_]"},
-		{config{size: 3, alphabet: "abc"}, "\x03\x00\x07\x01\xfb\xfa", "[abc]"}, // 3 is thrown away
-		{config{size: 2, alphabet: "ab"}, "\x02\x03\x00\x01", "[ab ab]"},
-		{config{size: 2, alphabet: "éß日"}, "\x01\x02\x00\x00", "[ß日 éé]"},
+		{[]string{"size", "4"}, "\x00\x01\x3f\x40", "[_-Z_]"},
+		{[]string{"size", "3", "alphabet", "abc"}, "\x03\x00\x07\x01\xfb\xfa", "[abc]"},
+		{[]string{"size", "2", "alphabet", "ab"}, "\x02\x03\x00\x01", "[ab ab]"},
+		{[]string{"size", "2", "alphabet", "éß日"}, "\x01\x02\x00\x00", "[ß日 éé]"},
 	} {
-		// One byte at a time: short reads are no reason to lose any.
-		tt.cfg.rand = iotest.OneByteReader(strings.NewReader(tt.rand))
-		n := strings.Count(tt.want, " ") + 1
-		if have := fmt.Sprint(mustKeys(t, mustNew(t, tt.cfg), n)); have != tt.want {
+		rand.Reader = strings.NewReader(tt.rand)
+		if have := fmt.Sprint(mustKeys(t, mustNew(t, tt.props...), strings.Count(tt.want, " ")+1)); have != tt.want {
 			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
 		}
 	}
@@ -70,10 +70,10 @@ func TestGenerator_characters(t *testing.T) {
 
 func TestGenerator_unbiased(t *testing.T) {
 	const alphabet, draws = "0123456789", 200_000
-	g := mustNew(t, config{alphabet: alphabet, size: 200})
+	g := mustNew(t, "alphabet", alphabet, "size", "200")
 	count := map[rune]int{}
 	for _, key := range mustKeys(t, g, draws/200) {
-		for _, r := range key {
+		for _, r := range key.(string) {
 			count[r]++
 		}
 	}
@@ -85,67 +85,46 @@ func TestGenerator_unbiased(t *testing.T) {
 	}
 }
 
-func TestProperties_checked(t *testing.T) {
-	for _, tt := range []struct {
-		props map[string]any
-		size  int
-		set   string
-	}{
-		{nil, 21, defaultAlphabet},
-		{map[string]any{"size": "255"}, 255, defaultAlphabet},
-		{map[string]any{"size": "30", "alphabet": "01"}, 30, "01"},
-	} {
-		g, err := registered(t, tt.props)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range mustKeys(t, g, 50) {
-			if utf8.RuneCountInString(key) != tt.size || strings.Trim(key, tt.set) != "" {
-				t.Errorf("\nhave: %q\nwant: %d characters out of %q", key, tt.size, tt.set)
-			}
-		}
-	}
-	for _, bad := range []map[string]any{
-		{"size": "1"}, {"size": "256"}, {"size": "x"}, {"alphabet": ""}, {"alphabet": "a"}, {"alphabet": "aba"},
-		{"alphabet": "a\n"}, {"alphabet": "a\xff"}, {"version": "4"},
-	} {
-		if g, err := registered(t, bad); err == nil {
-			t.Errorf("%q\nhave: %v\nwant: an error", bad, g)
-		}
-	}
-}
-
-func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
-	t.Helper()
-	props, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return spi.NewKeyGenerator("Nanoid", props)
-}
-
-func TestNew_refuses(t *testing.T) {
+func TestProperties(t *testing.T) {
 	var many []rune
 	for r := 'Ā'; len(many) < 257; r++ {
 		many = append(many, r)
 	}
-	for _, alphabet := range []string{"a", "aa", string(many)} {
-		if _, err := newGenerator(defaultSize, alphabet, nil); err == nil || !strings.HasPrefix(err.Error(), "shardkey: NANOID") {
-			t.Errorf("%q\nhave: %v\nwant: an error", alphabet, err)
+	for _, tt := range []struct {
+		props    []string
+		size     int
+		alphabet string
+		describe string
+		warnings int
+	}{
+		{nil, 21, defaultAlphabet, "NANOID of 21 characters out of 64, 126 bits", 0},
+		{[]string{"size", "255"}, 255, defaultAlphabet, "NANOID of 255 characters out of 64, 1530 bits", 0},
+		{[]string{"size", "8"}, 8, defaultAlphabet, "NANOID of 8 characters out of 64, 48 bits", 1},
+		{[]string{"size", "100", "alphabet", "01"}, 100, "01", "NANOID of 100 characters out of 2, 100 bits", 0},
+		{[]string{"alphabet", string(many[:256])}, 21, string(many[:256]), "NANOID of 21 characters out of 256, 168 bits", 0},
+	} {
+		g := mustNew(t, tt.props...)
+		if have := g.Describe(); have != tt.describe || len(g.Health().Warnings) != tt.warnings {
+			t.Errorf("\nhave: %s, warnings %q\nwant: %s, %d warnings", have, g.Health().Warnings, tt.describe, tt.warnings)
+		}
+		for _, key := range mustKeys(t, g, 50) {
+			if key := key.(string); utf8.RuneCountInString(key) != tt.size || strings.Trim(key, tt.alphabet) != "" {
+				t.Errorf("\nhave: %q\nwant: %d characters out of %q", key, tt.size, tt.alphabet)
+			}
 		}
 	}
-	mustNew(t, config{alphabet: string(many[:256])})
-}
-
-func TestGenerator_randomnessFails(t *testing.T) {
-	g := mustNew(t, config{rand: iotest.ErrReader(io.ErrClosedPipe)})
-	if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 2); !errors.Is(err, io.ErrClosedPipe) || keys != nil {
-		t.Errorf("\nhave: %v, %v\nwant: ErrClosedPipe", keys, err)
+	for _, bad := range [][]string{
+		{"size", "1"}, {"size", "256"}, {"size", "x"}, {"alphabet", ""}, {"alphabet", "a"}, {"alphabet", "aa"}, {"alphabet", "aba"},
+		{"alphabet", "a\n"}, {"alphabet", "a\xff"}, {"alphabet", string(many)}, {"version", "4"},
+	} {
+		if g, err := newNanoid(bad...); err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator NANOID: ") {
+			t.Errorf("%q\nhave: %v, %v\nwant: an error", bad, g, err)
+		}
 	}
 }
 
 func TestGenerator_unique(t *testing.T) {
-	g := mustNew(t, config{})
+	g := mustNew(t)
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for range 64 {
@@ -163,23 +142,10 @@ func TestGenerator_unique(t *testing.T) {
 	}
 }
 
-func TestHealth_warnsOfFewBits(t *testing.T) {
-	for _, tt := range []struct {
-		cfg  config
-		bits int
-		warn int
-	}{{config{}, 126, 0}, {config{size: 8}, 48, 1}, {config{size: 100, alphabet: "01"}, 100, 0}} {
-		g := mustNew(t, tt.cfg)
-		if g.bits() != tt.bits || len(g.Health().Warnings) != tt.warn {
-			t.Errorf("\nhave: %d bits, warnings %q\nwant: %d bits, %d warnings", g.bits(), g.Health().Warnings, tt.bits, tt.warn)
-		}
-	}
-}
-
 func BenchmarkGenerateKeys(b *testing.B) {
 	for _, n := range []int{1, 100} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			g := mustNew(b, config{})
+			g := mustNew(b)
 			b.ReportAllocs()
 			for b.Loop() {
 				mustKeys(b, g, n)

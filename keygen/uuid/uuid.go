@@ -1,3 +1,26 @@
+// Package uuid generates the keys of type UUID: random ones (version 4) and
+// time-ordered ones (version 7), as text or as 16 bytes
+// (https://www.rfc-editor.org/rfc/rfc9562, sections 5.4 and 5.7).
+//
+//	keyGenerators:
+//	  uuid:  {type: UUID}                               # 9f2c…, 32 hex digits, as ShardingSphere's UUIDKeyGenerateAlgorithm
+//	  uuid7: {type: UUID, props: {version: 7, format: binary}}
+//
+// The formats are hex (32 digits, CHAR(32)), canonical (with dashes, CHAR(36))
+// and binary (16 bytes, BINARY(16)).
+//
+// Version 4 is 122 bits of crypto/rand. Goroutines share nothing, and no random bytes
+// are kept for later: a cloned virtual machine would use them again.
+//
+// Version 7 begins with the time, so that new keys go to the end of an index. The
+// bits below the millisecond are RFC 9562's method 3 (section 6.2):
+//
+//	48 bits         | 4 |      12 bits         | 2 |  62 bits
+//	ms since 1970   | 7 | 1/4096 ms or counter |   |  crypto/rand
+//
+// A key's 60 bits of time are above those of all keys that the generator made before.
+// When keys are requested faster than 4,096 a millisecond, or the clock steps back, the
+// time continues from the last key's, ahead of the clock.
 package uuid
 
 import (
@@ -6,148 +29,77 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
+
 	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
-var (
-	_ spi.KeyGenerator   = (*generator)(nil)
-	_ spi.Describer      = (*generator)(nil)
-	_ spi.HealthReporter = (*generator)(nil)
-)
-
-// Formats of a UUID in its column.
-const (
-	hexFormat       = "hex"       // 32 lower-case hex digits, a string
-	canonicalFormat = "canonical" // the same in groups of 8-4-4-4-12 with dashes, a string
-	binaryFormat    = "binary"    // the 16 bytes, a []byte
-)
-
-// config describes a generator.
-type config struct {
-	version int    // 4 (random) or 7 (time-ordered)
-	format  string // one of the formats
-	clock   spi.Clock
-	rand    io.Reader // nil is crypto/rand
-}
-
 // generator generates UUIDs. It never waits, and any number of goroutines may use it.
 type generator struct {
-	cfg   config
-	clock tick.Clock
+	version string // "4" or "7"
+	ordered bool   // version 7
+	format  string // hex, canonical or binary
+	clock   tick.Clock
 
 	_    [64]byte      // last has a cache line of its own; each UUID writes it
 	last atomic.Uint64 // version 7: the newest time, in 1/4096 ms since 1970
 	_    [56]byte
 }
 
-func newGenerator(cfg config) *generator {
-	g := &generator{cfg: cfg}
-	g.clock.Init(cfg.clock, time.Unix(0, 0), time.Millisecond, math.MaxInt64)
-	return g
-}
-
-// uuid makes one UUID. Its only errors are those of the random source, and version
-// 7's [spi.ErrTimeOverflow] when the clock is before 1970 or after 2262.
-func (g *generator) uuid() (uuid.UUID, error) {
-	var u uuid.UUID
-	random := u[:]
-	if g.cfg.version == 7 {
-		random = u[8:] // the rest is time
-	}
-	err := g.random(random)
-	if err == nil {
-		err = g.stamp(u[:])
-	}
-	if err != nil {
-		return uuid.Nil, err
-	}
-	return u, nil
-}
-
-// chunk is how many UUIDs are made of one read of randomness.
-const chunk = 64
-
-// GenerateKeys makes n UUIDs, each a string, or a []byte of its own for
-// the binary format. Those of version 7 ascend.
-func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
-	if n == 1 {
-		u, err := g.uuid()
+func init() {
+	spi.RegisterKeyGenerator("UUID", func(p spi.Props) (spi.KeyGenerator, error) {
+		version, err := p.Enum("version", "4", "4", "7")
 		if err != nil {
 			return nil, err
 		}
-		return []any{g.format(&u)}, nil
+		format, err := p.Enum("format", "hex", "hex", "canonical", "binary")
+		if err != nil {
+			return nil, err
+		}
+		g := &generator{version: version, ordered: version == "7", format: format}
+		g.clock.Init(p.Clock(), time.Unix(0, 0), time.Millisecond, math.MaxInt64)
+		return g, nil
+	})
+}
+
+// GenerateKeys makes n UUIDs, each a string, or a []byte in the binary format. Those of
+// version 7 ascend. The error is version 7's [spi.ErrTimeOverflow], when the clock is
+// before 1970 or after 2262.
+func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	n = max(n, 0)
+	var first uint64
+	if g.ordered {
+		var err error
+		if first, err = g.reserve(uint64(n)); err != nil {
+			return nil, err
+		}
 	}
-	keys := make([]any, 0, max(n, 0))
-	var block [chunk * 16]byte
-	for len(keys) < n {
-		made := block[:16*min(n-len(keys), chunk)]
-		if err := g.random(made); err != nil {
-			return nil, err
+	made := make([]byte, 16*n)
+	_, _ = rand.Read(made) // by contract it returns no error
+	keys := make([]any, n)
+	for i := range keys {
+		u := (*uuid.UUID)(made[16*i:])
+		if at := first + uint64(i); g.ordered {
+			binary.BigEndian.PutUint64(u[:8], at>>12<<16|7<<12|at&0xfff)
+		} else {
+			u[6] = u[6]&0x0f | 4<<4
 		}
-		if err := g.stamp(made); err != nil {
-			return nil, err
-		}
-		for i := 0; i < len(made); i += 16 {
-			keys = append(keys, g.format((*uuid.UUID)(made[i:])))
-		}
+		u[8] = u[8]&0x3f | 0x80 // the variant
+		keys[i] = g.formatted(u)
 	}
 	return keys, nil
 }
 
-func (g *generator) random(b []byte) error {
-	if g.cfg.rand == nil {
-		_, err := rand.Read(b) // by contract it never fails
-		return err
-	}
-	if err := readFull(g.cfg.rand, b); err != nil {
-		return fmt.Errorf("shardkey: UUID: no randomness: %w", err)
-	}
-	return nil
-}
-
-// readFull keeps b on its owner's stack: only the copy is the reader's.
-func readFull(r io.Reader, b []byte) error {
-	buf := make([]byte, len(b))
-	_, err := io.ReadFull(r, buf)
-	copy(b, buf)
-	return err
-}
-
-// stamp makes UUIDs of blocks of 16 random bytes: it writes version, variant
-// and, in version 7, the time.
-func (g *generator) stamp(made []byte) error {
-	n := len(made) / 16
-	var at uint64
-	if g.cfg.version == 7 {
-		var err error
-		if at, err = g.reserve(uint64(n)); err != nil {
-			return err
-		}
-	}
-	for i := range n {
-		u := (*uuid.UUID)(made[16*i:])
-		if g.cfg.version == 7 {
-			putTime(u, at+uint64(i))
-		} else {
-			u[6] = u[6]&0x0f | 4<<4
-		}
-		u[8] = u[8]&0x3f | 0x80
-	}
-	return nil
-}
-
-func (g *generator) format(u *uuid.UUID) any {
-	switch g.cfg.format {
-	case canonicalFormat:
+func (g *generator) formatted(u *uuid.UUID) any {
+	switch g.format {
+	case "canonical":
 		return u.String()
-	case binaryFormat:
+	case "binary":
 		b := *u
 		return b[:]
 	}
@@ -156,31 +108,11 @@ func (g *generator) format(u *uuid.UUID) any {
 	return string(text[:])
 }
 
-// Describe returns version and format.
-func (g *generator) Describe() string {
-	return fmt.Sprintf("UUID version %d, format %s", g.cfg.version, g.cfg.format)
-}
-
-// Health reports for version 7 how far the newest key is ahead of the clock. Keys
-// are not counted: goroutines would meet at the counter, and nowhere else.
-func (g *generator) Health() spi.Health {
-	if g.cfg.version != 7 {
-		return spi.Health{}
-	}
-	h := spi.Health{Borrowed: new(time.Duration)}
-	last := g.last.Load()
-	if now, err := g.now(); err == nil && last > now {
-		*h.Borrowed = time.Duration((last-now)>>12) * time.Millisecond
-	}
-	return h
-}
-
 // end is the time that Go's nanoseconds end with, in 1/4096 ms: in April 2262.
-const end = math.MaxInt64 / int64(time.Millisecond) << 12
+const end = math.MaxInt64 / uint64(time.Millisecond) << 12
 
-// reserve takes n times, in 1/4096 ms since 1970, that are above all taken
-// before: the clock's, or the ones after the last when the clock is not
-// above it. It returns the first.
+// reserve takes n times, in 1/4096 ms since 1970, that are above all taken before: the
+// clock's, or the ones after the last when the clock is not above it. It returns the first.
 func (g *generator) reserve(n uint64) (uint64, error) {
 	now, err := g.now()
 	if err != nil {
@@ -189,7 +121,7 @@ func (g *generator) reserve(n uint64) (uint64, error) {
 	for {
 		last := g.last.Load()
 		first := max(now, last+1)
-		if first+n > uint64(end) {
+		if first+n > end {
 			return 0, fmt.Errorf("%w: UUID version 7 has no time left after the year 2262", spi.ErrTimeOverflow)
 		}
 		if g.last.CompareAndSwap(last, first+n-1) {
@@ -208,21 +140,20 @@ func (g *generator) now() (uint64, error) {
 	return ms<<12 | rest<<12/uint64(time.Millisecond), nil
 }
 
-// putTime writes 48 bits of milliseconds, the version and 12 bits below them.
-func putTime(u *uuid.UUID, at uint64) {
-	binary.BigEndian.PutUint64(u[:8], at>>12<<16|7<<12|at&0xfff)
+// Describe returns version and format.
+func (g *generator) Describe() string {
+	return fmt.Sprintf("UUID version %s, format %s", g.version, g.format)
 }
 
-func init() {
-	spi.RegisterKeyGenerator("UUID", func(p spi.Props) (spi.KeyGenerator, error) {
-		version, err := p.Enum("version", "4", "4", "7")
-		if err != nil {
-			return nil, err
-		}
-		format, err := p.Enum("format", hexFormat, hexFormat, canonicalFormat, binaryFormat)
-		if err != nil {
-			return nil, err
-		}
-		return newGenerator(config{version: int(version[0] - '0'), format: format, clock: p.Clock()}), nil
-	})
+// Health reports for version 7 how far the newest key is ahead of the clock. Keys are not
+// counted: goroutines would meet at the counter, and nowhere else.
+func (g *generator) Health() spi.Health {
+	if !g.ordered {
+		return spi.Health{}
+	}
+	h := spi.Health{Borrowed: new(time.Duration)}
+	if now, err := g.now(); err == nil && g.last.Load() > now {
+		*h.Borrowed = time.Duration((g.last.Load()-now)>>12) * time.Millisecond
+	}
+	return h
 }

@@ -2,11 +2,10 @@ package uuid
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"runtime"
 	"slices"
@@ -21,27 +20,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-func mustNew(t testing.TB, cfg config) *generator {
-	t.Helper()
-	cfg.version, cfg.format = cmp.Or(cfg.version, 4), cmp.Or(cfg.format, hexFormat)
-	if cfg.clock == nil {
-		cfg.clock = spi.SystemClock
-	}
-	return newGenerator(cfg)
-}
-
-func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
-	t.Helper()
-	keys, err := g.GenerateKeys(context.Background(), spi.Column{}, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(keys) != n {
-		t.Fatalf("\nhave: %d keys\nwant: %d", len(keys), n)
-	}
-	return keys
-}
-
 // clock is a time that a test sets.
 type clock struct{ now time.Time }
 
@@ -50,22 +28,62 @@ func (*clock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err
 
 var someTime = time.UnixMilli(0x0123456789ab).Add(500 * time.Microsecond)
 
+// newUUID makes a generator of pairs of properties and their values.
+func newUUID(c spi.Clock, pairs ...string) (*generator, error) {
+	values := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	props, err := spi.NewProps(values, spi.Host{Clock: c})
+	if err != nil {
+		return nil, err
+	}
+	g, err := spi.NewKeyGenerator("uuid", props)
+	if err != nil {
+		return nil, err
+	}
+	return g.(*generator), nil
+}
+
+func mustNew(t testing.TB, c spi.Clock, pairs ...string) *generator {
+	t.Helper()
+	g, err := newUUID(c, pairs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustKeys(t testing.TB, g spi.KeyGenerator, n int) []any {
+	t.Helper()
+	keys, err := g.GenerateKeys(t.Context(), spi.Column{}, n)
+	if err != nil || len(keys) != n {
+		t.Fatalf("\nhave: %d keys, %v\nwant: %d", len(keys), err, n)
+	}
+	return keys
+}
+
+// setRandom makes text the source of randomness for a test.
+func setRandom(t *testing.T, text string) {
+	random := rand.Reader
+	rand.Reader = strings.NewReader(text)
+	t.Cleanup(func() { rand.Reader = random })
+}
+
 func TestGenerator_bytes(t *testing.T) {
-	ff := strings.Repeat("\xff", 64)
 	for _, tt := range []struct {
-		version int
-		format  string
-		rand    string
-		want    []any
+		version, format, rand string
+		want                  []any
 	}{
-		{4, hexFormat, ff, []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
-		{4, canonicalFormat, strings.Repeat("\x00", 64), []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
-		{4, binaryFormat, ff[:16], []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
-		{7, canonicalFormat, ff, []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
-		{7, hexFormat, ff[:16], []any{"0123456789ab7800bfffffffffffffff"}},
+		{"4", "hex", "\xff", []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
+		{"4", "canonical", "\x00", []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
+		{"4", "binary", "\xff", []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
+		{"7", "canonical", "\xff", []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
+		{"7", "hex", "\xff", []any{"0123456789ab7800bfffffffffffffff"}},
 	} {
-		t.Run(fmt.Sprint(tt.version, tt.format), func(t *testing.T) {
-			g := mustNew(t, config{version: tt.version, format: tt.format, clock: &clock{someTime}, rand: strings.NewReader(tt.rand)})
+		t.Run(tt.version+tt.format, func(t *testing.T) {
+			setRandom(t, strings.Repeat(tt.rand, 64))
+			g := mustNew(t, &clock{someTime}, "version", tt.version, "format", tt.format)
 			have := mustKeys(t, g, len(tt.want))
 			if fmt.Sprint(have) != fmt.Sprint(tt.want) || fmt.Sprintf("%T", have[0]) != fmt.Sprintf("%T", tt.want[0]) {
 				t.Errorf("\nhave: %v\nwant: %v", have, tt.want)
@@ -74,43 +92,32 @@ func TestGenerator_bytes(t *testing.T) {
 	}
 }
 
-func TestProperties_checked(t *testing.T) {
+func TestProperties(t *testing.T) {
 	for _, tt := range []struct {
-		props map[string]any
-		want  string // a pattern
+		props    []string
+		key      string // a pattern
+		describe string
 	}{
-		{nil, `^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`},
-		{map[string]any{"version": "7"}, `^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$`},
-		{map[string]any{"format": "CANONICAL"}, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`},
+		{nil, `^[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}$`, "UUID version 4, format hex"},
+		{[]string{"version", "7"}, `^[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$`, "UUID version 7, format hex"},
+		{[]string{"format", "CANONICAL"}, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, "UUID version 4, format canonical"},
 	} {
-		g, err := registered(t, tt.props)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have := mustKeys(t, g, 1)[0]; !regexp.MustCompile(tt.want).MatchString(have.(string)) {
-			t.Errorf("%v\nhave: %v\nwant: %s", tt.props, have, tt.want)
+		g := mustNew(t, nil, tt.props...)
+		if key := mustKeys(t, g, 1)[0]; !regexp.MustCompile(tt.key).MatchString(key.(string)) || g.Describe() != tt.describe {
+			t.Errorf("%v\nhave: %v of %q\nwant: %s of %q", tt.props, key, g.Describe(), tt.key, tt.describe)
 		}
 	}
-	for _, bad := range []map[string]any{{"version": "1"}, {"version": ""}, {"format": "base64"}, {"size": "3"}} {
+	for _, bad := range [][]string{{"version", "1"}, {"version", ""}, {"format", "base64"}, {"size", "3"}} {
 		var prop *spi.PropError
-		if _, err := registered(t, bad); !errors.As(err, &prop) {
+		if _, err := newUUID(nil, bad...); !errors.As(err, &prop) {
 			t.Errorf("%v\nhave: %v\nwant: a PropError", bad, err)
 		}
 	}
 }
 
-func registered(t *testing.T, values map[string]any) (spi.KeyGenerator, error) {
-	t.Helper()
-	props, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return spi.NewKeyGenerator("uuid", props)
-}
-
 func TestVersion7_ascends(t *testing.T) {
 	c := &clock{someTime}
-	g := mustNew(t, config{version: 7, format: binaryFormat, clock: c})
+	g := mustNew(t, c, "version", "7", "format", "binary")
 	var last []byte
 	for i, step := range []time.Duration{0, time.Nanosecond, time.Millisecond, -time.Hour, 0, -24 * time.Hour, 2 * 24 * time.Hour, -time.Millisecond} {
 		c.now = c.now.Add(step)
@@ -121,8 +128,8 @@ func TestVersion7_ascends(t *testing.T) {
 			last = key.([]byte)
 		}
 	}
-	if have := g.Health(); *have.Borrowed <= 0 {
-		t.Errorf("\nhave: %+v\nwant: some time borrowed", have)
+	if have := g.Health().Borrowed; *have <= 0 {
+		t.Errorf("\nhave: %v\nwant: some time borrowed", *have)
 	}
 }
 
@@ -130,7 +137,7 @@ func TestVersion7_ascends(t *testing.T) {
 // pass: one that is given twice makes it more.
 func TestVersion7_givesEachTimeOnce(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	g := mustNew(t, config{version: 7, clock: &clock{someTime}})
+	g := mustNew(t, &clock{someTime}, "version", "7")
 	from, err := g.reserve(1)
 	if err != nil {
 		t.Fatal(err)
@@ -158,38 +165,23 @@ func TestVersion7_givesEachTimeOnce(t *testing.T) {
 
 func TestVersion7_time(t *testing.T) {
 	for at, says := range map[time.Time]string{time.Unix(-1, 0): "before 1970", time.UnixMilli(1 << 48): "after the year 2262"} {
-		g := mustNew(t, config{version: 7, clock: &clock{at}})
-		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, spi.ErrTimeOverflow) || !strings.Contains(err.Error(), says) || keys != nil {
+		g := mustNew(t, &clock{at}, "version", "7")
+		keys, err := g.GenerateKeys(t.Context(), spi.Column{}, 1)
+		if !errors.Is(err, spi.ErrTimeOverflow) || !strings.Contains(err.Error(), says) || keys != nil {
 			t.Errorf("%v\nhave: %v, %v\nwant: ErrTimeOverflow that says %q", at, keys, err, says)
 		}
 	}
-	g := mustNew(t, config{version: 7, clock: &clock{someTime}})
-	u, err := g.uuid()
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := uuid.MustParse(mustKeys(t, mustNew(t, &clock{someTime}, "version", "7"), 1)[0].(string))
 	sec, ns := u.Time().UnixTime()
 	if have, want := time.Unix(sec, ns).UnixMilli(), someTime.UnixMilli(); have != want {
 		t.Errorf("\nhave: %d ms\nwant: %d ms", have, want)
 	}
 }
 
-func TestGenerator_randomnessFails(t *testing.T) {
-	for _, version := range []int{4, 7} {
-		g := mustNew(t, config{version: version, rand: strings.NewReader("few")})
-		if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, 1); !errors.Is(err, io.ErrUnexpectedEOF) || keys != nil {
-			t.Errorf("\nhave: %v, %v\nwant: ErrUnexpectedEOF", keys, err)
-		}
-		if u, err := g.uuid(); err == nil || u != uuid.Nil {
-			t.Errorf("\nhave: %v, %v\nwant: an error", u, err)
-		}
-	}
-}
-
 func TestGenerator_unique(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
-	for _, version := range []int{4, 7} {
-		g := mustNew(t, config{version: version})
+	for _, version := range []string{"4", "7"} {
+		g := mustNew(t, nil, "version", version)
 		made := make([][]string, 64)
 		var wg sync.WaitGroup
 		for i := range made {
@@ -199,41 +191,47 @@ func TestGenerator_unique(t *testing.T) {
 						made[i] = append(made[i], key.(string))
 					}
 				}
+				if version == "7" && !slices.IsSorted(made[i]) {
+					t.Error("version 7 keys of one goroutine do not ascend")
+				}
 			})
 		}
 		wg.Wait()
 		all := slices.Concat(made...)
 		slices.Sort(all)
 		if n := len(all); len(slices.Compact(all)) != n {
-			t.Errorf("version %d\nhave: a key twice\nwant: %d different keys", version, n)
+			t.Errorf("version %s\nhave: a key twice\nwant: %d different keys", version, n)
 		}
-		if version == 7 {
-			for _, keys := range made {
-				if !slices.IsSorted(keys) {
-					t.Error("version 7 keys of one goroutine do not ascend")
-				}
+	}
+}
+
+// A key takes its slice, its text and the interface's copy of that; the race detector
+// one more.
+func TestGenerator_allocations(t *testing.T) {
+	for _, version := range []string{"4", "7"} {
+		g := mustNew(t, nil, "version", version)
+		if have := testing.AllocsPerRun(1000, func() { mustKeys(t, g, 1) }); have > 4 {
+			t.Errorf("version %s\nhave: %v allocations\nwant: at most 4", version, have)
+		}
+	}
+}
+
+func BenchmarkGenerateKeys(b *testing.B) {
+	for _, version := range []string{"4", "7"} {
+		for _, format := range []string{"hex", "canonical", "binary"} {
+			for _, n := range []int{1, 100} {
+				b.Run(fmt.Sprintf("v%s/%s/%d", version, format, n), func(b *testing.B) {
+					g := mustNew(b, nil, "version", version, "format", format)
+					b.ReportAllocs()
+					b.RunParallel(func(pb *testing.PB) {
+						for pb.Next() {
+							if _, err := g.GenerateKeys(context.Background(), spi.Column{}, n); err != nil {
+								b.Error(err)
+							}
+						}
+					})
+				})
 			}
-		}
-	}
-}
-
-func TestGenerator_describe(t *testing.T) {
-	have := mustNew(t, config{version: 7, format: binaryFormat}).Describe()
-	if want := "UUID version 7, format binary"; have != want {
-		t.Errorf("\nhave: %s\nwant: %s", have, want)
-	}
-}
-
-var raceEnabled bool
-
-func TestGenerator_noAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	for _, version := range []int{4, 7} {
-		g := mustNew(t, config{version: version})
-		if have := testing.AllocsPerRun(1000, func() { _, _ = g.uuid() }); have != 0 {
-			t.Errorf("version %d\nhave: %v allocations\nwant: 0", version, have)
 		}
 	}
 }
