@@ -1,0 +1,199 @@
+// Package convert turns the sharding rules of older and of Spring Boot's files into a rule file as
+// package rule loads it.
+package convert
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/shardkey/shardkey/rule"
+)
+
+// File reads the sharding rules of a file and returns them in the form of ShardingSphere 5, as
+// "rules: - !SHARDING". It reads a rule file of any version, in YAML, and the configuration of a
+// Spring Boot application, in YAML or .properties. left lists what the rule does not carry over,
+// with file and line.
+//
+// The error is a [*rule.Error] with its place in the file. When the rule is complete but doesn't
+// load, File returns it together with the error.
+func File(path string) (out []byte, left []string, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, &rule.Error{File: path, Reason: "cannot read the file: " + err.Error(), Err: err}
+	}
+	c := &conversion{file: path}
+	if strings.EqualFold(filepath.Ext(path), ".properties") {
+		err = c.spring(parseProperties(data))
+	} else {
+		err = c.yaml(data)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.rules) == 0 {
+		return nil, nil, c.errorAt(&yaml.Node{Line: 1, Column: 1}, "no sharding rule: there is none below rules (- !SHARDING), "+
+			"shardingRule, "+strings.Join(prefixes, " or "))
+	}
+	out, err = c.print()
+	return out, c.left, err
+}
+
+// conversion is a file that is being converted.
+type conversion struct {
+	file  string
+	rules []*yaml.Node // with the places that they have in the file
+	left  []string
+	nodes int // visited by plain, or planted
+}
+
+func (c *conversion) errorAt(n *yaml.Node, reason string) error {
+	return &rule.Error{File: c.file, Line: n.Line, Column: n.Column, Reason: reason}
+}
+
+// leave lists what is not carried over.
+func (c *conversion) leave(n *yaml.Node, what, why string) {
+	c.left = append(c.left, fmt.Sprintf("%s:%d: %s: %s", c.file, n.Line, what, why))
+}
+
+const notKeys = "shardkey reads the sharding rule only"
+
+// yaml reads the rules of each document.
+func (c *conversion) yaml(data []byte) error {
+	documents, err := decode(data)
+	if err != nil {
+		if _, shown := rule.Parse(c.file, data); shown != nil {
+			return shown // which knows the place
+		}
+		return &rule.Error{File: c.file, Line: 1, Column: 1, Reason: "not YAML: " + err.Error(), Err: err}
+	}
+	for _, root := range documents {
+		if root.Kind != yaml.MappingNode {
+			return c.errorAt(root, "a map was expected, with rules, shardingRule, or the settings of a Spring Boot application")
+		}
+		pairs, err := c.entries(root)
+		if err != nil {
+			return err
+		}
+		read := c.springDocument
+		if find(pairs, "rules") != nil || find(pairs, "shardingRule") != nil {
+			read = c.document
+		}
+		if err := read(pairs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var directive = regexp.MustCompile(`(?m)^%YAML\b`)
+
+// decode returns the documents that are not empty.
+func decode(data []byte) (roots []*yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("the YAML reader panicked")
+		}
+	}()
+	dec := yaml.NewDecoder(bytes.NewReader(directive.ReplaceAll(data, []byte("#YAML"))))
+	for {
+		var document yaml.Node
+		switch err := dec.Decode(&document); {
+		case errors.Is(err, io.EOF):
+			return roots, nil
+		case err != nil:
+			return nil, err
+		}
+		if len(document.Content) > 0 && document.Content[0].ShortTag() != "!!null" {
+			roots = append(roots, document.Content[0])
+		}
+	}
+}
+
+// document reads a rule file of any version.
+func (c *conversion) document(pairs []pair) error {
+	for _, p := range pairs {
+		switch value := resolve(p.value); {
+		case p.key.Value == "shardingRule":
+			if err := c.rule(p.value); err != nil {
+				return err
+			}
+		case p.key.Value != "rules":
+			if p.value.Anchor == "" && !strings.HasPrefix(p.key.Value, "x-") {
+				c.leave(p.key, p.key.Value, notKeys)
+			}
+		case value.Kind != yaml.SequenceNode && value.ShortTag() != "!!null":
+			return c.errorAt(p.value, "a list was expected: rules, each beginning with \"- !SHARDING\" or another tag")
+		default:
+			for _, item := range value.Content {
+				tag := resolve(item).ShortTag()
+				if !strings.EqualFold(tag, "!SHARDING") && !strings.HasSuffix(tag, ".YamlShardingRuleConfiguration") {
+					c.leave(item, "the rule "+tag, notKeys)
+				} else if err := c.rule(item); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// print writes the rules, and checks that they load.
+func (c *conversion) print() ([]byte, error) {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Content: c.rules}
+	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "rules"}, list}}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := errors.Join(enc.Encode(root), enc.Close()); err != nil {
+		return nil, &rule.Error{File: c.file, Line: 1, Column: 1, Reason: err.Error(), Err: err}
+	}
+	_, err := rule.Parse("rule.yaml", out.Bytes())
+	var e *rule.Error
+	if errors.As(err, &e) {
+		return out.Bytes(), c.inFile(*e, root, out.Bytes())
+	}
+	return out.Bytes(), err
+}
+
+var inLine = regexp.MustCompile(`\bline \d+`)
+
+// inFile turns the places of an error about the output into those of the file.
+func (c *conversion) inFile(e rule.Error, root *yaml.Node, out []byte) error {
+	printed, err := decode(out)
+	if err != nil || len(printed) != 1 {
+		return &e
+	}
+	type place struct{ line, column int }
+	places, lines := map[place]*yaml.Node{}, map[int]int{}
+	var walk func(from, to *yaml.Node)
+	walk = func(from, to *yaml.Node) {
+		places[place{to.Line, to.Column}] = from
+		if lines[to.Line] == 0 {
+			lines[to.Line] = from.Line
+		}
+		for i := range to.Content {
+			walk(from.Content[i], to.Content[i])
+		}
+	}
+	walk(root, printed[0])
+	at := places[place{e.Line, e.Column}]
+	e.File, e.Line, e.Column = c.file, 1, 1
+	if at != nil && at.Line > 0 {
+		e.Line, e.Column = at.Line, at.Column
+	}
+	e.Reason = inLine.ReplaceAllStringFunc(e.Reason, func(text string) string {
+		line, _ := strconv.Atoi(text[len("line "):])
+		return "line " + strconv.Itoa(lines[line])
+	})
+	return &e
+}

@@ -1,0 +1,259 @@
+package convert_test
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/cmd/shardkey/internal/convert"
+	"github.com/shardkey/shardkey/rule"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// forms returns the files of all forms, by name.
+func forms(t testing.TB) map[string]string {
+	t.Helper()
+	files := sections(t, "testdata/forms.txt")
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/*.properties"} {
+		paths, _ := filepath.Glob(pattern)
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[filepath.Base(path)] = string(data)
+		}
+	}
+	return files
+}
+
+// sections returns the files in a file, each after a line "-- NAME --".
+func sections(t testing.TB, path string) map[string]string {
+	t.Helper()
+	all, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for part := range strings.SplitSeq(strings.TrimPrefix(string(all), "-- "), "\n-- ") {
+		name, content, _ := strings.Cut(part, " --\n")
+		files[name] = strings.TrimSuffix(content, "\n") + "\n"
+	}
+	return files
+}
+
+// file converts a file of this name and content. The places in left and in the error begin with
+// the name.
+func file(t testing.TB, name, content string) (out []byte, left []string, err error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return convert.File(name)
+}
+
+// TestFile_golden converts files of all forms. Of each, testdata/forms.golden has what the result
+// means, what is not carried over, and the result. The meaning is what package rule understood of
+// these files when it read all these forms itself.
+func TestFile_golden(t *testing.T) {
+	golden, err := filepath.Abs("testdata/forms.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sections(t, golden)
+	all := forms(t)
+	if len(all) < 20 {
+		t.Fatalf("have: %d files\nwant: all forms", len(all))
+	}
+	have := ""
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) {
+			out, left, err := file(t, name, all[name])
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			r, err := rule.Parse("rule.yaml", out)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			one := understood(t, r) + strings.Join(append(left, ""), "\n") + string(out)
+			have += "-- " + name + " --\n" + one
+			if one != want[name] && !*update {
+				t.Errorf("have:\n%s\nwant:\n%s", one, want[name])
+			}
+			again, _, err := file(t, "rule.yaml", string(out))
+			if err != nil || string(again) != string(out) {
+				t.Errorf("the result converted again\nhave: %s%v\nwant: %s", again, err, out)
+			}
+		})
+	}
+	if *update {
+		if err := os.WriteFile(golden, []byte(have), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFile_rules converts the rule files of the repository, which load as they are: the result
+// means the same.
+func TestFile_rules(t *testing.T) {
+	t.Setenv("SHARDKEY_STORE_DIR", "/tmp")
+	loaded := 0
+	for _, pattern := range []string{"rule/testdata", "cmd/shardkey/testdata", "driver/testdata", "examples/*"} {
+		paths, _ := filepath.Glob(filepath.Join("../../../..", pattern, "*.yaml"))
+		for _, path := range paths {
+			r, err := rule.Load(path)
+			if err != nil {
+				continue
+			}
+			loaded++
+			out, _, err := convert.File(path)
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			converted, err := rule.Parse("rule.yaml", out)
+			if err != nil {
+				t.Errorf("%s: %v\n%s", path, err, out)
+				continue
+			}
+			if have, want := understood(t, converted), understood(t, r); have != want {
+				t.Errorf("%s\nhave:\n%s\nwant:\n%s", path, have, want)
+			}
+		}
+	}
+	if loaded < 12 {
+		t.Errorf("have: %d rule files\nwant: all that load", loaded)
+	}
+}
+
+// TestFile_encodings converts the same file after a byte order mark, with CRLF or CR, and in
+// Latin-1 where it is .properties.
+func TestFile_encodings(t *testing.T) {
+	all := forms(t)
+	change := map[string]func(string) string{
+		"bom":  func(s string) string { return "\ufeff" + s },
+		"crlf": func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") },
+		"cr":   func(s string) string { return strings.ReplaceAll(s, "\n", "\r") },
+	}
+	for _, name := range []string{"spring4.properties", "springNames.yml"} {
+		want, _, err := file(t, name, all[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for how, encode := range change {
+			have, _, err := file(t, name, encode(all[name]))
+			if err != nil || string(have) != string(want) {
+				t.Errorf("%s, %s\nhave: %s%v\nwant: %s", name, how, have, err, want)
+			}
+		}
+	}
+	out, _, err := file(t, "a.properties", springFive+"spring.shardingsphere.rules.sharding.tables.caf\xe9.actual-data-nodes=ds.u\n")
+	if err != nil || !strings.Contains(string(out), "café:") {
+		t.Errorf("have: %s%v\nwant: the table café", out, err)
+	}
+}
+
+const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\n"
+
+// TestFile_errors points into the file that is converted, not into the result.
+func TestFile_errors(t *testing.T) {
+	for _, tc := range []struct{ file, content, want string }{
+		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule"},
+		{"a.properties", "", "a.properties:1:1: no sharding rule"},
+		{"a.yaml", "- x\n", "a.yaml:1:1: a map was expected"},
+		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: a list was expected"},
+		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n", "a.yaml:1:13: a map was expected after <<"},
+		{"a.yaml", "rules:\n\t- !SHARDING\n", "a.yaml:2:1: not YAML: a line is indented with a tab"},
+		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
+			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy`},
+		{"a.properties", "a=b\n" + springFive + "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
+			`a.properties:3:88: key generator "g" is not defined`},
+		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n",
+			`a.properties:2:1: "t" is given twice, or has a value of its own and others below it (line 1)`},
+		{"a.properties", springFive + springFive, `a.properties:2:1: "column" is given twice`},
+		{"a.properties", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column=id\n",
+			`a.properties:2:1: "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is`},
+		{"a.yaml", "x-a: 1\n\nshardingRule:\n  tables:\n    t: {keyGenerator: {column: id, typ: UUID}}\n", `a.yaml:5:36: unknown key "typ" in keyGenerateStrategy`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: TICKTOCK}}\n", `a.yaml:3:42: unknown key generator type "TICKTOCK"`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {worker: 1}}}\n", `a.yaml:3:61: key generator "t": unknown property "worker"`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {path: \"${NOT_SET}\"}}}\n", `a.yaml:3:67: property "path": the environment variable NOT_SET is not set`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id}}\n    t: {keyGenerator: {column: id}}\n", `a.yaml:4:5: duplicate key "t" in the tables (line 3)`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t:\n      keyGeneratorColumnName: id\n      keyGeneratorClassName: com.example.Keys\n", `a.yaml:5:30: unknown key generator type "com.example.Keys"`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: [id]}\n", `a.yaml:3:33: a list where a text belongs`},
+	} {
+		_, _, err := file(t, tc.file, tc.content)
+		var e *rule.Error
+		if !errors.As(err, &e) || !strings.HasPrefix(err.Error(), "shardkey: "+tc.want) {
+			t.Errorf("%s\nhave: %v\nwant: %s", tc.content, err, tc.want)
+		}
+	}
+	if _, _, err := convert.File("none.yaml"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("have: %v\nwant: fs.ErrNotExist", err)
+	}
+}
+
+// TestFile_doesNotLoad returns a rule that doesn't load here, because the program that loads it has
+// more types or another environment, together with the error.
+func TestFile_doesNotLoad(t *testing.T) {
+	out, left, err := file(t, "a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: id, keyGeneratorClassName: com.example.Keys}\n")
+	if err == nil || !strings.Contains(string(out), "type: com.example.Keys") || len(left) != 1 || !strings.HasPrefix(left[0], "a.yaml:3: the Java class com.example.Keys: ") {
+		t.Errorf("have: %s%q %v\nwant: the rule, the class and an error", out, left, err)
+	}
+}
+
+// TestFile_bounds converts files in which aliases lead back to where they stand, or multiply.
+func TestFile_bounds(t *testing.T) {
+	bomb := "a0: &a0 {x: y}\n"
+	for i := range 30 {
+		bomb += strings.ReplaceAll(strings.ReplaceAll("aN: &aN {x: *aM, y: *aM}\n", "N", string(rune('A'+i))), "M", string(rune('A'+i-1)))
+	}
+	bomb = strings.ReplaceAll(bomb, "@", "0")
+	for name, content := range map[string]string{
+		"elsewhere": "spring: &a\n  x: *a\n  y: {z: *a}\n",
+		"in itself": "spring.shardingsphere.rules.sharding: &a\n  x: *a\n  y: {z: *a}\n",
+		"merge":     "rules:\n- !SHARDING &a {<<: *a}\n",
+		"bomb":      bomb + "spring.shardingsphere.rules.sharding: *a^\n",
+		"rule bomb": bomb + "shardingRule: {tables: *a^}\n",
+		"depth":     "spring.shardingsphere.sharding" + strings.Repeat(".a", 1<<20) + ": 1\n",
+	} {
+		if _, _, err := file(t, "a.yaml", content); err == nil || len(err.Error()) > 1<<12 {
+			t.Errorf("%s\nhave: %.100v\nwant: a short error", name, err)
+		}
+	}
+}
+
+// FuzzFile converts anything: no panic, and what loads means something.
+func FuzzFile(f *testing.F) {
+	for name, content := range forms(f) {
+		f.Add(strings.HasSuffix(name, ".properties"), content)
+	}
+	path := f.TempDir() + "/a"
+	f.Fuzz(func(t *testing.T, properties bool, content string) {
+		path := path + ".yaml"
+		if properties {
+			path = strings.TrimSuffix(path, ".yaml") + ".properties"
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, _, err := convert.File(path)
+		var e *rule.Error
+		switch {
+		case err != nil && (!errors.As(err, &e) || e.File != path || e.Line < 1):
+			t.Errorf("have: %#v\nwant: a *rule.Error with its place in the file", err)
+		case err == nil:
+			if _, err := rule.Parse("rule.yaml", out); err != nil {
+				t.Errorf("%s\nhave: %v\nwant: a rule that loads", out, err)
+			}
+		}
+	})
+}

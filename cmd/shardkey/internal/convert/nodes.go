@@ -1,0 +1,174 @@
+package convert
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// pair is one entry of a map.
+type pair struct{ key, value *yaml.Node }
+
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func find(pairs []pair, key string) *yaml.Node {
+	for _, p := range pairs {
+		if p.key.Value == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// maxNodes bounds a file in which aliases multiply, or lead back to where they stand.
+const maxNodes = 1 << 20
+
+func (c *conversion) count(n *yaml.Node) error {
+	if c.nodes++; c.nodes > maxNodes {
+		return c.errorAt(n, "there are too many values here, or an alias leads back to itself")
+	}
+	return nil
+}
+
+// entries returns the entries of a map: its own, and those that "<<" merges in.
+func (c *conversion) entries(n *yaml.Node) (own []pair, err error) {
+	if err := c.count(n); err != nil {
+		return nil, err
+	}
+	n = resolve(n)
+	var merged []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := resolve(n.Content[i]), n.Content[i+1]
+		if n.Content[i].ShortTag() != "!!merge" {
+			own = append(own, pair{key, value})
+			continue
+		}
+		from := []*yaml.Node{value}
+		if list := resolve(value); list.Kind == yaml.SequenceNode {
+			from = list.Content
+		}
+		for _, m := range from {
+			if resolve(m).Kind != yaml.MappingNode {
+				return nil, c.errorAt(m, "a map was expected after <<")
+			}
+			more, err := c.entries(m)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, more...)
+		}
+	}
+	for _, p := range merged {
+		if find(own, p.key.Value) == nil {
+			own = append(own, p)
+		}
+	}
+	return own, nil
+}
+
+// plain returns a copy without aliases, merges and comments.
+func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
+	if err := c.count(n); err != nil {
+		return nil, err
+	}
+	n = resolve(n)
+	out := &yaml.Node{Kind: n.Kind, Style: n.Style, Tag: n.Tag, Value: n.Value, Line: n.Line, Column: n.Column}
+	if out.Value == "" && n.ShortTag() == "!!null" {
+		out.Value = "null" // which cannot be taken for an empty string in a flow map
+	}
+	list := n.Content
+	if n.Kind == yaml.MappingNode {
+		pairs, err := c.entries(n)
+		if err != nil {
+			return nil, err
+		}
+		list = nil
+		for _, p := range pairs {
+			list = append(list, p.key, p.value)
+		}
+	}
+	for _, inner := range list {
+		one, err := c.plain(inner)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, one)
+	}
+	return out, nil
+}
+
+// index returns the index of a key in a map's Content; -1 where it is not there, and for what is
+// no map.
+func index(m *yaml.Node, key string) int {
+	if m != nil && m.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(m.Content); i += 2 {
+			if m.Content[i].Value == key {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// get returns the value of a key; nil where it is not there.
+func get(m *yaml.Node, key string) *yaml.Node {
+	if i := index(m, key); i >= 0 {
+		return m.Content[i+1]
+	}
+	return nil
+}
+
+// take removes a key and returns it with its value; nil where it is not there.
+func take(m *yaml.Node, key string) (k, value *yaml.Node) {
+	i := index(m, key)
+	if i < 0 {
+		return nil, nil
+	}
+	k, value = m.Content[i], m.Content[i+1]
+	m.Content = slices.Delete(m.Content, i, i+2)
+	return k, value
+}
+
+// put adds a key that has the place of at.
+func put(m *yaml.Node, key string, at, value *yaml.Node) {
+	m.Content = append(m.Content, text(key, at), value)
+}
+
+// text returns a string with the place of at.
+func text(value string, at *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
+}
+
+// mapping returns an empty map with the place of at.
+func mapping(at *yaml.Node) *yaml.Node {
+	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at.Line, Column: at.Column}
+}
+
+// under returns the map under a key, which it adds where it is not there.
+func under(m *yaml.Node, key string, at *yaml.Node) *yaml.Node {
+	i := index(m, key)
+	switch {
+	case i < 0:
+		put(m, key, at, mapping(at))
+		i = len(m.Content) - 2
+	case m.Content[i+1].ShortTag() == "!!null":
+		m.Content[i+1] = mapping(at)
+	}
+	return m.Content[i+1]
+}
+
+// pairsOf calls yield with each entry of a map; of what is no map there are none.
+func pairsOf(m *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
+	return func(yield func(key, value *yaml.Node) bool) {
+		if m == nil || m.Kind != yaml.MappingNode {
+			return
+		}
+		for i := 0; i+1 < len(m.Content) && yield(m.Content[i], m.Content[i+1]); i += 2 {
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// rule adds a sharding rule of any version. Words that a version of ShardingSphere has for the same
+// are replaced; all others stay as they are, so that package rule judges them.
+func (c *conversion) rule(n *yaml.Node) error {
+	r, err := c.plain(n)
+	if err != nil {
+		return err
+	}
+	r.Tag = "!SHARDING"
+	for _, key := range []string{"masterSlaveRules", "encryptRule", "defaultDataSourceName", "configMap", "props"} {
+		if k, _ := take(r, key); k != nil {
+			c.leave(k, key, notKeys)
+		}
+	}
+	for _, tables := range []string{"tables", "autoTables"} {
+		for name, table := range pairsOf(get(r, tables)) {
+			c.key(r, table, name.Value, tableKey)
+			for _, key := range []string{"databaseStrategy", "tableStrategy", "shardingStrategy"} {
+				c.strategy(r, get(table, key), name.Value+"_"+strings.TrimSuffix(key, "Strategy"))
+			}
+			if k, _ := take(table, "logicIndex"); k != nil {
+				c.leave(k, "logicIndex", notKeys)
+			}
+		}
+	}
+	c.key(r, r, "defaultKeyGenerator", defaultKey)
+	c.strategy(r, get(r, "defaultDatabaseStrategy"), "default_database")
+	c.strategy(r, get(r, "defaultTableStrategy"), "default_table")
+	c.rules = append(c.rules, r)
+	return nil
+}
+
+// keyWords are what versions call a key, in a table and in a rule.
+type keyWords struct {
+	now, four, column string   // 5, 4 and the alpha versions of 5, 2 and 3
+	class             []string // 2 and 3
+}
+
+var (
+	tableKey   = keyWords{"keyGenerateStrategy", "keyGenerator", "keyGeneratorColumnName", []string{"keyGeneratorClassName", "keyGeneratorClass"}}
+	defaultKey = keyWords{"defaultKeyGenerateStrategy", "defaultKeyGenerator", "", []string{"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass"}}
+)
+
+// key turns the key of m, which is a table or the rule itself, into a keyGenerateStrategy. A
+// generator that is written into it becomes one of the rule's, under the name given.
+func (c *conversion) key(r, m *yaml.Node, name string, words keyWords) {
+	four, generator := take(m, words.four)
+	three, column := take(m, words.column)
+	classKey, class := take(m, words.class[0])
+	if class == nil {
+		classKey, class = take(m, words.class[1])
+	}
+	if get(m, words.now) != nil {
+		for _, k := range []*yaml.Node{four, three, classKey} {
+			if k != nil {
+				c.leave(k, k.Value, "there is a "+words.now+" too")
+			}
+		}
+		return
+	}
+	switch {
+	case generator != nil:
+		if three != nil {
+			c.leave(three, three.Value, "there is a "+words.four+" too")
+		}
+		put(m, words.now, four, c.ownGenerator(r, generator, name))
+	case three != nil:
+		strategy := mapping(three)
+		put(strategy, "column", three, column)
+		put(m, words.now, three, strategy)
+	}
+	// The default class of versions 2 and 3 makes the keys of a SNOWFLAKE without properties.
+	if class == nil || strings.HasSuffix(class.Value, ".DefaultKeyGenerator") {
+		return
+	}
+	c.leave(class, "the Java class "+class.Value, "register a key generator of this type in Go (spi.RegisterKeyGenerator), or name another type")
+	put(under(under(r, "keyGenerators", class), name, class), "type", classKey, class)
+	put(under(m, words.now, classKey), "keyGeneratorName", classKey, text(name, class))
+}
+
+// ownGenerator moves the type and properties of a keyGenerator to the rule's generators, and
+// returns the rest.
+func (c *conversion) ownGenerator(r, strategy *yaml.Node, name string) *yaml.Node {
+	typeKey, typ := take(strategy, "type")
+	propsKey, props := take(strategy, "props")
+	if typ == nil && props == nil {
+		return strategy
+	}
+	generator := under(under(r, "keyGenerators", strategy), name, strategy)
+	at := propsKey
+	if typ != nil {
+		at = typ
+		put(generator, "type", typeKey, typ)
+	}
+	if props != nil {
+		put(generator, "props", propsKey, props)
+	}
+	put(strategy, "keyGeneratorName", at, text(name, at))
+	return strategy
+}
+
+// strategy turns an algorithm that is written into a strategy into one of the rule's, under the
+// name given.
+func (c *conversion) strategy(r, s *yaml.Node, name string) {
+	if s == nil || len(s.Content) != 2 || s.Kind != yaml.MappingNode || get(s.Content[1], "shardingAlgorithmName") != nil {
+		return
+	}
+	kind, inner := s.Content[0], s.Content[1]
+	props := mapping(kind)
+	typ := "INLINE"
+	if key, expression := take(inner, "algorithmExpression"); key != nil {
+		put(props, "algorithm-expression", key, expression)
+	} else if class := c.class(inner); class != nil {
+		typ = "CLASS_BASED"
+		put(props, "strategy", kind, text(strings.ToUpper(kind.Value), kind))
+		put(props, "algorithmClassName", class, class)
+		c.leave(class, "the Java class "+class.Value, "shardkey can't run it, so it doesn't know which table a row belongs to")
+	} else {
+		return
+	}
+	if kind.Value == "inline" {
+		kind.Value = "standard"
+	}
+	for all, i := get(r, "shardingAlgorithms"), 2; index(all, name) >= 0; i++ {
+		name = fmt.Sprintf("%s_%d", strings.TrimSuffix(name, fmt.Sprintf("_%d", i-1)), i)
+	}
+	algorithm := under(under(r, "shardingAlgorithms", kind), name, kind)
+	put(algorithm, "type", kind, text(typ, kind))
+	put(algorithm, "props", kind, props)
+	put(inner, "shardingAlgorithmName", kind, text(name, kind))
+}
+
+// class takes the Java class that is the algorithm of a strategy of versions 2 to 4.
+func (c *conversion) class(strategy *yaml.Node) (class *yaml.Node) {
+	for _, word := range []string{"preciseAlgorithmClassName", "algorithmClassName", "rangeAlgorithmClassName"} {
+		switch _, one := take(strategy, word); {
+		case one != nil && class == nil:
+			class = one
+		case one != nil:
+			c.leave(one, "the Java class "+one.Value, "shardkey looks at single rows only")
+		}
+	}
+	return class
+}

@@ -1,0 +1,259 @@
+package convert
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// prefixes are where a Spring Boot application has its sharding rule: that of ShardingSphere 5, of
+// 4, and of 2 and 3.
+var prefixes = []string{"spring.shardingsphere.rules.sharding", "spring.shardingsphere.sharding", "sharding.jdbc.config.sharding"}
+
+// setting is one value of a Spring Boot application's, and the words that lead to it. They may be
+// joined by dots and nested, both in one file.
+type setting struct {
+	words []*yaml.Node
+	value *yaml.Node
+}
+
+// spring reads the sharding rule of a Spring Boot application, if it has one.
+func (c *conversion) spring(settings []setting) error {
+	for _, prefix := range prefixes {
+		var tree *yaml.Node
+		others := slices.Clone(settings)
+		others = slices.DeleteFunc(others, func(s setting) bool { return s.has(prefix) })
+		if len(others) == len(settings) {
+			continue
+		}
+		for _, s := range settings {
+			if !s.has(prefix) {
+				continue
+			}
+			words := s.words[strings.Count(prefix, ".")+1:]
+			if tree == nil {
+				tree = mapping(words[0])
+			}
+			if err := c.plant(tree, words, s.value, false); err != nil {
+				return err
+			}
+		}
+		for _, makers := range []string{"keyGenerators", "workerIdAssigners"} {
+			for _, m := range pairsOf(get(tree, makers)) {
+				placeholders(get(m, "props"))
+			}
+		}
+		for _, m := range pairsOf(get(tree, "tables")) {
+			placeholders(get(get(m, "keyGenerator"), "props"))
+		}
+		placeholders(get(get(tree, "defaultKeyGenerator"), "props"))
+		if err := c.elsewhere(others, prefix); err != nil {
+			return err
+		}
+		return c.rule(tree)
+	}
+	return nil
+}
+
+// aboutKeys are letters of words that are about keys only.
+var aboutKeys = regexp.MustCompile(`keygenerat|datanodes|workeridassigner`)
+
+// elsewhere refuses settings about keys that are not below any prefix, and lists the rest of
+// ShardingSphere's once for each of its parts.
+func (c *conversion) elsewhere(settings []setting, prefix string) error {
+	listed := map[string]bool{}
+	for _, s := range settings {
+		known := slices.ContainsFunc(prefixes, s.has)
+		if name := s.name(len(s.words)); !known && aboutKeys.MatchString(letters(name)) {
+			return c.errorAt(s.words[0], fmt.Sprintf("%q is not below %s, as the sharding rule is", name, prefix))
+		}
+		part := s.name(3)
+		if len(s.words) > 3 && letters(s.words[2].Value) == "rules" {
+			part = s.name(4)
+		}
+		if (s.has("spring.shardingsphere") || s.has("sharding.jdbc")) && !listed[part] {
+			listed[part] = true
+			why := notKeys
+			if known {
+				why = "the sharding rule below " + prefix + " is converted"
+			}
+			c.leave(s.words[len(s.words)-1], part, why)
+		}
+	}
+	return nil
+}
+
+// has reports whether a setting is below a prefix. Spring compares letters and digits only.
+func (s setting) has(prefix string) bool {
+	words := strings.Split(prefix, ".")
+	if len(s.words) <= len(words) {
+		return false
+	}
+	for i, want := range words {
+		if letters(s.words[i].Value) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// name returns the first words of a setting.
+func (s setting) name(most int) string {
+	var words []string
+	for _, w := range s.words[:min(most, len(s.words))] {
+		words = append(words, w.Value)
+	}
+	return strings.Join(words, ".")
+}
+
+// springDocument reads a YAML document of a Spring Boot application.
+func (c *conversion) springDocument(pairs []pair) error {
+	var settings []setting
+	for _, p := range pairs {
+		first, _, _ := strings.Cut(p.key.Value, ".")
+		if first != "spring" && first != "sharding" {
+			continue
+		}
+		var err error
+		if settings, err = c.flatten(settings, nil, p); err != nil {
+			return err
+		}
+	}
+	return c.spring(settings)
+}
+
+// flatten appends the settings of an entry that stands below other words.
+func (c *conversion) flatten(settings []setting, above []*yaml.Node, p pair) ([]setting, error) {
+	words := append(slices.Clone(above), splitWords(p.key.Value, p.key)...)
+	if len(words) > maxWords {
+		return nil, c.errorAt(p.key, "there are too many words here, or an alias leads back to itself")
+	}
+	if value := resolve(p.value); value.Kind != yaml.MappingNode || len(value.Content) == 0 {
+		return append(settings, setting{words, p.value}), c.count(p.key)
+	}
+	inner, err := c.entries(p.value)
+	for _, p := range inner {
+		if err == nil {
+			settings, err = c.flatten(settings, words, p)
+		}
+	}
+	return settings, err
+}
+
+// maxWords bounds the words of one setting.
+const maxWords = 32
+
+// splitWords splits a setting's name at its dots: "binding-tables[0]" has the words
+// "binding-tables" and "[0]".
+func splitWords(name string, at *yaml.Node) (words []*yaml.Node) {
+	for part := range strings.SplitSeq(name, ".") {
+		if i := strings.IndexByte(part, '['); i > 0 {
+			words = append(words, text(part[:i], at))
+			part = part[i:]
+		}
+		words = append(words, text(part, at))
+	}
+	return words
+}
+
+// named are the maps whose keys are names that people give.
+var named = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerators", "auditors", "workerIdAssigners", "keyGenerateStrategies"}
+
+// plant puts a value into the tree, at the words that lead to it; isName where the first is a name
+// that people give.
+func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node, isName bool) error {
+	at := words[0]
+	if err := c.count(at); err != nil {
+		return err
+	}
+	if len(words) > maxWords {
+		return c.errorAt(at, "there are too many words here")
+	}
+	word := strings.Trim(at.Value, "[]")
+	if !isName {
+		word = today(word)
+	}
+	if word == "props" && !isName && len(words) > 2 {
+		// The dots are the property's own: worker.id.
+		words = []*yaml.Node{at, text(setting{words: words[1:]}.name(len(words)), words[1])}
+	}
+	i := index(tree, word)
+	if i < 0 && len(words) > 1 {
+		if n, err := strconv.Atoi(strings.Trim(words[1].Value, "[]")); err == nil && n >= 0 && words[1].Value[0] == '[' {
+			put(tree, word, at, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: at.Line, Column: at.Column})
+		} else {
+			put(tree, word, at, mapping(at))
+		}
+		i = len(tree.Content) - 2
+	}
+	switch {
+	case i < 0:
+		value, err := c.plain(value)
+		put(tree, word, at, value)
+		return err
+	case len(words) == 2 && tree.Content[i+1].Kind == yaml.SequenceNode:
+		value, err := c.plain(value)
+		tree.Content[i+1].Content = append(tree.Content[i+1].Content, value)
+		return err
+	case len(words) == 1 || tree.Content[i+1].Kind != yaml.MappingNode:
+		return c.errorAt(at, fmt.Sprintf("%q is given twice, or has a value of its own and others below it (line %d)", at.Value, tree.Content[i].Line))
+	}
+	return c.plant(tree.Content[i+1], words[1:], value, !isName && (slices.Contains(named, word) || word == "props"))
+}
+
+// todaysWords are those that kebab case does not lead to, because Spring's users write them in
+// one word, in capitals or with underscores.
+var todaysWords = func() map[string]string {
+	words := map[string]string{}
+	for word := range strings.FieldsSeq(`
+		tables autoTables bindingTables broadcastTables defaultDatabaseStrategy defaultTableStrategy defaultShardingColumn
+		defaultKeyGenerateStrategy defaultKeyGenerator defaultDataSourceName keyGenerateStrategies keyGenerators workerIdAssigners
+		shardingAlgorithms auditors defaultAuditStrategy masterSlaveRules encryptRule defaultKeyGeneratorClassName defaultKeyGeneratorClass
+		actualDataNodes actualDataSources databaseStrategy tableStrategy shardingStrategy auditStrategy keyGenerateStrategy
+		keyGenerator keyGeneratorColumnName keyGeneratorClassName keyGeneratorClass logicTable logicIndex
+		standard complex hint inline none shardingColumn shardingColumns shardingAlgorithmName javaType algorithmExpression
+		preciseAlgorithmClassName rangeAlgorithmClassName algorithmClassName auditorNames allowHintDisable
+		column keyGeneratorName keyGenerateType keyGenerateColumn keyGenerateSequence explicitKeys batchKeys unlisted shardGuard
+		type props`) {
+		words[letters(word)] = word
+	}
+	return words
+}()
+
+// today returns a word as a rule file has it: actualDataNodes for actual-data-nodes.
+func today(word string) string {
+	if known, ok := todaysWords[letters(word)]; ok {
+		return known
+	}
+	parts := strings.Split(word, "-")
+	for i, part := range parts[1:] {
+		if part != "" {
+			parts[i+1] = strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+func letters(word string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(word))
+}
+
+// placeholder is one of Spring's with a default, which a rule file has after two colons.
+var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][\w.-]*):((?:[^:}][^}]*)?)\}`)
+
+// placeholders replaces those in the values of properties.
+func placeholders(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	if n.Kind == yaml.ScalarNode {
+		n.Value = placeholder.ReplaceAllString(n.Value, "$${${1}::${2}}")
+	}
+	for _, inner := range n.Content {
+		placeholders(inner)
+	}
+}
