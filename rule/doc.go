@@ -22,11 +22,10 @@
 //
 //   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies beside the tables)
 //   - 4.x (shardingRule, with a keyGenerator in each table and a
-//     defaultKeyGenerator), and the alpha versions of 5, which have these words in
-//     a !SHARDING
-//   - a Spring Boot application's, in YAML and in .properties: the same words in
-//     kebab case below spring.shardingsphere.rules.sharding (5) or
-//     spring.shardingsphere.sharding (4), joined by dots as one likes
+//     defaultKeyGenerator)
+//
+// A file of another version or of a Spring Boot application is an error that names
+// the form; "shardkey init --from FILE" converts it.
 //
 // A file may hold several YAML documents and several sharding rules. Generators
 // and worker-id assigners are named across the whole file; a default strategy
@@ -136,7 +135,7 @@
 // A property's value is a text, as it is written, or a list of texts. In values,
 // and nowhere else, ${NAME} stands for an environment variable, which must be
 // set; ${NAME::default} has a default, and may be written $${NAME::default} as
-// in ShardingSphere 5.5, or ${NAME:default} in a Spring Boot file. \${ stands for
-// the characters themselves. No error and no description shows what a variable
-// held. In YAML's flow style ({a: b}) a value with ${…} must be in quotes.
+// in ShardingSphere 5.5. \${ stands for the characters themselves. No error and no
+// description shows what a variable held. In YAML's flow style ({a: b}) a value with
+// ${…} must be in quotes.
 package rule

@@ -58,7 +58,6 @@ func TestParse_errorsPointAtTheWord(t *testing.T) {
 		{name: "keyGenerateStragety", yaml: "rules:\n- !SHARDING\n  tables:\n    a:\n      keyGenerateStragety: {column: id}\n", at: "5:7", nearest: "keyGenerateStrategy"},
 		{name: "actualDataNode", yaml: "rules:\n- !SHARDING\n  tables:\n    a: {actualDataNode: ds.a}\n", at: "4:9", nearest: "actualDataNodes"},
 		{name: "5 in 4", yaml: "shardingRule:\n  tables:\n    a:\n      keyGenerateStrategy: {column: id}\n", at: "4:7", nearest: "", text: "known: actualDataNodes, keyGenerator"},
-		{name: "version 3's class", yaml: "shardingRule:\n  tables:\n    a:\n      keyGeneratorColumnName: id\n      keyGeneratorClassName: com.example.Keys\n", at: "5:30", word: "com.example.Keys", text: "is a Java class: register a generator of its own in Go"},
 		{name: "workerIds", yaml: head + "  workerIdAssigner: {}\n", at: "5:3", nearest: "workerIdAssigners"},
 
 		// Within the key-generation part.

@@ -50,26 +50,24 @@ var (
 
 	tableObject = object{
 		"databaseStrategy": strategyObject, "tableStrategy": strategyObject, "auditStrategy": audit,
-	}.with(keys("logicTable", "actualDataNodes", "keyGenerateStrategy", "keyGenerator"))
+	}.with(keys("logicTable", "actualDataNodes", "keyGenerateStrategy"))
 	autoTableObject = object{
 		"shardingStrategy": strategyObject, "auditStrategy": audit,
-	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy", "keyGenerator"))
+	}.with(keys("logicTable", "actualDataNodes", "actualDataSources", "keyGenerateStrategy"))
 	tableObject4 = object{
 		"databaseStrategy": strategy4, "tableStrategy": strategy4,
-	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex",
-		"keyGeneratorColumnName", "keyGeneratorClassName", "keyGeneratorClass")) // version 3's and 2's
+	}.with(keys("logicTable", "actualDataNodes", "keyGenerator", "logicIndex"))
 
 	ruleObject = object{
 		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
 		"defaultAuditStrategy": audit, "auditors": algorithms, "shardingAlgorithms": algorithms,
 		"shardingCache": {"routeCache": keys("softValues", "initialCapacity", "maximumSize"), "allowedMaxSqlLength": nil},
 	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling", "scalingName",
-		"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
+		"defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
 	ruleObject4 = object{
 		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
 	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
-		"defaultDataSourceName", "configMap", "props", "workerIdAssigners",
-		"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass")) // version 3's and 2's
+		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
 
 	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority", "authentication",
 		"governance", "orchestration", "metrics", "configMap", "labels", "shardingRule", "masterSlaveRule", "masterSlaveRules",
@@ -105,8 +103,23 @@ func (rd *reader) others(pairs []pair, what string, o object) error {
 	return nil
 }
 
+// olderWords are words about keys of versions that are not loaded as they are.
+var olderWords = map[string]string{
+	"keyGenerator": "an alpha version of ShardingSphere 5", "defaultKeyGenerator": "an alpha version of ShardingSphere 5",
+	"keyGeneratorColumnName": "ShardingSphere 3", "keyGeneratorClassName": "ShardingSphere 3", "defaultKeyGeneratorClassName": "ShardingSphere 3",
+	"keyGeneratorClass": "ShardingSphere 2", "defaultKeyGeneratorClass": "ShardingSphere 2",
+}
+
+// olderForm is the error for a file of a form that has to be converted.
+func (rd *reader) olderForm(w word, form string) error {
+	return rd.errorAt(w, form+" is not loaded as it is; convert the file: shardkey init --from FILE > rule.yaml")
+}
+
 // stranger is a key that the object does not have.
 func (rd *reader) stranger(p pair, what string, o object) error {
+	if version, ok := olderWords[p.key.text]; ok {
+		return rd.olderForm(p.key, fmt.Sprintf("%q of %s", p.key.text, version))
+	}
 	mine := slices.DeleteFunc(slices.Clone(ours), func(k string) bool { _, ok := o[k]; return !ok })
 	if right := rd.meant(p, mine); len(right) > 0 {
 		return rd.unknownKey(p.key, what, mine, right)
@@ -166,4 +179,9 @@ func (rd *reader) warnOnce(w word, reason string, right ...string) {
 	if !slices.ContainsFunc(rd.spec.warnings, func(e *Error) bool { return e.Line == w.place.line && e.Column == w.place.column }) {
 		rd.warn(w, reason, right...)
 	}
+}
+
+// letters are those of a word in lower case.
+func letters(text string) string {
+	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(text))
 }

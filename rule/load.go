@@ -14,8 +14,7 @@ import (
 // out one by one would be less.
 const maxFile = 64 << 20
 
-// Load reads a rule from a YAML file, or from a Spring Boot application's
-// .properties file. The error is an [*Error]; for a file that
+// Load reads a rule from a YAML file. The error is an [*Error]; for a file that
 // cannot be read it has the *fs.PathError in its chain.
 func Load(path string) (*Rule, error) {
 	data, err := readFile(path)
@@ -68,9 +67,9 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// Parse reads a rule from YAML text, or from Java properties when name ends with
-// ".properties". name stands for the file in errors and descriptions. All that is wrong with the rule is an error here, properties of
-// generators included; the error is an [*Error].
+// Parse reads a rule from YAML. name stands for the file in errors and descriptions. All
+// that is wrong with the rule is an error here, properties of generators included; the error is
+// an [*Error].
 func Parse(name string, data []byte) (*Rule, error) { return parse(name, data, "") }
 
 func parse(name string, data []byte, path string) (*Rule, error) {
@@ -79,11 +78,8 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 	}
 	from := source{path: path, text: sha256.Sum256(data)}
 	rd := &reader{spec: spec{file: name, source: from}}
-	if strings.HasSuffix(strings.ToLower(name), ".properties") {
-		if err := rd.spring(parseProperties(data)); err != nil {
-			return nil, err
-		}
-		return rd.finish(false)
+	if strings.EqualFold(filepath.Ext(name), ".properties") {
+		return nil, rd.olderForm(word{place: place{line: 1, column: 1}}, "a .properties file")
 	}
 	documents, err := parseYAML(name, data)
 	if err != nil {
@@ -94,13 +90,8 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 			return nil, err
 		}
 	}
-	return rd.finish(len(documents) == 0)
-}
-
-// finish builds the rule of what has been read.
-func (rd *reader) finish(empty bool) (*Rule, error) {
 	if len(rd.spec.scopes) == 0 {
-		return nil, rd.noSharding(empty)
+		return nil, rd.noSharding(len(documents) == 0)
 	}
 	return build(rd.spec)
 }

@@ -100,15 +100,6 @@ func TestSharding_defaultsAndOlderForms(t *testing.T) {
 			t.Errorf("%s\nhave: %v, %v\nwant: a table that is not sharded", list, r, err)
 		}
 	}
-	s = shardingOf(t, `spring.shardingsphere.rules.sharding.tables:
-  t_order:
-    actual-data-nodes: ds0.t_order_$->{0..1}
-    table-strategy.standard: {sharding-column: k, sharding-algorithm-name: a, java-type: Integer}
-    key-generate-strategy: {column: id, key-generator-name: u}
-spring.shardingsphere.rules.sharding.sharding-algorithms.a: {type: HASH_MOD, props: {sharding-count: 2}}
-spring.shardingsphere.rules.sharding.key-generators.u: {type: UUID}
-`)
-	expectPlace(t, s, "ds0.t_order_1", -1)
 }
 
 func TestSharding_autoTables(t *testing.T) {

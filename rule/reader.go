@@ -16,9 +16,6 @@ type reader struct {
 	spec   spec
 	merges int    // merged maps that were visited
 	hint   string // what was there instead of a sharding rule
-
-	isSpring     bool // ${NAME:default} has one colon
-	settingsRead int  // of a Spring Boot file
 }
 
 // maxMerges bounds the maps that "<<" may pull in: nested, they multiply.
@@ -337,7 +334,7 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	if err != nil {
 		return "", err
 	}
-	value, used, err := rd.expandEnv(w.text)
+	value, used, err := expandEnv(w.text)
 	if err != nil {
 		e := rd.errorAt(word{p.name.text, w.place}, fmt.Sprintf("%s: %v", what, err))
 		e.Err = err
@@ -361,11 +358,9 @@ var octal = regexp.MustCompile(`^0[0-7]+$`)
 //	$${NAME::default}  the same, as ShardingSphere 5.5 writes it
 //	\${                the two characters "${"
 //
-// In a Spring Boot file ${NAME:default} has a default as well.
-//
 // The value of a variable is used as it is: it is not expanded again. The error
 // shows names, never values.
-func (rd *reader) expandEnv(text string) (expanded string, used bool, err error) {
+func expandEnv(text string) (expanded string, used bool, err error) {
 	var b strings.Builder
 	for {
 		i := strings.Index(text, "${")
@@ -380,10 +375,7 @@ func (rd *reader) expandEnv(text string) (expanded string, used bool, err error)
 		}
 		inner, rest, ok := strings.Cut(text[i+2:], "}")
 		name, def, hasDef := strings.Cut(inner, "::")
-		one, after, found := strings.Cut(inner, ":")
-		if !hasDef && found && rd.isSpring {
-			name, def, hasDef = one, after, true
-		}
+		one, _, found := strings.Cut(inner, ":")
 		switch {
 		case ok && !hasDef && found && isEnvName(one):
 			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::default}", one)

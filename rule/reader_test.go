@@ -37,7 +37,7 @@ func TestExpandEnv_replacesVariables(t *testing.T) {
 		{text: "${SK A}", err: "begins the name"},
 		{text: "${SK_A}${x % 2}", err: "begins the name"},
 	} {
-		have, used, err := new(reader).expandEnv(c.text)
+		have, used, err := expandEnv(c.text)
 		if have != c.want || used != c.used || (err == nil) != (c.err == "") {
 			t.Errorf("%s\nhave: %q, %v, %v\nwant: %q, %v, %s", c.text, have, used, err, c.want, c.used, c.err)
 		}

@@ -19,13 +19,6 @@ func (rd *reader) document(root *yaml.Node) error {
 	if err != nil {
 		return err
 	}
-	if isSpring(pairs) {
-		settings, err := rd.flatten(pairs, nil)
-		if err != nil {
-			return err
-		}
-		return rd.spring(settings)
-	}
 	_, has5 := find(pairs, "rules")
 	_, has4 := find(pairs, "shardingRule")
 	for _, p := range pairs {
@@ -35,6 +28,9 @@ func (rd *reader) document(root *yaml.Node) error {
 		case "shardingRule":
 			err = rd.rule4(p.value)
 		default:
+			if first, _, _ := strings.Cut(p.key.text, "."); !has5 && !has4 && (first == "spring" || first == "sharding") {
+				return rd.olderForm(p.key, "a Spring Boot file")
+			}
 			if has5 || has4 {
 				rd.rootKey(p)
 			}
@@ -63,9 +59,6 @@ func (rd *reader) noSharding(empty bool) error {
 	reason := "no sharding rule: write \"rules:\" and below it \"- !SHARDING\""
 	if empty {
 		reason = "the rule is empty: write \"rules:\" and below it \"- !SHARDING\""
-	}
-	if rd.hint == springHint {
-		reason = "no sharding rule "
 	}
 	return rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
 }
@@ -118,8 +111,6 @@ func (rd *reader) sharding(n *yaml.Node) error {
 			err = rd.tables(p.value, &sc, autoTableObject, pairs)
 		case "defaultKeyGenerateStrategy":
 			sc.def, err = rd.strategy(p.value, p.key)
-		case "defaultKeyGenerator":
-			err = rd.defaultGenerator(p, &sc, "keyGeneratorName")
 		case "shardingAlgorithms":
 			rd.algorithmProps(p.value)
 		case "keyGenerators":
@@ -222,47 +213,14 @@ func (rd *reader) table(entries []pair, what string, t *tableSpec, o object) (er
 			t.sources, err = rd.nodesText(e.value, e.key.text)
 		case "keyGenerateStrategy":
 			t.strategy, err = rd.strategy(e.value, e.key)
-		case "keyGeneratorClassName", "keyGeneratorClass":
-			err = rd.class3(e)
+		case "keyGenerator":
+			t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := rd.olderKey(entries, t, o); err != nil {
-		return err
-	}
 	return rd.others(entries, what, o)
-}
-
-// olderKey reads how tables had their key before keyGenerateStrategy, where they
-// have none: version 4's keyGenerator, and version 3's keyGeneratorColumnName.
-func (rd *reader) olderKey(entries []pair, t *tableSpec, o object) (err error) {
-	_, is5 := o["keyGenerateStrategy"]
-	four, has4 := find(entries, "keyGenerator")
-	three, has3 := find(entries, "keyGeneratorColumnName")
-	switch {
-	case has4 && t.strategy != nil:
-		rd.warn(four.key, fmt.Sprintf("the keyGenerator of table %q is ignored beside its keyGenerateStrategy", t.name.text))
-	case has4 && is5:
-		t.strategy, err = rd.keyGenerator(four.value, four.key, t.name.text, "keyGeneratorName")
-	case has4:
-		t.strategy, err = rd.keyGenerator(four.value, four.key, t.name.text)
-	case has3 && !is5:
-		t.strategy = &strategySpec{place: three.key.place}
-		t.strategy.column, err = rd.text(three.value, three.key.text)
-	}
-	return err
-}
-
-// class3 checks the class of a key generator of version 3 or 2, where it was
-// written instead of a type. Its default made SNOWFLAKE's keys.
-func (rd *reader) class3(p pair) error {
-	class, err := rd.text(p.value, p.key.text)
-	if err != nil || class.text == "" || strings.HasSuffix(class.text, ".DefaultKeyGenerator") {
-		return err
-	}
-	return rd.errorAt(class, fmt.Sprintf("%s %q is a Java class: register a generator of its own in Go (spi.RegisterKeyGenerator), and write keyGenerator: {type: …, column: …}", p.key.text, class.text))
 }
 
 // indented refuses a table that has the name of a table's key: it is probably
@@ -296,8 +254,8 @@ func (rd *reader) autoTable(t *tableSpec) {
 }
 
 // defaultGenerator reads a defaultKeyGenerator.
-func (rd *reader) defaultGenerator(p pair, sc *scope, known ...string) (err error) {
-	sc.def, err = rd.keyGenerator(p.value, p.key, p.key.text, known...)
+func (rd *reader) defaultGenerator(p pair, sc *scope) (err error) {
+	sc.def, err = rd.keyGenerator(p.value, p.key, p.key.text)
 	if sc.def != nil {
 		sc.defMaker, sc.def.inline = sc.def.inline, nil
 	}
@@ -337,8 +295,6 @@ func (rd *reader) rule4(n *yaml.Node) error {
 			err = rd.tables(p.value, &sc, tableObject4, pairs)
 		case "defaultKeyGenerator":
 			err = rd.defaultGenerator(p, &sc)
-		case "defaultKeyGeneratorClassName", "defaultKeyGeneratorClass":
-			err = rd.class3(p)
 		case "workerIdAssigners":
 			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
 		}

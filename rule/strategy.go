@@ -104,13 +104,12 @@ func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
 	return st, err
 }
 
-// keyGenerator reads column and generator together, as ShardingSphere 4 and the
-// alpha versions of 5 have them; the latter may name a generator instead of
-// writing it. The generator gets a name for health and descriptions; without a
-// type the default's generator is used.
-func (rd *reader) keyGenerator(n *yaml.Node, key word, name string, known ...string) (*strategySpec, error) {
+// keyGenerator reads column and generator together, as ShardingSphere 4 has them. The
+// generator gets a name for health and descriptions; without a type the default's generator
+// is used.
+func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
 	var texts words
-	for _, name := range slices.Concat([]string{"column"}, known, settingNames) {
+	for _, name := range append([]string{"column"}, settingNames...) {
 		texts = append(texts, namedWord{name: name})
 	}
 	m := makeSpec{name: word{name, key.place}}
@@ -121,17 +120,14 @@ func (rd *reader) keyGenerator(n *yaml.Node, key word, name string, known ...str
 	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
 		return nil, err
 	}
-	st := &strategySpec{place: key.place, column: texts.at("column"), generator: texts.at("keyGeneratorName")}
+	st := &strategySpec{place: key.place, column: texts.at("column")}
 	var err error
 	if st.settings, err = rd.settings(texts); err != nil {
 		return nil, err
 	}
-	switch {
-	case m.typ.text != "" && st.generator.text != "":
-		return nil, rd.errorAt(st.generator, fmt.Sprintf("%s has a type and a keyGeneratorName: write one of them", what))
-	case m.typ.text != "":
+	if m.typ.text != "" {
 		st.inline = &m
-	case len(m.props) > 0:
+	} else if len(m.props) > 0 {
 		return nil, rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
 	}
 	return st, nil

@@ -2,7 +2,6 @@ package rule_test
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -37,41 +36,24 @@ func TestParse_acceptsAYAMLDirective(t *testing.T) {
 	}
 }
 
-func TestParse_springErrorsPointIntoTheFile(t *testing.T) {
+// TestParse_olderForms names the form of a file that has to be converted, and how.
+func TestParse_olderForms(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
-		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule below spring.shardingsphere.rules.sharding of this Spring Boot file"},
-		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
-			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy, keyGenerator; did you mean "keyGenerateStrategy"?`},
-		{"a.properties", "a=b\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\nspring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
-			`a.properties:3:88: key generator "g" is not defined`},
-		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n", `"t" has a value of its own and others below it`},
-		{"a.properties", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column=id\n",
-			`a.properties:2:1: "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is`},
-		{"a.properties", "", "a.properties:1:1: no sharding rule"},
+		{"application.yml", "server: {port: 1}\nspring:\n  shardingsphere: {}\n", "application.yml:2:1: a Spring Boot file"},
+		{"application.yml", "sharding.jdbc.config.sharding: {tables: }\n", "application.yml:1:1: a Spring Boot file"},
+		{"a.properties", "spring.shardingsphere.sharding.tables.t.key-generator.column=id\n", "a.properties:1:1: a .properties file"},
+		{"a.yaml", "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerator: {column: id}}\n", `a.yaml:4:9: "keyGenerator" of an alpha version of ShardingSphere 5`},
+		{"a.yaml", "rules:\n- !SHARDING\n  defaultKeyGenerator: {column: id}\n", `a.yaml:3:3: "defaultKeyGenerator" of an alpha version of ShardingSphere 5`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: id}\n", `a.yaml:3:9: "keyGeneratorColumnName" of ShardingSphere 3`},
+		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorClass: a.B}\n", `a.yaml:3:9: "keyGeneratorClass" of ShardingSphere 2`},
+		{"a.yaml", "shardingRule:\n  defaultKeyGeneratorClassName: a.B\n", `a.yaml:2:3: "defaultKeyGeneratorClassName" of ShardingSphere 3`},
 	} {
 		_, err := rule.Parse(c.file, []byte(c.text))
-		if e := (*rule.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, c.want)
+		want := "shardkey: " + c.want + " is not loaded as it is; convert the file: shardkey init --from FILE > rule.yaml"
+		if e := (*rule.Error)(nil); !errors.As(err, &e) || err.Error() != want {
+			t.Errorf("%s\nhave: %v\nwant: %s", c.text, err, want)
 		}
 	}
-}
-
-const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\n"
-
-// What other rules and other versions have in the same file does not hinder.
-func TestParse_warnsOfSpringSettingsElsewhere(t *testing.T) {
-	r, err := rule.Parse("a.properties", []byte(springFive+
-		"spring.shardingsphere.rule.sharding.tables.u.binding-tables=id\n"+
-		"spring.shardingsphere.sharding.tables.v.key-generator.column=id\n"+
-		"spring.shardingsphere.rules.encrypt.tables.t.columns.c.cipher=x\n"+
-		"spring.shardingsphere.rules.readwrite-splitting.data-sources.ds.write-data-source-name=w\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	expectWarnings(t, r, []string{
-		`a.properties:2:1: "spring.shardingsphere.rule.sharding.tables.u.binding-tables" is not below`,
-		`a.properties:3:1: "spring.shardingsphere.sharding.tables.v.key-generator.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is: it is ignored`,
-	})
 }
 
 func TestParse_saysWhatToUseInstead(t *testing.T) {
@@ -89,33 +71,5 @@ func TestParse_warnsOfOddProperties(t *testing.T) {
 	_, err := rule.Parse("rule.yaml", []byte(strings.Replace(whole("", ""), "type: SNOWFLAKE", "type: SNOWFLAKE, props: {worker-id: [1]}", 1)))
 	if err == nil || !strings.Contains(err.Error(), `property "worker-id" is "1": want an integer`) {
 		t.Errorf("have: %v\nwant: an error for a list", err)
-	}
-}
-
-// TestParse_boundsSpringFiles has aliases that lead back to themselves, and such
-// that multiply.
-func TestParse_boundsSpringFiles(t *testing.T) {
-	var bomb strings.Builder
-	bomb.WriteString("a0: &a0 {x: 1, y: 2}\n")
-	for i := 1; i < 30; i++ {
-		fmt.Fprintf(&bomb, "a%d: &a%d {x: *a%d, y: *a%d}\n", i, i, i-1, i-1)
-	}
-	for name, text := range map[string]string{
-		"elsewhere": "spring: &a\n  x: *a\n  y: {z: *a}\n",
-		"in itself": "spring.shardingsphere.rules.sharding: &a\n  x: *a\n  y: {z: *a}\n",
-		"bomb":      bomb.String() + "spring.shardingsphere.rules.sharding: *a29\n",
-	} {
-		_, err := rule.Parse("application.yml", []byte(text))
-		want := "too many settings"
-		if name == "elsewhere" {
-			want = "no sharding rule below spring.shardingsphere"
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\nhave: %v\nwant: %s", name, err, want)
-		}
-	}
-	deep := "spring.shardingsphere.sharding" + strings.Repeat(".a", 1<<20) + "=1\n"
-	if _, err := rule.Parse("application.properties", []byte(deep)); err == nil || !strings.Contains(err.Error(), "too many settings") {
-		t.Errorf("deep\nhave: %v\nwant: too many settings", err)
 	}
 }

@@ -84,8 +84,8 @@ func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
 // about keys, by their spelling or by what is under them.
 func TestParse_refusesWhatWouldLeaveKeysUnfilled(t *testing.T) {
 	for _, c := range []struct{ name, yaml, want string }{
-		{"defaultKeyStrategy", whole("", "  defaultKeyStrategy: {column: id, keyGeneratorName: snowflake}\n"), `8:3: unknown key "defaultKeyStrategy" in the sharding rule; known: tables, autoTables, defaultKeyGenerateStrategy, defaultKeyGenerator, keyGenerateStrategies, keyGenerators, workerIdAssigners; did you mean "defaultKeyGenerateStrategy"?`},
-		{"idStrategy", whole("    t_item:\n      idStrategy: {column: id, generatorName: snowflake}\n", ""), `7:7: unknown key "idStrategy" in table "t_item"; known: actualDataNodes, keyGenerateStrategy, keyGenerator; did you mean "keyGenerateStrategy"?`},
+		{"defaultKeyStrategy", whole("", "  defaultKeyStrategy: {column: id, keyGeneratorName: snowflake}\n"), `8:3: unknown key "defaultKeyStrategy" in the sharding rule; known: tables, autoTables, defaultKeyGenerateStrategy, keyGenerateStrategies, keyGenerators, workerIdAssigners; did you mean "defaultKeyGenerateStrategy"?`},
+		{"idStrategy", whole("    t_item:\n      idStrategy: {column: id, generatorName: snowflake}\n", ""), `7:7: unknown key "idStrategy" in table "t_item"; known: actualDataNodes, keyGenerateStrategy; did you mean "keyGenerateStrategy"?`},
 		{"strategy", whole("    t_item:\n      strategy: {column: id, keyGeneratorName: snowflake}\n", ""), `did you mean "keyGenerateStrategy"`},
 		{"dataNodes", whole("    t_item:\n      dataNodes: ds.t_item_0\n", ""), `did you mean "actualDataNodes"`},
 		{"actualTables", whole("    t_item:\n      actualTables: ds.t_item_0\n", ""), `did you mean "actualDataNodes"`},

@@ -108,7 +108,7 @@ func files(ends ...string) completions {
 }
 
 // ruleFiles completes with rule files.
-var ruleFiles = files("yaml", "yml", "properties")
+var ruleFiles = files("yaml", "yml")
 
 // completeFlags makes the values of a command's flags known by their names.
 func completeFlags(c *cobra.Command) {

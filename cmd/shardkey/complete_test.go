@@ -28,7 +28,7 @@ func TestComplete_words(t *testing.T) {
 		{[]string{"generate", "-rule", "-", "-table", ""}, "\n:4\n", "t_order"},
 		{[]string{"generate", "-type", "S"}, "\nSNOWFLAKE\n", ""},
 		{[]string{"workers", "-rule", "workers.yaml", ""}, "\nsmall\n", ""},
-		{[]string{"check", ""}, "\nyaml\nyml\nproperties\n:8\n", ""},
+		{[]string{"check", ""}, "\nyaml\nyml\n:8\n", ""},
 		{[]string{"plan", "-server", "m"}, "\nmariadb\n", ""},
 		{[]string{"check", "-"}, "\n-o\t", "-o\tthe output: text, or json, which is an object a line\n-o"},
 		{[]string{"check", "-o", ""}, "\njson\n", ""},
