@@ -449,14 +449,8 @@ func TestPlan_agreesWithServer(t *testing.T) {
 	if testserver.Each(t, TestPlan_agreesWithServer) {
 		return
 	}
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	base := must(mysql.NewConnector(cfg))(t)
 	plain := sql.OpenDB(base)
 	defer func() { _ = plain.Close() }()
 	var columns []string

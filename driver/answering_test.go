@@ -83,7 +83,7 @@ func newAnswering(t *testing.T, kind string, columns [][2]string, server string)
 	scripted = keys
 	base := &answeringBase{fakeBase: &fakeBase{kind: kind}, columns: columns}
 	// Each side has generators of its own: no rule of the same name and content.
-	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
+	r := must(rule.Parse(t.Name()+strconv.FormatInt(ruleNumber.Add(1), 10), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -94,24 +94,15 @@ rules:
     scripted: {type: ANSWERING_INTS}
     texts: {type: ANSWERING_TEXTS}
     boxed: {type: ANSWERING_BOXED}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := NewConnector(base, r, Config{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
+	connector := must(NewConnector(base, r, Config{Server: server}))(t)
 	t.Cleanup(func() { connector.Close() })
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(connector.Connect(context.Background()))(t)
 	return &answering{t: t, conn: connOf(c), keys: keys, base: base}
 }
 
-// sides counts the sides.
-var sides atomic.Int64
+// ruleNumber tells rules of one test apart: rules of one name and content share their generators.
+var ruleNumber atomic.Int64
 
 // scripted is what the next generator of the type ANSWERING_INTS is.
 var scripted *scriptedKeys

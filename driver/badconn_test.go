@@ -78,9 +78,7 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 				if err != nil && (have == nil || errors.Is(have, spi.ErrStore) != errors.Is(err, spi.ErrStore) || errors.Is(have, errFake) != errors.Is(err, errFake) || errors.As(have, &prop) != errors.As(err, &prop)) {
 					t.Errorf("%s\nhave: %v\nwant: everything else that is in the chain of %v", name, have, err)
 				}
-				if err := db.Close(); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, db.Close())
 			}
 		}
 	}
@@ -90,10 +88,7 @@ func TestGeneratorError_isNoBadConnection(t *testing.T) {
 func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
 	calls := 0
 	r := scriptRule(t, listed(int64(1), int64(2), int64(3)), "ruled.id")
-	c, err := NewConnector(&fakeBase{kind: "direct"}, r, WithFilled(func(context.Context, Filled) { calls++; panic(driver.ErrBadConn) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(&fakeBase{kind: "direct"}, r, WithFilled(func(context.Context, Filled) { calls++; panic(driver.ErrBadConn) })))(t)
 	db := sql.OpenDB(c)
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1)"); err == nil || errors.Is(err, driver.ErrBadConn) || calls != 1 {

@@ -62,9 +62,7 @@ func TestGenerators_bad(t *testing.T) {
 // and that nothing stays open.
 func checkNothingSent(t *testing.T, base *fakeBase, db *sql.DB) {
 	t.Helper()
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, db.Close())
 	for _, call := range base.calls {
 		if strings.Contains(call, "INSERT") && !strings.HasPrefix(call, "prepare") {
 			t.Errorf("sent: %s", call)
@@ -193,9 +191,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 				t.Errorf("%s, %s: %v", d.name, query, err)
 			}
 			cancel()
-			if have := number(t, ours, "SELECT CONNECTION_ID()"); have != id {
-				t.Errorf("%s, %s: another connection", d.name, query)
-			}
+			equal(t, number(t, ours, "SELECT CONNECTION_ID()"), id, d.name, query, "another connection")
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -204,9 +200,7 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (a) VALUES (1)"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("deadline: %v", err)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 0 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows")
 }
 
 func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
@@ -237,8 +231,6 @@ func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
 				t.Errorf("%s, %s: %v", params, d.name, err)
 			}
 		}
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != sent {
-			t.Errorf("%s\nhave: %d rows\nwant: %d", params, n, sent)
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent, params)
 	}
 }

@@ -26,10 +26,7 @@ rules:
 
 func benchRule(tb testing.TB) *rule.Rule {
 	tb.Helper()
-	r, err := rule.Parse("bench.yaml", []byte(benchRuleYAML))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := must(rule.Parse("bench.yaml", []byte(benchRuleYAML)))(tb)
 	return r
 }
 
@@ -37,44 +34,29 @@ func benchRule(tb testing.TB) *rule.Rule {
 // over a base that does nothing. The generator's layout has room enough that
 // it never waits.
 func BenchmarkInsert(b *testing.B) {
-	connector, err := NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"}))(b)
+	c := must(connector.Connect(context.Background()))(b)
 	defer c.Close()
 	const one = "INSERT INTO t_order (user_id, amount) VALUES (?, ?)"
 	ctx := context.Background()
 	b.Run("bound", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.(driver.ExecerContext).ExecContext(ctx, one, benchArgs); err != nil {
-				b.Fatal(err)
-			}
+			must(c.(driver.ExecerContext).ExecContext(ctx, one, benchArgs))(b)
 		}
 	})
 	b.Run("literal", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (1, 2)", nil); err != nil {
-				b.Fatal(err)
-			}
+			must(c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (1, 2)", nil))(b)
 		}
 	})
 	b.Run("prepared", func(b *testing.B) {
-		st, err := c.Prepare(one)
-		if err != nil {
-			b.Fatal(err)
-		}
+		st := must(c.Prepare(one))(b)
 		defer st.Close()
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := st.(driver.StmtExecContext).ExecContext(ctx, benchArgs); err != nil {
-				b.Fatal(err)
-			}
+			must(st.(driver.StmtExecContext).ExecContext(ctx, benchArgs))(b)
 		}
 	})
 	for _, rows := range []int{100, 1000} {
@@ -86,9 +68,7 @@ func BenchmarkInsert(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := c.(driver.ExecerContext).ExecContext(ctx, query, args); err != nil {
-					b.Fatal(err)
-				}
+				must(c.(driver.ExecerContext).ExecContext(ctx, query, args))(b)
 			}
 		})
 	}
@@ -97,24 +77,14 @@ func BenchmarkInsert(b *testing.B) {
 // TestInsert_allocations holds what BenchmarkInsert shows: one allocation is the
 // execution, with arguments and result, and one the key as an argument.
 func TestInsert_allocations(t *testing.T) {
-	connector, err := NewConnector(idleConnector{}, benchRule(t), Config{Server: "mysql"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, benchRule(t), Config{Server: "mysql"}))(t)
 	defer connector.Close()
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(connector.Connect(context.Background()))(t)
 	defer c.Close()
 	ctx := context.Background()
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (?, ?)", benchArgs); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 2 {
-		t.Errorf("allocations\nhave: %v\nwant: 2", n)
-	}
+	equal(t, testing.AllocsPerRun(100, func() {
+		must(c.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO t_order (user_id, amount) VALUES (?, ?)", benchArgs))(t)
+	}), 2, "allocations")
 }
 
 // BenchmarkPlan executes texts whose plans are not cached, over a base that does
@@ -128,14 +98,8 @@ func BenchmarkPlan(b *testing.B) {
 }
 
 func benchmarkPlan(b *testing.B, v string) {
-	connector, err := NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"}, Config{Verify: v})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"}, Config{Verify: v}))(b)
+	c := must(connector.Connect(context.Background()))(b)
 	defer c.Close()
 	cold := make([]string, maxPlans+1)
 	for i := range cold {
@@ -151,9 +115,7 @@ func benchmarkPlan(b *testing.B, v string) {
 		b.Run(of.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if _, err := c.(driver.ExecerContext).ExecContext(ctx, of.texts[i%len(of.texts)], of.args); err != nil {
-					b.Fatal(err)
-				}
+				must(c.(driver.ExecerContext).ExecContext(ctx, of.texts[i%len(of.texts)], of.args))(b)
 			}
 		})
 	}
@@ -167,30 +129,21 @@ func BenchmarkMariaDB(b *testing.B) {
 	b.Run("unsynced", func(b *testing.B) { benchmarkMariaDB(b, testserver.Database(b)) })
 	b.Run("synced", func(b *testing.B) {
 		server := testserver.StartMariaDB(b)
-		if _, err := mustOpen(b, "mysql", server.DSN()).Exec("CREATE DATABASE bench"); err != nil {
-			b.Fatal(err)
-		}
+		mustExec(b, mustOpen(b, "mysql", server.DSN()), "CREATE DATABASE bench")
 		benchmarkMariaDB(b, server.DSN()+"bench")
 	})
 }
 
 func benchmarkMariaDB(b *testing.B, dsn string) {
 	r := benchRule(b)
-	if err := RegisterRule("bench", r); err != nil {
-		b.Fatal(err)
-	}
-	generators, err := r.Open(spi.Host{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	noError(b, RegisterRule("bench", r))
+	generators := must(r.Open(spi.Host{}))(b)
 	defer generators.Close()
 	keys := generators.Lookup("", "t_order").Generator
 	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
 		plain := mustOpen(b, "mysql", dsn+"?"+params)
 		ours := mustOpen(b, "shardkey", dsn+"?shardkeyRule=bench&"+params)
-		if _, err := plain.Exec("CREATE TABLE IF NOT EXISTS t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT)"); err != nil {
-			b.Fatal(err)
-		}
+		mustExec(b, plain, "CREATE TABLE IF NOT EXISTS t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT)")
 		b.Run(params, func(b *testing.B) {
 			// One of each in turn, so that both see the same server, and medians,
 			// so that what else the machine does falls out.
@@ -199,14 +152,8 @@ func benchmarkMariaDB(b *testing.B, dsn string) {
 				for _, which := range [2]int{i % 2, 1 - i%2} {
 					start := time.Now()
 					if which == 0 {
-						key, err := keys.GenerateKeys(b.Context(), spi.Column{Table: "t_order", Name: "order_id"}, 1)
-						if err != nil {
-							b.Fatal(err)
-						}
-						_, err = plain.Exec("INSERT INTO t_order (user_id, amount, order_id) VALUES (?, ?, ?)", 1, 2, key[0])
-						if err != nil {
-							b.Fatal(err)
-						}
+						key := must(keys.GenerateKeys(b.Context(), spi.Column{Table: "t_order", Name: "order_id"}, 1))(b)
+						mustExec(b, plain, "INSERT INTO t_order (user_id, amount, order_id) VALUES (?, ?, ?)", 1, 2, key[0])
 					} else if _, err := ours.Exec("INSERT INTO t_order (user_id, amount) VALUES (?, ?)", 1, 2); err != nil {
 						b.Fatal(err)
 					}
@@ -227,49 +174,32 @@ func benchmarkMariaDB(b *testing.B, dsn string) {
 // writing it alone, which must be a small part of the former.
 func BenchmarkMariaDBRows(b *testing.B) {
 	dsn := testserver.Database(b)
-	if err := RegisterRule("bench", benchRule(b)); err != nil {
-		b.Fatal(err)
-	}
+	noError(b, RegisterRule("bench", benchRule(b)))
 	ours := mustOpen(b, "shardkey", dsn+"?shardkeyRule=bench")
-	if _, err := ours.Exec("CREATE TABLE t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(100))"); err != nil {
-		b.Fatal(err)
-	}
+	mustExec(b, ours, "CREATE TABLE t_order (order_id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(100))")
 	query := "INSERT INTO t_order (user_id, amount, note) VALUES (1, 2, 'a note of some length')" +
 		strings.Repeat(", (12345, 67890, 'another note, as people write')", 999)
 	b.Run("server", func(b *testing.B) {
 		b.SetBytes(int64(len(query)))
 		for i := 0; b.Loop(); i++ {
-			if _, err := ours.Exec(fmt.Sprintf("/* %d */%s", i, query)); err != nil {
-				b.Fatal(err)
-			}
+			mustExec(b, ours, fmt.Sprintf("/* %d */%s", i, query))
 		}
 	})
 	b.Run("own", func(b *testing.B) {
-		connector, err := NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		c, err := connector.Connect(context.Background())
-		if err != nil {
-			b.Fatal(err)
-		}
+		connector := must(NewConnector(idleConnector{}, benchRule(b), Config{Server: "mysql"}))(b)
+		c := must(connector.Connect(context.Background()))(b)
 		defer c.Close()
 		b.SetBytes(int64(len(query)))
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
-			if _, err := c.(driver.ExecerContext).ExecContext(context.Background(), fmt.Sprintf("/* %d */%s", i, query), nil); err != nil {
-				b.Fatal(err)
-			}
+			must(c.(driver.ExecerContext).ExecContext(context.Background(), fmt.Sprintf("/* %d */%s", i, query), nil))(b)
 		}
 	})
 }
 
 func mustOpen(tb testing.TB, name, dsn string) *sql.DB {
 	tb.Helper()
-	db, err := sql.Open(name, dsn)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	db := must(sql.Open(name, dsn))(tb)
 	tb.Cleanup(func() { db.Close() })
 	return db
 }

@@ -48,14 +48,8 @@ func (idleRows) Next([]driver.Value) error { return io.EOF }
 
 func idleOurs(b *testing.B) driver.Conn {
 	b.Helper()
-	connector, err := NewConnector(idleConnector{}, testRule(b))
-	if err != nil {
-		b.Fatal(err)
-	}
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, testRule(b)))(b)
+	c := must(connector.Connect(context.Background()))(b)
 	b.Cleanup(func() { _, _ = c.Close(), connector.Close() })
 	return c
 }
@@ -75,9 +69,7 @@ func BenchmarkSelect(b *testing.B) {
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := q.QueryContext(ctx, benchSelect, benchArgs); err != nil {
-					b.Fatal(err)
-				}
+				must(q.QueryContext(ctx, benchSelect, benchArgs))(b)
 			}
 		})
 	}
@@ -90,17 +82,12 @@ func BenchmarkSelectPrepared(b *testing.B) {
 		conn driver.Conn
 	}{{"base", idleConn{}}, {"shardkey", idleOurs(b)}} {
 		b.Run(bm.name, func(b *testing.B) {
-			st, err := bm.conn.Prepare(benchSelect)
-			if err != nil {
-				b.Fatal(err)
-			}
+			st := must(bm.conn.Prepare(benchSelect))(b)
 			q := st.(driver.StmtQueryContext)
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := q.QueryContext(ctx, benchArgs); err != nil {
-					b.Fatal(err)
-				}
+				must(q.QueryContext(ctx, benchArgs))(b)
 			}
 		})
 	}
@@ -112,9 +99,7 @@ func BenchmarkUpdate(b *testing.B) {
 	ctx := context.Background()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.ExecContext(ctx, "UPDATE t_order SET amount = ? WHERE order_id = ?", benchArgs); err != nil {
-			b.Fatal(err)
-		}
+		must(c.ExecContext(ctx, "UPDATE t_order SET amount = ? WHERE order_id = ?", benchArgs))(b)
 	}
 }
 
@@ -122,21 +107,13 @@ func BenchmarkUpdate(b *testing.B) {
 func TestPassThrough_noAllocations(t *testing.T) {
 	connector := mustConnector(t, idleConnector{}, testRule(t))
 	defer connector.Close()
-	c, err := connector.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(connector.Connect(context.Background()))(t)
 	defer c.Close()
-	st, err := c.Prepare(benchSelect)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(c.Prepare(benchSelect))(t)
 	defer st.Close()
 	ctx := context.Background()
-	if n := testing.AllocsPerRun(100, func() {
+	equal(t, testing.AllocsPerRun(100, func() {
 		_, _ = c.(driver.QueryerContext).QueryContext(ctx, benchSelect, benchArgs)
 		_, _ = st.(driver.StmtQueryContext).QueryContext(ctx, benchArgs)
-	}); n != 0 {
-		t.Errorf("allocations\nhave: %v\nwant: 0", n)
-	}
+	}), 0, "allocations")
 }

@@ -15,14 +15,9 @@ import (
 // connectorOf is the connector of an open database.
 func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
 	t.Helper()
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(db.Conn(t.Context()))(t)
 	defer conn.Close()
-	if err := conn.Raw(func(raw any) error { c = raw.(interface{ Connector() *Connector }).Connector(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.Raw(func(raw any) error { c = raw.(interface{ Connector() *Connector }).Connector(); return nil }))
 	return c
 }
 
@@ -82,10 +77,7 @@ func TestColumns_alteredByOthers(t *testing.T) {
 	}
 	for _, params := range bothWays {
 		ours, plain := one(t, params)
-		prepared, err := ours.Prepare("INSERT INTO ruled VALUES (?, ?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		prepared := must(ours.Prepare("INSERT INTO ruled VALUES (?, ?)"))(t)
 		defer prepared.Close()
 		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, -5)")
 		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, -5)
@@ -134,9 +126,7 @@ func TestColumns_areKept(t *testing.T) {
 		}
 		later(t, ours)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 303 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 303, "rows")
 }
 
 // The columns of a table that was dropped are read again when it is back.
@@ -152,9 +142,7 @@ func TestColumns_tableMadeAgain(t *testing.T) {
 	}
 	mustExec(t, plain, "CREATE TABLE ruled "+keyLast)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (-5, NULL)")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = -5 AND id > 0"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = -5 AND id > 0"), 1, "rows")
 }
 
 // A temporary table has its own columns, for its own session.
@@ -164,16 +152,11 @@ func TestColumns_temporaryTable(t *testing.T) {
 	}
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
-	hiding, err := ours.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	hiding := must(ours.Conn(t.Context()))(t)
 	defer hiding.Close()
 	exec := func(query string) {
 		t.Helper()
-		if _, err := hiding.ExecContext(t.Context(), query); err != nil {
-			t.Errorf("%s: %v", query, err)
-		}
+		mustExec(t, hiding, query)
 	}
 	exec("CREATE TEMPORARY TABLE ruled (a INT, b INT, id BIGINT)")
 	for range 2 {
@@ -186,9 +169,7 @@ func TestColumns_temporaryTable(t *testing.T) {
 	if err := hiding.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = -5").Scan(&n); err != nil || n != 4 {
 		t.Errorf("%d rows in the temporary table, %v", n, err)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"); n != 5 {
-		t.Errorf("%d rows in the table", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 5, "rows in the table")
 }
 
 // A user who may only insert needs no column list.
@@ -200,9 +181,7 @@ func TestColumns_withoutSelectPrivilege(t *testing.T) {
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
 	db, _ := openAs(t, plain, "INSERT ON ruled")
 	mustExec(t, db, "INSERT INTO ruled VALUES (NULL, 1, DEFAULT)")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 1, "rows")
 }
 
 // Our queries are answered whatever the session limits.
@@ -217,9 +196,7 @@ func TestSession_asksUnderSelectLimit(t *testing.T) {
 		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 2)")
 		mustExec(t, ours, "INSERT INTO ruled SELECT NULL, 3")
 		mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM ruled AS r WHERE a < 3")
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 5 {
-			t.Errorf("limit %s: %d rows", limit, n)
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 5, "limit", limit, "rows")
 		mustExec(t, plain, "INSERT INTO ruled VALUES (5000, 0)")
 		var keys Keys
 		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (id, a) VALUES (NULL, 1), (5000, 2), (NULL, 3), (NULL, 4)")
@@ -250,9 +227,7 @@ func TestSession_answersInUTF16(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
 }
 
 // An INSERT that reads the previous statement's counts reads those.
@@ -275,9 +250,7 @@ func TestSession_countsReadByInsert(t *testing.T) {
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1), (-1)") // nothing is left to ask
 	update()
 	mustExec(t, ours, counted)
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4"); n != 1 {
-		t.Errorf("%s", column(t, plain, "SELECT a FROM ruled"))
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4"), 1, column(t, plain, "SELECT a FROM ruled"))
 	update()
 	for _, query := range []string{"INSERT INTO ruled (a) SELECT ROW_COUNT()", "INSERT INTO ruled (a) SELECT found_rows ( )"} {
 		if _, err := ours.Exec(query); !errors.Is(err, ErrUnsupportedStatement) {

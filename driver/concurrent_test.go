@@ -56,10 +56,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	for _, table := range tables {
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
 	}
-	r, err := rule.Parse("strict.yaml", []byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse("strict.yaml", []byte(b.String())))(t)
 	return r
 }
 
@@ -68,17 +65,11 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 // generator is used after it was closed, and none is left open.
 func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	rules := []*rule.Rule{strictRule(t, "a", "b"), strictRule(t, "a"), strictRule(t, "b", "c")}
-	c, err := NewConnector(idleConnector{}, rules[0], Config{Server: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(idleConnector{}, rules[0], Config{Server: "other"}))(t)
 	db := sql.OpenDB(c)
 	db.SetMaxIdleConns(8)
 	const query = "INSERT INTO a (x) VALUES (?), (?)"
-	st, err := db.Prepare(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(db.Prepare(query))(t)
 	var users sync.WaitGroup
 	for range 64 {
 		users.Go(func() {
@@ -96,14 +87,10 @@ func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { users.Wait(); close(ended) }()
 	for i := 0; ; i++ {
-		if err := c.SetRule(rules[i%len(rules)]); err != nil {
-			t.Error(err)
-		}
+		check(t, c.SetRule(rules[i%len(rules)]))
 		select {
 		case <-ended:
-			if err := errors.Join(st.Close(), db.Close()); err != nil {
-				t.Error(err)
-			}
+			check(t, errors.Join(st.Close(), db.Close()))
 			if faults, live := strictFaults.Load(), strictLive.Load(); faults != 0 || live != 0 {
 				t.Errorf("after %d rules\nhave: %d uses of closed generators, %d open\nwant: none", i+1, faults, live)
 			}
@@ -117,15 +104,9 @@ func TestConnector_ruleReplacedWhileInUse(t *testing.T) {
 // does nothing, and says so to its caller.
 func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
-	connector, err := NewConnector(base, strictRule(t, "a"), Config{Server: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(base, strictRule(t, "a"), Config{Server: "other"}))(t)
 	defer connector.Close()
-	opened, err := connector.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := must(connector.Connect(t.Context()))(t)
 	defer opened.Close()
 	c := opened.(*conn)
 	const query = "INSERT INTO a (x) VALUES (1)"
@@ -133,9 +114,7 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	if err != nil || p == nil {
 		t.Fatalf("no plan: %v", err)
 	}
-	if err := connector.SetRule(strictRule(t, "b")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, connector.SetRule(strictRule(t, "b")))
 	before := len(base.calls)
 	if _, err := p.execute(t.Context(), &c.session, nil, nil, nil, 0); err != errReplan {
 		t.Errorf("have: %v\nwant: errReplan", err)
@@ -147,22 +126,11 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 
 // A connection that is used after its Close gets an error, not keys.
 func TestConn_usedAfterClose(t *testing.T) {
-	connector, err := NewConnector(idleConnector{}, strictRule(t, "a"), Config{Server: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := connector.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, strictRule(t, "a"), Config{Server: "other"}))(t)
+	c := must(connector.Connect(t.Context()))(t)
 	const query = "INSERT INTO a (x) VALUES (1)"
-	st, err := c.Prepare(query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(c.Close(), connector.Close()); err != nil {
-		t.Fatal(err)
-	}
+	st := must(c.Prepare(query))(t)
+	noError(t, errors.Join(c.Close(), connector.Close()))
 	if _, err := c.(driver.ExecerContext).ExecContext(t.Context(), query, nil); !errors.Is(err, spi.ErrClosed) {
 		t.Errorf("have: %v\nwant: ErrClosed", err)
 	}

@@ -15,33 +15,24 @@ import (
 
 func mustConnector(t *testing.T, base driver.Connector, r *rule.Rule) *Connector {
 	t.Helper()
-	c, err := NewConnector(base, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(base, r))(t)
 	return c
 }
 
 // liveOf asserts how many generators of a tag are open.
 func liveOf(t *testing.T, when string, tag int, want int64) {
 	t.Helper()
-	if have := testGenerators[tag].Load(); have != want {
-		t.Errorf("%s: generators\nhave: %d\nwant: %d", when, have, want)
-	}
+	equal(t, testGenerators[tag].Load(), want, when, "generators")
 }
 
 func TestConnector_closeClosesGenerators(t *testing.T) {
 	base := &fakeBase{kind: "direct"}
 	c := mustConnector(t, base, taggedRule(t, "t", 1))
 	db := sql.OpenDB(c)
-	if _, err := db.Exec("UPDATE t"); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, db, "UPDATE t")
 	liveOf(t, "open", 1, 1)
 	for range 2 {
-		if err := errors.Join(db.Close(), c.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(db.Close(), c.Close()))
 		liveOf(t, "closed", 1, 0)
 	}
 	if base.closed != 1 {
@@ -56,17 +47,10 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 2))
 	db := sql.OpenDB(c)
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.Begin())(t)
+	noError(t, db.Close())
 	liveOf(t, "in a transaction", 2, 1)
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	liveOf(t, "after it", 2, 0)
 }
 
@@ -76,30 +60,14 @@ func TestConnector_twoDatabases(t *testing.T) {
 	second.SetMaxIdleConns(1)
 	mustExec(t, first, "UPDATE t")
 	mustExec(t, second, "UPDATE t")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, first.Close())
 	liveOf(t, "the second one is open", 3, 1)
 	second.SetMaxIdleConns(-1) // its pool empties
 	liveOf(t, "no connection is open", 3, 0)
-	tx, err := second.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(second.Begin())(t)
 	liveOf(t, "the second one goes on", 3, 1)
-	if err := errors.Join(tx.Rollback(), second.Close()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(tx.Rollback(), second.Close()))
 	liveOf(t, "both are closed", 3, 0)
-}
-
-func mustExec(t *testing.T, db *sql.DB, query string, args ...any) sql.Result {
-	t.Helper()
-	res, err := db.Exec(query, args...)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	return res
 }
 
 func TestConnector_setRule(t *testing.T) {
@@ -110,17 +78,13 @@ func TestConnector_setRule(t *testing.T) {
 		t.Fatal("the current rule cannot be used")
 	}
 	next := taggedRule(t, "t", 5)
-	if err := c.SetRule(next); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.SetRule(next))
 	if c.Rule() != next {
 		t.Error("Rule returns another one")
 	}
 	liveOf(t, "the old one while it is used", 4, 1)
 	liveOf(t, "the new one", 5, 1)
-	if err := running.generators.Release(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, running.generators.Release())
 	liveOf(t, "the old one, left", 4, 0)
 	if running.generators.Acquire() {
 		t.Error("a closed rule can be used")
@@ -131,9 +95,7 @@ func TestConnector_setRule(t *testing.T) {
 	if c.Rule() != next {
 		t.Error("a refused rule was taken")
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.Close())
 	liveOf(t, "all closed", 5, 0)
 }
 
@@ -143,18 +105,11 @@ func TestStmt_preparedBeforeSetRule(t *testing.T) {
 	c := mustConnector(t, base, testRule(t))
 	db := sql.OpenDB(c)
 	defer db.Close()
-	st, err := db.Prepare("UPDATE t SET a = ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(db.Prepare("UPDATE t SET a = ?"))(t)
 	defer st.Close()
 	for range 3 {
-		if _, err := st.Exec(1); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.SetRule(testRule(t)); err != nil {
-			t.Fatal(err)
-		}
+		must(st.Exec(1))(t)
+		noError(t, c.SetRule(testRule(t)))
 	}
 	if calls := strings.Join(base.calls, "\n"); strings.Count(calls, "prepareContext") != 1 {
 		t.Errorf("the base saw\n%s", calls)
@@ -178,12 +133,8 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 	if table := c.Lookup("", "T"); table == nil || table.Column != "id" {
 		t.Errorf("t: %+v", table)
 	}
-	if table := c.Lookup("", "u"); table != nil {
-		t.Errorf("u, which has no rule: %+v", table)
-	}
-	if err := c.SetRule(taggedRule(t, "u", 6)); err != nil {
-		t.Fatal(err)
-	}
+	equal(t, c.Lookup("", "u"), nil, "u, which has no rule", "v")
+	noError(t, c.SetRule(taggedRule(t, "u", 6)))
 	if c.Lookup("", "t") != nil || c.Lookup("any", "u") == nil {
 		t.Error("Lookup goes by the rule that was replaced")
 	}
@@ -192,12 +143,8 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 func TestConnector_connectFails(t *testing.T) {
 	c := mustConnector(t, refusing{}, taggedRule(t, "t", 6))
 	db := sql.OpenDB(c)
-	if err := db.Ping(); err != errFake {
-		t.Errorf("have: %v\nwant: the base's own error", err)
-	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	equal(t, db.Ping(), errFake)
+	check(t, db.Close())
 	liveOf(t, "closed", 6, 0)
 }
 
@@ -222,19 +169,13 @@ func TestNewConnector_refuses(t *testing.T) {
 // however they follow each other.
 func TestConnector_openedAgainAtOnce(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 6))
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Close())
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 1000 {
-				if err := c.enter(); err != nil {
-					t.Error(err)
-				}
-				if err := c.leave(); err != nil {
-					t.Error(err)
-				}
+				check(t, c.enter())
+				check(t, c.leave())
 			}
 		})
 	}

@@ -24,50 +24,29 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	c := mustConnector(t, &fakeBase{kind: "direct"}, testRule(t))
 	db := sql.OpenDB(c)
 	defer db.Close()
-	dbConn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dbConn := must(db.Conn(t.Context()))(t)
 	defer dbConn.Close()
 	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}} {
-		if have := ConnectorOf(ours); have != c {
-			t.Errorf("%T\nhave: %v\nwant: the connector", ours, have)
-		}
+		equal(t, ConnectorOf(ours), c, ours)
 	}
-	st, err := db.Prepare("SELECT 1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(db.Prepare("SELECT 1"))(t)
 	defer st.Close()
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.Begin())(t)
 	defer tx.Rollback()
 	gone, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gone.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, gone.Close())
 	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
-		if have := ConnectorOf(not); have != nil {
-			t.Errorf("%T\nhave: %v\nwant: nil", not, have)
-		}
+		equal(t, ConnectorOf(not), nil, not)
 	}
 	shut := mustConnector(t, &fakeBase{kind: "direct"}, testRule(t))
 	closed := sql.OpenDB(shut)
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if have := ConnectorOf(closed); have != shut {
-		t.Errorf("a closed database\nhave: %v\nwant: its connector", have)
-	}
+	noError(t, closed.Close())
+	equal(t, ConnectorOf(closed), shut, "a closed database")
 	err = dbConn.Raw(func(raw any) error {
-		if have := ConnectorOf(raw); have != c {
-			t.Errorf("%T\nhave: %v\nwant: the connector", raw, have)
-		}
+		equal(t, ConnectorOf(raw), c, raw)
 		return nil
 	})
 	if err != nil {
@@ -76,8 +55,6 @@ func TestConnectorOf_whatItIsGiven(t *testing.T) {
 	other := sql.OpenDB(&fakeBase{})
 	defer other.Close()
 	for _, not := range []any{nil, (*sql.DB)(nil), (*sql.Conn)(nil), (*Connector)(nil), new(sql.DB), new(sql.Conn), other, Driver{}, loop{}, "db", new(sql.Tx)} {
-		if have := ConnectorOf(not); have != nil {
-			t.Errorf("%T\nhave: %v\nwant: nil", not, have)
-		}
+		equal(t, ConnectorOf(not), nil, not)
 	}
 }

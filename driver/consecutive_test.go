@@ -44,11 +44,8 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		base := &fakeBase{kind: "direct"}
-		connector, err := NewConnector(base, scriptRule(t, everySecond(), "ruled.id batchKeys: "+c.batchKeys), Config{Server: "other"},
-			WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(base, scriptRule(t, everySecond(), "ruled.id batchKeys: "+c.batchKeys), Config{Server: "other"},
+			WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
 		opened, err := connector.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)

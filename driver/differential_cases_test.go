@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 // Adding a case is one line: a name and its statements. The tables are t (id,
 // a, u UNIQUE, s), child (id, t_id, a) and `we“ird` (`k“ey`, `select`), all

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 // What others test their generated keys with, said in this test's tables.
 

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -146,19 +145,11 @@ type side struct {
 // sides opens both ways to databases of their own with further DSN parameters.
 func sides(t testing.TB, params string, sh shape) [2]side {
 	t.Helper()
-	r, err := rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse("differential.yaml", fmt.Appendf(nil, differentialRule, sh.keys)))(t)
 	name := "differential-" + strings.ReplaceAll(sh.keys, " ", "-")
-	if err := driver.RegisterRule(name, r); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule(name, r))
 	open := func(name, dsn string) *sql.DB {
-		db, err := sql.Open(name, dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open(name, dsn))(t)
 		t.Cleanup(func() { db.Close() })
 		return db
 	}
@@ -188,8 +179,6 @@ func (s side) createTables(t testing.TB) {
 		"CREATE TABLE src (id BIGINT, a INT, s VARCHAR(60))",
 		"INSERT INTO src VALUES (1, 10, 'x'), (NULL, 20, 'y'), (3, 30, NULL), (0, 40, '')",
 	} {
-		if _, err := s.db.Exec(ddl); err != nil {
-			t.Fatalf("%s: %v", ddl, err)
-		}
+		mustExec(t, s.db, ddl)
 	}
 }

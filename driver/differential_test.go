@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/driver"
+
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -60,7 +60,6 @@ func TestDifferential_cases(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	known := newKnown(t)
 	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}
 	for params, cs := range casesWithParams {
 		groups[params] = cs
@@ -81,14 +80,13 @@ func TestDifferential_cases(t *testing.T) {
 							continue
 						}
 						for _, v := range sh.ways(i, params) {
-							t.Run(v.String()+"/"+c.name, func(t *testing.T) { known.judge(t, sh.name+": "+c.name, c.run(t, both, v)) })
+							t.Run(v.String()+"/"+c.name, func(t *testing.T) { report(t, c.run(t, both, v)) })
 						}
 					}
 				})
 			}
 		}
 	}
-	known.checkAllFail(t)
 }
 
 // onlyOne is what one kind of server alone has. Such cases run on the others
@@ -114,38 +112,11 @@ func (c differentialCase) noteNeeds(t *testing.T) {
 	}
 }
 
-// known separates known defects from others.
-type known struct {
-	server string
-	failed map[string]bool // the known ones that ran: whether they ever failed
-}
-
-func newKnown(t *testing.T) *known {
-	return &known{server: testserver.Name(t), failed: map[string]bool{}}
-}
-
-// judge fails the test by what went wrong, unless that is known.
-func (k *known) judge(t *testing.T, name string, wrong []string) {
+// report fails the test by what differs.
+func report(t *testing.T, wrong []string) {
 	t.Helper()
-	if why, ok := driver.KnownDefects[k.server+"/"+name]; ok {
-		k.failed[name] = k.failed[name] || wrong != nil
-		if wrong != nil {
-			t.Logf("known: %s\n%s", why, strings.Join(wrong, "\n"))
-			return
-		}
-	}
 	for _, w := range wrong {
 		t.Error(w)
-	}
-}
-
-// checkAllFail fails for a known defect that no longer fails.
-func (k *known) checkAllFail(t *testing.T) {
-	t.Helper()
-	for name, failed := range k.failed {
-		if !failed {
-			t.Errorf("%s: %q passes: take it out of KnownDefects", k.server, name)
-		}
 	}
 }
 
@@ -242,9 +213,7 @@ const firstInsertID = "[77]"
 func (s side) emptyTables(t *testing.T, conn *sql.Conn) {
 	t.Helper()
 	for _, query := range []string{"SET SESSION sql_mode = DEFAULT", "DELETE FROM t", "DELETE FROM child", "DELETE FROM `we``ird`", "DELETE FROM free", "DO LAST_INSERT_ID(" + strings.Trim(firstInsertID, "[]") + ")"} {
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Fatalf("%s: %v", query, err)
-		}
+		mustExec(t, conn, query)
 	}
 }
 
@@ -258,8 +227,8 @@ type runner interface {
 var returnsRows = regexp.MustCompile(`(?is)^\s*(SELECT|SHOW)|\bRETURNING\b`)
 
 func (s side) observeStep(t *testing.T, run runner, st step, v variant) (seen string, untrue []string) {
-	var keys driver.Keys
-	ctx := driver.WithKeys(t.Context(), &keys)
+	var keys Keys
+	ctx := WithKeys(t.Context(), &keys)
 	exec := func() (sql.Result, error) { return run.ExecContext(ctx, st.text, st.args...) }
 	query := func() (*sql.Rows, error) { return run.QueryContext(ctx, st.text, st.args...) }
 	if v.prepared && !strings.Contains(strings.TrimRight(st.text, "; "), ";") {
@@ -311,7 +280,7 @@ func (s side) inTable(t *testing.T, run runner, id int64) bool {
 }
 
 // untrue returns the keys that WithKeys reported and that are in no table.
-func (s side) untrue(t *testing.T, run runner, st step, keys *driver.Keys) (untrue []string) {
+func (s side) untrue(t *testing.T, run runner, st step, keys *Keys) (untrue []string) {
 	t.Helper()
 	reported := keys.Values()
 	if !slices.ContainsFunc(reported, func(key any) bool { return key != nil }) {
@@ -332,13 +301,13 @@ func (s side) untrue(t *testing.T, run runner, st step, keys *driver.Keys) (untr
 func plainError(err error) string {
 	var my *mysql.MySQLError
 	if errors.As(err, &my) {
-		return fmt.Sprintf("error %d %s", my.Number, databaseName.ReplaceAllString(nearText.ReplaceAllString(my.Message, "near …"), "db"))
+		return fmt.Sprintf("error %d %s", my.Number, ownDatabase.ReplaceAllString(nearText.ReplaceAllString(my.Message, "near …"), "db"))
 	}
 	return "error " + err.Error()
 }
 
-// databaseName is a side's own.
-var databaseName = regexp.MustCompile(`shardkey_test_[a-z0-9]+`)
+// ownDatabase is a side's own.
+var ownDatabase = regexp.MustCompile(`shardkey_test_[a-z0-9]+`)
 
 // nearText is where a syntax error quotes a text that differs by the key.
 var nearText = regexp.MustCompile(`(?s)near '.*' at line \d+`)
@@ -355,10 +324,7 @@ func readAll(t *testing.T, run runner, query string) string {
 func show(t *testing.T, rows *sql.Rows) string {
 	t.Helper()
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(rows.Columns())(t)
 	var lines []string
 	for rows.Next() {
 		values := make([]sql.NullString, len(columns))
@@ -366,9 +332,7 @@ func show(t *testing.T, rows *sql.Rows) string {
 		for i := range values {
 			dest[i] = &values[i]
 		}
-		if err := rows.Scan(dest...); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(dest...))
 		var cells []string
 		for _, v := range values {
 			if !v.Valid {

@@ -40,10 +40,7 @@ rules:
 func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
 	options = append(options, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
-	c, err := NewConnector(idleConnector{}, r, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(idleConnector{}, r, options...))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { _ = db.Close() })
 	return db, c
@@ -99,10 +96,7 @@ func TestDraw_rowsSpreadWhenTablesAreDoubled(t *testing.T) {
 						if s.generator != "" {
 							values = []any{int64(table) + 4*rnd.Int64N(1000)} // a user of this table
 						}
-						made, err := c.NextKeys(t.Context(), fmt.Sprint("t_order_", table), 1, values...)
-						if err != nil {
-							t.Fatal(err)
-						}
+						made := must(c.NextKeys(t.Context(), fmt.Sprint("t_order_", table), 1, values...))(t)
 						keys = append(keys, made[0].(int64))
 						clock.ns.Add(int64(pause))
 					}
@@ -121,10 +115,7 @@ func expectSpread(t *testing.T, old, doubled *rule.Rule, parts int, keys []int64
 	t.Helper()
 	count, of := map[string]map[string]float64{}, map[string]float64{}
 	place := func(r *rule.Rule, key int64) string {
-		p, err := r.Tables()[0].Sharding.Place([]any{key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(r.Tables()[0].Sharding.Place([]any{key}))(t)
 		return p.Table
 	}
 	for _, key := range keys {
@@ -186,17 +177,14 @@ func (g *workers) DecodeKey(key int64) (spi.KeyParts, error) {
 func openWorkers(t *testing.T) (*workers, *sql.DB, *Connector) {
 	t.Helper()
 	g := &workers{}
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables: []rule.TableConfig{{
 			Name: "t_order", ActualDataNodes: "ds.t_order_${0..15}",
 			KeyConfig:     rule.KeyConfig{Column: "order_id", Generator: "g"},
 			TableStrategy: rule.StrategyConfig{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]any{"sharding-count": 16}},
 		}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	db, c := openDrawn(t, r)
 	return g, db, c
 }
@@ -230,9 +218,7 @@ func TestDraw_hopelessTableIsRecognizedOnce(t *testing.T) {
 		t.Errorf("a table of the former worker\nhave: %v after %d keys", err, drawn)
 	}
 	g.worker.Store(0)
-	if _, err := insert(3); err != nil {
-		t.Errorf("the former worker ID\nhave: %v", err)
-	}
+	must(insert(3))(t)
 }
 
 // While many goroutines look for keys that there are not, one of them at a time has the
@@ -301,13 +287,10 @@ func TestDraw_failureGivesTheTurnBack(t *testing.T) {
 // Rows with random shard bits share what is drawn: no more keys than the commonest bits need.
 func TestDraw_rowsShareTheirKeys(t *testing.T) {
 	g := &shardCounter{}
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_own", KeyConfig: rule.KeyConfig{Column: "order_id", Generator: "own"}}},
 		Generators: map[string]rule.GeneratorConfig{"own": {Generator: g, Props: map[string]any{"gene-column": "user_id", "gene-bits": 4}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	db, base := openShards(t, r)
 	base.answer = cannedAnswer{Affected: 1000}
 	rnd := rand.New(rand.NewPCG(1, 6))
@@ -319,9 +302,7 @@ func TestDraw_rowsShareTheirKeys(t *testing.T) {
 	}
 	var keys Keys
 	query := "INSERT INTO t_own (user_id) VALUES (?)" + strings.Repeat(", (?)", len(users)-1)
-	if _, err := db.ExecContext(WithKeys(t.Context(), &keys), query, users...); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(WithKeys(t.Context(), &keys), query, users...))(t)
 	last := [16]int64{}
 	for i, key := range keys.Values() {
 		bits := users[i].(int64) % 16

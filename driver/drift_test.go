@@ -17,10 +17,10 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 )
 
-// known is every interface of database/sql/driver and what of ours has it. A
+// knownInterfaces is every interface of database/sql/driver and what of ours has it. A
 // new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it
 // is here.
-var known = map[string]struct {
+var knownInterfaces = map[string]struct {
 	iface reflect.Type
 	ours  []any // one value of each of our types that has it
 	why   string
@@ -70,7 +70,7 @@ func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 		t.Fatalf("only %d interfaces found: %v", len(ifaces), slices.Sorted(maps.Keys(ifaces)))
 	}
 	for name, methods := range ifaces {
-		k, ok := known[name]
+		k, ok := knownInterfaces[name]
 		if !ok {
 			t.Errorf("database/sql/driver has %s %v, which this package does not know", name, methods)
 			continue
@@ -84,7 +84,7 @@ func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
 			}
 		}
 	}
-	for name := range known {
+	for name := range knownInterfaces {
 		if _, ok := ifaces[name]; !ok {
 			t.Errorf("database/sql/driver has no %s", name)
 		}
@@ -105,7 +105,7 @@ func TestDrift_interfacesOfBase(t *testing.T) {
 			}
 			found = true
 			for iface, wants := range ifaces {
-				k := known[iface]
+				k := knownInterfaces[iface]
 				if includes(methods, wants) && k.iface != nil && !reflect.TypeOf(own).Implements(k.iface) {
 					t.Errorf("the base's %s is a %s, our %T is not", name, iface, own)
 				}
@@ -134,10 +134,7 @@ func declarations(t *testing.T, dir string) (ifaces, methods map[string][]string
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
 		for _, decl := range file.Decls {
 			switch decl := decl.(type) {
 			case *ast.GenDecl:

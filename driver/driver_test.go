@@ -15,12 +15,8 @@ import (
 func TestOpen_withRule(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rule file.yaml")
-	if err := os.WriteFile(path, []byte("rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := RegisterRule("orders/a", testRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte("rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"), 0o600))
+	noError(t, RegisterRule("orders/a", testRule(t)))
 	defer DeregisterRule("orders/a")
 	for _, value := range []string{path, strings.ReplaceAll(path, "/", "%2F"), "orders/a", "orders%2fa"} {
 		db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?parseTime=true&shardkeyRule="+value)
@@ -31,17 +27,13 @@ func TestOpen_withRule(t *testing.T) {
 		if _, ok := db.Driver().(Driver); !ok {
 			t.Errorf("the driver is %T", db.Driver())
 		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, db.Close())
 	}
 }
 
 func TestOpen_refuses(t *testing.T) {
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("rules:\n- !SHARDING\n  tables: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(bad, []byte("rules:\n- !SHARDING\n  tables: []\n"), 0o600))
 	tests := []struct {
 		value string
 		is    error
@@ -71,10 +63,7 @@ func TestOpen_refuses(t *testing.T) {
 
 // Instrumenting wrappers open the empty DSN to get the driver.
 func TestOpen_emptyDSN(t *testing.T) {
-	db, err := sql.Open("shardkey", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("shardkey", ""))(t)
 	defer db.Close()
 	if _, ok := db.Driver().(Driver); !ok {
 		t.Errorf("the driver is %T", db.Driver())
@@ -97,14 +86,9 @@ func TestRegisterRule_refuses(t *testing.T) {
 // connection, and that connection's Close ends it.
 func TestDriver_openIsOneConnection(t *testing.T) {
 	base := &fakeBase{kind: "minimal"}
-	c, err := Wrap(fakeDriver{base}, taggedRule(t, "t", 7)).Open("name")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(Wrap(fakeDriver{base}, taggedRule(t, "t", 7)).Open("name"))(t)
 	liveOf(t, "open", 7, 1)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Close())
 	liveOf(t, "closed", 7, 0)
 	if base.calls[0] != "open name" || base.open != 0 {
 		t.Errorf("the base saw %s", lines(base.calls))
@@ -131,8 +115,6 @@ func TestWrap_dsnOfTheHost(t *testing.T) {
 		{"", ""},
 	}
 	for _, tt := range tests {
-		if have := mysqlDSN(tt.name); have != tt.want {
-			t.Errorf("%q\nhave: %q\nwant: %q", tt.name, have, tt.want)
-		}
+		equal(t, mysqlDSN(tt.name), tt.want, tt.name)
 	}
 }

@@ -101,9 +101,7 @@ func TestUnescape_texts(t *testing.T) {
 		{"100%/rule.yaml", "100%/rule.yaml"},
 	}
 	for _, tt := range tests {
-		if have := unescape(tt.in); have != tt.want {
-			t.Errorf("%s\nhave: %s\nwant: %s", tt.in, have, tt.want)
-		}
+		equal(t, unescape(tt.in), tt.want, tt.in)
 	}
 }
 

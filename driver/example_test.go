@@ -77,3 +77,75 @@ func Example_openErrors() {
 	// shardkey: DSN: parameter shardkeyRul: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?
 	// shardkey: DSN: parameter parseTime: invalid bool value: maybe
 }
+
+// ExampleNextKeys inserts an order, its items and the event that tells of it, in
+// one transaction: their keys are known before.
+func ExampleNextKeys() {
+	db, done := exampleServer() // sql.Open("shardkey", dsn)
+	defer done()
+	ctx := context.Background()
+
+	order, err := driver.NextKeys(ctx, db, "t_order", 1)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	items, err := driver.NextKeys(ctx, db, "t_item", 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer tx.Rollback()
+	for _, insert := range []struct {
+		query string
+		args  []any
+	}{
+		{"INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{order[0], 7}},
+		{"INSERT INTO t_item (item_id, order_id, name) VALUES (?, ?, ?), (?, ?, ?)", []any{items[0], order[0], "pen", items[1], order[0], "ink"}},
+		{"INSERT INTO outbox (event) VALUES (?)", []any{fmt.Sprintf("order %d: items %d, %d", order[0], items[0], items[1])}},
+	} {
+		if _, err := tx.ExecContext(ctx, insert.query, insert.args...); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println("order", order[0], "items", items, tx.Commit())
+	// Output:
+	// order 1001 items [1002 1003] <nil>
+}
+
+// exampleServer is a database that takes what ExampleNextKeys inserts.
+func exampleServer() (db *sql.DB, done func()) {
+	server, mock, err := sqlmock.NewWithDSN("next_keys")
+	if err != nil {
+		panic(err)
+	}
+	mock.ExpectBegin()
+	mock.ExpectExec("INSERT INTO t_order").WithArgs(1001, 7).WillReturnResult(sqlmock.NewResult(0, 1))
+	mock.ExpectExec("INSERT INTO t_item").WithArgs(1002, 1001, "pen", 1003, 1001, "ink").WillReturnResult(sqlmock.NewResult(0, 2))
+	mock.ExpectExec("INSERT INTO outbox").WithArgs("order 1001: items 1002, 1003").WillReturnResult(sqlmock.NewResult(1, 1))
+	mock.ExpectCommit()
+	r, err := rule.Parse("next.yaml", []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}}
+    t_item: {keyGenerateStrategy: {column: item_id, keyGeneratorName: counter}}
+  keyGenerators:
+    counter: {type: COUNTER}
+`))
+	if err != nil {
+		panic(err)
+	}
+	connector, err := driver.Wrap(server.Driver(), r, driver.Config{Server: "other"}).(sqldriver.DriverContext).OpenConnector("next_keys")
+	if err != nil {
+		panic(err)
+	}
+	db = sql.OpenDB(connector)
+	return db, func() { db.Close(); server.Close() }
+}

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"io"
@@ -15,7 +14,7 @@ import (
 
 func offlineConnector(t *testing.T, base *fakeBase, opts ...Option) *Connector {
 	t.Helper()
-	r, err := rule.Parse(t.Name(), []byte(`
+	r := must(rule.Parse(t.Name(), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -31,14 +30,8 @@ rules:
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
     uuid: {type: UUID}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewConnector(base, r, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
+	c := must(NewConnector(base, r, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -67,9 +60,7 @@ func TestPlan_isWhatIsSent(t *testing.T) {
 		for i := range args {
 			args[i] = 1
 		}
-		if _, err := db.ExecContext(context.Background(), text, args...); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, text, args...)
 		if !p.Literal && !strings.Contains(strings.Join(base.calls, "\n"), p.Query) {
 			t.Errorf("%s\nhave: %q\nsent: %q", text, p.Query, base.calls)
 		}

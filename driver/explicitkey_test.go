@@ -111,17 +111,11 @@ func TestExplicitKey_inAStringColumn(t *testing.T) {
 			"INSERT IGNORE INTO ruled (id, a) VALUES ('abc', 1), ('0e', 2), ('\v0', 3), ('é', 4), ('', 5)",
 			"INSERT INTO ruled (id, a) VALUES ('def', 6), ('0abc', 7)",
 		} {
-			if _, err := conn.ExecContext(t.Context(), query); err != nil {
-				t.Errorf("%s: %v", query, err)
-			}
+			mustExec(t, conn, query)
 		}
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (?, 8), (?, 9)", "ghi", "."); err != nil {
-			t.Error(err)
-		}
+		mustExec(t, conn, "INSERT INTO ruled (id, a) VALUES (?, 8), (?, 9)", "ghi", ".")
 		want := "abc 0e é  def 0abc ghi ."
-		if have := column(t, plain, "SELECT id FROM ruled WHERE a <> 3 ORDER BY a"); have != want {
-			t.Errorf("%q\nhave: %q\nwant: %q", mode, have, want)
-		}
+		equal(t, column(t, plain, "SELECT id FROM ruled WHERE a <> 3 ORDER BY a"), want, mode)
 		_ = conn.Close()
 	}
 }
@@ -139,10 +133,7 @@ type keyTrial struct {
 
 func pinned(t *testing.T, db *sql.DB) *sql.Conn {
 	t.Helper()
-	conn, err := db.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(db.Conn(t.Context()))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -245,16 +236,11 @@ func (k *keyTrial) class(key int64) string {
 
 func ids(t *testing.T, conn *sql.Conn, table string) (keys []int64) {
 	t.Helper()
-	rows, err := conn.QueryContext(t.Context(), "SELECT id FROM "+table+" ORDER BY a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(conn.QueryContext(t.Context(), "SELECT id FROM "+table+" ORDER BY a"))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var key int64
-		if err := rows.Scan(&key); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&key))
 		keys = append(keys, key)
 	}
 	return keys

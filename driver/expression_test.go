@@ -61,16 +61,11 @@ func TestExpression_givesTheKey(t *testing.T) {
 func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn, error), table string) {
 	t.Helper()
 	ctx := t.Context()
-	conn, err := open(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(open(ctx))(t)
 	defer conn.Close()
 	// The keys of the cases are below those that are generated.
 	for _, query := range []string{"TRUNCATE TABLE " + table, "ALTER TABLE " + table + " AUTO_INCREMENT = 1000", "SET @n = 0, @nothing = NULL"} {
-		if _, err := conn.ExecContext(ctx, query); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.ExecContext(ctx, query))(t)
 	}
 	var reported Keys
 	query := strings.Replace(c.query, "INTO T ", "INTO "+table+" ", 1)
@@ -79,19 +74,14 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 		t.Errorf("%s: %v", query, err)
 		return
 	}
-	rows, err := conn.QueryContext(ctx, "SELECT id FROM "+table+" ORDER BY a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(conn.QueryContext(ctx, "SELECT id FROM "+table+" ORDER BY a"))(t)
 	defer rows.Close()
 	given := strings.Fields(c.keys)
 	var keys []string
 	first := int64(0)
 	for rows.Next() {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&id))
 		key := fmt.Sprint(id)
 		if id != 0 && !slices.Contains(given, key) {
 			if key = "key"; first == 0 {
@@ -100,9 +90,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 		}
 		keys = append(keys, key)
 	}
-	if have := strings.Join(keys, " "); have != c.keys {
-		t.Errorf("%s\nhave: %s\nwant: %s", query, have, c.keys)
-	}
+	equal(t, strings.Join(keys, " "), c.keys, query)
 	if id, _ := res.LastInsertId(); first != 0 && id != first {
 		t.Errorf("%s\nLastInsertId\nhave: %d\nwant: %d", query, id, first)
 	}
@@ -117,9 +105,7 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 		}
 		values = append(values, value)
 	}
-	if have := strings.Join(values, " "); have != c.reported {
-		t.Errorf("%s\nWithKeys\nhave: %s\nwant: %s", query, have, c.reported)
-	}
+	equal(t, strings.Join(values, " "), c.reported, query, "WithKeys")
 }
 
 // TestExpressionKey_zero: under NO_AUTO_VALUE_ON_ZERO only NULL asks for a key.
@@ -129,22 +115,13 @@ func TestExpressionKey_zero(t *testing.T) {
 	}
 	for _, params := range bothWays {
 		ours, plain, _ := openFilled(t, params)
-		conn, err := ours.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must(ours.Conn(t.Context()))(t)
 		for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (CAST(NULLIF(1, 1) AS SIGNED), 2)"} {
-			if _, err := conn.ExecContext(t.Context(), query); err != nil {
-				t.Fatal(err)
-			}
+			mustExec(t, conn, query)
 		}
-		if _, err := conn.ExecContext(t.Context(), "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, conn, "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3)
 		conn.Close()
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"); n != 3 {
-			t.Errorf("%s\nhave: %d rows as they must be\nwant: 3", params, n)
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"), 3, params)
 	}
 }
 
@@ -160,14 +137,8 @@ func TestExpressionKey_text(t *testing.T) {
 		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
 		var reported Keys
 		ctx := WithKeys(t.Context(), &reported)
-		if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"); err != nil {
-			t.Fatal(err)
-		}
-		if have := fmt.Sprint(reported.Values()); have != "[<nil> key-2 key-3 <nil>]" {
-			t.Errorf("%s\nhave: %s\nwant: two generated keys", params, have)
-		}
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"); n != 4 {
-			t.Errorf("%s\nhave: %d rows as they must be\nwant: 4", params, n)
-		}
+		must(ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"))(t)
+		equal(t, fmt.Sprint(reported.Values()), "[<nil> key-2 key-3 <nil>]", params)
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"), 4, params)
 	}
 }

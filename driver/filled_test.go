@@ -28,20 +28,12 @@ func openFilled(t *testing.T, params ...string) (ours, plain *sql.DB, connector 
 
 func openFilledOn(t *testing.T, dsn string) (ours, plain *sql.DB, connector *Connector) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(dsn))(t)
+	base := must(mysql.NewConnector(cfg))(t)
 	connector = mustConnector(t, base, taggedRule(t, "ruled", 0))
 	ours, plain = sql.OpenDB(connector), sql.OpenDB(base)
 	t.Cleanup(func() {
-		if err := errors.Join(ours.Close(), plain.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(ours.Close(), plain.Close()))
 	})
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	return ours, plain, connector
@@ -64,14 +56,9 @@ func TestFilled_oneKeyPerRow(t *testing.T) {
 		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1)
 		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?), (2), (?)", 1, 3)
 		mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
-		st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 		for i := range 3 {
-			if _, err := st.Exec(i); err != nil {
-				t.Error(err)
-			}
+			must(st.Exec(i))(t)
 		}
 		_ = st.Close()
 		if have := issued(c); have != 9 || have != number(t, plain, "SELECT COUNT(*) FROM ruled") {
@@ -95,9 +82,7 @@ func TestFilled_valuerIsAskedOnce(t *testing.T) {
 			continue
 		}
 		asked = 0
-		if err := drain(ours.Query("INSERT INTO ruled (a) VALUES (?) RETURNING id", countingValuer{&asked})); err != nil {
-			t.Error(err)
-		}
+		check(t, drain(ours.Query("INSERT INTO ruled (a) VALUES (?) RETURNING id", countingValuer{&asked})))
 		if asked != 1 {
 			t.Errorf("%s: Query asked %d times", params, asked)
 		}
@@ -145,14 +130,8 @@ func returning(t *testing.T, db *sql.DB, query string, args ...any) string {
 	t.Helper()
 	db.SetMaxOpenConns(1)
 	left := prepared(t, db)
-	rows, err := db.Query(query, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	types, err := rows.ColumnTypes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query(query, args...))(t)
+	types := must(rows.ColumnTypes())(t)
 	said := ""
 	for _, typ := range types {
 		said += fmt.Sprintf("%+v ", *typ)
@@ -160,9 +139,7 @@ func returning(t *testing.T, db *sql.DB, query string, args ...any) string {
 	if !rows.Next() || rows.Next() {
 		t.Error("not one row")
 	}
-	if err := rows.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, rows.Close())
 	return said + fmt.Sprint(prepared(t, db)-left)
 }
 
@@ -198,9 +175,7 @@ func TestFilled_statementsAreClosed(t *testing.T) {
 				t.Error("two arguments for one placeholder")
 			}
 		}
-		if have := prepared(t, ours); have != before {
-			t.Errorf("%s\nhave: %d\nwant: %d", params, have, before)
-		}
+		equal(t, prepared(t, ours), before, params)
 	}
 }
 
@@ -225,10 +200,7 @@ func TestFilled_argumentCount(t *testing.T) {
 				t.Errorf("%s, %d arguments\nhave: %v\nwant: %v", params, len(args), have, want)
 			}
 		}
-		st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 		defer st.Close()
 		if _, err := st.Exec(1, 2); err == nil || err.Error() != "sql: expected 1 arguments, got 2" {
 			t.Errorf("prepared: %v", err)
@@ -299,9 +271,7 @@ func TestFilled_retriedAfterBadConn(t *testing.T) {
 	if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 9); err != driver.ErrBadConn {
 		t.Errorf("have: %v\nwant: driver.ErrBadConn itself", err)
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled"); have != 3 {
-		t.Errorf("rows\nhave: %d\nwant: 3", have)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 3, "rows")
 }
 
 func TestFilled_withoutContexts(t *testing.T) {
@@ -340,20 +310,14 @@ func TestFilled_withoutContexts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if n := st.NumInput(); n != 1 {
-				t.Errorf("NumInput\nhave: %d\nwant: 1", n)
-			}
+			equal(t, st.NumInput(), 1, "NumInput")
 			_, err = st.(interface {
 				Exec(args []driver.Value) (driver.Result, error)
 			}).Exec([]driver.Value{int64(4)})
 			return errors.Join(err, st.Close())
 		})
-		if err := errors.Join(err, conn.Close()); err != nil {
-			t.Error(err)
-		}
-		if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); have != 4 {
-			t.Errorf("%s: %d rows", params, have)
-		}
+		check(t, errors.Join(err, conn.Close()))
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, params, "rows")
 	}
 }
 
@@ -362,29 +326,15 @@ func TestFilled_preparedOnOtherConnections(t *testing.T) {
 		return
 	}
 	ours, plain, _ := openFilled(t)
-	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	defer st.Close()
 	for range 3 {
-		tx, err := ours.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Stmt(st).Exec(1); err != nil {
-			t.Error(err)
-		}
-		if _, err := st.Exec(2); err != nil {
-			t.Error(err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Error(err)
-		}
+		tx := must(ours.Begin())(t)
+		must(tx.Stmt(st).Exec(1))(t)
+		must(st.Exec(2))(t)
+		check(t, tx.Commit())
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled"); have != 6 {
-		t.Errorf("rows\nhave: %d\nwant: 6", have)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 6, "rows")
 }
 
 // A prepared statement follows the connector's rule, in both directions.
@@ -395,32 +345,19 @@ func TestFilled_plannedAgainAfterSetRule(t *testing.T) {
 	ours, plain, c := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled MODIFY id BIGINT DEFAULT -1, DROP PRIMARY KEY")
 	ours.SetMaxOpenConns(1)
-	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	left := prepared(t, ours)
 	for i := range 6 { // ruled, not, ruled, …
-		if _, err := st.Exec(i); err != nil {
-			t.Error(err)
-		}
+		must(st.Exec(i))(t)
 		table := "ruled"
 		if i%2 == 0 {
 			table = "another"
 		}
-		if err := c.SetRule(taggedRule(t, table, 0)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.SetRule(taggedRule(t, table, 0)))
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE (id > 0) = (a % 2 = 0)"); have != 6 {
-		t.Errorf("rows as ruled\nhave: %d\nwant: 6", have)
-	}
-	if have := prepared(t, ours); have != left {
-		t.Errorf("statements\nhave: %d\nwant: %d", have, left)
-	}
-	if err := st.Close(); err != nil {
-		t.Error(err)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE (id > 0) = (a % 2 = 0)"), 6, "rows as ruled")
+	equal(t, prepared(t, ours), left, "statements")
+	check(t, st.Close())
 }
 
 func TestFilled_tooManyPlaceholders(t *testing.T) {
@@ -450,9 +387,7 @@ func TestFilled_tooManyPlaceholders(t *testing.T) {
 		args[i] = i
 	}
 	mustExec(t, ours, text(len(args)), args...)
-	if have := number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"); have != base.MaxPlaceholders {
-		t.Errorf("rows\nhave: %d\nwant: %d", have, base.MaxPlaceholders)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"), base.MaxPlaceholders, "rows")
 }
 
 // While the server is away the base's errors come through, and afterwards keys
@@ -462,26 +397,18 @@ func TestFilled_serverGoneAndBack(t *testing.T) {
 		return
 	}
 	server := testserver.StartSQL(t)
-	setup, err := sql.Open("mysql", server.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	setup := must(sql.Open("mysql", server.DSN()))(t)
 	mustExec(t, setup, "CREATE DATABASE app")
 	_ = setup.Close()
 	ours, plain, _ := openFilledOn(t, server.DSN()+"app?timeout=5s")
-	st, err := ours.Prepare("INSERT INTO ruled (a) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
 	defer st.Close()
 	use := func() []error {
 		_, direct := ours.Exec("INSERT INTO ruled (a) VALUES (?)", 1)
 		_, prepared := st.Exec(2)
 		return []error{direct, prepared}
 	}
-	if err := errors.Join(use()...); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(use()...))
 	server.Kill()
 	for _, err := range use() {
 		if err == nil || strings.Contains(err.Error(), "shardkey") {
@@ -489,12 +416,8 @@ func TestFilled_serverGoneAndBack(t *testing.T) {
 		}
 	}
 	server.Start()
-	if err := errors.Join(use()...); err != nil {
-		t.Errorf("after a restart: %v", err)
-	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); have != 4 {
-		t.Errorf("rows\nhave: %d\nwant: 4", have)
-	}
+	check(t, errors.Join(use()...))
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
 }
 
 func TestFilled_leavesNoGoroutine(t *testing.T) {
@@ -510,9 +433,7 @@ func TestFilled_leavesNoGoroutine(t *testing.T) {
 			for i := range 5 {
 				mustExec(t, db, "INSERT INTO ruled (a, id) VALUES (?, NULL) ON DUPLICATE KEY UPDATE a = 1", i)
 			}
-			if err := errors.Join(db.Close(), connector.Close(), connector.Close()); err != nil {
-				t.Error(err)
-			}
+			check(t, errors.Join(db.Close(), connector.Close(), connector.Close()))
 		}
 	}
 	for range 1_000_000 { // the base's watchers end by themselves, soon after

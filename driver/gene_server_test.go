@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -41,9 +40,7 @@ func TestGenes_onServers(t *testing.T) {
 		return
 	}
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(geneServerRule), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(geneServerRule), 0o600))
 	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
 		db := openFor(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		mustRun(t, db, "CREATE TABLE g_all (order_id BIGINT PRIMARY KEY, user_id BIGINT, a INT, UNIQUE (user_id))")
@@ -80,15 +77,9 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 		mustRun(t, db, "INSERT INTO g_all (user_id, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 2, users(1)[0])
 		mustRun(t, db, fmt.Sprintf("INSERT INTO g_all (user_id) VALUES (%d); INSERT INTO g_all (user_id) VALUES (%d)", users(2)...))
 		mustRun(t, db, fmt.Sprintf("INSERT INTO g_all (user_id) VALUES (%d), ('%d')", users(1)[0], users(1)[0]))
-		stmt, err := db.Prepare("INSERT INTO g_all (user_id, a) VALUES (?, ?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		stmt := must(db.Prepare("INSERT INTO g_all (user_id, a) VALUES (?, ?)"))(t)
 		for range 5 {
-			res, err := stmt.Exec(users(1)[0], 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must(stmt.Exec(users(1)[0], 1))(t)
 			if id, _ := res.LastInsertId(); id%16 != int64(next%16) {
 				t.Errorf("have: key %d of user %d", id, next)
 			}
@@ -110,12 +101,10 @@ func testGenesOfForms(t *testing.T, db *sql.DB) {
 
 // testGenesOfSelect reads the genes from rows that a query returns.
 func testGenesOfSelect(t *testing.T, db *sql.DB) {
-	var keys driver.Keys
-	ctx := driver.WithKeys(t.Context(), &keys)
+	var keys Keys
+	ctx := WithKeys(t.Context(), &keys)
 	mustRun(t, db, "TRUNCATE TABLE g_all")
-	if _, err := db.ExecContext(ctx, "INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ? ORDER BY user_id DESC", 0); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(ctx, "INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ? ORDER BY user_id DESC", 0))(t)
 	var genes []int64
 	for _, key := range keys.Values() {
 		genes = append(genes, key.(int64)%16)
@@ -136,7 +125,7 @@ func testGenesOfSelect(t *testing.T, db *sql.DB) {
 	}
 	expectRows(t, db, "SELECT COUNT(*) FROM g_all", 39)
 	mustRun(t, db, "INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id = 1 UNION ALL SELECT 5")
-	if _, err := db.Exec("INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id > 0"); !errors.Is(err, driver.ErrWrongShard) {
+	if _, err := db.Exec("INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id > 0"); !errors.Is(err, ErrWrongShard) {
 		t.Errorf("have: %v\nwant: ErrWrongShard", err)
 	}
 	mustRun(t, db, "INSERT INTO g_text_2 (name) SELECT name FROM src WHERE name = 'zoë'")
@@ -148,11 +137,11 @@ func testGenesOfTables(t *testing.T, db *sql.DB) {
 	for user := range 40 {
 		for i := range 4 {
 			_, err := db.Exec(fmt.Sprintf("INSERT INTO g_order_%d (user_id) VALUES (?), (?)", i), user, user+16)
-			if (err == nil) != (user%4 == i) || err != nil && !errors.Is(err, driver.ErrWrongShard) {
+			if (err == nil) != (user%4 == i) || err != nil && !errors.Is(err, ErrWrongShard) {
 				t.Errorf("user %d into table %d: %v", user, i, err)
 			}
 			_, err = db.Exec(fmt.Sprintf("INSERT INTO g_text_%d (name) VALUES (?)", i), fmt.Sprintf("u%d", user))
-			if err != nil && !errors.Is(err, driver.ErrWrongShard) {
+			if err != nil && !errors.Is(err, ErrWrongShard) {
 				t.Error(err)
 			}
 		}
@@ -164,9 +153,7 @@ func testGenesOfTables(t *testing.T, db *sql.DB) {
 	total := 0
 	for i := range 4 {
 		var n int
-		if err := db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM g_text_%d WHERE name LIKE 'u%%'", i)).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM g_text_%d WHERE name LIKE 'u%%'", i)).Scan(&n))
 		total += n
 	}
 	if total != 40 {
@@ -184,6 +171,6 @@ func expectRows(t *testing.T, db *sql.DB, query string, want int) {
 
 // hasReason reports whether a statement was refused for the reason.
 func hasReason(err error, reason string) bool {
-	var refused *driver.StatementError
+	var refused *StatementError
 	return errors.As(err, &refused) && refused.Reason == reason
 }

@@ -41,7 +41,7 @@ func geneRule(t testing.TB, settings, users string) *rule.Rule {
       keyGenerateStrategy: {column: order_id, keyGeneratorName: genes` + settings + `}
 `
 	}
-	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
+	r := must(rule.Parse(t.Name()+strconv.FormatInt(ruleNumber.Add(1), 10), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -63,10 +63,7 @@ rules:
     `+user+`
     two: {type: `+map[bool]string{false: "MOD", true: "HASH_MOD"}[byHash]+`, props: {sharding-count: 2}}
     d3: {type: MOD, props: {sharding-count: 3}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	return r
 }
 
@@ -304,7 +301,7 @@ func TestGenes_upserts(t *testing.T) {
 
 // A name that two tables have in different schemas is refused as it is without genes.
 func TestGenes_ambiguousTable(t *testing.T) {
-	r, err := rule.Parse(t.Name(), []byte(`
+	r := must(rule.Parse(t.Name(), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -312,19 +309,14 @@ rules:
     t_b: {actualDataNodes: ds.s2.t_x, keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
   keyGenerators:
     genes: {type: SNOWFLAKE, props: {worker-id: 324, gene-column: user_id, gene-bits: 4}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	db, base := openShards(t, r)
 	for _, query := range []string{"INSERT INTO t_x (user_id) VALUES (?)", "INSERT INTO t_x (a) VALUES (?)"} {
 		if _, err := db.Exec(query, 7); !errors.As(err, new(*GeneratorError)) || strings.Contains(err.Error(), "panic") || len(base.sentInserts()) > 0 {
 			t.Errorf("have: %v, sent: %q", err, base.sentInserts())
 		}
 	}
-	if _, err := db.Exec("INSERT INTO s2.t_x (user_id) VALUES (?)", 7); err != nil {
-		t.Error(err)
-	}
+	mustExec(t, db, "INSERT INTO s2.t_x (user_id) VALUES (?)", 7)
 }
 
 // Where rows in the wrong table are sent, keys carry the gene of their rows all the same.
@@ -378,10 +370,7 @@ func TestGenes_doubling(t *testing.T) {
 		users := map[int64]int64{} // by key
 		rnd := rand.New(rand.NewPCG(13, 5))
 		open := func(n int) (*rule.Rule, *sql.DB) {
-			r, err := rule.Parse(fmt.Sprint(typ, n, ".yaml"), []byte(doubledRule(n, typ)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(rule.Parse(fmt.Sprint(typ, n, ".yaml"), []byte(doubledRule(n, typ))))(t)
 			db, base := openShards(t, r)
 			base.answer = cannedAnswer{Affected: 20}
 			return r, db
@@ -398,9 +387,7 @@ func TestGenes_doubling(t *testing.T) {
 				}
 				var keys Keys
 				table := []string{"t_order", "t_cart"}[i%2]
-				if _, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+table+" (user_id) VALUES "+strings.Join(rows, ","), args...); err != nil {
-					t.Fatal(err)
-				}
+				must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+table+" (user_id) VALUES "+strings.Join(rows, ","), args...))(t)
 				for i, key := range keys.Values() {
 					users[key.(int64)] = args[i].(int64)
 				}
@@ -441,10 +428,7 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	connector, err := NewConnector(idleConnector{}, rules[0], Config{Server: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(idleConnector{}, rules[0], Config{Server: "other"}))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	var wg sync.WaitGroup
@@ -469,9 +453,7 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 	}
 	for n.Load() < 20_000 {
 		for _, r := range rules {
-			if err := connector.SetRule(r); err != nil {
-				t.Error(err)
-			}
+			check(t, connector.SetRule(r))
 		}
 	}
 	done.Store(true)
@@ -512,10 +494,7 @@ func TestGenes_foundByEither(t *testing.T) {
 	const rows, statements = 20, 1000
 	rnd := rand.New(rand.NewPCG(13, 6))
 	for _, typ := range []string{"MOD", "HASH_MOD"} {
-		r, err := rule.Parse(typ+".yaml", []byte(doubledRule(8, typ)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(rule.Parse(typ+".yaml", []byte(doubledRule(8, typ))))(t)
 		db, base := openShards(t, r)
 		base.answer = cannedAnswer{Affected: rows}
 		user := &testrouter.Strategy{Columns: []string{"user_id"}, Type: typ, Props: map[string]string{"sharding-count": "8"}}
@@ -528,10 +507,7 @@ func TestGenes_foundByEither(t *testing.T) {
 		seen := map[int64]bool{}
 		for n := 0; n < statements/2; n++ {
 			first := rnd.Int64() >> rnd.IntN(60)
-			node, err := byUser.Route(map[string]any{"user_id": first})
-			if err != nil {
-				t.Fatal(err)
-			}
+			node := must(byUser.Route(map[string]any{"user_id": first}))(t)
 			args, texts := []any{}, []string{}
 			for len(args) < rows {
 				id := rnd.Int64() >> rnd.IntN(60)
@@ -543,9 +519,7 @@ func TestGenes_foundByEither(t *testing.T) {
 				}
 			}
 			var keys Keys
-			if _, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+node.Table+" (user_id) VALUES "+strings.Join(texts, ","), args...); err != nil {
-				t.Fatal(err)
-			}
+			must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+node.Table+" (user_id) VALUES "+strings.Join(texts, ","), args...))(t)
 			for i, k := range keys.Values() {
 				at, err := byKey.Route(map[string]any{"order_id": k})
 				if err != nil || at != node || seen[k.(int64)] {

@@ -57,10 +57,7 @@ func TestGrants_onColumns(t *testing.T) {
 // of taggedRule, and through the plain driver.
 func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	cfg.DBName = column(t, root, "SELECT DATABASE()")
 	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
 	mustExec(t, root, "DROP USER IF EXISTS "+cfg.User)
@@ -69,10 +66,7 @@ func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) 
 	for _, grant := range grants {
 		mustExec(t, root, "GRANT "+strings.ReplaceAll(grant, " ON ", " ON `"+cfg.DBName+"`.")+" TO "+cfg.User)
 	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must(mysql.NewConnector(cfg))(t)
 	ours, plain = sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0))), sql.OpenDB(base)
 	t.Cleanup(func() { _, _ = ours.Close(), plain.Close() })
 	return ours, plain

@@ -118,9 +118,7 @@ func TestInsertSelect_underLockTables(t *testing.T) {
 	mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT NULL, a FROM src")
 	mustExec(t, ours, "INSERT IGNORE INTO ruled (id, a) SELECT id, a FROM ruled UNION SELECT NULL, 3")
 	mustExec(t, ours, "UNLOCK TABLES")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 5 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 5, "rows")
 }
 
 // A zero date as a default of the target is no error.
@@ -164,15 +162,13 @@ func TestInsertSelect_namedReturning(t *testing.T) {
 	} {
 		mustExec(t, ours, query)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4 AND id > 0"); n != 4 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4 AND id > 0"), 4, "rows")
 }
 
 // taggedSnowflake rules ruled.id with a generator of consecutive int64.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse("test.yaml", []byte(`
+	r := must(rule.Parse("test.yaml", []byte(`
 rules:
 - !SHARDING
   tables:
@@ -180,10 +176,7 @@ rules:
       keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	return r
 }
 
@@ -227,9 +220,7 @@ func TestInsertSelect_isAtomic(t *testing.T) {
 				if !base.IsServerError(err, 1062) {
 					t.Errorf("%s: %v", around.name, err)
 				}
-				if now := number(t, ours, "SELECT LAST_INSERT_ID()"); now != last {
-					t.Errorf("%s: LAST_INSERT_ID() was %d and is %d", around.name, last, now)
-				}
+				equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
 			} else {
 				want += 12000
 				if err != nil {
@@ -243,17 +234,11 @@ func TestInsertSelect_isAtomic(t *testing.T) {
 			for _, s := range around.after {
 				mustExec(t, ours, s)
 			}
-			if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != want {
-				t.Errorf("%s, %s: rows\nhave: %d\nwant: %d", around.name, query, n, want)
-			}
-			if n := number(t, ours, "SELECT @@autocommit"); n != 1 {
-				t.Errorf("%s: autocommit is %d", around.name, n)
-			}
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), want, around.name, query, "rows")
+			equal(t, number(t, ours, "SELECT @@autocommit"), 1, around.name, "autocommit is")
 		}
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"); n != 0 {
-		t.Errorf("%d keys are not in the order of their rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 }
 
 // Reports of many INSERTs are those of one statement.
@@ -277,10 +262,7 @@ func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
 		{"INSERT INTO ruled (id, a) SELECT IF(a % 2, NULL, a + 7000000), a + 3000000 FROM src ORDER BY a", 12000, 12000},
 	} {
 		var keys Keys
-		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
-		if err != nil {
-			t.Fatalf("%s: %v", c.query, err)
-		}
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
 		if n, _ := res.RowsAffected(); c.affected != 0 && n != c.affected {
 			t.Errorf("%s: rows affected\nhave: %d\nwant: %d", c.query, n, c.affected)
 		}
@@ -301,9 +283,7 @@ func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
 		if len(keys.Values()) != 12000 || known != c.known {
 			t.Errorf("%s: %d keys, %d of them known", c.query, len(keys.Values()), known)
 		}
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id IN (0"+in.String()+")"); n != int64(strings.Count(in.String(), ",")) {
-			t.Errorf("%s: %d of %d keys are in the table", c.query, n, strings.Count(in.String(), ","))
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id IN (0"+in.String()+")"), int64(strings.Count(in.String(), ",")), c.query, "of", strings.Count(in.String(), ","), "keys are in the table")
 		id, _ := res.LastInsertId()
 		last := number(t, ours, "SELECT LAST_INSERT_ID()")
 		if replaces := strings.HasPrefix(c.query, "REPLACE"); id == 0 || last == 0 || id > 7000000 || !replaces && (id != first || id != last) {
@@ -328,9 +308,7 @@ func TestInsertSelect_throughFile(t *testing.T) {
 	manySource(t, plain)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(2000)")
 	mustExec(t, ours, "INSERT INTO ruled (a, s) SELECT a, REPEAT(CHAR(97 + a % 26), 1000) FROM src")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE s = REPEAT(CHAR(97 + a % 26), 1000)"); n != 12000 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE s = REPEAT(CHAR(97 + a % 26), 1000)"), 12000, "rows")
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -360,9 +338,7 @@ func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 		if have != want || !strings.Contains(have, "02:30:00.000001") {
 			t.Errorf("%s\nhave: %s\nwant: %s", params, have, want)
 		}
-		if have := column(t, plain, "SELECT GROUP_CONCAT(a ORDER BY id) FROM ruled"); have != "5,1,2,3,4" {
-			t.Errorf("%s: the order is %s", params, have)
-		}
+		equal(t, column(t, plain, "SELECT GROUP_CONCAT(a ORDER BY id) FROM ruled"), "5,1,2,3,4", params, "the order is")
 		mustExec(t, ours, "INSERT INTO ruled (dt, s) SELECT dt, dt FROM src") // two columns of one name
 	}
 }
@@ -377,15 +353,10 @@ func TestInsertSelect_locksWhatItReads(t *testing.T) {
 	mustExec(t, plain, "INSERT INTO src VALUES (1, 1)")
 	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
 	read := func(db *sql.DB, query string) (outcome string) {
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(db.Begin())(t)
 		defer tx.Rollback()
 		var n int
-		if err := tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n))
 		mustExec(t, plain, fmt.Sprintf("INSERT INTO src VALUES (%d, 2)", number(t, plain, "SELECT MAX(id) + 1 FROM src")))
 		if res, err := tx.Exec(query); err != nil {
 			outcome = err.Error() // MariaDB's innodb_snapshot_isolation
@@ -441,10 +412,7 @@ func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 
 func mustConnect(t *testing.T, b driver.Connector) driver.Conn {
 	t.Helper()
-	conn, err := b.Connect(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(b.Connect(context.Background()))(t)
 	return conn
 }
 
@@ -533,9 +501,7 @@ func TestInsertSelect_manyRows(t *testing.T) {
 		if n != many || err != nil || issued(c)-made != many {
 			t.Errorf("%s: %d rows, %v, %d keys", query, n, err, issued(c)-made)
 		}
-		if have := number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"); have != 0 {
-			t.Errorf("%d keys are not in the order of their rows", have)
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 		// The test's generator boxes its keys, 16 bytes each and a slice of as much.
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 30<<20 {
 			t.Errorf("%s: %d bytes were allocated for %d rows", query, allocated, many)
@@ -549,27 +515,16 @@ func TestInsertSelect_rolledBack(t *testing.T) {
 	}
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
-	tx, err := ours.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec("INSERT INTO ruled (a) VALUES (3)"); err != nil {
-		t.Fatal(err)
-	}
+	tx := must(ours.Begin())(t)
+	mustExec(t, tx, "INSERT INTO ruled (a) VALUES (3)")
 	if res, err := tx.Exec("INSERT INTO ruled (a) SELECT a + ? FROM ruled", 10); err != nil {
 		t.Fatal(err)
 	} else if n, _ := res.RowsAffected(); n != 3 {
 		t.Errorf("%d rows", n)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 2 {
-		t.Errorf("%d rows are seen outside of the transaction", n)
-	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 2 {
-		t.Errorf("%d rows after the rollback", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows are seen outside of the transaction")
+	noError(t, tx.Rollback())
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows after the rollback")
 }
 
 func TestInsertSelect_canceled(t *testing.T) {
@@ -610,13 +565,9 @@ func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 	if _, err := ours.ExecContext(ctx, query); !errors.Is(err, context.Canceled) {
 		t.Errorf("have: %v", err)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 0 {
-		t.Errorf("%d rows after the context ended", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows after the context ended")
 	mustExec(t, ours, query)
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 12000 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 12000, "rows")
 }
 
 // A query that takes long is left when its context ends: the test ends long
@@ -638,9 +589,7 @@ func TestInsertSelect_canceledInQuery(t *testing.T) {
 		}
 	}
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 1")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
 }
 
 // A NULL for a generated column is stored where the server's own INSERT … SELECT stores it.
@@ -690,14 +639,10 @@ func TestInsertSelect_leavesTheSession(t *testing.T) {
 				t.Errorf("%s, %s: no error", set, bad)
 			}
 		}
-		if after := column(t, ours, variables); after != before {
-			t.Errorf("%s: the session's variables\nhave: %s\nwant: %s", set, after, before)
-		}
+		equal(t, column(t, ours, variables), before, set, "the session's variables")
 		mustExec(t, ours, "COMMIT")
 		mustExec(t, ours, "SET NAMES utf8mb4, sql_select_limit = DEFAULT, autocommit = 1")
-		if have := column(t, ours, "SELECT GROUP_CONCAT(s ORDER BY id) FROM ruled"); have != "é日😀,ß,x" {
-			t.Errorf("%s\nhave: %s", set, have)
-		}
+		equal(t, column(t, ours, "SELECT GROUP_CONCAT(s ORDER BY id) FROM ruled"), "é日😀,ß,x", set)
 	}
 }
 
@@ -721,9 +666,7 @@ func TestInsertSelect_readsOnce(t *testing.T) {
 		} {
 			mustExec(t, plain, "DELETE FROM calls")
 			mustExec(t, ours, query)
-			if have := number(t, plain, "SELECT COUNT(*) FROM calls"); have != want {
-				t.Errorf("%s, %s: calls\nhave: %d\nwant: %d", params, query, have, want)
-			}
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM calls"), want, params, query, "calls")
 		}
 	}
 }
@@ -734,20 +677,12 @@ func TestInsertSelect_manyAndWideRows(t *testing.T) {
 		return
 	}
 	_, plain := one(t)
-	if err := RegisterRule("wide rows", taggedRule(t, "ruled", 0)); err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule("wide rows", taggedRule(t, "ruled", 0)))
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	cfg.DBName = column(t, plain, "SELECT DATABASE()")
 	cfg.MaxAllowedPacket = 1 << 16
 	dsn := cfg.FormatDSN()
-	ours, err := sql.Open("shardkey", dsn+"&shardkeyRule=wide%20rows")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ours := must(sql.Open("shardkey", dsn+"&shardkeyRule=wide%20rows"))(t)
 	defer ours.Close()
 	var columns []string
 	for i := range 60 {
@@ -764,9 +699,7 @@ func TestInsertSelect_manyAndWideRows(t *testing.T) {
 	if n, _ := res.RowsAffected(); n != 2048 {
 		t.Errorf("%d rows are reported", n)
 	}
-	if n := number(t, plain, "SELECT SUM(LENGTH(s)) + SUM(c59) FROM ruled WHERE id > 0"); n != 300000+2047+2048 {
-		t.Errorf("have: %d", n)
-	}
+	equal(t, number(t, plain, "SELECT SUM(LENGTH(s)) + SUM(c59) FROM ruled WHERE id > 0"), 300000+2047+2048)
 }
 
 // An upsert that gives its keys and matches a row reports no insert id, as AUTO_INCREMENT does.
@@ -792,7 +725,5 @@ func TestInsertSelect_leastPrivileges(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE src AS SELECT 1 AS a")
 	ours, _ := openAs(t, plain, "INSERT ON ruled", "SELECT ON src")
 	mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM src")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 1 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 1, "rows")
 }

@@ -94,20 +94,13 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 		}
 		run := func(db *sql.DB, query string, mode string) string {
 			ctx := context.Background()
-			conn, err := db.Conn(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must(db.Conn(ctx))(t)
 			defer conn.Close()
 			variables := "SELECT CONCAT_WS(' ', @@character_set_client, @@character_set_connection, @@character_set_results, @@sql_select_limit, @@autocommit)"
 			exec := func(query string) (sql.Result, error) { return conn.ExecContext(ctx, query) }
-			if _, err := exec("SET sql_mode = '" + mode + "'"); err != nil {
-				t.Fatal(err)
-			}
+			must(exec("SET sql_mode = '" + mode + "'"))(t)
 			var before, after string
-			if err := conn.QueryRowContext(ctx, variables).Scan(&before); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, conn.QueryRowContext(ctx, variables).Scan(&before))
 			if i%2 == 1 {
 				_, _ = exec("BEGIN")
 			}
@@ -135,12 +128,8 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 					t.Errorf("%s, %q, %s\nhave: %s\nwant: %s", params, mode, which, have, want)
 				}
 				mustExec(t, plain, "SET sql_mode = ''")
-				if n, m := number(t, plain, "SELECT COUNT(*) FROM auto"), number(t, plain, "SELECT COUNT(*) FROM auto a JOIN ruled r ON a.k = r.k"); n != m {
-					t.Errorf("%s, %q, %s: rows\nhave: %d\nwant: %d", params, mode, which, m, n)
-				}
-				if differs := column(t, plain, "SELECT CONCAT_WS(' ', 'row', a.k"+differ.String()+") AS differs FROM auto a JOIN ruled r ON a.k = r.k HAVING differs LIKE '% % %'"); differs != "" {
-					t.Errorf("%s, %q, %s: what differs: %s", params, mode, which, differs)
-				}
+				equal(t, number(t, plain, "SELECT COUNT(*) FROM auto"), number(t, plain, "SELECT COUNT(*) FROM auto a JOIN ruled r ON a.k = r.k"), params, mode, which, "rows")
+				equal(t, column(t, plain, "SELECT CONCAT_WS(' ', 'row', a.k"+differ.String()+") AS differs FROM auto a JOIN ruled r ON a.k = r.k HAVING differs LIKE '% % %'"), "", params, mode, which, "what differs")
 			}
 		}
 	}

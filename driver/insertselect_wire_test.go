@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -17,20 +16,12 @@ func TestInsertSelect_roundTrips(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_roundTrips) {
 		return
 	}
-	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse("kept.yaml", []byte(keptRuleText)))(t)
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	plain := openFor(t, "mysql", cfg.FormatDSN())
 	exec := func(db *sql.DB, query string, args ...any) {
 		t.Helper()
-		if _, err := db.Exec(query, args...); err != nil {
-			t.Fatalf("%s: %v", query, err)
-		}
+		mustExec(t, db, query, args...)
 	}
 	exec(plain, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT, d DATETIME)")
 	exec(plain, "CREATE TABLE src (n INT PRIMARY KEY, d DATETIME)")
@@ -42,31 +33,25 @@ func TestInsertSelect_roundTrips(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, query string
-		change        func(*mysql.Config, *driver.Config)
+		change        func(*mysql.Config, *Config)
 		want          int
 	}{
 		{"alone", "", one, nil, 4},                 // begin, SELECT, INSERT, commit
 		{"in a transaction", "BEGIN", one, nil, 4}, // begin, which fails, SAVEPOINT, SELECT, INSERT
 		{"without autocommit", "SET autocommit = 0", one, nil, 4},
-		{"dates", "", one, func(base *mysql.Config, _ *driver.Config) { base.ParseTime = true }, 5},
+		{"dates", "", one, func(base *mysql.Config, _ *Config) { base.ParseTime = true }, 5},
 		{"in latin1", "SET NAMES latin1", one, nil, 6},
-		{"not cached", "", one, func(_ *mysql.Config, c *driver.Config) { c.Statements = "off" }, 6},
+		{"not cached", "", one, func(_ *mysql.Config, c *Config) { c.Statements = "off" }, 6},
 		{"two INSERTs", "", "INSERT INTO t (n) SELECT n + 0 * ? FROM many", nil, 7},                // prepared each
 		{"four INSERTs", "", "INSERT INTO t (n) SELECT m.n + 0 * ? FROM many m JOIN src", nil, 10}, // two are the same
 	} {
-		of, config, w := cfg.Clone(), driver.Config{}, &wire{}
+		of, config, w := cfg.Clone(), Config{}, &wire{}
 		of.DialFunc = w.dial
 		if c.change != nil {
 			c.change(of, &config)
 		}
-		base, err := mysql.NewConnector(of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		connector, err := driver.NewConnector(base, r, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		base := must(mysql.NewConnector(of))(t)
+		connector := must(NewConnector(base, r, config))(t)
 		db := sql.OpenDB(connector)
 		defer db.Close()
 		db.SetMaxOpenConns(1)
@@ -77,9 +62,7 @@ func TestInsertSelect_roundTrips(t *testing.T) {
 			w.roundTrips()
 			exec(db, c.query, 1)
 		}
-		if have := w.roundTrips(); have != c.want {
-			t.Errorf("%s: round trips\nhave: %d\nwant: %d", c.name, have, c.want)
-		}
+		equal(t, w.roundTrips(), c.want, c.name, "round trips")
 		exec(db, "ROLLBACK")
 	}
 }

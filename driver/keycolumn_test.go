@@ -29,7 +29,7 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 		{"BIGINT", "550e8400-e29b-41d4-a716-446655440000", "MODIFY `id` VARCHAR(36) NOT NULL"},
 		{"VARBINARY(8)", make([]byte, 16), "MODIFY `id` VARBINARY(16) NOT NULL"},
 	} {
-		ours, plain := openScripted(t, scriptRule(t, listed(c.key, c.key, c.key, c.key, c.key), "ruled.id"))
+		ours, plain := openScripted(t, scriptRule(t, listed(c.key, c.key, c.key, c.key, c.key, c.key), "ruled.id"))
 		ours.SetMaxOpenConns(1)
 		mustExec(t, plain, "CREATE TABLE ruled (id "+c.column+" NOT NULL PRIMARY KEY, a INT)")
 		mustExec(t, ours, "SET sql_mode = ''")
@@ -37,6 +37,7 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 			"INSERT IGNORE INTO ruled (a) VALUES (1)",
 			"REPLACE INTO ruled (a) VALUES (?)",
 			"INSERT INTO ruled (id, a) VALUES (NULL, 1)",
+			"INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
 			"INSERT IGNORE INTO ruled (a) SELECT 1",
 		} {
 			var args []any
@@ -50,9 +51,7 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 				t.Errorf("%s, %s: %v", c.column, query, err)
 			}
 		}
-		if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 0 {
-			t.Errorf("%s: %d rows", c.column, n)
-		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, c.column, "rows")
 	}
 }
 
@@ -68,9 +67,7 @@ func TestKeyColumn_widened(t *testing.T) {
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
 	mustExec(t, ours, "ALTER TABLE ruled ADD b INT")
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 3 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 3, "rows")
 }
 
 // A given key of which the server stores what is left is not reported.
@@ -91,10 +88,7 @@ func TestKeyColumn_givenKeyOutOfRange(t *testing.T) {
 				args = []any{"9223372036854775809"}
 			}
 			var keys Keys
-			res, err := ours.ExecContext(WithKeys(t.Context(), &keys), query, args...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), query, args...))(t)
 			if id, _ := res.LastInsertId(); id != 0 || fmt.Sprint(keys.Values()) != "[<nil>]" {
 				t.Errorf("%s: %d, %v", query, id, keys.Values())
 			}
@@ -142,13 +136,8 @@ func TestKeyColumn_trigger(t *testing.T) {
 		{"INSERT INTO ruled (a) VALUES (3), (4)", "[74 75]"},
 	} {
 		mustExec(t, plain, "DELETE FROM ruled WHERE id = 500")
-		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if have := fmt.Sprint(keys.Values()); have != c.keys {
-			t.Errorf("%s\nhave: %s\nwant: %s", c.query, have, c.keys)
-		}
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
+		equal(t, fmt.Sprint(keys.Values()), c.keys, c.query)
 		if id, _ := res.LastInsertId(); id == 71 {
 			t.Errorf("%s: LastInsertId is %d, which is in no row", c.query, id)
 		}
@@ -178,10 +167,7 @@ func TestKeyColumn_besideAutoIncrement(t *testing.T) {
 		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 0, 6},
 		{"INSERT IGNORE INTO ruled (u) VALUES (1)", "[<nil>]", 0, 6},
 	} {
-		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), c.query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
 		id, _ := res.LastInsertId()
 		last := number(t, ours, "SELECT LAST_INSERT_ID()")
 		if have := fmt.Sprint(keys.Values()); have != c.keys || id != c.id || last != c.lastID {

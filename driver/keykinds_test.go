@@ -105,21 +105,15 @@ func TestKeys_textRowByRow(t *testing.T) {
 				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
 			}
 		}
-		if have := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"); have != 0 {
-			t.Errorf("%d empty keys", have)
-		}
+		equal(t, number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"), 0, "empty keys")
 		ours.SetMaxOpenConns(1)
 		mustExec(t, ours, "DO LAST_INSERT_ID(9)")
 		for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1", "INSERT INTO ruled (a) SELECT 1 RETURNING id", "INSERT IGNORE INTO ruled (a) VALUES (1) RETURNING id"} {
 			if strings.Contains(query, "RETURNING") && !hasReturning(t) {
 				continue
 			}
-			if err := drain(ours.Query(query)); err != nil {
-				t.Error(err)
-			}
-			if have := number(t, ours, "SELECT LAST_INSERT_ID()"); have != 9 {
-				t.Errorf("%s: LAST_INSERT_ID()\nhave: %d\nwant: 9", query, have)
-			}
+			check(t, drain(ours.Query(query)))
+			equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 9, query, "LAST_INSERT_ID()")
 		}
 	}
 }
@@ -171,16 +165,12 @@ func TestKeys_binary(t *testing.T) {
 			if !strings.HasPrefix(have, want) {
 				t.Errorf("%s: %s\nhave: %s\nwant: %s", params, query, have, want)
 			}
-			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))); n != 1 {
-				t.Errorf("%s: %s: %d rows", params, query, n)
-			}
+			equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))), 1, params, query, "rows")
 		}
 		for i, bound := range []any{nil, []byte(nil), []byte{}, ""} {
 			made = 100 + i
 			mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (?, 1)", bound)
-			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))); n != 1 {
-				t.Errorf("%s: bound %#v: %d rows", params, bound, n)
-			}
+			equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))), 1, params, "bound", bound, "v", "rows")
 		}
 	}
 }
@@ -306,9 +296,7 @@ func TestKeys_keepExplicit(t *testing.T) {
 				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
 			}
 		}
-		if have := column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"); have != "null null null null 0 0 7 1000 1001" {
-			t.Errorf("%s: %s", params, have)
-		}
+		equal(t, column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"), "null null null null 0 0 7 1000 1001", params)
 	}
 }
 
@@ -421,10 +409,7 @@ func TestKeys_firstStatementIsUpsert(t *testing.T) {
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return 1000 + i }), "ruled.id"))
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
 		mustExec(t, plain, "INSERT INTO ruled VALUES (5, 1, 1)")
-		res, err := d.exec(t.Context(), ours, "INSERT INTO ruled (u, a) VALUES (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must(d.exec(t.Context(), ours, "INSERT INTO ruled (u, a) VALUES (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 1))(t)
 		if id, err := res.LastInsertId(); id != 5 || err != nil {
 			t.Errorf("%s\nhave: %d, %v\nwant: 5", d.name, id, err)
 		}

@@ -244,10 +244,7 @@ func TestLastID_negativeKeys(t *testing.T) {
 		ours.SetMaxOpenConns(1)
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE)")
 		mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)")
-		st, err := ours.Prepare("INSERT INTO ruled (u) VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		st := must(ours.Prepare("INSERT INTO ruled (u) VALUES (?)"))(t)
 		defer st.Close()
 		for _, exec := range []func() (sql.Result, error){
 			func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (2)") },
@@ -267,9 +264,7 @@ func TestLastID_negativeKeys(t *testing.T) {
 				t.Errorf("%s\nhave: LastInsertId %d, LAST_INSERT_ID() %d\nwant: a negative key, twice", params, id, have)
 			}
 		}
-		if have := column(t, plain, "SELECT id FROM ruled ORDER BY id DESC"); have != "7 -1 -2 -3 -4" {
-			t.Errorf("have: %s", have)
-		}
+		equal(t, column(t, plain, "SELECT id FROM ruled ORDER BY id DESC"), "7 -1 -2 -3 -4")
 	}
 }
 
@@ -279,10 +274,7 @@ func TestLastID_unguarded(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(dsn))(t)
 	root := mustOpen(t, "mysql", dsn)
 	user := "u" + cfg.DBName[max(0, len(cfg.DBName)-20):]
 	for _, query := range []string{
@@ -317,9 +309,7 @@ func TestLastID_unguarded(t *testing.T) {
 		}
 	}
 	// What is refused without the guard too is refused once.
-	if have := lastIDStep(ours, "INSERT INTO other (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", false); have != "error 1143," {
-		t.Errorf("have: %s\nwant: error 1143", have)
-	}
+	equal(t, lastIDStep(ours, "INSERT INTO other (u) VALUES (1) ON DUPLICATE KEY UPDATE u = 9", false), "error 1143,")
 }
 
 // TestKeys_nest: an execution fills the keys of all contexts around it.
@@ -399,9 +389,7 @@ func TestJudge_cases(t *testing.T) {
 		{"unguarded: many", unguarded, 2, 2, 0, false, unclear},
 	} {
 		c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
-		if have := judge(c.facts, said{c.affected, c.id}); have != c.want {
-			t.Errorf("%s\nhave: %d\nwant: %d", c.name, have, c.want)
-		}
+		equal(t, judge(c.facts, said{c.affected, c.id}), c.want, c.name)
 	}
 }
 

@@ -32,9 +32,7 @@ func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(l.String()) {
 		var line map[string]any
-		if err := json.Unmarshal([]byte(text), &line); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, json.Unmarshal([]byte(text), &line))
 		all = append(all, line)
 	}
 	l.Reset()
@@ -44,10 +42,7 @@ func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
 func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log jsonLog
-		r, err := rule.Parse(t.Name(), []byte(watched("'ds.t_order_${0..1}'", 6)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must(rule.Parse(t.Name(), []byte(watched("'ds.t_order_${0..1}'", 6))))(t)
 		db, c := idleDB(t, r, WithLogger(log.logger()))
 		refuse := func(query string, args ...any) {
 			t.Helper()
@@ -164,13 +159,8 @@ func TestLog_asSentWithoutValues(t *testing.T) {
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
 	mustExec(t, db, "INSERT INTO t_order (a, b) VALUES ('secret', 5), ('secret', 6) # secret")
 	mustExec(t, db, "INSERT INTO t_plain (a) VALUES ('secret')")
-	st, err := db.Prepare("INSERT INTO t_order (a) VALUES (?), (7)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Exec("secret"); err != nil {
-		t.Fatal(err)
-	}
+	st := must(db.Prepare("INSERT INTO t_order (a) VALUES (?), (7)"))(t)
+	must(st.Exec("secret"))(t)
 	want := []string{
 		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",
 		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",

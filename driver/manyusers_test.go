@@ -53,10 +53,7 @@ func TestPool_manyUsers(t *testing.T) {
 	})
 	tables := []string{"a", "b", "c"}
 	ruled := scriptRule(t, next, "a.id", "b.id", "c.id")
-	base, err := mysql.MySQLDriver{}.OpenConnector(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must(mysql.MySQLDriver{}.OpenConnector(testserver.Database(t)))(t)
 	connector := mustConnector(t, base, ruled)
 	pools := []*sql.DB{sql.OpenDB(connector), sql.OpenDB(connector)}
 	for _, db := range pools {
@@ -97,17 +94,13 @@ func TestPool_manyUsers(t *testing.T) {
 				}
 			}
 			if who%8 == 0 {
-				if err := connector.SetRule(ruled); err != nil {
-					t.Error(err)
-				}
+				check(t, connector.SetRule(ruled))
 			}
 		})
 	}
 	users.Wait()
 	checkReported(t, pools[0], tables, seen.rows)
-	if err := errors.Join(pools[0].Close(), pools[1].Close()); err != nil {
-		t.Error(err)
-	}
+	check(t, errors.Join(pools[0].Close(), pools[1].Close()))
 }
 
 // checkReported compares the tables' rows with what was reported.
@@ -115,23 +108,14 @@ func checkReported(t *testing.T, db *sql.DB, tables []string, seen map[any]strin
 	t.Helper()
 	there := 0
 	for _, table := range tables {
-		rows, err := db.Query("SELECT id, who FROM " + table)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(db.Query("SELECT id, who FROM " + table))(t)
 		for rows.Next() {
 			var id, who int64
-			if err := rows.Scan(&id, &who); err != nil {
-				t.Fatal(err)
-			}
-			if have, want := seen[id], fmt.Sprintf("%s %d", table, who); have != want {
-				t.Errorf("key %d\nhave: %q was reported\nwant: %q", id, have, want)
-			}
+			noError(t, rows.Scan(&id, &who))
+			equal(t, seen[id], fmt.Sprintf("%s %d", table, who), "key", id)
 			there++
 		}
-		if err := rows.Err(); err != nil {
-			t.Error(err)
-		}
+		check(t, rows.Err())
 	}
 	if there != len(seen) {
 		t.Errorf("%d rows, %d keys", there, len(seen))

@@ -1,9 +1,9 @@
-package driver_test
+package driver
 
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +16,6 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -60,16 +59,13 @@ func openNext(t *testing.T) *sql.DB {
 	t.Helper()
 	r, err := rule.Parse(t.Name(), []byte(nextRule))
 	if err == nil {
-		err = driver.RegisterRule(t.Name(), r)
+		err = RegisterRule(t.Name(), r)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { driver.DeregisterRule(t.Name()) })
-	db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { DeregisterRule(t.Name()) })
+	db := must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+t.Name()))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -85,40 +81,35 @@ func TestNextKeys_withoutAServer(t *testing.T) {
 		{"t_item", []any{int64(1005), int64(1006)}},    // the same generator
 		{"anywhere.t_order_0", []any{int64(1007), int64(1008)}},
 	} {
-		have, err := driver.NextKeys(t.Context(), db, c.table, 2)
+		have, err := NextKeys(t.Context(), db, c.table, 2)
 		if err != nil || !reflect.DeepEqual(have, c.want) {
 			t.Errorf("%s\nhave: %v, %v\nwant: %v", c.table, have, err, c.want)
 		}
 	}
-	keys, err := driver.NextKeys(t.Context(), db, "app.t_user", 2)
+	keys, err := NextKeys(t.Context(), db, "app.t_user", 2)
 	if err != nil || len(keys) != 2 || len(keys[0].(string)) != 32 || keys[0] == keys[1] {
 		t.Errorf("texts\nhave: %q, %v", keys, err)
 	}
-	if keys, err = driver.NextKeys(t.Context(), db, "t_blob", 1); err != nil || len(keys[0].([]byte)) != 16 {
+	if keys, err = NextKeys(t.Context(), db, "t_blob", 1); err != nil || len(keys[0].([]byte)) != 16 {
 		t.Errorf("bytes\nhave: %q, %v", keys, err)
 	}
-	if keys, err = driver.ConnectorOf(db).NextKeys(t.Context(), "t_order", 1); err != nil || keys[0] != int64(1009) {
+	if keys, err = ConnectorOf(db).NextKeys(t.Context(), "t_order", 1); err != nil || keys[0] != int64(1009) {
 		t.Errorf("of a connector\nhave: %v, %v", keys, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := driver.NextKeys(ctx, db, "t_order", 1); err != context.Canceled {
+	if _, err := NextKeys(ctx, db, "t_order", 1); err != context.Canceled {
 		t.Errorf("have: %v\nwant: the context's error", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := driver.NextKeys(t.Context(), db, "t_order", 1); !errors.Is(err, spi.ErrClosed) {
+	noError(t, db.Close())
+	if _, err := NextKeys(t.Context(), db, "t_order", 1); !errors.Is(err, spi.ErrClosed) {
 		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
 	}
 }
 
 func TestNextKeys_refuses(t *testing.T) {
 	db := openNext(t)
-	plain, err := sql.Open("mysql", "u:p@tcp(127.0.0.1:1)/app")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must(sql.Open("mysql", "u:p@tcp(127.0.0.1:1)/app"))(t)
 	defer plain.Close()
 	foreign, mock, err := sqlmock.New()
 	if err != nil {
@@ -144,22 +135,22 @@ func TestNextKeys_refuses(t *testing.T) {
 		{"nil", nil, "t_order", 1, "the *sql.DB is not of this driver"},
 		{"another driver", foreign, "t_order", 1, "the *sql.DB is not of this driver"},
 	} {
-		keys, err := driver.NextKeys(t.Context(), c.db, c.table, c.n)
-		typed := (*driver.StatementError)(nil)
+		keys, err := NextKeys(t.Context(), c.db, c.table, c.n)
+		typed := (*StatementError)(nil)
 		if keys != nil || !errors.As(err, &typed) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\nhave: %v, %v\nwant: %s", c.name, keys, err, c.want)
 		}
 	}
 	if like := (*rule.UnlistedTableError)(nil); true {
-		if _, err := driver.NextKeys(t.Context(), db, "t_order_7", 1); !errors.As(err, &like) {
+		if _, err := NextKeys(t.Context(), db, "t_order_7", 1); !errors.As(err, &like) {
 			t.Errorf("have: %v\nwant: an UnlistedTableError", err)
 		}
 	}
-	generator := (*driver.GeneratorError)(nil)
-	if _, err := driver.NextKeys(t.Context(), db, "t_broken", 1); !errors.Is(err, errNever) || !errors.As(err, &generator) {
+	generator := (*GeneratorError)(nil)
+	if _, err := NextKeys(t.Context(), db, "t_broken", 1); !errors.Is(err, errNever) || !errors.As(err, &generator) {
 		t.Errorf("have: %v\nwant: a GeneratorError", err)
 	}
-	if _, err := driver.NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it has to connect to know
+	if _, err := NextKeys(t.Context(), plain, "t_order", 1); err == nil { // it has to connect to know
 		t.Error("another driver without its server\nhave: no error")
 	}
 }
@@ -167,14 +158,14 @@ func TestNextKeys_refuses(t *testing.T) {
 // Many goroutines, and a rule that is replaced meanwhile: no key twice, no error.
 func TestNextKeys_atOnce(t *testing.T) {
 	db := openNext(t)
-	c := driver.ConnectorOf(db)
+	c := ConnectorOf(db)
 	var mu sync.Mutex
 	seen := map[any]bool{}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
 			for range 100 {
-				keys, err := driver.NextKeys(t.Context(), db, "t_order", 3)
+				keys, err := NextKeys(t.Context(), db, "t_order", 3)
 				if err != nil {
 					t.Error(err)
 					return
@@ -209,39 +200,33 @@ func TestNextKeys_belowAWrapper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rule.Parse(t.Name(), []byte(nextRule))
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := driver.Wrap(server.Driver(), r).(sqldriver.DriverContext).OpenConnector(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer driver.ConnectorOf(connector).Close()
+	r := must(rule.Parse(t.Name(), []byte(nextRule)))(t)
+	connector := must(Wrap(server.Driver(), r).(driver.DriverContext).OpenConnector(name))(t)
+	defer ConnectorOf(connector).Close()
 	below := sql.OpenDB(veil{connector})
 	defer below.Close()
-	if driver.ConnectorOf(below) != nil {
+	if ConnectorOf(below) != nil {
 		t.Fatal("have: the connector without a connection")
 	}
-	keys, err := driver.NextKeys(t.Context(), below, "t_order", 1)
+	keys, err := NextKeys(t.Context(), below, "t_order", 1)
 	if err != nil || keys[0] != int64(1001) {
 		t.Errorf("have: %v, %v\nwant: 1001", keys, err)
 	}
 }
 
 // veil is a wrapper of a connector as otelsql is one.
-type veil struct{ of sqldriver.Connector }
+type veil struct{ of driver.Connector }
 
-type veiledConn struct{ sqldriver.Conn }
+type veiledConn struct{ driver.Conn }
 
-func (c veiledConn) Unwrap() sqldriver.Conn { return c.Conn }
+func (c veiledConn) Unwrap() driver.Conn { return c.Conn }
 
-func (v veil) Connect(ctx context.Context) (sqldriver.Conn, error) {
+func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := v.of.Connect(ctx)
 	return veiledConn{conn}, err
 }
 
-func (v veil) Driver() sqldriver.Driver { return mysql.MySQLDriver{} }
+func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
 // An INSERT that gives such keys keeps them, and the next one's are others.
 func TestNextKeys_insertKeepsThem(t *testing.T) {
@@ -250,7 +235,7 @@ func TestNextKeys_insertKeepsThem(t *testing.T) {
 	}
 	dsn := testserver.Database(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, path, `
+	write(t, path, `
 rules:
 - !SHARDING
   tables:
@@ -266,23 +251,13 @@ rules:
 	if strings.Contains(dsn, "?") {
 		sep = "&"
 	}
-	db, err := sql.Open("shardkey", dsn+sep+"shardkeyRule="+path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("shardkey", dsn+sep+"shardkeyRule="+path))(t)
 	defer db.Close()
 	for _, c := range []struct{ table, typ string }{{"t_order", "BIGINT"}, {"t_text", "CHAR(32)"}} {
-		if _, err := db.Exec("CREATE TABLE " + c.table + " (id " + c.typ + " PRIMARY KEY, a INT)"); err != nil {
-			t.Fatal(err)
-		}
-		given, err := driver.NextKeys(t.Context(), db, c.table, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var keys driver.Keys
-		if _, err := db.ExecContext(driver.WithKeys(t.Context(), &keys), "INSERT INTO "+c.table+" (id, a) VALUES (?, 1), (?, 2), (NULL, 3)", given[0], given[1]); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, "CREATE TABLE "+c.table+" (id "+c.typ+" PRIMARY KEY, a INT)")
+		given := must(NextKeys(t.Context(), db, c.table, 2))(t)
+		var keys Keys
+		must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO "+c.table+" (id, a) VALUES (?, 1), (?, 2), (NULL, 3)", given[0], given[1]))(t)
 		rows := keys.Values()
 		if len(rows) != 3 || rows[0] != given[0] || rows[1] != given[1] || rows[2] == given[0] || rows[2] == given[1] {
 			t.Errorf("%s\nhave: %v\nwant: %v and another", c.table, rows, given)
@@ -292,68 +267,4 @@ rules:
 			t.Errorf("%s\nhave: %d rows, %v\nwant: 2", c.table, n, err)
 		}
 	}
-}
-
-// ExampleNextKeys inserts an order, its items and the event that tells of it, in
-// one transaction: their keys are known before.
-func ExampleNextKeys() {
-	db, done := exampleServer() // sql.Open("shardkey", dsn)
-	defer done()
-	ctx := context.Background()
-
-	order, err := driver.NextKeys(ctx, db, "t_order", 1)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	items, err := driver.NextKeys(ctx, db, "t_item", 2)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer tx.Rollback()
-	for _, insert := range []struct {
-		query string
-		args  []any
-	}{
-		{"INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{order[0], 7}},
-		{"INSERT INTO t_item (item_id, order_id, name) VALUES (?, ?, ?), (?, ?, ?)", []any{items[0], order[0], "pen", items[1], order[0], "ink"}},
-		{"INSERT INTO outbox (event) VALUES (?)", []any{fmt.Sprintf("order %d: items %d, %d", order[0], items[0], items[1])}},
-	} {
-		if _, err := tx.ExecContext(ctx, insert.query, insert.args...); err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	fmt.Println("order", order[0], "items", items, tx.Commit())
-	// Output:
-	// order 1001 items [1002 1003] <nil>
-}
-
-// exampleServer is a database that takes what ExampleNextKeys inserts.
-func exampleServer() (db *sql.DB, done func()) {
-	server, mock, err := sqlmock.NewWithDSN("next_keys")
-	if err != nil {
-		panic(err)
-	}
-	mock.ExpectBegin()
-	mock.ExpectExec("INSERT INTO t_order").WithArgs(1001, 7).WillReturnResult(sqlmock.NewResult(0, 1))
-	mock.ExpectExec("INSERT INTO t_item").WithArgs(1002, 1001, "pen", 1003, 1001, "ink").WillReturnResult(sqlmock.NewResult(0, 2))
-	mock.ExpectExec("INSERT INTO outbox").WithArgs("order 1001: items 1002, 1003").WillReturnResult(sqlmock.NewResult(1, 1))
-	mock.ExpectCommit()
-	r, err := rule.Parse("next.yaml", []byte(nextRule))
-	if err != nil {
-		panic(err)
-	}
-	connector, err := driver.Wrap(server.Driver(), r, driver.Config{Server: "other"}).(sqldriver.DriverContext).OpenConnector("next_keys")
-	if err != nil {
-		panic(err)
-	}
-	db = sql.OpenDB(connector)
-	return db, func() { db.Close(); server.Close() }
 }

@@ -11,9 +11,7 @@ import (
 
 // Health, readiness and figures are there while the database is away.
 func TestOpen_withoutServer(t *testing.T) {
-	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
 	db, c, err := Open("u:secret@tcp(127.0.0.1:1)/app?shardkeyRule=" + t.Name())
 	if err != nil {
@@ -53,9 +51,7 @@ func TestOpen_errors(t *testing.T) {
 
 // A parameter of the DSN overrides an option, and a later option an earlier one.
 func TestOptions_order(t *testing.T) {
-	if err := RegisterRule(t.Name(), benchRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule(t.Name(), benchRule(t)))
 	defer DeregisterRule(t.Name())
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, benchRuleYAML)

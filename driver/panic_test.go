@@ -121,9 +121,7 @@ func TestPanic_ofAnAssigner(t *testing.T) {
 				if err := insertTogether(t, db); err == nil {
 					t.Error("the second time it succeeded")
 				}
-				if err := db.Close(); err != nil {
-					t.Errorf("Close: %v", err)
-				}
+				check(t, db.Close())
 			})
 		}
 	}
@@ -168,10 +166,7 @@ func TestPanic_ofAFactoryOrGenerator(t *testing.T) {
 	if r, err := panicRule("PANICKY", "at: Close, unknown: 1", ""); err == nil || !strings.Contains(err.Error(), `"unknown"`) {
 		t.Errorf("Close of one whose properties are wrong\nhave: %v, %v\nwant: the unknown property", r, err)
 	}
-	r, err := panicRule("PANICKY", "at: GenerateKeys", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(panicRule("PANICKY", "at: GenerateKeys", ""))(t)
 	db := sql.OpenDB(mustConnector(t, &lyingBase{}, r))
 	defer db.Close()
 	if err := insertTogether(t, db); !errors.Is(err, errScript) {
@@ -210,10 +205,7 @@ func TestPanic_ofAClock(t *testing.T) {
 	} {
 		for _, after := range []int{0, 1, 2, 3, 5, 9} {
 			for _, sleep := range []bool{false, true} {
-				r, err := panicRule(of.typ, of.props, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := must(panicRule(of.typ, of.props, ""))(t)
 				c, err := NewConnector(&lyingBase{}, r, WithClock(&panickyClock{after: after, sleep: sleep}))
 				if err != nil {
 					t.Fatal(err)
@@ -245,17 +237,9 @@ func (h panickyHandler) WithGroup(string) slog.Handler           { panic(errScri
 // A line that cannot be logged is lost, and nothing else: not the key that the
 // warning of SNOWFLAKE without worker id comes with.
 func TestPanic_ofALogger(t *testing.T) {
-	r, err := panicRule("SNOWFLAKE", "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewConnector(&lyingBase{}, r, WithLogger(slog.New(panickyHandler{})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(panicRule("SNOWFLAKE", "", ""))(t)
+	c := must(NewConnector(&lyingBase{}, r, WithLogger(slog.New(panickyHandler{}))))(t)
 	db := sql.OpenDB(c)
 	defer db.Close()
-	if err := insertTogether(t, db); err != nil {
-		t.Error(err)
-	}
+	check(t, insertTogether(t, db))
 }

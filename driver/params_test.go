@@ -22,10 +22,7 @@ func TestParams_areInTheDocs(t *testing.T) {
 		table.WriteString("| `" + p.name + "` | " + values + " | " + p.about + " |\n")
 	}
 	const page, begin, end = "../docs/configuration.md", "-run TestParams -update -->\n", "<!-- end of parameters -->"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile(page))(t)
 	before, rest, found := strings.Cut(string(text), begin)
 	have, after, ended := strings.Cut(rest, end)
 	if !found || !ended {
@@ -37,7 +34,5 @@ func TestParams_areInTheDocs(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s is not as the parameters are; run this test with -update", page)
 	}
-	if err := os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644))
 }

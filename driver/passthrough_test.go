@@ -146,10 +146,7 @@ func TestPassThrough_callsOfBase(t *testing.T) {
 			t.Run(kind+"/"+use.name, func(t *testing.T) {
 				plain, ours := &fakeBase{kind: kind}, &fakeBase{kind: kind}
 				want := runUse(sql.OpenDB(plain), use.run)
-				connector, err := NewConnector(ours, testRule(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				connector := must(NewConnector(ours, testRule(t)))(t)
 				have := runUse(sql.OpenDB(connector), use.run)
 				if !slices.Equal(have, want) {
 					t.Errorf("the program saw\nhave: %s\nwant: %s", lines(have), lines(want))
@@ -196,10 +193,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 		}
 		cancel()
 		base := &fakeBase{kind: kind}
-		connector, err := NewConnector(base, testRule(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(base, testRule(t)))(t)
 		want := []string{context.Canceled.Error(), context.Canceled.Error()}
 		if kind == "direct" || kind == "skipping" { // these take a context, and ignore it
 			want = []string{"<nil>", "<nil>"}
@@ -211,9 +205,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 		if base.stmts != 0 {
 			t.Errorf("%s: %d statements left", kind, base.stmts)
 		}
-		if err := connector.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, connector.Close())
 	}
 }
 
@@ -222,10 +214,7 @@ func TestPassThrough_canceledContext(t *testing.T) {
 func TestPassThrough_interfacesInRaw(t *testing.T) {
 	for _, kind := range fakeKinds {
 		base := &fakeBase{kind: kind}
-		connector, err := NewConnector(base, testRule(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(base, testRule(t)))(t)
 		db := sql.OpenDB(connector)
 		conn, err := db.Conn(context.Background())
 		if err != nil {
@@ -280,14 +269,8 @@ func oldStatement(c driver.Conn) error {
 // answer that has neither interface.
 func TestConn_answersThePoolAsTheBase(t *testing.T) {
 	for _, kind := range fakeKinds {
-		connector, err := NewConnector(&fakeBase{kind: kind}, testRule(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := connector.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(&fakeBase{kind: kind}, testRule(t)))(t)
+		c := must(connector.Connect(t.Context()))(t)
 		plain, _ := (&fakeBase{kind: kind}).Connect(t.Context())
 		var wantReset error
 		if r, ok := plain.(driver.SessionResetter); ok {

@@ -8,15 +8,10 @@ import (
 // TestPlan_parsesOnce counts the texts that are parsed.
 func TestPlan_parsesOnce(t *testing.T) {
 	ours, _ := one(t)
-	c, err := ours.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(ours.Conn(t.Context()))(t)
 	defer c.Close()
 	var connector *Connector
-	if err := c.Raw(func(raw any) error { connector = ConnectorOf(raw); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.Raw(func(raw any) error { connector = ConnectorOf(raw); return nil }))
 	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
 	for _, of := range []struct {
 		name, query string
@@ -42,9 +37,7 @@ func TestPlan_parsesOnce(t *testing.T) {
 		plans := connector.rules.Load().plans
 		before := plans.parses.Load()
 		_, _ = c.ExecContext(t.Context(), of.query, of.args...)
-		if have := plans.parses.Load() - before; have != of.want {
-			t.Errorf("%s\nhave: %d parses\nwant: %d", of.name, have, of.want)
-		}
+		equal(t, plans.parses.Load()-before, of.want, of.name)
 	}
 }
 
@@ -55,9 +48,7 @@ func TestPlan_kindOfTheFirstKey(t *testing.T) {
 	side.base.answer = cannedAnswer{Affected: 1}
 	const query = "INSERT INTO t_boxed (a) VALUES (?)"
 	for range 2 {
-		if _, err := side.conn.ExecContext(t.Context(), query, benchArgs[:1]); err != nil {
-			t.Fatal(err)
-		}
+		must(side.conn.ExecContext(t.Context(), query, benchArgs[:1]))(t)
 	}
 	if have := side.base.calls[len(side.base.calls)-1]; !strings.Contains(have, "LAST_INSERT_ID(?)") {
 		t.Errorf("have: %s\nwant: LAST_INSERT_ID(?)", have)

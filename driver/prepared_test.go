@@ -112,17 +112,11 @@ func describeRows(t *testing.T, open func() driver.Rows) string {
 	t.Helper()
 	db := sql.OpenDB(rowsConnector{open})
 	defer db.Close()
-	rows, err := db.Query("SELECT")
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query("SELECT"))(t)
 	defer rows.Close()
 	var said strings.Builder
 	for more := true; more; more = rows.NextResultSet() {
-		types, err := rows.ColumnTypes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		types := must(rows.ColumnTypes())(t)
 		fmt.Fprintf(&said, "%+v", *types[0])
 		for rows.Next() {
 			said.WriteString(" row")
@@ -140,16 +134,11 @@ func TestStmt_zeroFollowsTheMode(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	st, err := ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)"))(t)
 	defer st.Close()
 	for i, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO", ""} {
 		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
-		if _, err := st.Exec(i); err != nil {
-			t.Fatal(err)
-		}
+		must(st.Exec(i))(t)
 	}
 	if have := column(t, plain, "SELECT id FROM ruled ORDER BY a"); have != "71 0 72" { // 70 told what kind of keys there are
 		t.Errorf("have: %s\nwant: 71 0 72", have)

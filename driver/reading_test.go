@@ -133,25 +133,15 @@ func matches(have, want string) bool {
 
 func readingRows(t *testing.T, db *sql.DB) (rows []string) {
 	t.Helper()
-	conn, err := db.Conn(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(db.Conn(context.Background()))(t)
 	defer conn.Close()
-	if _, err := conn.ExecContext(context.Background(), "SET NAMES utf8mb4"); err != nil {
-		t.Fatal(err)
-	}
-	found, err := conn.QueryContext(context.Background(), "SELECT id, a, s FROM ruled ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, conn, "SET NAMES utf8mb4")
+	found := must(conn.QueryContext(context.Background(), "SELECT id, a, s FROM ruled ORDER BY id"))(t)
 	defer found.Close()
 	for found.Next() {
 		var id int64
 		var a, s any
-		if err := found.Scan(&id, &a, &s); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, found.Scan(&id, &a, &s))
 		if b, ok := s.([]byte); ok {
 			s = string(b)
 		}
@@ -164,8 +154,6 @@ func readingRows(t *testing.T, db *sql.DB) (rows []string) {
 		}
 		rows = append(rows, fmt.Sprint(key, " ", a, " ", s))
 	}
-	if err := found.Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, found.Err())
 	return rows
 }

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -18,10 +17,7 @@ func TestReadme_asShown(t *testing.T) {
 	if testserver.Each(t, TestReadme_asShown) {
 		return
 	}
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := must(os.ReadFile("../README.md"))(t)
 	_, after, _ := strings.Cut(string(readme), "```yaml\n")
 	text, _, _ := strings.Cut(after, "```")
 	inserts := regexp.MustCompile(`"(INSERT [^"]*)", (\d+(?:, \d+)*)\)`).FindAllStringSubmatch(string(readme), -1)
@@ -29,31 +25,23 @@ func TestReadme_asShown(t *testing.T) {
 		t.Fatalf("have: %q\nwant: two INSERTs", inserts)
 	}
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, file, text)
+	write(t, file, text)
 	dsn := testserver.Database(t)
 	sep := "?"
 	if strings.Contains(dsn, "?") {
 		sep = "&"
 	}
-	db, err := sql.Open("shardkey", dsn+sep+"shardkeyRule="+url.PathEscape(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("shardkey", dsn+sep+"shardkeyRule="+url.PathEscape(file)))(t)
 	defer db.Close()
 	create := regexp.MustCompile(`(?m)^CREATE TABLE t_order_1 .*?\)` + "(;|$)").FindString(string(readme))
-	if _, err := db.Exec(create); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, db, create)
 	for _, m := range inserts {
 		var args []any
 		for arg := range strings.SplitSeq(m[2], ", ") {
 			args = append(args, arg)
 		}
-		var keys driver.Keys
-		res, err := db.ExecContext(driver.WithKeys(t.Context(), &keys), m[1], args...)
-		if err != nil {
-			t.Fatalf("%s: %v", m[1], err)
-		}
+		var keys Keys
+		res := must(db.ExecContext(WithKeys(t.Context(), &keys), m[1], args...))(t)
 		id, err := res.LastInsertId()
 		values := keys.Values()
 		if err != nil || len(values) != len(args) || values[0] != id || id < 1e18 {

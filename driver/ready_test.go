@@ -73,22 +73,17 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	if err := c.Ready(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("have: %v\nwant: the context's error", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.Close())
 	if err := c.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
 		t.Errorf("have: %v\nwant: spi.ErrClosed", err)
 	}
 }
 
 func TestReady_panicIsAnError(t *testing.T) {
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: panickingKeys{}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	_, c := idleDB(t, r)
 	var not *NotReadyError
 	if err := c.Ready(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "panicked: boom") {

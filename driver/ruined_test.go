@@ -37,9 +37,7 @@ func TestRuined_connectionLeavesThePool(t *testing.T) {
 				}
 				base.refusal = nil
 				mustExec(t, db, "UPDATE t SET a = 1")
-				if opened, want := base.count("connect"), map[bool]int{true: 1, false: 2}[name == "other"]; opened != want {
-					t.Errorf("%s, %s, %s: connections\nhave: %d\nwant: %d", name, kind, door, opened, want)
-				}
+				equal(t, base.count("connect"), map[bool]int{true: 1, false: 2}[name == "other"], name, kind, door, "connections")
 				_ = db.Close()
 			}
 		}

@@ -59,10 +59,7 @@ var taggedRules atomic.Int64
 func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	t.Helper()
 	// A name of its own: rules of one name and text share their generators.
-	r, err := rule.Parse(fmt.Sprintf("test%d.yaml", taggedRules.Add(1)), []byte(fmt.Sprintf(testRuleYAML, table, tag)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse(fmt.Sprintf("test%d.yaml", taggedRules.Add(1)), []byte(fmt.Sprintf(testRuleYAML, table, tag))))(t)
 	return r
 }
 

@@ -75,9 +75,7 @@ func TestInsertion_changedNothing(t *testing.T) {
 		{rewrite.Insert{}, said{affected: 1}, true},
 		{rewrite.Insert{}, said{affected: unknownCount}, true},
 	} {
-		if have := (&insertion{target: &target{in: &c.in}}).changed(c.said, false); have != c.want {
-			t.Errorf("%+v, %+v\nhave: %v\nwant: %v", c.in, c.said, have, c.want)
-		}
+		equal(t, (&insertion{target: &target{in: &c.in}}).changed(c.said, false), c.want, c.in, "v", c.said, "v")
 	}
 }
 
@@ -86,9 +84,7 @@ func TestConsecutive_integers(t *testing.T) {
 		keys []int64
 		want bool
 	}{{nil, true}, {[]int64{7}, true}, {[]int64{7, 8, 9}, true}, {[]int64{7, 8, 10}, false}, {[]int64{7, 7}, false}, {[]int64{9, 8}, false}} {
-		if have := areConsecutive(&rewrite.Keys{Ints: c.keys}); have != c.want {
-			t.Errorf("%d\nhave: %v\nwant: %v", c.keys, have, c.want)
-		}
+		equal(t, areConsecutive(&rewrite.Keys{Ints: c.keys}), c.want, c.keys)
 	}
 }
 
@@ -99,10 +95,7 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 		"t_text":  {"a", "key0", "b", "key1", "c", "key2"},
 	} {
 		c := newAnswering(t, "direct", nil, "other").conn
-		p, err := c.planFor(t.Context(), "INSERT INTO "+table+" (a) VALUES (?), (?), (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must(c.planFor(t.Context(), "INSERT INTO "+table+" (a) VALUES (?), (?), (?)"))(t)
 		e := &execution{plan: p, session: &c.session, user: base.Named([]driver.Value{"a", "b", "c"}), first: insertion{target: &p.targets[0]}, result: &result{}}
 		if e.first.keys.Values = []any{"key0", "key1", "key2"}; table == "t_order" {
 			e.first.keys = rewrite.Keys{Ints: []int64{5, 6, 7}}
@@ -121,14 +114,11 @@ func TestExecution_boundKeysOfTheirRows(t *testing.T) {
 // Of a text whose keys are written, those take their places that are not bound in
 // place of an argument.
 func TestExecution_literalKeysOfTheirRows(t *testing.T) {
-	plan, err := rewrite.Parse("INSERT INTO t (id, a) VALUES (?, 1), (DEFAULT, 2), (?, 3), (NULL, 4)", rewrite.Options{
+	plan := must(rewrite.Parse("INSERT INTO t (id, a) VALUES (?, 1), (DEFAULT, 2), (?, 3), (NULL, 4)", rewrite.Options{
 		Tables: func(_, _ string) *rewrite.Table {
 			return &rewrite.Table{KeyColumn: "id", Kind: rewrite.KindInteger}
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	e := &execution{first: insertion{target: &target{in: &plan.Inserts[0]}, filled: []bool{true, false, false, false}, keys: rewrite.Keys{Ints: []int64{11, 12, 13}}}}
 	have := e.fillKeys(nil)[0]
 	if have.Len() != 2 || have.At(0) != int64(12) || have.At(1) != int64(13) {

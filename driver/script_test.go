@@ -57,10 +57,7 @@ func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: %s, keyGeneratorName: script%s}}\n", table, column, more)
 	}
 	// A name of its own: rules of one name and text share their generators.
-	r, err := rule.Parse(fmt.Sprintf("script%d.yaml", scriptRules.Add(1)), []byte(b.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse(fmt.Sprintf("script%d.yaml", scriptRules.Add(1)), []byte(b.String())))(t)
 	return r
 }
 
@@ -87,19 +84,11 @@ func openScripted(t *testing.T, r *rule.Rule, params ...string) (ours, plain *sq
 
 func openScriptedOn(t *testing.T, dsn string, r *rule.Rule) (ours, plain *sql.DB) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(dsn))(t)
+	base := must(mysql.NewConnector(cfg))(t)
 	ours, plain = sql.OpenDB(mustConnector(t, base, r)), sql.OpenDB(base)
 	t.Cleanup(func() {
-		if err := errors.Join(ours.Close(), plain.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(ours.Close(), plain.Close()))
 	})
 	return ours, plain
 }

@@ -19,10 +19,7 @@ func TestSemantics_asThePageSays(t *testing.T) {
 	if testserver.Each(t, TestSemantics_asThePageSays) {
 		return
 	}
-	page, err := os.ReadFile("../docs/semantics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../docs/semantics.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 16 {
 		t.Fatalf("have: %d statements\nwant: more", len(rows))
@@ -52,10 +49,7 @@ func TestSemantics_asThePageSays(t *testing.T) {
 			var keys Keys
 			var exec = ours.ExecContext
 			if prepared {
-				stmt, err := ours.Prepare(row[1])
-				if err != nil {
-					t.Fatalf("%s: %v", row[1], err)
-				}
+				stmt := must(ours.Prepare(row[1]))(t)
 				exec = func(ctx context.Context, _ string, _ ...any) (sql.Result, error) {
 					defer stmt.Close()
 					return stmt.ExecContext(ctx)

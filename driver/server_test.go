@@ -20,27 +20,17 @@ import (
 func openOn(t *testing.T, dsn string, params ...string) (ours, plain *sql.DB) {
 	t.Helper()
 	name := "rule of " + t.Name()
-	if err := RegisterRule(name, testRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule(name, testRule(t)))
 	t.Cleanup(func() { DeregisterRule(name) })
 	sep := "?"
 	if strings.Contains(dsn, "?") {
 		sep = "&"
 	}
 	query := strings.Join(params, "&")
-	plain, err := sql.Open("mysql", dsn+sep+query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours, err = sql.Open("shardkey", dsn+sep+query+"&shardkeyRule="+strings.ReplaceAll(name, "/", "%2F"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain = must(sql.Open("mysql", dsn+sep+query))(t)
+	ours = must(sql.Open("shardkey", dsn+sep+query+"&shardkeyRule="+strings.ReplaceAll(name, "/", "%2F")))(t)
 	t.Cleanup(func() {
-		if err := errors.Join(ours.Close(), plain.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(ours.Close(), plain.Close()))
 	})
 	return ours, plain
 }
@@ -78,13 +68,9 @@ func TestServer_killsIdleConnection(t *testing.T) {
 		id := number(t, ours, "SELECT CONNECTION_ID()")
 		mustExec(t, plain, fmt.Sprintf("KILL %d", id))
 		waitGone(t, plain, id)
-		if _, err := ours.Exec("INSERT INTO t VALUES (?)", 1); err != nil {
-			t.Fatalf("after KILL: %v", err)
-		}
+		mustExec(t, ours, "INSERT INTO t VALUES (?)", 1)
 	}
-	if have := number(t, plain, "SELECT COUNT(*) FROM t"); have != 3 {
-		t.Errorf("rows\nhave: %d\nwant: 3", have)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM t"), 3, "rows")
 }
 
 // waitGone returns when the server has ended a connection.
@@ -103,20 +89,13 @@ func TestServer_rollbackByContext(t *testing.T) {
 	first := number(t, ours, "SELECT CONNECTION_ID()")
 	for range 5 {
 		ctx, cancel := context.WithCancel(context.Background())
-		tx, err := ours.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.ExecContext(ctx, "SELECT 1"); err != nil {
-			t.Fatal(err)
-		}
+		tx := must(ours.BeginTx(ctx, nil))(t)
+		must(tx.ExecContext(ctx, "SELECT 1"))(t)
 		cancel()
 		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
 			t.Fatal(err)
 		}
-		if have := number(t, ours, "SELECT CONNECTION_ID()"); have != first {
-			t.Fatalf("connection\nhave: %d\nwant: %d", have, first)
-		}
+		equal(t, number(t, ours, "SELECT CONNECTION_ID()"), first, "connection")
 	}
 }
 
@@ -126,17 +105,13 @@ func TestServer_pingAfterStop(t *testing.T) {
 	}
 	server := testserver.StartSQL(t)
 	ours, _ := openOn(t, server.DSN(), "timeout=5s")
-	if err := ours.Ping(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, ours.Ping())
 	server.Stop()
 	if err := ours.Ping(); err == nil {
 		t.Error("Ping says that a stopped server is up")
 	}
 	server.Start()
-	if err := ours.Ping(); err != nil {
-		t.Errorf("after a restart: %v", err)
-	}
+	check(t, ours.Ping())
 }
 
 // What is prepared and not closed is the same through us: the statements that
@@ -149,9 +124,7 @@ func TestServer_preparedStatementsAreClosed(t *testing.T) {
 	mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
 	want := preparedAndNotClosed(t, plain)
 	mustExec(t, plain, "DELETE FROM t")
-	if have := preparedAndNotClosed(t, ours); have != want {
-		t.Errorf("have: %d\nwant: %d", have, want)
-	}
+	equal(t, preparedAndNotClosed(t, ours), want)
 }
 
 func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
@@ -166,9 +139,7 @@ func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
 		if _, err := db.Exec("INSERT INTO t VALUES (?, ?)", i, i); err == nil {
 			t.Error("two values in one column")
 		}
-		if err := db.QueryRow("SELECT a FROM t WHERE a = ?", i).Scan(new(int)); err != nil {
-			t.Error(err)
-		}
+		check(t, db.QueryRow("SELECT a FROM t WHERE a = ?", i).Scan(new(int)))
 	}
 	return prepared(t, db) - before
 }
@@ -202,15 +173,9 @@ func TestServer_canceledCallsReturn(t *testing.T) {
 		return
 	}
 	ours, _ := openDB(t)
-	st, err := ours.Prepare("DO SLEEP(?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("DO SLEEP(?)"))(t)
 	defer st.Close()
-	sel, err := ours.Prepare("SELECT SLEEP(?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	sel := must(ours.Prepare("SELECT SLEEP(?)"))(t)
 	defer sel.Close()
 	doors := map[string]func(context.Context) error{
 		"Exec":       func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(1000)"); return err },
@@ -245,10 +210,7 @@ func TestServer_transactionOptions(t *testing.T) {
 	}
 	ours, _ := openDB(t)
 	mustExec(t, ours, "CREATE TABLE t (a INT)")
-	tx, err := ours.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(ours.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true}))(t)
 	var refused *mysql.MySQLError
 	if _, err := tx.Exec("INSERT INTO t VALUES (1)"); !errors.As(err, &refused) || refused.Number != 1792 {
 		t.Errorf("a write in a read-only transaction: %v", err)
@@ -256,17 +218,9 @@ func TestServer_transactionOptions(t *testing.T) {
 	_ = tx.Rollback()
 	// What another transaction inserts is seen by READ UNCOMMITTED alone.
 	for level, want := range map[sql.IsolationLevel]int{sql.LevelReadUncommitted: 1, sql.LevelRepeatableRead: 0} {
-		other, err := ours.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := other.Exec("INSERT INTO t VALUES (1)"); err != nil {
-			t.Fatal(err)
-		}
-		tx, err := ours.BeginTx(context.Background(), &sql.TxOptions{Isolation: level})
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := must(ours.Begin())(t)
+		mustExec(t, other, "INSERT INTO t VALUES (1)")
+		tx := must(ours.BeginTx(context.Background(), &sql.TxOptions{Isolation: level}))(t)
 		var have int
 		if err := tx.QueryRow("SELECT COUNT(*) FROM t").Scan(&have); err != nil || have != want {
 			t.Errorf("%v\nhave: %d, %v\nwant: %d", level, have, err, want)
@@ -284,13 +238,8 @@ func TestServer_bigUnsigned(t *testing.T) {
 		ours, _ := openDB(t, params)
 		mustExec(t, ours, "CREATE TABLE t (a BIGINT UNSIGNED)")
 		mustExec(t, ours, "INSERT INTO t VALUES (?)", big)
-		st, err := ours.Prepare("INSERT INTO t VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := st.Exec(big); err != nil {
-			t.Error(err)
-		}
+		st := must(ours.Prepare("INSERT INTO t VALUES (?)"))(t)
+		must(st.Exec(big))(t)
 		_ = st.Close()
 		var n int
 		if err := ours.QueryRow("SELECT COUNT(*) FROM t WHERE a = ?", big).Scan(&n); err != nil || n != 2 {
@@ -348,9 +297,7 @@ func TestServer_rawConnection(t *testing.T) {
 			t.Errorf("AllLastInsertIds: %v", ids)
 		}
 		base := c.(interface{ Unwrap() driver.Conn }).Unwrap()
-		if have := fmt.Sprintf("%T", base); have != "*mysql.mysqlConn" {
-			t.Errorf("Unwrap returns %s", have)
-		}
+		equal(t, fmt.Sprintf("%T", base), "*mysql.mysqlConn", "Unwrap returns")
 		return nil
 	})
 	if err != nil {
@@ -365,16 +312,10 @@ func TestServer_columnTypes(t *testing.T) {
 	ours, plain := openDB(t, "multiStatements=true")
 	const query = "SELECT 1 a, 'x' b, CAST(2.5 AS DECIMAL(7,3)) c, NOW(6) d; SELECT 2"
 	describe := func(db *sql.DB) (all []string) {
-		rows, err := db.Query(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(db.Query(query))(t)
 		defer rows.Close()
 		for more := true; more; more = rows.NextResultSet() {
-			types, err := rows.ColumnTypes()
-			if err != nil {
-				t.Fatal(err)
-			}
+			types := must(rows.ColumnTypes())(t)
 			for _, typ := range types {
 				all = append(all, fmt.Sprintf("%+v", *typ))
 			}
@@ -393,22 +334,12 @@ func TestServer_preparedOnOtherConnections(t *testing.T) {
 	}
 	ours, _ := openDB(t)
 	mustExec(t, ours, "CREATE TABLE t (a INT)")
-	st, err := ours.Prepare("INSERT INTO t VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(ours.Prepare("INSERT INTO t VALUES (?)"))(t)
 	defer st.Close()
 	for range 3 { // each transaction takes one more connection
-		tx, err := ours.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(ours.Begin())(t)
 		defer tx.Rollback()
-		if _, err := tx.Stmt(st).Exec(1); err != nil {
-			t.Error(err)
-		}
-		if _, err := st.Exec(2); err != nil {
-			t.Error(err)
-		}
+		must(tx.Stmt(st).Exec(1))(t)
+		must(st.Exec(2))(t)
 	}
 }

@@ -42,9 +42,7 @@ func TestServer_askedForItsShards(t *testing.T) {
 		if text := connector.Describe(); !strings.Contains(text, c.want) {
 			t.Errorf("have: %s\nwant: %s", text, c.want)
 		}
-		if n := len(base.sent("VITESS_SHARDS")); n != c.asked {
-			t.Errorf("%q: asked %d times", c.comment, n)
-		}
+		equal(t, len(base.sent("VITESS_SHARDS")), c.asked, c.comment, "asked", "times")
 		_ = db.Close()
 	}
 }
@@ -52,18 +50,13 @@ func TestServer_askedForItsShards(t *testing.T) {
 func TestServer_kinds(t *testing.T) {
 	for _, kind := range []string{"mysql", "mariadb", "vitess", "tidb", "other"} {
 		base := &lyingBase{}
-		connector, err := NewConnector(base, taggedSnowflake(t), Config{Server: kind})
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(base, taggedSnowflake(t), Config{Server: kind}))(t)
 		if text := connector.Describe(); !strings.Contains(text, "server: "+kind+", with") {
 			t.Errorf("have: %s", text)
 		}
 		db := sql.OpenDB(connector)
 		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
-		if n := len(base.sent("VERSION()")); n != 0 {
-			t.Errorf("%s is asked what it is", kind)
-		}
+		equal(t, len(base.sent("VERSION()")), 0, kind, "is asked what it is")
 		_ = db.Close()
 	}
 	var wrong *DSNError
@@ -103,17 +96,11 @@ func TestUpsert_ofUnsureServer(t *testing.T) {
 				return a.rows(), nil
 			},
 		}
-		connector, err := NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"}))(t)
 		connector.known.Client.FoundRows = false
 		db := sql.OpenDB(connector)
 		var keys Keys
-		res, err := db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2"))(t)
 		id, _ := res.LastInsertId()
 		want := c.want
 		if c.want == made {

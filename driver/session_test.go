@@ -69,15 +69,9 @@ func TestSession_columnsChangeUnderStatement(t *testing.T) {
 	}
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS SIGNED) AS x, 2 AS y")
-	values, err := ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := must(ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)"))(t)
 	defer values.Close()
-	from, err := ours.Prepare("INSERT INTO ruled SELECT src.* FROM src WHERE COALESCE(x, 0) < ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := must(ours.Prepare("INSERT INTO ruled SELECT src.* FROM src WHERE COALESCE(x, 0) < ?"))(t)
 	defer from.Close()
 	exec := func(s *sql.Stmt, want bool) {
 		t.Helper()
@@ -167,9 +161,7 @@ func TestSession_columnsOfTheCurrentDatabase(t *testing.T) {
 	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7"); n != 2 || keyless(t, plain, "ruled") != 0 {
 		t.Errorf("%d rows in the first", n)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE a IS NULL AND id IS NOT NULL"); n != 1 {
-		t.Errorf("%d rows in the second", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE a IS NULL AND id IS NOT NULL"), 1, "rows in the second")
 }
 
 // Without a current database, qualified names work.
@@ -180,23 +172,16 @@ func TestSession_withoutDatabase(t *testing.T) {
 	ours, plain := one(t)
 	database := column(t, plain, "SELECT DATABASE()")
 	mustExec(t, plain, "CREATE DATABASE "+database+"_3")
-	conn, err := ours.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must(ours.Conn(t.Context()))(t)
 	for _, query := range []string{"USE " + database + "_3", "DROP DATABASE " + database + "_3",
 		"INSERT INTO " + database + ".ruled VALUES (NULL, 1)",
 		"INSERT INTO " + database + ".ruled SELECT 0, 1",
 		"INSERT INTO `" + database + "`.`ruled` (a) SELECT a FROM " + database + ".ruled",
 		"INSERT IGNORE INTO " + database + ".ruled (id, a) SELECT id, 5 FROM " + database + ".ruled UNION SELECT NULL, 6",
 		"USE " + database} {
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Errorf("%s: %v", query, err)
-		}
+		mustExec(t, conn, query)
 	}
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, conn.Close())
 	if n := number(t, plain, "SELECT COUNT(*) FROM ruled"); n != 5 || keyless(t, plain, "ruled") != 0 {
 		t.Errorf("%d rows", n)
 	}
@@ -329,14 +314,9 @@ func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 				want := number(t, plain, "SELECT MAX(id) FROM ruled")
 				for again := range 2 {
 					mustExec(t, ours, read)
-					if have := number(t, plain, "SELECT MAX(id) FROM seen"); have != want {
-						t.Errorf("%s, %s, %s, reading %d\nhave: %d\nwant: %d", params, query, read, again, have, want)
-					}
+					equal(t, number(t, plain, "SELECT MAX(id) FROM seen"), want, params, query, read, "reading", again)
 				}
-				st, err := ours.Prepare("SELECT LAST_INSERT_ID()")
-				if err != nil {
-					t.Fatal(err)
-				}
+				st := must(ours.Prepare("SELECT LAST_INSERT_ID()"))(t)
 				var have int64
 				if err := st.QueryRow().Scan(&have); err != nil || have != want {
 					t.Errorf("prepared\nhave: %d, %v\nwant: %d", have, err, want)
@@ -381,16 +361,12 @@ func TestSession_modesOfTwoConnections(t *testing.T) {
 	}
 	exec := func(i int, query string) {
 		t.Helper()
-		if _, err := conns[i].ExecContext(t.Context(), query); err != nil {
-			t.Errorf("%s: %v", query, err)
-		}
+		mustExec(t, conns[i], query)
 	}
 	exec(0, "SET sql_mode = 'ANSI_QUOTES'")
 	for range 2 {
 		exec(0, `INSERT INTO "ruled" (s) VALUES ('"')`)
 		exec(1, `INSERT INTO ruled (s) VALUES ("'")`)
 	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"); n != 4 {
-		t.Errorf("%d rows", n)
-	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
 }

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -47,9 +46,7 @@ func TestShards_onServers(t *testing.T) {
 		return
 	}
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(shardServerRule), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(shardServerRule), 0o600))
 	for _, params := range []string{"", "&interpolateParams=true"} {
 		db := openFor(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		for i := range 4 {
@@ -63,12 +60,9 @@ func TestShards_onServers(t *testing.T) {
 		}
 		for i := range 4 {
 			for n := range 10 {
-				var keys driver.Keys
-				ctx := driver.WithKeys(t.Context(), &keys)
-				res, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?), (?), (?)", i), n, n, n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				var keys Keys
+				ctx := WithKeys(t.Context(), &keys)
+				res := must(db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?), (?), (?)", i), n, n, n))(t)
 				if id, _ := res.LastInsertId(); id%4 != int64(i) || id != keys.Values()[0] || len(keys.Values()) != 3 {
 					t.Errorf("have: %d, %v\nwant: the first key of table %d", id, keys.Values(), i)
 				}
@@ -77,14 +71,9 @@ func TestShards_onServers(t *testing.T) {
 				mustRun(t, db, fmt.Sprintf("INSERT INTO t_hash_%d (user_id) VALUES (?), (?)", i), n, n)
 			}
 			mustRun(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) SELECT user_id FROM t_hash_%d", i, i))
-			stmt, err := db.Prepare(fmt.Sprintf("INSERT INTO t_order_%d SET user_id = ?", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			stmt := must(db.Prepare(fmt.Sprintf("INSERT INTO t_order_%d SET user_id = ?", i)))(t)
 			for range 3 {
-				if _, err := stmt.Exec(5); err != nil {
-					t.Error(err)
-				}
+				must(stmt.Exec(5))(t)
 			}
 			stmt.Close()
 		}
@@ -92,15 +81,10 @@ func TestShards_onServers(t *testing.T) {
 		expectCount(t, db, "SELECT COUNT(*) FROM t_order_%d", 10*5+20+3)
 		live := liveRule(t, file)
 		for i := range 4 {
-			rows, err := db.Query(fmt.Sprintf("SELECT id FROM t_hash_%d", i))
-			if err != nil {
-				t.Fatal(err)
-			}
+			rows := must(db.Query(fmt.Sprintf("SELECT id FROM t_hash_%d", i)))(t)
 			for rows.Next() {
 				var id string
-				if err := rows.Scan(&id); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, rows.Scan(&id))
 				if place, err := live.Place([]any{id}); err != nil || place.Table != fmt.Sprintf("t_hash_%d", i) {
 					t.Errorf("%s\nhave: in t_hash_%d\nwant: %v, %v", id, i, place, err)
 				}
@@ -113,8 +97,8 @@ func TestShards_onServers(t *testing.T) {
 		mustRun(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = user_id", 7)
 		for _, query := range []string{"INSERT INTO t_user_1 (user_id) VALUES (?)", "REPLACE INTO t_user_1 VALUES (NULL, ?)",
 			"INSERT INTO t_user_3 (user_id) VALUES (11); INSERT INTO t_user_1 (user_id) VALUES (?)", "INSERT INTO t_order_2 (order_id) VALUES (?)"} {
-			var wrong *driver.WrongShardError
-			if _, err := db.Exec(query, 7); !errors.Is(err, driver.ErrWrongShard) || !errors.As(err, &wrong) || !strings.HasSuffix(wrong.Meant.Table, "_3") {
+			var wrong *WrongShardError
+			if _, err := db.Exec(query, 7); !errors.Is(err, ErrWrongShard) || !errors.As(err, &wrong) || !strings.HasSuffix(wrong.Meant.Table, "_3") {
 				t.Errorf("%s\nhave: %v\nwant: ErrWrongShard", query, err)
 			}
 		}
@@ -126,9 +110,7 @@ func mustRun(t *testing.T, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := db.ExecContext(ctx, query, args...); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	must(db.ExecContext(ctx, query, args...))(t)
 }
 
 // expectCount asks for each of the four tables.
@@ -145,9 +127,6 @@ func expectCount(t *testing.T, db *sql.DB, query string, want int) {
 // liveRule returns the sharding of t_hash.
 func liveRule(t *testing.T, file string) *rule.Sharding {
 	t.Helper()
-	r, err := rule.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Load(file))(t)
 	return r.Tables()[1].Sharding
 }

@@ -19,7 +19,7 @@ import (
 // tell apart. settings stand beside the key's column of t_order.
 func shardedRule(t testing.TB, settings string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse(t.Name()+strconv.FormatInt(sides.Add(1), 10), []byte(`
+	r := must(rule.Parse(t.Name()+strconv.FormatInt(ruleNumber.Add(1), 10), []byte(`
 rules:
 - !SHARDING
   tables:
@@ -74,10 +74,7 @@ rules:
     two: {type: MOD, props: {sharding-count: 2}}
     month: {type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss", datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-03-31 00:00:00", sharding-suffix-pattern: yyyyMM, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}
     c: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	return r
 }
 
@@ -127,10 +124,7 @@ func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *answer
 	t.Helper()
 	base := &answeringBase{fakeBase: &fakeBase{kind: "direct"}, columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
 	base.answer = cannedAnswer{Affected: 1}
-	connector, err := NewConnector(base, r, append([]Option{Config{Server: "other"}}, options...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(base, r, append([]Option{Config{Server: "other"}}, options...)...))(t)
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
@@ -276,9 +270,7 @@ func TestShardGuard_warnAndOff(t *testing.T) {
 		var log strings.Builder
 		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 2 {
-			if _, err := db.Exec("INSERT INTO t_user_1 (user_id) VALUES (?)", 7); err != nil {
-				t.Error(err)
-			}
+			mustExec(t, db, "INSERT INTO t_user_1 (user_id) VALUES (?)", 7)
 		}
 		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.sentInserts()) != 2 {
 			t.Errorf("%s\nhave: %d warnings, %d sent: %s\nwant: %d and 2", tt.settings, n, len(base.sentInserts()), log.String(), tt.warnings)
@@ -340,9 +332,7 @@ func TestShardGuard_cachedPlan(t *testing.T) {
 	base.columns = [][2]string{{"id", "bigint(20)"}}
 	const query = "INSERT INTO t_user_3 (user_id) VALUES (?)"
 	for _, user := range []int{7, 11, 15} {
-		if _, err := db.Exec(query, user); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, query, user)
 	}
 	calls := lastCounter.calls
 	if _, err := db.Exec(query, 8); !errors.Is(err, ErrWrongShard) || len(base.sentInserts()) != 3 || lastCounter.calls != calls {

@@ -25,7 +25,7 @@ import (
 // waited for.
 func BenchmarkShards(b *testing.B) {
 	for _, m := range []int{2, 16, 1024} {
-		r, err := rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
+		r := must(rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
 rules:
 - !SHARDING
   tables:
@@ -57,30 +57,19 @@ rules:
     u: {type: INLINE, props: {algorithm-expression: "t_user_${user_id %% %[2]d}"}}
     g: {type: MOD, props: {sharding-count: %[2]d}}
     h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
-`, m-1, m))
-		if err != nil {
-			b.Fatal(err)
-		}
+`, m-1, m)))(b)
 		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
 			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
 			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
-				connector, err := NewConnector(idleConnector{}, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
-				if err != nil {
-					b.Fatal(err)
-				}
+				connector := must(NewConnector(idleConnector{}, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler))))(b)
 				defer connector.Close()
-				c, err := connector.Connect(context.Background())
-				if err != nil {
-					b.Fatal(err)
-				}
+				c := must(connector.Connect(context.Background()))(b)
 				e, ctx := c.(driver.ExecerContext), context.Background()
 				query := "INSERT INTO " + bm.table + " (user_id, amount) VALUES (?, ?)"
 				args := []driver.NamedValue{{Ordinal: 1, Value: int64(1)}, {Ordinal: 2, Value: int64(2)}}
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := e.ExecContext(ctx, query, args); err != nil {
-						b.Fatal(err)
-					}
+					must(e.ExecContext(ctx, query, args))(b)
 				}
 			})
 		}
@@ -105,16 +94,11 @@ func BenchmarkDrawnRows(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			_, connector := openDrawn(b, drawnRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"))
-			c, err := connector.Connect(context.Background())
-			if err != nil {
-				b.Fatal(err)
-			}
+			c := must(connector.Connect(context.Background()))(b)
 			e, ctx := c.(driver.ExecerContext), context.Background()
 			query := "INSERT INTO " + bm.table + " (user_id) VALUES (?)" + strings.Repeat(",(?)", rows-1)
 			for b.Loop() {
-				if _, err := e.ExecContext(ctx, query, args); err != nil {
-					b.Fatal(err)
-				}
+				must(e.ExecContext(ctx, query, args))(b)
 			}
 		})
 	}
@@ -138,9 +122,7 @@ func BenchmarkHopeless(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				start := time.Now()
-				if _, err := c.NextKeys(ctx, "t_order", 1); err != nil {
-					b.Fatal(err)
-				}
+				must(c.NextKeys(ctx, "t_order", 1))(b)
 				took = append(took, time.Since(start))
 			}
 			cancel()
@@ -158,7 +140,7 @@ func BenchmarkHopeless(b *testing.B) {
 // most/mean is how many keys the fullest of the m tables got, over the mean of all.
 func BenchmarkHotTable(b *testing.B) {
 	for _, m := range []int{2, 3, 7, 16, 1024} {
-		r, err := rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
+		r := must(rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
 rules:
 - !SHARDING
   tables:
@@ -170,16 +152,10 @@ rules:
     s: {type: SNOWFLAKE, props: {worker-id: 1, max-vibration-offset: %[1]d}}
   shardingAlgorithms:
     o: {type: MOD, props: {sharding-count: %[2]d}}
-`, m-1, m))
-		if err != nil {
-			b.Fatal(err)
-		}
+`, m-1, m)))(b)
 		for _, bm := range []struct{ name, table string }{{"fixed", "t_order_1"}, {"logical", "t_order"}} {
 			b.Run(fmt.Sprintf("m=%d/%s", m, bm.name), func(b *testing.B) {
-				connector, err := NewConnector(idleConnector{}, r, Config{Server: "other"})
-				if err != nil {
-					b.Fatal(err)
-				}
+				connector := must(NewConnector(idleConnector{}, r, Config{Server: "other"}))(b)
 				defer connector.Close()
 				rows := make([]atomic.Int64, m)
 				b.SetParallelism(max(1, 8/runtime.GOMAXPROCS(0)))

@@ -158,15 +158,9 @@ func TestShards_asTheRouter(t *testing.T) {
 			g = generatorsOfRandomRules[0] // texts that are no numbers have no place
 		}
 		text := rr.Text(g.column, g.generator, "")
-		parsed, err := rule.Parse(fmt.Sprint(t.Name(), sides.Add(1)), []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
 		var sent []driver.NamedValue
-		connector, err := NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil)))))(t)
 		db := sql.OpenDB(connector)
 		pool := newRowPool(rr)
 		mayGenerate := true // it takes long to find out that no key fits
@@ -217,9 +211,7 @@ func TestShards_asTheRouter(t *testing.T) {
 				}
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.Close())
 	}
 	if rows < rules*statements*4 || refused < rules*statements/40 || len(generators) < len(generatorsOfRandomRules) || len(types) < 6 {
 		t.Errorf("have: %d rows sent, %d statements refused, %v %v\nwant: more of each", rows, refused, types, generators)
@@ -235,15 +227,9 @@ func TestShards_unknownPlacesAreSent(t *testing.T) {
 	for range 300 {
 		rr := testrouter.RandomRuleOfNames(r)
 		text := rr.Text("order_id", "{type: SHARD_COUNTER}", "")
-		parsed, err := rule.Parse(fmt.Sprint(t.Name(), sides.Add(1)), []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
 		var sent []driver.NamedValue
-		connector, err := NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		connector := must(NewConnector(sentRows{&sent}, parsed, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler))))(t)
 		db := sql.OpenDB(connector)
 		for range 40 {
 			name := testrouter.RandomString(r)
@@ -268,9 +254,7 @@ func TestShards_unknownPlacesAreSent(t *testing.T) {
 				t.Fatalf("%s\n%q in %s\nhave: %v\nwant: sent; the router: %v, %v", text, name, named, err, at, unplaced)
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, db.Close())
 	}
 	if right < 2000 || unknown < 100 || refused < 4000 || accepted > refused/3 {
 		t.Errorf("have: %d right, %d of unknown place, %d refused, %d wrong ones sent", right, unknown, refused, accepted)

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"errors"
@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// doubledRule shards orders by their key, and users by their own number, into n
+// doubledTables shards orders by their key, and users by their own number, into n
 // tables each.
-func doubledRule(n int) string {
+func doubledTables(n int) string {
 	return fmt.Sprintf(`
 rules:
 - !SHARDING
@@ -56,9 +55,7 @@ func TestShards_doubledUnderLoad(t *testing.T) {
 	write := func(n int) {
 		t.Helper()
 		next := file + ".new"
-		if err := errors.Join(os.WriteFile(next, []byte(doubledRule(n)), 0o600), os.Rename(next, file)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(os.WriteFile(next, []byte(doubledTables(n)), 0o600), os.Rename(next, file)))
 	}
 	write(4)
 	db := openFor(t, "shardkey", testserver.Database(t)+"?shardkeyReload=20ms&shardkeyRule="+file)
@@ -83,7 +80,7 @@ func TestShards_doubledUnderLoad(t *testing.T) {
 		user := users.Add(1)
 		n = int(count.Load())
 		_, err = db.Exec(fmt.Sprintf("INSERT INTO t_user_%d (user_id) VALUES (?)", user%int64(n)), user)
-		for errors.Is(err, driver.ErrWrongShard) {
+		for errors.Is(err, ErrWrongShard) {
 			told.Add(1)
 			n = 8 // the rule has doubled
 			_, err = db.Exec(fmt.Sprintf("INSERT INTO t_user_%d (user_id) VALUES (?)", user%8), user)

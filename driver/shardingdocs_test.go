@@ -14,10 +14,7 @@ import (
 // shardingPage returns the blocks of a language in docs/sharding.md.
 func shardingPage(t *testing.T, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/sharding.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must(os.ReadFile("../docs/sharding.md"))(t)
 	blocks := strings.Split(string(page), "```"+language+"\n")[1:]
 	for i := range blocks {
 		blocks[i], _, _ = strings.Cut(blocks[i], "```")
@@ -117,10 +114,7 @@ func TestDocs_shardingGenes(t *testing.T) {
 			continue
 		}
 		of := mustParseRule(t, text).Tables()[0]
-		gene, err := of.Gene.Of(int64(12345))
-		if err != nil {
-			t.Fatal(err)
-		}
+		gene := must(of.Gene.Of(int64(12345)))(t)
 		places, err := pageByGene(&of, 12345, 1<<40|gene)
 		if err != nil || places[0] != places[1] || places[0].Table == "" {
 			t.Errorf("have: %v, %v\nwant: one place", places, err)
@@ -143,10 +137,7 @@ func TestDocs_shardingRuns(t *testing.T) {
 
 // TestDocs_shardingIsTested: each line of Go of the page is in this file.
 func TestDocs_shardingIsTested(t *testing.T) {
-	own, err := os.ReadFile("shardingdocs_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must(os.ReadFile("shardingdocs_test.go"))(t)
 	blocks := shardingPage(t, "go")
 	for _, block := range blocks {
 		for line := range strings.Lines(block) {

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
@@ -119,10 +118,7 @@ func routedRule(t *testing.T, tables []*routedTable, leaf string) *rule.Rule {
 		generators += "    " + r.name + ": " + strings.Replace(r.generator, "'LEAF'", "'"+leaf+"'", 1) + "\n"
 		algorithms += "    " + r.name + ": " + r.algorithm + "\n"
 	}
-	parsed, err := rule.Parse(fmt.Sprint(t.Name(), shardRules.Add(1)), []byte(text+"  keyGenerators:\n"+generators+"  shardingAlgorithms:\n"+algorithms))
-	if err != nil {
-		t.Fatal(err)
-	}
+	parsed := must(rule.Parse(fmt.Sprint(t.Name(), shardRules.Add(1)), []byte(text+"  keyGenerators:\n"+generators+"  shardingAlgorithms:\n"+algorithms)))(t)
 	return parsed
 }
 
@@ -131,19 +127,10 @@ var shardRules atomic.Int64
 // openRouted opens a rule over a database.
 func openRouted(t *testing.T, dsn string, r *rule.Rule) *sql.DB {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(dsn))(t)
 	cfg.ParseTime = true
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := driver.NewConnector(base, r, driver.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must(mysql.NewConnector(cfg))(t)
+	connector := must(NewConnector(base, r, WithLogger(slog.New(slog.DiscardHandler))))(t)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { db.Close() })
 	return db
@@ -220,28 +207,21 @@ func insertRouted(t *testing.T, r *rand.Rand, dbs []*sql.DB, table *routedTable,
 		tuples, args = append(tuples, "(?, ?, ?, ?)"), append(args, row["user_id"], row["amount"], row["made"], row["name"])
 	}
 	db := dbs[at.DataSource[3]-'0']
-	if _, err := db.Exec("INSERT INTO "+at.Table+" (user_id, amount, made, name) VALUES "+strings.Join(tuples, ", "), args...); err != nil {
-		t.Fatalf("%s: %v", at, err)
-	}
+	mustExec(t, db, "INSERT INTO "+at.Table+" (user_id, amount, made, name) VALUES "+strings.Join(tuples, ", "), args...)
 	return len(tuples)
 }
 
 // lookAt reads a table as it is, and asks the router where each row belongs.
 func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Table, at testrouter.Node) (n int) {
 	t.Helper()
-	rows, err := db.Query("SELECT id, user_id, amount, made, name FROM " + at.Table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query("SELECT id, user_id, amount, made, name FROM " + at.Table))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id any
 		var user, amount int64
 		var made time.Time
 		var name string
-		if err := rows.Scan(&id, &user, &amount, &made, &name); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&id, &user, &amount, &made, &name))
 		if text, ok := id.([]byte); ok {
 			id = string(text)
 			if table.router.Type != "HASH_MOD" || !strings.Contains(table.generator, "ID}") {
@@ -256,9 +236,7 @@ func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Tab
 		}
 		n++
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rows.Err())
 	return n
 }
 

@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -40,26 +39,20 @@ func shardDSN(i int, path string) string {
 
 func openShard(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("shardkey", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("shardkey", dsn))(t)
 	return db
 }
 
 // records lists the worker ids of a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
 	return files
 }
 
 func nextKey(t *testing.T, db *sql.DB) int64 {
 	t.Helper()
-	keys, err := driver.NextKeys(t.Context(), db, "t_order", 1)
+	keys, err := NextKeys(t.Context(), db, "t_order", 1)
 	if err != nil {
 		t.Error(err)
 		return 0
@@ -71,7 +64,7 @@ func nextKey(t *testing.T, db *sql.DB) int64 {
 func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
 	before := runtime.NumGoroutine()
 	var all []*sql.DB
 	seen := map[int64]bool{}
@@ -84,12 +77,10 @@ func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 		t.Errorf("have: %d worker ids (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
 	}
 	for i, db := range all {
-		if i == 63 && driver.ConnectorOf(db).Stats().Generators[0].Health.WorkerID == nil {
+		if i == 63 && ConnectorOf(db).Stats().Generators[0].Health.WorkerID == nil {
 			t.Error("have: no worker id when one database is left\nwant: the one")
 		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		check(t, db.Close())
 	}
 	waitGoroutines(t, before)
 	text, err := os.ReadFile(records(t, dir)[0])
@@ -115,7 +106,7 @@ func waitGoroutines(t *testing.T, before int) {
 func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for i := range 8 {
@@ -129,9 +120,7 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 				if _, twice := seen.LoadOrStore(nextKey(t, db), true); twice {
 					t.Error("a key twice")
 				}
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
+				check(t, db.Close())
 			}
 		})
 	}
@@ -149,10 +138,10 @@ func TestShared_allTakenByThisProcess(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 17 {
 		path := filepath.Join(t.TempDir(), fmt.Sprintf("rule%d.yaml", i))
-		writeFile(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+		write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
 		db := openShard(t, shardDSN(i, path))
 		defer db.Close()
-		_, err := driver.NextKeys(t.Context(), db, "t_order", 1)
+		_, err := NextKeys(t.Context(), db, "t_order", 1)
 		switch {
 		case i < 16 && err != nil:
 			t.Fatal(err)
@@ -164,8 +153,8 @@ func TestShared_allTakenByThisProcess(t *testing.T) {
 
 func TestShared_stateInEachDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, path, leasedRule("{type: SQL}"))
-	inner, dsnErr := (*rule.Error)(nil), (*driver.DSNError)(nil)
+	write(t, path, leasedRule("{type: SQL}"))
+	inner, dsnErr := (*rule.Error)(nil), (*DSNError)(nil)
 	_, err := sql.Open("shardkey", shardDSN(0, path))
 	if !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line != 11 || !errors.As(err, &dsnErr) {
 		t.Errorf("several data sources\nhave: %v\nwant: ErrOwnDatabase of line 11", err)
@@ -176,11 +165,11 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 		"TICKET":       "{type: TICKET}",
 	} {
 		text := "rules:\n- !SHARDING\n  tables:\n    t_order:\n      keyGenerateStrategy: {column: id, keyGeneratorName: g}\n  keyGenerators:\n    g: " + generator + "\n"
-		writeFile(t, path, text)
+		write(t, path, text)
 		for _, by := range []string{path, "registered"} {
 			r, err := rule.Load(path)
 			if err == nil {
-				err = driver.RegisterRule("registered", r)
+				err = RegisterRule("registered", r)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -190,29 +179,22 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 			if _, err := sql.Open("shardkey", shardDSN(1, by)); !errors.Is(err, rule.ErrOwnDatabase) || !strings.Contains(err.Error(), "tcp(127.0.0.1:1)/shard_0 and tcp(127.0.0.1:1)/shard_1") {
 				t.Errorf("%s by %s\nhave: %v\nwant: ErrOwnDatabase", name, by, err)
 			}
-			if err := errors.Join(first.Close(), again.Close()); err != nil {
-				t.Error(err)
-			}
-			if err := openShard(t, shardDSN(1, by)).Close(); err != nil {
-				t.Error(err)
-			}
+			check(t, errors.Join(first.Close(), again.Close()))
+			check(t, openShard(t, shardDSN(1, by)).Close())
 		}
-		writeFile(t, path, strings.Replace(strings.Replace(text, "t_order:\n", "t_order:\n      actualDataNodes: a.t_order,b.t_order\n", 1),
+		write(t, path, strings.Replace(strings.Replace(text, "t_order:\n", "t_order:\n      actualDataNodes: a.t_order,b.t_order\n", 1),
 			map[string]string{"SQL": "type: SQL", "TICKET": "type: TICKET", "LEAF_SEGMENT": "leaf.key: t"}[name],
 			map[string]string{"SQL": "type: SQL, props: {own-database: yes}", "TICKET": "type: TICKET, props: {own-database: yes}", "LEAF_SEGMENT": "leaf.key: t, own-database: yes"}[name], 1))
 		if err := errors.Join(openShard(t, shardDSN(0, path)).Close(), openShard(t, shardDSN(1, path)).Close()); err != nil {
 			t.Errorf("%s that is meant so\nhave: %v", name, err)
 		}
 	}
-	driver.DeregisterRule("registered")
+	DeregisterRule("registered")
 }
 
 // The page's own rule loads, and so does what it says about databases.
 func TestDocs_severalDatabases(t *testing.T) {
-	text, err := os.ReadFile("../docs/several-databases.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(os.ReadFile("../docs/several-databases.md"))(t)
 	_, after, _ := strings.Cut(string(text), "```yaml\n")
 	file, _, ok := strings.Cut(after, "```")
 	r, err := rule.Parse("rule.yaml", []byte(file))
@@ -231,7 +213,7 @@ func TestShared_serverKeepsOneLease(t *testing.T) {
 	}
 	store := testserver.Database(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
-	writeFile(t, path, leasedRule(fmt.Sprintf("{type: SQL, props: {dsn: %q}}", store)))
+	write(t, path, leasedRule(fmt.Sprintf("{type: SQL, props: {dsn: %q}}", store)))
 	seen := map[int64]bool{}
 	for i := range 2 {
 		dsn := testserver.Database(t)
@@ -242,21 +224,13 @@ func TestShared_serverKeepsOneLease(t *testing.T) {
 		for range 32 {
 			db := openShard(t, dsn+sep+"shardkeyRule="+path)
 			defer db.Close()
-			if _, err := db.Exec("CREATE TABLE IF NOT EXISTS t_order (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-				t.Fatal(err)
-			}
-			res, err := db.Exec("INSERT INTO t_order (a) VALUES (?)", i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustExec(t, db, "CREATE TABLE IF NOT EXISTS t_order (id BIGINT PRIMARY KEY, a INT)")
+			res := must(db.Exec("INSERT INTO t_order (a) VALUES (?)", i))(t)
 			id, _ := res.LastInsertId()
 			seen[id] = true
 		}
 	}
-	plain, err := sql.Open("mysql", store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plain := must(sql.Open("mysql", store))(t)
 	defer plain.Close()
 	var n int
 	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'shardkey'").Scan(&n); err != nil || n != 1 || len(seen) != 64 {

@@ -1,9 +1,9 @@
-package driver_test
+package driver
 
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
-
-	"github.com/shardkey/shardkey/driver"
 )
 
 // What is sent for each form, where nothing is known of the server: the keys are
@@ -61,11 +59,8 @@ func TestSent_forms(t *testing.T) {
 		for _, way := range []string{"DB", "Tx", "Stmt"} {
 			t.Run(way+"/"+f.query, func(t *testing.T) {
 				db, mock := mocked(t)
-				var keys driver.Keys
-				res, err := send(t, driver.WithKeys(t.Context(), &keys), db, mock, way, f.query, f.args, f.sent, f.bound, int64(len(f.keys)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				var keys Keys
+				res := must(send(t, WithKeys(t.Context(), &keys), db, mock, way, f.query, f.args, f.sent, f.bound, int64(len(f.keys))))(t)
 				if fmt.Sprint(keys.Values()) != fmt.Sprint(f.keys) {
 					t.Errorf("keys\nhave: %v\nwant: %v", keys.Values(), f.keys)
 				}
@@ -134,16 +129,11 @@ func TestSent_insertSelect(t *testing.T) {
 	mock.ExpectExec(exact("COMMIT")).WillReturnResult(sqlmock.NewResult(0, 0))
 	mock.ExpectExec(exact("SET autocommit = 1")).WillReturnResult(sqlmock.NewResult(0, 0))
 	mock.ExpectQuery(exact("SELECT LAST_INSERT_ID(1001)")).WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(1001))
-	res, err := db.Exec("INSERT INTO t_order (user_id) SELECT id FROM users WHERE id < ?", 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must(db.Exec("INSERT INTO t_order (user_id) SELECT id FROM users WHERE id < ?", 9))(t)
 	if id, err := res.LastInsertId(); id != 1001 || err != nil {
 		t.Errorf("LastInsertId %d, %v", id, err)
 	}
-	if err := mock.ExpectationsWereMet(); err != nil {
-		t.Error(err)
-	}
+	check(t, mock.ExpectationsWereMet())
 }
 
 // Columns that cannot be read are an error, not a reason to send without key.
@@ -151,7 +141,7 @@ func TestColumns_unreadable(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectQuery("SELECT \\* FROM `t_order` LIMIT 0").WillReturnError(errMock)
 	_, err := db.Exec("INSERT INTO t_order VALUES (NULL, 7)")
-	if !errors.Is(err, driver.ErrUnsupportedStatement) || !errors.Is(err, errMock) {
+	if !errors.Is(err, ErrUnsupportedStatement) || !errors.Is(err, errMock) {
 		t.Errorf("have: %v", err)
 	}
 }
@@ -160,10 +150,10 @@ func TestColumns_unreadable(t *testing.T) {
 // same digits are the same here.
 type sqlmockValue struct{ text string }
 
-func (v sqlmockValue) Match(have sqldriver.Value) bool { return fmt.Sprint(have) == v.text }
+func (v sqlmockValue) Match(have driver.Value) bool { return fmt.Sprint(have) == v.text }
 
-func driverValues(values []sqlmockValue) []sqldriver.Value {
-	var all []sqldriver.Value
+func driverValues(values []sqlmockValue) []driver.Value {
+	var all []driver.Value
 	for _, v := range values {
 		all = append(all, v)
 	}

@@ -1,9 +1,9 @@
-package driver_test
+package driver
 
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
+	"database/sql/driver"
 	"errors"
 	"regexp"
 	"sync/atomic"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -50,21 +49,13 @@ func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := rule.Parse("order.yaml", []byte(orderRule))
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrapped := driver.Wrap(direct.Driver(), r, driver.Config{Server: "other"})
-	connector, err := wrapped.(sqldriver.DriverContext).OpenConnector(t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse("order.yaml", []byte(orderRule)))(t)
+	wrapped := Wrap(direct.Driver(), r, Config{Server: "other"})
+	connector := must(wrapped.(driver.DriverContext).OpenConnector(t.Name()))(t)
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() {
 		mock.ExpectClose()
-		if err := errors.Join(db.Close(), mock.ExpectationsWereMet()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(db.Close(), mock.ExpectationsWereMet()))
 		_ = direct.Close()
 	})
 	return db, mock
@@ -76,11 +67,8 @@ func TestMocked_insert(t *testing.T) {
 	db, mock := mocked(t)
 	mock.ExpectExec(regexp.QuoteMeta("INSERT INTO t_order_1 (user_id, `order_id`) VALUES (?, ?), (?, ?)")).
 		WithArgs(7, 1001, 8, 1002).WillReturnResult(sqlmock.NewResult(0, 2))
-	var keys driver.Keys
-	res, err := db.ExecContext(driver.WithKeys(t.Context(), &keys), "INSERT INTO t_order_1 (user_id) VALUES (?), (?)", 7, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var keys Keys
+	res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_order_1 (user_id) VALUES (?), (?)", 7, 8))(t)
 	if id, err := res.LastInsertId(); id != 1001 || err != nil {
 		t.Errorf("LastInsertId\nhave: %d, %v\nwant: 1001", id, err)
 	}
@@ -92,19 +80,12 @@ func TestMocked_insert(t *testing.T) {
 func TestMocked_prepared(t *testing.T) {
 	db, mock := mocked(t)
 	prepared := mock.ExpectPrepare(regexp.QuoteMeta("INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?)")).WillBeClosed()
-	st, err := db.Prepare("INSERT INTO t_order_0 (user_id) VALUES (?)")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(db.Prepare("INSERT INTO t_order_0 (user_id) VALUES (?)"))(t)
 	for i := range 3 {
 		prepared.ExpectExec().WithArgs(i, 1001+i).WillReturnResult(sqlmock.NewResult(0, 1))
-		if _, err := st.Exec(i); err != nil {
-			t.Error(err)
-		}
+		must(st.Exec(i))(t)
 	}
-	if err := st.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, st.Close())
 }
 
 func TestMocked_passThrough(t *testing.T) {
@@ -114,27 +95,19 @@ func TestMocked_passThrough(t *testing.T) {
 	mock.ExpectExec("INSERT INTO unruled").WithArgs("x").WillReturnResult(sqlmock.NewResult(77, 1))
 	mock.ExpectExec("UPDATE t").WillReturnError(errMock)
 	mock.ExpectRollback()
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.Begin())(t)
 	var a int
 	if err := tx.QueryRow("SELECT a FROM t WHERE b = ?", 1).Scan(&a); err != nil || a != 5 {
 		t.Errorf("a = %d, %v", a, err)
 	}
-	res, err := tx.Exec("INSERT INTO unruled (a) VALUES (?)", "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must(tx.Exec("INSERT INTO unruled (a) VALUES (?)", "x"))(t)
 	if id, err := res.LastInsertId(); id != 77 || err != nil {
 		t.Errorf("the base's insert id\nhave: %d, %v\nwant: 77", id, err)
 	}
 	if _, err := tx.Exec("UPDATE t SET a = 1"); err != errMock {
 		t.Errorf("have: %v\nwant: the base's error itself", err)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Error(err)
-	}
+	check(t, tx.Rollback())
 }
 
 func TestMocked_failure(t *testing.T) {

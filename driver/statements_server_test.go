@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -59,16 +58,11 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 					name, auto = "shardkey", ""
 					params += "&shardkeyRule=" + keptRule(t) + "&shardkeyStatements=" + mode
 				}
-				conn, err := openFor(t, name, dsn+params).Conn(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must(openFor(t, name, dsn+params).Conn(t.Context()))(t)
 				t.Cleanup(func() { conn.Close() })
 				conns[side] = conn
 				for _, query := range []string{"CREATE TABLE t" + fmt.Sprintf(keptTable, auto), "CREATE TABLE plain_t (a INT)"} {
-					if _, err := conn.ExecContext(t.Context(), query); err != nil {
-						t.Fatal(err)
-					}
+					mustExec(t, conn, query)
 				}
 			}
 			texts := slices.Clone(keptTexts)
@@ -107,7 +101,7 @@ func keptRule(t *testing.T) string {
 	t.Helper()
 	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
 	if err == nil {
-		err = driver.RegisterRule("kept", r)
+		err = RegisterRule("kept", r)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -117,10 +111,7 @@ func keptRule(t *testing.T) string {
 
 func openFor(t *testing.T, name, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open(name, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open(name, dsn))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }

@@ -130,10 +130,7 @@ type keeping struct {
 
 func newKeeping(t *testing.T, base *keepingBase, mode string) *keeping {
 	t.Helper()
-	connector, err := NewConnector(base, benchRule(t), Config{Server: "mysql"}, Config{Statements: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
+	connector := must(NewConnector(base, benchRule(t), Config{Server: "mysql"}, Config{Statements: mode}))(t)
 	t.Cleanup(func() { connector.Close() })
 	k := &keeping{T: t, base: base, connector: connector}
 	k.conn = k.connect()
@@ -223,9 +220,7 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 				k.check("prepared of "+step.query, k.base.prepared, step.want)
 				k.check("executed of "+step.query, len(k.base.executed), 10)
 			}
-			if err := k.conn.Close(); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, k.conn.Close())
 			k.check("open statements of a closed connection", k.base.open, 0)
 			k.check("statements of the connector", int(k.connector.cache.Stats().Open), 0)
 		})
@@ -360,9 +355,7 @@ func TestStatements_bounded(t *testing.T) {
 	for range 20 {
 		c := k.connect()
 		for i := range 16 {
-			if err := k.try(c, text(i), 1); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, k.try(c, text(i), 1))
 		}
 	}
 	k.check("open of the connector", k.base.open, 100)
@@ -375,17 +368,13 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
 	for i := range 5 {
 		k.exec(text(i), 1)
-		if err := k.try(other, text(i), 1); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, k.try(other, text(i), 1))
 	}
 	k.check("kept", k.base.open, 10)
 	k.base.max = 9 // others took the rest
 	k.exec(text(9), 1)
 	k.check("open after the connection had no room", k.base.open, 5)
-	if err := k.try(other, text(9), 1); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, k.try(other, text(9), 1))
 	k.check("open after the other connection did something", k.base.open, 0)
 	k.base.prepared = 0
 	k.exec(text(9), 1)
@@ -399,10 +388,7 @@ func TestStatements_noRoomAtTheServer(t *testing.T) {
 		k.exec(text(i), 1)
 	}
 	k.base.max = 5
-	st, err := k.conn.PrepareContext(context.Background(), "SELECT ?")
-	if err != nil {
-		t.Fatal(err)
-	}
+	st := must(k.conn.PrepareContext(context.Background(), "SELECT ?"))(t)
 	st.Close()
 	k.check("open", k.base.open, 0)
 }
@@ -428,9 +414,7 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 			k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 			k.base.prepared, k.base.executed, k.base.fail = 0, nil, of.fail
-			if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != of.err {
-				t.Errorf("have: %v\nwant: %v", err, of.err)
-			}
+			equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), of.err)
 			k.check("prepared", k.base.prepared, of.prepared)
 			k.check("kept", int(k.connector.cache.Stats().Open), of.kept)
 			k.check("open", k.base.open, of.kept)
@@ -444,9 +428,7 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 	t.Run("at first", func(t *testing.T) {
 		k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
 		k.base.fail = []error{gone}
-		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != gone {
-			t.Errorf("have: %v\nwant: %v", err, gone)
-		}
+		equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), error(gone))
 	})
 	t.Run("not in the protocol", func(t *testing.T) {
 		k := newKeeping(t, &keepingBase{max: 1000, direct: true}, "always").warm()
@@ -457,9 +439,7 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 	t.Run("cannot be prepared", func(t *testing.T) {
 		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, "auto").warm()
 		k.base.failPrepare = errFake
-		if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != errFake {
-			t.Errorf("have: %v\nwant: %v", err, errFake)
-		}
+		equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), errFake)
 		k.check("counted", int(k.connector.cache.Stats().Open), 0)
 	})
 }
@@ -485,9 +465,7 @@ func TestStatements_limit(t *testing.T) {
 	// A connection that is bad is.
 	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, "auto")
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
-	if err := k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1); err != driver.ErrBadConn {
-		t.Errorf("have: %v\nwant: %v", err, driver.ErrBadConn)
-	}
+	equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), driver.ErrBadConn)
 }
 
 func TestStatements_option(t *testing.T) {

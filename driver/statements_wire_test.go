@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/shardkey/shardkey/driver"
+
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 )
@@ -96,34 +96,18 @@ func TestStatements_preparedAnewOnServers(t *testing.T) {
 	if testserver.Each(t, TestStatements_preparedAnewOnServers) {
 		return
 	}
-	cfg, err := mysql.ParseDSN(testserver.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	w := &wire{}
 	cfg.DialFunc = w.dial
-	base, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
-	if err != nil {
-		t.Fatal(err)
-	}
-	connector, err := driver.NewConnector(base, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must(mysql.NewConnector(cfg))(t)
+	r := must(rule.Parse("kept.yaml", []byte(keptRuleText)))(t)
+	connector := must(NewConnector(base, r))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)")
 	for i := range 3 {
-		if _, err := db.Exec("INSERT INTO t (n) VALUES (?)", -1-i); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, "INSERT INTO t (n) VALUES (?)", -1-i)
 	}
 	for i, of := range []struct {
 		name           string
@@ -139,9 +123,7 @@ func TestStatements_preparedAnewOnServers(t *testing.T) {
 		{"first executions are not repeated", []byte{unknownToServer}, 1243, 1, 0},
 	} {
 		if of.failure == 1243 { // none is kept
-			if _, err := db.Exec("SET @a = 1"); err != nil {
-				t.Fatal(err)
-			}
+			mustExec(t, db, "SET @a = 1")
 		}
 		w.mu.Lock()
 		w.next, w.prepared = of.next, 0
@@ -184,9 +166,7 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 	admin := openFor(t, "mysql", server.DSN())
 	exec := func(query string) {
 		t.Helper()
-		if _, err := admin.Exec(query); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, admin, query)
 	}
 	exec("CREATE DATABASE few")
 	exec("CREATE TABLE few.t (id BIGINT PRIMARY KEY, n INT)")
@@ -194,9 +174,7 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 	kept := func() (n int) {
 		t.Helper()
 		var name string
-		if err := admin.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, admin.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n))
 		return n
 	}
 	for _, limit := range []int{20, 100, 2000} {
@@ -204,10 +182,7 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 		db := openFor(t, "shardkey", server.DSN()+"few?shardkeyRule="+keptRule(t))
 		var conns []*sql.Conn
 		for range connections {
-			conn, err := db.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must(db.Conn(t.Context()))(t)
 			defer conn.Close()
 			conns = append(conns, conn)
 		}
@@ -223,30 +198,20 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 				}
 			}
 			for _, conn := range conns { // what it has closed is closed at the server
-				if _, err := conn.ExecContext(t.Context(), "DO 1"); err != nil {
-					t.Fatal(err)
-				}
+				mustExec(t, conn, "DO 1")
 			}
 			return failed
 		}
-		if failed := insert() + insert(); failed != 0 {
-			t.Errorf("limit %d: %d INSERTs failed", limit, failed)
-		}
+		equal(t, insert()+insert(), 0, "limit", limit, "INSERTs failed")
 		want := min(limit/8, connections*texts)
-		if have := kept(); have != want {
-			t.Errorf("limit %d: kept\nhave: %d\nwant: %d", limit, have, want)
-		}
+		equal(t, kept(), want, "limit", limit, "kept")
 		if limit == 100 {
 			// As if others had the rest: a connection that has nothing to close fails
 			// until those that have did something.
 			exec("SET GLOBAL max_prepared_stmt_count = 5")
 			insert()
-			if failed := insert(); failed != 0 {
-				t.Errorf("%d INSERTs failed where the server had no room", failed)
-			}
-			if have := kept(); have != 0 {
-				t.Errorf("kept where the server had no room\nhave: %d\nwant: 0", have)
-			}
+			equal(t, insert(), 0, "INSERTs failed where the server had no room")
+			equal(t, kept(), 0, "kept where the server had no room")
 		}
 		for _, conn := range conns {
 			conn.Close()
@@ -264,14 +229,10 @@ func TestStatements_afterRestart(t *testing.T) {
 	}
 	server := testserver.StartSQL(t)
 	admin := openFor(t, "mysql", server.DSN())
-	if _, err := admin.Exec("CREATE DATABASE again"); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, admin, "CREATE DATABASE again")
 	db := openFor(t, "shardkey", server.DSN()+"again?shardkeyRule="+keptRule(t))
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)"); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)")
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for i := range 6 {
@@ -282,9 +243,7 @@ func TestStatements_afterRestart(t *testing.T) {
 		if _, err := db.ExecContext(ended, "INSERT INTO t (n) VALUES (?)", -1); !errors.Is(err, context.Canceled) {
 			t.Fatalf("have: %v\nwant: %v", err, context.Canceled)
 		}
-		if _, err := db.Exec("INSERT INTO t (n) VALUES (?)", i); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, "INSERT INTO t (n) VALUES (?)", i)
 	}
 	rows := 0
 	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE n >= 0").Scan(&rows); err != nil || rows != 6 {

@@ -18,10 +18,7 @@ import (
 // idleDB is a database over a base that does nothing.
 func idleDB(t *testing.T, r *rule.Rule, opts ...Option) (*sql.DB, *Connector) {
 	t.Helper()
-	c, err := NewConnector(idleConnector{}, r, append(opts, Config{Server: "other"})...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(idleConnector{}, r, append(opts, Config{Server: "other"})...))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { _ = db.Close() })
 	return db, c
@@ -36,9 +33,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	mustExec(t, db, "INSERT INTO t_order (order_id, a) VALUES (?, 1), (?, 2), (?, 3)", nil, 5, nil)
 	mustExec(t, db, "INSERT INTO t_order (order_id, a) VALUES (7, 1)") // nothing to fill
 	mustExec(t, db, "INSERT INTO t_plain (a) VALUES (1)")
-	if _, err := NextKeys(t.Context(), db, "t_order", 10); err != nil {
-		t.Fatal(err)
-	}
+	must(NextKeys(t.Context(), db, "t_order", 10))(t)
 	s := c.Stats()
 	want := TableStats{Table: "t_order", Column: "order_id", Generator: "snowflake", Type: "SNOWFLAKE", Keys: 3 + 2 + 2 + 10, Statements: 5, Rows: 7}
 	if len(s.Tables) != 1 {
@@ -56,14 +51,9 @@ func TestStats_keysAndStatements(t *testing.T) {
 		t.Errorf("have: %+v\nwant: a connection and plans", s)
 	}
 	misses := s.Plans.Misses
-	another, err := c.Connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	another := must(c.Connect(t.Context()))(t)
 	defer another.Close()
-	if _, err := connOf(another).ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", benchArgs[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must(connOf(another).ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", benchArgs[:1]))(t)
 	if s := c.Stats(); s.Plans.Hits == 0 || s.Plans.Misses != misses {
 		t.Errorf("have: %+v\nwant: a hit more", s.Plans)
 	}
@@ -73,13 +63,10 @@ func TestStats_keysAndStatements(t *testing.T) {
 func TestStats_errorsAndTimes(t *testing.T) {
 	fails := errors.New("no keys today")
 	keys := &scriptedKeys{next: 1}
-	r, err := rule.New(rule.Config{
+	r := must(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: keys}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	db, c := idleDB(t, r)
 	for range 100 {
 		mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
@@ -95,9 +82,7 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	if have.Keys != 100 || have.Statements != 100 || have.Rows != 100 || have.Errors != 5 || have.Type != "" {
 		t.Errorf("have: %+v\nwant: 100 keys, and 5 errors", have)
 	}
-	if n := have.Generate.Count(); n != 2 {
-		t.Errorf("calls timed of 100\nhave: %d\nwant: 2", n)
-	}
+	equal(t, have.Generate.Count(), 2, "calls timed of 100")
 }
 
 // What a rule counts stays when another rule replaces it.
@@ -109,9 +94,7 @@ func TestStats_rules(t *testing.T) {
 	if first.Generation != 1 || first.Name != "bench.yaml" || first.File != "" || first.Since.After(before) || first.Watched {
 		t.Errorf("have: %+v\nwant: the first generation, of bench.yaml", first)
 	}
-	if err := c.SetRule(benchRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.SetRule(benchRule(t)))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
 	s := c.Stats()
 	if s.Rule.Generation != 2 || s.Rule.Since.Before(first.Since) || s.Tables[0].Keys != 2 {
@@ -173,14 +156,9 @@ func TestStats_closedConnector(t *testing.T) {
 func TestStats_json(t *testing.T) {
 	db, c := idleDB(t, benchRule(t))
 	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", 1)
-	text, err := json.Marshal(c.Stats())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must(json.Marshal(c.Stats()))(t)
 	var have map[string]any
-	if err := json.Unmarshal(text, &have); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, json.Unmarshal(text, &have))
 	for path, want := range map[string]any{
 		"connections": 1.0, "rule.name": "bench.yaml", "rule.generation": 1.0,
 		"tables.0.table": "t_order", "tables.0.keys": 1.0, "tables.0.generate.count": 1.0, "tables.0.generate.boundsSeconds.0": 250e-9,
@@ -221,10 +199,7 @@ func TestHistogram_buckets(t *testing.T) {
 
 // BenchmarkStats is what one look costs.
 func BenchmarkStats(b *testing.B) {
-	c, err := NewConnector(idleConnector{}, benchRule(b))
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must(NewConnector(idleConnector{}, benchRule(b)))(b)
 	defer c.Close()
 	b.ReportAllocs()
 	for b.Loop() {

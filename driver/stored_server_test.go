@@ -1,4 +1,4 @@
-package driver_test
+package driver
 
 import (
 	"database/sql"
@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
@@ -111,9 +110,7 @@ func TestShardGuard_asStored(t *testing.T) {
 	}
 	rules += "  keyGenerators: {s: {type: SNOWFLAKE, props: {worker-id: 8}}}\n  shardingAlgorithms:\n" + algorithms
 	file := filepath.Join(t.TempDir(), "rule.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(file, []byte(rules), 0o600))
 	plain := openFor(t, "mysql", dsn)
 	for _, c := range columns {
 		mustRun(t, plain, "CREATE TABLE "+c.name+"_probe (id BIGINT AUTO_INCREMENT PRIMARY KEY, c "+c.typ+")")
@@ -127,9 +124,7 @@ func TestShardGuard_asStored(t *testing.T) {
 		probe, own := openFor(t, "mysql", dsn+params), openFor(t, "shardkey", dsn+params+"&shardkeyRule="+file)
 		plainTx, err1 := probe.Begin()
 		tx, err2 := own.Begin()
-		if err := errors.Join(err1, err2); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(err1, err2))
 		for _, c := range columns {
 			try := func(value string, args ...any) {
 				t.Helper()
@@ -139,9 +134,7 @@ func TestShardGuard_asStored(t *testing.T) {
 				}
 				var stored sql.NullString
 				id, _ := res.LastInsertId()
-				if err := plainTx.QueryRow(fmt.Sprintf("SELECT c FROM %s_probe WHERE id = %d", c.name, id)).Scan(&stored); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, plainTx.QueryRow(fmt.Sprintf("SELECT c FROM %s_probe WHERE id = %d", c.name, id)).Scan(&stored))
 				names, belongs := c.tables(), c.belongs(stored)
 				at := slices.Index(names, belongs)
 				insert := func(table string) error {
@@ -155,7 +148,7 @@ func TestShardGuard_asStored(t *testing.T) {
 					right++
 				}
 				if c.understood && c.isPlain(args) {
-					if err := insert(names[(at+1)%4]); !errors.Is(err, driver.ErrWrongShard) {
+					if err := insert(names[(at+1)%4]); !errors.Is(err, ErrWrongShard) {
 						t.Errorf("%s %#v in %s, stored as %q\nhave: %v\nwant: refused in %s", value, args, c.typ, stored.String, err, names[(at+1)%4])
 					}
 					refused++
@@ -170,9 +163,7 @@ func TestShardGuard_asStored(t *testing.T) {
 				try(literal)
 			}
 		}
-		if err := errors.Join(plainTx.Rollback(), tx.Rollback()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(plainTx.Rollback(), tx.Rollback()))
 	}
 	t.Logf("%d right rows sent, %d wrong ones refused", right, refused)
 	if right < 600 || refused < 40 {

@@ -94,15 +94,11 @@ func TestShardGuard_asksOnce(t *testing.T) {
 	}
 	for i := range 20 {
 		user := fmt.Sprint(4*i + 11)
-		if _, err := db.Exec("INSERT INTO t_user_3 (user_id) VALUES (?)", user); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", user)
 	}
 	before := count()
 	for i := range 20 {
-		if _, err := db.Exec("INSERT INTO t_user_3 (user_id) VALUES (?)", fmt.Sprint(4*i+11)); err != nil {
-			t.Fatal(err)
-		}
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", fmt.Sprint(4*i+11))
 	}
 	if after := count(); before == 0 || after != before {
 		t.Errorf("have: %d and %d questions: %q\nwant: none in the end", before, after, base.calls)

@@ -45,10 +45,7 @@ func TestStrings_sameAsPlain(t *testing.T) {
 		return db
 	})
 	plain := newStringsSide(t, " AUTO_INCREMENT", func(dsn string) *sql.DB {
-		db, err := sql.Open("mysql", dsn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(sql.Open("mysql", dsn))(t)
 		t.Cleanup(func() { _ = db.Close() })
 		return db
 	})
@@ -71,9 +68,7 @@ func TestStrings_sameAsPlain(t *testing.T) {
 		have := ours.exec(query, args)
 		if errors.Is(have.err, ErrUnsupportedStatement) {
 			refused++
-			if after := ours.rows(t, ours.own); after != before {
-				t.Fatalf("%s %v\nrefused: %v\nhave: %s\nwant: %s", query, args, have.err, after, before)
-			}
+			equal(t, ours.rows(t, ours.own), before, query, args, "refused", have.err)
 			continue
 		}
 		want := plain.exec(query, args)
@@ -97,9 +92,7 @@ func TestStrings_sameAsPlain(t *testing.T) {
 			ours.send(t, "DO LAST_INSERT_ID(77)")
 			plain.send(t, "DO LAST_INSERT_ID(77)")
 		}
-		if h, w := have.String(), want.String(); h != w {
-			t.Fatalf("%s %v\nbefore: %s\nhave: %s\nwant: %s", query, args, before, h, w)
-		}
+		equal(t, have.String(), want.String(), query, args, "before", before)
 	}
 	t.Logf("%d refused, %d ran, of which %d failed", refused, ran, failed)
 	if refused < stringsPerServer/10 || failed < stringsPerServer/20 || ran-failed < stringsPerServer/10 {
@@ -156,9 +149,7 @@ func (s *stringsSide) reset(t *testing.T) {
 func (s *stringsSide) send(t *testing.T, queries ...string) {
 	t.Helper()
 	for _, query := range queries {
-		if _, err := s.own.ExecContext(context.Background(), query); err != nil {
-			t.Fatal(query, err)
-		}
+		mustExec(t, s.own, query)
 	}
 }
 
@@ -252,10 +243,7 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 		if table == "acct" {
 			order = ""
 		}
-		rows, err := db.QueryContext(ctx, "SELECT * FROM "+s.name+"."+table+order)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := must(db.QueryContext(ctx, "SELECT * FROM "+s.name+"."+table+order))(t)
 		columns, _ := rows.Columns()
 		all = append(all, table+fmt.Sprint(columns))
 		var values [][]sql.NullInt64
@@ -265,14 +253,10 @@ func (s *stringsSide) rows(t *testing.T, db queryer1) string {
 			for i := range row {
 				into[i] = &row[i]
 			}
-			if err := rows.Scan(into...); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, rows.Scan(into...))
 			values = append(values, row)
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Close())
 		for _, row := range values {
 			var words []string
 			for i, v := range row {

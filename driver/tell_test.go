@@ -82,14 +82,9 @@ func TestWithFilled_onServers(t *testing.T) {
 	if testserver.Each(t, TestWithFilled_onServers) {
 		return
 	}
-	r, err := rule.Parse(t.Name(), []byte("rules:\n- !SHARDING\n  tables:\n    t_told: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n"+
-		"  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: 3}}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := RegisterRule(t.Name(), r); err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse(t.Name(), []byte("rules:\n- !SHARDING\n  tables:\n    t_told: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n"+
+		"  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: 3}}}\n")))(t)
+	noError(t, RegisterRule(t.Name(), r))
 	defer DeregisterRule(t.Name())
 	var told []Filled
 	db, _, err := Open(testserver.Database(t)+"?shardkeyRule="+url.QueryEscape(t.Name()), WithFilled(func(_ context.Context, f Filled) { told = append(told, f) }))
@@ -97,18 +92,14 @@ func TestWithFilled_onServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t_told (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-		t.Fatal(err)
-	}
+	mustExec(t, db, "CREATE TABLE t_told (id BIGINT PRIMARY KEY, a INT)")
 	for _, text := range []string{
 		"INSERT INTO t_told (a) VALUES (1)", "INSERT INTO t_told (a) VALUES (1), (2), (3)",
 		"INSERT INTO t_told (a) SELECT a FROM t_told WHERE a > 1",
 	} {
 		told = nil
 		var keys Keys
-		if _, err := db.ExecContext(WithKeys(t.Context(), &keys), text); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(WithKeys(t.Context(), &keys), text))(t)
 		if values := keys.Values(); len(told) != 1 || told[0].Rows != len(values) || told[0].FirstKey != values[0] {
 			t.Errorf("%s\nhave: %+v\nwant: %d rows, the first %v", text, told, len(values), values)
 		}

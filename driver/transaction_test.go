@@ -23,10 +23,7 @@ func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
 		for _, table := range []string{"t0", "t1", "t2", "t3"} {
 			mustExec(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL"+auto+" PRIMARY KEY, u INT UNIQUE)")
 		}
-		c, err := db.Conn(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(db.Conn(context.Background()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
@@ -80,22 +77,16 @@ func TestTransaction_isolationReachesInsert(t *testing.T) {
 	ours, plain := transactionSides(t)
 	for _, c := range []*sql.Conn{ours, plain} {
 		for _, query := range []string{"SET autocommit = 0", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "INSERT INTO t0 VALUES (NULL, 1)"} {
-			if _, err := c.ExecContext(ctx, query); err != nil {
-				t.Fatal(query, err)
-			}
+			must(c.ExecContext(ctx, query))(t)
 		}
 	}
 	level := func(c *sql.Conn) (level string) {
 		t.Helper()
 		query := "SELECT trx_isolation_level FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()"
-		if err := c.QueryRowContext(ctx, query).Scan(&level); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.QueryRowContext(ctx, query).Scan(&level))
 		return level
 	}
-	if have, want := level(ours), level(plain); have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
+	equal(t, level(ours), level(plain))
 }
 
 // Random sequences of statements around SET TRANSACTION have the same errors as without

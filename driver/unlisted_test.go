@@ -1,16 +1,16 @@
-package driver_test
+package driver
 
 import (
 	"bytes"
 	"database/sql"
-	sqldriver "database/sql/driver"
+	"database/sql/driver"
 	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
-	"github.com/shardkey/shardkey/driver"
+
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -36,18 +36,15 @@ func TestUnlisted_looksLikeARuledTable(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log bytes.Buffer
-			r, err := rule.Parse("order.yaml", []byte(strings.Replace(orderRule, "keyGeneratorName: counter", "keyGeneratorName: counter"+c.more, 1)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must(rule.Parse("order.yaml", []byte(strings.Replace(orderRule, "keyGeneratorName: counter", "keyGeneratorName: counter"+c.more, 1))))(t)
 			direct, mock, err := sqlmock.NewWithDSN(t.Name())
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer direct.Close()
-			wrapped := driver.Wrap(direct.Driver(), r, driver.Config{Server: "other", Unlisted: c.policy},
-				driver.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
-			connector, err := wrapped.(sqldriver.DriverContext).OpenConnector(t.Name())
+			wrapped := Wrap(direct.Driver(), r, Config{Server: "other", Unlisted: c.policy},
+				WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			connector, err := wrapped.(driver.DriverContext).OpenConnector(t.Name())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +59,7 @@ func TestUnlisted_looksLikeARuledTable(t *testing.T) {
 			}
 			var unlisted *rule.UnlistedTableError
 			switch {
-			case c.refused && (!errors.As(err, &unlisted) || !errors.Is(err, driver.ErrUnsupportedStatement) || unlisted.Like.Logical != "t_order"):
+			case c.refused && (!errors.As(err, &unlisted) || !errors.Is(err, ErrUnsupportedStatement) || unlisted.Like.Logical != "t_order"):
 				t.Errorf("have: %v\nwant: a *rule.UnlistedTableError", err)
 			case !c.refused && err != nil:
 				t.Errorf("have: %v\nwant: nil", err)

@@ -78,9 +78,7 @@ func TestUpsertGuard_refuses(t *testing.T) {
 			},
 		}
 		for name, do := range ways {
-			if have := wrongUpsert(do()); have != tt.want {
-				t.Errorf("%s: %s %v\nhave: %s\nwant: %s", name, tt.query, tt.args, have, tt.want)
-			}
+			equal(t, wrongUpsert(do()), tt.want, name, tt.query, tt.args)
 		}
 		sent := 0
 		for _, call := range base.sentInserts() {
@@ -103,9 +101,7 @@ func TestUpsertGuard_warnAndOff(t *testing.T) {
 		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 		for range 2 {
 			for _, set := range []string{"user_id = 8", "user_id = user_id + 1"} {
-				if _, err := db.Exec("INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE " + set); err != nil {
-					t.Error(err)
-				}
+				mustExec(t, db, "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "+set)
 			}
 		}
 		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.sentInserts()) < 4 {
@@ -134,9 +130,6 @@ func TestShardGuard_leavesUpdates(t *testing.T) {
 
 func mustParseRule(t testing.TB, text string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Parse(t.Name(), []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Parse(t.Name(), []byte(text)))(t)
 	return r
 }

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -23,10 +22,7 @@ func verified(t *testing.T, v string) (*sql.DB, *fakeBase, *Connector) {
 		t.Skip("built without the second reader")
 	}
 	base := &fakeBase{kind: "direct"}
-	c, err := NewConnector(base, taggedRule(t, "ruled", 0), Config{Server: "other"}, Config{Verify: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(NewConnector(base, taggedRule(t, "ruled", 0), Config{Server: "other"}, Config{Verify: v}))(t)
 	db := sql.OpenDB(c)
 	t.Cleanup(func() { _ = db.Close() })
 	return db, base, c
@@ -123,9 +119,7 @@ func TestVerify_countsTexts(t *testing.T) {
 }
 
 func TestVerify_isSaidInDSN(t *testing.T) {
-	if err := RegisterRule(t.Name(), testRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule(t.Name(), testRule(t)))
 	defer DeregisterRule(t.Name())
 	dsn := "u:p@tcp(h:1)/app?shardkeyRule=" + t.Name()
 	for _, v := range []string{"on", "off"} {
@@ -137,9 +131,7 @@ func TestVerify_isSaidInDSN(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if have := c.(*Connector).verifier.read != nil; have != (v == "on") {
-			t.Errorf("%s\nhave: %v", v, have)
-		}
+		equal(t, c.(*Connector).verifier.read != nil, (v == "on"), v)
 		_ = c.(*Connector).Close()
 	}
 	var e *DSNError
@@ -161,13 +153,8 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	if _, err := NewConnector(&fakeBase{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
 		t.Errorf("have: %v\nwant: an error that names the tag", err)
 	}
-	c, err := NewConnector(&fakeBase{}, testRule(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.verifier.verify("x", rewrite.Options{}, nil); err != nil {
-		t.Error(err)
-	}
+	c := must(NewConnector(&fakeBase{}, testRule(t)))(t)
+	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }
 
 // BenchmarkVerify_build is what the second reader costs a program: its size and
@@ -181,10 +168,7 @@ func BenchmarkVerify_build(b *testing.B) {
 					b.Fatalf("%v\n%s", err, out)
 				}
 			}
-			info, err := os.Stat(file)
-			if err != nil {
-				b.Fatal(err)
-			}
+			info := must(os.Stat(file))(b)
 			b.ReportMetric(float64(info.Size())/1e6, "MB")
 		})
 	}
@@ -202,9 +186,7 @@ func TestVerify_agreesOnServer(t *testing.T) {
 		"REPLACE INTO ruled (a) SELECT a FROM ruled", "INSERT INTO ruled (a) VALUES (1); INSERT INTO ruled (a) VALUES (2)",
 		"SET sql_mode = 'ANSI_QUOTES'", `INSERT INTO "ruled" ("a") VALUES (4)`,
 	} {
-		if _, err := ours.ExecContext(context.Background(), query); err != nil {
-			t.Errorf("%s: %v", query, err)
-		}
+		mustExec(t, ours, query)
 	}
 	if have := c.Stats().Verification; have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
 		t.Errorf("have: %+v\nwant: 6 agreed, none refused", have)
@@ -224,12 +206,8 @@ func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 		db, _, c := verified(t, "on")
 		c.rules.Load().plans.most = 2
 		for i := range 30 {
-			if _, err := db.Exec(fmt.Sprintf(test.query, i%10), 1); err != nil {
-				t.Fatal(err)
-			}
+			mustExec(t, db, fmt.Sprintf(test.query, i%10), 1)
 		}
-		if have := c.Stats().Verification.Agreed; have != test.want {
-			t.Errorf("%s\nhave: %d texts read\nwant: %d", test.query, have, test.want)
-		}
+		equal(t, c.Stats().Verification.Agreed, test.want, test.query)
 	}
 }

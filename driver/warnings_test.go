@@ -16,9 +16,7 @@ import (
 func TestDSN_ruleWarnings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	text := "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}, colour: red}\n  keyGenerators: {k: {type: TEST}}\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 	var log bytes.Buffer
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
@@ -49,15 +47,11 @@ func TestDSN_ruleWarnings(t *testing.T) {
 func TestDSN_unlistedTakesThreeWords(t *testing.T) {
 	for policy, want := range map[string]string{"": "refuse", "refuse": "refuse", "warn": "warn", "pass": "pass"} {
 		u := unlisted{policy: policy}
-		if have := u.policyFor(&rule.UnlistedTableError{Like: new(rule.Table)}); have != want {
-			t.Errorf("%q\nhave: %v\nwant: %v", policy, have, want)
-		}
+		equal(t, u.policyFor(&rule.UnlistedTableError{Like: new(rule.Table)}), want, policy)
 	}
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	text := "rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
 	_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyUnlisted=ignore&shardkeyRule="+path)
 	if want := `parameter shardkeyUnlisted: "ignore" is unknown; it must be one of refuse, warn, pass`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("have: %v\nwant: %s", err, want)

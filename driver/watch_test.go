@@ -39,9 +39,7 @@ rules:
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // defaultLog takes what is logged by default until the test ends.
@@ -85,10 +83,7 @@ func (l *logLines) want(t *testing.T, when, text string, n int) {
 
 func openWatched(t *testing.T, path, params string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+params))(t)
 	return db
 }
 
@@ -103,9 +98,7 @@ func keyOf(t *testing.T, db *sql.DB, table string) int64 {
 
 func wantKey(t *testing.T, when string, db *sql.DB, table string, want int64) {
 	t.Helper()
-	if have := keyOf(t, db, table); have != want {
-		t.Errorf("%s: key of %s\nhave: %d\nwant: %d", when, table, have, want)
-	}
+	equal(t, keyOf(t, db, table), want, when, "key of", table)
 }
 
 // The goroutine of each test's watcher ends with its bubble, or the bubble fails.
@@ -117,9 +110,7 @@ func TestWatch_reload(t *testing.T) {
 		write(t, path, watched("t_order_${0..1}", 6))
 		first := openWatched(t, path, "&shardkeyReload=5s")
 		second := openWatched(t, path, "") // the file is watched already
-		if err := RegisterRule("watched", mustLoadRule(t, path)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, RegisterRule("watched", mustLoadRule(t, path)))
 		defer DeregisterRule("watched")
 		third := openWatched(t, "watched", "")
 		all := []*sql.DB{first, second, third}
@@ -140,9 +131,7 @@ func TestWatch_reload(t *testing.T) {
 		}
 		log.want(t, "changed", "the new rule holds", 1)
 		liveOf(t, "the changed one, in use", 6, 1)
-		if err := running.generators.Release(); err != nil {
-			t.Error(err)
-		}
+		check(t, running.generators.Release())
 		liveOf(t, "the changed one, left", 6, 0)
 		late := openWatched(t, "watched", "")
 		wantKey(t, "opened later by name", late, "t_order_2", 4)
@@ -163,9 +152,7 @@ func TestWatch_reload(t *testing.T) {
 		}
 		log.want(t, "mended", "the new rule holds", 2)
 
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Remove(path))
 		time.Sleep(time.Minute)
 		wantKey(t, "removed", second, "t_order_3", 11)
 		log.want(t, "removed", "no such file", 1)
@@ -179,19 +166,14 @@ func TestWatch_reload(t *testing.T) {
 		write(t, path, watched("t_order_${0..9}", 7))
 		time.Sleep(time.Minute)
 		wantKey(t, "no longer watched", second, "t_order_9", 0)
-		if err := errors.Join(second.Close(), third.Close()); err != nil {
-			t.Error(err)
-		}
+		check(t, errors.Join(second.Close(), third.Close()))
 		liveOf(t, "closed", 7, 0)
 	})
 }
 
 func mustLoadRule(t *testing.T, path string) *rule.Rule {
 	t.Helper()
-	r, err := rule.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must(rule.Load(path))(t)
 	return r
 }
 
@@ -214,21 +196,15 @@ func TestWatchRule_configMap(t *testing.T) {
 		}
 		put("..2026_1", watched("t_order_${0..1}", 1))
 		path := filepath.Join(dir, "rule.yaml")
-		if err := os.Symlink("..data/rule.yaml", path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Symlink("..data/rule.yaml", path))
 		db := openWatched(t, path, "")
 		defer db.Close()
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := errors.Join(WatchRule(ctx, path), WatchRule(ctx, path)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(WatchRule(ctx, path), WatchRule(ctx, path)))
 		put("..2026_2", watched("t_order_${0..2}", 1))
 		time.Sleep(2 * time.Second)
 		wantKey(t, "swapped", db, "t_order_2", 1)
-		if err := os.RemoveAll(filepath.Join(dir, "..2026_1")); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.RemoveAll(filepath.Join(dir, "..2026_1")))
 		time.Sleep(2 * time.Second)
 		wantKey(t, "the old one removed", db, "t_order_2", 2)
 		cancel()
@@ -249,9 +225,7 @@ func TestWatchRule_halfWritten(t *testing.T) {
 		defer db.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := WatchRule(ctx, path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, WatchRule(ctx, path))
 		text := watched("t_order_${0..2}", 1)
 		time.Sleep(settle / 4)
 		for i := 0; i < len(text); i += 5 {
@@ -292,12 +266,8 @@ func TestWatchRule_allOrNone(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := WatchRule(ctx, path); err != nil {
-			t.Fatal(err)
-		}
-		if err := strict.Close(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, WatchRule(ctx, path))
+		noError(t, strict.Close())
 		time.Sleep(2 * time.Second)
 		wantKey(t, "when it has been closed", easy, "t_order_2", 1)
 		log.want(t, "when it has been closed", `unknown key \"comment\"`, 2) // as a warning
@@ -314,9 +284,7 @@ func TestWatchRule_refuses(t *testing.T) {
 	if err := WatchRule(t.Context(), path); !errors.As(err, &inner) || inner.Line == 0 {
 		t.Errorf("a broken one\nhave: %v", err)
 	}
-	if err := RegisterRule("parsed", testRule(t)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, RegisterRule("parsed", testRule(t)))
 	defer DeregisterRule("parsed")
 	write(t, path, watched("t_order", 3))
 	for params, want := range map[string]string{
@@ -333,9 +301,7 @@ func TestWatchRule_refuses(t *testing.T) {
 	}
 	db := openWatched(t, path, "&shardkeyReload=off")
 	liveOf(t, "off", 3, 1)
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, db.Close())
 	openConnectors.mu.Lock()
 	defer openConnectors.mu.Unlock()
 	if n := len(openConnectors.watchers); n > 0 {
@@ -350,14 +316,10 @@ func TestWatcher_changed(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	put := func(name, text string, at time.Time) {
 		write(t, name, text)
-		if err := os.Chtimes(name, at, at); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Chtimes(name, at, at))
 	}
 	rename := func() {
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Rename(path+".new", path))
 	}
 	w := &watcher{file: path}
 	for _, step := range []struct {
@@ -374,19 +336,14 @@ func TestWatcher_changed(t *testing.T) {
 		{"another file of the same time and length", func() { put(path+".new", "c", old.Add(2*time.Minute)); rename() }, true},
 		{"written now", func() { put(path, "d", time.Now()) }, true},
 		{"and again within the clock's tick", func() {
-			info, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := must(os.Stat(path))(t)
 			put(path, "e", info.ModTime())
 		}, true},
 		{"a directory", func() { _ = os.Remove(path); _ = os.Mkdir(path, 0o755) }, true},
 		{"still one", func() {}, false},
 	} {
 		step.do()
-		if have := w.changed(); have != step.want {
-			t.Errorf("%s\nhave: %v\nwant: %v", step.name, have, step.want)
-		}
+		equal(t, w.changed(), step.want, step.name)
 	}
 }
 
@@ -411,9 +368,7 @@ func TestWatchRule_atOnce(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
+				check(t, db.Close())
 			}
 		})
 	}
@@ -427,9 +382,7 @@ func TestWatchRule_atOnce(t *testing.T) {
 			return
 		default:
 			write(t, path+".new", watched(fmt.Sprintf("t_order_${0..%d}", n), 4+n%2))
-			if err := os.Rename(path+".new", path); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, os.Rename(path+".new", path))
 		}
 	}
 }
@@ -442,22 +395,14 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
 		base := &fakeBase{kind: "direct"}
-		c, err := NewConnector(base, mustLoadRule(t, path), Config{Server: "other"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(NewConnector(base, mustLoadRule(t, path), Config{Server: "other"}))(t)
 		db := sql.OpenDB(c)
 		defer db.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		if err := WatchRule(ctx, path); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, WatchRule(ctx, path))
 		const text = "INSERT INTO t_order_1 (a) VALUES (?)"
-		prepared, err := db.Prepare(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		prepared := must(db.Prepare(text))(t)
 		defer prepared.Close()
 		both := func(column string) {
 			t.Helper()
@@ -497,27 +442,18 @@ func init() {
 func TestConnector_changeOfAnotherRule(t *testing.T) {
 	c := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
 	old := c.rules.Load()
-	next, err := c.open(taggedRule(t, "t", 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must(c.open(taggedRule(t, "t", 2)))(t)
 	between := taggedRule(t, "t", 3)
-	if err := c.SetRule(between); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, c.SetRule(between))
 	if c.change(old, next) || c.Rule() != between {
 		t.Errorf("have: %v\nwant: the rule that was set", c.Rule())
 	}
 	current := c.rules.Load()
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, c.Close())
 	if c.change(current, next) {
 		t.Error("have: a closed connector took a rule")
 	}
-	if err := next.generators.Close(); err != nil {
-		t.Error(err)
-	}
+	check(t, next.generators.Close())
 	for tag := 1; tag <= 3; tag++ {
 		liveOf(t, "closed", tag, 0)
 	}
@@ -529,10 +465,7 @@ func TestTakeRule_allOrNone(t *testing.T) {
 	easy, strict := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1)), mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
 	strict.config.RuleWarnings = "error"
 	old := easy.Rule()
-	odd, err := rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	odd := must(rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1))))(t)
 	if err := takeRule([]*Connector{easy, strict}, odd); err == nil || easy.Rule() != old {
 		t.Errorf("have: %v, the new rule %v\nwant: an error, and the old rule", err, easy.Rule() != old)
 	}
@@ -543,9 +476,7 @@ func TestTakeRule_allOrNone(t *testing.T) {
 		t.Errorf("have: %v\nwant: the new rule", err)
 	}
 	liveOf(t, "of the old rules", 1, 0)
-	if err := errors.Join(easy.Close(), strict.Close()); err != nil {
-		t.Error(err)
-	}
+	check(t, errors.Join(easy.Close(), strict.Close()))
 	liveOf(t, "of the new rule", 3, 0)
 }
 
