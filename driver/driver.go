@@ -15,10 +15,9 @@ import (
 // client library of a server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are
 // imported by the programs that use them.
 import (
-	_ "github.com/shardkey/shardkey/keygen/leaf"
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
+	_ "github.com/shardkey/shardkey/keygen/sequence"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
-	_ "github.com/shardkey/shardkey/keygen/ticket"
 	_ "github.com/shardkey/shardkey/keygen/uuid"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )

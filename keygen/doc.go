@@ -5,8 +5,7 @@
 //     worker and sequence in any split
 //   - keygen/uuid: UUID, versions 4 and 7
 //   - keygen/nanoid: NANOID, short random texts
-//   - keygen/leaf: LEAF_SEGMENT, number segments from a table
-//   - keygen/ticket: TICKET, ticket tables on several servers
+//   - keygen/sequence: LEAF_SEGMENT and TICKET, numbers from tables
 //   - keygen/redis: REDIS, time and sequence from a Redis server
 //   - keygen/zookeeper: ZOOKEEPER, worker ids from ZooKeeper, and LEAF_SNOWFLAKE
 //   - keygen/etcd: ETCD, worker ids from etcd
@@ -15,6 +14,6 @@
 //
 // Importing a package registers its types with
 // [github.com/shardkey/shardkey/spi]. The driver imports those that need no
-// client of another server: snowflake, uuid, nanoid, leaf, ticket and workerid.
+// client of another server: snowflake, sequence, uuid, nanoid and workerid.
 // Import redis, zookeeper and etcd where a rule uses them.
 package keygen

@@ -8,7 +8,7 @@ import (
 	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
-	_ "github.com/shardkey/shardkey/keygen/leaf"
+	_ "github.com/shardkey/shardkey/keygen/sequence"
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )
 

@@ -167,7 +167,7 @@ func TestDocs_commandsExist(t *testing.T) {
 }
 
 // errorPackages are those whose errors a program may see.
-var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/leaf", "keygen/ticket",
+var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/sequence",
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
 // TestDocs_errorsAreInOperating compares the exported errors with the table of

@@ -1,0 +1,261 @@
+package sequence
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/sqlstate"
+	"github.com/shardkey/shardkey/keygen/internal/stats"
+	"github.com/shardkey/shardkey/spi"
+)
+
+var (
+	_ spi.Int64KeyGenerator = (*generator)(nil)
+	_ spi.HealthReporter    = (*generator)(nil)
+	_ spi.ReadyReporter     = (*generator)(nil)
+	_ spi.Describer         = (*generator)(nil)
+	_ sqlstate.Keeper       = (*generator)(nil)
+	// Not a spi.KeyDecoder or spi.KeyRanger: a number of a sequence has no
+	// time or worker in it.
+)
+
+// maxKeys is the largest number of keys of one call.
+const maxKeys = 1 << 24
+
+// settings are what the types of generators differ in, except for the claim.
+type settings struct {
+	words
+	state sqlstate.Table // of each server, without its address
+
+	minStep int64 // of a fetch; 0 is the claim's own step
+	maxStep int64
+	limit   int64 // the most numbers that several calls fetch together
+	// ahead says to fetch the next segment when the rest of the current one would last
+	// for less than reserve.
+	ahead   bool
+	reserve time.Duration
+	timeout time.Duration // bounds how long one server is waited for
+	clock   spi.Clock
+	sizes   string // for Describe; empty is the step
+}
+
+// generator hands out the numbers of its servers. Its methods are called by many
+// goroutines at once. Close it when it is no longer needed.
+type generator struct {
+	// current is the segment in use, never nil. Reading it is all that a key
+	// from memory needs besides its one addition.
+	current atomic.Pointer[segment]
+
+	settings
+	servers *servers // used by the fetching goroutine alone; Close waits for that
+
+	mu      sync.Mutex
+	next    *segment   // fetched ahead; nil while there is none
+	queue   []*request // calls that wait, in order
+	stop    context.CancelFunc
+	done    chan struct{} // closed when the fetching goroutine ends; nil while there is none
+	step    int64         // numbers of the next fetch; 0 until the claim's step is known
+	base    int64         // the claim's step
+	rate    rate
+	closed  bool
+	figures stats.Figures // Issued without that of current and next; Err is that of the last fetch
+}
+
+// newGenerator makes a generator. It doesn't connect: the first key does.
+func newGenerator(s settings, all []*server) *generator {
+	g := &generator{settings: s}
+	g.figures.Waits, g.figures.Fetches = new(int64), new(int64)
+	g.servers = &servers{all: all, words: s.words, timeout: s.timeout, clock: s.clock, observe: g.observe}
+	g.current.Store(newSegment(run{}))
+	return g
+}
+
+// GenerateKeys returns n numbers, as int64.
+func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) ([]any, error) {
+	if n < 1 || n > maxKeys {
+		return nil, g.badCount(n)
+	}
+	return spi.BoxedKeys(ctx, g, column, n)
+}
+
+// GenerateInt64Keys fills keys with ascending numbers, which are a stride apart: 1 for
+// LEAF_SEGMENT, the property increment for TICKET. At most 2^24 are returned at once.
+//
+// The error has [spi.ErrStore] in its chain when no server gave numbers,
+// [spi.ErrClosed] after Close, and ctx's error when that ended a wait; the wait
+// ends at once then. Numbers in memory are returned whether ctx has
+// ended or not.
+func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
+	n := len(keys)
+	switch {
+	case n == 0:
+		return nil
+	case n > maxKeys:
+		return g.badCount(n)
+	case n == 1:
+		// The common case, without the cost of a call.
+		s := g.current.Load()
+		if offset, ok := s.take(1); ok {
+			if offset >= s.check.Load() {
+				g.prefetch(s)
+			}
+			keys[0] = s.at(offset)
+			return nil
+		}
+	}
+	r, err := g.reserve(ctx, int64(n))
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		keys[i] = r.first + int64(i)*r.stride
+	}
+	return nil
+}
+
+func (g *generator) badCount(n int) error {
+	return fmt.Errorf("shardkey: %s: %d keys requested; expected 1 to %d", g.title, n, maxKeys)
+}
+
+func (g *generator) errClosed() error { return fmt.Errorf("%w: %s", spi.ErrClosed, g.title) }
+
+// Close ends the fetch in flight and closes the connections. Calls that
+// wait return [spi.ErrClosed]. It is idempotent.
+func (g *generator) Close() error {
+	g.mu.Lock()
+	already := g.closed
+	g.closed = true
+	for _, r := range g.queue {
+		r.err = g.errClosed()
+		close(r.done)
+	}
+	g.queue = nil
+	for _, s := range g.segments() {
+		g.figures.Issued += s.retire()
+	}
+	g.current.Store(newSegment(run{}))
+	g.next = nil
+	done := g.done
+	if g.stop != nil {
+		g.stop()
+	}
+	g.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+	if already {
+		return nil
+	}
+	return g.servers.close()
+}
+
+// segments are those in memory.
+func (g *generator) segments() []*segment {
+	if g.next == nil {
+		return []*segment{g.current.Load()}
+	}
+	return []*segment{g.current.Load(), g.next}
+}
+
+// observe records the outcome of asking a server, unless Close cut it off.
+func (g *generator) observe(s *server, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return
+	}
+	if err == nil {
+		s.up()
+		return
+	}
+	now := g.clock.Now()
+	s.down(now, err)
+	g.figures.Error(kindOf(err), err, now)
+}
+
+// Health reports the generator's figures. Err is set as soon as a fetch has failed,
+// while the numbers in memory still serve, and while one of several servers is skipped.
+func (g *generator) Health() spi.Health {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	h := g.figures.Snapshot()
+	h.Err = g.trouble()
+	for _, s := range g.segments() {
+		left := s.left()
+		h.Issued += s.count - left
+		h.SegmentLeft = stats.Add(h.SegmentLeft, left)
+		h.SegmentSize = s.count
+	}
+	for _, s := range g.servers.all {
+		if w, _ := s.warning.Load().(string); w != "" {
+			h.Warnings = append(h.Warnings, w)
+		}
+	}
+	return h
+}
+
+func (g *generator) trouble() error {
+	if g.closed {
+		return g.errClosed()
+	}
+	if g.figures.Err != nil {
+		return g.figures.Err
+	}
+	var failed serverErrors
+	for _, s := range g.servers.all {
+		if s.failed != nil {
+			failed = append(failed, s.failed)
+		}
+	}
+	return failed.orNil()
+}
+
+// Ready returns nil when there are numbers in memory, and otherwise fetches some for the
+// next keys. Its errors are those of GenerateInt64Keys.
+func (g *generator) Ready(ctx context.Context) error {
+	if g.current.Load().left() > 0 {
+		return nil
+	}
+	return g.await(ctx, &request{})
+}
+
+// Describe returns type, table, servers and step in one line.
+func (g *generator) Describe() string {
+	var names []string
+	for _, s := range g.servers.all {
+		names = append(names, s.name)
+	}
+	at := strings.Join(names, ", ")
+	if at == "" {
+		at = "no database"
+	}
+	sizes := g.sizes
+	if sizes == "" {
+		sizes = g.describeStep()
+	}
+	return fmt.Sprintf("%s at %s, %s", g.title, at, sizes)
+}
+
+func (g *generator) describeStep() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.step == 0 {
+		return "step not read yet"
+	}
+	low, high := g.bounds()
+	return fmt.Sprintf("step %d in %d..%d", g.step, low, high)
+}
+
+// SQLState is the table of each server.
+func (g *generator) SQLState() (tables []sqlstate.Table) {
+	for _, s := range g.servers.all {
+		t := g.state
+		t.Connector, t.Server, t.DDL = s.connector, s.name, g.ddl
+		tables = append(tables, t)
+	}
+	return tables
+}

@@ -1,0 +1,155 @@
+package sequence
+
+import (
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// parseJDBC reads a database's address in the form of MySQL's and MariaDB's
+// JDBC drivers, jdbc:mysql://host:port/database?option=value&…:
+// https://dev.mysql.com/doc/connector-j/en/connector-j-reference-jdbc-url-format.html
+//
+// Of the options those about TLS (useSSL, requireSSL,
+// verifyServerCertificate, sslMode), connectTimeout and socketTimeout (both in
+// milliseconds), user and password are followed; the rest, serverTimezone and
+// characterEncoding among them, don't affect what this package reads and are
+// ignored. TLS is used when the server has it unless the options specify otherwise.
+//
+// The errors are [*spi.PropError] and do not show the address: it may hold a
+// password.
+func parseJDBC(address string) (*mysql.Config, error) {
+	scheme, rest, _ := strings.Cut(address, "://")
+	u, err := url.Parse("mysql://" + rest)
+	switch {
+	case !strings.EqualFold(scheme, "jdbc:mysql") && !strings.EqualFold(scheme, "jdbc:mariadb"):
+		return nil, badJDBC("one address of the form jdbc:mysql://host:3306/database")
+	case err != nil, u.Host == "":
+		return nil, badJDBC("host, port and database as in jdbc:mysql://host:3306/database, with special characters percent-encoded")
+	case strings.ContainsAny(u.Host, ",()"):
+		return nil, badJDBC("one host: two servers would hand out the same numbers")
+	case strings.Contains(u.Path, "@"), u.Fragment != "":
+		return nil, badJDBC(wantEncoded)
+	}
+	option, err := jdbcOptions(u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	port := u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+	cfg.DBName = strings.TrimPrefix(u.Path, "/")
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	for name, field := range map[string]*string{"user": &cfg.User, "password": &cfg.Passwd} {
+		if v := option[name]; v != "" {
+			*field = v
+		}
+	}
+	if cfg.Timeout, err = milliseconds(option, "connectTimeout"); err != nil {
+		return nil, err
+	}
+	if cfg.ReadTimeout, err = milliseconds(option, "socketTimeout"); err != nil {
+		return nil, err
+	}
+	cfg.WriteTimeout = cfg.ReadTimeout
+	if cfg.TLSConfig, err = tlsMode(option); err != nil {
+		return nil, err
+	}
+	mysqldb.OwnSession(cfg)
+	return cfg, nil
+}
+
+const wantEncoded = "percent-encoding where the password has /, ? or #"
+
+// jdbcOptions returns each option by its name in lower case, and refuses one that is
+// given twice: drivers don't agree on which of them counts.
+func jdbcOptions(query string) (map[string]string, error) {
+	parsed, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, badJDBC("options of the form name=value, joined by &")
+	}
+	option := map[string]string{}
+	for name, values := range parsed {
+		lower := strings.ToLower(name)
+		_, twice := option[lower]
+		secret := lower == "user" || lower == "password"
+		switch {
+		case strings.Contains(name, "@"), !secret && strings.Contains(values[0], "@"):
+			// The password's end, after a '?' in it.
+			return nil, badJDBC(wantEncoded)
+		case twice || len(values) > 1:
+			return nil, badJDBC("each option once, in whatever case")
+		}
+		option[lower] = values[0]
+	}
+	return option, nil
+}
+
+func milliseconds(option map[string]string, name string) (time.Duration, error) {
+	v := option[strings.ToLower(name)]
+	if v == "" {
+		return 0, nil
+	}
+	ms, err := strconv.ParseUint(v, 10, 31)
+	if err != nil {
+		return 0, badJDBC(name + " in milliseconds")
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+// tlsModes are the values of sslMode, of both drivers, as go-sql-driver's tls parameter.
+// VERIFY_CA checks the host name too here.
+var tlsModes = map[string]string{
+	"DISABLED": "false", "DISABLE": "false",
+	"PREFERRED": "preferred",
+	"REQUIRED":  "skip-verify", "TRUST": "skip-verify",
+	"VERIFY_CA": "true", "VERIFY_IDENTITY": "true", "VERIFY_FULL": "true",
+}
+
+// tlsMode maps Connector/J's options
+// (https://dev.mysql.com/doc/connector-j/en/connector-j-connp-props-security.html)
+// to go-sql-driver's tls parameter. sslMode takes precedence over the older ones.
+func tlsMode(option map[string]string) (string, error) {
+	older := map[string]string{}
+	for _, name := range []string{"useSSL", "requireSSL", "verifyServerCertificate"} {
+		switch v := strings.ToLower(option[strings.ToLower(name)]); v {
+		case "":
+		case "true", "yes":
+			older[name] = "yes"
+		case "false", "no":
+			older[name] = "no"
+		default:
+			return "", badJDBC(name + " true, false, yes or no")
+		}
+	}
+	if mode := option["sslmode"]; mode != "" {
+		if tls, ok := tlsModes[strings.ToUpper(strings.ReplaceAll(mode, "-", "_"))]; ok {
+			return tls, nil
+		}
+		return "", badJDBC("sslMode DISABLED, PREFERRED, REQUIRED, VERIFY_CA or VERIFY_IDENTITY")
+	}
+	switch {
+	case older["useSSL"] == "no":
+		return "false", nil
+	case older["verifyServerCertificate"] == "yes":
+		return "true", nil
+	case older["useSSL"] == "yes", older["requireSSL"] == "yes":
+		return "skip-verify", nil
+	}
+	return "preferred", nil
+}
+
+func badJDBC(want string) error {
+	return &spi.PropError{Name: "leaf.jdbc.url", Want: want}
+}

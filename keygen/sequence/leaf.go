@@ -1,0 +1,312 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/sqlstate"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// The defaults and bounds of LEAF_SEGMENT's properties.
+const (
+	defaultMaxStep = 1_000_000 // Leaf's own
+	defaultReserve = time.Minute
+
+	largestStep = 1 << 30
+	largestGap  = 1 << 40
+	gapSteps    = 10  // of the largest step: the default of failover-gap
+	maxBizTag   = 128 // characters
+)
+
+func init() {
+	spi.RegisterKeyGenerator("LEAF_SEGMENT", newLeaf)
+	spi.RegisterKeyGenerator("TICKET", newTicket)
+}
+
+// newLeaf makes a generator from a rule's properties. Without leaf.jdbc.url
+// and dsn it uses the connector's own database; where there is none the first key returns
+// an error, because a rule is also checked without a connector.
+func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
+	row := &leafRow{key: p.String("leaf.key", ""), logger: p.Logger()}
+	if err := checkKey(row.key); err != nil {
+		return nil, err
+	}
+	prop, cfg, err := leafAddress(p)
+	if err != nil {
+		return nil, err
+	}
+	s := settings{
+		words: words{
+			title:   fmt.Sprintf("LEAF_SEGMENT %q, leaf_alloc", row.key),
+			address: "leaf.jdbc.url or dsn",
+			grant:   "SELECT, UPDATE ON leaf_alloc",
+			end:     "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly",
+			ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, " +
+				"description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
+				"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
+		},
+		state: sqlstate.Table{Kind: sqlstate.Segments, Name: "leaf_alloc", Key: row.key},
+		ahead: true, clock: p.Clock(),
+	}
+	if s.minStep, err = p.Int("min-step", 0, 1, largestStep); err != nil {
+		return nil, err
+	}
+	if s.maxStep, err = p.Int("max-step", max(defaultMaxStep, s.minStep), 1, largestStep); err != nil {
+		return nil, err
+	}
+	if s.maxStep < s.minStep {
+		return nil, p.Wrong("max-step", fmt.Sprintf("an integer in %d..%d", s.minStep, largestStep))
+	}
+	s.limit = s.maxStep
+	if s.reserve, err = p.Duration("reserve", defaultReserve, 0, 24*time.Hour); err != nil {
+		return nil, err
+	}
+	if s.timeout, err = p.Duration("timeout", 5*time.Second, time.Millisecond, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	if row.gap, err = p.Int("failover-gap", gapSteps*max(s.maxStep, defaultMaxStep), 0, largestGap); err != nil {
+		return nil, err
+	}
+	if cfg == nil {
+		return newGenerator(s, nil), nil
+	}
+	if row.server, err = newServer(prop, cfg, s.words, s.clock); err != nil {
+		return nil, err
+	}
+	row.server.claim = row
+	return newGenerator(s, []*server{row.server}), nil
+}
+
+func checkKey(key string) error {
+	want := ""
+	switch {
+	case key == "":
+		want = "the biz_tag of a row in leaf_alloc"
+	case strings.Contains(key, "/"):
+		want = "a biz_tag without a slash"
+	case len([]rune(key)) > maxBizTag:
+		want = fmt.Sprintf("a biz_tag of at most %d characters", maxBizTag)
+	default:
+		return nil
+	}
+	return &spi.PropError{Name: "leaf.key", Value: key, Want: want}
+}
+
+// leafAddress is the database's connection as the generator needs it, and the property
+// that names it. It is nil when neither form of address is given.
+func leafAddress(p spi.Props) (prop string, cfg *mysql.Config, err error) {
+	url, dsn := p.Secret("leaf.jdbc.url").Reveal(), p.Secret("dsn").Reveal()
+	if !p.Has("leaf.jdbc.url") && !p.Has("dsn") {
+		dsn = p.HostDSN().Reveal()
+	}
+	user, password := p.String("leaf.jdbc.username", ""), p.Secret("leaf.jdbc.password").Reveal()
+	switch {
+	case url != "" && dsn != "":
+		return "", nil, &spi.PropError{Name: "dsn", Want: "no value when leaf.jdbc.url is set"}
+	case url != "":
+		prop = "leaf.jdbc.url"
+		cfg, err = parseJDBC(url)
+	case dsn != "":
+		prop = "dsn"
+		cfg, err = mysqldb.ParseDSN("dsn", dsn, "user:pass@tcp(127.0.0.1:3306)/leaf")
+	}
+	if cfg == nil || err != nil {
+		return "", nil, err
+	}
+	if user != "" {
+		cfg.User = user
+	}
+	if password != "" {
+		cfg.Passwd = password
+	}
+	return prop, cfg, nil
+}
+
+// leafRow claims numbers by raising max_id of one row of leaf_alloc.
+type leafRow struct {
+	*server
+	key    string
+	gap    int64 // left when the server is another one than before; 0: none
+	logger *slog.Logger
+
+	base  int64     // the row's step
+	least int64     // the end of what was claimed; 0 before
+	one   *sql.Stmt // claimOne, prepared on the connection
+	echo  echo
+}
+
+// echo is what a server does with LAST_INSERT_ID(expr) of an UPDATE.
+type echo int
+
+const (
+	echoUnknown echo = iota
+	echoYes          // its OK packet carries the value
+	echoNo           // it does not
+)
+
+const (
+	selectStep = "SELECT step FROM leaf_alloc WHERE biz_tag = ?"
+	// claimOne is the whole of a fetch where the server echoes.
+	claimOne = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(max_id + ?) " +
+		"WHERE biz_tag = ? AND max_id >= ? AND max_id <= ?"
+	selectRow = "SELECT LEAST(max_id, 9223372036854775807) FROM leaf_alloc WHERE biz_tag = ? FOR UPDATE"
+	// claimSwap is the second statement of the transaction. Comparing max_id
+	// keeps it right on an engine whose FOR UPDATE locks nothing.
+	claimSwap = "UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(?) WHERE biz_tag = ? AND max_id = ?"
+)
+
+// connected compares the server with the one before and reads the row's step, which an
+// operator may have changed.
+func (l *leafRow) connected(ctx context.Context, conn *sql.Conn) error {
+	l.one = nil
+	if err := l.compareServer(ctx, conn); err != nil {
+		return err
+	}
+	steps, err := integers(ctx, conn, selectStep, l.key)
+	if err != nil {
+		return err
+	}
+	if l.base, err = l.onlyRow(steps); err == nil && l.base < 1 {
+		err = l.storeError(fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", l.base), errBadRow, nil)
+	}
+	return err
+}
+
+func (l *leafRow) step() int64 { return l.base }
+
+func (l *leafRow) claim(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
+	least := int64(math.MinInt64)
+	if l.least > 0 {
+		least = l.least
+	}
+	var first int64
+	var err error
+	if l.echo == echoYes {
+		first, err = l.claimOne(ctx, conn, n, least)
+	}
+	if first == 0 && err == nil {
+		first, err = l.claimSwap(ctx, conn, n, least)
+	}
+	if err != nil {
+		return run{}, err
+	}
+	l.least = first + n
+	return run{first, n, 1}, nil
+}
+
+// claimOne claims with one statement. It returns 0 when that claimed nothing
+// that could be handed out; the transaction then does it or finds the reason.
+func (l *leafRow) claimOne(ctx context.Context, conn *sql.Conn, n, least int64) (first int64, err error) {
+	if l.one == nil {
+		// Prepared, it is one round trip, and has no values in its query, whatever the
+		// connection's character set.
+		if l.one, err = conn.PrepareContext(ctx, claimOne); err != nil {
+			return 0, err
+		}
+	}
+	res, err := l.one.ExecContext(ctx, n, l.key, least, math.MaxInt64-n)
+	if err != nil {
+		return 0, err
+	}
+	switch rows, _ := res.RowsAffected(); {
+	case rows == 0:
+		return 0, nil
+	case rows > 1:
+		return 0, l.notUnique()
+	}
+	if end, _ := res.LastInsertId(); end > n && end-n >= least {
+		return end - n, nil
+	}
+	// Another server behind the same address, one that does not echo: the
+	// numbers just claimed are a gap.
+	l.echo = echoNo
+	return 0, nil
+}
+
+// errRaced reports that another client changed the row between read and write.
+var errRaced = errors.New("another client changed leaf_alloc's row")
+
+// claimSwap claims with a transaction as Leaf does, and finds out whether the
+// server echoes.
+func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64) (int64, error) {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	values, err := integers(ctx, tx, selectRow, l.key)
+	if err != nil {
+		return 0, err
+	}
+	maxID, err := l.onlyRow(values)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case maxID < least:
+		return 0, l.storeError(fmt.Sprintf("max_id is %d, but numbers below %d were claimed before; "+
+			"find out who else has claimed numbers since, and set max_id above all of them", maxID, least), errMovedBack, nil)
+	case maxID > math.MaxInt64-n:
+		return 0, l.storeError(l.end, errExhausted, nil)
+	}
+	first := max(maxID, 1) // 0 and less are not keys
+	res, err := tx.ExecContext(ctx, claimSwap, first+n, l.key, maxID)
+	if err != nil {
+		return 0, err
+	}
+	if rows, _ := res.RowsAffected(); rows != 1 {
+		return 0, errRaced
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, err
+	}
+	switch echoed, _ := res.LastInsertId(); {
+	case echoed != first+n:
+		l.echo = echoNo
+	case l.echo == echoUnknown:
+		l.echo = echoYes
+	}
+	return first, nil
+}
+
+func (l *leafRow) onlyRow(values []int64) (int64, error) {
+	switch len(values) {
+	case 0:
+		return 0, l.storeError("leaf_alloc has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+
+			l.key+"', 1, 1000), with max_id above every key in use", errUnknownKey, nil)
+	case 1:
+		return values[0], nil
+	}
+	return 0, l.notUnique()
+}
+
+func (l *leafRow) notUnique() error {
+	return l.storeError("leaf_alloc has several rows for it; make biz_tag the primary key", errBadRow, nil)
+}
+
+// integers reads the integers of a query's one column.
+func integers(ctx context.Context, q mysqldb.Querier, query string, args ...any) (values []int64, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v int64
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, rows.Err()
+}

@@ -1,0 +1,235 @@
+package sequence
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAdaptStep_followsDuration(t *testing.T) {
+	tests := []struct {
+		step      int64
+		took      time.Duration
+		low, high int64
+		want      int64
+	}{
+		{1000, time.Second, 1000, 1_000_000, 2000},
+		{1000, 15*time.Minute - 1, 1000, 1_000_000, 2000},
+		{1000, 15 * time.Minute, 1000, 1_000_000, 1000},
+		{4000, 30 * time.Minute, 1000, 1_000_000, 4000},
+		{4000, 30*time.Minute + 1, 1000, 1_000_000, 2000},
+		{1000, time.Hour, 1000, 1_000_000, 1000},
+		{1500, time.Hour, 1000, 1_000_000, 1000},
+		{800_000, time.Second, 1000, 1_000_000, 1_000_000},
+		{1, time.Hour, 1, 10, 1},
+		{100, time.Second, 100, 100, 100},
+		{1000, -time.Hour, 1, 1_000_000, 2000}, // a clock that stepped back
+	}
+	for _, tt := range tests {
+		if have := adaptStep(tt.step, tt.took, tt.low, tt.high); have != tt.want {
+			t.Errorf("adaptStep(%d, %v, %d, %d)\nhave: %d\nwant: %d", tt.step, tt.took, tt.low, tt.high, have, tt.want)
+		}
+	}
+}
+
+func TestRate_lead(t *testing.T) {
+	perSecond := func(n float64) float64 { return n / float64(time.Second) }
+	tests := []struct {
+		name    string
+		rate    float64
+		fetch   time.Duration
+		reserve time.Duration
+		want    int64
+	}{
+		{"no rate: the last number", 0, 0, time.Minute, 1},
+		{"ten a second for a minute", perSecond(10), 0, time.Minute, 600},
+		{"a slow fetch counts eight times", perSecond(10), 10 * time.Second, time.Minute, 800},
+		{"no reserve: the fetch alone", perSecond(100), time.Second, 0, 800},
+		{"faster than the segment", perSecond(1e9), 0, time.Minute, 10_000},
+	}
+	for _, tt := range tests {
+		p := rate{fetch: tt.fetch}
+		if have := p.lead(tt.rate, tt.reserve, 10_000); have != tt.want {
+			t.Errorf("%s\nhave: %d\nwant: %d", tt.name, have, tt.want)
+		}
+	}
+}
+
+// leafBubble runs a test over a fake leaf_alloc.
+func leafBubble(t *testing.T, props map[string]any, test func(*testing.T, *generator, *fake)) {
+	t.Helper()
+	inBubble(t, "LEAF_SEGMENT", with(types[0].props, props), func(t *testing.T, g *generator, fakes []*fake) {
+		test(t, g, fakes[0])
+	})
+}
+
+// consume takes n numbers at an even rate over the time.
+func consume(t *testing.T, g *generator, n int64, over time.Duration) {
+	t.Helper()
+	for range n {
+		mustKey(t, g)
+		time.Sleep(over / time.Duration(n))
+	}
+}
+
+// At a steady rate the segments grow until they last 15 minutes, and when the
+// rate falls they shrink until they last 30, down to the row's step.
+func TestRate_stepFollows(t *testing.T) {
+	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
+		consume(t, g, 10_000, 10_000*time.Second) // 900 to 1800 last 15 to 30 minutes
+		sizes := f.claims()
+		if last := sizes[len(sizes)-1]; last < 900 || last > 1800 {
+			t.Errorf("at 1 a second\nhave: segments of %v\nwant: the last one in 900..1800", sizes)
+		}
+		consume(t, g, 6000, 6000*20*time.Second) // 45 to 90, but the row has 100
+		sizes = f.claims()
+		if last := sizes[len(sizes)-1]; last != 100 {
+			t.Errorf("at 1 in 20 seconds\nhave: segments of %v\nwant: the last one of 100", sizes)
+		}
+		for i, size := range sizes[1:] {
+			if size > 2*sizes[i] || 2*size < sizes[i] {
+				t.Errorf("have: %d after %d\nwant: at most twice or half", size, sizes[i])
+			}
+		}
+	})
+}
+
+func TestRate_stepStaysInBounds(t *testing.T) {
+	leafBubble(t, map[string]any{"min-step": "50", "max-step": "300"}, func(t *testing.T, g *generator, f *fake) {
+		f.base = 1000
+		consume(t, g, 3000, time.Minute)
+		consume(t, g, 3000, 1000*time.Hour)
+		sizes := f.claims()
+		if first, least, most := sizes[0], slices.Min(sizes), slices.Max(sizes); first != 300 || least < 50 || least > 99 || most != 300 {
+			t.Errorf("\nhave: %v\nwant: from 300, within 50..300, down to 50..99", sizes)
+		}
+	})
+}
+
+// Calls that use up what is fetched make later fetches larger, until there is something
+// left in memory for the next call.
+func TestRate_stepFollowsLargeCalls(t *testing.T) {
+	for _, n := range []int{100, 101, 1500} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
+				for range 200 {
+					mustKeys(t, g, n)
+					time.Sleep(time.Second)
+				}
+				waits := *g.Health().Waits
+				for range 200 {
+					mustKeys(t, g, n)
+					time.Sleep(time.Second)
+				}
+				if have := *g.Health().Waits; have != waits {
+					t.Errorf("\nhave: %d waits after %d, fetches of %v\nwant: all from memory", have, waits, f.claims())
+				}
+			})
+		})
+	}
+}
+
+// The next segment is fetched when the rest lasts for the reserve, neither at
+// a fixed share nor only at the end.
+func TestRate_fetchIsEarlyEnough(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		reserve   string
+		every     time.Duration // between two numbers
+		low, high int64         // numbers used when the second fetch comes
+	}{
+		{"1 in 10 s: 6 numbers are a minute", "1m", 10 * time.Second, 985, 997},
+		{"1 a second: 60 numbers are a minute", "1m", time.Second, 920, 945},
+		{"5 a second: 300 numbers are a minute", "1m", time.Second / 5, 660, 710},
+		{"1000 a second: all are", "1m", time.Millisecond, 100, 130},
+		{"no reserve: 8 fetches of 10 ms", "0s", time.Millisecond, 900, 930},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			leafBubble(t, map[string]any{"reserve": tt.reserve}, func(t *testing.T, g *generator, f *fake) {
+				f.base, f.delay = 1000, 10*time.Millisecond
+				var used int64
+				for len(f.claims()) < 2 && used < 1000 {
+					mustKey(t, g)
+					used++
+					time.Sleep(tt.every)
+				}
+				if used < tt.low || used > tt.high {
+					t.Errorf("\nhave: the second fetch after %d of 1000\nwant: %d..%d", used, tt.low, tt.high)
+				}
+			})
+		})
+	}
+}
+
+// With the reserve's time of numbers fetched ahead, no call waits at a steady
+// rate, whatever the database's delay.
+func TestRate_steadyCallersDoNotWait(t *testing.T) {
+	for _, tt := range []struct{ delay, every time.Duration }{
+		{2 * time.Second, 100 * time.Millisecond}, {5 * time.Millisecond, time.Millisecond},
+	} {
+		leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
+			f.delay = tt.delay
+			consume(t, g, 20_000, 20_000*tt.every)
+			if h := g.Health(); *h.Waits != 1 {
+				t.Errorf("\nhave: %d waits in %d fetches\nwant: the first call's only", *h.Waits, *h.Fetches)
+			}
+		})
+	}
+}
+
+// A step that is changed in the row is seen within ten minutes.
+func TestRate_changedStepOfTheRow(t *testing.T) {
+	leafBubble(t, map[string]any{"reserve": "1s"}, func(t *testing.T, g *generator, f *fake) {
+		f.base = 10
+		consume(t, g, 300, time.Hour)
+		f.set(func(f *fake) { f.base = 40 })
+		consume(t, g, 200, 15*time.Minute)
+		if sizes := f.claims(); sizes[len(sizes)-1] < 40 {
+			t.Errorf("\nhave: segments of %v\nwant: the last one of 40 or more", sizes)
+		}
+	})
+}
+
+// Health is bad before keys stop coming, and a fetch ahead that failed is done
+// again, but not with each key.
+func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
+	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
+		f.base = 10_000
+		mustKey(t, g)
+		f.set(func(f *fake) { f.fail = []error{errAway} })
+		for range 9000 {
+			mustKey(t, g)
+			synctest.Wait()
+		}
+		h := g.Health()
+		if h.Err == nil {
+			t.Error("have: good health\nwant: the failure of the fetch ahead")
+		}
+		if n := h.Errors["store"]; n < 2 || n > 40 {
+			t.Errorf("\nhave: %d attempts over 9000 keys\nwant: 2..40", n)
+		}
+		f.set(func(f *fake) { f.fail = nil })
+		for range 1000 {
+			mustKey(t, g)
+			synctest.Wait()
+		}
+		if h := g.Health(); h.Err != nil || *h.Waits != 1 {
+			t.Errorf("\nhave: %v, %d waits\nwant: well again, without a wait", h.Err, *h.Waits)
+		}
+	})
+}
+
+// A call that is larger than the next segment leaves both in memory, also when the step
+// has grown since.
+func TestRate_callLargerThanTheNextSegment(t *testing.T) {
+	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
+		mustKeys(t, g, 40)
+		g.next, g.step = newSegment(run{1000, 100, 1}), 1000
+		mustKeys(t, g, 500)
+		if have := *g.Health().SegmentLeft; have != 160 {
+			t.Errorf("\nhave: %d numbers left in memory\nwant: 160, as before", have)
+		}
+	})
+}

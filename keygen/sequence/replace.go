@@ -1,0 +1,111 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+)
+
+// replace gets n numbers by REPLACE statements.
+func (t *ticketTable) replace(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
+	switch {
+	case n > 1 && t.noLock:
+		return t.replaceRows(ctx, conn, n)
+	case n > 1:
+		return t.replaceBlock(ctx, conn, n)
+	}
+	first, err := insertID(conn.ExecContext(ctx, "REPLACE INTO "+t.table+" (stub) VALUES ('a')"))
+	return run{first, 1, t.increment}, err
+}
+
+func insertID(res sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
+// replaceBlock gets n numbers, n > 1, while the table is locked: it takes the
+// first, sets the row to the last but one, which moves AUTO_INCREMENT on, and
+// takes the last. The three are one transaction, committed before the table is
+// unlocked. The statements go in one packet: a process that is stopped in between
+// leaves no lock. After an error the connection is closed, which takes back and
+// unlocks.
+func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
+	_, err := conn.ExecContext(ctx, strings.NewReplacer(
+		"{table}", t.table, "{id}", t.column, "{jump}", fmt.Sprint((n-2)*t.increment),
+	).Replace("LOCK TABLES {table} WRITE; SET autocommit = 0; "+
+		"REPLACE INTO {table} (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); "+
+		"REPLACE INTO {table} ({id}, stub) VALUES (@shardkey_first + {jump}, 'a'); "+
+		"REPLACE INTO {table} (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"))
+	if lockRefused(err) {
+		t.noLock = true
+		return t.replaceRows(ctx, conn, n)
+	}
+	if err != nil {
+		return run{}, err
+	}
+	var first, last uint64
+	if err := conn.QueryRowContext(ctx, "SELECT @shardkey_first, LAST_INSERT_ID()").Scan(&first, &last); err != nil {
+		return run{}, err
+	}
+	if last != first+uint64((n-1)*t.increment) {
+		return run{}, t.storeError(fmt.Sprintf("AUTO_INCREMENT does not follow an id that is set: it gave %d, then %d; "+
+			"set batch to 1, and keep to one row a statement", first, last), nil, nil)
+	}
+	return run{int64(first), n, t.increment}, nil
+}
+
+// lockRefused reports whether the user may not lock tables. LOCK TABLES is the first
+// of the block's statements, so that nothing has been done yet.
+func lockRefused(err error) bool {
+	switch mysqldb.Number(err) {
+	case mysqldb.ErrDBAccessDenied, mysqldb.ErrTableDenied, mysqldb.ErrNotSupported:
+		return true
+	}
+	return false
+}
+
+// maxRows bounds a REPLACE of many rows: its time grows with their square.
+const maxRows = 1000
+
+// errScattered reports that the numbers of one statement are not known to follow
+// each other.
+var errScattered = errors.New("the rows of one REPLACE have other ids in between; allow LOCK TABLES")
+
+// replaceRows gets n numbers by one REPLACE of n rows, each of which takes the
+// place of the one before. MySQL's manual promises them consecutive
+// ids; the id of the row that is left proves it. The transaction has that row
+// locked; without transactions (MyISAM) another process's REPLACE may come
+// before the proof, which then fails although the numbers are good.
+func (t *ticketTable) replaceRows(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
+	if n > maxRows {
+		return run{}, t.storeError(fmt.Sprintf("%d numbers at once need LOCK TABLES, which is refused; "+
+			"GRANT LOCK TABLES, or ask for at most %d", n, maxRows), nil, nil)
+	}
+	tx, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return run{}, err
+	}
+	defer tx.Rollback()
+	rows := strings.Repeat("('a'),", int(n))
+	first, err := insertID(tx.ExecContext(ctx, "REPLACE INTO "+t.table+" (stub) VALUES "+rows[:len(rows)-1]))
+	if err != nil {
+		return run{}, err
+	}
+	var last uint64
+	if err := tx.QueryRowContext(ctx, "SELECT "+t.column+" FROM "+t.table+" WHERE stub = 'a'").Scan(&last); err != nil {
+		return run{}, err
+	}
+	if err := tx.Commit(); err != nil {
+		return run{}, err
+	}
+	if last != uint64(first)+uint64((n-1)*t.increment) {
+		return run{}, errScattered
+	}
+	return run{first, n, t.increment}, nil
+}

@@ -1,0 +1,272 @@
+package sequence
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/sqlstate"
+	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// maxIncrement is MySQL's.
+const maxIncrement = 65535
+
+// newTicket makes a generator from a rule's properties. Without dsns it uses
+// the connector's own database; where there is none the first key returns an error,
+// because a rule is also checked without a connector.
+func newTicket(p spi.Props) (spi.KeyGenerator, error) {
+	table := p.String("table", "Tickets64") // Flickr's
+	quoted, ok := mysqldb.QuoteTable(table)
+	if !ok {
+		return nil, p.Wrong("table", "a table, or schema.table")
+	}
+	dsns := p.Secrets("dsns")
+	if dsns == nil && !p.HostDSN().IsZero() {
+		dsns = []spi.Secret{p.HostDSN()}
+	}
+	increment, err := ticketIncrement(p, max(1, int64(len(dsns))))
+	if err != nil {
+		return nil, err
+	}
+	offsets, err := ticketOffsets(p, len(dsns), increment)
+	if err != nil {
+		return nil, err
+	}
+	batch, err := p.Int("batch", 1, 1, maxKeys)
+	if err != nil {
+		return nil, err
+	}
+	s := settings{
+		words: words{
+			title:   "TICKET " + table,
+			address: "dsns",
+			grant:   "SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + quoted,
+			end:     "the AUTO_INCREMENT column is at its end; make it bigint unsigned, or use another table",
+			ddl: "CREATE TABLE " + quoted +
+				" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
+		},
+		state:   sqlstate.Table{Kind: sqlstate.Tickets, Name: table},
+		maxStep: batch, limit: maxKeys, clock: p.Clock(),
+		sizes: fmt.Sprintf("increment %d, batch %d", increment, batch),
+	}
+	if s.timeout, err = p.Duration("timeout", 2*time.Second, time.Millisecond, math.MaxInt64); err != nil {
+		return nil, err
+	}
+	var all []*server
+	peers := &[]*ticketTable{}
+	for i, dsn := range dsns {
+		cfg, err := parseTicketDSN(dsn.Reveal(), s.timeout)
+		if err != nil {
+			return nil, err
+		}
+		t := &ticketTable{table: quoted, increment: increment, batch: batch, want: offsets[i], peers: peers}
+		if t.server, err = newServer("dsns", cfg, s.words, s.clock); err != nil {
+			return nil, err
+		}
+		t.server.claim = t
+		*peers = append(*peers, t)
+		all = append(all, t.server)
+	}
+	return newGenerator(s, all), nil
+}
+
+func ticketIncrement(p spi.Props, servers int64) (int64, error) {
+	increment, err := p.Int("increment", servers, 1, maxIncrement)
+	if err == nil && increment < servers {
+		err = p.Wrong("increment", fmt.Sprintf("an integer in %d..%d: the servers' auto_increment_increment, at least their number", servers, maxIncrement))
+	}
+	return increment, err
+}
+
+// ticketOffsets returns what each server's auto_increment_offset must be, 0 for whichever.
+func ticketOffsets(p spi.Props, servers int, increment int64) ([]int64, error) {
+	offsets := make([]int64, servers)
+	items := p.List("offsets")
+	if len(items) > 0 && len(items) != servers {
+		return nil, p.Wrong("offsets", fmt.Sprintf("as many as dsns, %d", servers))
+	}
+	seen := map[int64]bool{}
+	for i, item := range items {
+		o, err := strconv.ParseInt(item, 10, 64)
+		if err != nil || o < 1 || o > increment || seen[o] {
+			return nil, p.Wrong("offsets", fmt.Sprintf("integers in 1..%d, each of them once", increment))
+		}
+		offsets[i], seen[o] = o, true
+	}
+	return offsets, nil
+}
+
+// parseTicketDSN is a server's connection as the generator needs it. A statement that is no
+// longer waited for does not wait for a lock either: it would still run when
+// its turn comes, and others wait behind it.
+func parseTicketDSN(dsn string, timeout time.Duration) (*mysql.Config, error) {
+	if dsn == "" {
+		// The driver would take it for root at 127.0.0.1.
+		return nil, &spi.PropError{Name: "dsns", Want: "no empty item"}
+	}
+	cfg, err := mysqldb.ParseDSN("dsns", dsn, "user:pass@tcp(127.0.0.1:3306)/tickets")
+	if err != nil {
+		return nil, err
+	}
+	cfg.MultiStatements = true // of our own fixed text only
+	wait := fmt.Sprint(lockWait(timeout))
+	mysqldb.SetSession(cfg, map[string]string{"lock_wait_timeout": wait, "innodb_lock_wait_timeout": wait})
+	return cfg, nil
+}
+
+// lockWait is a timeout in whole seconds, within what the server takes:
+// https://dev.mysql.com/doc/refman/en/server-system-variables.html#sysvar_lock_wait_timeout
+func lockWait(timeout time.Duration) int64 {
+	const most = 31536000
+	return max(1, min(int64((timeout-1)/time.Second)+1, most))
+}
+
+// ticketTable claims numbers from the AUTO_INCREMENT column of a ticket table.
+type ticketTable struct {
+	*server
+	table     string // quoted
+	increment int64
+	batch     int64
+	want      int64           // the offset that the server must have; 0 is whichever
+	peers     *[]*ticketTable // of all servers
+
+	// What the checks of the connection found.
+	offset int64  // 0 until it is found, and right
+	column string // quoted name of the AUTO_INCREMENT column
+	limit  int64  // the first number that must not be used
+	noLock bool   // the server does not lock tables for this user
+
+	last int64 // the highest number handed out
+}
+
+func (t *ticketTable) step() int64 { return t.batch }
+
+func (t *ticketTable) claim(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
+	r, err := t.replace(ctx, conn, n)
+	if err == nil {
+		err = t.accept(r)
+	}
+	return r, err
+}
+
+// accept checks numbers before they become keys.
+func (t *ticketTable) accept(r run) error {
+	last := r.first + (r.count-1)*r.stride
+	switch {
+	case r.first == 0:
+		return t.storeError("REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column", nil, nil)
+	case r.first < 0 || last < r.first || last >= t.limit:
+		return t.storeError(t.end, errExhausted, nil)
+	case (r.first-t.offset)%t.increment != 0:
+		return t.storeError(fmt.Sprintf("it returned %d, which auto_increment_increment %d and auto_increment_offset %d cannot make",
+			r.first, t.increment, t.offset), errSettings, nil)
+	case r.first <= t.last:
+		// Used further, it would repeat numbers that others have.
+		t.refused = t.storeError(fmt.Sprintf("it returned %d after %d; set its AUTO_INCREMENT above all keys in use and start again",
+			r.first, t.last), errRepeated, nil)
+		return t.refused
+	}
+	t.last = last
+	return nil
+}
+
+// connected checks the settings that a connection has; it keeps them whatever happens to
+// the server's.
+func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
+	t.offset = 0
+	offset, err := t.readSettings(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if err := t.readColumns(ctx, conn); err != nil {
+		return err
+	}
+	t.offset = offset
+	for _, other := range *t.peers {
+		if other != t && other.offset == offset {
+			t.offset, other.offset = 0, 0
+			other.disconnect() // to see when it is repaired
+			return t.badSettings("auto_increment_offset is %d, and so is that of %s; give each server its own", offset, other.name)
+		}
+	}
+	return nil
+}
+
+func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset int64, err error) {
+	var increment int64
+	var version string
+	err = conn.QueryRowContext(ctx, "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()").Scan(&increment, &offset, &version)
+	if err != nil {
+		return 0, err
+	}
+	// TiDB ignores LOCK TABLES unless it is enabled:
+	// https://docs.pingcap.com/tidb/stable/sql-statement-lock-tables-and-unlock-tables/
+	t.noLock = strings.Contains(strings.ToLower(version), "tidb")
+	switch {
+	case increment != t.increment:
+		return 0, t.badSettings("auto_increment_increment is %d, not %d; set it, or the property increment", increment, t.increment)
+	case offset > increment:
+		// The server would ignore it and count from 1.
+		return 0, t.badSettings("auto_increment_offset %d is above auto_increment_increment %d; set it to one of 1..%d", offset, increment, increment)
+	case t.want != 0 && offset != t.want:
+		return 0, t.badSettings("auto_increment_offset is %d, not %d; set it, or the property offsets", offset, t.want)
+	}
+	return offset, nil
+}
+
+func (t *ticketTable) badSettings(format string, args ...any) error {
+	return t.storeError(fmt.Sprintf(format, args...), errSettings, nil)
+}
+
+// readColumns finds the AUTO_INCREMENT column and its type's end.
+func (t *ticketTable) readColumns(ctx context.Context, conn *sql.Conn) error {
+	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+t.table)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	t.column = ""
+	for rows.Next() {
+		var field, typ, extra string
+		var null, key, def sql.NullString
+		if err := rows.Scan(&field, &typ, &null, &key, &def, &extra); err != nil {
+			return err
+		}
+		if strings.Contains(strings.ToLower(extra), "auto_increment") {
+			t.column, t.limit = mysqldb.QuoteName(field), columnEnd(typ)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if t.column == "" {
+		return t.storeError("the table has no AUTO_INCREMENT column; make it with "+t.ddl, nil, nil)
+	}
+	return nil
+}
+
+// noEnd is the end of a 64-bit column: keys are int64.
+const noEnd = math.MaxInt64
+
+// columnEnd is the largest value of an integer type: the one at which
+// AUTO_INCREMENT stays.
+func columnEnd(typ string) int64 {
+	typ = strings.ToLower(typ)
+	name := strings.FieldsFunc(typ+" ", func(r rune) bool { return r == '(' || r == ' ' })[0]
+	bits := map[string]uint{"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32}[name]
+	switch {
+	case bits == 0:
+		return noEnd
+	case strings.Contains(typ, "unsigned"):
+		return 1<<bits - 1
+	}
+	return 1<<(bits-1) - 1
+}

@@ -1,0 +1,312 @@
+package sequence
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/DATA-DOG/go-sqlmock"
+
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// ticketServer makes a database that stands for a ticket server with those settings.
+func ticketServer(t testing.TB, increment, offset int) string {
+	t.Helper()
+	dsn, _ := tickets64.database(t)
+	return withSettings(dsn, increment, offset)
+}
+
+func withSettings(dsn string, increment, offset int) string {
+	return fmt.Sprintf("%s?auto_increment_increment=%d&auto_increment_offset=%d", dsn, increment, offset)
+}
+
+// Numbers are the table's, and the row holds the last one.
+func TestTicket_numbersAreTheTables(t *testing.T) {
+	if testserver.Each(t, TestTicket_numbersAreTheTables) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	g := tickets64.generator(t, dsn, nil)
+	for _, tt := range []struct {
+		n     int
+		first int64
+	}{{1, 1}, {1, 2}, {3, 3}, {100, 6}, {1, 106}, {2, 107}} {
+		if keys := mustKeys(t, g, tt.n); keys[0] != tt.first || keys[tt.n-1] != tt.first+int64(tt.n-1) {
+			t.Errorf("\nhave: %v\nwant: %d numbers from %d", keys, tt.n, tt.first)
+		}
+		if id := scan[int64](t, db, "SELECT SUM(id) FROM Tickets64"); id != tt.first+int64(tt.n-1) {
+			t.Errorf("\nhave: rows of %d together\nwant: one, of the last number", id)
+		}
+	}
+}
+
+// A batch is one fetch; what is left of it serves from memory.
+func TestTicket_batch(t *testing.T) {
+	if testserver.Each(t, TestTicket_batch) {
+		return
+	}
+	t.Parallel()
+	dsn, _ := tickets64.database(t)
+	g := tickets64.generator(t, dsn, map[string]any{"batch": "10"})
+	for range 30 {
+		mustKey(t, g)
+	}
+	if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
+		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30", *h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
+	}
+	for _, n := range []int{4, 25, 6} {
+		mustKeys(t, g, n)
+	}
+	if h := g.Health(); *h.Fetches != 5 {
+		t.Errorf("\nhave: %d fetches\nwant: 5", *h.Fetches)
+	}
+}
+
+// The three REPLACEs of a block are one transaction: one write of the log, as for
+// one number.
+func TestTicket_blockIsOneCommit(t *testing.T) {
+	if testserver.Each(t, TestTicket_blockIsOneCommit) {
+		return
+	}
+	t.Parallel()
+	_, dsn := tickets64.server(t)
+	db := openDB(t, dsn)
+	mustExec(t, db, "SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'")
+	g := tickets64.generator(t, dsn, nil)
+	mustKey(t, g)
+	const commits = "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rw_commits'"
+	for _, n := range []int{1, 100} {
+		least := 100 // of several: the server has transactions of its own
+		for range 5 {
+			before := scan[int](t, db, commits)
+			mustKeys(t, g, n)
+			least = min(least, scan[int](t, db, commits)-before)
+		}
+		if least != 1 {
+			t.Errorf("transactions for %d numbers\nhave: %d\nwant: 1", n, least)
+		}
+	}
+}
+
+// A statement whose caller has gone does not stay in the queue for the table's lock.
+func TestTicket_nothingWaitsAfterTheTimeout(t *testing.T) {
+	if testserver.Each(t, TestTicket_nothingWaitsAfterTheTimeout) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.ExecContext(t.Context(), "LOCK TABLES Tickets64 WRITE"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = generate(t.Context(), tickets64.generator(t, dsn, map[string]any{"timeout": "1s"}), 10)
+	wantError(t, err, spi.ErrStore)
+	const queue = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND info LIKE 'LOCK TABLES%'"
+	for scan[int](t, db, queue) > 0 {
+		runtime.Gosched()
+	}
+	if _, err := other.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	if left := scan[int](t, db, "SELECT COUNT(*) FROM Tickets64"); left != 0 {
+		t.Errorf("rows of the statement that was given up\nhave: %d\nwant: 0", left)
+	}
+}
+
+// A user who may not lock tables, as those of older ticket tables, gets the
+// same numbers by statements that take longer.
+func TestTicket_withoutLockTables(t *testing.T) {
+	if testserver.Each(t, TestTicket_withoutLockTables) {
+		return
+	}
+	t.Parallel()
+	dsn, db := tickets64.database(t)
+	account, userDSN := user(t, db, dsn)
+	mustExec(t, db, "GRANT SELECT, INSERT, DELETE ON Tickets64 TO "+account)
+	gens := []*generator{tickets64.generator(t, userDSN, nil), tickets64.generator(t, dsn, nil)}
+	var keys ledger
+	inParallel(8, func(i int) {
+		for range 25 {
+			own := mustKeys(t, gens[i%2], 3)
+			keys.add(t, who(i), own...)
+			if own[2] != own[0]+2 {
+				t.Errorf("\nhave: %v\nwant: numbers that follow each other", own)
+			}
+		}
+	})
+	if !gens[0].servers.all[0].claim.(*ticketTable).noLock {
+		t.Error("have: tables locked\nwant: the other way")
+	}
+	if _, err := generate(t.Context(), gens[0], maxRows+1); err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
+		t.Errorf("too many\nhave: %v\nwant: the privilege", err)
+	}
+}
+
+// Two servers of offsets 1 and 2, one of them stopped in the middle, then back; then with
+// the other's offset, and repaired.
+func TestTicket_serverStopsInTheMiddle(t *testing.T) {
+	if testserver.Each(t, TestTicket_serverStopsInTheMiddle) {
+		return
+	}
+	t.Parallel()
+	a, dsn := tickets64.server(t, "--auto-increment-increment=2", "--auto-increment-offset=1")
+	clock := &stepClock{}
+	made, err := construct(t, "TICKET", map[string]any{"dsns": dsn + "," + ticketServer(t, 2, 2), "timeout": "1m"}, spi.Host{Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := made.(*generator)
+	var keys ledger
+	for step, want := range []struct {
+		do        func()
+		odd, even int
+	}{
+		{func() {}, 10, 10},
+		{a.Kill, 0, 20},
+		{a.Start, 0, 20}, // in its pause
+		{func() { clock.step(maxPause) }, 10, 10},
+		{a.Stop, 0, 20},
+		{func() { a.Start(); clock.step(maxPause) }, 10, 10},
+	} {
+		want.do()
+		odd, even := 0, 0
+		for i := range 20 {
+			own := mustKeys(t, g, 1+i%3)
+			keys.add(t, "the generator", own...)
+			odd, even = odd+int(own[0]%2), even+int(1-own[0]%2)
+		}
+		if odd != want.odd || even != want.even {
+			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d", step, odd, even, want.odd, want.even)
+		}
+		if failing := g.Health().Err != nil; failing != (want.odd == 0) {
+			t.Errorf("step %d\nhave: health %v\nwant: an error while one is down", step, g.Health().Err)
+		}
+	}
+
+	// Connections keep the settings that they were opened with.
+	db := openDB(t, a.DSN())
+	mustExec(t, db, "SET GLOBAL auto_increment_offset = 2")
+	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
+	clock.step(lifetime)
+	for range 3 {
+		_, err := generate(t.Context(), g, 1)
+		wantError(t, err, errSettings)
+	}
+	mustExec(t, db, "SET GLOBAL auto_increment_offset = 1")
+	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
+}
+
+// Settings with which two servers would give the same number are errors, whichever
+// server's turn it is.
+func TestTicket_settings(t *testing.T) {
+	if testserver.Each(t, TestTicket_settings) {
+		return
+	}
+	t.Parallel()
+	dsn, _ := tickets64.database(t)
+	one, three := withSettings(dsn, 2, 1), withSettings(dsn, 2, 3)
+	for _, tt := range []struct {
+		name  string
+		props map[string]any
+		says  string
+	}{
+		{"same offset", map[string]any{"dsns": one + "," + ticketServer(t, 2, 1)}, "give each server its own"},
+		{"same server twice", map[string]any{"dsns": one + "," + one}, "give each server its own"},
+		{"increment of the server is larger", map[string]any{"dsns": one}, "auto_increment_increment is 2, not 1"},
+		{"increment of the server is smaller", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment is 2, not 4"},
+		{"offset beyond the increment", map[string]any{"dsns": three, "increment": "2"}, "auto_increment_offset 3 is above"},
+		{"another offset", map[string]any{"dsns": one, "increment": "2", "offsets": "2"}, "auto_increment_offset is 1, not 2"},
+		{"the second is wrong", map[string]any{"dsns": one + "," + three}, "auto_increment_offset 3 is above"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := newGen(t, "TICKET", tt.props)
+			for range 4 { // whichever server's turn it is
+				_, err := generate(t.Context(), g, 1)
+				wantError(t, err, errSettings)
+				if !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("\nhave: %v\nwant: an error with %q", err, tt.says)
+				}
+			}
+		})
+	}
+}
+
+// What a server returns is checked, number by number.
+func TestTicket_accept(t *testing.T) {
+	for name, tt := range map[string]struct {
+		run  run
+		want error // nil: none
+	}{
+		"right":                 {run{11, 3, 2}, nil},
+		"no number":             {run{0, 1, 2}, spi.ErrStore},
+		"off the grid":          {run{12, 1, 2}, errSettings},
+		"the last one again":    {run{9, 1, 2}, errRepeated},
+		"the end is the last":   {run{97, 2, 2}, nil},
+		"the end is beyond it":  {run{97, 3, 2}, errExhausted},
+		"one beyond the column": {run{101, 1, 2}, errExhausted},
+		"negative":              {run{-1, 1, 2}, errExhausted},
+	} {
+		table := &ticketTable{server: &server{name: "test"}, increment: 2, offset: 1, limit: 100, last: 9}
+		if err := table.accept(tt.run); (tt.want == nil) != (err == nil) || !errors.Is(err, tt.want) ||
+			(table.refused != nil) != (tt.want == errRepeated) { // only that is for good: a table is repaired
+			t.Errorf("%s\nhave: %v, refused for good: %v\nwant: %v", name, err, table.refused, tt.want)
+		}
+	}
+}
+
+// A block, or the rows of one REPLACE, that end elsewhere than they should are not
+// numbers of this caller alone.
+func TestTicket_endOfABlockIsChecked(t *testing.T) {
+	const block = "LOCK TABLES `t` WRITE; SET autocommit = 0; REPLACE INTO `t` (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); " +
+		"REPLACE INTO `t` (`id`, stub) VALUES (@shardkey_first + 6, 'a'); REPLACE INTO `t` (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"
+	for last, good := range map[int64]bool{19: true, 17: false, 21: false, 11: false} {
+		for _, noLock := range []bool{false, true} {
+			s, mock := mocked(t)
+			if noLock {
+				mock.ExpectBegin()
+				mock.ExpectExec("REPLACE INTO `t` (stub) VALUES ('a'),('a'),('a'),('a'),('a')").WillReturnResult(sqlmock.NewResult(11, 9))
+				mock.ExpectQuery("SELECT `id` FROM `t` WHERE stub = 'a'").WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(last))
+				mock.ExpectCommit()
+			} else {
+				mock.ExpectExec(block).WillReturnResult(sqlmock.NewResult(0, 0))
+				mock.ExpectQuery("SELECT @shardkey_first, LAST_INSERT_ID()").WillReturnRows(sqlmock.NewRows([]string{"first", "last"}).AddRow(11, last))
+			}
+			table := &ticketTable{server: s, table: "`t`", column: "`id`", increment: 2, offset: 1, limit: noEnd, noLock: noLock}
+			r, err := table.claim(t.Context(), s.conn, 5)
+			if good != (err == nil) || good && r != (run{11, 5, 2}) || !good && noLock != errors.Is(err, errScattered) {
+				t.Errorf("5 numbers from 11 to %d, tables not locked: %v\nhave: %v, %v\nwant: good: %v", last, noLock, r, err, good)
+			}
+		}
+	}
+}
+
+func TestServer_closeIsAStoreError(t *testing.T) {
+	s, mock := mocked(t)
+	cause := errors.New("bad connection")
+	mock.ExpectClose().WillReturnError(cause)
+	if err := s.conn.Close(); err != nil { // back to the pool
+		t.Fatal(err)
+	}
+	s.conn = nil
+	wantError(t, (&servers{all: []*server{s}}).close(), cause)
+}
+
+func TestTicket_columnEnd(t *testing.T) {
+	for typ, want := range map[string]int64{
+		"tinyint(4)": 127, "tinyint(3) unsigned": 255, "smallint": 32767, "mediumint(8) unsigned": 16777215,
+		"int(11)": 2147483647, "INT UNSIGNED": 4294967295, "bigint(20) unsigned": noEnd, "bigint": noEnd,
+	} {
+		if have := columnEnd(typ); have != want {
+			t.Errorf("%s\nhave: %d\nwant: %d", typ, have, want)
+		}
+	}
+}
