@@ -150,7 +150,7 @@ func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
 }
 
 func (r *swapRace) open(node *testserver.Server, params string) workerid.Store {
-	store, err := workerid.NewSQLStore(node.DSN()+"ids"+params, "shardkey_worker", "orders")
+	store, _, err := workerid.NewSQLStore(node.DSN()+"ids"+params, "shardkey_worker", "orders")
 	r.must("open the store", err)
 	r.t.Cleanup(func() { store.Close() })
 	return store

@@ -141,7 +141,7 @@ func TestNilArguments_doNotPanic(t *testing.T) {
 		"spi.NewKeyGenerator":   func() error { _, err := spi.NewKeyGenerator("", spi.Props{}); return err },
 		"zero Props":            func() error { _, err := spi.NewKeyGenerator("LEAF_SEGMENT", spi.Props{}); return err },
 		"zero Props, assigner":  func() error { _, err := spi.NewWorkerIDAssigner("SQL", spi.Props{}); return err },
-		"workerid.FromProps":    func() error { _, err := workerid.FromProps(spi.Props{}, nil); return err },
+		"workerid.NewAssigner":  func() error { _, err := workerid.NewAssigner(spi.Props{}, nil); return err },
 		"workerid.ParseRecord":  func() error { _, err := workerid.ParseRecord(-1, ""); return err },
 		"debug.Handler":         func() error { return serve(debug.Handler(nil, new(driver.Connector))) },
 		"debug.Handler of none": func() error { return serve(debug.Handler()) },

@@ -18,8 +18,9 @@ func init() {
 			return nil, err
 		}
 		prefix := p.String("prefix", defaultPrefix)
-		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return newStore(cluster, prefix, namespace), nil
+		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
+			s := newStore(cluster, prefix, namespace)
+			return s, s.info(), nil
 		})
 	})
 }
@@ -33,14 +34,14 @@ type store struct {
 	prefix  string // with the namespace and a slash
 }
 
-var _ workerid.Store = (*store)(nil)
-
 // newStore keeps worker-id records under the keys <prefix><namespace>/<worker id>.
 func newStore(c *cluster, prefix, namespace string) *store {
 	return &store{cluster: c, prefix: prefix + namespace + "/"}
 }
 
-func (s *store) Describe() string { return "ETCD " + s.cluster.name() + " " + s.prefix }
+func (s *store) info() workerid.Info {
+	return workerid.Info{Name: "ETCD " + s.cluster.name() + " " + s.prefix}
+}
 
 func (s *store) Close() error { return s.cluster.Close() }
 

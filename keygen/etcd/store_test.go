@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -25,7 +25,7 @@ func namespace(t testing.TB) string {
 	return fmt.Sprintf("test-%s-%d", t.Name(), time.Now().UnixNano())
 }
 
-func openStore(t testing.TB, values map[string]any, namespace string) workerid.Store {
+func openStore(t testing.TB, values map[string]any, namespace string) *store {
 	t.Helper()
 	c, err := newCluster(props(t, values))
 	if err != nil {
@@ -57,9 +57,20 @@ func props(t testing.TB, values map[string]any) spi.Props {
 
 func TestStore_conforms(t *testing.T) {
 	addr := testserver.Etcd(t)
-	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
 		ns := namespace(t)
-		return func() workerid.Store { return openStore(t, map[string]any{"endpoints": addr}, ns) }
+		return workeridtest.Namespace{
+			Open: func() (workerid.Store, workerid.Info) {
+				s := openStore(t, map[string]any{"endpoints": addr}, ns)
+				return s, s.info()
+			},
+			PutForeign: func(id int64) {
+				key := fmt.Sprintf("%s%s/%d", defaultPrefix, ns, id)
+				if _, err := client(t, addr).Put(t.Context(), key, "not ours"); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
 	})
 }
 
@@ -204,16 +215,4 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 		}
 		seen[lease.WorkerID()] = true
 	}
-}
-
-func TestAssigner_lists(t *testing.T) {
-	addr, ns := testserver.Etcd(t), namespace(t)
-	ns = ns[:min(len(ns), 40)]
-	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner {
-		a, err := spi.NewWorkerIDAssigner("etcd", props(t, map[string]any{"endpoints": addr, "namespace": ns}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	})
 }

@@ -2,9 +2,9 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -17,32 +17,15 @@ type settings struct {
 	refused error             // why they are not all known
 }
 
-// lookAtSettings asks the server for its settings with each List, which comes when a
-// worker id is taken, keeps what is wrong for Health, and logs what is new.
-func (s *store) lookAtSettings(ctx context.Context) {
+// warnings returns the settings with which the server may forget leases.
+func (s *store) warnings(ctx context.Context) ([]string, error) {
 	found, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (settings, error) {
 		return askSettings(ctx, c, s.key), nil
 	})
-	if err != nil || ctx.Err() != nil {
-		return // the List itself says so
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
 	}
-	warnings := found.warnings(s.server.addr)
-	s.mu.Lock()
-	before := s.warnings
-	s.warnings = warnings
-	s.mu.Unlock()
-	for _, w := range warnings {
-		if !slices.Contains(before, w) {
-			s.logger.Warn("shardkey: the server of worker ids may forget them", "server", s.server.addr, "warning", w)
-		}
-	}
-}
-
-// Warnings says how the server may forget leases.
-func (s *store) Warnings() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.warnings)
+	return found.warnings(s.server.addr), nil
 }
 
 // askSettings asks the server that has the key. Servers that are run for others

@@ -78,7 +78,7 @@ func TestStore_swapIsSentOnce(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	s := newStore(offlineServer(t, l.Addr().String()), unique(t), nil)
+	s := newStore(offlineServer(t, l.Addr().String()), unique(t))
 	defer s.Close()
 	if swapped, err := s.CompareAndSet(context.Background(), 1, workerid.Record{}, workerid.Record{Owner: "o", ReservedUntil: 1}); swapped || err == nil {
 		t.Errorf("\nhave: %v, %v\nwant: an error", swapped, err)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -22,8 +20,9 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return newStore(server, namespace, p.Logger()), nil
+		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
+			s := newStore(server, namespace)
+			return s, s.info(), nil
 		})
 	})
 }
@@ -32,50 +31,33 @@ func init() {
 type store struct {
 	server *server
 	key    string
-	logger *slog.Logger
-
-	mu       sync.Mutex
-	warnings []string // of the last look at the server's settings
 }
-
-var (
-	_ workerid.Store   = (*store)(nil)
-	_ workerid.Clocked = (*store)(nil)
-	_ workerid.Warner  = (*store)(nil)
-	_ workerid.Reader  = (*store)(nil)
-)
 
 // newStore keeps worker-id records in the hash namespace:{workers}. The server
 // must keep what it has confirmed: see durability.go.
-func newStore(server *server, namespace string, logger *slog.Logger) *store {
+func newStore(server *server, namespace string) *store {
 	// A repeated compare-and-set would say false of what it has done itself.
 	server.noRetry = true
-	return &store{server: server, key: namespace + ":{workers}", logger: logger}
+	return &store{server: server, key: namespace + ":{workers}"}
 }
 
-func (s *store) Describe() string {
-	return fmt.Sprintf("REDIS %s db %d %s", s.server.addr, s.server.db, s.key)
+func (s *store) info() workerid.Info {
+	return workerid.Info{
+		Name: fmt.Sprintf("REDIS %s db %d %s", s.server.addr, s.server.db, s.key),
+		Now:  s.now, Warnings: s.warnings,
+	}
 }
 
 func (s *store) Close() error { return s.server.Close() }
 
-// Now is the server's clock.
-func (s *store) Now(ctx context.Context) (time.Time, error) {
+// now is the server's clock.
+func (s *store) now(ctx context.Context) (time.Time, error) {
 	return do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (time.Time, error) {
 		return c.Time(ctx).Result()
 	})
 }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
-	s.lookAtSettings(ctx)
-	return s.Read(ctx)
-}
-
-// ReadTime is the server's clock.
-func (s *store) ReadTime(ctx context.Context) (time.Time, error) { return s.Now(ctx) }
-
-// Read is List, without a look at the server's settings.
-func (s *store) Read(ctx context.Context) ([]workerid.Entry, error) {
 	texts, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
 		return c.HGetAll(ctx, s.key).Result()
 	})

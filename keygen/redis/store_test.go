@@ -4,37 +4,40 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
-func openStore(t testing.TB, addr, namespace string) workerid.Store {
-	t.Helper()
-	return openStoreLogging(t, addr, namespace, slog.New(slog.DiscardHandler))
-}
-
-func openStoreLogging(t testing.TB, addr, namespace string, logger *slog.Logger) workerid.Store {
+func openStore(t testing.TB, addr, namespace string) *store {
 	t.Helper()
 	server, err := newServer(props(t, map[string]any{"addr": addr}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(server, namespace, logger)
+	s := newStore(server, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
 func TestStore_conforms(t *testing.T) {
 	addr := testserver.Redis(t)
-	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
 		ns := unique(t)
-		return func() workerid.Store { return openStore(t, addr, ns) }
+		return workeridtest.Namespace{
+			Open: func() (workerid.Store, workerid.Info) {
+				s := openStore(t, addr, ns)
+				return s, s.info()
+			},
+			PutForeign: func(id int64) {
+				client(t, addr).HSet(t.Context(), ns+":{workers}", strconv.FormatInt(id, 10), "not ours")
+			},
+		}
 	})
 }
 
@@ -120,16 +123,4 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 	if !errors.As(err, &bad) || !bad.Unknown {
 		t.Errorf("property of another type\nhave: %v\nwant: a *spi.PropError", err)
 	}
-}
-
-func TestAssigner_lists(t *testing.T) {
-	addr, ns := testserver.Redis(t), unique(t)
-	ns = ns[:min(len(ns), 40)]
-	workeridtest.TestLister(t, true, func() spi.WorkerIDAssigner {
-		a, err := spi.NewWorkerIDAssigner("redis", props(t, map[string]any{"addr": addr, "namespace": ns}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	})
 }

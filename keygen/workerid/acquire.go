@@ -103,8 +103,8 @@ func (a *assigner) some(free []candidate) []candidate {
 // without, the first ones and some at random, as a layout may have billions; or what the
 // store chooses.
 func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
-	if c, ok := a.store.(Chooser); ok {
-		ids, err := c.WorkerIDs(ctx, maxWorkerID)
+	if a.info.WorkerIDs != nil {
+		ids, err := a.info.WorkerIDs(ctx, maxWorkerID)
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id < 0 || id > maxWorkerID })
 		return ids, a.storeError("choose a worker id", err)
 	}
@@ -181,6 +181,7 @@ const takeOperations = 10
 func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOperations*a.opTimeout())
 	defer cancel()
+	a.askWarnings(ctx)
 	a.notNoted.Store(nil)
 	if err := a.noteLease(ctx); err != nil {
 		return false, err
@@ -312,10 +313,17 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 
 // noWorkerID makes the error for a store that has none free.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
-	e := &noWorkerIDError{Store: a.store.Describe(), MaxWorkerID: maxWorkerID}
+	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
 	entries, err := a.store.List(ctx)
 	if err != nil {
 		return errors.Join(e, a.storeError("list worker ids", err))
+	}
+	if a.info.WorkerIDs != nil {
+		ids, err := a.allowed(ctx, nil, maxWorkerID)
+		if err != nil {
+			return errors.Join(e, err)
+		}
+		entries = slices.DeleteFunc(entries, func(e Entry) bool { return !slices.Contains(ids, e.WorkerID) })
 	}
 	slices.SortFunc(entries, func(x, y Entry) int { return cmp.Compare(x.WorkerID, y.WorkerID) })
 	soonest := int64(0)

@@ -28,6 +28,7 @@ var (
 // Its methods may be called by many goroutines at once.
 type assigner struct {
 	store  Store
+	info   Info
 	config config
 	rules  rules
 	holder string
@@ -46,11 +47,12 @@ type assigner struct {
 	lengths  atomic.Pointer[leaseLengths] // nil where they are not noted
 	clocks   clocks
 
-	mu     sync.Mutex
-	closed bool
-	leases map[*lease]struct{}
-	odd    int                // worker ids with a warning, by the last look at the store
-	logged map[int64]struct{} // worker ids whose warning was logged
+	mu      sync.Mutex
+	closed  bool
+	leases  map[*lease]struct{}
+	forgets []string           // the store's warnings, when it was last asked
+	odd     int                // worker ids with a warning, by the last look at the store
+	logged  map[int64]struct{} // worker ids whose warning was logged
 	// figures has in Err why the last acquisition failed, and in Warnings what
 	// the last look at the store found odd.
 	figures stats.Figures
@@ -58,12 +60,12 @@ type assigner struct {
 
 // newAssigner makes an assigner of a store that was made for c's namespace. It
 // does no input or output. The store is the assigner's: Close closes it.
-func newAssigner(store Store, c config) *assigner {
+func newAssigner(store Store, info Info, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
 	c = c.withDefaults()
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
-		store: store, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
+		store: store, info: info, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
 		identity: machine.Identity, uptime: machine.Uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]struct{}{},
 		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},
@@ -99,7 +101,7 @@ func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, err error) {
 	defer guard.Recover(&err, "the store of worker ids")
 	if a.background.Err() != nil {
-		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
+		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.info.Name)
 	}
 	l := newLease(a)
 	found, err := a.take(ctx, l, maxWorkerID)
@@ -122,7 +124,7 @@ func (a *assigner) start(l *lease) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.store.Describe())
+		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.info.Name)
 	}
 	a.leases[l] = struct{}{}
 	l.name = nameOf(l.workerID, l.newest)
@@ -179,7 +181,7 @@ func (a *assigner) Describe() string {
 		ids = fmt.Sprintf("holds %v", held)
 	}
 	return fmt.Sprintf("%s namespace=%s lease=%v renew=%v: %s",
-		a.store.Describe(), a.config.Namespace, a.config.Lease, a.config.Renew, ids)
+		a.info.Name, a.config.Namespace, a.config.Lease, a.config.Renew, ids)
 }
 
 // opTimeout bounds one operation of the store, for a store may accept and never
@@ -196,5 +198,5 @@ func (a *assigner) storeError(op string, err error) error {
 	if err == nil || errors.Is(err, spi.ErrStore) {
 		return err
 	}
-	return &stats.StoreError{Store: a.store.Describe(), Detail: op, Cause: err}
+	return &stats.StoreError{Store: a.info.Name, Detail: op, Cause: err}
 }

@@ -10,15 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
 // newAssigner makes an assigner on the records, silent and closed at the end.
 func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workerid.Assigner {
 	t.Helper()
-	a, err := workerid.NewAssigner(m.Open(), workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(m.Open(), workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

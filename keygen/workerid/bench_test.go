@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 )
 
 // BenchmarkLimit is what a lease costs each key.
 func BenchmarkLimit(b *testing.B) {
-	a, err := workerid.NewAssigner(new(workeridtest.Memory).Open(), workerid.Config{})
+	a, err := workerid.Assign(new(workeridtest.Memory).Open(), workerid.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -44,8 +44,8 @@ func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) er
 	if now.Before(earliest) {
 		return &clockError{Clock: now, Other: earliest, What: "it is later than"}
 	}
-	if c, ok := a.store.(Clocked); ok {
-		if known, err := a.checkStoresClock(ctx, c, now, listed); known || err != nil {
+	if a.info.Now != nil {
+		if known, err := a.checkStoresClock(ctx, now, listed); known || err != nil {
 			return err
 		}
 	}
@@ -56,16 +56,14 @@ func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) er
 // time passes, this machine's clock is at most that far ahead until then. A store whose
 // clock is behind stops no fleet: its processes are each other's witness. known is false
 // where the store has no time.
-func (a *assigner) checkStoresClock(
-	ctx context.Context, store Clocked, now time.Time, listed []Entry,
-) (known bool, err error) {
+func (a *assigner) checkStoresClock(ctx context.Context, now time.Time, listed []Entry) (known bool, err error) {
 	a.clocks.mu.Lock()
 	trusted := !now.After(a.clocks.trusted)
 	a.clocks.mu.Unlock()
 	if trusted {
 		return true, nil
 	}
-	other, err := store.Now(ctx)
+	other, err := a.info.Now(ctx)
 	if err != nil {
 		return false, a.storeError("ask for the time", err)
 	}

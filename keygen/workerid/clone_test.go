@@ -34,15 +34,14 @@ func (s *oneRecord) CompareAndSet(_ context.Context, _ int64, prev, next Record)
 	s.record = next
 	return true, nil
 }
-func (s *oneRecord) Describe() string { return "ONE" }
-func (s *oneRecord) Close() error     { return nil }
+func (s *oneRecord) Close() error { return nil }
 
 // A cloned machine runs one lease twice. Both copies may use what was reserved
 // when the snapshot was taken, and no more: the first one to write has the
 // worker id, and the other one finds out and is told at its next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	original, err := a.acquire(t.Context(), 0)
 	if err != nil {
@@ -72,7 +71,7 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	original, err := a.acquire(t.Context(), 0)
 	if err != nil {
@@ -106,7 +105,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 func TestLease_lostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	l, err := a.acquire(t.Context(), 0)
 	if err != nil {

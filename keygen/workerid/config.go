@@ -1,7 +1,6 @@
 package workerid
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -134,27 +133,6 @@ func init() {
 	spi.RegisterWorkerIDAssigner("HOSTNAME", newMachine("HOSTNAME", machineHostname))
 }
 
-// FromProps makes the assigner of a store and the shared properties
-// (namespace, lease, renew), for the factories of lease assigners. open makes
-// the store for a namespace, without input or output.
-func FromProps(p spi.Props, open func(namespace string) (Store, error)) (spi.WorkerIDAssigner, error) {
-	config, err := configFromProps(p)
-	if err != nil {
-		return nil, err
-	}
-	if open == nil {
-		return nil, errors.New("shardkey: worker ids: the function that makes the store is nil")
-	}
-	store, err := open(config.Namespace)
-	switch {
-	case err != nil:
-		return nil, err
-	case store == nil:
-		return nil, errors.New("shardkey: worker ids: there is no store, and no error either")
-	}
-	return newAssigner(store, config), nil
-}
-
 func newStatic(p spi.Props) (spi.WorkerIDAssigner, error) {
 	id, err := p.Int("worker-id", -1, 0, math.MaxInt32)
 	if err != nil {
@@ -177,8 +155,9 @@ func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 	if path == "" {
 		return nil, &spi.PropError{Name: "path", Want: "a directory that the processes of this machine share, as /var/lib/app/workers"}
 	}
-	return FromProps(p, func(namespace string) (Store, error) {
-		return newFileStore(path, namespace), nil
+	return NewAssigner(p, func(namespace string) (Store, Info, error) {
+		s := newFileStore(path, namespace)
+		return s, s.info(), nil
 	})
 }
 
@@ -190,7 +169,7 @@ func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 	if dsn.IsZero() {
 		return nil, &spi.PropError{Name: "dsn", Want: "a DSN, as user:pass@tcp(127.0.0.1:3306)/app; the connector's own is not known here"}
 	}
-	return FromProps(p, func(namespace string) (Store, error) {
-		return newSQLStore(dsn.Reveal(), table, namespace)
+	return NewAssigner(p, func(namespace string) (Store, Info, error) {
+		return NewSQLStore(dsn.Reveal(), table, namespace)
 	})
 }

@@ -53,7 +53,7 @@ func startMachine(t *testing.T, dir string) *machineState {
 	t.Helper()
 	m := &machineState{store: awayStore{Store: newFileStore(dir, "orders")}}
 	m.identity.Store("boot 1")
-	m.assigner = newAssigner(&m.store, config{Logger: slog.New(slog.DiscardHandler)})
+	m.assigner = assign(&m.store, config{Logger: slog.New(slog.DiscardHandler)})
 	m.assigner.identity = func() string { return m.identity.Load().(string) }
 	g, err := NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
 	if err != nil {
@@ -179,7 +179,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 // have used.
 func TestLease_copyGivesNothingBack(t *testing.T) {
 	store := new(oneRecord)
-	a := newAssigner(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	identity := "boot 1"
 	a.identity = func() string { return identity }

@@ -1,5 +1,10 @@
 package workerid
 
+import (
+	"context"
+	"time"
+)
+
 // What the tests from outside the package handle: those that use workeridtest,
 // which imports this package.
 type (
@@ -9,7 +14,6 @@ type (
 	ClockError      = clockError
 	NoWorkerIDError = noWorkerIDError
 	TableError      = tableError
-	Identified      = identified
 )
 
 var (
@@ -17,5 +21,30 @@ var (
 	TableDDL     = tableDDL
 )
 
-// NewAssigner has the error of FromProps.
-func NewAssigner(store Store, c Config) (*Assigner, error) { return newAssigner(store, c), nil }
+// Assign is assign with the error of NewAssigner.
+func Assign(store Store, c Config) (*Assigner, error) { return assign(store, c), nil }
+
+// assign makes an assigner of a store that has what else it offers as methods.
+func assign(store Store, c config) *assigner { return newAssigner(store, infoOf(store), c) }
+
+// Open returns a store as NewAssigner's function does.
+func Open(store Store) (Store, Info) { return store, infoOf(store) }
+
+func infoOf(store Store) Info {
+	if s, ok := store.(interface{ info() Info }); ok {
+		return s.info()
+	}
+	info := Info{Name: "TEST"}
+	if s, ok := store.(interface {
+		Now(ctx context.Context) (time.Time, error)
+	}); ok {
+		info.Now = s.Now
+	}
+	if s, ok := store.(interface {
+		ServerID(ctx context.Context) (string, error)
+		Notes() Store
+	}); ok {
+		info.serverID, info.notes = s.ServerID, s.Notes()
+	}
+	return info
+}

@@ -9,18 +9,9 @@ import (
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
 )
 
-// identified is a [Store] at an address behind which another server may stand after
-// a failover. One that was an asynchronous replica lacks the last writes that its
-// predecessor confirmed.
-type identified interface {
-	// ServerID names the server that answers: the same text for as long as it keeps
-	// what it has confirmed, one for all nodes of a cluster that confirms together.
-	// "" is one that is not known.
-	ServerID(ctx context.Context) (string, error)
-	// Notes returns the store of a namespace beside this one, on the same server, where
-	// nobody takes worker ids. It need not be closed.
-	Notes() Store
-}
+// A [Store] may be at an address behind which another server stands after a failover: one that
+// was an asynchronous replica lacks the last writes that its predecessor confirmed. Info.serverID
+// tells them apart.
 
 // The worker ids whose records are the notes.
 const (
@@ -69,7 +60,7 @@ func (l *lease) checkServer(ctx context.Context) error {
 	if !l.unsure || l.endedBy() != nil {
 		return nil
 	}
-	server, err := l.assigner.store.(identified).ServerID(ctx)
+	server, err := l.assigner.info.serverID(ctx)
 	if err != nil {
 		return l.storeError("ask for the server's name", err)
 	}
@@ -128,11 +119,10 @@ func (a *assigner) every() time.Duration {
 // noteLease notes this assigner's lease where it is longer than those in force, and finds
 // out whether all of it may be used. It comes before the lease that is then taken or renewed.
 func (a *assigner) noteLease(ctx context.Context) error {
-	s, ok := a.store.(identified)
-	if !ok {
+	if a.info.notes == nil {
 		return nil
 	}
-	n, err := a.noteLength(ctx, s.Notes())
+	n, err := a.noteLength(ctx)
 	if a.isNotNoted(err) {
 		a.lengths.Store(nil)
 		return nil
@@ -145,9 +135,9 @@ func (a *assigner) noteLease(ctx context.Context) error {
 	return nil
 }
 
-func (a *assigner) noteLength(ctx context.Context, notes Store) (leaseLengths, error) {
+func (a *assigner) noteLength(ctx context.Context) (leaseLengths, error) {
 	for range busyRetries {
-		noted, err := notes.Get(ctx, leaseNote)
+		noted, err := a.info.notes.Get(ctx, leaseNote)
 		if err != nil {
 			return leaseLengths{}, err
 		}
@@ -160,7 +150,7 @@ func (a *assigner) noteLength(ctx context.Context, notes Store) (leaseLengths, e
 		}
 		now := a.now()
 		n = leaseLengths{longest: a.config.Lease, before: a.rules.settled(n, now), since: now}
-		swapped, err := notes.CompareAndSet(ctx, leaseNote, noted, Record{
+		swapped, err := a.info.notes.CompareAndSet(ctx, leaseNote, noted, Record{
 			Owner: leaseNoteOwner, ReservedUntil: n.longest.Milliseconds(), FreeFrom: n.before.Milliseconds(),
 			Holder: "noted by " + a.holder, Since: now,
 		})
@@ -176,15 +166,14 @@ func (a *assigner) noteLength(ctx context.Context, notes Store) (leaseLengths, e
 // taken, so that the server which has that record is the one that is looked at. Where
 // the server cannot be noted, that is a warning.
 func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string, changed int64, err error) {
-	s, ok := a.store.(identified)
-	if !ok {
+	if a.info.serverID == nil {
 		return "", neverChanged, nil
 	}
-	server, err = s.ServerID(ctx)
+	server, err = a.info.serverID(ctx)
 	if err != nil || server == "" {
 		return "", neverChanged, a.storeError("ask for the server's name", err)
 	}
-	changed, err = a.noteServer(ctx, s.Notes(), server, seen)
+	changed, err = a.noteServer(ctx, server, seen)
 	if a.isNotNoted(err) {
 		return server, neverChanged, nil
 	}
@@ -205,9 +194,9 @@ var errNotNoted = errors.New("it is another one after each write")
 
 // noteServer returns when the server was first seen, and notes that. seen is the newest
 // reservation that a right clock can have made, as far as the store still knows.
-func (a *assigner) noteServer(ctx context.Context, notes Store, server string, seen int64) (changed int64, err error) {
+func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (changed int64, err error) {
 	for range busyRetries {
-		noted, err := notes.Get(ctx, serverNote)
+		noted, err := a.info.notes.Get(ctx, serverNote)
 		if err != nil || noted.Owner == server {
 			return noted.FreeFrom, err
 		}
@@ -220,13 +209,13 @@ func (a *assigner) noteServer(ctx context.Context, notes Store, server string, s
 			}
 			next.ReservedUntil = max(next.FreeFrom, noted.ReservedUntil+1)
 		}
-		swapped, err := notes.CompareAndSet(ctx, serverNote, noted, next)
+		swapped, err := a.info.notes.CompareAndSet(ctx, serverNote, noted, next)
 		if err != nil {
 			return 0, err
 		}
 		if swapped && !noted.IsZero() {
 			a.config.Logger.Warn("shardkey: the server of the worker ids is another one than before; new leases begin after those that it may not know of",
-				"store", a.store.Describe(), "begin_after", a.afterFailover())
+				"store", a.info.Name, "begin_after", a.afterFailover())
 		}
 	}
 	return 0, errNotNoted

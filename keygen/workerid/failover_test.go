@@ -36,7 +36,6 @@ func (r replicated) CompareAndSet(ctx context.Context, id int64, prev, next Reco
 }
 func (r replicated) Notes() Store                             { return r.server.Load().notes }
 func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
-func (r replicated) Describe() string                         { return "REPLICATED" }
 func (r replicated) Close() error                             { return nil }
 
 // A replica without the last writes becomes the server. Those that have worker ids which
@@ -48,7 +47,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 		var server atomic.Pointer[replica]
 		first, second := t.TempDir(), t.TempDir()
 		server.Store(&replica{"first", newFileStore(first, "orders"), newFileStore(first, "notes")})
-		process := func() *assigner { return newAssigner(replicated{server: &server}, config{}) }
+		process := func() *assigner { return assign(replicated{server: &server}, config{}) }
 		lease := func(a *assigner) *lease {
 			t.Helper()
 			l, err := a.acquire(t.Context(), workers-1)
@@ -134,7 +133,7 @@ type oldLease struct {
 // With quarantine every lease begins later, whatever the store says of its server.
 func TestAssigner_quarantine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := newAssigner(newFileStore(t.TempDir(), "orders"), config{Quarantine: 30 * time.Second})
+		a := assign(newFileStore(t.TempDir(), "orders"), config{Quarantine: 30 * time.Second})
 		defer a.Close()
 		l, err := a.acquire(t.Context(), 3)
 		if err != nil {
@@ -176,7 +175,7 @@ func (f *failoverStores) copy() (dir string) {
 
 func (f *failoverStores) assigner(c config) *assigner {
 	c.Logger = slog.New(slog.DiscardHandler)
-	a := newAssigner(replicated{server: &f.server}, c)
+	a := assign(replicated{server: &f.server}, c)
 	f.t.Cleanup(func() { _ = a.Close() })
 	return a
 }

@@ -37,7 +37,7 @@ type fileStore struct {
 // newFileStore keeps records in a directory of a local file system, which is
 // made when absent. Many processes of one machine may share it; machines may
 // not, neither by a network file system nor by copying it.
-func newFileStore(path, namespace string) Store {
+func newFileStore(path, namespace string) *fileStore {
 	return &fileStore{path: path, dir: filepath.Join(path, namespace)}
 }
 
@@ -96,7 +96,7 @@ const (
 
 var recordFile = regexp.MustCompile(`^([0-9]{4,})\.(json|lock)$`)
 
-func (s *fileStore) Describe() string { return "FILE " + s.path }
+func (s *fileStore) info() Info { return Info{Name: "FILE " + s.path} }
 
 func (s *fileStore) Close() error {
 	s.closed.Store(true)

@@ -2,21 +2,27 @@ package workerid_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
 func TestFileStore_conforms(t *testing.T) {
-	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
 		dir := filepath.Join(t.TempDir(), "made", "when", "absent")
-		return func() workerid.Store { return workerid.NewFileStore(dir, "orders") }
+		return workeridtest.Namespace{
+			Open: func() (workerid.Store, workerid.Info) { return workerid.Open(workerid.NewFileStore(dir, "orders")) },
+			PutForeign: func(id int64) {
+				mustWrite(t, filepath.Join(dir, "orders", fmt.Sprintf("%04d.json", id)), "not ours")
+			},
+		}
 	})
 }
 
@@ -73,7 +79,7 @@ func TestFileStore_foreignValue(t *testing.T) {
 func TestFileStore_pathIsAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	mustWrite(t, file, "x")
-	a, err := workerid.NewAssigner(workerid.NewFileStore(file, "orders"), workerid.Config{})
+	a, err := workerid.Assign(workerid.NewFileStore(file, "orders"), workerid.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +90,7 @@ func TestFileStore_pathIsAFile(t *testing.T) {
 	}
 }
 
-func mustWrite(t *testing.T, file, text string) {
+func mustWrite(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		t.Fatal(err)
@@ -98,7 +104,7 @@ func mustWrite(t *testing.T, file, text string) {
 // another worker id is taken, and health tells of the spoilt one.
 func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
-	a, err := workerid.NewAssigner(workerid.NewFileStore(dir, "orders"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(workerid.NewFileStore(dir, "orders"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

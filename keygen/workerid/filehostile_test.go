@@ -19,7 +19,7 @@ import (
 func hostile(t *testing.T) (s *fileStore, dir string) {
 	t.Helper()
 	path := t.TempDir()
-	s = newFileStore(path, "x").(*fileStore)
+	s = newFileStore(path, "x")
 	t.Cleanup(func() { _ = s.Close() })
 	dir = filepath.Join(path, "x")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -181,7 +181,7 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 				}
 			}
 			var log strings.Builder
-			a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 			a.manual = true
 			seen := map[int64]bool{}
 			for range 6 {
@@ -204,7 +204,7 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 // A lease whose lock file becomes something else is over, and another worker id is taken.
 func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 	path := t.TempDir()
-	a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	l, err := a.acquire(t.Context(), 7)
 	if err != nil {
@@ -231,7 +231,7 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(path, "orders"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	a := newAssigner(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
 	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: the permission error", err)
 	}

@@ -30,7 +30,7 @@ func syncs(t *testing.T, s *fileStore, fail func(name string) error) *[]string {
 // it is confirmed; so are the directories that it needs.
 func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
 	dir := t.TempDir()
-	s := newFileStore(filepath.Join(dir, "a", "b"), "orders").(*fileStore)
+	s := newFileStore(filepath.Join(dir, "a", "b"), "orders")
 	seen := syncs(t, s, func(string) error { return nil })
 	first, second := Record{Owner: "1", ReservedUntil: 1}, Record{Owner: "2", ReservedUntil: 2}
 	for _, step := range []struct{ prev, next Record }{{Record{}, first}, {first, second}} {
@@ -52,7 +52,7 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 	first, second := Record{Owner: "1", ReservedUntil: 1}, Record{Owner: "2", ReservedUntil: 2}
 	full := errors.New("no space left")
 	for name, stands := range map[string]string{"0000.tmp": "1", "orders": "2"} {
-		s := newFileStore(t.TempDir(), "orders").(*fileStore)
+		s := newFileStore(t.TempDir(), "orders")
 		if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
@@ -75,7 +75,7 @@ func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
 // People remove lock files: whoever finds its own gone before it replaces the record
 // is not alone any more.
 func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
-	s := newFileStore(t.TempDir(), "orders").(*fileStore)
+	s := newFileStore(t.TempDir(), "orders")
 	first := Record{Owner: "1", ReservedUntil: 1}
 	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
 		t.Fatal(ok, err)

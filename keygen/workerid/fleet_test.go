@@ -227,8 +227,7 @@ func (s *fleetStore) CompareAndSet(ctx context.Context, workerID int64, prev, ne
 	return swapped, err
 }
 
-func (s *fleetStore) Describe() string { return "SIMULATED" }
-func (s *fleetStore) Close() error     { return nil }
+func (s *fleetStore) Close() error { return nil }
 
 // fleetProcess is one process: it takes a worker id, and another one when it is lost.
 type fleetProcess struct {
@@ -243,7 +242,7 @@ type fleetProcess struct {
 }
 
 func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
-	a := newAssigner(store, config{Lease: f.lease, Renew: f.renew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	a := assign(store, config{Lease: f.lease, Renew: f.renew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	random := rand.New(rand.NewPCG(seed, 1))
 	var mu sync.Mutex
 	a.intN = func(n int) int {

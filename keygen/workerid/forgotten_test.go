@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -49,7 +49,7 @@ func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 
 func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
 	t.Helper()
-	a, err := workerid.NewAssigner(m.Open(), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(m.Open(), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

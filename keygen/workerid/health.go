@@ -161,13 +161,34 @@ func (a *assigner) clearWarnings() {
 	a.figures.Warnings, a.odd = nil, 0
 }
 
-// storeWarnings are what the store says of its server.
-func (a *assigner) storeWarnings() []string {
-	warnings := a.failoverWarnings()
-	if w, ok := a.store.(Warner); ok {
-		warnings = append(warnings, w.Warnings()...)
+// askWarnings asks the store how it may forget leases, and logs what is new. What was known
+// stays if it can't be asked: the error is also that of the next operation.
+func (a *assigner) askWarnings(ctx context.Context) {
+	if a.info.Warnings == nil {
+		return
 	}
-	return warnings
+	ctx, cancel := context.WithTimeout(ctx, a.opTimeout())
+	defer cancel()
+	warnings, err := a.info.Warnings(ctx)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	before := a.forgets
+	a.forgets = warnings
+	a.mu.Unlock()
+	for _, w := range warnings {
+		if !slices.Contains(before, w) {
+			a.config.Logger.Warn("shardkey: the store of worker ids may forget them", "store", a.info.Name, "warning", w)
+		}
+	}
+}
+
+// storeWarnings are the standing risks of the store.
+func (a *assigner) storeWarnings() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append(a.failoverWarnings(), a.forgets...)
 }
 
 // held are the worker ids held, in order.

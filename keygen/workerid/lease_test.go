@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -71,7 +71,7 @@ func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &slowStore{Store: m.Open()}
-		a, err := workerid.NewAssigner(s, workerid.Config{})
+		a, err := workerid.Assign(s, workerid.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,35 +15,16 @@ var (
 	_ spi.WorkerIDLister = (*unleased)(nil)
 )
 
-// Reader is a [Store] whose List, or whose clock, does more than to read: it
-// makes a table that is missing, or shows only the worker ids that this process may
-// have. Who only looks uses these methods in their place.
-type Reader interface {
-	// Read returns every worker id that has a record, as List does, and changes
-	// nothing. Where nothing is there yet, that is no error.
-	Read(ctx context.Context) ([]Entry, error)
-	// ReadTime is the store's clock; the zero time when it has none that can be
-	// read without a write.
-	ReadTime(ctx context.Context) (time.Time, error)
-}
-
 // ListWorkerIDs reads the records of the namespace.
 func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
 	defer guard.Recover(&err, "the store of worker ids")
-	read := a.store.List
-	reader, _ := a.store.(Reader)
-	if reader != nil {
-		read = reader.Read
-	}
-	entries, err := read(ctx)
+	entries, err := a.store.List(ctx)
 	if err != nil {
 		return spi.WorkerIDs{}, a.storeError("list worker ids", err)
 	}
-	list = spi.WorkerIDs{Store: a.store.Describe() + " namespace=" + a.config.Namespace, Max: -1}
-	if reader != nil {
-		if list.ClockAhead, err = a.clockAhead(ctx, reader); err != nil {
-			return spi.WorkerIDs{}, a.storeError("ask for the time", err)
-		}
+	list = spi.WorkerIDs{Store: a.info.Name + " namespace=" + a.config.Namespace, Max: -1}
+	if list.ClockAhead, err = a.clockAhead(ctx); err != nil {
+		return spi.WorkerIDs{}, a.storeError("ask for the time", err)
 	}
 	now := a.now()
 	for _, e := range entries {
@@ -54,9 +35,12 @@ func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err e
 }
 
 // clockAhead compares the clocks, as if the store had answered at half time.
-func (a *assigner) clockAhead(ctx context.Context, store Reader) (*time.Duration, error) {
+func (a *assigner) clockAhead(ctx context.Context) (*time.Duration, error) {
+	if a.info.Now == nil || a.info.NowWrites {
+		return nil, nil
+	}
 	asked := a.config.Clock.Now()
-	other, err := store.ReadTime(ctx)
+	other, err := a.info.Now(ctx)
 	answered := a.config.Clock.Now()
 	if err != nil || other.IsZero() {
 		return nil, err

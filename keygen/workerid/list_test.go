@@ -11,8 +11,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -30,11 +30,6 @@ func newFromProps(t *testing.T, typ string, values map[string]any) spi.WorkerIDA
 	return a
 }
 
-func TestList_file(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "workers")
-	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner { return newFromProps(t, "FILE", map[string]any{"path": dir}) })
-}
-
 // To look makes no directory.
 func TestList_fileMakesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "workers")
@@ -42,14 +37,6 @@ func TestList_fileMakesNothing(t *testing.T) {
 	if _, stat := os.Stat(dir); err != nil || len(list.List) > 0 || !errors.Is(stat, os.ErrNotExist) {
 		t.Errorf("have: %v, %v, %v\nwant: nothing, and nothing made", list, err, stat)
 	}
-}
-
-func TestList_sql(t *testing.T) {
-	if testserver.Each(t, TestList_sql) {
-		return
-	}
-	dsn := testserver.Database(t)
-	workeridtest.TestLister(t, true, func() spi.WorkerIDAssigner { return newFromProps(t, "SQL", map[string]any{"dsn": dsn}) })
 }
 
 // To look makes no table, and needs no more than the right to read.
@@ -93,13 +80,13 @@ func TestList_states(t *testing.T) {
 		} {
 			m.Put(int64(id), r)
 		}
-		a, err := workerid.NewAssigner(m.Open(), workerid.Config{})
+		a, err := workerid.Assign(m.Open(), workerid.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer a.Close()
 		list, err := a.ListWorkerIDs(t.Context())
-		if err != nil || len(list.List) != 5 || list.ClockAhead != nil || list.Store != "MEMORY namespace=shardkey" {
+		if err != nil || len(list.List) != 5 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
 			t.Fatalf("have: %+v, %v", list, err)
 		}
 		for i, id := range list.List {

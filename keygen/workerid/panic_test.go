@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -52,7 +52,9 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workerid.FromProps(p, func(string) (workerid.Store, error) { return store, nil })
+	return workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
+		return store, workerid.Info{Name: "PANICKY"}, nil
+	})
 }
 
 // A store that panics is one that is away: the renewal in the background tries
@@ -139,7 +141,7 @@ func TestClockAndLogger_panic(t *testing.T) {
 	})
 }
 
-func TestFromProps_noStore(t *testing.T) {
+func TestNewAssigner_noStore(t *testing.T) {
 	if a, err := fromProps(t, nil, spi.Host{}); err == nil {
 		t.Errorf("\nhave: %v\nwant: an error", a)
 	}

@@ -23,7 +23,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	mustExec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
 	// An hour's lease: nothing here depends on how long the server takes.
-	a, err := workerid.NewAssigner(store, workerid.Config{Lease: 3600e9, Renew: 1800e9, Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(store, workerid.Config{Lease: 3600e9, Renew: 1800e9, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
 	}
 	config.User, config.Passwd = "nobody", "secret-word"
 	store := mustSQL(t, config.FormatDSN(), "shardkey_worker")
-	a, err := workerid.NewAssigner(store, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(store, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (p *process) start() {
 		store = replicatedStore{&lossyStore{p}}
 		lease = []time.Duration{simLag, simLag, simLag, 100, 100, 400}[w.rng.IntN(6)] * time.Millisecond
 	}
-	a := newAssigner(store, config{
+	a := assign(store, config{
 		Lease: lease, Renew: lease * 3 / 10, Clock: p, Logger: slog.New(slog.DiscardHandler),
 		MaxClockAhead: horizon, // uniqueness does not rest on it
 	})

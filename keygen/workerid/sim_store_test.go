@@ -169,5 +169,4 @@ func (s simNotes) CompareAndSet(ctx context.Context, id int64, prev, next Record
 	return s.lossyStore.CompareAndSet(ctx, noteID(id), prev, next)
 }
 
-func (s *lossyStore) Describe() string { return "SIMULATED" }
-func (s *lossyStore) Close() error     { return nil }
+func (s *lossyStore) Close() error { return nil }

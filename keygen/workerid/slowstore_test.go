@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -21,7 +21,7 @@ func TestLease_renewIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &slowStore{Store: m.Open(), delay: time.Second}
-		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestLease_renewIsShared(t *testing.T) {
 func TestLease_storeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open(), delay: 1000 * time.Hour}
-		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestLease_storeThatHangs(t *testing.T) {
 func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open()}
-		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,7 +149,7 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &slowStore{Store: new(workeridtest.Memory).Open()}
 		var log bytes.Buffer
-		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,12 +15,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var (
-	_ Clocked    = (*sqlStore)(nil)
-	_ Reader     = (*sqlStore)(nil)
-	_ identified = (*sqlStore)(nil)
-)
-
 // sqlStore keeps records in the rows of a table of MySQL, MariaDB, TiDB or what
 // else speaks their protocol.
 type sqlStore struct {
@@ -30,7 +24,7 @@ type sqlStore struct {
 	namespace string
 	name      string      // of the table
 	table     string      // quoted
-	where     string      // for Describe
+	where     string      // for Info.Name
 	keyed     atomic.Bool // the table was seen to have its primary key
 }
 
@@ -43,49 +37,48 @@ const maxConns = 4
 // between.
 const maxIdle = 15 * time.Second
 
-// newSQLStore keeps records in a table of the database that dsn names, in
-// go-sql-driver/mysql's form. The table may be qualified by a schema; it is made
-// when it is missing. The store has a small connection pool of its own, so that
-// its writes are never part of the application's transactions. The error is a
-// [*spi.PropError].
-func newSQLStore(dsn, table, namespace string) (Store, error) {
+// NewSQLStore returns a [Store] that keeps records in a table of the database that dsn names,
+// in the form of go-sql-driver/mysql. The table may be qualified by a schema, and is created
+// when it is missing. The store has a small connection pool, so that its writes are never
+// part of the application's transactions. The error is a [*spi.PropError].
+func NewSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	config, err := mysqldb.ParseDSN("dsn", dsn, "user:pass@tcp(127.0.0.1:3306)/app")
 	if err != nil {
-		return nil, err
+		return nil, Info{}, err
 	}
 	config.RejectReadOnly = true // after a failover, look for the new primary
 	quoted, ok := mysqldb.QuoteTable(table)
 	switch {
 	case !ok:
-		return nil, &spi.PropError{Name: "table", Value: table, Want: "a table's name, with or without its schema"}
+		return nil, Info{}, &spi.PropError{Name: "table", Value: table, Want: "a table's name, with or without its schema"}
 	case config.DBName == "" && !strings.Contains(table, "."):
-		return nil, &spi.PropError{Name: "table", Value: table, Want: "schema." + table + ", as the DSN names no database"}
+		return nil, Info{}, &spi.PropError{Name: "table", Value: table, Want: "schema." + table + ", as the DSN names no database"}
 	}
 	connector, err := mysqldb.NewConnector("dsn", config)
 	if err != nil {
-		return nil, err
+		return nil, Info{}, err
 	}
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(maxConns)
 	db.SetConnMaxLifetime(10 * time.Minute)
 	db.SetConnMaxIdleTime(maxIdle)
-	return &sqlStore{
+	s := &sqlStore{
 		db: db, connector: connector, server: mysqldb.Name(config),
 		namespace: namespace, name: table, table: quoted,
 		where: fmt.Sprintf("SQL %s/%s table %s", config.Addr, config.DBName, table),
-	}, nil
+	}
+	return s, s.info(), nil
 }
 
-func (s *sqlStore) Describe() string { return s.where }
+func (s *sqlStore) info() Info {
+	return Info{Name: s.where, Now: s.now, serverID: s.ServerID, notes: s.notes()}
+}
 
 func (s *sqlStore) Close() error { return s.db.Close() }
 
-func (s *sqlStore) List(ctx context.Context) (entries []Entry, err error) {
-	err = s.withTable(ctx, func() error {
-		entries, err = s.list(ctx)
-		return err
-	})
-	return entries, err
+func (s *sqlStore) List(ctx context.Context) ([]Entry, error) {
+	entries, err := s.list(ctx)
+	return entries, s.readError(err)
 }
 
 func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
@@ -112,23 +105,9 @@ func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
 	return entries, rows.Err()
 }
 
-// Read is List, without making the table.
-func (s *sqlStore) Read(ctx context.Context) ([]Entry, error) {
-	entries, err := s.list(ctx)
-	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
-		return nil, nil
-	}
-	return entries, err
-}
-
-func (s *sqlStore) ReadTime(ctx context.Context) (time.Time, error) { return s.Now(ctx) }
-
-func (s *sqlStore) Get(ctx context.Context, workerID int64) (r Record, err error) {
-	err = s.withTable(ctx, func() error {
-		r, err = s.get(ctx, workerID)
-		return err
-	})
-	return r, err
+func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
+	r, err := s.get(ctx, workerID)
+	return r, s.readError(err)
 }
 
 func (s *sqlStore) get(ctx context.Context, workerID int64) (Record, error) {
@@ -193,8 +172,8 @@ func (s *sqlStore) update(ctx context.Context, workerID int64, prev, next Record
 	return n == 1 && err == nil, err
 }
 
-// Now is the server's time; zero when it does not know it.
-func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
+// now is the server's time; zero when it does not know it.
+func (s *sqlStore) now(ctx context.Context) (time.Time, error) {
 	var ms sql.NullInt64
 	err := s.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)").Scan(&ms)
 	if err != nil || ms.Int64 <= 0 {
@@ -203,11 +182,11 @@ func (s *sqlStore) Now(ctx context.Context) (time.Time, error) {
 	return time.UnixMilli(ms.Int64), nil
 }
 
-// ServerID is [mysqldb.ServerID].
+// ServerID names the server that answers.
 func (s *sqlStore) ServerID(ctx context.Context) (string, error) { return mysqldb.ServerID(ctx, s.db) }
 
-// Notes keeps them in rows of the same table. No namespace of a rule begins with '#'.
-func (s *sqlStore) Notes() Store {
+// notes are rows of the same table. No namespace of a rule begins with '#'.
+func (s *sqlStore) notes() Store {
 	name := "#" + s.namespace
 	if len(name) > maxNamespace {
 		sum := sha256.Sum256([]byte(s.namespace))

@@ -10,8 +10,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -27,9 +27,15 @@ func TestSQLStore_conforms(t *testing.T) {
 		"latin1":          "charset=latin1",
 	} {
 		t.Run(name, func(t *testing.T) {
-			workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
-				dsn := withParams(testserver.Database(t), params)
-				return func() workerid.Store { return mustSQL(t, dsn, "shardkey_worker") }
+			workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
+				db := testserver.Database(t)
+				dsn := withParams(db, params)
+				return workeridtest.Namespace{
+					Open: func() (workerid.Store, workerid.Info) { return workerid.Open(mustSQL(t, dsn, "shardkey_worker")) },
+					PutForeign: func(id int64) {
+						mustExec(t, db, "INSERT INTO shardkey_worker VALUES ('orders', %d, '', 0, 0, 'not ours', 0)", id)
+					},
+				}
 			})
 		})
 	}
@@ -47,14 +53,14 @@ func withParams(dsn, params string) string {
 
 func mustSQL(t testing.TB, dsn, table string) workerid.Store {
 	t.Helper()
-	s, err := workerid.NewSQLStore(dsn, table, "orders")
+	s, _, err := workerid.NewSQLStore(dsn, table, "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func mustExec(t *testing.T, dsn, format string, args ...any) {
+func mustExec(t testing.TB, dsn, format string, args ...any) {
 	t.Helper()
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -76,7 +82,7 @@ func TestSQLStore_namespacesAreApart(t *testing.T) {
 	first, second := workerid.Record{Owner: "1", ReservedUntil: 1}, workerid.Record{Owner: "2", ReservedUntil: 2}
 	var stores []workerid.Store
 	for _, namespace := range []string{"orders", "items"} {
-		s, err := workerid.NewSQLStore(dsn, "shardkey_worker", namespace)
+		s, _, err := workerid.NewSQLStore(dsn, "shardkey_worker", namespace)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +120,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	mustExec(t, dsn, "GRANT SELECT, INSERT, UPDATE ON %s.* TO %s", c.DBName, user)
 	c.User, c.Passwd = user, "secret-word"
 
-	a, err := workerid.NewAssigner(mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
+	a, err := workerid.Assign(mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,26 +154,6 @@ func TestSQLStore_foreignTable(t *testing.T) {
 	}
 }
 
-func TestSQLStore_foreignRow(t *testing.T) {
-	if testserver.Each(t, TestSQLStore_foreignRow) {
-		return
-	}
-	dsn := testserver.Database(t)
-	s := mustSQL(t, dsn, "shardkey_worker")
-	defer s.Close()
-	if _, err := s.List(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('orders', 0, '', 12, 0, 'somebody', 0)")
-	var foreign *workerid.ForeignRecordError
-	if _, err := s.Get(t.Context(), 0); !errors.As(err, &foreign) {
-		t.Errorf("Get\nhave: %v\nwant: a ForeignRecordError", err)
-	}
-	if ok, err := s.CompareAndSet(t.Context(), 0, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9}); ok {
-		t.Errorf("CompareAndSet over it\nhave: %v, %v\nwant: false", ok, err)
-	}
-}
-
 func TestSQLStore_tableOfAnotherSchema(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_tableOfAnotherSchema) {
 		return
@@ -196,7 +182,7 @@ func TestSQLStore_refuses(t *testing.T) {
 		"no such TLS":   {"u:secret-word@tcp(h:1)/d?tls=nobody", "t", "dsn"},
 		"name too long": {"u:secret-word@tcp(h:1)/d", strings.Repeat("x", 65), "table"},
 	} {
-		_, err := workerid.NewSQLStore(c.dsn, c.table, "orders")
+		_, _, err := workerid.NewSQLStore(c.dsn, c.table, "orders")
 		var prop *spi.PropError
 		if !errors.As(err, &prop) || prop.Name != c.prop || strings.Contains(err.Error(), "secret-word") {
 			t.Errorf("%s\nhave: %v\nwant: a PropError of %s without the password", name, err, c.prop)

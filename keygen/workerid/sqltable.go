@@ -57,6 +57,19 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 		}
 		err = s.checkedThen(ctx, op)
 	}
+	return s.columnError(err)
+}
+
+// readError returns the error of a read, which a missing table isn't: it has no records.
+func (s *sqlStore) readError(err error) error {
+	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+		return nil
+	}
+	return s.columnError(err)
+}
+
+// columnError adds the DDL to an error of a column.
+func (s *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong, mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
 		return s.tableError(err)

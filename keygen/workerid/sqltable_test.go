@@ -26,7 +26,7 @@ func tableWith(t *testing.T, old, changed string) string {
 
 func acquire(t *testing.T, dsn string) error {
 	t.Helper()
-	a, err := workerid.NewAssigner(mustSQL(t, dsn, "shardkey_worker"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(mustSQL(t, dsn, "shardkey_worker"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -21,7 +21,7 @@ func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, 
 
 func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
-	a, err := workerid.NewAssigner(store, workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a, err := workerid.Assign(store, workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &shuffled{Store: m.Open()}
-		a, err := workerid.NewAssigner(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
+		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := &fixedClock{ms: 1_790_000_000_000}
 			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
-			a := newAssigner(store, config{Clock: clock, MaxClockAhead: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute, Logger: slog.New(slog.DiscardHandler)})
 			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
 				t.Errorf("a first worker id\nhave: %v", err)
@@ -72,7 +72,7 @@ func isClockError(err error) bool {
 func TestClock_storesIsAskedRarely(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
-	a := newAssigner(counted, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(counted, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	a.manual = true
 	l, err := a.acquire(t.Context(), 0)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 	for holder, want := range map[string]bool{"elsewhere pid 1": true, holderName(): false} {
 		store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: -time.Hour}
 		store.record = Record{Owner: "x", ReservedUntil: clock.ms + 5000, Holder: holder, Since: clock.ms}
-		a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 		a.manual = true
 		_, err := a.acquire(t.Context(), 0)
 		if isClockError(err) == want || want && !errors.Is(err, spi.ErrNoWorkerID) {
@@ -145,7 +145,7 @@ func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, clock := new(oneRecord), new(stepped)
-		a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 		a.manual = true
 		l, err := a.acquire(t.Context(), 0)
 		if err != nil {
@@ -202,7 +202,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, clock := newFileStore(t.TempDir(), "x"), newStepped(c.before)
-				a := newAssigner(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+				a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 				a.manual = true
 				l, err := a.acquire(t.Context(), 3)
 				if err != nil {
@@ -218,7 +218,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
-				later := newAssigner(store, config{Clock: newStepped(clock.by() + month), Logger: slog.New(slog.DiscardHandler)})
+				later := assign(store, config{Clock: newStepped(clock.by() + month), Logger: slog.New(slog.DiscardHandler)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
 					t.Errorf("a start a month later\nhave: %v\nwant: a worker id", err)

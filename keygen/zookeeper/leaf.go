@@ -97,7 +97,9 @@ func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 	if p.Has("namespace") {
 		return nil, p.Wrong("namespace", "no namespace: leaf.key is that")
 	}
-	assigner, err := workerid.FromProps(p, func(string) (workerid.Store, error) { return store, nil })
+	assigner, err := workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
+		return store, store.info(), nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +162,7 @@ func (l *leaf) Ready(ctx context.Context) error {
 
 // Describe returns address, worker id and epoch.
 func (l *leaf) Describe() string {
-	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.Describe(), strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE "))
+	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.info().Name, strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE "))
 }
 
 // Close gives the worker id back when no other generator of this process uses

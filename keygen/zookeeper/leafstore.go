@@ -22,13 +22,6 @@ type leafStore struct {
 	grace    time.Duration
 }
 
-var (
-	_ workerid.Store   = (*leafStore)(nil)
-	_ workerid.Chooser = (*leafStore)(nil)
-	_ workerid.Clocked = (*leafStore)(nil)
-	_ workerid.Reader  = (*leafStore)(nil)
-)
-
 // leafMax is the highest worker id of 10 bits.
 const leafMax = 1<<10 - 1
 
@@ -36,22 +29,25 @@ func (s *leafStore) forever() string { return "/snowflake/" + s.name + "/forever
 
 func (s *leafStore) address() string { return net.JoinHostPort(s.report.IP, s.report.Port) }
 
-func (s *leafStore) Describe() string {
-	return fmt.Sprintf("ZOOKEEPER %s %s/%s", s.ensemble.name(), s.forever(), s.address())
+func (s *leafStore) info() workerid.Info {
+	return workerid.Info{
+		Name: fmt.Sprintf("ZOOKEEPER %s %s/%s", s.ensemble.name(), s.forever(), s.address()),
+		Now:  s.now, NowWrites: true, WorkerIDs: s.workerIDs,
+	}
 }
 
 func (s *leafStore) Close() error { return s.ensemble.Close() }
 
-// Now is the ensemble's clock. Leaf does not know of the node that is written
+// now is the ensemble's clock. Leaf does not know of the node that is written
 // for it.
-func (s *leafStore) Now(ctx context.Context) (time.Time, error) {
+func (s *leafStore) now(ctx context.Context) (time.Time, error) {
 	return s.ensemble.now(ctx, "/snowflake/"+s.name+"/shardkey")
 }
 
-// WorkerIDs is the worker id of this machine's address. A first start makes the
+// workerIDs is the worker id of this machine's address. A first start makes the
 // node, and takes the sequence number that ZooKeeper assigns, so that two machines that
 // start first at the same time differ.
-func (s *leafStore) WorkerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
+func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
 	id, err := s.find(ctx)
 	if err == nil && id < 0 {
 		var path string
@@ -126,26 +122,11 @@ func (s *leafStore) nodes(ctx context.Context, wanted func(address string) bool)
 	return left, nodes, nil
 }
 
-// List is this machine's worker id. The others' are not available to it.
+// List is the worker ids of all machines.
 func (s *leafStore) List(ctx context.Context) ([]workerid.Entry, error) {
-	names, nodes, err := s.own(ctx)
+	names, nodes, err := s.nodes(ctx, func(string) bool { return true })
 	return s.entries(names, nodes), err
 }
-
-// Read is the worker ids of all machines.
-func (s *leafStore) Read(ctx context.Context) ([]workerid.Entry, error) {
-	names, nodes, err := s.nodes(ctx, func(string) bool { return true })
-	entries := s.entries(names, nodes)
-	for i, e := range entries {
-		if e.Err == nil && e.Record.Holder == "" {
-			entries[i].Record.Holder, _, _ = leafNumber(names[i]) // who alone may take it
-		}
-	}
-	return entries, err
-}
-
-// ReadTime knows no time: the ensemble's is that of a write.
-func (s *leafStore) ReadTime(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 func (s *leafStore) entries(names []string, nodes []*node) (entries []workerid.Entry) {
 	for i, n := range nodes {
@@ -195,6 +176,6 @@ func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, nex
 // quiet reports whether a Leaf server has stopped writing its node. It is the
 // ensemble's clock that is asked: the server's may be wrong.
 func (s *leafStore) quiet(ctx context.Context, n node) (bool, error) {
-	now, err := s.Now(ctx)
+	now, err := s.now(ctx)
 	return err == nil && now.Sub(time.UnixMilli(n.stat.Mtime)) >= s.grace, err
 }

@@ -25,8 +25,9 @@ func init() {
 		if err := checkPath(path); err != nil {
 			return nil, p.Wrong("path", err.Error())
 		}
-		return workerid.FromProps(p, func(namespace string) (workerid.Store, error) {
-			return newStore(e, path, namespace), nil
+		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
+			s := newStore(e, path, namespace)
+			return s, s.info(), nil
 		})
 	})
 }
@@ -39,12 +40,6 @@ type store struct {
 	ensemble *ensemble
 	path     string // with the namespace
 }
-
-var (
-	_ workerid.Store   = (*store)(nil)
-	_ workerid.Clocked = (*store)(nil)
-	_ workerid.Reader  = (*store)(nil)
-)
 
 // newStore keeps worker-id records in the nodes <path>/<namespace>/<worker id>.
 func newStore(e *ensemble, path, namespace string) *store {
@@ -61,7 +56,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-func (s *store) Describe() string { return fmt.Sprintf("ZOOKEEPER %s %s", s.ensemble.name(), s.path) }
+func (s *store) info() workerid.Info {
+	return workerid.Info{Name: fmt.Sprintf("ZOOKEEPER %s %s", s.ensemble.name(), s.path), Now: s.now, NowWrites: true}
+}
 
 func (s *store) Close() error { return s.ensemble.Close() }
 
@@ -69,14 +66,8 @@ func (s *store) node(workerID int64) string {
 	return s.path + "/" + strconv.FormatInt(workerID, 10)
 }
 
-// Now is the ensemble's clock.
-func (s *store) Now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
-
-// Read is List, which only reads.
-func (s *store) Read(ctx context.Context) ([]workerid.Entry, error) { return s.List(ctx) }
-
-// ReadTime knows no time: the ensemble's is that of a write.
-func (s *store) ReadTime(context.Context) (time.Time, error) { return time.Time{}, nil }
+// now is the ensemble's clock.
+func (s *store) now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	names, err := s.ensemble.children(ctx, s.path)

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/shardkey/shardkey/internal/testserver"
-	"github.com/shardkey/shardkey/keygen/internal/workeridtest"
 	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -24,7 +24,7 @@ func unique(t testing.TB) string {
 	return fmt.Sprintf("t%d-%s", time.Now().UnixNano(), strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()))
 }
 
-func openStore(t testing.TB, values map[string]any, path, namespace string) workerid.Store {
+func openStore(t testing.TB, values map[string]any, path, namespace string) *store {
 	t.Helper()
 	e, err := newEnsemble(props(t, values), "servers")
 	if err != nil {
@@ -69,9 +69,17 @@ func props(t testing.TB, values map[string]any) spi.Props {
 
 func TestStore_conforms(t *testing.T) {
 	addr := testserver.ZooKeeper(t)
-	workeridtest.TestStore(t, func(t testing.TB) func() workerid.Store {
+	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
 		ns := unique(t)
-		return func() workerid.Store { return openStore(t, map[string]any{"servers": addr}, "/a/b", ns) }
+		return workeridtest.Namespace{
+			Open: func() (workerid.Store, workerid.Info) {
+				s := openStore(t, map[string]any{"servers": addr}, "/a/b", ns)
+				return s, s.info()
+			},
+			PutForeign: func(id int64) {
+				mustCreate(t, client(t, addr), fmt.Sprintf("/a/b/%s/%d", ns, id), "not ours")
+			},
+		}
 	})
 }
 
@@ -93,7 +101,7 @@ func TestStore_belowAPath(t *testing.T) {
 
 func TestStore_now(t *testing.T) {
 	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, unique(t))
-	now, err := s.(workerid.Clocked).Now(t.Context())
+	now, err := s.now(t.Context())
 	if err != nil || time.Since(now).Abs() > time.Minute {
 		t.Errorf("have: %v, %v\nwant: now", now, err)
 	}
@@ -206,18 +214,6 @@ func TestAssigner_leasesDiffer(t *testing.T) {
 		}
 		seen[lease.WorkerID()] = true
 	}
-}
-
-func TestAssigner_lists(t *testing.T) {
-	addr, ns := testserver.ZooKeeper(t), unique(t)
-	ns = ns[:min(len(ns), 40)]
-	workeridtest.TestLister(t, false, func() spi.WorkerIDAssigner {
-		a, err := spi.NewWorkerIDAssigner("zookeeper", props(t, map[string]any{"servers": addr, "namespace": ns, "path": "/x"}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	})
 }
 
 func TestProperties_refused(t *testing.T) {

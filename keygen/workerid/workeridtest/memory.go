@@ -101,8 +101,6 @@ func (s *memoryStore) CompareAndSet(ctx context.Context, workerID int64, prev, n
 	return true, nil
 }
 
-func (s *memoryStore) Describe() string { return "MEMORY" }
-
 func (s *memoryStore) Close() error {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

@@ -1,0 +1,313 @@
+package workeridtest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+)
+
+func TestMemory_conforms(t *testing.T) {
+	TestStore(t, func(testing.TB) Namespace { return in(new(Memory), nil) })
+}
+
+// in is a namespace of a store in memory, whose methods wrap may replace.
+func in(m *Memory, wrap func(*faulty)) Namespace {
+	lose := new(bool)
+	return Namespace{
+		Open: func() (workerid.Store, workerid.Info) {
+			s := m.Open()
+			f := &faulty{Store: s, memory: m, list: s.List, get: s.Get, swap: s.CompareAndSet, info: workerid.Info{Name: "MEMORY"}}
+			swap := s.CompareAndSet
+			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				ok, err := swap(ctx, id, prev, next)
+				if *lose {
+					*lose = false
+					return false, errors.New("connection closed")
+				}
+				return ok, err
+			}
+			if wrap != nil {
+				wrap(f)
+			}
+			return f, f.info
+		},
+		PutForeign: func(id int64) { m.Put(id, workerid.Record{Owner: foreign}) },
+		LoseAnswer: func() { *lose = true },
+	}
+}
+
+// foreign is the owner of records that aren't shardkey's.
+const foreign = "foreign"
+
+// faulty is a store whose methods can be replaced.
+type faulty struct {
+	workerid.Store
+	memory *Memory
+	info   workerid.Info
+	list   func(context.Context) ([]workerid.Entry, error)
+	get    func(context.Context, int64) (workerid.Record, error)
+	swap   func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
+
+	blind  bool // foreign records aren't recognised
+	closed bool
+}
+
+func (f *faulty) List(ctx context.Context) ([]workerid.Entry, error) {
+	entries, err := f.list(ctx)
+	for i, e := range entries {
+		entries[i].Record, entries[i].Err = f.check(e.WorkerID, e.Record)
+	}
+	return entries, err
+}
+
+func (f *faulty) Get(ctx context.Context, id int64) (workerid.Record, error) {
+	r, err := f.get(ctx, id)
+	if err != nil {
+		return r, err
+	}
+	return f.check(id, r)
+}
+
+func (f *faulty) CompareAndSet(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+	return f.swap(ctx, id, prev, next)
+}
+
+func (f *faulty) check(id int64, r workerid.Record) (workerid.Record, error) {
+	switch {
+	case r.Owner != foreign:
+		return r, nil
+	case f.blind:
+		return workerid.Record{}, nil
+	}
+	return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: id, Err: errors.New("foreign")}
+}
+
+// Each bug is caught by the subtests that are named.
+func TestStore_catchesBugs(t *testing.T) {
+	type swap = func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
+	change := func(change func(f *faulty, swap swap) swap) func(*faulty) {
+		return func(f *faulty) { f.swap = change(f, f.swap) }
+	}
+	for name, bug := range map[string]struct {
+		put    func(*faulty)
+		caught string
+	}{
+		"drops a write": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if r, err := f.get(ctx, id); !prev.IsZero() && err == nil && r.Same(prev) {
+					return true, nil
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}), "compare, fields, lost answer, reopened"},
+		"ignores prev": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, _, next workerid.Record) (bool, error) {
+				r, err := f.get(ctx, id)
+				if err != nil {
+					return false, err
+				}
+				return swap(ctx, id, r, next)
+			}
+		}), "compare, create once, foreign records, reopened"},
+		"compares, then sets": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				r, err := f.get(ctx, id)
+				if err != nil || !r.Same(prev) {
+					return false, err
+				}
+				for range 100 {
+					runtime.Gosched() // for the others to compare as well
+				}
+				f.memory.Put(id, next)
+				return true, nil
+			}
+		}), "one of many wins"},
+		"compares the owner alone": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if r, err := f.get(ctx, id); err == nil && r.Owner == prev.Owner {
+					prev = r
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}), "compare"},
+		"compares without case": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if r, err := f.get(ctx, id); err == nil && strings.EqualFold(r.Owner, prev.Owner) && r.ReservedUntil == prev.ReservedUntil {
+					prev = r
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}), "compare"},
+		"never makes a record": {change(func(_ *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if prev.IsZero() {
+					return false, ctx.Err()
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}), "create once"},
+		"makes a record in place of any": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if prev.IsZero() {
+					f.memory.Put(id, next)
+					return true, ctx.Err()
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}), "create once, foreign records"},
+		"rounds times": {change(func(_ *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				next.ReservedUntil = int64(float64(next.ReservedUntil))
+				return swap(ctx, id, prev, next)
+			}
+		}), "fields"},
+		"keeps free_from": {change(func(f *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				r, err := f.get(ctx, id)
+				if err != nil {
+					return false, err
+				}
+				next.FreeFrom = max(next.FreeFrom, r.FreeFrom)
+				return swap(ctx, id, prev, next)
+			}
+		}), "fields"},
+		"treats a foreign record as empty": {func(f *faulty) {
+			f.blind = true
+			swap := f.swap
+			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				if r, err := f.get(ctx, id); prev.IsZero() && err == nil && r.Owner == foreign {
+					prev = r
+				}
+				return swap(ctx, id, prev, next)
+			}
+		}, "foreign records"},
+		"shows a foreign record as empty": {func(f *faulty) { f.blind = true }, "foreign records"},
+		"repeats a write whose answer is lost": {change(func(_ *faulty, swap swap) swap {
+			return func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				ok, err := swap(ctx, id, prev, next)
+				if err != nil && ctx.Err() == nil {
+					return swap(ctx, id, prev, next)
+				}
+				return ok, err
+			}
+		}), "lost answer"},
+		"keeps records in the process": {func(f *faulty) {
+			own := new(Memory).Open()
+			f.Store, f.list, f.get, f.swap = own, own.List, own.Get, own.CompareAndSet
+		}, "create once, reopened"},
+		"forgets when it is closed": {func(f *faulty) { f.Store = forgetful{f.Store, f.memory} }, "reopened"},
+		"lists one worker id too few": {func(f *faulty) {
+			list := f.list
+			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
+				entries, err := list(ctx)
+				return entries[:max(0, len(entries)-1)], err
+			}
+		}, "list"},
+		"lists each worker id twice": {func(f *faulty) {
+			list := f.list
+			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
+				entries, err := list(ctx)
+				return append(entries, entries...), err
+			}
+		}, "list"},
+		"mixes worker ids": {func(f *faulty) {
+			get, swap := f.get, f.swap
+			f.get = func(ctx context.Context, id int64) (workerid.Record, error) { return get(ctx, id%10) }
+			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				return swap(ctx, id%10, prev, next)
+			}
+		}, "list, worker ids are apart"},
+		"ignores its context": {func(f *faulty) {
+			get, swap, list := f.get, f.swap, f.list
+			f.get = func(_ context.Context, id int64) (workerid.Record, error) { return get(context.Background(), id) }
+			f.list = func(context.Context) ([]workerid.Entry, error) { return list(context.Background()) }
+			f.swap = func(_ context.Context, id int64, prev, next workerid.Record) (bool, error) {
+				return swap(context.Background(), id, prev, next)
+			}
+		}, "cancelled"},
+		"stays open":           {func(f *faulty) { f.Store = new(Memory).Open() }, "close twice"},
+		"fails to close twice": {func(f *faulty) { f.Store = &closedOnce{Store: f.Store} }, "close twice"},
+		"has no name":          {func(f *faulty) { f.info.Name = "" }, "info"},
+		"has no clock, and a function": {func(f *faulty) {
+			f.info.Now = func(context.Context) (time.Time, error) { return time.Unix(1, 0), nil }
+		}, "info"},
+		"writes while it lists": {func(f *faulty) {
+			list := f.list
+			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
+				f.memory.Put(99, record("a", 1))
+				return list(ctx)
+			}
+		}, "empty, leases"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var caught []string
+			for _, test := range tests {
+				if fails(t, func(t testing.TB) { test.run(t, in(new(Memory), bug.put)) }) {
+					caught = append(caught, test.name)
+				}
+			}
+			for want := range strings.SplitSeq(bug.caught, ", ") {
+				if !slices.Contains(caught, want) {
+					t.Errorf("caught by\nhave: %q\nwant: %q among them", caught, want)
+				}
+			}
+		})
+	}
+}
+
+type forgetful struct {
+	workerid.Store
+	memory *Memory
+}
+
+func (f forgetful) Close() error {
+	f.memory.mu.Lock()
+	clear(f.memory.records)
+	f.memory.mu.Unlock()
+	return f.Store.Close()
+}
+
+type closedOnce struct {
+	workerid.Store
+	closed bool
+}
+
+func (c *closedOnce) Close() error {
+	if c.closed {
+		return errors.New("closed twice")
+	}
+	c.closed = true
+	return c.Store.Close()
+}
+
+// fails runs a test and reports whether it failed, without failing t.
+func fails(t *testing.T, test func(testing.TB)) bool {
+	r := &recorder{TB: t}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(r)
+	}()
+	<-done
+	return r.failed.Load()
+}
+
+// recorder is a testing.TB whose failures are recorded.
+type recorder struct {
+	testing.TB
+	failed atomic.Bool
+}
+
+func (r *recorder) Helper()               {}
+func (r *recorder) Failed() bool          { return r.failed.Load() }
+func (r *recorder) Error(...any)          { r.failed.Store(true) }
+func (r *recorder) Errorf(string, ...any) { r.failed.Store(true) }
+func (r *recorder) Fatal(...any)          { r.failed.Store(true); runtime.Goexit() }
+func (r *recorder) Fatalf(string, ...any) { r.failed.Store(true); runtime.Goexit() }

@@ -1,0 +1,427 @@
+// Package workeridtest tests implementations of [workerid.Store], and has one in memory for
+// tests of what is built on leases.
+package workeridtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/keygen/workerid"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Namespace is a namespace of the store under test, in which there are no records.
+type Namespace struct {
+	// Open returns a new Store on the namespace at each call, as another process would have.
+	// TestStore closes it.
+	Open func() (workerid.Store, workerid.Info)
+
+	// PutForeign puts something that isn't a record in the place of a worker ID's record. If it is
+	// nil, the test of foreign records is skipped.
+	PutForeign func(workerID int64)
+
+	// LoseAnswer makes the server apply the next write and lose its answer, for example by
+	// closing the connection. If it is nil, the test of lost answers is skipped.
+	LoseAnswer func()
+}
+
+// TestStore tests that a store does what leases need. It calls namespace once in each subtest.
+//
+//	func TestStore(t *testing.T) {
+//		workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
+//			prefix := fmt.Sprintf("test-%d-", rand.Int64())
+//			return workeridtest.Namespace{
+//				Open: func() (workerid.Store, workerid.Info) {
+//					return newStore(addr, prefix), workerid.Info{Name: "MINE " + addr}
+//				},
+//			}
+//		})
+//	}
+//
+// It can't test that a write survives a crash of the server.
+func TestStore(t *testing.T, namespace func(t testing.TB) Namespace) {
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { test.run(t, namespace(t)) })
+	}
+}
+
+var tests = []struct {
+	name string
+	run  func(testing.TB, Namespace)
+}{
+	{"empty", testEmpty},
+	{"create once", testCreateOnce},
+	{"compare", testCompare},
+	{"fields", testFields},
+	{"list", testList},
+	{"worker ids are apart", testApart},
+	{"one of many wins", testRace},
+	{"foreign records", testForeign},
+	{"lost answer", testLostAnswer},
+	{"reopened", testReopened},
+	{"cancelled", testCancelled},
+	{"close twice", testClose},
+	{"info", testInfo},
+	{"leases", testLeases},
+}
+
+// open opens a store that the test's end closes.
+func (n Namespace) open(t testing.TB) workerid.Store {
+	s, _ := n.Open()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// untilMS is a plausible time; 41 bits and more must survive the store.
+const untilMS = int64(1_790_000_000_123)
+
+func record(owner string, until int64) workerid.Record {
+	return workerid.Record{Owner: owner, ReservedUntil: until, Holder: "host-1 pid 4711", Since: until - 10_000}
+}
+
+func testEmpty(t testing.TB, n Namespace) {
+	s := n.open(t)
+	wantRecord(t, s, 0, workerid.Record{})
+	wantRecord(t, s, 1023, workerid.Record{})
+	if entries, err := s.List(t.Context()); err != nil || len(entries) != 0 {
+		t.Fatalf("List of an empty namespace\nhave: %v, %v\nwant: none", entries, err)
+	}
+}
+
+func testCreateOnce(t testing.TB, n Namespace) {
+	a, b := n.open(t), n.open(t)
+	mustSwap(t, a, 7, workerid.Record{}, record("a1", untilMS))
+	mustNotSwap(t, b, 7, workerid.Record{}, record("b1", untilMS+5))
+	wantRecord(t, b, 7, record("a1", untilMS))
+}
+
+func testCompare(t testing.TB, n Namespace) {
+	a, b := n.open(t), n.open(t)
+	mustNotSwap(t, a, 7, record("nobody", untilMS), record("a0", untilMS)) // nothing there
+	wantRecord(t, a, 7, workerid.Record{})
+	mustSwap(t, a, 7, workerid.Record{}, record("a1", untilMS))
+	mustSwap(t, b, 7, record("a1", untilMS), record("b1", untilMS+10))
+	for _, stale := range []workerid.Record{
+		record("a1", untilMS), record("b1", untilMS), record("b1", untilMS+11),
+		record("a1", untilMS+10), record("B1", untilMS+10), record("b1 ", untilMS+10), record("", untilMS+10),
+	} {
+		mustNotSwap(t, a, 7, stale, record("a2", untilMS+99))
+	}
+	wantRecord(t, a, 7, record("b1", untilMS+10))
+	mustSwap(t, a, 7, record("b1", untilMS+10), record("b2", untilMS+10)) // the owner alone may change
+}
+
+func testFields(t testing.TB, n Namespace) {
+	a, b := n.open(t), n.open(t)
+	r := record("a1", untilMS)
+	mustSwap(t, a, 3, workerid.Record{}, r)
+	r2 := workerid.Record{
+		Owner: "0123456789abcdef0123456789abcdef", ReservedUntil: 1<<53 + 1, FreeFrom: untilMS - 7,
+		Holder: `höst "x"\ 'y' pid 1`, Since: untilMS,
+	}
+	mustSwap(t, a, 3, r, r2)
+	wantRecord(t, b, 3, r2)
+	r3 := r2
+	r3.Owner, r3.FreeFrom = "back", 0 // a zero must replace what was there
+	mustSwap(t, b, 3, r2, r3)
+	wantRecord(t, a, 3, r3)
+}
+
+func testList(t testing.TB, n Namespace) {
+	a, b := n.open(t), n.open(t)
+	want := map[int64]workerid.Record{}
+	for _, id := range []int64{0, 1, 9, 10, 511, 1023, 4095} {
+		want[id] = record(fmt.Sprintf("owner-%d", id), untilMS+id)
+		mustSwap(t, a, id, workerid.Record{}, want[id])
+	}
+	wantList(t, b, want)
+}
+
+func testApart(t testing.TB, n Namespace) {
+	a := n.open(t)
+	mustSwap(t, a, 1, workerid.Record{}, record("one", untilMS))
+	wantRecord(t, a, 11, workerid.Record{})
+	mustSwap(t, a, 11, workerid.Record{}, record("eleven", untilMS))
+	wantRecord(t, a, 1, record("one", untilMS))
+}
+
+// mostSwaps bounds the attempts of each goroutine in a round.
+const mostSwaps = 1000
+
+// testRace lets many goroutines on several stores swap from one record: in each
+// round exactly one may win, and the record must be the winner's.
+func testRace(t testing.TB, n Namespace) {
+	stores := []workerid.Store{n.open(t), n.open(t), n.open(t)}
+	prev := workerid.Record{}
+	for round := range 10 {
+		var wins atomic.Int32
+		var winner atomic.Pointer[workerid.Record]
+		var wg sync.WaitGroup
+		for i := range 9 {
+			wg.Go(func() {
+				next := record(fmt.Sprintf("r%d-g%d", round, i), untilMS+int64(round))
+				// A store may return false for "not now" under load; the round
+				// is decided once one of them has won.
+				for range mostSwaps {
+					if wins.Load() > 0 {
+						return
+					}
+					ok, err := stores[i%len(stores)].CompareAndSet(t.Context(), 5, prev, next)
+					if err != nil {
+						t.Errorf("CompareAndSet: %v", err)
+						return
+					}
+					if ok {
+						wins.Add(1)
+						winner.Store(&next)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+		if n := wins.Load(); n != 1 {
+			t.Fatalf("round %d: winners\nhave: %d\nwant: 1", round, n)
+		}
+		prev = *winner.Load()
+		wantRecord(t, stores[0], 5, prev)
+	}
+}
+
+// testForeign puts something else in the place of a record: it is named, and stays.
+func testForeign(t testing.TB, n Namespace) {
+	if n.PutForeign == nil {
+		t.Skip("the namespace has no PutForeign")
+	}
+	s := n.open(t)
+	mustSwap(t, s, 1, workerid.Record{}, record("a1", untilMS))
+	n.PutForeign(4)
+	for range 2 { // the second time after the attempts to replace it
+		if r, err := s.Get(t.Context(), 4); !isForeign(err, 4) || !r.IsZero() {
+			t.Errorf("Get of a foreign record\nhave: %+v, %v\nwant: a *ForeignRecordError of worker id 4", r, err)
+		}
+		entries, err := s.List(t.Context())
+		if err != nil || len(entries) != 2 {
+			t.Fatalf("List with a foreign record\nhave: %v, %v\nwant: worker ids 1 and 4", entries, err)
+		}
+		for _, e := range entries {
+			if isForeign(e.Err, 4) != (e.WorkerID == 4) {
+				t.Errorf("List of %d\nhave: %v\nwant: a *ForeignRecordError of worker id 4 alone", e.WorkerID, e.Err)
+			}
+		}
+		for _, prev := range []workerid.Record{{}, record("a1", untilMS)} {
+			ok, err := s.CompareAndSet(t.Context(), 4, prev, record("a2", untilMS))
+			if ok || err != nil && !isForeign(err, 4) {
+				t.Errorf("CompareAndSet on a foreign record\nhave: %v, %v\nwant: false, or a *ForeignRecordError", ok, err)
+			}
+		}
+	}
+}
+
+func isForeign(err error, workerID int64) bool {
+	var foreign *workerid.ForeignRecordError
+	return errors.As(err, &foreign) && foreign.WorkerID == workerID
+}
+
+// testLostAnswer loses the answers of a write that makes a record and of one that replaces it.
+// A store may not report that a write failed its comparison which was applied.
+func testLostAnswer(t testing.TB, n Namespace) {
+	if n.LoseAnswer == nil {
+		t.Skip("the namespace has no LoseAnswer")
+	}
+	s := n.open(t)
+	prev := workerid.Record{}
+	for i, owner := range []string{"a1", "a2"} {
+		next := record(owner, untilMS+int64(i))
+		n.LoseAnswer()
+		ok, err := s.CompareAndSet(t.Context(), 2, prev, next)
+		if !ok && err == nil {
+			t.Fatalf("CompareAndSet that was applied, without its answer\nhave: false\nwant: an error")
+		}
+		wantRecord(t, s, 2, next)
+		prev = next
+	}
+	mustSwap(t, s, 2, prev, record("a3", untilMS+9))
+}
+
+func testReopened(t testing.TB, n Namespace) {
+	first, _ := n.Open()
+	want := map[int64]workerid.Record{0: record("a1", untilMS), 5: record("b2", untilMS+1)}
+	mustSwap(t, first, 0, workerid.Record{}, want[0])
+	mustSwap(t, first, 5, workerid.Record{}, record("b1", untilMS))
+	mustSwap(t, first, 5, record("b1", untilMS), want[5])
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := n.open(t)
+	wantList(t, again, want)
+	mustNotSwap(t, again, 5, record("b1", untilMS), record("c1", untilMS))
+	mustSwap(t, again, 5, want[5], record("c1", untilMS+2))
+}
+
+func testCancelled(t testing.TB, n Namespace) {
+	s := n.open(t)
+	mustSwap(t, s, 2, workerid.Record{}, record("a1", untilMS))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Get(ctx, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("Get with an ended context\nhave: %v\nwant: context.Canceled", err)
+	}
+	if _, err := s.List(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("List with an ended context\nhave: %v\nwant: context.Canceled", err)
+	}
+	if ok, err := s.CompareAndSet(ctx, 2, record("a1", untilMS), record("a2", untilMS)); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("CompareAndSet with an ended context\nhave: %v, %v\nwant: false, context.Canceled", ok, err)
+	}
+}
+
+func testClose(t testing.TB, n Namespace) {
+	used, unused := n.open(t), n.open(t)
+	mustSwap(t, used, 2, workerid.Record{}, record("a1", untilMS))
+	for _, s := range []workerid.Store{used, unused} {
+		for range 2 {
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		}
+	}
+	if _, err := used.Get(t.Context(), 2); err == nil {
+		t.Error("Get after Close\nhave: no error\nwant: one")
+	}
+}
+
+func testInfo(t testing.TB, n Namespace) {
+	s, info := n.Open()
+	defer s.Close()
+	if info.Name == "" || strings.Contains(info.Name, "\n") {
+		t.Errorf("Name\nhave: %q\nwant: one line", info.Name)
+	}
+	if info.Now != nil {
+		if now, err := info.Now(t.Context()); err != nil || !now.IsZero() && now.Year() < 1990 {
+			t.Errorf("Now\nhave: %v, %v\nwant: the store's time", now, err)
+		}
+	}
+	if info.Warnings != nil {
+		if _, err := info.Warnings(t.Context()); err != nil {
+			t.Errorf("Warnings: %v", err)
+		}
+	}
+	if info.WorkerIDs != nil {
+		if ids, err := info.WorkerIDs(t.Context(), 1023); err != nil || len(ids) == 0 {
+			t.Errorf("WorkerIDs\nhave: %v, %v\nwant: one or more", ids, err)
+		}
+	}
+}
+
+// testLeases leases a worker ID through an assigner of the store while another one looks.
+func testLeases(t testing.TB, n Namespace) {
+	looker, holder := n.assigner(t), n.assigner(t)
+	wantWorkerID(t, looker, nil, "")
+	lease, err := holder.AcquireWorkerID(t.Context(), 1023)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // to look changes nothing
+		wantWorkerID(t, looker, lease, "held")
+	}
+	if err := lease.Renew(t.Context(), lease.Limit()); err != nil {
+		t.Errorf("Renew: %v", err)
+	}
+	if err := holder.(io.Closer).Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	wantWorkerID(t, looker, lease, "free")
+}
+
+// assigner makes an assigner as a process would.
+func (n Namespace) assigner(t testing.TB) spi.WorkerIDAssigner {
+	t.Helper()
+	props, err := spi.NewProps(nil, spi.Host{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := workerid.NewAssigner(props, func(string) (workerid.Store, workerid.Info, error) {
+		s, info := n.Open()
+		return s, info, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = a.(io.Closer).Close() })
+	return a
+}
+
+// wantWorkerID checks that an assigner lists the worker ID of a lease, or none.
+func wantWorkerID(t testing.TB, a spi.WorkerIDAssigner, lease spi.WorkerIDLease, state string) {
+	t.Helper()
+	list, err := a.(spi.WorkerIDLister).ListWorkerIDs(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list.Store == "" || list.ClockAhead != nil && list.ClockAhead.Abs() > time.Hour {
+		t.Errorf("list\nhave: store %q, clock ahead %v\nwant: a name, and a clock that is right", list.Store, list.ClockAhead)
+	}
+	if lease == nil {
+		if len(list.List) != 0 {
+			t.Errorf("list of an empty namespace\nhave: %+v\nwant: none", list.List)
+		}
+		return
+	}
+	if len(list.List) != 1 {
+		t.Fatalf("list\nhave: %+v\nwant: worker id %d", list.List, lease.WorkerID())
+	}
+	id := list.List[0]
+	if id.ID != lease.WorkerID() || id.State != state || !strings.Contains(id.Holder, " pid ") || id.Since.IsZero() ||
+		id.ReservedUntil.UnixMilli() < lease.Limit() || id.FreeFrom.IsZero() == (state == "free") || id.Err != nil {
+		t.Errorf("list\nhave: %+v\nwant: worker id %d, %s, with its holder and times", id, lease.WorkerID(), state)
+	}
+}
+
+func mustSwap(t testing.TB, s workerid.Store, id int64, prev, next workerid.Record) {
+	t.Helper()
+	if ok, err := s.CompareAndSet(t.Context(), id, prev, next); !ok || err != nil {
+		t.Fatalf("CompareAndSet(%d, %q, %q)\nhave: %v, %v\nwant: true", id, prev.Owner, next.Owner, ok, err)
+	}
+}
+
+func mustNotSwap(t testing.TB, s workerid.Store, id int64, prev, next workerid.Record) {
+	t.Helper()
+	if ok, err := s.CompareAndSet(t.Context(), id, prev, next); ok || err != nil {
+		t.Fatalf("CompareAndSet(%d, %q, %q)\nhave: %v, %v\nwant: false", id, prev.Owner, next.Owner, ok, err)
+	}
+}
+
+func wantRecord(t testing.TB, s workerid.Store, id int64, want workerid.Record) {
+	t.Helper()
+	if have, err := s.Get(t.Context(), id); err != nil || have != want {
+		t.Fatalf("Get(%d)\nhave: %+v, %v\nwant: %+v", id, have, err, want)
+	}
+}
+
+func wantList(t testing.TB, s workerid.Store, want map[int64]workerid.Record) {
+	t.Helper()
+	entries, err := s.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]bool{}
+	for _, e := range entries {
+		if r, ok := want[e.WorkerID]; !ok || seen[e.WorkerID] || e.Err != nil || e.Record != r {
+			t.Errorf("List of %d\nhave: %+v, %v\nwant: %+v, once", e.WorkerID, e.Record, e.Err, r)
+		}
+		seen[e.WorkerID] = true
+	}
+	if len(seen) != len(want) {
+		t.Errorf("List\nhave: %d worker ids\nwant: %d", len(seen), len(want))
+	}
+}
