@@ -56,7 +56,6 @@ type faulty struct {
 	swap   func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
 
 	blind  bool // foreign records aren't recognised
-	closed bool
 }
 
 func (f *faulty) List(ctx context.Context) ([]workerid.Entry, error) {
@@ -276,7 +275,6 @@ func (f forgetful) Close() error {
 
 type closedOnce struct {
 	workerid.Store
-	closed bool
 }
 
 func (c *closedOnce) Close() error {
