@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -31,17 +32,14 @@ type generator struct {
 	catchUp  int64  // ticks that keys may lag behind the clock when saturated
 	longTick bool   // too long to look at the lease once a tick
 
-	maxVibration int64
-
 	slot    atomic.Pointer[slot] // nil before the first key and after Close
 	waiting atomic.Int32         // callers in the queue
 
 	vibration atomic.Int64 // the offset that the next fresh tick begins with
 
-	mu     sync.Mutex // never held while anybody waits
-	queue  waitQueue
-	closed bool
-
+	mu      sync.Mutex // never held while anybody waits
+	queue   list.List  // of *waiter
+	closed  bool
 	figures figures
 }
 
@@ -50,21 +48,13 @@ type generator struct {
 const catchUpTime = 40 * time.Millisecond
 
 // newGenerator makes a generator. It does no input or output and does not take a worker
-// id yet: the first key does. The error names what is wrong in cfg;
-// [spi.ErrTimeOverflow] is in its chain when the layout's time field does not
-// hold the present and ten years more.
-func newGenerator(cfg config) (*generator, error) {
-	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
-	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, err
-	}
+// id yet: the first key does.
+func newGenerator(cfg config) *generator {
 	g := &generator{
-		cfg:          cfg,
-		seqBits:      cfg.Layout.SequenceBits,
-		seqMask:      uint64(cfg.Layout.MaxSequence()),
-		lastTick:     lastTick(cfg.Layout, cfg.Epoch),
-		maxVibration: int64(cfg.MaxVibrationOffset),
+		cfg:      cfg,
+		seqBits:  cfg.Layout.SequenceBits,
+		seqMask:  uint64(cfg.Layout.MaxSequence()),
+		lastTick: lastTick(cfg.Layout, cfg.Epoch),
 	}
 	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
 	g.longTick = cfg.Layout.Tick > 10*time.Millisecond
@@ -75,7 +65,7 @@ func newGenerator(cfg config) (*generator, error) {
 	if cfg.RingSize > 1 {
 		g.catchUp = min(g.catchUp, int64(cfg.RingSize)-1)
 	}
-	return g, nil
+	return g
 }
 
 // GenerateInt64Keys fills keys with new keys in ascending order. They are
@@ -85,8 +75,9 @@ func newGenerator(cfg config) (*generator, error) {
 //
 // It waits while the layout's keys of the present tick are used up, while the
 // clock is behind within the tolerance, and while a worker id is leased. Its
-// errors are [*clockBackError], [*timeError], [*leaseError], [*startError], the
-// assigner's, [spi.ErrClosed], and ctx's when it ends during a wait.
+// errors are [spi.ErrClockBack], [spi.ErrTimeOverflow], [spi.ErrLeaseLimit],
+// [spi.ErrNoWorkerID], the assigner's, [spi.ErrClosed], and ctx's when it ends during a
+// wait.
 func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
 	if len(keys) == 0 {
 		return nil
@@ -100,7 +91,7 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 		}
 		waited = v == full
 	}
-	return g.enqueue(ctx, keys, waited)
+	return g.join(ctx, &waiter{rest: keys, waited: waited})
 }
 
 // GenerateKeys is GenerateInt64Keys with each key as an int64 in an any.

@@ -2,13 +2,176 @@ package snowflake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
 )
+
+// fixedClock is ShardingSphere's: it begins at a time, returns the same
+// millisecond n times, then the next call returns the following one and the
+// count starts anew.
+type fixedClock struct {
+	now      time.Time
+	n, calls int
+}
+
+func (c *fixedClock) Now() time.Time {
+	if c.calls < c.n {
+		c.calls++
+		return c.now
+	}
+	c.calls = 0
+	c.now = c.now.Add(time.Millisecond)
+	return c.now
+}
+
+func (*fixedClock) Sleep(context.Context, time.Duration) error { return nil }
+
+func vectors(t *testing.T) (v struct {
+	TenKeys   []int64 `json:"ten_keys_clock_fixed_1"`
+	Overflow  []int64 `json:"sequence_overflow_clock_fixed_2_last_at_epoch_sequence_4095"`
+	SameMilli []int64 `json:"same_millisecond_max_vibration_3"`
+	NewMilli  []int64 `json:"one_key_each_new_millisecond_max_vibration_3_low_bits"`
+	EpochUTC  int64   `json:"epoch_ms_utc"`
+}) {
+	t.Helper()
+	data, err := os.ReadFile("testdata/snowflake.json")
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestGenerator_vectors(t *testing.T) {
+	v := vectors(t)
+	if have := DefaultEpoch.UnixMilli(); have != v.EpochUTC {
+		t.Fatalf("\nhave: epoch %d\nwant: epoch %d", have, v.EpochUTC)
+	}
+	const still = 1 << 30
+	for _, tt := range []struct {
+		name      string
+		want      []int64
+		calls     int
+		vibration int64
+		full      bool // the epoch's millisecond is used up
+		mask      int64
+		step      time.Duration
+	}{
+		{name: "ten keys", want: v.TenKeys, calls: 1, vibration: 1, mask: -1},
+		{name: "sequence overflow", want: v.Overflow, calls: 2, vibration: 1, full: true, mask: -1},
+		{name: "same millisecond", want: v.SameMilli, calls: still, vibration: 3, mask: -1},
+		{name: "each new millisecond", want: v.NewMilli, calls: still, vibration: 3, mask: 3, step: time.Millisecond},
+	} {
+		for _, boxed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s boxed %v", tt.name, boxed), func(t *testing.T) {
+				clock := &fixedClock{now: DefaultEpoch, n: tt.calls}
+				g := mustNew(t, config{Clock: clock, WorkerIDSet: true, MaxVibrationOffset: tt.vibration})
+				if tt.full {
+					s, err := g.takeSlot(0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					s.state.word.Store(4096)
+				}
+				var have []int64
+				for range tt.want {
+					key := int64(0)
+					if boxed {
+						keys, err := g.GenerateKeys(t.Context(), spi.Column{}, 1)
+						if err != nil {
+							t.Fatal(err)
+						}
+						key = keys[0].(int64)
+					} else {
+						key = mustKeys(t, g, 1)[0]
+					}
+					have = append(have, key&tt.mask)
+					clock.now = clock.now.Add(tt.step)
+				}
+				if !slices.Equal(have, tt.want) {
+					t.Errorf("\nhave: %v\nwant: %v", have, tt.want)
+				}
+			})
+		}
+	}
+}
+
+// shardingSphere is ShardingSphere's algorithm, for a clock that does not step
+// back: what our keys are compared with.
+type shardingSphere struct {
+	clock                  spi.Clock
+	worker, last, sequence int64
+	offset, maxVibration   int64
+}
+
+func newShardingSphere(clock spi.Clock, worker, maxVibration int64) *shardingSphere {
+	return &shardingSphere{clock: clock, worker: worker, offset: -1, maxVibration: maxVibration, last: -1}
+}
+
+func (s *shardingSphere) millis() int64 { return s.clock.Now().Sub(DefaultEpoch).Milliseconds() }
+
+func (s *shardingSphere) key() int64 {
+	now := s.millis()
+	if now == s.last {
+		if s.sequence = (s.sequence + 1) & 4095; s.sequence == 0 {
+			for now <= s.last {
+				now = s.millis()
+			}
+		}
+	} else {
+		if s.offset++; s.offset > s.maxVibration {
+			s.offset = 0
+		}
+		s.sequence = s.offset
+	}
+	s.last = now
+	return now<<22 | s.worker<<12 | s.sequence
+}
+
+// countedClock gives the same readings, each a random step on, to whoever
+// has the same seed.
+type countedClock struct {
+	now  time.Time
+	rand *rand.Rand
+	odds int
+}
+
+func (c *countedClock) Now() time.Time {
+	if c.rand.IntN(c.odds) == 0 {
+		c.now = c.now.Add(time.Duration(1+c.rand.IntN(4)*c.rand.IntN(2)) * time.Millisecond)
+	}
+	return c.now
+}
+
+func (*countedClock) Sleep(context.Context, time.Duration) error { return nil }
+
+func TestGenerator_equalToShardingSphere(t *testing.T) {
+	for seed := range uint64(30) {
+		odds := []int{1, 3, 100, 4000, 10000}[seed%5]
+		clock := func() spi.Clock {
+			return &countedClock{now: DefaultEpoch.Add(time.Hour), rand: rand.New(rand.NewPCG(seed, 1)), odds: odds}
+		}
+		vibration := []int64{1, 3, 63, 4095}[seed%4]
+		ref := newShardingSphere(clock(), 7, vibration)
+		g := mustNew(t, config{Clock: clock(), WorkerID: 7, MaxVibrationOffset: vibration})
+		for i := range 6000 {
+			if have, want := mustKeys(t, g, 1)[0], ref.key(); have != want {
+				t.Fatalf("seed %d, key %d\nhave: %d\nwant: %d", seed, i, have, want)
+			}
+		}
+	}
+}
 
 // Keys that are made one every 3 ms are spread over the shards of key mod n.
 func TestGenerator_vibrationSpreadsShards(t *testing.T) {
@@ -39,25 +202,25 @@ func TestGenerator_vibrationSpreadsShards(t *testing.T) {
 // before the epoch.
 func TestGenerator_timeOverflow(t *testing.T) {
 	for _, ring := range []int{1, 200} {
-		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond}} {
+		for _, l := range []Layout{Classic, JS53, {TimeBits: 63}, {TimeBits: 53, SequenceBits: 10, Tick: time.Microsecond},
+			{TimeBits: 49, SequenceBits: 14, Tick: time.Microsecond}} {
 			clock := newHandClock()
 			g := mustNew(t, config{Layout: l, Clock: clock, WorkerIDSet: true, RingSize: ring, ClockBack: clockBackBorrow})
-			last := lastTime(l.orDefault(), DefaultEpoch)
+			last := g.clock.At(g.lastTick)
 			clock.now = last
 			before := mustKeys(t, g, 1)[0]
 			for _, now := range []time.Time{
-				last.Add(l.orDefault().Tick), last.AddDate(100, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
+				last.Add(g.cfg.Layout.Tick), last.AddDate(100, 0, 0), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC),
 				DefaultEpoch.Add(-1), {}, time.Unix(-1<<50, 0),
+				// 1<<64 positions of a microsecond and more, which must not wrap round
+				last.Add((1<<50 + 5) * time.Microsecond), last.Add((1<<51 + 5) * time.Microsecond), last.Add((1<<52 + 1<<49 + 5) * time.Microsecond),
 			} {
 				clock.now = now
-				key, err := g.Next(context.Background())
-				var overflow *timeError
-				if !errors.As(err, &overflow) || !errors.Is(err, spi.ErrTimeOverflow) {
-					t.Errorf("%v at %v\nhave: %d, %v\nwant: a timeError", l, now, key, err)
+				if key, err := g.Next(t.Context()); !errors.Is(err, spi.ErrTimeOverflow) || !strings.Contains(err.Error(), stamp(last)) {
+					t.Errorf("%v at %v\nhave: %d, %v\nwant: ErrTimeOverflow that shows %s", l, now, key, err, stamp(last))
 				}
 			}
-			if l.SequenceBits > 0 {
-				clock.now = last
+			if clock.now = last; l.SequenceBits > 0 {
 				if after := mustKeys(t, g, 1)[0]; after <= before {
 					t.Errorf("\nhave: %d\nwant: above %d", after, before)
 				}
@@ -68,11 +231,31 @@ func TestGenerator_timeOverflow(t *testing.T) {
 
 func TestGenerator_noKeys(t *testing.T) {
 	g := mustNew(t, config{Clock: newHandClock(), WorkerID: 1})
-	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, nil); err != nil {
+	if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, nil); err != nil {
 		t.Errorf("\nhave: %v\nwant: nil", err)
 	}
-	if keys, err := g.GenerateKeys(context.Background(), spi.Column{}, -1); err != nil || len(keys) != 0 {
+	if keys, err := g.GenerateKeys(t.Context(), spi.Column{}, -1); err != nil || len(keys) != 0 {
 		t.Errorf("\nhave: %v, %v\nwant: no keys", keys, err)
+	}
+}
+
+func TestClose_noKeysAfterwards(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		clock := newHandClock()
+		for name, cfg := range map[string]config{"set": {WorkerID: 9}, "leased": {Assigner: newFakeStore(clock)}} {
+			cfg.Clock, cfg.RingSize = clock, ring
+			g := mustNew(t, cfg)
+			mustKeys(t, g, 1)
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+			clock.step(ms)
+			for _, n := range []int{1, 3} {
+				if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)); !errors.Is(err, spi.ErrClosed) {
+					t.Errorf("%s worker id, ring %d, %d keys\nhave: %v\nwant: %v", name, ring, n, err, spi.ErrClosed)
+				}
+			}
+		}
 	}
 }
 
@@ -90,23 +273,39 @@ func TestGenerator_noAllocations(t *testing.T) {
 	}
 }
 
-func TestErrors_nameTheWayOut(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{&clockBackError{Last: at.Add(time.Second), Now: at, Tolerance: 10 * ms},
-			"shardkey: clock moved backwards by 1s: no key is made before 2026-01-02T03:04:06Z, the clock says 2026-01-02T03:04:05Z, tolerated are 10ms; " +
-				"set the clock right, raise max-tolerate-time-difference-milliseconds, or use clock-back: borrow"},
-		{&leaseError{WorkerID: 3, Limit: at, Err: errAway},
-			"shardkey: worker id 3 is reserved until 2026-01-02T03:04:05Z only, and that could not be extended: connection refused: shardkey: key store"},
-		{&timeError{Time: at, Layout: Classic, Epoch: DefaultEpoch, Last: at},
-			"shardkey: time 2026-01-02T03:04:05Z does not fit layout 41-10-12, which holds 2016-11-01T00:00:00Z to 2026-01-02T03:04:05Z; " +
-				"check the clock and the epoch, or use more bits of time"},
-	} {
-		if have := fmt.Sprint(tt.err); have != tt.want {
-			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
+// wide has a sequence that no machine fills, so that benchmarks measure the
+// code and not the wait for the next millisecond.
+var wide = Layout{TimeBits: 41, SequenceBits: 22}
+
+func BenchmarkKeys(b *testing.B) {
+	for _, ring := range []int{1, 200} {
+		for _, n := range []int{1, 100, 1000} {
+			b.Run(fmt.Sprintf("ring=%d/%d", ring, n), func(b *testing.B) {
+				g := mustNew(b, config{Layout: wide, WorkerIDSet: true, RingSize: ring})
+				keys := make([]int64, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/key")
+			})
 		}
 	}
+}
+
+func BenchmarkKeys_parallel(b *testing.B) {
+	g := mustNew(b, config{Layout: wide, WorkerIDSet: true})
+	b.SetParallelism(8)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		key := make([]int64, 1)
+		for pb.Next() {
+			if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, key); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }

@@ -4,21 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// figures are what Health reports and the state does not know. All but lost belong
-// to the generator's mu.
+// figures are what Health reports and the state does not know. They belong to the
+// generator's mu.
 type figures struct {
 	stats.Figures       // Issued of former slots
 	steps         int64 // of the clock, of former slots
-	stepping      bool  // the clock is behind tick stepNeed, and that is counted
-	stepNeed      int64
-	lost          atomic.Int64 // leases
+	stepNeed      int64 // the tick that the clock is behind, where that is counted
+	lost          int64 // leases
 }
 
 // retire keeps the figures of a slot that is replaced or closed. mu is held.
@@ -35,7 +33,7 @@ func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
 	h.Waits, h.ClockSteps = stats.Add(h.Waits, 0), new(g.figures.steps)
-	closed := g.closed
+	lost, closed := g.figures.lost, g.closed
 	g.mu.Unlock()
 	if closed {
 		h.Err = spi.ErrClosed
@@ -45,14 +43,14 @@ func (g *generator) Health() spi.Health {
 		h.Warnings = append(h.Warnings, unsetWorker)
 	}
 	if s := g.slot.Load(); s != nil {
-		g.slotHealth(&h, s)
+		g.slotHealth(&h, s, lost)
 	} else if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok && !closed {
 		h.Err = errors.Join(h.Err, r.Health().Err) // why there is no worker id
 	}
 	return h
 }
 
-func (g *generator) slotHealth(h *spi.Health, s *slot) {
+func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	h.WorkerID = new(s.id)
 	h.Issued += s.state.issued()
 	*h.ClockSteps += s.state.steps.Load()
@@ -75,7 +73,7 @@ func (g *generator) slotHealth(h *spi.Health, s *slot) {
 		return
 	}
 	if s.replaceable() {
-		h.LeaseRenewals, h.LeasesLost = new(int64), new(g.figures.lost.Load())
+		h.LeaseRenewals, h.LeasesLost = new(int64), &lost
 	}
 	if r, ok := s.lease.(spi.HealthReporter); ok {
 		lease := r.Health()
@@ -88,7 +86,7 @@ func (g *generator) slotHealth(h *spi.Health, s *slot) {
 	if limit := s.limit.Load(); limit != g.end {
 		h.LeaseLimit = g.clock.At(int64(limit >> g.seqBits))
 		if h.Err == nil && now >= int64(limit>>g.seqBits) {
-			h.Err = &leaseError{WorkerID: s.id, Limit: h.LeaseLimit, Err: errLeaseOver}
+			h.Err = g.leaseError(s, errLeaseOver)
 		}
 	}
 }
@@ -116,10 +114,10 @@ func (g *generator) Describe() string {
 	if c.RingSize > 1 {
 		ring = fmt.Sprintf(", ring of %d", c.RingSize)
 	}
-	back := c.ClockBack.String()
+	back := c.ClockBack
 	if c.ClockBack == clockBackWait {
 		back += " " + c.Tolerance.String()
 	}
 	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",
-		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, g.maxVibration, ring)
+		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, c.MaxVibrationOffset, ring)
 }

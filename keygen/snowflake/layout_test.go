@@ -1,7 +1,8 @@
 package snowflake
 
 import (
-	"errors"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -51,55 +52,138 @@ func TestParseLayout_texts(t *testing.T) {
 	}
 }
 
-func TestNew_refuses(t *testing.T) {
-	next := time.Now().AddDate(1, 0, 0)
-	for _, tt := range []struct {
-		cfg      config
-		overflow bool
-	}{
-		{cfg: config{WorkerID: -1}},
-		{cfg: config{WorkerID: 1024}},
-		{cfg: config{Layout: JS53, WorkerID: 16}},
-		{cfg: config{MaxVibrationOffset: 4096}},
-		{cfg: config{Layout: JS53, MaxVibrationOffset: 1 << 15}},
-		{cfg: config{ClockBack: -1}},
-		{cfg: config{ClockBack: 3}},
-		{cfg: config{Tolerance: 25 * time.Hour}},
-		{cfg: config{RingSize: maxRingSize + 1}},
-		{cfg: config{Layout: Layout{TimeBits: 64}}},
-		{cfg: config{Layout: Layout{TimeBits: 41, WorkerBits: -1, SequenceBits: 12}}},
-		{cfg: config{Layout: Layout{TimeBits: 41, Tick: -1}}},
-		{cfg: config{Epoch: next}, overflow: true},
-		{cfg: config{Epoch: time.Unix(-1, 0)}},
-		{cfg: config{Epoch: time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC)}},
-		{cfg: config{Layout: Layout{TimeBits: 38, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
-		{cfg: config{Layout: Layout{TimeBits: 41, WorkerBits: 10, SequenceBits: 12, Tick: 100 * time.Microsecond}}, overflow: true},
-		{cfg: config{Epoch: time.Unix(0, 0), Layout: Layout{TimeBits: 40, WorkerBits: 10, SequenceBits: 12}}, overflow: true},
-	} {
-		g, err := newGenerator(tt.cfg)
-		if err == nil || g != nil || !strings.HasPrefix(err.Error(), "shardkey: ") || errors.Is(err, spi.ErrTimeOverflow) != tt.overflow {
-			t.Errorf("%+v\nhave: %v, %v\nwant: an error, of time: %v", tt.cfg, g, err, tt.overflow)
-		}
-	}
-	for _, cfg := range []config{{WorkerID: 1023}, {Layout: JS53, WorkerID: 15, MaxVibrationOffset: 1<<15 - 1}, {Layout: Layout{TimeBits: 63}}} {
-		mustNew(t, cfg)
-	}
-}
-
 // Every worker and sequence of a layout makes a key of its own: none is cut
 // off, none runs into another field.
 func TestLayout_everyWorkerHasItsOwnKeys(t *testing.T) {
-	for _, l := range []Layout{Classic, JS53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, WorkerBits: 0, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22, SequenceBits: 0}} {
+	for _, l := range []Layout{Classic, JS53, {TimeBits: 39, WorkerBits: 16, SequenceBits: 8, Tick: 10 * ms}, {TimeBits: 45, SequenceBits: 18}, {TimeBits: 41, WorkerBits: 22}} {
 		clock := newHandClock()
-		tick := clock.now.Sub(DefaultEpoch) / l.orDefault().Tick
 		for _, worker := range slices.Compact([]int64{0, l.MaxWorkerID() / 2, l.MaxWorkerID()}) {
 			g := mustNew(t, config{Layout: l, Clock: clock, WorkerID: worker, WorkerIDSet: true, MaxVibrationOffset: -1})
 			for seq, key := range mustKeys(t, g, int(min(5, l.MaxSequence()+1))) {
-				want, err := compose(l, DefaultEpoch, clock.now, worker, int64(seq))
-				if err != nil || key != want || key>>(l.WorkerBits+l.SequenceBits) != int64(tick) {
-					t.Errorf("%v worker %d\nhave: %d\nwant: %d (%v)", l, worker, key, want, err)
+				if want := compose(l, clock.now, worker, int64(seq)); key != want {
+					t.Errorf("%v worker %d\nhave: %d\nwant: %d", l, worker, key, want)
 				}
 			}
 		}
 	}
+}
+
+func TestDecode_parts(t *testing.T) {
+	at := DefaultEpoch.Add(12345 * ms)
+	for _, tt := range []struct {
+		layout Layout
+		key    int64
+		want   spi.KeyParts
+	}{
+		{Classic, 0, spi.KeyParts{Time: DefaultEpoch, Layout: "41-10-12"}},
+		{Classic, 12345<<22 | 7<<12 | 99, spi.KeyParts{Time: at, WorkerID: 7, Sequence: 99, Layout: "41-10-12"}},
+		{Layout{}, 12345<<22 | 1023<<12 | 4095, spi.KeyParts{Time: at, WorkerID: 1023, Sequence: 4095, Layout: "41-10-12"}},
+		{JS53, 12<<19 | 15<<15 | 3, spi.KeyParts{Time: at.Truncate(time.Second), WorkerID: 15, Sequence: 3, Layout: "js53"}},
+		{JS53, 1<<52 - 1, spi.KeyParts{Time: DefaultEpoch.Add((1<<33 - 1) * time.Second), WorkerID: 15, Sequence: 1<<15 - 1, Layout: "js53"}},
+		{Layout{41, 22, 0, ms}, 1<<22 | 5, spi.KeyParts{Time: DefaultEpoch.Add(ms), WorkerID: 5, Layout: "41-22-0"}},
+	} {
+		have, err := Decode(tt.layout, time.Time{}, tt.key)
+		if err != nil || have != tt.want {
+			t.Errorf("%d\nhave: %+v %v\nwant: %+v", tt.key, have, err, tt.want)
+		}
+		if again := compose(tt.layout, have.Time, have.WorkerID, have.Sequence); again != tt.key {
+			t.Errorf("\nhave: %d\nwant: %d", again, tt.key)
+		}
+	}
+	for _, tt := range []struct {
+		layout Layout
+		epoch  time.Time
+		key    int64
+	}{
+		{Classic, DefaultEpoch, -1},
+		{Classic, DefaultEpoch, math.MinInt64},
+		{JS53, DefaultEpoch, 1 << 53},
+		{Layout{TimeBits: 64}, DefaultEpoch, 1},
+		{Layout{TimeBits: 41, WorkerBits: -1, SequenceBits: 12}, DefaultEpoch, 1},
+		{Layout{TimeBits: 41, Tick: -1}, DefaultEpoch, 1},
+		{Classic, time.Unix(-1, 0), 1},
+		{Classic, time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), 1},
+	} {
+		if have, err := Decode(tt.layout, tt.epoch, tt.key); err == nil || !strings.HasPrefix(err.Error(), "shardkey: ") {
+			t.Errorf("%+v\nhave: %+v, %v\nwant: an error", tt, have, err)
+		}
+	}
+}
+
+func TestKeyRange_bounds(t *testing.T) {
+	at := func(ms float64) time.Time { return DefaultEpoch.Add(time.Duration(ms * 1e6)) }
+	const all = 1<<22 - 1
+	for _, tt := range []struct {
+		from, until time.Time
+		first, last int64
+		empty       bool
+	}{
+		{from: at(10), until: at(11), first: 10 << 22, last: 10<<22 | all},
+		{from: at(10.1), until: at(12.5), first: 11 << 22, last: 12<<22 | all},
+		{from: time.Time{}, until: at(1), first: 0, last: all},
+		{from: at(5), until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), first: 5 << 22, last: math.MaxInt64},
+		{from: at(10), until: at(10), empty: true},
+		{from: at(11), until: at(10), empty: true},
+		{from: at(10.2), until: at(10.8), empty: true},
+		{from: time.Time{}, until: at(0), empty: true},
+		{from: time.Date(9998, 1, 1, 0, 0, 0, 0, time.UTC), until: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), empty: true},
+	} {
+		first, last, err := KeyRange(Layout{}, time.Time{}, tt.from, tt.until)
+		if (err != nil) != tt.empty || first != tt.first || last != tt.last {
+			t.Errorf("%v until %v\nhave: %d..%d %v\nwant: %d..%d", tt.from, tt.until, first, last, err, tt.first, tt.last)
+		}
+	}
+}
+
+// A key is in the range of an interval exactly when its time is.
+func TestKeyRange_holdsItsKeys(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 4))
+	for range 10_000 {
+		l := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 5, SequenceBits: 9, Tick: 300 * time.Microsecond}}[rnd.IntN(3)]
+		at := func() time.Time { return DefaultEpoch.Add(time.Duration(rnd.Int64N(int64(20 * l.Tick)))) }
+		from, until := at(), at()
+		key := compose(l, at(), rnd.Int64N(l.MaxWorkerID()+1), rnd.Int64N(l.MaxSequence()+1))
+		first, last, rangeErr := KeyRange(l, DefaultEpoch, from, until)
+		parts, err := Decode(l, DefaultEpoch, key)
+		have := rangeErr == nil && first <= key && key <= last
+		if want := !parts.Time.Before(from) && parts.Time.Before(until); err != nil || have != want {
+			t.Fatalf("key of %v (%v), %v until %v\nhave: %v\nwant: %v", parts.Time, err, from, until, have, want)
+		}
+	}
+}
+
+// What is a layout can be written and read again, and keys of it can be taken
+// apart and put together; nothing panics.
+func FuzzLayout(f *testing.F) {
+	for _, seed := range []struct {
+		text string
+		tick int64
+		key  int64
+	}{
+		{"41-10-12", 0, 1213274574029312345}, {"js53", int64(time.Second), 1<<52 - 1}, {"39-16-8", int64(10 * ms), 1 << 40},
+		{"63-0-0", 1000, 1<<63 - 1}, {"1-31-31", int64(time.Hour), 1<<63 - 1}, {"41-10-13", 1, -1}, {"--", 0, 0}, {"0-0-0", 0, 0},
+	} {
+		f.Add(seed.text, seed.tick, seed.key)
+	}
+	f.Fuzz(func(t *testing.T, text string, tick, key int64) {
+		l, err := ParseLayout(text, time.Duration(tick))
+		if err != nil {
+			return
+		}
+		again, err := ParseLayout(l.String(), l.Tick)
+		if err != nil || again != l {
+			t.Fatalf("%q\nhave: %+v, %v\nwant: %+v", l, again, err, l)
+		}
+		parts, err := Decode(l, DefaultEpoch, key)
+		if err != nil {
+			return
+		}
+		if again := compose(l, parts.Time, parts.WorkerID, parts.Sequence); again != key {
+			t.Fatalf("%v\nhave: %d\nwant: %d", l, again, key)
+		}
+		first, last, err := KeyRange(l, DefaultEpoch, parts.Time, parts.Time.Add(l.Tick))
+		if err != nil || key < first || key > last {
+			t.Fatalf("%v\nhave: %d..%d, %v\nwant: %d in it", l, first, last, err, key)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
-	"github.com/shardkey/shardkey/keygen/internal/tick"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -21,77 +21,50 @@ import (
 // waiter is a caller in the queue. Its fields belong to the generator's mu; its
 // keys are the server's until done.
 type waiter struct {
-	next, prev *waiter
-	rest       []int64 // still to be filled
-	waited     bool    // it met a full tick: see request
-	after      uint64  // position of its newest key
-	probe      bool    // it wants no key, but to know whether there is one: see Ready
-	done       bool
-	err        error
-	signal     chan struct{} // done, or first in the queue
-	cancel     func()        // interrupts the first waiter's wait
-	since      int64         // clock reading when the wait began
-	slept      bool
+	place  *list.Element
+	rest   []int64 // still to be filled
+	waited bool    // it met a full tick: see request
+	after  uint64  // position of its newest key
+	probe  bool    // it wants no key, but to know whether there is one: see Ready
+	done   bool
+	err    error
+	signal chan struct{} // done, or first in the queue
+	cancel func()        // interrupts the first waiter's wait
+	since  int64         // clock reading when the wait began
+	slept  bool
 }
 
-type waitQueue struct{ first, last *waiter }
-
-func (q *waitQueue) push(w *waiter) {
-	if w.prev = q.last; q.last == nil {
-		q.first = w
-	} else {
-		q.last.next = w
+// first is the first waiter, nil when there is none. mu is held.
+func (g *generator) first() *waiter {
+	if front := g.queue.Front(); front != nil {
+		return front.Value.(*waiter)
 	}
-	q.last = w
+	return nil
 }
 
-func (q *waitQueue) remove(w *waiter) {
-	if w.prev == nil {
-		q.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		q.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-}
-
-// rotate puts the first waiter after the others, so that one that takes many ticks
-// lets those through that take one.
-func (q *waitQueue) rotate() {
-	if w := q.first; w != q.last {
-		q.remove(w)
-		w.next, w.prev = nil, nil
-		q.push(w)
-		wake(q.first)
-	}
-}
-
-// enqueue fills keys in the order of the queue.
-func (g *generator) enqueue(ctx context.Context, keys []int64, waited bool) error {
-	return g.join(ctx, &waiter{rest: keys, waited: waited})
+// enter puts w at the queue's end. mu is held.
+func (g *generator) enter(w *waiter) {
+	w.signal = make(chan struct{}, 1)
+	w.place = g.queue.PushBack(w)
+	g.waiting.Add(1)
 }
 
 // join waits in the queue until w is done.
 func (g *generator) join(ctx context.Context, w *waiter) error {
-	w.signal = make(chan struct{}, 1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.queue.push(w)
-	g.waiting.Add(1)
+	g.enter(w)
 	for {
-		todo, err := g.serveSafely()
+		next, err := g.serveSafely()
 		if err != nil {
 			g.failAll(err)
 		}
 		if w.done {
 			return w.err
 		}
-		first := g.queue.first == w
+		first := g.first() == w
 		g.mu.Unlock()
-		err = g.await(ctx, w, first, todo)
+		err = g.await(ctx, w, first, next)
 		g.mu.Lock()
 		if w.done {
 			return w.err
@@ -103,14 +76,8 @@ func (g *generator) join(ctx context.Context, w *waiter) error {
 	}
 }
 
-// todo is what the first waiter has to do before it can be served.
-type todo struct {
-	nap time.Duration
-	act func(context.Context) error // asks the lease's store
-}
-
 // await does what the first waiter has to do, or waits to be the first. mu is free.
-func (g *generator) await(ctx context.Context, w *waiter, first bool, t todo) error {
+func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome) error {
 	if err := ctx.Err(); err != nil {
 		return g.ended(err)
 	}
@@ -132,17 +99,17 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, t todo) er
 		return nil
 	}
 	var err error
-	if t.act != nil {
-		err = guard.Call("the worker-id assigner", func() error { return t.act(actx) })
+	if o.ask != nil {
+		err = guard.Call("the worker-id assigner", func() error { return o.ask(actx) })
 	} else {
-		err = g.cfg.Clock.Sleep(actx, min(t.nap, maxNap))
+		err = g.cfg.Clock.Sleep(actx, min(o.nap, maxNap))
 	}
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return g.ended(ctx.Err())
 	case actx.Err() != nil:
 		return nil // served or closed in the meantime
-	case err != nil && t.act != nil:
+	case err != nil && o.ask != nil:
 		g.mu.Lock()
 		g.failAll(err)
 		g.mu.Unlock()
@@ -182,18 +149,19 @@ func (g *generator) leave(w *waiter, err error) {
 }
 
 func (g *generator) out(w *waiter) {
-	g.queue.remove(w)
+	g.queue.Remove(w.place)
 	g.waiting.Add(-1)
 	if w.cancel != nil {
 		w.cancel()
 	}
 	wake(w)
-	if g.queue.first != nil {
-		wake(g.queue.first)
-	}
+	wake(g.first())
 }
 
 func wake(w *waiter) {
+	if w == nil {
+		return
+	}
 	select {
 	case w.signal <- struct{}{}:
 	default:
@@ -202,50 +170,62 @@ func wake(w *waiter) {
 
 // failAll fails every waiter with the same error. mu is held.
 func (g *generator) failAll(err error) {
-	for g.queue.first != nil {
-		g.leave(g.queue.first, err)
+	for w := g.first(); w != nil; w = g.first() {
+		g.leave(w, err)
 	}
 }
 
 // serveSafely is serve, whose error is a panic of the lease's. mu is held.
-func (g *generator) serveSafely() (t todo, err error) {
+func (g *generator) serveSafely() (o outcome, err error) {
 	defer guard.Recover(&err, "the worker id's lease")
 	return g.serve(), nil
 }
 
 // serve gives keys to the waiters, in order, until the queue is empty or its first must
 // wait. mu is held.
-func (g *generator) serve() todo {
-	for g.queue.first != nil {
+func (g *generator) serve() outcome {
+	for g.queue.Len() > 0 {
 		if g.closed {
 			g.failAll(spi.ErrClosed)
 			break
 		}
 		now, ns := g.clock.Read()
-		t, err := g.serveAt(now, ns)
+		o, err := g.serveAt(now, ns)
 		if err != nil {
 			g.failAll(err)
-		} else if t != (outcome{}) {
-			return g.todo(t, now, ns)
+		} else if o.waits() {
+			g.begin(g.first(), ns)
+			return o
 		}
 	}
-	return todo{}
+	return outcome{}
 }
 
-// outcome says why serveAt stopped: time must pass (nap), or the lease's store
-// must be asked. The zero outcome: the queue is empty.
+// outcome is what the first waiter has to do before it can be served: to sleep, or to
+// ask the lease's store. It is zero where there is nothing to wait for.
 type outcome struct {
-	nap  time.Duration
-	ask  bool
-	tick int64 // that the lease must reach
-	back error // why another worker id is asked for: the clock is far behind the keys of this one
+	nap time.Duration
+	ask func(context.Context) error
+}
+
+func (o outcome) waits() bool { return o.nap > 0 || o.ask != nil }
+
+// asking is the outcome of asking for the slot in place of s.
+func (g *generator) asking(s *slot, ask func(context.Context) (*slot, error)) outcome {
+	return outcome{ask: func(ctx context.Context) error {
+		next, err := ask(ctx)
+		if err != nil {
+			return err
+		}
+		return g.change(s, next)
+	}}
 }
 
 // serveAt serves the queue with one reading of the clock, and another one
 // whenever a reservation is newer than that.
 func (g *generator) serveAt(now, ns int64) (outcome, error) {
 	if now < 0 {
-		return outcome{}, g.timeError(ns)
+		return outcome{}, g.timeError(g.sinceEpoch(ns))
 	}
 	s := g.slot.Load()
 	if s == nil && g.cfg.Assigner == nil {
@@ -255,11 +235,11 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		}
 	}
 	if s == nil {
-		return outcome{ask: true}, nil
+		return g.asking(nil, func(ctx context.Context) (*slot, error) { return g.leasedSlot(ctx, now, 0) }), nil
 	}
-	for w := g.queue.first; w != nil; w = g.queue.first {
+	for w := g.first(); w != nil; w = g.first() {
 		if w.probe {
-			if o, err := g.serveProbe(w, s, now); o != (outcome{}) || err != nil {
+			if o, err := g.serveProbe(w, s, now); o.waits() || err != nil {
 				return o, err
 			}
 			continue
@@ -270,40 +250,33 @@ func (g *generator) serveAt(now, ns int64) (outcome, error) {
 		case taken:
 			g.fill(s, w.rest[:n], start)
 			w.after = start + uint64(n) - 1
-			g.figures.stepping = false
+			g.figures.stepNeed = 0
 			if w.rest = w.rest[n:]; len(w.rest) == 0 {
 				g.finish(w, nil, ns)
 			} else {
-				g.queue.rotate()
+				// A call that takes many ticks lets those through that take one.
+				g.queue.MoveToBack(w.place)
+				wake(g.first())
 			}
 		case full:
 			w.waited = true
 			g.crossed(s.state, now)
-			g.begin(w, ns)
 			need -= s.state.ahead.Load()
-			return outcome{nap: time.Duration(need*g.clock.Length()-ns) + g.crowdNap()}, nil
+			return outcome{nap: max(time.Duration(need*g.clock.Length()-ns)+g.crowdNap(), 1)}, nil
 		case behind:
 			// Another goroutine may have read the clock after this one did:
 			// only a reading made after the word was loaded shows a step.
 			if now, ns = g.clock.Read(); now+s.state.ahead.Load() >= need {
 				continue
 			} else if now < 0 {
-				return outcome{}, g.timeError(ns)
+				return outcome{}, g.timeError(g.sinceEpoch(ns))
 			}
-			o, err := g.steppedBack(s, need, now, ns)
-			if err != nil || o.ask {
+			if o, err := g.steppedBack(s, need, now, ns); err != nil || o.waits() {
 				return o, err
 			}
-			if o.nap > 0 {
-				g.begin(w, ns)
-				return o, nil
-			}
 		case atLimit:
-			if need > g.lastTick {
-				return outcome{}, g.timeError(tick.SatSub(g.clock.At(need).UnixNano(), g.clock.Epoch()))
-			}
-			if !g.extend(s) {
-				return outcome{ask: true, tick: need}, nil
+			if o, err := g.pastLimit(s, need, now); err != nil || o.waits() {
+				return o, err
 			}
 		case ended:
 			return outcome{}, spi.ErrClosed
@@ -322,31 +295,16 @@ func (g *generator) crowdNap() time.Duration {
 	return min(time.Duration(g.waiting.Load()/64)*time.Millisecond, catchUpTime/8)
 }
 
-// todo turns an outcome into the work of the first waiter.
-func (g *generator) todo(o outcome, now, ns int64) todo {
-	if !o.ask {
-		return todo{nap: max(o.nap, time.Nanosecond)}
-	}
-	s := g.slot.Load()
-	g.begin(g.queue.first, ns)
-	return todo{act: func(ctx context.Context) error {
-		next, err := g.ask(ctx, s, o, now)
-		if err != nil {
-			return err
-		}
-		return g.change(s, next)
-	}}
-}
-
-// ask takes a first slot or another one, or has s reach the outcome's tick.
-func (g *generator) ask(ctx context.Context, s *slot, o outcome, now int64) (*slot, error) {
+// pastLimit is what keys in tick need take, which the slot's limit does not allow: a
+// longer lease, which may have been renewed already.
+func (g *generator) pastLimit(s *slot, need, now int64) (outcome, error) {
 	switch {
-	case s == nil:
-		return g.leasedSlot(ctx, now, 0)
-	case o.back != nil:
-		return g.replace(ctx, s, now, o.back)
+	case need > g.lastTick:
+		return outcome{}, g.timeError(g.clock.At(need))
+	case g.extend(s):
+		return outcome{}, nil
 	}
-	return g.renew(ctx, s, o.tick, now)
+	return g.asking(s, func(ctx context.Context) (*slot, error) { return g.renew(ctx, s, need, now) }), nil
 }
 
 // change makes next the slot in place of s, unless that is not the slot any

@@ -83,7 +83,7 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	latest := now + int64(delay)/g.clock.Length()
 	if !g.begins(start, latest) {
 		// Somebody else may have another one by the next key.
-		err := errors.Join(&startError{WorkerID: id, Start: g.clock.At(start), Now: g.clock.At(now)}, lease.Release(ctx, 0))
+		err := errors.Join(startError(id, g.clock.At(start), g.clock.At(now)), lease.Release(ctx, 0))
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
 	}
 	if !g.begins(int64(from>>g.seqBits), latest) {
@@ -185,14 +185,16 @@ func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 		err = errors.New("the lease was renewed, but not as far as was asked for")
 	}
 	if errors.Is(err, spi.ErrLeaseLost) {
-		g.figures.lost.Add(1)
+		g.mu.Lock()
+		g.figures.lost++
+		g.mu.Unlock()
 		next, acquireErr := g.leasedSlot(ctx, now, s.state.top())
 		if acquireErr == nil {
 			return next, nil
 		}
 		err = fmt.Errorf("%w; %w", err, acquireErr)
 	}
-	return s, &leaseError{WorkerID: s.id, Limit: g.clock.At(int64(s.limit.Load() >> g.seqBits)), Err: err}
+	return s, g.leaseError(s, err)
 }
 
 // release ends a slot. A leased worker id is released with the highest time

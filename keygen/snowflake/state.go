@@ -1,6 +1,7 @@
 package snowflake
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 )
@@ -127,6 +128,8 @@ type request struct {
 	// after is the newest position of the same call, or 0: its keys ascend,
 	// in a ring too.
 	after uint64
+	// dry asks for the verdict alone: nothing is taken.
+	dry bool
 }
 
 // take reserves r.n positions in one tick. start is the first of them; need is
@@ -163,6 +166,9 @@ func (g *generator) take(s *slot, r request) (start uint64, need int64, v verdic
 		}
 		if start+r.n > s.limit.Load() || (start != w || w&g.seqMask == 0 || g.longTick) && s.over() {
 			return 0, tick, atLimit
+		}
+		if r.dry {
+			return start, tick, taken
 		}
 		if st.word.CompareAndSwap(w, start+r.n) {
 			if fresh || start != w {
@@ -220,6 +226,9 @@ func (g *generator) takeRing(s *slot, r request) (start uint64, need int64, v ve
 		if start+r.n > s.limit.Load() || (fresh || g.longTick) && s.over() {
 			return 0, tick, atLimit
 		}
+		if r.dry {
+			return start, tick, taken
+		}
 		if word.CompareAndSwap(w, start+r.n) {
 			if fresh || tick != high {
 				st.skipped.Add(start - w)
@@ -250,10 +259,10 @@ func (g *generator) moved(st *state, r request, fresh bool) {
 		g.crossed(st, r.now)
 		return
 	}
-	if !r.waited && g.maxVibration > 0 {
+	if !r.waited && g.cfg.MaxVibrationOffset > 0 {
 		v := g.vibration.Load()
 		next := v + 1
-		if next > g.maxVibration {
+		if next > g.cfg.MaxVibrationOffset {
 			next = 0
 		}
 		g.vibration.CompareAndSwap(v, next)
@@ -312,11 +321,11 @@ func (g *generator) borrows(s *slot, need, now int64) bool {
 // worker id if this one was used with a clock that was far ahead.
 func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
 	need -= s.state.ahead.Load()
-	nap, err := g.toWait(need, ns)
-	if err != nil && s.replaceable() && !g.begins(need, now) {
-		return outcome{ask: true, back: err}, nil
+	nap, back := g.toWait(need, ns)
+	if back != nil && s.replaceable() && !g.begins(need, now) {
+		return g.asking(s, func(ctx context.Context) (*slot, error) { return g.replace(ctx, s, now, back) }), nil
 	}
-	return outcome{nap: nap}, err
+	return outcome{nap: nap}, back
 }
 
 // toWait is how long to wait until the clock is in tick need, or the error where that is too
@@ -326,11 +335,7 @@ func (g *generator) toWait(need, ns int64) (time.Duration, error) {
 	if g.cfg.ClockBack == clockBackWait && gap <= g.cfg.Tolerance {
 		return gap, nil
 	}
-	e := &clockBackError{Last: g.clock.At(need), Now: g.sinceEpoch(ns)}
-	if g.cfg.ClockBack == clockBackWait {
-		e.Tolerance = g.cfg.Tolerance
-	}
-	return 0, e
+	return 0, g.backError(g.clock.At(need), g.sinceEpoch(ns))
 }
 
 // countStep counts a step of the clock once, however many callers meet it.
@@ -341,14 +346,10 @@ func (g *generator) countStep(s *slot, need int64) {
 		}
 		return
 	}
-	if !g.figures.stepping || g.figures.stepNeed != need {
-		g.figures.stepping, g.figures.stepNeed = true, need
+	if g.figures.stepNeed != need {
+		g.figures.stepNeed = need
 		s.state.steps.Add(1)
 	}
-}
-
-func (g *generator) timeError(ns int64) error {
-	return &timeError{Time: g.sinceEpoch(ns), Layout: g.cfg.Layout, Epoch: g.cfg.Epoch, Last: lastTime(g.cfg.Layout, g.cfg.Epoch)}
 }
 
 func (g *generator) sinceEpoch(ns int64) time.Time {

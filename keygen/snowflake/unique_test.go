@@ -2,16 +2,63 @@ package snowflake
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
 )
+
+// Callers in a tight loop, some with an older reading of the clock, take as many
+// positions as were issued: one that is given twice makes it more.
+func TestState_givesEachPositionOnce(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	const bits, ticks = 20, 8
+	for _, ring := range []int{1, 200} {
+		clock := newHandClock()
+		g := mustNew(t, config{Clock: clock, RingSize: ring, WorkerIDSet: true,
+			Layout: Layout{TimeBits: 43, SequenceBits: bits}, Epoch: clock.Now().Add(-time.Hour)})
+		mustKeys(t, g, 1)
+		s := g.slot.Load()
+		before, from := s.state.issued(), g.clock.Now()
+		var given atomic.Int64
+		var wg sync.WaitGroup
+		for i := range uint64(8) {
+			wg.Go(func() {
+				own := int64(0)
+				for now, n := from+1, 1+i%3; now <= from+ticks; n = 1 + n%3 {
+					if _, _, v := g.take(s, request{now: now, n: n}); v == taken {
+						own += int64(n)
+					} else {
+						now++
+					}
+				}
+				given.Add(own)
+			})
+		}
+		wg.Wait()
+		if have, want := given.Load(), s.state.issued()-before; have != want || have < 1<<bits {
+			t.Errorf("ring %d\nhave: %d positions given\nwant: %d, as many as were issued", ring, have, want)
+		}
+	}
+}
+
+func TestState_newestTickOnlyRises(t *testing.T) {
+	var s state
+	for _, tick := range []int64{5, 3, 5, 7, 6} {
+		s.raiseHigh(tick)
+	}
+	if have := s.high.Load(); have != 7 {
+		t.Errorf("\nhave: %d\nwant: 7", have)
+	}
+}
 
 // TestSoak_uniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
 // alone and in batches, of two generators that share a worker id.
@@ -32,20 +79,6 @@ func TestSoak_uniqueKeys(t *testing.T) {
 			})
 		}
 	}
-}
-
-// soak is how long a part of a test goes on repeating itself: not at all, or a
-// sixth of the time that SHARDKEY_SOAK gives.
-func soak(t testing.TB) time.Duration {
-	text := os.Getenv("SHARDKEY_SOAK")
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatalf("SHARDKEY_SOAK: %v", err)
-	}
-	return d / 6
 }
 
 func uniqueRound(t *testing.T, layout Layout, ring int) {
@@ -84,13 +117,7 @@ func takeKeys(t *testing.T, g *generator, n int) []int64 {
 			size = int(min(g.seqMask+1, uint64(1+len(keys)%64)))
 		}
 		batch := make([]int64, size)
-		var err error
-		if size == 1 {
-			batch[0], err = g.Next(context.Background())
-		} else {
-			err = g.GenerateInt64Keys(context.Background(), spi.Column{}, batch)
-		}
-		if err != nil {
+		if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, batch); err != nil {
 			t.Error(err)
 			break
 		}
@@ -104,4 +131,224 @@ func takeKeys(t *testing.T, g *generator, n int) []int64 {
 		t.Error("keys of one goroutine do not ascend")
 	}
 	return keys
+}
+
+// TestSoak_model lets the clock step at random, forth and back, and takes keys of
+// generators that share a worker id or open again. Whatever happens, no key
+// comes twice, and every error is one of the documented ones.
+func TestSoak_model(t *testing.T) {
+	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
+	rounds, until := uint64(400), time.Now().Add(soak(t))
+	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		cfg := config{
+			Layout:             layouts[rnd.IntN(len(layouts))].orDefault(),
+			ClockBack:          policies[rnd.IntN(3)],
+			RingSize:           []int{1, 1, 5, 200}[rnd.IntN(4)],
+			MaxVibrationOffset: rnd.Int64N(3) - 1,
+			WorkerIDSet:        true,
+		}
+		cfg.MaxVibrationOffset = min(cfg.MaxVibrationOffset, cfg.Layout.MaxSequence())
+		if err := runModel(t, rnd, cfg); err != nil {
+			t.Fatalf("seed %d, %+v\nhave: %v\nwant: every key once", seed, cfg, err)
+		}
+	}
+}
+
+func runModel(t *testing.T, rnd *rand.Rand, cfg config) error {
+	clock := newHandClock()
+	cfg.Clock = clock
+	seen := map[int64]bool{}
+	open := []*generator{mustNew(t, cfg), mustNew(t, cfg)}
+	for range 300 {
+		i := rnd.IntN(len(open))
+		switch rnd.IntN(12) {
+		case 0:
+			clock.step(time.Duration(rnd.IntN(400)-200) * time.Millisecond)
+		case 1:
+			clock.step(time.Duration(rnd.IntN(2000)-1000) * cfg.Layout.orDefault().Tick)
+		case 2, 3, 4:
+			clock.step(time.Duration(rnd.IntN(int(2 * cfg.Layout.orDefault().Tick))))
+		case 5:
+			if err := open[i].Close(); err != nil {
+				return err
+			}
+			open[i] = mustNew(t, cfg)
+		default:
+			if err := takeModel(open[i], 1+rnd.IntN(9)*rnd.IntN(2), seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func takeModel(g *generator, n int, seen map[int64]bool) error {
+	keys := make([]int64, n)
+	err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys)
+	if errors.Is(err, spi.ErrClockBack) && g.cfg.ClockBack != clockBackBorrow {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		if seen[key] || key < 0 || i > 0 && key <= keys[i-1] {
+			return fmt.Errorf("%d twice or not ascending: %v", key, keys)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+// Holders that pause, crash, close and lose their lease, each with a clock of
+// its own that steps: no key twice among them all.
+func TestSoak_leaseModel(t *testing.T) {
+	rounds, until := uint64(300), time.Now().Add(soak(t))
+	for seed := uint64(0); seed < rounds || time.Now().Before(until); seed++ {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		cfg := config{
+			Layout:    []Layout{Classic, {TimeBits: 36, WorkerBits: 2, SequenceBits: 3, Tick: 30 * ms}}[rnd.IntN(2)],
+			ClockBack: policies[rnd.IntN(3)],
+			RingSize:  []int{1, 50}[rnd.IntN(2)],
+		}
+		if err := runLeaseModel(t, rnd, cfg); err != nil {
+			t.Fatalf("seed %d, %+v\nhave: %v\nwant: every key once", seed, cfg, err)
+		}
+	}
+}
+
+func runLeaseModel(t *testing.T, rnd *rand.Rand, cfg config) error {
+	store := newFakeStore(newHandClock())
+	store.interval = 100 * ms
+	type process struct {
+		g     *generator
+		clock *handClock
+	}
+	processes := make([]process, 3)
+	start := func() process {
+		c := cfg
+		clock := newHandClock()
+		clock.step(time.Duration(rnd.IntN(2000)) * ms)
+		c.Clock, c.Assigner = clock, &skewed{store, clock}
+		return process{mustNew(t, c), clock}
+	}
+	for i := range processes {
+		processes[i] = start()
+	}
+	seen := map[int64]bool{}
+	for range 200 {
+		p := &processes[rnd.IntN(len(processes))]
+		switch rnd.IntN(16) {
+		case 0:
+			if err := p.g.Close(); err != nil && !errors.Is(err, errAway) {
+				return err
+			}
+			*p = start()
+		case 1: // a crash: nothing is released, somebody else takes the id
+			store.steal()
+		case 2:
+			p.clock.step(time.Duration(rnd.IntN(400)-200) * ms)
+		case 3:
+			store.fail(errAway)
+		case 4, 5:
+			store.fail(nil)
+		case 6, 7, 8:
+			p.clock.step(time.Duration(rnd.IntN(30)) * ms)
+		default:
+			err := takeModel(p.g, 1+rnd.IntN(9)*rnd.IntN(2), seen)
+			if err != nil && !errors.Is(err, spi.ErrClockBack) && !errors.Is(err, spi.ErrStore) && !errors.Is(err, spi.ErrNoWorkerID) {
+				return err
+			}
+		}
+	}
+	store.fail(nil)
+	return nil
+}
+
+// skewed is the store as a process with another clock sees it.
+type skewed struct {
+	*fakeStore
+	clock spi.Clock
+}
+
+func (s *skewed) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
+	s.mu.Lock()
+	s.fakeStore.clock = s.clock
+	s.mu.Unlock()
+	return s.fakeStore.AcquireWorkerID(ctx, most)
+}
+
+func TestShared_stateOutlivesItsGenerators(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		clock := newHandClock()
+		cfg := config{Clock: clock, WorkerID: 5, RingSize: ring}
+		seen := map[int64]bool{}
+		for range 10 {
+			g := mustNew(t, cfg)
+			if err := takeModel(g, 3, seen); err != nil {
+				t.Fatalf("ring %d: %v", ring, err)
+			}
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A generator with another ring takes the worker id over when it is free, and
+// begins after all that was made.
+func TestShared_ringSizesDiffer(t *testing.T) {
+	clock := newHandClock()
+	plain := mustNew(t, config{Clock: clock, WorkerID: 5})
+	seen := map[int64]bool{}
+	if err := takeModel(plain, 3, seen); err != nil {
+		t.Fatal(err)
+	}
+	ring := mustNew(t, config{Clock: clock, WorkerID: 5, RingSize: 200})
+	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring size 1, and this one has 200") {
+		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
+	}
+	if err := plain.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := takeModel(ring, 3, seen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.step(-1 * ms) // within the ring, but not of its own past
+	if _, err := ring.Next(context.Background()); err != nil {
+		t.Fatal(err) // waited for
+	}
+}
+
+func TestShared_identitiesDiffer(t *testing.T) {
+	clock := newHandClock()
+	first := mustNew(t, config{Clock: clock, WorkerID: 5})
+	mustKeys(t, first, 100)
+	for _, cfg := range []config{
+		{Clock: clock, WorkerID: 6},
+		{Clock: newHandClock(), WorkerID: 5},
+		{Clock: clock, WorkerID: 5, Layout: JS53},
+		{Clock: clock, WorkerID: 5, Epoch: DefaultEpoch.Add(time.Hour)},
+		{Clock: uncomparableClock{clock: clock}, WorkerID: 5},
+	} {
+		g := mustNew(t, cfg)
+		if parts, err := g.DecodeKey(mustKeys(t, g, 1)[0]); err != nil || parts.Sequence != 0 {
+			t.Errorf("%+v\nhave: %+v %v\nwant: sequence 0, a state of its own", cfg, parts, err)
+		}
+	}
+}
+
+// uncomparableClock cannot be a map's key.
+type uncomparableClock struct {
+	clock *handClock
+	_     []int
+}
+
+func (c uncomparableClock) Now() time.Time { return c.clock.Now() }
+
+func (c uncomparableClock) Sleep(ctx context.Context, d time.Duration) error {
+	return c.clock.Sleep(ctx, d)
 }

@@ -29,15 +29,6 @@ func inBubble(t *testing.T, cfg config, f func(t *testing.T, g *generator)) {
 	})
 }
 
-func mustKeys(t testing.TB, g *generator, n int) []int64 {
-	t.Helper()
-	keys := make([]int64, n)
-	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
 func TestQueue_waitsForTheNextTick(t *testing.T) {
 	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		start := time.Now()
@@ -89,7 +80,7 @@ func TestQueue_canceledWaitersLeave(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if have := g.waiting.Load(); have != 0 || g.queue != (waitQueue{}) {
+		if have := g.waiting.Load(); have != 0 || g.queue.Len() > 0 {
 			t.Errorf("\nhave: %d in the queue\nwant: none", have)
 		}
 		mustKeys(t, g, 1)
@@ -193,6 +184,23 @@ func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 	}
 }
 
+// A demand that fills each tick's sequence, but fewer ticks than pass, is not
+// served further and further behind the clock.
+func TestQueue_lagIsBounded(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		inBubble(t, config{RingSize: ring}, func(t *testing.T, g *generator) {
+			mustKeys(t, g, 3*4096) // saturated
+			for range 200 {
+				parts, err := g.DecodeKey(mustKeys(t, g, 3000)[0])
+				if lag := time.Since(parts.Time); err != nil || lag > catchUpTime+time.Millisecond {
+					t.Fatalf("ring %d\nhave: a key of %v ago (%v)\nwant: of %v at most", ring, lag, err, catchUpTime)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+}
+
 func TestQueue_crowdIsServed(t *testing.T) {
 	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		mustKeys(t, g, 4096)
@@ -206,6 +214,28 @@ func TestQueue_crowdIsServed(t *testing.T) {
 			t.Errorf("\nhave: %v\nwant: all served by a few milliseconds' keys", have)
 		}
 	})
+}
+
+// While many wait the first of them sleeps a little longer than for the next tick.
+// A caller that comes meanwhile finds keys, and is served after them all the same.
+func TestQueue_newcomersComeLast(t *testing.T) {
+	for _, batch := range []int{1, 2} {
+		inBubble(t, config{Layout: Layout{TimeBits: 41, SequenceBits: 1}}, func(t *testing.T, g *generator) {
+			mustKeys(t, g, 2)
+			keys := make([]int64, 640)
+			var wg sync.WaitGroup
+			for i := range keys {
+				wg.Go(func() { keys[i] = mustKeys(t, g, 1)[0] })
+			}
+			synctest.Wait()
+			time.Sleep(3 * time.Millisecond)
+			newest := mustKeys(t, g, batch)
+			wg.Wait()
+			if last := slices.Max(keys); newest[0] < last {
+				t.Errorf("%d keys\nhave: %d\nwant: above %d, the last of those that waited", batch, newest[0], last)
+			}
+		})
+	}
 }
 
 // A call for many ticks of keys does not keep the others waiting for all of

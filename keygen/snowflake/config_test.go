@@ -1,0 +1,178 @@
+package snowflake
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+func registered(t *testing.T, typ string, host spi.Host, values map[string]any) (*generator, error) {
+	t.Helper()
+	props, err := spi.NewProps(values, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := spi.NewKeyGenerator(typ, props)
+	if err != nil {
+		if g != nil {
+			t.Errorf("\nhave: %v beside an error\nwant: nil", g)
+		}
+		return nil, err
+	}
+	t.Cleanup(func() { _ = g.(*generator).Close() })
+	return g.(*generator), nil
+}
+
+func TestProperties_checked(t *testing.T) {
+	for _, tt := range []struct {
+		typ   string
+		props map[string]any
+		want  string
+	}{
+		{"SNOWFLAKE", map[string]any{"worker.id": "123"},
+			"SNOWFLAKE 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, worker 123, clock-back wait 10ms, vibration 0..1"},
+		{"snowflake", nil,
+			"SNOWFLAKE 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, worker 0 (not set), clock-back wait 10ms, vibration 0..1"},
+		{"snowflake", map[string]any{"worker-id": "1023", "max.vibration.offset": "4095", "max.tolerate.time.difference.milliseconds": "500"},
+			"SNOWFLAKE 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, worker 1023, clock-back wait 500ms, vibration 0..4095"},
+		{"SNOWFLAKE", map[string]any{"worker-id": "15", "layout": "js53", "epoch": "2020-01-01", "clock-back": "Borrow", "max-vibration-offset": "0"},
+			"SNOWFLAKE js53 (time-worker-sequence bits), tick 1s, epoch 2020-01-01T00:00:00Z, worker 15, clock-back borrow, vibration 0..0"},
+		{"SNOWFLAKE", map[string]any{"worker-id": "0", "layout": "63-0-0"},
+			"SNOWFLAKE 63-0-0 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, worker 0, clock-back wait 10ms, vibration 0..0"},
+		{"SNOWFLAKE_RING", map[string]any{"worker-id": "1", "layout": "39-16-8", "tick": "10ms", "clock-back": "error"},
+			"SNOWFLAKE_RING 39-16-8 (time-worker-sequence bits), tick 10ms, epoch 2016-11-01T00:00:00Z, worker 1, clock-back error, vibration 0..1, ring of 200"},
+		{"SNOWFLAKE_RING", map[string]any{"worker-id": "2", "ring-size": "5", "max-tolerate-time-difference-milliseconds": "0"},
+			"SNOWFLAKE_RING 41-10-12 (time-worker-sequence bits), tick 1ms, epoch 2016-11-01T00:00:00Z, worker 2, clock-back wait 0s, vibration 0..1, ring of 5"},
+	} {
+		g, err := registered(t, tt.typ, spi.Host{}, tt.props)
+		if err != nil {
+			t.Errorf("%v\nhave: %v\nwant: a generator", tt.props, err)
+		} else if have := g.Describe(); have != tt.want {
+			t.Errorf("%v\nhave: %s\nwant: %s", tt.props, have, tt.want)
+		}
+	}
+}
+
+func TestProperties_refused(t *testing.T) {
+	overflow, prop := spi.ErrTimeOverflow, new(spi.PropError)
+	for _, tt := range []struct {
+		typ   string
+		props map[string]any
+		want  error // nil: any
+	}{
+		{"SNOWFLAKE", map[string]any{"worker-id": "1024"}, prop},
+		{"SNOWFLAKE", map[string]any{"worker-id": "-1"}, prop},
+		{"SNOWFLAKE", map[string]any{"worker-id": "one"}, prop},
+		{"SNOWFLAKE", map[string]any{"worker-id": "16", "layout": "js53"}, prop},
+		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "4096"}, prop},
+		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "-1"}, prop},
+		{"SNOWFLAKE", map[string]any{"max-vibration-offset": "32768", "layout": "js53"}, prop},
+		{"SNOWFLAKE", map[string]any{"max-tolerate-time-difference-milliseconds": "-1"}, prop},
+		{"SNOWFLAKE", map[string]any{"max-tolerate-time-difference-milliseconds": "86400001"}, prop},
+		{"SNOWFLAKE", map[string]any{"epoch": "yesterday"}, prop},
+		{"SNOWFLAKE", map[string]any{"tick": "10"}, prop},
+		{"SNOWFLAKE", map[string]any{"tick": "1ns"}, prop},
+		{"SNOWFLAKE", map[string]any{"clock-back": "ignore"}, prop},
+		{"SNOWFLAKE", map[string]any{"ring-size": "5"}, prop},
+		{"SNOWFLAKE", map[string]any{"worker-id-assigner": "cluster"}, prop},
+		{"SNOWFLAKE", map[string]any{"size": "21"}, prop},
+		{"SNOWFLAKE_RING", map[string]any{"ring-size": "1"}, prop},
+		{"SNOWFLAKE_RING", map[string]any{"ring-size": "65537"}, prop},
+		{"SNOWFLAKE", map[string]any{"layout": "42-10-12"}, nil},
+		{"SNOWFLAKE", map[string]any{"layout": "js54"}, nil},
+		{"SNOWFLAKE", map[string]any{"epoch": "1969-12-31"}, nil},
+		{"SNOWFLAKE", map[string]any{"epoch": "3000-01-01"}, nil},
+		{"SNOWFLAKE", map[string]any{"epoch": "2190-01-01"}, overflow},
+		{"SNOWFLAKE", map[string]any{"layout": "38-10-12"}, overflow},
+		{"SNOWFLAKE", map[string]any{"layout": "41-10-12", "tick": "100us"}, overflow},
+		{"SNOWFLAKE", map[string]any{"layout": "40-10-12", "epoch": "1970-01-01"}, overflow},
+	} {
+		_, err := registered(t, tt.typ, spi.Host{}, tt.props)
+		if err == nil || !strings.HasPrefix(err.Error(), "shardkey: key generator "+tt.typ+": ") ||
+			errors.As(err, new(*spi.PropError)) != (tt.want == prop) || errors.Is(err, overflow) != (tt.want == overflow) {
+			t.Errorf("%v\nhave: %v\nwant: an error as %T", tt.props, err, tt.want)
+		}
+	}
+}
+
+func TestProperties_assigner(t *testing.T) {
+	host := spi.Host{WorkerIDAssigner: func(name string) (spi.WorkerIDAssigner, error) {
+		if name != "cluster" {
+			return nil, errors.New("no such assigner")
+		}
+		return givenID(77), nil
+	}}
+	g, err := registered(t, "SNOWFLAKE", host, map[string]any{"worker-id-assigner": "cluster"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustKeys(t, g, 1)
+	if have := *g.Health().WorkerID; have != 77 {
+		t.Errorf("\nhave: worker %d\nwant: 77", have)
+	}
+	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
+		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
+			t.Errorf("%v\nhave: no error\nwant: one", props)
+		}
+	}
+}
+
+// Clusters whose processes are all worker 0 are the commonest cause of
+// duplicate keys.
+func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
+	var log bytes.Buffer
+	host := spi.Host{Clock: newHandClock(), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	g, err := registered(t, "SNOWFLAKE", host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log.Len() != 0 {
+		t.Errorf("\nhave: %s\nwant: nothing before the first key", &log)
+	}
+	for range 3 {
+		if _, err := g.Next(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have := strings.Count(log.String(), "no worker id is set"); have != 1 {
+		t.Errorf("\nhave: %s\nwant: one warning", &log)
+	}
+	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker id is set") {
+		t.Errorf("\nhave: %q\nwant: the warning", have)
+	}
+}
+
+// listing is an assigner that lists one worker id, mute one that lists none.
+type (
+	mute    struct{ spi.WorkerIDAssigner }
+	listing struct{ mute }
+)
+
+func (listing) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
+	return spi.WorkerIDs{Store: "here", Max: -1, List: []spi.WorkerID{{ID: 3, State: "held"}}}, nil
+}
+
+func TestListWorkerIDs_ofTheAssigner(t *testing.T) {
+	for _, test := range []struct {
+		cfg   config
+		store string
+		want  spi.WorkerID
+	}{
+		{config{WorkerID: 7}, "worker-id", spi.WorkerID{ID: 7, State: "fixed"}},
+		{config{Assigner: listing{}}, "here", spi.WorkerID{ID: 3, State: "held"}},
+	} {
+		list, err := mustNew(t, test.cfg).ListWorkerIDs(t.Context())
+		if err != nil || list.Store != test.store || list.Max != 1023 || !slices.Equal(list.List, []spi.WorkerID{test.want}) {
+			t.Errorf("have: %+v, %v\nwant: %s, %+v", list, err, test.store, test.want)
+		}
+	}
+	if _, err := mustNew(t, config{Assigner: mute{}}).ListWorkerIDs(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("have: %v\nwant: errors.ErrUnsupported", err)
+	}
+}

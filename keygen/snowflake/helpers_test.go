@@ -1,0 +1,266 @@
+package snowflake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+const ms = time.Millisecond
+
+var policies = []string{clockBackWait, clockBackBorrow, clockBackFail}
+
+// handClock is a clock that a test sets. A sleep moves it forward. It ends a test
+// that goes on asking for ever.
+type handClock struct {
+	mu    sync.Mutex
+	now   time.Time
+	slept []time.Duration
+	asked int
+}
+
+// mostAsked is far more often than any test asks a clock.
+const mostAsked = 1 << 22
+
+// ask counts a question. mu is held.
+func (c *handClock) ask() {
+	if c.asked++; c.asked > mostAsked {
+		panic("the clock is asked for ever")
+	}
+}
+
+func newHandClock() *handClock {
+	return &handClock{now: DefaultEpoch.AddDate(10, 0, 0)}
+}
+
+func (c *handClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ask()
+	return c.now
+}
+
+func (c *handClock) Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ask()
+	c.now = c.now.Add(d)
+	c.slept = append(c.slept, d)
+	return nil
+}
+
+func (c *handClock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// fakeStore grants worker ids with intervals, as the real stores do: what is
+// reserved only rises.
+type fakeStore struct {
+	clock    spi.Clock
+	interval time.Duration
+
+	mu       sync.Mutex
+	reserved map[int64]int64      // worker id → first ms that nobody has
+	owner    map[int64]*fakeLease // nil when free
+	err      error                // what the store answers
+	acquired int
+	first    int64 // worker ids begin here
+}
+
+func newFakeStore(clock spi.Clock) *fakeStore {
+	return &fakeStore{clock: clock, interval: 10 * time.Second, reserved: map[int64]int64{}, owner: map[int64]*fakeLease{}}
+}
+
+func (s *fakeStore) AcquireWorkerID(ctx context.Context, most int64) (spi.WorkerIDLease, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return nil, s.err
+	}
+	for id := s.first; id <= most; id++ {
+		if s.owner[id] == nil {
+			s.acquired++
+			l := &fakeLease{store: s, id: id, floor: s.reserved[id]}
+			s.owner[id] = l
+			l.reserve(max(l.floor, s.clock.Now().UnixMilli()) + s.interval.Milliseconds())
+			return l, nil
+		}
+	}
+	return nil, fmt.Errorf("all %d worker ids are taken: %w", most+1, spi.ErrNoWorkerID)
+}
+
+func (s *fakeStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// Health says what the store answers.
+func (s *fakeStore) Health() spi.Health {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return spi.Health{Err: s.err}
+}
+
+// steal gives the worker ids to nobody, as if their owners had been given up.
+func (s *fakeStore) steal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.owner)
+}
+
+// lose is what a lease does that finds its record gone: it is over at once.
+func (s *fakeStore) lose(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner[id].limit.Store(0)
+	s.owner[id] = nil
+	s.first = id + 1
+}
+
+type fakeLease struct {
+	store     *fakeStore
+	id, floor int64
+	limit     atomic.Int64
+	lastUsed  int64
+	renewals  int
+}
+
+func (l *fakeLease) WorkerID() int64 { return l.id }
+func (l *fakeLease) Floor() int64    { return l.floor }
+func (l *fakeLease) Limit() int64    { return l.limit.Load() }
+
+func (l *fakeLease) reserve(until int64) {
+	until = max(until, l.store.reserved[l.id])
+	l.store.reserved[l.id] = until
+	l.limit.Store(until)
+}
+
+func (l *fakeLease) Renew(_ context.Context, until int64) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	switch {
+	case l.store.err != nil:
+		return l.store.err
+	case l.store.owner[l.id] != l:
+		return spi.ErrLeaseLost
+	}
+	l.renewals++
+	l.reserve(until + 1)
+	return nil
+}
+
+func (l *fakeLease) Release(_ context.Context, lastUsed int64) error {
+	l.store.mu.Lock()
+	defer l.store.mu.Unlock()
+	l.lastUsed = lastUsed
+	if l.store.owner[l.id] == l {
+		delete(l.store.owner, l.id)
+		l.store.reserved[l.id] = max(l.floor, lastUsed+1) // what was not used is free
+	}
+	return l.store.err
+}
+
+func (l *fakeLease) Health() spi.Health {
+	return spi.Health{LeaseRenewals: new(int64(l.renewals)), LeaseLength: l.store.interval}
+}
+
+var errAway = fmt.Errorf("connection refused: %w", spi.ErrStore)
+
+type givenID int64
+
+func (id givenID) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) { return id, nil }
+func (id givenID) WorkerID() int64                                                   { return int64(id) }
+func (givenID) Floor() int64                                                         { return 0 }
+func (givenID) Limit() int64                                                         { return math.MaxInt64 }
+func (givenID) Renew(context.Context, int64) error                                   { return nil }
+func (givenID) Release(context.Context, int64) error                                 { return nil }
+
+// mustNew makes a generator. Zero fields of cfg are a rule's defaults; an offset and a
+// tolerance of −1 are 0.
+func mustNew(t testing.TB, cfg config) *generator {
+	t.Helper()
+	cfg.Layout = cfg.Layout.orDefault()
+	if cfg.Epoch.IsZero() {
+		cfg.Epoch = DefaultEpoch
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = spi.SystemClock
+	}
+	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
+	cfg.MaxVibrationOffset = max(0, cmp.Or(cfg.MaxVibrationOffset, min(1, cfg.Layout.MaxSequence())))
+	cfg.Tolerance = max(0, cmp.Or(cfg.Tolerance, defaultTolerance))
+	cfg.ClockBack, cfg.RingSize = cmp.Or(cfg.ClockBack, clockBackWait), cmp.Or(cfg.RingSize, 1)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	g := newGenerator(cfg)
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return g
+}
+
+func mustKeys(t testing.TB, g *generator, n int) []int64 {
+	t.Helper()
+	keys := make([]int64, n)
+	if err := g.GenerateInt64Keys(context.Background(), spi.Column{}, keys); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// Next returns one new key.
+func (g *generator) Next(ctx context.Context) (int64, error) {
+	var keys [1]int64
+	err := g.GenerateInt64Keys(ctx, spi.Column{}, keys[:])
+	return keys[0], err
+}
+
+// partsOf takes a generator's key apart.
+func partsOf(t testing.TB, g *generator, key int64) spi.KeyParts {
+	t.Helper()
+	parts, err := g.DecodeKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parts
+}
+
+// compose is the key that [Decode] takes apart.
+func compose(l Layout, at time.Time, worker, sequence int64) int64 {
+	l = l.orDefault()
+	ticks, _ := ticksSince(l, DefaultEpoch, at)
+	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
+}
+
+// soak is how long a part of a test goes on repeating itself: not at all, or a
+// sixth of the time that SHARDKEY_SOAK gives.
+func soak(t testing.TB) time.Duration {
+	text := os.Getenv("SHARDKEY_SOAK")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("SHARDKEY_SOAK: %v", err)
+	}
+	return d / 6
+}
