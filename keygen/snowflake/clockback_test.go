@@ -88,6 +88,20 @@ func TestClockBack_waitsUntilTheClockHasPassed(t *testing.T) {
 	}
 }
 
+// The clock steps back twice behind the same tick.
+func TestClockBack_countsEachStep(t *testing.T) {
+	clock := newHandClock()
+	g := mustNew(t, config{Clock: clock, WorkerIDSet: true})
+	mustKeys(t, g, 1)
+	for range 2 {
+		clock.step(-5 * ms)
+		mustKeys(t, g, 1)
+	}
+	if have := *g.Health().ClockSteps; have != 2 {
+		t.Errorf("have: %d steps\nwant: 2", have)
+	}
+}
+
 // limpingClock steps back by 9 ms after each of its first sleeps.
 type limpingClock struct {
 	*handClock

@@ -211,6 +211,22 @@ func TestReady_leases(t *testing.T) {
 	}
 }
 
+// The clock is behind by less than the tolerance, and the next key is past the lease.
+func TestReady_waitsForALimit(t *testing.T) {
+	clock := newHandClock()
+	store := newFakeStore(clock)
+	g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+	mustKeys(t, g, 1)
+	clock.now = time.UnixMilli(store.owner[0].Limit()).Add(-ms)
+	mustKeys(t, g, 4096)
+	clock.step(-5 * ms)
+	store.fail(spi.ErrStore)
+	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrLeaseLimit) {
+		t.Errorf("have: %v\nwant: ErrLeaseLimit", err)
+	}
+	store.fail(nil)
+}
+
 // silentStore answers when its caller gives up, and says so in its health.
 type silentStore struct{ *fakeStore }
 

@@ -102,6 +102,9 @@ func TestLease_limit(t *testing.T) {
 			t.Fatalf("%v\nhave: %v, %+v\nwant: ErrLeaseLimit with the store's error, in health too", cfg.Layout, err, h)
 		}
 
+		lease.limit.Add(2 * g.cfg.Layout.Tick.Milliseconds()) // renewed in the background
+		mustKeys(t, g, 1)
+		clock.now = time.UnixMilli(lease.Limit())
 		store.fail(nil)
 		next := mustKeys(t, g, 1)[0]
 		if h := g.Health(); next <= key || *h.WorkerID != 0 || *h.LeaseRenewals != 1 || h.Err != nil {
