@@ -71,40 +71,34 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 
 // strategyNamed returns a table's strategy, or the rule's default where it has
 // none, by their names; nil where both have none, or it is written as none.
-func (rd *reader) strategyNamed(name, byDefault string, table, rule []pair, all map[string]algorithm) (*strategyOf, error) {
+func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strategyOf, error) {
 	p, own := find(table, name)
 	if !own {
-		if p, own = find(rule, byDefault); !own {
-			return nil, nil
-		}
+		p, _ = find(r.pairs, byDefault)
 	}
-	kinds := rd.entries(p.value)
-	if len(kinds) == 0 {
+	kinds := r.entries(p.value)
+	if len(kinds) == 0 || len(kinds) == 1 && kinds[0].key.text == "none" {
 		return nil, nil
 	}
 	s := &strategyOf{key: p.key, at: p.key}
-	kind := kinds[0].key
-	switch {
+	switch kind := kinds[0].key; {
 	case len(kinds) > 1:
 		s.fail(kinds[1].key, "it has more than one kind of strategy")
-	case kind.text == "none":
-		return nil, nil
 	case kind.text == "hint":
 		s.fail(kind, "a hint is given by the application, and is no column of the row")
-	case kind.text != "standard" && kind.text != "complex" && kind.text != "inline":
+	case !slices.Contains([]string{"standard", "complex", "inline"}, kind.text):
 		s.fail(kind, fmt.Sprintf("it is none of standard, complex, inline, hint and none, but %q", clip(kind.text)))
+	default:
+		return s, r.readStrategy(s, r.entries(kinds[0].value))
 	}
-	if s.unknown != "" {
-		return s, nil
-	}
-	column, _ := scalar(rule, "defaultShardingColumn")
-	return s, rd.readStrategy(s, rd.entries(kinds[0].value), column, all)
+	return s, nil
 }
 
 func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
 
 // readStrategy reads what is below standard, complex or inline.
-func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all map[string]algorithm) error {
+func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
+	column, _ := scalar(r.pairs, "defaultShardingColumn")
 	for _, key := range []string{"shardingColumn", "shardingColumns"} {
 		if w, ok := scalar(entries, key); ok {
 			column = w
@@ -115,17 +109,19 @@ func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all m
 			s.columns = append(s.columns, word{one, column.place})
 		}
 	}
-	if err := rd.javaTypes(s, entries); err != nil {
-		return err
+	if w, ok := scalar(entries, "javaType"); ok {
+		if err := s.javaClass(r.spec.file, w); err != nil {
+			return err
+		}
 	}
 	name, named := scalar(entries, "shardingAlgorithmName")
 	expression, isInline := scalar(entries, "algorithmExpression")
 	switch {
 	case named:
 		var ok bool
-		if s.algorithm, ok = all[name.text]; !ok {
+		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", clip(name.text)))
-			rd.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(all))...)
+			r.spec.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}
@@ -133,14 +129,6 @@ func (rd *reader) readStrategy(s *strategyOf, entries []pair, column word, all m
 		s.fail(s.key, "it names no algorithm that is not a Java class")
 	}
 	return nil
-}
-
-// javaTypes reads the classes of the sharding columns in Java.
-func (rd *reader) javaTypes(s *strategyOf, entries []pair) (err error) {
-	if w, ok := scalar(entries, "javaType"); ok {
-		err = s.javaClass(rd.spec.file, w)
-	}
-	return err
 }
 
 // javaClasses are the classes of columns in Java. A column of another class than those of package
@@ -244,36 +232,4 @@ func (a algorithm) autoTables() (int64, error) {
 		err = errors.New("its type is none of MOD, HASH_MOD, VOLUME_RANGE, BOUNDARY_RANGE and AUTO_INTERVAL")
 	}
 	return count, err
-}
-
-// below returns the entries of the map that stands under key; none when there is
-// no such map.
-func (rd *reader) below(pairs []pair, key string) []pair {
-	p, ok := find(pairs, key)
-	if !ok {
-		return nil
-	}
-	return rd.entries(p.value)
-}
-
-// scalar returns the text under key; none where there is a map or a list.
-func scalar(pairs []pair, key string) (word, bool) {
-	p, ok := find(pairs, key)
-	if !ok {
-		return word{}, false
-	}
-	n := resolve(p.value)
-	return word{n.Value, placeOf(p.value)}, n.Kind == yaml.ScalarNode
-}
-
-// entries returns the entries of a map; none for anything else.
-func (rd *reader) entries(n *yaml.Node) []pair {
-	if n == nil || resolve(n).Kind != yaml.MappingNode {
-		return nil
-	}
-	pairs, err := rd.pairs(n, "")
-	if err != nil {
-		return nil
-	}
-	return pairs
 }

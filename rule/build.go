@@ -17,6 +17,7 @@ const shownTables = 16
 
 // builder makes a Rule from a spec.
 type builder struct {
+	spec
 	rule    *Rule
 	byName  map[string]int   // generator name in lower case → index
 	logical map[string]*word // logical table name in lower case → where
@@ -30,33 +31,30 @@ type builder struct {
 // build looks everything up, checks it, and opens the generators once.
 func build(s spec) (*Rule, error) {
 	b := builder{
+		spec:    s,
 		rule:    &Rule{file: s.file, source: s.source},
 		byName:  map[string]int{},
 		logical: map[string]*word{},
 		sources: map[string]bool{},
 		ways:    map[string]sharding.GeneWay{},
 	}
-	steps := []func(spec) error{b.makers, b.tables, b.keyed, b.patterns, b.check, b.genes, b.finish}
-	for _, step := range steps {
-		if err := step(s); err != nil {
+	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.genes, b.finish, b.rule.checkDatabases} {
+		if err := step(); err != nil {
 			return nil, err
 		}
-	}
-	if err := b.rule.checkDatabases(); err != nil {
-		return nil, err
 	}
 	return b.rule, nil
 }
 
 // makers takes the generators and assigners, whose names must be unique.
-func (b *builder) makers(s spec) error {
-	for _, g := range s.generators {
+func (b *builder) makers() error {
+	for _, g := range b.generators {
 		if _, err := b.addGenerator(g); err != nil {
 			return err
 		}
 	}
 	seen := map[string]word{}
-	for _, a := range s.assigners {
+	for _, a := range b.assigners {
 		if err := b.checkMaker(a, spi.WorkerIDAssignerTypes); err != nil {
 			return err
 		}
@@ -95,32 +93,29 @@ func (b *builder) checkMaker(m makeSpec, types func() []string) error {
 }
 
 // keyed refuses a rule in which no table has a key.
-func (b *builder) keyed(s spec) error {
+func (b *builder) keyed() error {
 	if len(b.rule.tables) > 0 {
 		return nil
 	}
-	w := word{place: s.scopes[0].place}
-	for _, sc := range s.scopes {
+	w := word{place: b.scopes[0].place}
+	for _, sc := range b.scopes {
 		if len(sc.tables) > 0 {
 			w.place = sc.tables[0].name.place
 			break
 		}
 	}
 	reason := "no table has a key generator: give a table a keyGenerateStrategy with column and keyGeneratorName"
-	for _, name := range s.sequences {
+	for _, name := range b.sequences {
 		reason += fmt.Sprintf("; strategy %q%s is of keyGenerateType sequence, which is for no column", name.text, name.place.also())
 	}
 	return b.errorAt(w, reason)
 }
 
-// check makes everything once.
-func (b *builder) check(spec) error { return b.rule.check() }
-
 // finish takes what the whole rule has: its data sources and its warnings.
-func (b *builder) finish(s spec) error {
+func (b *builder) finish() error {
 	delete(b.sources, "")
 	b.rule.sources = slices.Sorted(maps.Keys(b.sources))
-	b.rule.warnings = append(s.warnings, b.rule.warnings...)
+	b.rule.warnings = b.warnings
 	slices.SortStableFunc(b.rule.warnings, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

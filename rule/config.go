@@ -1,12 +1,12 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -133,14 +133,11 @@ func New(cfg Config) (*Rule, error) {
 			name:  word{t.Name, at},
 			nodes: word{t.ActualDataNodes, at.named("ActualDataNodes")},
 		}
-		var err error
-		if table.strategy, err = t.strategy(at); err != nil {
-			return nil, err
-		}
-		if table.database, err = t.DatabaseStrategy.strategy(at.named("DatabaseStrategy")); err != nil {
-			return nil, err
-		}
-		if table.table, err = t.TableStrategy.strategy(at.named("TableStrategy")); err != nil {
+		var errs [3]error
+		table.strategy, errs[0] = t.strategy(at)
+		table.database, errs[1] = t.DatabaseStrategy.strategy(at.named("DatabaseStrategy"))
+		table.table, errs[2] = t.TableStrategy.strategy(at.named("TableStrategy"))
+		if err := cmp.Or(errs[:]...); err != nil {
 			return nil, err
 		}
 		sc.tables = append(sc.tables, table)
@@ -152,8 +149,7 @@ func New(cfg Config) (*Rule, error) {
 	s.scopes = []scope{sc}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Generators)) {
 		g := cfg.Generators[name]
-		at := place{path: fmt.Sprintf("Generators[%q]", name)}
-		m, err := newMake(name, at, g.Type, g.Props, g.Generator)
+		m, err := newMake(name, "Generators", g.Type, g.Props, g.Generator)
 		if err != nil {
 			return nil, err
 		}
@@ -161,8 +157,7 @@ func New(cfg Config) (*Rule, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.WorkerIDAssigners)) {
 		a := cfg.WorkerIDAssigners[name]
-		at := place{path: fmt.Sprintf("WorkerIDAssigners[%q]", name)}
-		m, err := newMake(name, at, a.Type, a.Props, nil)
+		m, err := newMake(name, "WorkerIDAssigners", a.Type, a.Props, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -175,31 +170,17 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	if k == (KeyConfig{}) {
 		return nil, nil
 	}
-	st := &strategySpec{
-		place:     at,
-		column:    word{k.Column, at.named("Column")},
-		generator: word{k.Generator, at.named("Generator")},
-	}
-	for _, setting := range []struct {
-		to    *string
-		name  string
-		value string
-		words []string
-	}{
-		{&st.explicit, "ExplicitKeys", k.ExplicitKeys, explicitWords},
-		{&st.unlisted, "Unlisted", k.Unlisted, unlistedWords},
-		{&st.guard, "ShardGuard", k.ShardGuard, guardWords},
-	} {
-		var err error
-		w := word{setting.value, at.named(setting.name)}
-		if *setting.to, err = choose("rule", setting.name, w, setting.words); err != nil {
-			return nil, err
-		}
-	}
+	st := &strategySpec{place: at, column: word{k.Column, at.named("Column")}, generator: word{k.Generator, at.named("Generator")}}
+	batch := ""
 	if k.Consecutive {
-		st.consecutive = &k.Consecutive
+		batch = "consecutive"
 	}
-	return st, nil
+	values := settings{k.ExplicitKeys, batch, k.Unlisted, k.ShardGuard}
+	var err error
+	st.settings, err = newSettings("rule", func(name string) word {
+		return word{values[slices.Index(settingNames, name)], at.named(strings.ToUpper(name[:1]) + name[1:])}
+	})
+	return st, err
 }
 
 func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
@@ -227,7 +208,8 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 	return s, err
 }
 
-func newMake(name string, at place, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
+func newMake(name, list, typ string, props map[string]any, ready spi.KeyGenerator) (makeSpec, error) {
+	at := place{path: fmt.Sprintf("%s[%q]", list, name)}
 	m := makeSpec{name: word{name, at}, typ: word{typ, at.named("Type")}, ready: ready}
 	for _, prop := range slices.Sorted(maps.Keys(props)) {
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
@@ -269,22 +251,14 @@ func (p *propSpec) set(v any) bool {
 // propText turns a Go value into the text that YAML would have for it.
 func propText(v any) (string, bool) {
 	switch v := v.(type) {
-	case string:
-		return v, true
 	case time.Duration:
 		return v.String(), true
 	case time.Time:
 		return v.Format(time.RFC3339Nano), true
 	}
-	switch rv := reflect.ValueOf(v); {
-	case rv.Kind() == reflect.Bool:
-		return strconv.FormatBool(rv.Bool()), true
-	case rv.CanInt():
-		return strconv.FormatInt(rv.Int(), 10), true
-	case rv.CanUint():
-		return strconv.FormatUint(rv.Uint(), 10), true
-	case rv.Kind() == reflect.String:
-		return rv.String(), true
+	rv := reflect.ValueOf(v)
+	if rv.Kind() == reflect.Bool || rv.Kind() == reflect.String || rv.CanInt() || rv.CanUint() {
+		return fmt.Sprint(v), true
 	}
 	return "", false
 }

@@ -64,7 +64,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		{"generator", func(c *rule.Config) { c.Tables[0].Generator = "snow" }, `Tables[0] "t_order".Generator: key generator "snow" is not defined; defined: snowflake, uuid; did you mean "snowflake"?`},
 		{"default generator", func(c *rule.Config) { c.Default.Generator = "uid" }, `Default.Generator: key generator "uid" is not defined`},
 		{"column", func(c *rule.Config) { c.Default = rule.KeyConfig{}; c.Tables[0].Column = " " }, `the key of table "t_order" has no column`},
-		{"explicit keys", func(c *rule.Config) { c.Tables[0].ExplicitKeys = "kep" }, `Tables[0] "t_order".ExplicitKeys: ExplicitKeys is "kep": want fill or keep`},
+		{"explicit keys", func(c *rule.Config) { c.Tables[0].ExplicitKeys = "kep" }, `Tables[0] "t_order".ExplicitKeys: explicitKeys is "kep": want fill or keep`},
 		{"type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{Type: "UUDI"} }, `Generators["uuid"].Type: unknown key generator type "UUDI"`},
 		{"no type", func(c *rule.Config) { c.Generators["uuid"] = rule.GeneratorConfig{} }, `Generators["uuid"]: "uuid" has no type`},
 		{"empty name", func(c *rule.Config) { c.Generators[""] = rule.GeneratorConfig{Type: "UUID"} }, `empty name`},

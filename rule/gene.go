@@ -73,12 +73,12 @@ func (g *Gene) String() string {
 // genes finds the genes of the tables' keys, and refuses strategies that do not agree
 // with them. It warns of strategies that leave tables empty, which genes can make
 // dependent. The generators have been made.
-func (b *builder) genes(s spec) error {
+func (b *builder) genes() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
 		m := &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
 		if m.geneColumn != "" {
-			if err := b.gene(s, t, b.specs[i], m); err != nil {
+			if err := b.gene(t, b.specs[i], m); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func (m *makeSpec) isSnowflake() bool {
 	return slices.Contains([]string{"SNOWFLAKE", "SNOWFLAKE_RING", "LEAF_SNOWFLAKE"}, strings.ToUpper(m.typ.text))
 }
 
-func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
+func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 	w := m.name
 	if p, ok := m.prop("gene-column"); ok {
 		w = word{m.geneColumn, p.place}
@@ -154,7 +154,7 @@ func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
 	key := fmt.Sprint(strings.ToLower(t.Gene.Column), " ", t.Gene.Bits)
 	way, known := b.ways[key]
 	if !known {
-		way = b.wayElsewhere(s, t.Gene)
+		way = b.wayElsewhere(t.Gene)
 		b.ways[key] = way
 	}
 	var err error
@@ -164,11 +164,11 @@ func (b *builder) gene(s spec, t *Table, own *tableSpec, m *makeSpec) error {
 
 // wayElsewhere returns how the rule's tables take a column of the name of the gene's, so that
 // a key tells the shard of the same value in each of them.
-func (b *builder) wayElsewhere(s spec, g *Gene) (way sharding.GeneWay) {
+func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 	var first *tableSpec
-	for i := range s.scopes {
-		for j := range s.scopes[i].tables {
-			t := &s.scopes[i].tables[j]
+	for i := range b.scopes {
+		for j := range b.scopes[i].tables {
+			t := &b.scopes[i].tables[j]
 			for _, of := range []*strategyOf{t.database, t.table} {
 				has, ok := of.wayOf(g)
 				switch {

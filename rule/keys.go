@@ -171,14 +171,7 @@ func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
 
 // warn records what is likely wrong with a rule that can still be read.
 func (rd *reader) warn(w word, reason string, right ...string) {
-	rd.spec.warnings = append(rd.spec.warnings, rd.errorAt(w, reason, right...))
-}
-
-// warnOnce is warn for what may be read for many tables: a default.
-func (rd *reader) warnOnce(w word, reason string, right ...string) {
-	if !slices.ContainsFunc(rd.spec.warnings, func(e *Error) bool { return e.Line == w.place.line && e.Column == w.place.column }) {
-		rd.warn(w, reason, right...)
-	}
+	rd.spec.warn(w, reason, right...)
 }
 
 // letters are those of a word in lower case.

@@ -203,7 +203,9 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		if reason != "" {
 			return b.notUnderstood(w, what, of.key.text+": "+reason, err)
 		}
-		b.odd(of, a)
+		if a.Odd() != "" {
+			b.warnOnce(of.algorithm.name, a.Odd())
+		}
 		if of == spec.database {
 			s.database = &strategy{column: s.index(of)}
 			texts = append(texts, "data source by "+of.describe(a))
@@ -229,20 +231,6 @@ func (b *builder) autoNodes(spec *tableSpec, nodes []node) {
 		if len(sources) > 0 {
 			nodes[i].source = sources[i%len(sources)]
 		}
-	}
-}
-
-// odd warns of what is likely not meant in an algorithm.
-func (b *builder) odd(of *strategyOf, a *sharding.Algorithm) {
-	if a.Odd() != "" {
-		b.warnOnce(of.algorithm.name, a.Odd())
-	}
-}
-
-func (b *builder) warnOnce(w word, reason string) {
-	e := b.errorAt(w, reason)
-	if !slices.ContainsFunc(b.rule.warnings, func(o *Error) bool { return o.Error() == e.Error() }) {
-		b.rule.warnings = append(b.rule.warnings, e)
 	}
 }
 

@@ -38,7 +38,7 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 		return nil, rd.kindError(n, what, "a map")
 	}
 	own, merged := make([]pair, 0, len(n.Content)/2), []pair(nil)
-	lines := keyLines{pairs: &own}
+	lines := make(map[string]int, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if isMerge(key) {
@@ -54,50 +54,17 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 			return nil, rd.kindError(key, "a key of "+what, "a text")
 		}
 		w := word{k.Value, placeOf(key)}
-		if line, dup := lines.find(w.text); dup {
+		if line, dup := lines[w.text]; dup {
 			return nil, rd.errorAt(w, fmt.Sprintf("duplicate key %q in %s (line %d)", w.text, what, line))
 		}
-		own = append(own, pair{w, value})
-		lines.add(w)
+		own, lines[w.text] = append(own, pair{w, value}), w.place.line
 	}
 	for _, p := range merged {
-		if _, over := lines.find(p.key.text); !over {
-			own = append(own, p)
-			lines.add(p.key)
+		if _, over := lines[p.key.text]; !over {
+			own, lines[p.key.text] = append(own, p), p.key.place.line
 		}
 	}
 	return own, nil
-}
-
-// keyLines finds the lines of the keys among pairs, in which each is there once.
-// Most maps are short and are searched; the others have an index.
-type keyLines struct {
-	pairs *[]pair
-	index map[string]int
-}
-
-const maxSearched = 16
-
-func (l *keyLines) find(key string) (line int, ok bool) {
-	if l.index != nil {
-		line, ok = l.index[key]
-		return line, ok
-	}
-	p, ok := find(*l.pairs, key)
-	return p.key.place.line, ok
-}
-
-// add takes a key that has been added to the pairs.
-func (l *keyLines) add(key word) {
-	switch {
-	case l.index != nil:
-		l.index[key.text] = key.place.line
-	case len(*l.pairs) > maxSearched:
-		l.index = make(map[string]int, cap(*l.pairs))
-		for _, p := range *l.pairs {
-			l.index[p.key.text] = p.key.place.line
-		}
-	}
 }
 
 // merge returns the entries of what follows "<<": a map, or a list of maps
@@ -133,6 +100,32 @@ func find(pairs []pair, key string) (pair, bool) {
 	return pair{}, false
 }
 
+// entries returns the entries of a map; none for anything else.
+func (rd *reader) entries(n *yaml.Node) []pair {
+	if n == nil || resolve(n).Kind != yaml.MappingNode {
+		return nil
+	}
+	pairs, _ := rd.pairs(n, "")
+	return pairs
+}
+
+// below returns the entries of the map that stands under key; none when there is
+// no such map.
+func (rd *reader) below(pairs []pair, key string) []pair {
+	p, _ := find(pairs, key)
+	return rd.entries(p.value)
+}
+
+// scalar returns the text under key; none where there is a map or a list.
+func scalar(pairs []pair, key string) (word, bool) {
+	p, ok := find(pairs, key)
+	if !ok {
+		return word{}, false
+	}
+	n := resolve(p.value)
+	return word{n.Value, placeOf(p.value)}, n.Kind == yaml.ScalarNode
+}
+
 // text returns a scalar as it is written; a null has no text.
 func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	s := resolve(n)
@@ -147,38 +140,48 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	return word{s.Value, placeOf(n)}, nil
 }
 
-// words are texts by name. There are few, so that they are searched.
-type words []namedWord
-
-type namedWord struct {
-	name string
-	word word
+// fields are the entries of a map that has no other keys than known ones.
+type fields struct {
+	rd    *reader
+	what  string
+	pairs []pair
+	err   error // the first one
 }
 
-// at returns the text of a name; the zero word where there is none.
-func (ws words) at(name string) word {
-	for _, w := range ws {
-		if w.name == name {
-			return w.word
-		}
+func (rd *reader) fields(n *yaml.Node, what string, known ...string) *fields {
+	f := &fields{rd: rd, what: what}
+	if f.pairs, f.err = rd.pairs(n, what); f.err != nil {
+		return f
 	}
-	return word{}
+	if i := slices.IndexFunc(f.pairs, func(p pair) bool { return !slices.Contains(known, p.key.text) }); i >= 0 {
+		f.err = rd.unknownKey(f.pairs[i].key, what, known, known)
+	}
+	return f
 }
 
-// texts takes pairs that are texts only, and no other keys than known.
-func (rd *reader) texts(pairs []pair, what string, known []string) (words, error) {
-	texts := make(words, 0, len(pairs))
-	for _, p := range pairs {
-		if !slices.Contains(known, p.key.text) {
-			return nil, rd.unknownKey(p.key, what, known, known)
-		}
-		w, err := rd.text(p.value, p.key.text)
-		if err != nil {
-			return nil, err
-		}
-		texts = append(texts, namedWord{p.key.text, w})
+// text returns the text of a key; the zero word where it is not there.
+func (f *fields) text(key string) (w word) {
+	if p, ok := find(f.pairs, key); ok && f.err == nil {
+		w, f.err = f.rd.text(p.value, key)
 	}
-	return texts, nil
+	return w
+}
+
+// settings returns shardkey's own words.
+func (f *fields) settings() (s settings) {
+	if f.err == nil {
+		s, f.err = newSettings(f.rd.spec.file, f.text)
+	}
+	return s
+}
+
+// maker returns the generator or assigner of that name that type and props are of.
+func (f *fields) maker(name word) makeSpec {
+	m := makeSpec{name: name, typ: f.text("type")}
+	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
+		m.props, f.err = f.rd.props(p.value, f.what)
+	}
+	return m
 }
 
 // unknownKey is the error for a key that is none of the known ones; right are
@@ -237,49 +240,16 @@ func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} 
 
 // makers reads keyGenerators or workerIdAssigners after those that other
 // sharding rules of the file have.
-func (rd *reader) makers(n *yaml.Node, what string, makers []makeSpec) ([]makeSpec, error) {
-	pairs, err := rd.pairs(n, what)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range pairs {
-		m := makeSpec{name: p.key}
-		if err := rd.maker(p.value, fmt.Sprintf("%s %q", what, p.key.text), &m, nil); err != nil {
-			return nil, err
-		}
-		makers = append(makers, m)
-	}
-	return makers, nil
-}
-
-// maker reads type and props into m. Of the other keys, texts takes those that
-// it has; the rest is unknown.
-func (rd *reader) maker(n *yaml.Node, what string, m *makeSpec, texts words) error {
-	pairs, err := rd.pairs(n, what)
-	if err != nil {
-		return err
-	}
-	for _, p := range pairs {
-		i := slices.IndexFunc(texts, func(w namedWord) bool { return w.name == p.key.text })
-		switch {
-		case p.key.text == "type":
-			m.typ, err = rd.text(p.value, "type of "+what)
-		case p.key.text == "props":
-			m.props, err = rd.props(p.value, what)
-		case i >= 0:
-			texts[i].word, err = rd.text(p.value, p.key.text)
-		default:
-			known := []string{"type", "props"}
-			for _, w := range slices.SortedFunc(slices.Values(texts), func(a, b namedWord) int { return strings.Compare(a.name, b.name) }) {
-				known = append(known, w.name)
-			}
-			err = rd.unknownKey(p.key, what, known, known)
-		}
-		if err != nil {
-			return err
+func (rd *reader) makers(p pair, to *[]makeSpec) error {
+	pairs, err := rd.pairs(p.value, p.key.text)
+	for _, m := range pairs {
+		f := rd.fields(m.value, fmt.Sprintf("%s %q", p.key.text, m.key.text), "type", "props")
+		*to = append(*to, f.maker(m.key))
+		if f.err != nil {
+			return f.err
 		}
 	}
-	return nil
+	return err
 }
 
 // ignoredProps are properties that files have although no version of

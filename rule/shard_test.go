@@ -123,7 +123,7 @@ func TestSettings_shards(t *testing.T) {
 		}
 	}
 	config := rule.Config{Tables: []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", ShardGuard: "on"}}}}
-	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `ShardGuard is "on": want refuse, warn or off`) {
+	if _, err := rule.New(config); err == nil || !strings.Contains(err.Error(), `shardGuard is "on": want refuse, warn or off`) {
 		t.Errorf("have: %v", err)
 	}
 	config.Tables[0].ShardGuard = "off"

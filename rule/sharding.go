@@ -26,7 +26,7 @@ func (rd *reader) document(root *yaml.Node) error {
 		case "rules":
 			err = rd.rules(p.value)
 		case "shardingRule":
-			err = rd.rule4(p.value)
+			err = rd.sharding(p.value, form4)
 		default:
 			if first, _, _ := strings.Cut(p.key.text, "."); !has5 && !has4 && (first == "spring" || first == "sharding") {
 				return rd.olderForm(p.key, "a Spring Boot file")
@@ -76,7 +76,7 @@ func (rd *reader) rules(n *yaml.Node) error {
 		rule := resolve(item)
 		switch tag := rule.ShortTag(); {
 		case isSharding(tag):
-			if err := rd.sharding(rule); err != nil {
+			if err := rd.sharding(rule, form5); err != nil {
 				return err
 			}
 		case !strings.HasPrefix(tag, "!!"):
@@ -95,132 +95,148 @@ func isSharding(tag string) bool {
 	return strings.EqualFold(tag, "!SHARDING") || strings.HasSuffix(tag, ".YamlShardingRuleConfiguration")
 }
 
-// sharding reads one sharding rule of ShardingSphere 5.
-func (rd *reader) sharding(n *yaml.Node) error {
-	const what = "the sharding rule"
-	pairs, err := rd.pairs(n, what)
+// form is how a sharding rule and its tables are written.
+type form struct {
+	what        string
+	rule, table object
+}
+
+var (
+	form5 = form{"the sharding rule", ruleObject, tableObject}
+	form4 = form{"the shardingRule", ruleObject4, tableObject4}
+)
+
+// ruleReader reads one sharding rule.
+type ruleReader struct {
+	*reader
+	pairs      []pair
+	scope      scope
+	algorithms map[string]algorithm
+	broadcast  map[string]bool // tables of which all rows are in all data sources, in lower case
+}
+
+// sharding reads one sharding rule of either form.
+func (rd *reader) sharding(n *yaml.Node, f form) error {
+	pairs, err := rd.pairs(n, f.what)
 	if err != nil {
 		return err
 	}
-	sc := scope{place: placeOf(n)}
-	for _, p := range pairs {
-		switch p.key.text {
-		case "tables":
-			err = rd.tables(p.value, &sc, tableObject, pairs)
-		case "autoTables":
-			err = rd.tables(p.value, &sc, autoTableObject, pairs)
-		case "defaultKeyGenerateStrategy":
-			sc.def, err = rd.strategy(p.value, p.key)
-		case "shardingAlgorithms":
-			rd.algorithmProps(p.value)
-		case "keyGenerators":
-			rd.spec.generators, err = rd.makers(p.value, p.key.text, rd.spec.generators)
-		case "workerIdAssigners":
-			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
-		}
-		if err != nil {
-			return err
-		}
+	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs), broadcast: broadcast(pairs)}
+	read := map[string]func(pair) error{
+		"tables":                     func(p pair) error { return r.tables(p, f.table) },
+		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
+		"defaultKeyGenerateStrategy": func(p pair) (err error) { r.scope.def, err = rd.strategy(p); return err },
+		"defaultKeyGenerator":        r.defaultGenerator,
+		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.spec.generators) },
+		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.spec.assigners) },
+		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
 	}
-	if err := rd.others(pairs, what, ruleObject); err != nil {
+	if err := rd.read(pairs, f.what, f.rule, read); err != nil {
 		return err
 	}
 	// The strategies name tables, which may stand below them.
 	if p, ok := find(pairs, "keyGenerateStrategies"); ok {
-		if err := rd.strategies(p.value, &sc); err != nil {
+		if err := rd.strategies(p, &r.scope); err != nil {
 			return err
 		}
 	}
-	rd.spec.scopes = append(rd.spec.scopes, sc)
+	rd.spec.scopes = append(rd.spec.scopes, r.scope)
 	return nil
 }
 
-// tables reads tables or autoTables, which differ in the keys that they have.
-func (rd *reader) tables(n *yaml.Node, sc *scope, o object, rule []pair) error {
-	pairs, err := rd.pairs(n, "the tables")
-	if err != nil {
-		return err
-	}
-	all := rd.algorithms(rule)
-	sc.tables = slices.Grow(sc.tables, len(pairs))
+// read reads the entries of an object that there is a function for, and judges the others.
+func (rd *reader) read(pairs []pair, what string, o object, read map[string]func(pair) error) error {
 	for _, p := range pairs {
-		if err := rd.indented(p, o); err != nil {
-			return err
+		if _, known := o[p.key.text]; known && read[p.key.text] != nil {
+			if err := read[p.key.text](p); err != nil {
+				return err
+			}
 		}
-		what := "table " + strconv.Quote(p.key.text)
-		entries, err := rd.pairs(p.value, what)
-		if err != nil {
-			return err
-		}
-		t := tableSpec{name: p.key}
-		if err := rd.table(entries, what, &t, o); err != nil {
-			return err
-		}
-		if err := rd.tableStrategies(entries, rule, all, &t, o); err != nil {
-			return err
-		}
-		sc.tables = append(sc.tables, t)
 	}
-	return nil
+	return rd.others(pairs, what, o)
 }
 
-// tableStrategies reads how a table is sharded.
-func (rd *reader) tableStrategies(entries, rule []pair, all map[string]algorithm, t *tableSpec, o object) (err error) {
-	if rd.isBroadcast(t.name.text, rule) {
-		return nil
+// defaultGenerator reads a defaultKeyGenerator.
+func (r *ruleReader) defaultGenerator(p pair) (err error) {
+	def, err := r.keyGenerator(p, p.key.text)
+	if r.scope.def = def; def != nil {
+		r.scope.defMaker, def.inline = def.inline, nil
 	}
-	if _, auto := o["actualDataSources"]; auto {
-		t.table, err = rd.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries, rule, all)
-		rd.autoTable(t)
-		return err
-	}
-	if t.database, err = rd.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries, rule, all); err != nil {
-		return err
-	}
-	t.table, err = rd.strategyNamed("tableStrategy", "defaultTableStrategy", entries, rule, all)
 	return err
 }
 
-// isBroadcast reports whether all rows of a table are in all data sources.
-func (rd *reader) isBroadcast(table string, rule []pair) bool {
+// tables reads tables or autoTables, which differ in the keys that they have.
+func (r *ruleReader) tables(p pair, o object) error {
+	pairs, err := r.reader.pairs(p.value, "the tables")
+	r.scope.tables = slices.Grow(r.scope.tables, len(pairs))
+	for _, p := range pairs {
+		if err := r.indented(p, o); err != nil {
+			return err
+		}
+		t, err := r.table(p, o)
+		if err != nil {
+			return err
+		}
+		r.scope.tables = append(r.scope.tables, t)
+	}
+	return err
+}
+
+func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
+	t.name = p.key
+	what := "table " + strconv.Quote(p.key.text)
+	entries, err := r.reader.pairs(p.value, what)
+	if err != nil {
+		return t, err
+	}
+	for _, e := range entries {
+		if _, known := o[e.key.text]; !known || err != nil {
+			continue
+		}
+		switch e.key.text {
+		case "actualDataNodes":
+			t.nodes, err = r.nodesText(e.value, e.key.text)
+		case "actualDataSources":
+			t.sources, err = r.nodesText(e.value, e.key.text)
+		case "keyGenerateStrategy":
+			t.strategy, err = r.strategy(e)
+		case "keyGenerator":
+			t.strategy, err = r.keyGenerator(e, t.name.text)
+		}
+	}
+	if err == nil {
+		err = r.others(entries, what, o)
+	}
+	if err != nil || r.broadcast[strings.ToLower(t.name.text)] {
+		return t, err
+	}
+	if _, auto := o["actualDataSources"]; auto {
+		t.table, err = r.strategyNamed("shardingStrategy", "defaultShardingStrategy", entries)
+		r.autoTable(&t)
+		return t, err
+	}
+	if t.database, err = r.strategyNamed("databaseStrategy", "defaultDatabaseStrategy", entries); err == nil {
+		t.table, err = r.strategyNamed("tableStrategy", "defaultTableStrategy", entries)
+	}
+	return t, err
+}
+
+// broadcast returns the broadcastTables, a list or names separated by commas.
+func broadcast(rule []pair) map[string]bool {
 	p, ok := find(rule, "broadcastTables")
 	if !ok {
-		return false
+		return nil
 	}
-	names := []*yaml.Node{p.value}
+	names, tables := []*yaml.Node{p.value}, map[string]bool{}
 	if list := resolve(p.value); list.Kind == yaml.SequenceNode {
 		names = list.Content
 	}
 	for _, n := range names {
 		for name := range strings.SplitSeq(resolve(n).Value, ",") {
-			if strings.EqualFold(strings.TrimSpace(name), table) {
-				return true
-			}
+			tables[strings.ToLower(strings.TrimSpace(name))] = true
 		}
 	}
-	return false
-}
-
-func (rd *reader) table(entries []pair, what string, t *tableSpec, o object) (err error) {
-	for _, e := range entries {
-		if _, known := o[e.key.text]; !known {
-			continue
-		}
-		switch e.key.text {
-		case "actualDataNodes":
-			t.nodes, err = rd.nodesText(e.value, e.key.text)
-		case "actualDataSources":
-			t.sources, err = rd.nodesText(e.value, e.key.text)
-		case "keyGenerateStrategy":
-			t.strategy, err = rd.strategy(e.value, e.key)
-		case "keyGenerator":
-			t.strategy, err = rd.keyGenerator(e.value, e.key, t.name.text)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return rd.others(entries, what, o)
+	return tables
 }
 
 // indented refuses a table that has the name of a table's key: it is probably
@@ -253,15 +269,6 @@ func (rd *reader) autoTable(t *tableSpec) {
 	}
 }
 
-// defaultGenerator reads a defaultKeyGenerator.
-func (rd *reader) defaultGenerator(p pair, sc *scope) (err error) {
-	sc.def, err = rd.keyGenerator(p.value, p.key, p.key.text)
-	if sc.def != nil {
-		sc.defMaker, sc.def.inline = sc.def.inline, nil
-	}
-	return err
-}
-
 // nodesText reads actualDataNodes or actualDataSources; a list of items is taken
 // as well as a text with commas.
 func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
@@ -278,33 +285,4 @@ func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
 		items = append(items, w.text)
 	}
 	return word{strings.Join(items, ","), placeOf(n)}, nil
-}
-
-// rule4 reads the shardingRule of ShardingSphere 4, in which a table has its
-// generator written into it.
-func (rd *reader) rule4(n *yaml.Node) error {
-	const what = "the shardingRule"
-	pairs, err := rd.pairs(n, what)
-	if err != nil {
-		return err
-	}
-	sc := scope{place: placeOf(n)}
-	for _, p := range pairs {
-		switch p.key.text {
-		case "tables":
-			err = rd.tables(p.value, &sc, tableObject4, pairs)
-		case "defaultKeyGenerator":
-			err = rd.defaultGenerator(p, &sc)
-		case "workerIdAssigners":
-			rd.spec.assigners, err = rd.makers(p.value, p.key.text, rd.spec.assigners)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := rd.others(pairs, what, ruleObject4); err != nil {
-		return err
-	}
-	rd.spec.scopes = append(rd.spec.scopes, sc)
-	return nil
 }

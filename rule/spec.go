@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/shardkey/shardkey/spi"
+import (
+	"slices"
+
+	"github.com/shardkey/shardkey/spi"
+)
 
 // spec is a rule as it was written, in YAML of any form or in Go: words and
 // their places, nothing looked up yet.
@@ -12,6 +16,19 @@ type spec struct {
 	assigners  []makeSpec
 	sequences  []word // 5.5.4: strategies that are for no column
 	warnings   []*Error
+}
+
+// warn records what is likely wrong with a rule that can still be used.
+func (s *spec) warn(w word, reason string, right ...string) {
+	s.warnings = append(s.warnings, errorAt(s.file, w, reason, right...))
+}
+
+// warnOnce is warn for what may be read for many tables: a default.
+func (s *spec) warnOnce(w word, reason string, right ...string) {
+	e := errorAt(s.file, w, reason, right...)
+	if !slices.ContainsFunc(s.warnings, func(o *Error) bool { return o.Error() == e.Error() }) {
+		s.warnings = append(s.warnings, e)
+	}
 }
 
 // scope is one sharding rule. Its default strategy is for its own tables;

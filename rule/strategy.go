@@ -5,138 +5,100 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
-// settings are shardkey's own words beside the column of a strategy, each empty
-// or nil where it is not written.
-type settings struct {
-	explicit    string
-	consecutive *bool
-	unlisted    string
-	guard       string
-}
+// settings are shardkey's own words beside the column of a strategy, by index, each empty
+// where it is not written.
+type settings [4]string
 
-// or returns the settings with those of the default where there are none.
-func (s settings) or(def settings) settings {
-	s.explicit = cmp.Or(s.explicit, def.explicit)
-	s.unlisted = cmp.Or(s.unlisted, def.unlisted)
-	s.guard = cmp.Or(s.guard, def.guard)
-	if s.consecutive == nil {
-		s.consecutive = def.consecutive
-	}
-	return s
-}
-
-// valueOf returns what p points to; zero for nil.
-func valueOf[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// Values of the settings.
-var (
-	explicitWords = []string{"fill", "keep"}
-	batchWords    = []string{"any", "consecutive"}
-	unlistedWords = []string{"refuse", "warn", "pass"}
-	guardWords    = []string{"refuse", "warn", "off"}
+const (
+	explicitKeys = iota
+	batchKeys
+	unlisted
+	shardGuard
 )
 
-// settingNames are the words that settings reads.
 var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard"}
 
-func (rd *reader) settings(texts words) (s settings, err error) {
-	var batch string
-	for _, setting := range []struct {
-		to    *string
-		name  string
-		words []string
-	}{
-		{&s.explicit, "explicitKeys", explicitWords},
-		{&batch, "batchKeys", batchWords},
-		{&s.unlisted, "unlisted", unlistedWords},
-		{&s.guard, "shardGuard", guardWords},
-	} {
-		w := texts.at(setting.name)
-		if *setting.to, err = choose(rd.spec.file, setting.name, w, setting.words); err != nil {
-			return s, err
+// settingWords are their values, the default first where it isn't the connection's.
+var settingWords = [len(settings{})][]string{
+	{"fill", "keep"}, {"any", "consecutive"}, {"refuse", "warn", "pass"}, {"refuse", "warn", "off"},
+}
+
+// newSettings checks what is written of them.
+func newSettings(file string, written func(name string) word) (s settings, err error) {
+	for i, name := range settingNames {
+		w, words := written(name), settingWords[i]
+		if w.text == "" {
+			continue
 		}
-	}
-	if batch != "" {
-		s.consecutive = new(batch == "consecutive")
+		j := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, w.text) })
+		if j < 0 {
+			last := len(words) - 1
+			reason := fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last])
+			return s, errorAt(file, w, reason, words...)
+		}
+		s[i] = words[j]
 	}
 	return s, nil
 }
 
-// choose returns which of the words is written, as it is listed; "" for none.
-func choose(file, name string, w word, words []string) (string, error) {
-	if w.text == "" {
-		return "", nil
+// or returns the settings with those of the default where there are none.
+func (s settings) or(def settings) settings {
+	for i := range s {
+		s[i] = cmp.Or(s[i], def[i])
 	}
-	if i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, w.text) }); i >= 0 {
-		return words[i], nil
-	}
-	last := len(words) - 1
-	reason := fmt.Sprintf("%s is %q: want %s or %s", name, w.text, strings.Join(words[:last], ", "), words[last])
-	return "", errorAt(file, w, reason, words...)
+	return s
 }
 
-var strategyKeys = append([]string{"column", "keyGeneratorName"}, settingNames...)
+var (
+	strategyKeys     = append([]string{"column", "keyGeneratorName"}, settingNames...)
+	keyGeneratorKeys = append([]string{"type", "props", "column"}, settingNames...)
+	strategies554    = append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settingNames...)
+)
 
 // strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
-func (rd *reader) strategy(n *yaml.Node, key word) (*strategySpec, error) {
-	pairs, err := rd.pairs(n, key.text)
-	if err != nil {
-		return nil, err
+func (rd *reader) strategy(p pair) (*strategySpec, error) {
+	st := &strategySpec{place: p.key.place}
+	if entries := rd.entries(p.value); len(entries) == 1 && entries[0].key.text == "none" {
+		st.none = true
+		return st, nil
 	}
-	if len(pairs) == 1 && pairs[0].key.text == "none" {
-		return &strategySpec{place: key.place, none: true}, nil
+	f := rd.fields(p.value, p.key.text, strategyKeys...)
+	if len(f.pairs) == 0 {
+		return nil, f.err
 	}
-	texts, err := rd.texts(pairs, key.text, strategyKeys)
-	if err != nil || len(texts) == 0 {
-		return nil, err
-	}
-	st := &strategySpec{place: key.place, column: texts.at("column"), generator: texts.at("keyGeneratorName")}
-	st.settings, err = rd.settings(texts)
-	return st, err
+	st.column, st.generator, st.settings = f.text("column"), f.text("keyGeneratorName"), f.settings()
+	return st, f.err
 }
 
 // keyGenerator reads column and generator together, as ShardingSphere 4 has them. The
 // generator gets a name for health and descriptions; without a type the default's generator
 // is used.
-func (rd *reader) keyGenerator(n *yaml.Node, key word, name string) (*strategySpec, error) {
-	var texts words
-	for _, name := range append([]string{"column"}, settingNames...) {
-		texts = append(texts, namedWord{name: name})
+func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
+	what := name
+	if p.key.text != name {
+		what = fmt.Sprintf("%s of %q", p.key.text, name)
 	}
-	m := makeSpec{name: word{name, key.place}}
-	what := fmt.Sprintf("%s of %q", key.text, name)
-	if key.text == name {
-		what = name
+	f := rd.fields(p.value, what, keyGeneratorKeys...)
+	if isNull(p.value) {
+		return nil, nil
 	}
-	if err := rd.maker(n, what, &m, texts); err != nil || isNull(n) {
-		return nil, err
-	}
-	st := &strategySpec{place: key.place, column: texts.at("column")}
-	var err error
-	if st.settings, err = rd.settings(texts); err != nil {
-		return nil, err
-	}
-	if m.typ.text != "" {
+	st := &strategySpec{place: p.key.place, column: f.text("column"), settings: f.settings()}
+	switch m := f.maker(word{name, p.key.place}); {
+	case f.err != nil:
+	case m.typ.text != "":
 		st.inline = &m
-	} else if len(m.props) > 0 {
-		return nil, rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
+	case len(m.props) > 0:
+		f.err = rd.errorAt(m.props[0].name, fmt.Sprintf("%s has props but no type", what))
 	}
-	return st, nil
+	return st, f.err
 }
 
 // strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
 // tables that they name.
-func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
-	pairs, err := rd.pairs(n, "keyGenerateStrategies")
+func (rd *reader) strategies(p pair, sc *scope) error {
+	pairs, err := rd.pairs(p.value, p.key.text)
 	if err != nil {
 		return err
 	}
@@ -144,60 +106,42 @@ func (rd *reader) strategies(n *yaml.Node, sc *scope) error {
 	for i, t := range sc.tables {
 		tables[strings.ToLower(t.name.text)] = &sc.tables[i]
 	}
-	known := append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settingNames...)
-	for _, p := range pairs {
-		what := fmt.Sprintf("keyGenerateStrategies %q", p.key.text)
-		entries, err := rd.pairs(p.value, what)
-		if err != nil {
-			return err
-		}
-		texts, err := rd.texts(entries, what, known)
-		if err == nil {
-			err = rd.columnStrategy(p.key, texts, tables)
-		}
-		if err != nil {
+	for _, s := range pairs {
+		f := rd.fields(s.value, fmt.Sprintf("%s %q", p.key.text, s.key.text), strategies554...)
+		if err := rd.columnStrategy(s.key, f, tables); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (rd *reader) columnStrategy(name word, texts words, tables map[string]*tableSpec) (err error) {
-	st := &strategySpec{place: name.place, column: texts.at("keyGenerateColumn"), generator: texts.at("keyGeneratorName")}
-	if st.settings, err = rd.settings(texts); err != nil {
-		return err
-	}
-	switch kind := texts.at("keyGenerateType"); {
+func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableSpec) error {
+	st := &strategySpec{place: name.place, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"), settings: f.settings()}
+	kind, logic := f.text("keyGenerateType"), f.text("logicTable")
+	t, ok := tables[strings.ToLower(logic.text)]
+	switch {
+	case f.err != nil:
+		return f.err
 	case strings.EqualFold(kind.text, "sequence"):
 		// For CREATE SEQUENCE, no column of any table.
 		rd.spec.sequences = append(rd.spec.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
 		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
-	}
-	logic := texts.at("logicTable")
-	switch {
 	case logic.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
 	case st.column.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no keyGenerateColumn", name.text))
-	}
-	t, ok := tables[strings.ToLower(logic.text)]
-	if !ok {
-		return rd.noTable(logic, tables)
-	}
-	if t.strategy != nil {
+	case !ok:
+		var defined []string
+		for _, t := range tables {
+			defined = append(defined, t.name.text)
+		}
+		slices.Sort(defined)
+		return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
+	case t.strategy != nil:
 		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be generated", t.name.text, t.strategy.place.also()))
 	}
 	t.strategy = st
 	return nil
-}
-
-func (rd *reader) noTable(logic word, tables map[string]*tableSpec) error {
-	var defined []string
-	for _, t := range tables {
-		defined = append(defined, t.name.text)
-	}
-	slices.Sort(defined)
-	return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
 }

@@ -13,16 +13,16 @@ import (
 
 // tables takes each table with a key column. Tables without one are taken down
 // as well, as far as they can be understood: a name must not mean both.
-func (b *builder) tables(s spec) error {
+func (b *builder) tables() error {
 	count := 0
-	for _, sc := range s.scopes {
+	for _, sc := range b.scopes {
 		count += len(sc.tables)
 	}
 	b.rule.tables, b.specs = make([]Table, 0, count), make([]*tableSpec, 0, count)
 	b.rule.nodes = make([]written, 0, count)
 	b.rule.names = newNames(count)
 	b.logical = make(map[string]*word, count)
-	for _, sc := range s.scopes {
+	for _, sc := range b.scopes {
 		if sc.defMaker != nil {
 			if _, err := b.addGenerator(*sc.defMaker); err != nil {
 				return err
@@ -104,8 +104,8 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
-		ExplicitKeys: cmp.Or(set.explicit, "fill"), Consecutive: valueOf(set.consecutive), Unlisted: set.unlisted,
-		ShardGuard: cmp.Or(set.guard, "refuse"),
+		ExplicitKeys: cmp.Or(set[explicitKeys], "fill"), Consecutive: set[batchKeys] == "consecutive", Unlisted: set[unlisted],
+		ShardGuard: cmp.Or(set[shardGuard], "refuse"),
 	}, true, nil
 }
 
@@ -228,11 +228,6 @@ func (m *makeSpec) vibration() int64 {
 	return n
 }
 
-// warn takes down a warning of the builder's own.
-func (b *builder) warn(w word, reason string) {
-	b.rule.warnings = append(b.rule.warnings, b.errorAt(w, reason))
-}
-
 // addNames makes a table known by its logical and its actual names. t is nil
 // for a table without key, whose data nodes are nobody's to check: what cannot
 // be understood of them is left out.
@@ -325,7 +320,7 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 }
 
 // patterns refuses patterns that stand for another table's tables as well.
-func (b *builder) patterns(spec) error {
+func (b *builder) patterns() error {
 	for _, p := range b.rule.names.patterns {
 		if p.table == none {
 			continue
