@@ -195,10 +195,9 @@ func (x *examination) ruleFindings() (found []Finding) {
 	if i < 0 {
 		return found
 	}
-	health := x.databases[i].live.Health()
-	for _, name := range slices.Sorted(maps.Keys(health)) {
-		for _, w := range health[name].Warnings {
-			what := name + ": " + strings.TrimPrefix(w, "shardkey: ")
+	for _, status := range x.databases[i].live.Status() {
+		for _, w := range status.Health.Warnings {
+			what := status.Name + ": " + strings.TrimPrefix(w, "shardkey: ")
 			found = append(found, Finding{Severity: Warning, Check: "generator", What: what})
 		}
 	}

@@ -122,23 +122,6 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// autoSources takes the actualDataSources of an auto table.
-func (b *builder) autoSources(t *tableSpec) error {
-	return b.eachSource(t, func(source string) { b.sources[source] = true })
-}
-
-// eachSource calls yield with each of the actualDataSources of an auto table.
-func (b *builder) eachSource(t *tableSpec, yield func(source string)) error {
-	budget := maxNodes
-	for _, item := range splitInline(t.sources.text) {
-		err := product(item, &budget, func(source string) error { yield(source); return nil })
-		if err != nil {
-			return b.errorAt(t.sources, fmt.Sprintf("actualDataSources of table %q: %v", t.name.text, err))
-		}
-	}
-	return nil
-}
-
 func (b *builder) errorAt(w word, reason string, right ...string) *Error {
 	return errorAt(b.rule.file, w, reason, right...)
 }

@@ -183,37 +183,24 @@ func (r *Rule) typeError(kind string, m makeSpec) error {
 	if advice, ok := instead[strings.ToUpper(m.typ.text)]; ok {
 		reason += "; " + advice
 	}
-	if pkg := packageOf(kind, m.typ.text); pkg != "" {
+	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
 		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", kind, m.typ.text, pkg)
 		right = nil
 	}
 	return errorAt(r.file, m.typ, reason, right...)
 }
 
-// packageOf returns the package in which a type lives that shardkey brings along,
-// so that the error for a type that is not registered says what to import.
-func packageOf(kind, typ string) string {
-	switch typ = strings.ToUpper(typ); typ {
-	case "REDIS":
-		return "keygen/redis"
-	case "ZOOKEEPER", "ETCD":
-		if kind == assignerKind {
-			return "keygen/" + strings.ToLower(typ)
-		}
-	case "LEAF_SNOWFLAKE":
-		if kind == generatorKind {
-			return "keygen/zookeeper"
-		}
-	case "SNOWFLAKE", "SNOWFLAKE_RING", "UUID", "NANOID", "LEAF_SEGMENT", "TICKET":
-		if kind == generatorKind {
-			return "driver"
-		}
-	case "STATIC", "FILE", "SQL", "IP", "HOSTNAME":
-		if kind == assignerKind {
-			return "driver"
-		}
-	}
-	return ""
+// packages are those in which the types live that shardkey brings along, by kind and type:
+// the error for a type that is not registered says what to import.
+var packages = map[string]map[string]string{
+	generatorKind: {
+		"REDIS": "keygen/redis", "LEAF_SNOWFLAKE": "keygen/zookeeper", "SNOWFLAKE": "driver", "SNOWFLAKE_RING": "driver",
+		"UUID": "driver", "NANOID": "driver", "LEAF_SEGMENT": "driver", "TICKET": "driver",
+	},
+	assignerKind: {
+		"REDIS": "keygen/redis", "ZOOKEEPER": "keygen/zookeeper", "ETCD": "keygen/etcd",
+		"STATIC": "driver", "FILE": "driver", "SQL": "driver", "IP": "driver", "HOSTNAME": "driver",
+	},
 }
 
 // assignerError points at the property that names the assigner: the one with

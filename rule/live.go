@@ -233,7 +233,11 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 // use, by name. They are closed with l.
 func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	assigners := map[string]spi.WorkerIDAssigner{}
-	l.eachAssigner(func(spec makeSpec, a any) { assigners[spec.name.text] = a.(spi.WorkerIDAssigner) })
+	l.each(func(spec makeSpec, v any, assigner bool) {
+		if assigner {
+			assigners[spec.name.text] = v.(spi.WorkerIDAssigner)
+		}
+	})
 	return assigners
 }
 
@@ -273,24 +277,6 @@ func (l *Live) closeUnused(users int64) error {
 	return l.pool.leave(l)
 }
 
-// Health returns the health of each generator that reports one
-// ([spi.HealthReporter]), by name. Worker-id assigners that report one are there
-// as "workerIdAssigners.NAME".
-func (l *Live) Health() map[string]spi.Health {
-	health := map[string]spi.Health{}
-	for i, spec := range l.of().generators {
-		if h, ok := l.generators[i].(spi.HealthReporter); ok {
-			health[spec.name.text] = guard.Value(h.Health, unhealthy)
-		}
-	}
-	l.eachAssigner(func(spec makeSpec, a any) {
-		if h, ok := a.(spi.HealthReporter); ok {
-			health["workerIdAssigners."+spec.name.text] = guard.Value(h.Health, unhealthy)
-		}
-	})
-	return health
-}
-
 // Status is a live generator or worker-id assigner.
 type Status struct {
 	Name string // in the rule
@@ -299,29 +285,22 @@ type Status struct {
 	Assigner bool
 	// Description is what [Live.Describe] says of it, in one line and without secrets.
 	Description string
-	// Health is zero when it reports none.
+	// Health is zero when it reports none ([spi.HealthReporter]).
 	Health spi.Health
 }
 
 // Status returns the generators, and then the worker-id assigners that they use, in
 // the rule's order.
 func (l *Live) Status() (all []Status) {
-	add := func(spec makeSpec, v any, assigner bool) {
+	l.each(func(spec makeSpec, v any, assigner bool) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner, Description: describe(spec, v)}
 		if h, ok := v.(spi.HealthReporter); ok {
-			s.Health = guard.Value(h.Health, unhealthy)
+			s.Health = guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
 		}
 		all = append(all, s)
-	}
-	for i, spec := range l.of().generators {
-		add(spec, l.generators[i], false)
-	}
-	l.eachAssigner(func(spec makeSpec, a any) { add(spec, a, true) })
+	})
 	return all
 }
-
-// unhealthy is the health of what panics when it is asked for it.
-func unhealthy(err error) spi.Health { return spi.Health{Err: err} }
 
 // Describe describes the open rule for logs: one line for the rule, each
 // generator, each worker-id assigner in use and each table. It shows no
@@ -330,18 +309,23 @@ func unhealthy(err error) spi.Health { return spi.Health{Err: err} }
 func (l *Live) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", l.of().file)
-	for i, spec := range l.of().generators {
-		fmt.Fprintf(&b, "\n  key generator %s: %s", spec.name.text, describe(spec, l.generators[i]))
-	}
-	l.eachAssigner(func(spec makeSpec, a any) {
-		fmt.Fprintf(&b, "\n  worker-id assigner %s: %s", spec.name.text, describe(spec, a))
+	l.each(func(spec makeSpec, v any, assigner bool) {
+		kind := generatorKind
+		if assigner {
+			kind = assignerKind
+		}
+		fmt.Fprintf(&b, "\n  %s %s: %s", kind, spec.name.text, describe(spec, v))
 	})
 	l.of().describeTables(&b)
 	return b.String()
 }
 
-// eachAssigner calls do with each worker-id assigner in use, in the rule's order.
-func (l *Live) eachAssigner(do func(makeSpec, any)) {
+// each calls do with each generator, and then with each worker-id assigner in use, in the
+// rule's order.
+func (l *Live) each(do func(spec makeSpec, v any, assigner bool)) {
+	for i, spec := range l.of().generators {
+		do(spec, l.generators[i], false)
+	}
 	used := map[string]*made{}
 	for _, e := range l.held {
 		if e != nil {
@@ -352,7 +336,7 @@ func (l *Live) eachAssigner(do func(makeSpec, any)) {
 	}
 	for _, spec := range l.of().assigners {
 		if a := used[strings.ToLower(spec.name.text)]; a != nil {
-			do(spec, a.value)
+			do(spec, a.value, true)
 		}
 	}
 }

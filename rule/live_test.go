@@ -163,12 +163,12 @@ func TestLive_healthAndDescribe(t *testing.T) {
 	if _, err := g.Generator("snowflake").GenerateKeys(t.Context(), spi.Column{}, 3); err != nil {
 		t.Fatal(err)
 	}
-	health := g.Health()
-	if h := health["snowflake"]; h.Issued != 3 || *h.WorkerID != 5 {
-		t.Errorf("have: %+v\nwant: 3 issued by worker 5", h)
+	status := g.Status()
+	if len(status) != 3 || status[2].Name != "files" || !status[2].Assigner {
+		t.Fatalf("have: %v\nwant: two generators and the assigner in use", status)
 	}
-	if _, ok := health["workerIdAssigners.files"]; !ok || len(health) != 3 {
-		t.Errorf("have: %v\nwant: two generators and the assigner in use", health)
+	if h := status[0].Health; h.Issued != 3 || *h.WorkerID != 5 {
+		t.Errorf("have: %+v\nwant: 3 issued by worker 5", h)
 	}
 	have := g.Describe()
 	want := `rule rule.yaml
@@ -258,7 +258,7 @@ func TestLive_concurrentUse(t *testing.T) {
 			for i := range 4 {
 				inner.Go(func() {
 					g.Lookup("", fmt.Sprintf("t_order_%d", i))
-					g.Health()
+					g.Status()
 					_ = g.Describe()
 					_ = g.Close()
 				})

@@ -217,21 +217,7 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 		return b.notUnderstood(spec.name, what, "the table has no actualDataNodes", nil)
 	}
 	s.text = strings.Join(texts, ", ")
-	if spec.autoCount > 0 {
-		b.autoNodes(spec, nodes)
-	}
 	return b.targets(spec, s, nodes, what)
-}
-
-// autoNodes gives the tables of an auto table their data sources, in turn.
-func (b *builder) autoNodes(spec *tableSpec, nodes []node) {
-	var sources []string
-	_ = b.eachSource(spec, func(source string) { sources = append(sources, source) })
-	for i := range nodes {
-		if len(sources) > 0 {
-			nodes[i].source = sources[i%len(sources)]
-		}
-	}
 }
 
 // describe says by which columns and how.
@@ -264,45 +250,28 @@ func (s *Sharding) index(of *strategyOf) int {
 }
 
 // grouped returns the actual tables of each data source, in the order of the
-// nodes, and the names of all of them. Data sources with the same tables share
-// their names.
+// nodes, and the names of all of them.
 func grouped(nodes []node) (groups []actuals, names []string) {
 	numbers := map[string]int{} // of groups, by data source
-	var all [][]node
+	listed, known := map[node]bool{}, map[string]bool{}
 	for _, n := range nodes {
-		last := len(all) - 1
-		if last < 0 || all[last][0].source != n.source {
-			var known bool
-			if last, known = numbers[n.source]; !known {
-				last = len(all)
-				numbers[n.source] = last
-				all = append(all, nil)
-			}
+		i, ok := numbers[n.source]
+		if !ok {
+			i = len(groups)
+			numbers[n.source], groups = i, append(groups, actuals{sources: []string{n.source}})
 		}
-		all[last] = append(all[last], n)
+		if one := (node{source: n.source, table: n.table}); !listed[one] {
+			listed[one] = true
+			groups[i].names, groups[i].schemas = append(groups[i].names, n.table), append(groups[i].schemas, n.schema)
+		}
+		if !known[n.table] {
+			known[n.table], names = true, append(names, n.table)
+		}
 	}
-	seen := map[string]bool{}
-	for i, own := range all {
-		group := actuals{sources: []string{own[0].source}}
-		if i > 0 && slices.EqualFunc(own, all[i-1], func(m, n node) bool { return m.table == n.table && m.schema == n.schema }) {
-			group.names, group.schemas = groups[i-1].names, groups[i-1].schemas
-			groups = append(groups, group)
-			continue
+	for i := range groups[min(1, len(groups)):] { // as most have the same, there are few lists
+		if one, next := &groups[i], &groups[i+1]; slices.Equal(one.names, next.names) && slices.Equal(one.schemas, next.schemas) {
+			next.names, next.schemas = one.names, one.schemas
 		}
-		mine := map[string]bool{}
-		for _, n := range own {
-			if mine[n.table] {
-				continue
-			}
-			mine[n.table] = true
-			group.names = append(group.names, n.table)
-			group.schemas = append(group.schemas, n.schema)
-			if !seen[n.table] {
-				seen[n.table] = true
-				names = append(names, n.table)
-			}
-		}
-		groups = append(groups, group)
 	}
 	return groups, names
 }

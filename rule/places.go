@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -12,71 +13,75 @@ import (
 // Names are case-insensitive; of a table that the rule does not have there is none.
 func (r *Rule) Places(logical string) iter.Seq[Place] {
 	return func(yield func(Place) bool) {
-		for i := range r.tables {
-			if strings.EqualFold(r.tables[i].Logical, logical) {
-				r.nodes[i].of(r.tables[i].Logical).eachPlace(yield)
-				return
-			}
+		i := slices.IndexFunc(r.tables, func(t Table) bool { return strings.EqualFold(t.Logical, logical) })
+		if i < 0 {
+			return
 		}
+		found := false
+		// There is no other error than errEnough: the rule was checked when it was made.
+		_ = r.nodes[i].each(r.tables[i].Logical, func(n node) error {
+			if found = true; !yield(Place{DataSource: shown(n.source), Schema: n.schema, Table: shown(n.table)}) {
+				return errEnough
+			}
+			return nil
+		})
+		if found {
+			return
+		}
+		p := Place{Table: r.tables[i].Logical}
+		if schema, table, ok := strings.Cut(p.Table, "."); ok && schema != "" && table != "" {
+			p.Schema, p.Table = schema, table
+		}
+		yield(p)
 	}
-}
-
-// written is where a table's rows stand, as the rule says it: short, since there may
-// be a hundred thousand tables.
-type written struct {
-	nodes string
-	auto  *writtenAuto // nil of a table that is no auto table
-}
-
-type writtenAuto struct {
-	sources string
-	count   int64
-}
-
-func newWritten(s *tableSpec) written {
-	w := written{nodes: s.nodes.text}
-	if s.sources.text != "" || s.autoCount > 0 {
-		w.auto = &writtenAuto{s.sources.text, s.autoCount}
-	}
-	return w
-}
-
-// of is what it was written for.
-func (w written) of(logical string) *tableSpec {
-	s := &tableSpec{name: word{text: logical}, nodes: word{text: w.nodes}}
-	if w.auto != nil {
-		s.sources.text, s.autoCount = w.auto.sources, w.auto.count
-	}
-	return s
 }
 
 // errEnough ends an expansion that nobody wants the rest of.
 var errEnough = fmt.Errorf("shardkey: enough data nodes")
 
-func (s *tableSpec) eachPlace(yield func(Place) bool) {
-	var sources []string // of an auto table, in turn
+// written is where a table's rows stand, as the rule says it: short, since there may
+// be a hundred thousand tables.
+type written struct {
+	nodes   string // actualDataNodes
+	sources string // an auto table's actualDataSources
+	count   int64  // an auto table's number of actual tables, 0 when not known
+}
+
+func (s *tableSpec) written() written { return written{s.nodes.text, s.sources.text, s.autoCount} }
+
+// each calls yield with the actual tables that the rule names. Those of an auto table stand in
+// its data sources in turn.
+func (w written) each(logical string, yield func(node) error) error {
+	if w.count > maxNodes {
+		return errTooManyNodes
+	}
+	sources, err := w.dataSources()
+	if err != nil {
+		return err
+	}
+	at := 0
+	next := func(n node) error {
+		if n.source == "" && len(sources) > 0 {
+			n.source = sources[at%len(sources)]
+		}
+		at++
+		return yield(n)
+	}
+	for i := range w.count {
+		if err := next(node{table: fmt.Sprintf("%s_%d", logical, i)}); err != nil {
+			return err
+		}
+	}
+	return dataNodes(w.nodes, next)
+}
+
+// dataSources returns those of an auto table.
+func (w written) dataSources() (all []string, err error) {
 	budget := maxNodes
-	for _, item := range splitInline(s.sources.text) {
-		_ = product(item, &budget, func(source string) error { sources = append(sources, source); return nil })
-	}
-	count := 0
-	err := s.actualTables(func(n node) error {
-		p := Place{DataSource: shown(n.source), Schema: n.schema, Table: shown(n.table)}
-		if len(sources) > 0 && p.DataSource == "" {
-			p.DataSource = sources[count%len(sources)]
+	for _, item := range splitInline(w.sources) {
+		if err := product(item, &budget, func(source string) error { all = append(all, source); return nil }); err != nil {
+			return nil, err
 		}
-		count++
-		if !yield(p) {
-			return errEnough
-		}
-		return nil
-	})
-	if err != nil || count > 0 {
-		return // what the rule was checked for when it was made
 	}
-	p := Place{Table: s.name.text}
-	if schema, table, ok := strings.Cut(p.Table, "."); ok && schema != "" && table != "" {
-		p.Schema, p.Table = schema, table
-	}
-	yield(p)
+	return all, nil
 }

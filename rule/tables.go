@@ -67,11 +67,15 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 		return b.addNames(spec, none, nil)
 	}
 	b.rule.tables, b.specs = append(b.rule.tables, t), append(b.specs, spec)
-	b.rule.nodes = append(b.rule.nodes, newWritten(spec))
+	b.rule.nodes = append(b.rule.nodes, spec.written())
 	index := len(b.rule.tables) - 1
 	b.skew(spec, &b.rule.tables[index])
-	if err := b.autoSources(spec); err != nil {
-		return err
+	sources, err := spec.written().dataSources()
+	if err != nil {
+		return b.errorAt(spec.sources, fmt.Sprintf("actualDataSources of table %q: %v", spec.name.text, err))
+	}
+	for _, source := range sources {
+		b.sources[source] = true
 	}
 	return b.addNames(spec, int32(index), &b.rule.tables[index])
 }
@@ -257,7 +261,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	if t != nil && spec.nodes.text == "" && spec.database != nil {
 		b.rule.spread = t.Logical
 	}
-	err := spec.actualTables(claim)
+	err := spec.written().each(spec.name.text, claim)
 	if clash := (*Error)(nil); errors.As(err, &clash) {
 		return clash
 	}
@@ -367,19 +371,6 @@ func (t *Table) addActual(n node) {
 		name = n.schema + "." + name
 	}
 	t.Actual = append(t.Actual, name)
-}
-
-// actualTables calls yield with the actual tables that the rule names.
-func (s *tableSpec) actualTables(yield func(node) error) error {
-	if s.autoCount > maxNodes {
-		return errTooManyNodes
-	}
-	for i := range s.autoCount {
-		if err := yield(node{table: fmt.Sprintf("%s_%d", s.name.text, i)}); err != nil {
-			return err
-		}
-	}
-	return dataNodes(s.nodes.text, yield)
 }
 
 func (b *builder) expandError(spec *tableSpec, cause error) error {

@@ -97,7 +97,7 @@ func TestAutoTables_asShardingSphereCountsThem(t *testing.T) {
 		}
 		var have, want []string
 		spec := tableSpec{name: word{text: v.LogicTable}, autoCount: count}
-		err = spec.actualTables(func(n node) error { have = append(have, n.table); return nil })
+		err = spec.written().each(spec.name.text, func(n node) error { have = append(have, n.table); return nil })
 		for _, node := range v.Nodes {
 			_, table, _ := strings.Cut(node, ".")
 			want = append(want, table)

@@ -51,7 +51,7 @@ func (s *source) words() (lines []string) {
 	if s.dir != "rule" {
 		return nil
 	}
-	lookups := []string{"at", "find", "keys"}
+	lookups := []string{"text", "find", "keys"}
 	camelCase := regexp.MustCompile(`^[a-z]+([A-Z][a-z]+)+$`)
 	found := map[string]bool{}
 	s.each(func(n ast.Node) {
