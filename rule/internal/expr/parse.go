@@ -99,7 +99,7 @@ var (
 	casts     = map[string]Class{"int": Integer, "Integer": Integer, "long": Long, "Long": Long}
 )
 
-// parser reads one expression of a template.
+// parser reads one expression of a template. After the first error there is nothing left to read.
 type parser struct {
 	text      string
 	at        int
@@ -107,15 +107,20 @@ type parser struct {
 	used      bool     // the column is
 	depth     int
 	operators int
+	err       error
 }
 
-// fail returns the error at the next token.
-func (p *parser) fail(format string, args ...any) error {
-	reason := fmt.Sprintf(format, args...)
-	return &Error{Reason: fmt.Sprintf("%s at character %d", reason, p.at+1), Offset: p.at}
+// fail notes the error at the next token.
+func (p *parser) fail(format string, args ...any) *node {
+	if p.err == nil {
+		reason := fmt.Sprintf(format, args...)
+		p.err = &Error{Reason: fmt.Sprintf("%s at character %d", reason, p.at+1), Offset: p.at}
+	}
+	p.at = len(p.text)
+	return nil
 }
 
-func (p *parser) notUnderstood() error {
+func (p *parser) notUnderstood() *node {
 	token := p.peek()
 	if token == "" {
 		return p.fail("${ is not closed with }")
@@ -149,11 +154,10 @@ func (p *parser) take(want string) bool {
 }
 
 // expect skips the next token, which must be the wanted one.
-func (p *parser) expect(want string) error {
+func (p *parser) expect(want string) {
 	if !p.take(want) {
-		return p.notUnderstood()
+		p.notUnderstood()
 	}
-	return nil
 }
 
 func nameLength(s string) int {
@@ -167,67 +171,52 @@ func nameLength(s string) int {
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // operator counts the operators, which make the tree of nodes deep.
-func (p *parser) operator() error {
+func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
-		return p.fail("an expression with more than %d operators is not understood", maxOperators)
+		p.fail("an expression with more than %d operators is not understood", maxOperators)
 	}
-	return nil
 }
 
 // expression reads the operator that binds least, a ? b : c.
-func (p *parser) expression() (*node, error) {
+func (p *parser) expression() *node {
 	if p.depth++; p.depth > maxDepth {
-		return nil, p.fail("an expression nested more than %d deep is not understood", maxDepth)
+		return p.fail("an expression nested more than %d deep is not understood", maxDepth)
 	}
 	defer func() { p.depth-- }()
-	condition, err := p.binary(0)
-	if err != nil || !p.take("?") {
-		return condition, err
+	condition := p.binary(0)
+	if !p.take("?") {
+		return condition
 	}
-	then, err := p.expression()
-	if err == nil {
-		err = p.expect(":")
-	}
-	if err != nil {
-		return nil, err
-	}
-	otherwise, err := p.expression()
-	return &node{op: ternary, args: []*node{condition, then, otherwise}}, err
+	then := p.expression()
+	p.expect(":")
+	return &node{op: ternary, args: []*node{condition, then, p.expression()}}
 }
 
 // binary reads the operators of a level, and those that bind more.
-func (p *parser) binary(level int) (*node, error) {
+func (p *parser) binary(level int) *node {
 	if level == len(levels) {
 		return p.unary()
 	}
-	left, err := p.binary(level + 1)
-	for err == nil {
+	left := p.binary(level + 1)
+	for {
 		token := p.peek()
 		i := slices.IndexFunc(levels[level], func(o op) bool { return names[o] == token })
 		if i < 0 {
-			return left, nil
+			return left
 		}
 		p.at += len(token)
-		if err = p.operator(); err != nil {
-			break
-		}
-		var right *node
-		right, err = p.binary(level + 1)
-		left = &node{op: levels[level][i], args: []*node{left, right}}
+		p.operator()
+		left = &node{op: levels[level][i], args: []*node{left, p.binary(level + 1)}}
 	}
-	return nil, err
 }
 
 // unary reads signs and casts, and what they apply to.
-func (p *parser) unary() (*node, error) {
+func (p *parser) unary() *node {
 	switch token := p.peek(); token {
 	case "-", "+", "~", "!":
 		p.at++
-		if err := p.operator(); err != nil {
-			return nil, err
-		}
-		arg, err := p.unary()
-		return &node{op: unary, name: token, args: []*node{arg}}, err
+		p.operator()
+		return &node{op: unary, name: token, args: []*node{p.unary()}}
 	case "(":
 		before := p.at
 		p.at++
@@ -238,37 +227,31 @@ func (p *parser) unary() (*node, error) {
 			break
 		}
 		if next := p.peek(); (next == "-" || next == "+") && name[0] <= 'Z' {
-			return nil, p.notUnderstood() // an operator after a class in brackets
+			return p.notUnderstood() // an operator after a class in brackets
 		}
-		if err := p.operator(); err != nil {
-			return nil, err
-		}
-		arg, err := p.unary()
-		return &node{op: cast, class: class, args: []*node{arg}}, err
+		p.operator()
+		return &node{op: cast, class: class, args: []*node{p.unary()}}
 	}
 	return p.postfix()
 }
 
 // postfix reads a value and the calls of its methods.
-func (p *parser) postfix() (*node, error) {
-	n, err := p.primary()
-	for err == nil {
+func (p *parser) postfix() *node {
+	n := p.primary()
+	for {
 		switch {
 		case p.take("."):
-			n, err = p.method(n, call)
+			n = p.method(n, call)
 		case p.take("*."):
-			n, err = p.method(n, spread)
+			n = p.method(n, spread)
 		default:
-			return n, nil
+			return n
 		}
 	}
-	return nil, err
 }
 
-func (p *parser) method(receiver *node, op op) (*node, error) {
-	if err := p.operator(); err != nil {
-		return nil, err
-	}
+func (p *parser) method(receiver *node, op op) *node {
+	p.operator()
 	name := p.peek()
 	if name == "collect" && op == call {
 		p.at += len(name)
@@ -276,48 +259,39 @@ func (p *parser) method(receiver *node, op op) (*node, error) {
 	}
 	count, ok := methods[name]
 	if !ok {
-		return nil, p.notUnderstood()
+		return p.notUnderstood()
 	}
-	args, err := p.arguments(name, count)
-	return &node{op: op, name: name, args: append([]*node{receiver}, args...)}, err
+	return &node{op: op, name: name, args: append([]*node{receiver}, p.arguments(name, count)...)}
 }
 
 // arguments reads the name of a method, and its arguments in brackets.
-func (p *parser) arguments(name string, count [2]int) (args []*node, err error) {
+func (p *parser) arguments(name string, count [2]int) []*node {
 	p.at += len(p.peek())
-	if err := p.expect("("); err != nil {
-		return nil, err
+	p.expect("(")
+	args := p.list(")")
+	if len(args) < count[0] || len(args) > count[1] {
+		p.fail("%s() with %d arguments is not understood", name, len(args))
 	}
-	if args, err = p.list(")"); err == nil && (len(args) < count[0] || len(args) > count[1]) {
-		err = p.fail("%s() with %d arguments is not understood", name, len(args))
-	}
-	return args, err
+	return args
 }
 
 // list reads expressions separated by commas, up to a closing bracket.
-func (p *parser) list(end string) (list []*node, err error) {
-	for !p.take(end) {
+func (p *parser) list(end string) (list []*node) {
+	for p.err == nil && !p.take(end) {
 		if len(list) > 0 {
-			if err := p.expect(","); err != nil {
-				return nil, err
-			}
+			p.expect(",")
 		}
-		n, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, n)
+		list = append(list, p.expression())
 	}
-	return list, nil
+	return list
 }
 
 // collect reads a closure: {x -> …}, {… it …} or (x -> …).
-func (p *parser) collect(receiver *node) (*node, error) {
-	end := ")"
-	if p.take("{") {
-		end = "}"
-	} else if err := p.expect("("); err != nil {
-		return nil, err
+func (p *parser) collect(receiver *node) *node {
+	end := "}"
+	if !p.take("{") {
+		end = ")"
+		p.expect("(")
 	}
 	before, name := p.at, p.peek()
 	if p.at += len(name); !p.take("->") {
@@ -325,28 +299,23 @@ func (p *parser) collect(receiver *node) (*node, error) {
 	}
 	p.names = append(p.names, name)
 	slot := len(p.names) - 1
-	body, err := p.expression()
+	body := p.expression()
 	p.names = p.names[:slot]
-	if err == nil {
-		err = p.expect(end)
-	}
-	return &node{op: collect, slot: slot, args: []*node{receiver, body}}, err
+	p.expect(end)
+	return &node{op: collect, slot: slot, args: []*node{receiver, body}}
 }
 
-func (p *parser) primary() (*node, error) {
+func (p *parser) primary() *node {
 	switch token := p.peek(); {
 	case token == "":
 	case token == "(":
 		p.at++
-		n, err := p.expression()
-		if err == nil {
-			err = p.expect(")")
-		}
-		return n, err
+		n := p.expression()
+		p.expect(")")
+		return n
 	case token == "[":
 		p.at++
-		list, err := p.list("]")
-		return &node{op: items, args: list}, err
+		return &node{op: items, args: p.list("]")}
 	case token == "'" || token == `"`:
 		return p.quoted(token)
 	case isDigit(token[0]):
@@ -354,31 +323,32 @@ func (p *parser) primary() (*node, error) {
 	case nameLength(token) > 0:
 		return p.name(token)
 	}
-	return nil, p.notUnderstood()
+	return p.notUnderstood()
 }
 
 // quoted reads 'string' or "string", without escapes and expressions in it.
-func (p *parser) quoted(quote string) (*node, error) {
+func (p *parser) quoted(quote string) *node {
 	inner := p.text[p.at+1:]
 	end := strings.IndexAny(inner, "'\"\\$\n\r")
 	if end < 0 || inner[end] != quote[0] {
-		return nil, p.fail("a string that is not closed, or has a quote, a backslash or $ in it, is not understood")
+		return p.fail("a string that is not closed, or has a quote, a backslash or $ in it, is not understood")
 	}
 	if end > maxString {
-		return nil, p.fail("a string is longer than %d bytes", maxString)
+		return p.fail("a string is longer than %d bytes", maxString)
 	}
 	p.at += end + 2
-	return &node{op: constant, value: OfString(inner[:end])}, nil
+	return &node{op: constant, value: OfString(inner[:end])}
 }
 
 // number reads 12, 12L and 0x1F: an Integer, or a Long where it does not fit.
-func (p *parser) number(token string) (*node, error) {
+func (p *parser) number(token string) *node {
 	digits, isLong := strings.CutSuffix(strings.ToUpper(token), "L")
 	hex := strings.HasPrefix(digits, "0X")
 	if len(digits) > 1 && digits[0] == '0' && !hex {
-		return nil, fail("a number with a leading zero is octal in ShardingSphere, which expands ${01..12} " +
+		p.err = fail("a number with a leading zero is octal in ShardingSphere, which expands ${01..12} " +
 			"to 1, 2, … 12: write ${1..12} for 1, 2, … 12 " +
 			"and ${(1..12).collect{it.toString().padLeft(2, '0')}} for 01, 02, … 12")
+		return p.notUnderstood()
 	}
 	base := 10
 	if hex {
@@ -388,47 +358,46 @@ func (p *parser) number(token string) (*node, error) {
 	fits := n <= 1<<31-1
 	if rest := p.text[p.at+len(token):]; err != nil || hex && !fits && !isLong ||
 		len(rest) > 1 && rest[0] == '.' && isDigit(rest[1]) {
-		return nil, p.notUnderstood()
+		return p.notUnderstood()
 	}
 	p.at += len(token)
 	class := Integer
 	if isLong || !fits {
 		class = Long
 	}
-	return &node{op: constant, value: Value{class: class, n: n}}, nil
+	return &node{op: constant, value: Value{class: class, n: n}}
 }
 
 // name reads a variable, null, or a class's constant or method.
-func (p *parser) name(name string) (*node, error) {
+func (p *parser) name(name string) *node {
 	for slot, known := range slices.Backward(p.names) {
 		if known == name {
 			p.used = p.used || slot == 0
 			p.at += len(name)
-			return &node{op: variable, slot: slot}, nil
+			return &node{op: variable, slot: slot}
 		}
 	}
 	if name == "null" {
 		p.at += len(name)
-		return &node{op: constant}, nil
+		return &node{op: constant}
 	}
 	before := p.at
 	if p.at += len(name); p.take(".") {
 		name += "." + p.peek()
 		if v, ok := constants[name]; ok {
 			p.at += len(p.peek())
-			return &node{op: constant, value: v}, nil
+			return &node{op: constant, value: v}
 		}
 		if count, ok := statics[name]; ok {
-			args, err := p.arguments(name, count)
-			return &node{op: static, name: name, args: args}, err
+			return &node{op: static, name: name, args: p.arguments(name, count)}
 		}
 		if strings.HasPrefix(name, "Math.") || strings.HasPrefix(name, "Integer.") || strings.HasPrefix(name, "Long.") {
-			return nil, p.notUnderstood()
+			return p.notUnderstood()
 		}
 	}
 	p.at = before
 	if column := p.names[0]; column != "" && strings.EqualFold(column, name) {
-		return nil, p.fail("%q is not understood: the sharding column is %s (names are case-sensitive)", name, column)
+		return p.fail("%q is not understood: the sharding column is %s (names are case-sensitive)", name, column)
 	}
-	return nil, p.notUnderstood()
+	return p.notUnderstood()
 }

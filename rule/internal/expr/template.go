@@ -46,15 +46,13 @@ func Compile(text, column string) (*Template, error) {
 		}
 		p := parser{text: text, at: at, names: []string{column}}
 		if !strings.HasPrefix(text[at:], "${") {
-			return nil, p.fail("%q is not understood outside of ${…}", text[at])
+			p.fail("%q is not understood outside of ${…}", text[at])
+			return nil, p.err
 		}
 		p.at += len("${")
-		n, err := p.expression()
-		if err == nil {
-			err = p.expect("}")
-		}
-		if err != nil {
-			return nil, err
+		n := p.expression()
+		if p.expect("}"); p.err != nil {
+			return nil, p.err
 		}
 		t.parts = append(t.parts, part{expr: n})
 		t.column = t.column || p.used
