@@ -30,7 +30,7 @@ type Algorithm struct {
 // understood.
 type algorithmType struct {
 	props []string
-	make  func(*Algorithm, properties) error
+	make  func(*Algorithm, *properties)
 }
 
 var types = map[string]algorithmType{
@@ -59,15 +59,18 @@ func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
 // Compile makes an algorithm. The names of properties are in lower case. The error is a
 // [*NotUnderstoodError].
 func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
-	a := &Algorithm{typ: strings.ToUpper(typ)}
+	a, p := &Algorithm{typ: strings.ToUpper(typ)}, &properties{values: props}
 	known := types[a.typ]
 	switch {
 	case known.make == nil:
-		return nil, a.fail("", "the type %s is none of BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD, VOLUME_RANGE", typ)
+		p.fail("", "the type %s is none of BOUNDARY_RANGE, HASH_MOD, INLINE, INTERVAL, MOD, VOLUME_RANGE", typ)
 	case len(columns) == 0:
-		return nil, a.fail("", "it has no sharding column")
+		p.fail("", "it has no sharding column")
 	case len(columns) > 1:
-		return nil, a.fail("", "%s takes one sharding column, not %d", a.typ, len(columns))
+		p.fail("", "%s takes one sharding column, not %d", a.typ, len(columns))
+	}
+	if p.err != nil {
+		return nil, p.err
 	}
 	a.column = columns[0]
 	for _, name := range slices.Sorted(maps.Keys(props)) {
@@ -75,8 +78,8 @@ func Compile(typ string, props map[string]string, columns []string) (*Algorithm,
 			a.ignored = append(a.ignored, name)
 		}
 	}
-	if err := known.make(a, properties{a, props}); err != nil {
-		return nil, err
+	if known.make(a, p); p.err != nil {
+		return nil, p.err
 	}
 	return a, nil
 }
@@ -86,7 +89,7 @@ func Compile(typ string, props map[string]string, columns []string) (*Algorithm,
 func Tables(typ string, props map[string]string) (int64, error) {
 	switch typ = strings.ToUpper(typ); typ {
 	case "AUTO_INTERVAL":
-		return secondsTables(properties{&Algorithm{typ: typ}, props})
+		return secondsTables(&properties{values: props})
 	case "MOD", "HASH_MOD", "VOLUME_RANGE", "BOUNDARY_RANGE":
 		a, err := Compile(typ, props, []string{"a column"})
 		if err != nil {
@@ -99,23 +102,27 @@ func Tables(typ string, props map[string]string) (int64, error) {
 
 // secondsTables counts AUTO_INTERVAL's tables: one up to the lower bound, one for each interval
 // after it, and one for later times.
-func secondsTables(p properties) (int64, error) {
-	seconds, err := p.integer("sharding-seconds", 1)
-	if err != nil {
-		return 0, err
-	}
-	var bounds [2]time.Time
-	for i, name := range []string{"datetime-lower", "datetime-upper"} {
-		text := p.values[name]
-		if bounds[i], err = time.Parse(time.DateTime, text[:min(len(text), len(time.DateTime))]); err != nil {
-			return 0, p.of.fail(name, "%s is %q: want a time as 2026-01-31 00:00:00", name, clip(text))
-		}
-	}
-	between := bounds[1].Unix() - bounds[0].Unix()
+func secondsTables(p *properties) (int64, error) {
+	seconds := p.integer("sharding-seconds", 1, most)
+	lower, upper := p.time("datetime-lower", len(time.DateTime), time.DateTime), p.time("datetime-upper", len(time.DateTime), time.DateTime)
+	between := upper.Unix() - lower.Unix()
 	if between < 0 {
-		return 0, p.of.fail("datetime-upper", "datetime-upper is before datetime-lower")
+		p.fail("datetime-upper", "datetime-upper is before datetime-lower")
+	}
+	if p.err != nil {
+		return 0, p.err
 	}
 	return between/seconds + 2, nil
+}
+
+// time reads the beginning of a property, of so many bytes.
+func (p *properties) time(name string, most int, layout string) time.Time {
+	text := p.values[name]
+	t, err := time.Parse(layout, text[:min(len(text), most)])
+	if err != nil {
+		p.fail(name, "%s is %q: want a time as %s", name, clip(text), layout)
+	}
+	return t
 }
 
 // Type returns the algorithm's type in upper case.
@@ -128,53 +135,54 @@ func (a *Algorithm) Ignored() []string { return a.ignored }
 // Odd returns a warning about a property that is probably a mistake; empty for none.
 func (a *Algorithm) Odd() string { return a.odd }
 
-func (a *Algorithm) fail(prop, format string, args ...any) error {
-	return &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...)}
-}
-
 // properties are an algorithm's.
 type properties struct {
-	of     *Algorithm
 	values map[string]string
+	err    error // the first one
+}
+
+// fail notes what is wrong with a property, or with the type.
+func (p *properties) fail(prop, format string, args ...any) {
+	if p.err == nil {
+		p.err = &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...)}
+	}
 }
 
 // most bounds the numbers of properties, so that sums of two do not overflow.
 const most = 1 << 61
 
-func (p properties) text(name string) (string, error) {
-	text, ok := p.values[name]
-	if !ok || text == "" {
-		return "", p.of.fail(name, "it has no %s", name)
+func (p *properties) text(name string) string {
+	text := p.values[name]
+	if text == "" {
+		p.fail(name, "it has no %s", name)
 	}
-	return text, nil
+	return text
 }
 
-func (p properties) integer(name string, least int64) (int64, error) {
+func (p *properties) integer(name string, least, most int64) int64 {
 	text, ok := p.values[name]
-	if !ok {
-		return 0, p.of.fail(name, "it has no %s", name)
-	}
 	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, p.of.fail(name, "%s is %q: want an integer", name, clip(text))
+	switch {
+	case !ok:
+		p.fail(name, "it has no %s", name)
+	case err != nil || n < least || n > 1<<61:
+		p.fail(name, "%s is %q: want an integer", name, clip(text))
+	case n > most:
+		p.fail(name, "%s is %d: want at most %d", name, n, most)
 	}
-	return n, nil
+	return n
 }
 
-// count is an integer that Java holds in an int, with a default.
-func (p properties) count(name string, least, def int64) (int64, error) {
+// count is an integer that Java holds in an int, with a default unless that is negative.
+func (p *properties) count(name string, least, def int64) int64 {
 	if _, ok := p.values[name]; !ok && def >= 0 {
-		return def, nil
+		return def
 	}
-	n, err := p.integer(name, least)
-	if err == nil && n > 1<<31-1 {
-		err = p.of.fail(name, "%s is %d: want at most 2147483647", name, n)
-	}
-	return n, err
+	return p.integer(name, least, 1<<31-1)
 }
 
 // isTrue reads a property as Boolean.parseBoolean does.
-func (p properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
+func (p *properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
 
 // clip shortens a text for an error.
 func clip(s string) string {

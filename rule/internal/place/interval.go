@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"math"
 	"sort"
 	"strings"
 	"time"
@@ -42,62 +43,41 @@ func plusMonths(t time.Time, n int) time.Time {
 	return time.Date(first.Year(), first.Month(), min(t.Day(), last), h, m, s, t.Nanosecond(), time.UTC)
 }
 
-func newInterval(a *Algorithm, p properties) error {
-	var bounds [2]time.Time
+func newInterval(a *Algorithm, p *properties) {
 	iv := &interval{}
-	pattern, err := p.text("datetime-pattern")
-	if err != nil {
-		return err
-	}
+	a.interval = iv
+	pattern := p.text("datetime-pattern")
 	var ok bool
 	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
-		return a.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, "+
-			"the year first", clip(pattern))
+		p.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, the year first", clip(pattern))
 	}
-	for i, name := range []string{"datetime-lower", "datetime-upper"} {
-		text := p.values[name]
-		if text == "" && i == 1 {
-			return a.fail(name, "it has no datetime-upper, which would be the time at which ShardingSphere was started")
-		}
-		if bounds[i], err = time.Parse(iv.layout, text); err != nil {
-			return a.fail(name, "%s is %q: want a time as %s", name, clip(text), pattern)
-		}
+	lower := p.time("datetime-lower", math.MaxInt, iv.layout)
+	if p.values["datetime-upper"] == "" {
+		p.fail("datetime-upper", "it has no datetime-upper, which would be the time at which ShardingSphere was started")
 	}
-	suffix, err := p.text("sharding-suffix-pattern")
-	if err != nil {
-		return err
-	}
+	upper := p.time("datetime-upper", math.MaxInt, iv.layout)
+	suffix := p.text("sharding-suffix-pattern")
 	if iv.suffix, ok = DateLayout(suffix); !ok {
-		return a.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
+		p.fail("sharding-suffix-pattern", "sharding-suffix-pattern %q is not understood", clip(suffix))
 	}
-	return a.steps(p, iv, bounds)
-}
-
-// steps computes the beginnings of an interval's steps.
-func (a *Algorithm) steps(p properties, iv *interval, bounds [2]time.Time) error {
-	amount, err := p.count("datetime-interval-amount", 1, 1)
-	if err != nil {
-		return err
-	}
+	amount := p.count("datetime-interval-amount", 1, 1)
 	unit := strings.ToUpper(cmp.Or(p.values["datetime-interval-unit"], "DAYS"))
 	next := Step(unit)
 	if next == nil || amount > 1_000_000 {
-		return a.fail("datetime-interval-unit", "a step of %d %s is not understood", amount, clip(unit))
+		p.fail("datetime-interval-unit", "a step of %d %s is not understood", amount, clip(unit))
 	}
 	if !strings.Contains(iv.layout, "15") && !strings.Contains("YEARS MONTHS WEEKS DAYS", unit) ||
 		!strings.Contains(iv.layout, "02") && !strings.Contains("YEARS MONTHS", unit) ||
 		!strings.Contains(iv.layout, "01") && unit != "YEARS" {
-		return a.fail("datetime-interval-unit", "a step of %s is shorter than datetime-pattern says", unit)
+		p.fail("datetime-interval-unit", "a step of %s is shorter than datetime-pattern says", unit)
 	}
-	for at := bounds[0]; ; at = next(at, int(amount)) {
-		iv.steps = append(iv.steps, at)
-		switch {
-		case at.After(bounds[1]):
-			a.interval = iv
-			return nil
-		case len(iv.steps) > maxSteps:
-			return a.fail("datetime-upper", "there are more than %d steps from datetime-lower to datetime-upper", maxSteps)
+	for at := lower; p.err == nil; at = next(at, int(amount)) {
+		if iv.steps = append(iv.steps, at); at.After(upper) {
+			return
+		}
+		if len(iv.steps) > maxSteps {
+			p.fail("datetime-upper", "there are more than %d steps from datetime-lower to datetime-upper", maxSteps)
 		}
 	}
 }

@@ -23,23 +23,12 @@ type mod struct {
 	start, stop int64 // the number of characters that are cut off at the ends of the value's string
 }
 
-func newMod(a *Algorithm, p properties) error {
-	m := &mod{}
-	var err error
-	if m.count, err = p.count("sharding-count", 1, -1); err != nil {
-		return err
-	}
-	if m.start, err = p.count("start-offset", 0, 0); err != nil {
-		return err
-	}
-	if m.stop, err = p.count("stop-offset", 0, 0); err != nil {
-		return err
-	}
+func newMod(a *Algorithm, p *properties) {
+	m := &mod{count: p.count("sharding-count", 1, -1), start: p.count("start-offset", 0, 0), stop: p.count("stop-offset", 0, 0)}
 	if p.isTrue("zero-padding") {
 		a.width = len(strconv.FormatInt(m.count-1, 10))
 	}
 	a.numbers = m
-	return nil
 }
 
 func (m *mod) tables() int64 { return m.count }
@@ -90,10 +79,8 @@ type hashMod struct {
 	normalize bool
 }
 
-func newHashMod(a *Algorithm, p properties) error {
-	count, err := p.count("sharding-count", 1, -1)
-	a.numbers = &hashMod{count, p.isTrue("normalize-numeric-int-range")}
-	return err
+func newHashMod(a *Algorithm, p *properties) {
+	a.numbers = &hashMod{p.count("sharding-count", 1, -1), p.isTrue("normalize-numeric-int-range")}
 }
 
 func (m *hashMod) tables() int64 { return m.count }
@@ -110,23 +97,12 @@ func (m *hashMod) number(v expr.Value) (int64, error) {
 // from there, and one from upper on.
 type volumes struct{ lower, upper, volume int64 }
 
-func newVolumes(a *Algorithm, p properties) error {
-	var v volumes
-	var err error
-	if v.lower, err = p.integer("range-lower", -most); err != nil {
-		return err
-	}
-	if v.upper, err = p.integer("range-upper", -most); err != nil {
-		return err
-	}
-	if v.volume, err = p.integer("sharding-volume", 1); err != nil {
-		return err
-	}
+func newVolumes(a *Algorithm, p *properties) {
+	v := &volumes{p.integer("range-lower", -most, most), p.integer("range-upper", -most, most), p.integer("sharding-volume", 1, most)}
 	if v.upper-v.lower < v.volume {
-		return a.fail("range-upper", "range-upper is less than range-lower and one sharding-volume")
+		p.fail("range-upper", "range-upper is less than range-lower and one sharding-volume")
 	}
-	a.numbers = &v
-	return nil
+	a.numbers = v
 }
 
 func (r *volumes) tables() int64 { return (r.upper-r.lower+r.volume-1)/r.volume + 2 }
@@ -160,11 +136,8 @@ func long(v expr.Value) (int64, error) {
 // that the value has reached.
 type boundaries []int64
 
-func newBoundaries(a *Algorithm, p properties) error {
-	ranges, err := p.text("sharding-ranges")
-	if err != nil {
-		return err
-	}
+func newBoundaries(a *Algorithm, p *properties) {
+	ranges := p.text("sharding-ranges")
 	var b boundaries
 	for one := range strings.SplitSeq(ranges, ",") {
 		n, err := strconv.ParseInt(strings.TrimSpace(one), 10, 64)
@@ -176,11 +149,10 @@ func newBoundaries(a *Algorithm, p properties) error {
 		b = append(b, n)
 	}
 	if b == nil {
-		return a.fail("sharding-ranges", "sharding-ranges is %q: want numbers separated by commas", clip(ranges))
+		p.fail("sharding-ranges", "sharding-ranges is %q: want numbers separated by commas", clip(ranges))
 	}
 	slices.Sort(b)
 	a.numbers = b
-	return nil
 }
 
 func (b boundaries) tables() int64 { return int64(len(b)) + 1 }
