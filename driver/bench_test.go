@@ -3,117 +3,264 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"io"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rule"
 )
 
-// idleConn answers at once and records nothing, so that what is measured is
-// ours.
-type idleConn struct{}
+// The driver's own work, over a server that does nothing. The layouts of the generators have room
+// enough that they never wait.
 
-type idleConnector struct{}
+const (
+	benchSelect = "SELECT order_id, user_id, amount, created_at FROM t_order WHERE order_id = ? AND user_id = ?"
+	benchInsert = "INSERT INTO t_order (user_id, amount) VALUES (?, ?)"
+)
 
-func (idleConnector) Connect(context.Context) (driver.Conn, error) { return idleConn{}, nil }
-func (idleConnector) Driver() driver.Driver                        { return nil }
+const benchRuleYAML = `
+rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 1, layout: 41-2-20, max-vibration-offset: 0}}
+`
 
-func (idleConn) Prepare(string) (driver.Stmt, error) { return idleStmt{}, nil }
-func (idleConn) Close() error                        { return nil }
-func (idleConn) Begin() (driver.Tx, error)           { return nil, driver.ErrSkip }
-
-func (idleConn) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
-	return driver.RowsAffected(1), nil
+func benchRule(tb testing.TB) *rule.Rule {
+	tb.Helper()
+	return must(rule.Parse("bench.yaml", []byte(benchRuleYAML)))(tb)
 }
 
-func (idleConn) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
-	return idleRows{}, nil
+// benchArgs are n arguments.
+func benchArgs(n int) []driver.NamedValue {
+	args := make([]driver.NamedValue, n)
+	for i := range args {
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: int64(i + 1)}
+	}
+	return args
 }
 
-type idleStmt struct{}
-
-func (idleStmt) Close() error                                { return nil }
-func (idleStmt) NumInput() int                               { return -1 }
-func (idleStmt) Exec([]driver.Value) (driver.Result, error)  { return driver.RowsAffected(1), nil }
-func (idleStmt) Query([]driver.Value) (driver.Rows, error)   { return idleRows{}, nil }
-func (idleStmt) CheckNamedValue(nv *driver.NamedValue) error { return nil }
-
-func (idleStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
-	return idleRows{}, nil
-}
-
-type idleRows struct{}
-
-func (idleRows) Columns() []string         { return nil }
-func (idleRows) Close() error              { return nil }
-func (idleRows) Next([]driver.Value) error { return io.EOF }
-
-func idleOurs(b *testing.B) driver.Conn {
-	b.Helper()
-	connector := must(NewConnector(idleConnector{}, testRule(b)))(b)
-	c := must(connector.Connect(context.Background()))(b)
-	b.Cleanup(func() { _, _ = c.Close(), connector.Close() })
+// quietConn is a connection of this driver, or without a rule one of the base.
+func quietConn(tb testing.TB, r *rule.Rule, opts ...Option) driver.Conn {
+	tb.Helper()
+	base := &fakedb.Server{Quiet: true}
+	if r == nil {
+		return must(base.Connect(tb.Context()))(tb)
+	}
+	connector := must(NewConnector(base, r, opts...))(tb)
+	c := must(connector.Connect(context.Background()))(tb)
+	tb.Cleanup(func() { _, _ = c.Close(), connector.Close() })
 	return c
 }
 
-const benchSelect = "SELECT order_id, user_id, amount, created_at FROM t_order WHERE order_id = ? AND user_id = ?"
+// benchExec executes statements in turn.
+func benchExec(b *testing.B, name string, c driver.Conn, args []driver.NamedValue, queries ...string) {
+	b.Run(name, func(b *testing.B) {
+		e, ctx := c.(driver.ExecerContext), context.Background()
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := e.ExecContext(ctx, queries[i%len(queries)], args); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
 
-var benchArgs = []driver.NamedValue{{Ordinal: 1, Value: int64(1)}, {Ordinal: 2, Value: int64(2)}}
-
-// BenchmarkSelect is a SELECT that passes through. /base is the base alone.
-func BenchmarkSelect(b *testing.B) {
-	for _, bm := range []struct {
-		name string
-		conn driver.Conn
-	}{{"base", idleConn{}}, {"shardkey", idleOurs(b)}} {
-		b.Run(bm.name, func(b *testing.B) {
-			q := bm.conn.(driver.QueryerContext)
-			ctx := context.Background()
+// BenchmarkPassThrough is statements that are no INSERTs, and /base the base alone.
+func BenchmarkPassThrough(b *testing.B) {
+	for name, c := range map[string]driver.Conn{"base": quietConn(b, nil), "shardkey": quietConn(b, testRule(b))} {
+		ctx, args := context.Background(), benchArgs(2)
+		benchExec(b, "update/"+name, c, args, "UPDATE t_order SET amount = ? WHERE order_id = ?")
+		b.Run("select/"+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				must(q.QueryContext(ctx, benchSelect, benchArgs))(b)
+				if _, err := c.(driver.QueryerContext).QueryContext(ctx, benchSelect, args); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("prepared/"+name, func(b *testing.B) {
+			st := must(c.Prepare(benchSelect))(b).(driver.StmtQueryContext)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := st.QueryContext(ctx, args); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
 }
 
-// BenchmarkSelectPrepared is the same with a prepared statement.
-func BenchmarkSelectPrepared(b *testing.B) {
-	for _, bm := range []struct {
-		name string
-		conn driver.Conn
-	}{{"base", idleConn{}}, {"shardkey", idleOurs(b)}} {
-		b.Run(bm.name, func(b *testing.B) {
-			st := must(bm.conn.Prepare(benchSelect))(b)
-			q := st.(driver.StmtQueryContext)
-			ctx := context.Background()
-			b.ReportAllocs()
-			for b.Loop() {
-				must(q.QueryContext(ctx, benchArgs))(b)
+// BenchmarkInsert is INSERTs whose plans are cached.
+func BenchmarkInsert(b *testing.B) {
+	c := quietConn(b, benchRule(b), Config{Server: "mysql"})
+	benchExec(b, "bound", c, benchArgs(2), benchInsert)
+	benchExec(b, "literal", c, nil, "INSERT INTO t_order (user_id, amount) VALUES (1, 2)")
+	b.Run("prepared", func(b *testing.B) {
+		st, args := must(c.Prepare(benchInsert))(b), benchArgs(2)
+		defer st.Close()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := st.(driver.StmtExecContext).ExecContext(context.Background(), args); err != nil {
+				b.Fatal(err)
 			}
+		}
+	})
+	for _, rows := range []int{100, 1000} {
+		benchExec(b, fmt.Sprintf("rows=%d", rows), c, benchArgs(2*rows), benchInsert+strings.Repeat(", (?, ?)", rows-1))
+	}
+}
+
+// BenchmarkPlan is INSERTs whose plans are not cached: more statements in turn than the cache
+// holds, and one that is too long for it, with the second parser and without.
+func BenchmarkPlan(b *testing.B) {
+	cold := make([]string, maxPlans+1)
+	for i := range cold {
+		cold[i] = fmt.Sprintf("%s /* %d */", benchInsert, i)
+	}
+	row := ", (3, 'a row of some sixty bytes, quoted once and not a number')"
+	for _, verify := range []string{"on", "off"} {
+		c := quietConn(b, benchRule(b), Config{Server: "mysql", Verify: verify})
+		benchExec(b, "bound/verify="+verify, c, benchArgs(2), cold...)
+		benchExec(b, "long literal/verify="+verify, c, nil,
+			"INSERT INTO t_order (user_id, amount) VALUES (1, 2)"+strings.Repeat(row, 1000))
+	}
+}
+
+// The figures that the benchmarks show: passing through allocates nothing, an INSERT the
+// execution with its arguments and result, and the key as an argument.
+func TestAllocations(t *testing.T) {
+	ctx, args := context.Background(), benchArgs(2)
+	passing, inserting := quietConn(t, testRule(t)), quietConn(t, benchRule(t), Config{Server: "mysql"})
+	st := must(passing.Prepare(benchSelect))(t)
+	for _, of := range []struct {
+		name string
+		run  func() error
+		want float64
+	}{
+		{"SELECT", func() error {
+			_, err := passing.(driver.QueryerContext).QueryContext(ctx, benchSelect, args)
+			return err
+		}, 0},
+		{"SELECT, prepared", func() error { _, err := st.(driver.StmtQueryContext).QueryContext(ctx, args); return err }, 0},
+		{"INSERT", func() error {
+			_, err := inserting.(driver.ExecerContext).ExecContext(ctx, benchInsert, args)
+			return err
+		}, 2},
+	} {
+		equal(t, testing.AllocsPerRun(100, func() {
+			if err := of.run(); err != nil {
+				t.Fatal(err)
+			}
+		}), of.want, of.name)
+	}
+}
+
+// BenchmarkShards is an INSERT of one row with arguments: into the logical table
+// (plain), into an actual table that a generated key fits (fit), and into one that
+// another column decides on (guard); and with keys that carry the gene of the
+// latter, into the logical table (gene), into the actual one (gene-fit), and by the hash
+// (gene-hash). The layout has so many keys that none is
+// waited for.
+func BenchmarkShards(b *testing.B) {
+	for _, m := range []int{2, 16, 1024} {
+		r := must(rule.Parse(fmt.Sprint(b.Name(), m), fmt.Appendf(nil, `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds.t_order_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_hash:
+      actualDataNodes: ds.t_hash_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: h}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_user:
+      actualDataNodes: ds.t_user_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: s}
+    t_gene:
+      actualDataNodes: ds.t_gene_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: g}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
+    t_gene_hash:
+      actualDataNodes: ds.t_gene_hash_${0..%[1]d}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: g}
+  keyGenerators:
+    g: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, gene-column: user_id, gene-bits: 10}}
+    s: {type: SNOWFLAKE, props: {worker-id: 0, layout: 41-0-22, max-vibration-offset: 4095}}
+  shardingAlgorithms:
+    o: {type: INLINE, props: {algorithm-expression: "t_order_${order_id %% %[2]d}"}}
+    u: {type: INLINE, props: {algorithm-expression: "t_user_${user_id %% %[2]d}"}}
+    g: {type: MOD, props: {sharding-count: %[2]d}}
+    h: {type: HASH_MOD, props: {sharding-count: %[2]d}}
+`, m-1, m)))(b)
+		for _, bm := range []struct{ name, table string }{{"plain", "t_order"}, {"fit", "t_order_1"}, {"fit-hash", "t_hash_1"}, {"guard", "t_user_1"},
+			{"gene", "t_gene"}, {"gene-fit", "t_gene_1"}, {"gene-hash", "t_gene_hash"}} {
+			c := quietConn(b, r, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
+			benchExec(b, fmt.Sprintf("m=%d/%s", m, bm.name), c, benchArgs(2), "INSERT INTO "+bm.table+" (user_id, amount) VALUES (?, ?)")
+		}
+	}
+}
+
+// BenchmarkDrawnRows is an INSERT of 1,000 rows by SNOWFLAKE of the usual layout: into the logical
+// table (plain), into one of 16 tables (table), and with shard bits of 4 of random users (bits). The layout
+// has 4,096 keys a millisecond.
+func BenchmarkDrawnRows(b *testing.B) {
+	const rows = 1000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	args := benchArgs(rows)
+	for i := range args {
+		args[i].Value = rnd.Int64N(1 << 40)
+	}
+	const mod = "type: MOD, props: {sharding-count: 16}"
+	for _, bm := range []struct{ name, table, props string }{
+		{"plain", "t_order", "worker-id: 3"},
+		{"table", "t_order_1", "worker-id: 3"},
+		{"bits", "t_order", "worker-id: 3, gene-column: user_id, gene-bits: 4"},
+	} {
+		c := quietConn(b, drawnRule(b, 16, mod, "SNOWFLAKE, props: {"+bm.props+"}"), Config{Server: "other"})
+		benchExec(b, bm.name, c, args, "INSERT INTO "+bm.table+" (user_id) VALUES (?)"+strings.Repeat(",(?)", rows-1))
+	}
+}
+
+// BenchmarkHopeless is the time that an ordinary caller waits for a key while 64 goroutines ask for
+// tables that no key belongs to (64), and while none does (0).
+func BenchmarkHopeless(b *testing.B) {
+	for _, n := range []int{0, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			_, c := openDrawn(b, drawnRule(b, 8192, "type: MOD, props: {sharding-count: 8192}", "SNOWFLAKE, props: {worker-id: 2}"))
+			ctx, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			for i := range n {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						_, _ = c.NextKeys(ctx, fmt.Sprint("t_order_", 4096+i), 1)
+					}
+				})
+			}
+			var took []time.Duration
+			for b.Loop() {
+				start := time.Now()
+				if _, err := c.NextKeys(ctx, "t_order", 1); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(start))
+			}
+			cancel()
+			wg.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "median-ns")
+			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 		})
 	}
-}
-
-// BenchmarkUpdate is an UPDATE that passes through.
-func BenchmarkUpdate(b *testing.B) {
-	c := idleOurs(b).(driver.ExecerContext)
-	ctx := context.Background()
-	b.ReportAllocs()
-	for b.Loop() {
-		must(c.ExecContext(ctx, "UPDATE t_order SET amount = ? WHERE order_id = ?", benchArgs))(b)
-	}
-}
-
-// TestPassThrough_noAllocations holds what BenchmarkSelect shows.
-func TestPassThrough_noAllocations(t *testing.T) {
-	connector := mustConnector(t, idleConnector{}, testRule(t))
-	defer connector.Close()
-	c := must(connector.Connect(context.Background()))(t)
-	defer c.Close()
-	st := must(c.Prepare(benchSelect))(t)
-	defer st.Close()
-	ctx := context.Background()
-	equal(t, testing.AllocsPerRun(100, func() {
-		_, _ = c.(driver.QueryerContext).QueryContext(ctx, benchSelect, benchArgs)
-		_, _ = st.(driver.StmtQueryContext).QueryContext(ctx, benchArgs)
-	}), 0, "allocations")
 }

@@ -5,10 +5,16 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -26,7 +32,7 @@ func liveOf(t *testing.T, when string, tag int, want int64) {
 }
 
 func TestConnector_closeClosesGenerators(t *testing.T) {
-	base := &fakeBase{kind: "direct"}
+	base := &fakedb.Server{}
 	c := mustConnector(t, base, taggedRule(t, "t", 1))
 	db := sql.OpenDB(c)
 	mustExec(t, db, "UPDATE t")
@@ -35,8 +41,8 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 		check(t, errors.Join(db.Close(), c.Close()))
 		liveOf(t, "closed", 1, 0)
 	}
-	if base.closed != 1 {
-		t.Errorf("the base's connector was closed %d times", base.closed)
+	if base.Closed != 1 {
+		t.Errorf("the base's connector was closed %d times", base.Closed)
 	}
 	if err := c.SetRule(testRule(t)); !errors.Is(err, spi.ErrClosed) {
 		t.Errorf("SetRule after Close: %v", err)
@@ -45,7 +51,7 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 
 // A transaction that runs while its database is closed may still need keys.
 func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
-	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 2))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 2))
 	db := sql.OpenDB(c)
 	tx := must(db.Begin())(t)
 	noError(t, db.Close())
@@ -55,7 +61,7 @@ func TestConnector_lastConnectionClosesGenerators(t *testing.T) {
 }
 
 func TestConnector_twoDatabases(t *testing.T) {
-	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 3))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 3))
 	first, second := sql.OpenDB(c), sql.OpenDB(c)
 	second.SetMaxIdleConns(1)
 	mustExec(t, first, "UPDATE t")
@@ -71,7 +77,7 @@ func TestConnector_twoDatabases(t *testing.T) {
 }
 
 func TestConnector_setRule(t *testing.T) {
-	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 4))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 4))
 	db := sql.OpenDB(c)
 	running := c.rules.Load()
 	if !running.generators.Acquire() {
@@ -101,7 +107,7 @@ func TestConnector_setRule(t *testing.T) {
 
 // A statement that passes under both rules stays the base's one statement.
 func TestStmt_preparedBeforeSetRule(t *testing.T) {
-	base := &fakeBase{kind: "direct"}
+	base := &fakedb.Server{}
 	c := mustConnector(t, base, testRule(t))
 	db := sql.OpenDB(c)
 	defer db.Close()
@@ -111,13 +117,13 @@ func TestStmt_preparedBeforeSetRule(t *testing.T) {
 		must(st.Exec(1))(t)
 		noError(t, c.SetRule(testRule(t)))
 	}
-	if calls := strings.Join(base.calls, "\n"); strings.Count(calls, "prepareContext") != 1 {
+	if calls := strings.Join(base.Calls, "\n"); strings.Count(calls, "prepareContext") != 1 {
 		t.Errorf("the base saw\n%s", calls)
 	}
 }
 
 func TestConnector_healthAndDescribe(t *testing.T) {
-	c := mustConnector(t, &fakeBase{}, testRule(t))
+	c := mustConnector(t, &fakedb.Server{}, testRule(t))
 	defer c.Close()
 	if _, ok := healthOf(c)["test"]; !ok {
 		t.Errorf("Health: %v", healthOf(c))
@@ -128,7 +134,7 @@ func TestConnector_healthAndDescribe(t *testing.T) {
 }
 
 func TestConnector_lookupFollowsTheRule(t *testing.T) {
-	c := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 6))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 6))
 	defer c.Close()
 	if table := c.Lookup("", "T"); table == nil || table.Column != "id" {
 		t.Errorf("t: %+v", table)
@@ -141,26 +147,21 @@ func TestConnector_lookupFollowsTheRule(t *testing.T) {
 }
 
 func TestConnector_connectFails(t *testing.T) {
-	c := mustConnector(t, refusing{}, taggedRule(t, "t", 6))
+	c := mustConnector(t, &fakedb.Server{Faults: []fakedb.Fault{{At: "connect", Times: -1, Err: fakedb.Err}}}, taggedRule(t, "t", 6))
 	db := sql.OpenDB(c)
-	equal(t, db.Ping(), errFake)
+	equal(t, db.Ping(), fakedb.Err)
 	check(t, db.Close())
 	liveOf(t, "closed", 6, 0)
 }
-
-type refusing struct{}
-
-func (refusing) Connect(context.Context) (driver.Conn, error) { return nil, errFake }
-func (refusing) Driver() driver.Driver                        { return nil }
 
 func TestNewConnector_refuses(t *testing.T) {
 	if c, err := NewConnector(nil, testRule(t)); c != nil || err == nil {
 		t.Errorf("nil base: %v, %v", c, err)
 	}
-	if c, err := NewConnector(&fakeBase{}, nil); c != nil || !errors.Is(err, ErrNoRule) {
+	if c, err := NewConnector(&fakedb.Server{}, nil); c != nil || !errors.Is(err, ErrNoRule) {
 		t.Errorf("nil rule: %v, %v", c, err)
 	}
-	if c, err := NewConnector(&fakeBase{}, new(rule.Rule)); c != nil || err == nil {
+	if c, err := NewConnector(&fakedb.Server{}, new(rule.Rule)); c != nil || err == nil {
 		t.Errorf("zero rule: %v, %v", c, err)
 	}
 }
@@ -168,7 +169,7 @@ func TestNewConnector_refuses(t *testing.T) {
 // Connections of another database open the generators again, and the last one closes them,
 // however they follow each other.
 func TestConnector_openedAgainAtOnce(t *testing.T) {
-	c := mustConnector(t, &fakeBase{kind: "direct"}, taggedRule(t, "t", 6))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 6))
 	noError(t, c.Close())
 	var wg sync.WaitGroup
 	for range 4 {
@@ -181,4 +182,360 @@ func TestConnector_openedAgainAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	liveOf(t, "all closed", 6, 0)
+}
+
+// loop is a wrapper that has no end.
+type loop struct{ driver.Conn }
+
+func (l loop) Unwrap() driver.Conn { return l }
+
+// nilWrapper wraps nothing.
+type nilWrapper struct{ driver.Conn }
+
+func (w nilWrapper) Unwrap() driver.Conn { return w.Conn }
+
+type panicking struct{}
+
+func (panicking) Unwrap() driver.Conn { panic("boom") }
+
+func TestConnectorOf_whatItIsGiven(t *testing.T) {
+	c := mustConnector(t, &fakedb.Server{}, testRule(t))
+	db := sql.OpenDB(c)
+	defer db.Close()
+	dbConn := must(db.Conn(t.Context()))(t)
+	defer dbConn.Close()
+	for _, ours := range []any{c, db, dbConn, c.Driver(), struct{ *sql.DB }{db}} {
+		equal(t, ConnectorOf(ours), c, ours)
+	}
+	st := must(db.Prepare("SELECT 1"))(t)
+	defer st.Close()
+	tx := must(db.Begin())(t)
+	defer tx.Rollback()
+	gone, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	noError(t, gone.Close())
+	for _, not := range []any{st, tx, gone, &sql.Row{}, (*conn)(nil), (*wrapped)(nil), (driver.Conn)(nil), (*nilWrapper)(nil), nilWrapper{}, panicking{}} {
+		equal(t, ConnectorOf(not), nil, not)
+	}
+	shut := mustConnector(t, &fakedb.Server{}, testRule(t))
+	closed := sql.OpenDB(shut)
+	noError(t, closed.Close())
+	equal(t, ConnectorOf(closed), shut, "a closed database")
+	err = dbConn.Raw(func(raw any) error {
+		equal(t, ConnectorOf(raw), c, raw)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	other := sql.OpenDB(&fakedb.Server{})
+	defer other.Close()
+	for _, not := range []any{nil, (*sql.DB)(nil), (*sql.Conn)(nil), (*Connector)(nil), new(sql.DB), new(sql.Conn), other, Driver{}, loop{}, "db", new(sql.Tx)} {
+		equal(t, ConnectorOf(not), nil, not)
+	}
+}
+
+// readyKeys is a generator that says whether it is ready.
+type readyKeys struct {
+	textKeys
+	err error
+}
+
+func (g *readyKeys) Ready(ctx context.Context) error {
+	if g.err == nil {
+		return ctx.Err()
+	}
+	return g.err
+}
+
+// healthyKeys has health, and does not say whether it is ready.
+type healthyKeys struct {
+	textKeys
+	err error
+}
+
+func (g *healthyKeys) Health() spi.Health { return spi.Health{Err: g.err} }
+
+type panickingKeys struct{ textKeys }
+
+func (panickingKeys) Ready(context.Context) error { panic("boom") }
+
+func TestReady_namesGeneratorAndTables(t *testing.T) {
+	asked, healthy := &readyKeys{}, &healthyKeys{}
+	table := func(name, generator string) rule.TableConfig {
+		return rule.TableConfig{Name: name, KeyConfig: rule.KeyConfig{Column: "id", Generator: generator}}
+	}
+	r, err := rule.New(rule.Config{
+		Tables: []rule.TableConfig{table("a", "asked"), table("b", "healthy"), table("c", "ASKED"), table("d", "plain"), table("e", "asked"), table("f", "asked")},
+		Generators: map[string]rule.GeneratorConfig{
+			"asked": {Generator: asked}, "healthy": {Generator: healthy}, "plain": {Generator: textKeys{}},
+			"unused": {Generator: &readyKeys{err: fakedb.Err}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, c := idleDB(t, r)
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("have: %v\nwant: ready", err)
+	}
+	asked.err = spi.ErrLeaseLost
+	err = c.Ready(t.Context())
+	var not *NotReadyError
+	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
+		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)
+	}
+	if want := "shardkey: not ready: generator asked makes no keys for a, c, e and 1 more: worker-id lease lost"; err.Error() != want {
+		t.Errorf("\nhave: %v\nwant: %s", err, want)
+	}
+	healthy.err = spi.ErrStore
+	if err := c.Ready(t.Context()); !errors.Is(err, spi.ErrStore) || !errors.Is(err, spi.ErrLeaseLost) || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("have: %v\nwant: both", err)
+	}
+	asked.err, healthy.err = nil, nil
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Ready(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v\nwant: the context's error", err)
+	}
+	noError(t, db.Close())
+	if err := c.Ready(t.Context()); !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("have: %v\nwant: spi.ErrClosed", err)
+	}
+}
+
+func TestReady_panicIsAnError(t *testing.T) {
+	r := must(rule.New(rule.Config{
+		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+		Generators: map[string]rule.GeneratorConfig{"g": {Generator: panickingKeys{}}},
+	}))(t)
+	_, c := idleDB(t, r)
+	var not *NotReadyError
+	if err := c.Ready(t.Context()); !errors.As(err, &not) || !strings.Contains(err.Error(), "panicked: boom") {
+		t.Errorf("have: %v\nwant: the panic", err)
+	}
+}
+
+// leasedRule is a rule over many data sources with leased worker ids of a layout
+// that has 16.
+func leasedRule(assigner string) string {
+	return `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_${0..63}.t_order
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {layout: js53, worker-id-assigner: cluster}}
+  workerIdAssigners:
+    cluster: ` + assigner + "\n"
+}
+
+// shardDSN is the data source of a shard, at an address where nothing listens.
+func shardDSN(i int, path string) string {
+	return fmt.Sprintf("u%d:p@tcp(127.0.0.1:1)/shard_%d?parseTime=%v&shardkeyRule=%s", i, i, i%2 == 0, path)
+}
+
+func openShard(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db := must(sql.Open("shardkey", dsn))(t)
+	return db
+}
+
+// records lists the worker ids of a FILE store.
+func records(t *testing.T, dir string) []string {
+	t.Helper()
+	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
+	return files
+}
+
+func nextKey(t *testing.T, db *sql.DB) int64 {
+	t.Helper()
+	keys, err := NextKeys(t.Context(), db, "t_order", 1)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	return keys[0].(int64)
+}
+
+// A database for each shard, or for each tenant: one worker id.
+func TestShared_oneLeaseForManyDatabases(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	before := runtime.NumGoroutine()
+	var all []*sql.DB
+	seen := map[int64]bool{}
+	for i := range 64 {
+		db := openShard(t, shardDSN(i, path))
+		all = append(all, db)
+		seen[nextKey(t, db)] = true
+	}
+	if have := records(t, dir); len(have) != 1 || len(seen) != 64 {
+		t.Errorf("have: %d worker ids (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
+	}
+	for i, db := range all {
+		if i == 63 && ConnectorOf(db).Stats().Generators[0].Health.WorkerID == nil {
+			t.Error("have: no worker id when one database is left\nwant: the one")
+		}
+		check(t, db.Close())
+	}
+	waitGoroutines(t, before)
+	text, err := os.ReadFile(records(t, dir)[0])
+	if err != nil || !strings.Contains(string(text), `"free_from"`) {
+		t.Errorf("have: %s, %v\nwant: given back", text, err)
+	}
+}
+
+// waitGoroutines returns when there are no more of them than before.
+func waitGoroutines(t *testing.T, before int) {
+	t.Helper()
+	for range 1_000_000 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		runtime.Gosched()
+	}
+	buf := make([]byte, 1<<20)
+	t.Errorf("goroutines are left: %d, before %d\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+}
+
+// Databases are opened and closed at once: no key twice, and nothing stays taken.
+func TestShared_openedAndClosedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+	var seen sync.Map
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 8 {
+				db, err := sql.Open("shardkey", shardDSN(i, path))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, twice := seen.LoadOrStore(nextKey(t, db), true); twice {
+					t.Error("a key twice")
+				}
+				check(t, db.Close())
+			}
+		})
+	}
+	wg.Wait()
+	for _, path := range records(t, dir) {
+		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), `"free_from"`) {
+			t.Errorf("have: %s, %v\nwant: given back", text, err)
+		}
+	}
+}
+
+// Rules that are others take worker ids of their own, until none is left; the error
+// says whose they are.
+func TestShared_allTakenByThisProcess(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 17 {
+		path := filepath.Join(t.TempDir(), fmt.Sprintf("rule%d.yaml", i))
+		write(t, path, leasedRule("{type: FILE, props: {path: "+dir+"}}"))
+		db := openShard(t, shardDSN(i, path))
+		defer db.Close()
+		_, err := NextKeys(t.Context(), db, "t_order", 1)
+		switch {
+		case i < 16 && err != nil:
+			t.Fatal(err)
+		case i == 16 && (!errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "this very process holds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 ")):
+			t.Errorf("have: %v\nwant: all 16 are this process's", err)
+		}
+	}
+}
+
+func TestShared_stateInEachDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, leasedRule("{type: SQL}"))
+	inner, dsnErr := (*rule.Error)(nil), (*DSNError)(nil)
+	_, err := sql.Open("shardkey", shardDSN(0, path))
+	if !errors.Is(err, rule.ErrOwnDatabase) || !errors.As(err, &inner) || inner.Line != 11 || !errors.As(err, &dsnErr) {
+		t.Errorf("several data sources\nhave: %v\nwant: ErrOwnDatabase of line 11", err)
+	}
+	for name, generator := range map[string]string{
+		"SQL":          "{type: SNOWFLAKE, props: {worker-id-assigner: cluster}}\n  workerIdAssigners:\n    cluster: {type: SQL}",
+		"LEAF_SEGMENT": "{type: LEAF_SEGMENT, props: {leaf.key: t}}",
+		"TICKET":       "{type: TICKET}",
+	} {
+		text := "rules:\n- !SHARDING\n  tables:\n    t_order:\n      keyGenerateStrategy: {column: id, keyGeneratorName: g}\n  keyGenerators:\n    g: " + generator + "\n"
+		write(t, path, text)
+		for _, by := range []string{path, "registered"} {
+			r, err := rule.Load(path)
+			if err == nil {
+				err = RegisterRule("registered", r)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := openShard(t, shardDSN(0, by))
+			again := openShard(t, strings.Replace(shardDSN(0, by), "u0:p", "other:secret", 1))
+			if _, err := sql.Open("shardkey", shardDSN(1, by)); !errors.Is(err, rule.ErrOwnDatabase) || !strings.Contains(err.Error(), "tcp(127.0.0.1:1)/shard_0 and tcp(127.0.0.1:1)/shard_1") {
+				t.Errorf("%s by %s\nhave: %v\nwant: ErrOwnDatabase", name, by, err)
+			}
+			check(t, errors.Join(first.Close(), again.Close()))
+			check(t, openShard(t, shardDSN(1, by)).Close())
+		}
+		write(t, path, strings.Replace(strings.Replace(text, "t_order:\n", "t_order:\n      actualDataNodes: a.t_order,b.t_order\n", 1),
+			map[string]string{"SQL": "type: SQL", "TICKET": "type: TICKET", "LEAF_SEGMENT": "leaf.key: t"}[name],
+			map[string]string{"SQL": "type: SQL, props: {own-database: yes}", "TICKET": "type: TICKET, props: {own-database: yes}", "LEAF_SEGMENT": "leaf.key: t, own-database: yes"}[name], 1))
+		if err := errors.Join(openShard(t, shardDSN(0, path)).Close(), openShard(t, shardDSN(1, path)).Close()); err != nil {
+			t.Errorf("%s that is meant so\nhave: %v", name, err)
+		}
+	}
+	DeregisterRule("registered")
+}
+
+// The page's own rule loads, and so does what it says about databases.
+func TestDocs_severalDatabases(t *testing.T) {
+	text := must(os.ReadFile("../docs/several-databases.md"))(t)
+	_, after, _ := strings.Cut(string(text), "```yaml\n")
+	file, _, ok := strings.Cut(after, "```")
+	r, err := rule.Parse("rule.yaml", []byte(file))
+	if !ok || err != nil || len(r.DataSources()) != 4 {
+		t.Errorf("have: %v, %v\nwant: a rule over 4 data sources", r, err)
+	}
+	if _, err := rule.Parse("rule.yaml", []byte(strings.Replace(file, `, dsn: "app:pass@tcp(ids:3306)/ids"`, "", 1))); !errors.Is(err, rule.ErrOwnDatabase) {
+		t.Errorf("without its dsn\nhave: %v\nwant: ErrOwnDatabase", err)
+	}
+}
+
+// Two databases on a server, the leases in a third.
+func TestShared_serverKeepsOneLease(t *testing.T) {
+	if testserver.Each(t, TestShared_serverKeepsOneLease) {
+		return
+	}
+	store := testserver.Database(t)
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, path, leasedRule(fmt.Sprintf("{type: SQL, props: {dsn: %q}}", store)))
+	seen := map[int64]bool{}
+	for i := range 2 {
+		dsn := testserver.Database(t)
+		sep := "?"
+		if strings.Contains(dsn, "?") {
+			sep = "&"
+		}
+		for range 32 {
+			db := openShard(t, dsn+sep+"shardkeyRule="+path)
+			defer db.Close()
+			mustExec(t, db, "CREATE TABLE IF NOT EXISTS t_order (id BIGINT PRIMARY KEY, a INT)")
+			res := must(db.Exec("INSERT INTO t_order (a) VALUES (?)", i))(t)
+			id, _ := res.LastInsertId()
+			seen[id] = true
+		}
+	}
+	plain := must(sql.Open("mysql", store))(t)
+	defer plain.Close()
+	var n int
+	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'shardkey'").Scan(&n); err != nil || n != 1 || len(seen) != 64 {
+		t.Errorf("have: %d worker ids, %d keys, %v\nwant: 1 and 64", n, len(seen), err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -36,14 +37,10 @@ rules:
 `, n-1, generator, algorithm))
 }
 
-// openDrawn opens a rule over a server that takes everything.
+// openDrawn opens a rule over a server that executes everything, and logs nothing.
 func openDrawn(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector) {
 	t.Helper()
-	options = append(options, Config{Server: "other"}, WithLogger(slog.New(slog.DiscardHandler)))
-	c := must(NewConnector(idleConnector{}, r, options...))(t)
-	db := sql.OpenDB(c)
-	t.Cleanup(func() { _ = db.Close() })
-	return db, c
+	return idleDB(t, r, append(options, WithLogger(slog.New(slog.DiscardHandler)))...)
 }
 
 // spreads are the ways by which tables are chosen by the key.
@@ -292,7 +289,7 @@ func TestDraw_rowsShareTheirKeys(t *testing.T) {
 		Generators: map[string]rule.GeneratorConfig{"own": {Generator: g, Props: map[string]any{"gene-column": "user_id", "gene-bits": 4}}},
 	}))(t)
 	db, base := openShards(t, r)
-	base.answer = cannedAnswer{Affected: 1000}
+	base.Result = fakedb.Result{Affected: 1000}
 	rnd := rand.New(rand.NewPCG(1, 6))
 	users, most := make([]any, 1000), [16]int{}
 	for i := range users {

@@ -1,11 +1,14 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,7 +16,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -91,21 +96,21 @@ func TestFilled_valuerIsAskedOnce(t *testing.T) {
 
 // The base sees one prepare, one execution and one close, as without us.
 func TestFilled_callsOfBase(t *testing.T) {
-	base := &fakeBase{kind: "skipping"}
+	base := &fakedb.Server{Kind: fakedb.Skipping}
 	db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
 	defer db.Close()
 	mustExec(t, db, "UPDATE warm SET up = 1")
-	base.calls = nil
+	base.Calls = nil
 	mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", 5)
 	want := []string{"execContext skips", "prepareContext ", "stmt execContext ", "stmt close"}
-	seen := fmt.Sprint(base.calls)
+	seen := fmt.Sprint(base.Calls)
 	for _, call := range want {
 		if strings.Count(seen, call) != 1 {
-			t.Errorf("%q\nhave: %s", call, lines(base.calls))
+			t.Errorf("%q\nhave: %s", call, lines(base.Calls))
 		}
 	}
-	if base.stmts != 0 {
-		t.Errorf("%d statements left", base.stmts)
+	if base.Stmts != 0 {
+		t.Errorf("%d statements left", base.Stmts)
 	}
 }
 
@@ -444,5 +449,165 @@ func TestFilled_leavesNoGoroutine(t *testing.T) {
 	}
 	if have := runtime.NumGoroutine(); have > before {
 		t.Errorf("goroutines\nhave: %d\nwant: %d", have, before)
+	}
+}
+
+// What is sent for each form, where nothing is known of the server: the keys are
+// bound or written plainly. The keys are 1001, 1002, …; any statement that is
+// not expected fails the test, so nothing is asked that need not be.
+var sentForms = []struct {
+	query string
+	args  []any
+	sent  string
+	bound []any
+	keys  []any
+}{
+	{"INSERT INTO t_order_0 (user_id) VALUES (7)", nil,
+		"INSERT INTO t_order_0 (user_id, `order_id`) VALUES (7, 1001)", nil, []any{int64(1001)}},
+	{"INSERT INTO t_order_0 (user_id) VALUES (?), (8), (?)", []any{7, 9},
+		"INSERT INTO t_order_0 (user_id, `order_id`) VALUES (?, ?), (8, ?), (?, ?)", []any{7, 1001, 1002, 9, 1003}, []any{int64(1001), int64(1002), int64(1003)}},
+	{"INSERT INTO t_order_1 (order_id, user_id) VALUES (NULL, ?), (DEFAULT, 8), (5, ?)", []any{7, 9},
+		"INSERT INTO t_order_1 (order_id, user_id) VALUES (?, ?), (?, 8), (5, ?)", []any{1001, 7, 1002, 9}, []any{int64(1001), int64(1002), int64(5)}},
+	{"INSERT INTO t_order (order_id, user_id) VALUES (?, ?), (?, ?)", []any{nil, 7, 5, 8},
+		"INSERT INTO t_order (order_id, user_id) VALUES (?, ?), (?, ?)", []any{1001, 7, 5, 8}, []any{int64(1001), int64(5)}},
+	{"INSERT INTO t_order SET user_id = ?", []any{7},
+		"INSERT INTO t_order SET user_id = ?, `order_id` = ?", []any{7, 1001}, []any{int64(1001)}},
+	{"INSERT INTO t_order SET order_id = DEFAULT, user_id = 7", nil,
+		"INSERT INTO t_order SET order_id = 1001, user_id = 7", nil, []any{int64(1001)}},
+	{"REPLACE t_order (user_id) VALUES (?)", []any{7},
+		"REPLACE t_order (user_id, `order_id`) VALUES (?, ?)", []any{7, 1001}, []any{int64(1001)}},
+	{"INSERT IGNORE INTO t_order (user_id) VALUES (?)", []any{7},
+		"INSERT IGNORE INTO t_order (user_id, `order_id`) VALUES (?, ?)", []any{7, 1001}, []any{int64(1001)}},
+	{"INSERT INTO t_order () VALUES (), ()", nil,
+		"INSERT INTO t_order (`order_id`) VALUES (1001), (1002)", nil, []any{int64(1001), int64(1002)}},
+	{"INSERT INTO `app`.`T_ORDER_1` (`user_id`) VALUE (?) -- x", []any{7},
+		"INSERT INTO `app`.`T_ORDER_1` (`user_id`, `order_id`) VALUE (?, ?) -- x", []any{7, 1001}, []any{int64(1001)}},
+	{"/* ? */ INSERT INTO t_order (user_id) /* ? */ VALUES (?)", []any{"it's ?"},
+		"/* ? */ INSERT INTO t_order (user_id, `order_id`) /* ? */ VALUES (?, ?)", []any{"it's ?", 1001}, []any{int64(1001)}},
+	{"INSERT INTO t_order (order_id) VALUES (5), (6)", nil,
+		"INSERT INTO t_order (order_id) VALUES (5), (6)", nil, []any{int64(5), int64(6)}},
+	{"INSERT INTO t_order (order_id) VALUES (CAST(@x AS SIGNED))", nil,
+		"INSERT INTO t_order (order_id) VALUES (SUBSTRING_INDEX(TRIM(LEADING ',' FROM CONCAT_WS(',', TRIM(LEADING '0' FROM CAST((CAST(@x AS SIGNED)) AS DECIMAL(20))), 1002)), ',', 1))", nil, []any{nil}},
+	{"INSERT INTO t_order (user_id, order_id) VALUES (1, 2, 3)", nil,
+		"INSERT INTO t_order (user_id, order_id) VALUES (~0 + 1, 1, 2, 3)", nil, nil},
+}
+
+func TestSent_forms(t *testing.T) {
+	key := regexp.MustCompile(`\b100\d\b`)
+	for _, f := range sentForms {
+		for _, d := range doors[:4] {
+			t.Run(d.name+"/"+f.query, func(t *testing.T) {
+				base := &fakedb.Server{Result: fakedb.Result{Affected: int64(len(f.keys)), ID: 5}}
+				db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
+				var keys Keys
+				res := must(d.exec(WithKeys(t.Context(), &keys), db, f.query, f.args...))(t)
+				n, err := res.RowsAffected()
+				if err != nil || n != int64(len(f.keys)) || fmt.Sprint(keys.Values()) != fmt.Sprint(f.keys) {
+					t.Errorf("have: %d rows, %v, keys %v\nwant: %v", n, err, keys.Values(), f.keys)
+				}
+				sent, bound := f.sent, f.bound
+				if d.name == "Stmt" && bound == nil { // a prepared statement always binds its keys
+					for _, key := range key.FindAllString(sent, -1) {
+						bound = append(bound, key)
+					}
+					sent = key.ReplaceAllString(sent, "?")
+				}
+				equal(t, fmt.Sprint(base.Sent), fmt.Sprintf("[%s %v]", sent, bound), "sent")
+			})
+		}
+	}
+}
+
+// An INSERT … SELECT takes these round trips.
+func TestSent_insertSelect(t *testing.T) {
+	base := &fakedb.Server{Kind: fakedb.Skipping, Result: fakedb.Result{Affected: 3},
+		Faults: []fakedb.Fault{{At: "ROLLBACK TO", Err: &mysql.MySQLError{Number: 1305}}},
+		Query: func(query string) (driver.Rows, error) {
+			if !strings.Contains(query, "users") {
+				return nil, driver.ErrSkip
+			}
+			return &fakedb.Rows{Names: []string{"id"}, Values: [][]driver.Value{{int64(1)}, {int64(2)}, {int64(3)}}}, nil
+		}}
+	db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
+	res := must(db.Exec("INSERT INTO t_order (user_id) SELECT id FROM users WHERE id < ?", 9))(t)
+	equal(t, must(res.LastInsertId())(t), 1001, "LastInsertId")
+	var have []string
+	for _, call := range base.Calls {
+		if _, query, ok := strings.Cut(call, "ontext "); ok && !strings.Contains(call, "prepare") && !strings.HasPrefix(query, "SHOW ") {
+			have = append(have, strings.ReplaceAll(query, "  ", " "))
+		}
+	}
+	want := []string{
+		"SAVEPOINT shardkey_rows", "ROLLBACK TO SAVEPOINT shardkey_rows", "SET autocommit = 0",
+		"SELECT id FROM users WHERE id < ? [{ 1 9}]",
+		"INSERT INTO t_order (`user_id`, `order_id`) VALUES (?,?),(?,?),(?,?) [{ 1 1} { 2 1001} { 3 2} { 4 1002} { 5 3} { 6 1003}]",
+		"COMMIT", "SET autocommit = 1", "SELECT LAST_INSERT_ID(1001)",
+	}
+	if len(have) != len(want)+1 || !strings.Contains(have[0], "@@max_allowed_packet") {
+		t.Fatalf("have: %s\nwant: a question and %s", lines(have), lines(want))
+	}
+	for i := range want {
+		if !strings.HasPrefix(have[i+1], want[i]) {
+			t.Errorf("have: %s\nwant: %s", have[i+1], want[i])
+		}
+	}
+}
+
+// Columns that cannot be read are an error, not a reason to send without key.
+func TestColumns_unreadable(t *testing.T) {
+	base := &fakedb.Server{Faults: []fakedb.Fault{{At: "SELECT * FROM `t_order` LIMIT 0", Err: fakedb.Err}}}
+	db, _ := openFake(t, base, mustParseRule(t, orderRule), Config{Server: "other"})
+	_, err := db.Exec("INSERT INTO t_order VALUES (NULL, 7)")
+	if !errors.Is(err, ErrUnsupportedStatement) || !errors.Is(err, fakedb.Err) || len(base.Sent) > 0 {
+		t.Errorf("have: %v, sent %v", err, base.Sent)
+	}
+}
+
+const orderRule = `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_0.t_order_${0..1}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: counter}
+  keyGenerators:
+    counter: {type: COUNTER}
+`
+
+// Tables that are not listed in the rule, and look like one that is.
+func TestUnlisted(t *testing.T) {
+	const four = "INSERT INTO t_order_4 (user_id) VALUES (1)"
+	for _, c := range []struct {
+		name, more, policy string // more of the strategy
+		query              string
+		refused            bool
+		logged             int
+	}{
+		{"by default", "", "", four, true, 0},
+		{"refuse", "", "refuse", "REPLACE INTO app.T_ORDER_4 SELECT 1", true, 0},
+		{"warn", "", "warn", four, false, 1},
+		{"pass", "", "pass", four, false, 0},
+		{"the rule says pass", ", unlisted: pass", "refuse", four, false, 0},
+		{"the rule says refuse", ", unlisted: refuse", "pass", four, true, 0},
+		{"another table", "", "", "INSERT INTO t_orders (user_id) VALUES (1)", false, 0},
+		{"a query", "", "", "UPDATE t_order_4 SET user_id = 1", false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log bytes.Buffer
+			r := mustParseRule(t, strings.Replace(orderRule, "Name: counter", "Name: counter"+c.more, 1))
+			base := &fakedb.Server{}
+			db, _ := openFake(t, base, r, Config{Server: "other", Unlisted: c.policy}, WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			for range 2 {
+				_, err := db.Exec(c.query)
+				var unlisted *rule.UnlistedTableError
+				refused := errors.As(err, &unlisted) && errors.Is(err, ErrUnsupportedStatement) && unlisted.Like.Logical == "t_order"
+				if refused != c.refused || !c.refused && err != nil {
+					t.Errorf("have: %v\nwant: refused: %t", err, c.refused)
+				}
+			}
+			if equal(t, strings.Count(log.String(), "looks like one of table"), c.logged, "logged"); (len(base.Sent) > 0) == c.refused {
+				t.Errorf("sent: %v", base.Sent)
+			}
+		})
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -111,11 +111,7 @@ func TestNextKeys_refuses(t *testing.T) {
 	db := openNext(t)
 	plain := must(sql.Open("mysql", "u:p@tcp(127.0.0.1:1)/app"))(t)
 	defer plain.Close()
-	foreign, mock, err := sqlmock.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mock.ExpectClose()
+	foreign := sql.OpenDB(&fakedb.Server{})
 	defer foreign.Close()
 	for _, c := range []struct {
 		name  string
@@ -195,14 +191,8 @@ func TestNextKeys_atOnce(t *testing.T) {
 
 // A wrapper over this driver shows it on a connection.
 func TestNextKeys_belowAWrapper(t *testing.T) {
-	name := t.TempDir() // sqlmock takes each only once
-	server, _, err := sqlmock.NewWithDSN(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := must(rule.Parse(t.Name(), []byte(nextRule)))(t)
-	connector := must(Wrap(server.Driver(), r).(driver.DriverContext).OpenConnector(name))(t)
-	defer ConnectorOf(connector).Close()
+	connector := mustConnector(t, &fakedb.Server{}, mustParseRule(t, nextRule))
+	defer connector.Close()
 	below := sql.OpenDB(veil{connector})
 	defer below.Close()
 	if ConnectorOf(below) != nil {

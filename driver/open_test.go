@@ -1,12 +1,23 @@
 package driver
 
 import (
+	"bytes"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"flag"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/rule"
 )
 
 // Health, readiness and figures are there while the database is away.
@@ -78,7 +89,7 @@ func TestConfig_errors(t *testing.T) {
 		`shardkeyReload: "-1s" must be off or`:           {Reload: -time.Second},
 		`the rule bench.yaml was not loaded from a file`: {Reload: time.Second},
 	} {
-		_, err := NewConnector(&fakeBase{}, benchRule(t), config)
+		_, err := NewConnector(&fakedb.Server{}, benchRule(t), config)
 		var wrong *DSNError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("have: %v\nwant: %s", err, want)
@@ -131,5 +142,411 @@ func TestEnvRule_errors(t *testing.T) {
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s\nhave: %v\nwant: %s", value, err, want)
 		}
+	}
+}
+
+func TestOpen_withRule(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "rule file.yaml")
+	noError(t, os.WriteFile(path, []byte("rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"), 0o600))
+	noError(t, RegisterRule("orders/a", testRule(t)))
+	defer DeregisterRule("orders/a")
+	for _, value := range []string{path, strings.ReplaceAll(path, "/", "%2F"), "orders/a", "orders%2fa"} {
+		db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?parseTime=true&shardkeyRule="+value)
+		if err != nil {
+			t.Errorf("%s: %v", value, err)
+			continue
+		}
+		if _, ok := db.Driver().(Driver); !ok {
+			t.Errorf("the driver is %T", db.Driver())
+		}
+		check(t, db.Close())
+	}
+}
+
+func TestOpen_refuses(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	noError(t, os.WriteFile(bad, []byte("rules:\n- !SHARDING\n  tables: []\n"), 0o600))
+	tests := []struct {
+		value string
+		is    error
+		want  string
+	}{
+		{"", ErrNoRule, "add ?shardkeyRule="},
+		{"?shardkeyRule=nowhere/rule.yaml", fs.ErrNotExist, `"nowhere/rule.yaml" is neither a registered rule`},
+		{"?shardkeyRule=" + bad, nil, "bad.yaml:3"},
+		{"?shardkeyRule=" + t.TempDir(), nil, "the rule does not load"},
+		{"?shardkeyRul=x", nil, "did you mean shardkeyRule?"},
+	}
+	for _, tt := range tests {
+		db, err := sql.Open("shardkey", "u:s3cr3t@tcp(127.0.0.1:1)/app"+tt.value)
+		if err == nil {
+			_ = db.Close()
+			t.Errorf("%s: no error", tt.value)
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s\nhave: %v\nwant: %s", tt.value, err, tt.want)
+		}
+		if tt.is != nil && !errors.Is(err, tt.is) {
+			t.Errorf("%s: %v is not %v", tt.value, err, tt.is)
+		}
+	}
+}
+
+// Instrumenting wrappers open the empty DSN to get the driver.
+func TestOpen_emptyDSN(t *testing.T) {
+	db := must(sql.Open("shardkey", ""))(t)
+	defer db.Close()
+	if _, ok := db.Driver().(Driver); !ok {
+		t.Errorf("the driver is %T", db.Driver())
+	}
+	if err := db.Ping(); !errors.Is(err, ErrNoRule) {
+		t.Errorf("have: %v\nwant: ErrNoRule", err)
+	}
+}
+
+func TestRegisterRule_refuses(t *testing.T) {
+	if err := RegisterRule("", testRule(t)); err == nil {
+		t.Error("an empty name is taken")
+	}
+	if err := RegisterRule("x", nil); !errors.Is(err, ErrNoRule) {
+		t.Errorf("nil rule: %v", err)
+	}
+}
+
+// TestDriver_openIsOneConnection: Driver.Open makes a connector for one
+// connection, and that connection's Close ends it.
+func TestDriver_openIsOneConnection(t *testing.T) {
+	base := &fakedb.Server{Kind: fakedb.Minimal}
+	c := must(Wrap(fakedb.Driver{Server: base}, taggedRule(t, "t", 7)).Open("name"))(t)
+	liveOf(t, "open", 7, 1)
+	noError(t, c.Close())
+	liveOf(t, "closed", 7, 0)
+	if base.Calls[0] != "open name" || base.Conns != 0 {
+		t.Errorf("the base saw %s", lines(base.Calls))
+	}
+}
+
+func TestWrap_refuses(t *testing.T) {
+	if _, err := Wrap(nil, testRule(t)).Open("x"); err == nil {
+		t.Error("a nil driver opens")
+	}
+	if _, err := Wrap(fakedb.Driver{Server: &fakedb.Server{}}, nil).Open("x"); !errors.Is(err, ErrNoRule) {
+		t.Errorf("nil rule: %v", err)
+	}
+	if _, err := Wrap(mysql.MySQLDriver{}, testRule(t)).Open("not a DSN"); err == nil || strings.Contains(err.Error(), "shardkey") {
+		t.Errorf("have: %v\nwant: the base's own error", err)
+	}
+}
+
+// The generators of a wrapped MySQL driver may use its data source.
+func TestWrap_dsnOfTheHost(t *testing.T) {
+	tests := []struct{ name, want string }{
+		{"u:p@tcp(h:1)/app", "u:p@tcp(h:1)/app"},
+		{"sqlmock_db_0", ""},
+		{"", ""},
+	}
+	for _, tt := range tests {
+		equal(t, mysqlDSN(tt.name), tt.want, tt.name)
+	}
+}
+
+func TestParseDSN_parts(t *testing.T) {
+	tests := []struct {
+		in         string
+		base, rule string
+	}{
+		{"/?shardkeyRule=r", "/", "r"},
+		{"u:p@tcp(127.0.0.1:3306)/app?shardkeyRule=rule.yaml", "u:p@tcp(127.0.0.1:3306)/app", "rule.yaml"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=conf/rule.yaml", "u:p@tcp(h:1)/app", "conf/rule.yaml"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=/etc/app/rule.yaml", "u:p@tcp(h:1)/app", "/etc/app/rule.yaml"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=%2Fetc%2Frule.yaml", "u:p@tcp(h:1)/app", "%2Fetc%2Frule.yaml"},
+		{"u:p@tcp(h:1)/app?parseTime=true&shardkeyRule=a/b&loc=UTC", "u:p@tcp(h:1)/app?parseTime=true&loc=UTC", "a/b"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a/b&loc=Asia%2FTokyo", "u:p@tcp(h:1)/app?loc=Asia%2FTokyo", "a/b"},
+		{"u:p@tcp(h:1)/?shardkeyRule=r&&x=1&", "u:p@tcp(h:1)/?&x=1&", "r"},
+		{"u@unix(/run/my/sql.sock)/app?shardkeyRule=./r.yaml", "u@unix(/run/my/sql.sock)/app", "./r.yaml"},
+		{"u@/app?shardkeyRule=../r.yaml", "u@/app", "../r.yaml"},
+		{"u@tcp/app?shardkeyRule=r", "u@tcp/app", "r"},
+		{"u:p@tcp([::1]:3306)/app?shardkeyRule=r", "u:p@tcp([::1]:3306)/app", "r"},
+		{"u:p@cloud(proj:zone)/app?shardkeyRule=r", "u:p@cloud(proj:zone)/app", "r"},
+		// passwords
+		{"u:a?b@tcp(h:1)/app?shardkeyRule=x/y", "u:a?b@tcp(h:1)/app", "x/y"},
+		{"u:a/b?c@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c@tcp(h:1)/app", "x/y"},
+		{"u:a/b?c=d&e=f@tcp(h:1)/app?shardkeyRule=x/y", "u:a/b?c=d&e=f@tcp(h:1)/app", "x/y"},
+		{"u:p@ss/w?rd@tcp(h:1)/app?shardkeyRule=x/y", "u:p@ss/w?rd@tcp(h:1)/app", "x/y"},
+		{"u:x@tcp(g)/y?z@tcp(h:1)/app?shardkeyRule=x/y", "u:x@tcp(g)/y?z@tcp(h:1)/app", "x/y"},
+		{"u:?shardkeyRule=no/&@tcp(h:1)/app?shardkeyRule=yes", "u:?shardkeyRule=no/&@tcp(h:1)/app", "yes"},
+		// values
+		{"u:p@tcp(h:1)/app?shardkeyRule=a?b", "u:p@tcp(h:1)/app", "a?b"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a/b?c/d", "u:p@tcp(h:1)/app", "a/b?c/d"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a@b/c?d", "u:p@tcp(h:1)/app", "a@b/c?d"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a=b/c", "u:p@tcp(h:1)/app", "a=b/c"},
+	}
+	for _, tt := range tests {
+		have, err := parseDSN(tt.in, &Config{})
+		if want := (dsn{base: tt.base, rule: tt.rule}); err != nil || have != want {
+			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", tt.in, have, err, want)
+			continue
+		}
+		if _, err := mysql.ParseDSN(have.base); err != nil {
+			t.Errorf("%s: the base refuses %s: %v", tt.in, have.base, err)
+		}
+	}
+}
+
+func TestParseDSN_refuses(t *testing.T) {
+	const secret = "s3cr3t"
+	tests := []struct{ in, want string }{
+		{"u:p@tcp(h:1)/app", "shardkey: DSN: no sharding rule: add ?shardkeyRule= with the path"},
+		{"u:p@tcp(h:1)/app?parseTime=true", "add ?shardkeyRule="},
+		{"u:p@tcp(h:1)/app?shardkeyRule=", "parameter shardkeyRule: it has no value"},
+		{"u:p@tcp(h:1)/app?shardkeyRule", "parameter shardkeyRule: it has no value"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyRule=b", "parameter shardkeyRule: it is given twice"},
+		{"u:p@tcp(h:1)/app?shardkeyRules=a", "parameter shardkeyRules: no such parameter; known: shardkeyRule, shardkeyServer, shardkeyUnlisted, shardkeyRuleWarnings, shardkeyVerify, shardkeyStatements, shardkeyReload; did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?ShardKeyRule=a", "did you mean shardkeyRule?"},
+		{"u:p@tcp(h:1)/app?shardkeyRule=a&shardkeyXyzzyAndMuchMore=1", "parameter shardkeyXyzzyAndMuchMore: no such parameter"},
+		{"u:s3cr3t@tcp(h:1)?shardkeyRule=conf/r.yaml", "missing the slash separating the database name"},
+		{"?shardkeyRule=conf/r.yaml", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t@tcp(h:1/app?shardkeyRule=r", "network address not terminated"},
+		{"u:s3cr3t/app?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t/se%zzcret@tcp(h)?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t@udp/app?shardkeyRule=r", "want [user[:password]@][net[(addr)]]/dbname"},
+		{"u:s3cr3t@tcp(h:1)/app?parseTime=maybe&shardkeyRule=r", "parameter parseTime: invalid bool value: maybe"},
+		{"u:s3cr3t@tcp(h:1)/app?loc=Asia/Tokyo&shardkeyRule=r", "parameter loc: write / in its value as %2F"},
+		{"u:x@/?s3cr3t=1@tcp(h:1)/app", "there is an @ in them"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1)/app?shardkeyRule=r&parseTime=s3cr3t@", "there is an @ in them"},
+		{"u:x@/?shardkeys3cr3t@tcp(h:1", "there is an @ in them"},
+		{"u:s3cr3t@tcp(h:1)/app?tls=nobody&shardkeyRule=r", "parameter tls: "},
+		{"u:s3cr3t@tcp(h:1)/app?strict=true&shardkeyRule=r", "parameter strict: strict mode has been removed"},
+	}
+	for _, tt := range tests {
+		_, err := parseDSN(tt.in, &Config{})
+		var dsnErr *DSNError
+		switch {
+		case err == nil:
+			t.Errorf("%s: no error", tt.in)
+		case !errors.As(err, &dsnErr):
+			t.Errorf("%s: %T is not a *DSNError", tt.in, err)
+		case !strings.Contains(err.Error(), tt.want), !strings.HasPrefix(err.Error(), "shardkey: "):
+			t.Errorf("%s\nhave: %v\nwant: %s", tt.in, err, tt.want)
+		case strings.Contains(err.Error(), secret):
+			t.Errorf("%s: the error shows the password: %v", tt.in, err)
+		}
+	}
+}
+
+func TestUnescape_texts(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"conf/rule.yaml", "conf/rule.yaml"},
+		{"conf%2Frule.yaml", "conf/rule.yaml"},
+		{"c++/rule.yaml", "c++/rule.yaml"},
+		{"a%20b%26c", "a b&c"},
+		{"100%/rule.yaml", "100%/rule.yaml"},
+	}
+	for _, tt := range tests {
+		equal(t, unescape(tt.in), tt.want, tt.in)
+	}
+}
+
+// FuzzParseDSN: whatever is accepted keeps go-sql-driver's reading of the rest,
+// and no text makes a panic.
+func FuzzParseDSN(f *testing.F) {
+	f.Add("u", "p", "h:1", "app", "conf/rule.yaml")
+	f.Add("u", "a/b?c=d&e@(f", "h", "", "/a?b")
+	f.Fuzz(func(t *testing.T, user, password, addr, name, rule string) {
+		_, _ = parseDSN(user+password+addr+name+rule, &Config{})
+		cfg := mysql.NewConfig()
+		cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.DBName = user, password, "tcp", addr, name
+		text := cfg.FormatDSN()
+		back, err := mysql.ParseDSN(text)
+		if err != nil || rule == "" || strings.ContainsAny(rule, "&?@") || strings.ContainsAny(addr, "()?@/") {
+			return
+		}
+		have, err := parseDSN(text+"?shardkeyRule="+rule, &Config{})
+		if err != nil || have.rule != rule {
+			t.Fatalf("%s with %s\nhave: %+v, %v", text, rule, have, err)
+		}
+		again, err := mysql.ParseDSN(have.base)
+		if err != nil || again.FormatDSN() != back.FormatDSN() {
+			t.Fatalf("%s\nhave: %s, %v", text, have.base, err)
+		}
+	})
+}
+
+func TestDSN_ruleWarnings(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	text := "rules:\n- !SHARDING\n  tables:\n    t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}, colour: red}\n  keyGenerators: {k: {type: TEST}}\n"
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
+	var log bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	for _, c := range []struct{ param, want string }{
+		{"", ""},
+		{"&shardkeyRuleWarnings=log", ""},
+		{"&shardkeyRuleWarnings=error", `shardkey: DSN: parameter shardkeyRuleWarnings: the rule has 1 warnings, the first being: ` + path + `:4:65: unknown key "colour" in table "t": it is ignored`},
+		{"&shardkeyRuleWarnings=loud", `parameter shardkeyRuleWarnings: "loud" is unknown; it must be one of log, error`},
+	} {
+		log.Reset()
+		db, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyRule="+path+c.param)
+		if err == nil {
+			_ = db.Close()
+		}
+		var wrong *rule.Error
+		switch {
+		case c.want == "" && (err != nil || !strings.Contains(log.String(), `unknown key \"colour\"`)):
+			t.Errorf("%s\nhave: %v, logged: %s\nwant: a line in the log", c.param, err, log.String())
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || log.Len() > 0):
+			t.Errorf("%s\nhave: %v, logged: %s\nwant: %s", c.param, err, log.String(), c.want)
+		case c.param == "&shardkeyRuleWarnings=error" && (!errors.As(err, &wrong) || wrong.Line != 4):
+			t.Errorf("have: %v\nwant: a *rule.Error in its chain", err)
+		}
+	}
+}
+
+func TestDSN_unlistedTakesThreeWords(t *testing.T) {
+	for policy, want := range map[string]string{"": "refuse", "refuse": "refuse", "warn": "warn", "pass": "pass"} {
+		u := unlisted{policy: policy}
+		equal(t, u.policyFor(&rule.UnlistedTableError{Like: new(rule.Table)}), want, policy)
+	}
+	path := filepath.Join(t.TempDir(), "rule.yaml")
+	text := "rules: [!SHARDING {tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: k}}}, keyGenerators: {k: {type: TEST}}}]"
+	noError(t, os.WriteFile(path, []byte(text), 0o600))
+	_, err := sql.Open("shardkey", "u:p@tcp(127.0.0.1:1)/app?shardkeyUnlisted=ignore&shardkeyRule="+path)
+	if want := `parameter shardkeyUnlisted: "ignore" is unknown; it must be one of refuse, warn, pass`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("have: %v\nwant: %s", err, want)
+	}
+}
+
+var update = flag.Bool("update", false, "write docs/configuration.md")
+
+// TestParams_areInTheDocs holds the table of docs/configuration.md to the parameters.
+func TestParams_areInTheDocs(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| parameter | values, default first | |\n| --- | --- | --- |\n")
+	for i := range params {
+		p := &params[i]
+		values := p.form
+		if p.values != nil {
+			values = "`" + strings.Join(p.values, "`, `") + "`"
+		}
+		table.WriteString("| `" + p.name + "` | " + values + " | " + p.about + " |\n")
+	}
+	const page, begin, end = "../docs/configuration.md", "-run TestParams -update -->\n", "<!-- end of parameters -->"
+	text := must(os.ReadFile(page))(t)
+	before, rest, found := strings.Cut(string(text), begin)
+	have, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no table of parameters", page)
+	}
+	if have == table.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not as the parameters are; run this test with -update", page)
+	}
+	noError(t, os.WriteFile(page, []byte(before+begin+table.String()+end+after), 0o644))
+}
+
+// What tells nothing of itself is asked for its shards, once in a connector.
+func TestServer_askedForItsShards(t *testing.T) {
+	for _, c := range []struct {
+		comment string
+		shards  bool
+		asked   int
+		want    string
+	}{
+		{"", true, 1, `server: vitess ("8.0.40"), with ids of upserts`},
+		{"", false, 1, `server: other ("8.0.40"), with`},
+		{"MySQL Community Server - GPL", false, 0, `server: mysql ("8.0.40"), with insert ids`},
+	} {
+		base := &fakedb.Server{Version: "8.0.40", Comment: c.comment, Query: func(query string) (driver.Rows, error) {
+			if c.shards && query == "SHOW VITESS_SHARDS" {
+				return fakedb.Row("app/-80"), nil
+			}
+			return nil, driver.ErrSkip
+		}}
+		connector := mustConnector(t, base, taggedSnowflake(t))
+		if text := connector.Describe(); !strings.Contains(text, "server: auto, not asked yet") {
+			t.Errorf("before\nhave: %s", text)
+		}
+		db := sql.OpenDB(connector)
+		for range 3 {
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		}
+		if text := connector.Describe(); !strings.Contains(text, c.want) {
+			t.Errorf("have: %s\nwant: %s", text, c.want)
+		}
+		equal(t, base.Count("queryContext SHOW VITESS_SHARDS"), c.asked, c.comment, "asked", "times")
+		_ = db.Close()
+	}
+}
+
+func TestServer_kinds(t *testing.T) {
+	for _, kind := range []string{"mysql", "mariadb", "vitess", "tidb", "other"} {
+		base := &fakedb.Server{}
+		connector := must(NewConnector(base, taggedSnowflake(t), Config{Server: kind}))(t)
+		if text := connector.Describe(); !strings.Contains(text, "server: "+kind+", with") {
+			t.Errorf("have: %s", text)
+		}
+		db := sql.OpenDB(connector)
+		mustExec(t, db, "INSERT INTO ruled (a) VALUES (1)")
+		equal(t, base.Count("queryContext SELECT VERSION()"), 0, kind, "is asked what it is")
+		_ = db.Close()
+	}
+	var wrong *DSNError
+	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Server: "Vitess"}); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, "vitess, tidb") {
+		t.Errorf("have: %v", err)
+	}
+}
+
+// What an upsert tells on a server whose insert id may be missing or another column's.
+func TestUpsert_ofUnsureServer(t *testing.T) {
+	const made, existing = 1001, 77
+	for _, c := range []struct {
+		name         string
+		affected, id int64
+		present      bool // the insert id is a row's key
+		foundRows    bool
+		want         int64
+		keys         any
+	}{
+		{"new", 1, 0, false, false, made, int64(made)},
+		{"changed", 2, existing, true, false, existing, int64(existing)},
+		{"unchanged", 0, existing, true, false, 0, int64(existing)},
+		{"changed, not told", 2, 0, false, false, 0, nil},
+		{"changed, and a sequence's id told", 2, 31, false, false, 0, nil},
+		{"new, and a sequence's id told", 1, 31, false, false, made, int64(made)},
+	} {
+		base := &fakedb.Server{
+			Exec: func(query string) (driver.Result, error) { return fakedb.Result{ID: c.id, Affected: c.affected}, nil },
+			Query: func(query string) (driver.Rows, error) {
+				switch {
+				case !strings.Contains(query, "IN (NULL"):
+					return nil, errScript
+				case c.present && strings.Contains(query, ", 77)"), c.affected == 1 && strings.Contains(query, "1001"):
+					return fakedb.Row(int64(existing)), nil
+				}
+				return &fakedb.Rows{Names: []string{"id"}}, nil
+			},
+		}
+		connector := must(NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"}))(t)
+		connector.known.Client.FoundRows = false
+		db := sql.OpenDB(connector)
+		var keys Keys
+		res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2"))(t)
+		id, _ := res.LastInsertId()
+		want := c.want
+		if c.want == made {
+			want = toInt64(keys.Values()[0])
+		}
+		if id != want || len(keys.Values()) != 1 || c.want != made && keys.Values()[0] != c.keys || c.want == made && keys.Values()[0] == nil {
+			t.Errorf("%s\nhave: %d %v\nwant: %d %v", c.name, id, keys.Values(), c.want, c.keys)
+		}
+		if sent := base.Queries("LAST_INSERT_ID(`ruled`.`id`)"); len(sent) != 1 {
+			t.Errorf("%s\nsent: %s", c.name, base.Calls)
+		}
+		_ = db.Close()
 	}
 }

@@ -3,10 +3,16 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -369,4 +375,596 @@ func TestSession_modesOfTwoConnections(t *testing.T) {
 		exec(1, `INSERT INTO ruled (s) VALUES ("'")`)
 	}
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 4, "rows")
+}
+
+// connectorOf is the connector of an open database.
+func connectorOf(t *testing.T, db *sql.DB) (c *Connector) {
+	t.Helper()
+	conn := must(db.Conn(t.Context()))(t)
+	defer conn.Close()
+	noError(t, conn.Raw(func(raw any) error { c = raw.(interface{ Connector() *Connector }).Connector(); return nil }))
+	return c
+}
+
+// later lets the columns that a connector has read be older than they may be.
+func later(t *testing.T, db *sql.DB) {
+	t.Helper()
+	connectorOf(t, db).known.ExpireColumns()
+}
+
+const (
+	keyFirst = "(id BIGINT PRIMARY KEY, a INT)"
+	keyLast  = "(a INT, id BIGINT PRIMARY KEY)"
+)
+
+// Columns that a connection itself alters are known at once.
+func TestColumns_alteredByOwnConnection(t *testing.T) {
+	if testserver.Each(t, TestColumns_alteredByOwnConnection) {
+		return
+	}
+	ours, plain := one(t, "multiStatements=true")
+	mustExec(t, plain, "CREATE PROCEDURE alter_it() ALTER TABLE ruled MODIFY a INT AFTER id")
+	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+	inserted := 1
+	last := true
+	for _, alter := range []string{
+		"ALTER TABLE ruled MODIFY a INT FIRST",
+		"CALL alter_it()",
+		"DO 1; ALTER TABLE ruled MODIFY a INT FIRST",
+		"CREATE TABLE other LIKE ruled; ALTER TABLE other MODIFY a INT AFTER id; RENAME TABLE ruled TO old, other TO ruled",
+		"/* x */ drop table ruled; create table ruled " + keyLast,
+		"PREPARE p FROM 'ALTER TABLE ruled MODIFY a INT AFTER id'",
+		"EXECUTE p",
+	} {
+		mustExec(t, ours, alter)
+		if alter[:7] == "PREPARE" {
+			continue
+		}
+		inserted++
+		if last {
+			mustExec(t, ours, "INSERT INTO ruled VALUES (-5, NULL)")
+		} else {
+			mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, -5)")
+		}
+		last = !last
+		if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = -5"); n == 0 {
+			t.Errorf("after %s: %s", alter, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
+		}
+		mustExec(t, plain, "DELETE FROM ruled")
+	}
+}
+
+// Columns that another connection alters are noticed in time; until then the key is
+// still in its column.
+func TestColumns_alteredByOthers(t *testing.T) {
+	if testserver.Each(t, TestColumns_alteredByOthers) {
+		return
+	}
+	for _, params := range bothWays {
+		ours, plain := one(t, params)
+		prepared := must(ours.Prepare("INSERT INTO ruled VALUES (?, ?)"))(t)
+		defer prepared.Close()
+		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, -5)")
+		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, -5)
+		mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT FIRST")
+		check := func(res sql.Result, err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, err := res.LastInsertId()
+			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = %d AND a = -5", id)); n != 1 || err != nil {
+				t.Errorf("%s: %d is reported: %v, %s", params, id, err, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
+			}
+		}
+		check(ours.Exec("INSERT INTO ruled VALUES (NULL, -5)"))
+		check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", nil, -5))
+		check(prepared.Exec(nil, -5))
+		check(ours.Exec("INSERT INTO ruled VALUES (77, -5)"))
+		later(t, ours)
+		check(prepared.Exec(-5, nil))
+		check(ours.Exec("INSERT INTO ruled VALUES (-5, NULL)"))
+		check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", -5, nil))
+		check(ours.Exec("INSERT INTO ruled SELECT -5, NULL"))
+	}
+}
+
+// Columns are asked for once in ten seconds.
+func TestColumns_areKept(t *testing.T) {
+	if testserver.Each(t, TestColumns_areKept) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+	for i := range 2 { // what is asked once, for the statements that are kept
+		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, i)
+	}
+	for range 3 {
+		before := number(t, ours, "SHOW STATUS LIKE 'Com_select'") + number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'")
+		for i := range 50 {
+			mustExec(t, ours, fmt.Sprintf("INSERT INTO ruled VALUES (NULL, %d)", i))
+			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, i)
+		}
+		asked := number(t, ours, "SHOW STATUS LIKE 'Com_select'") + number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") - before
+		if asked > 1 {
+			t.Errorf("%d questions", asked)
+		}
+		later(t, ours)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 303, "rows")
+}
+
+// The columns of a table that was dropped are read again when it is back.
+func TestColumns_tableMadeAgain(t *testing.T) {
+	if testserver.Each(t, TestColumns_tableMadeAgain) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+	mustExec(t, plain, "DROP TABLE ruled")
+	if _, err := ours.Exec("INSERT INTO ruled VALUES (NULL, 1)"); !base.IsServerError(err, 1146) {
+		t.Errorf("have: %v", err)
+	}
+	mustExec(t, plain, "CREATE TABLE ruled "+keyLast)
+	mustExec(t, ours, "INSERT INTO ruled VALUES (-5, NULL)")
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = -5 AND id > 0"), 1, "rows")
+}
+
+// A temporary table has its own columns, for its own session.
+func TestColumns_temporaryTable(t *testing.T) {
+	if testserver.Each(t, TestColumns_temporaryTable) {
+		return
+	}
+	ours, plain, _ := openFilled(t)
+	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+	hiding := must(ours.Conn(t.Context()))(t)
+	defer hiding.Close()
+	exec := func(query string) {
+		t.Helper()
+		mustExec(t, hiding, query)
+	}
+	exec("CREATE TEMPORARY TABLE ruled (a INT, b INT, id BIGINT)")
+	for range 2 {
+		exec("INSERT INTO ruled VALUES (-5, 2, NULL)")
+		exec("INSERT INTO ruled SELECT -5, 2, NULL")
+		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+		mustExec(t, ours, "INSERT INTO ruled SELECT NULL, 1")
+	}
+	var n int
+	if err := hiding.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = -5").Scan(&n); err != nil || n != 4 {
+		t.Errorf("%d rows in the temporary table, %v", n, err)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 5, "rows in the table")
+}
+
+// A user who may only insert needs no column list.
+func TestColumns_withoutSelectPrivilege(t *testing.T) {
+	if testserver.Each(t, TestColumns_withoutSelectPrivilege) {
+		return
+	}
+	_, plain, _ := openFilled(t)
+	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
+	db, _ := openAs(t, plain, "INSERT ON ruled")
+	mustExec(t, db, "INSERT INTO ruled VALUES (NULL, 1, DEFAULT)")
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0 AND a = 1"), 1, "rows")
+}
+
+// Our queries are answered whatever the session limits.
+func TestSession_asksUnderSelectLimit(t *testing.T) {
+	if testserver.Each(t, TestSession_asksUnderSelectLimit) {
+		return
+	}
+	for _, limit := range []string{"0", "1"} {
+		ours, plain := one(t)
+		mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', sql_select_limit = "+limit)
+		mustExec(t, ours, `INSERT INTO "ruled" (a) VALUES (1)`)
+		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 2)")
+		mustExec(t, ours, "INSERT INTO ruled SELECT NULL, 3")
+		mustExec(t, ours, "INSERT INTO ruled (a) SELECT a FROM ruled AS r WHERE a < 3")
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id > 0"), 5, "limit", limit, "rows")
+		mustExec(t, plain, "INSERT INTO ruled VALUES (5000, 0)")
+		var keys Keys
+		res, err := ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (id, a) VALUES (NULL, 1), (5000, 2), (NULL, 3), (NULL, 4)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, _ := res.LastInsertId(); id <= 0 || fmt.Sprint(keys.Values()) != fmt.Sprintf("[%d <nil> %d %d]", id, id+1, id+2) {
+			t.Errorf("limit %s: %d, %v", limit, id, keys.Values())
+		}
+		mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
+		_, err = ours.ExecContext(WithKeys(t.Context(), &keys), "INSERT IGNORE INTO ruled (a, u) SELECT 1, 1 UNION ALL SELECT 1, 1 UNION ALL SELECT 1, 2")
+		if values := keys.Values(); err != nil || len(values) != 3 || values[0] == nil || values[1] != nil || values[2] == nil {
+			t.Errorf("limit %s: %v, %v", limit, keys.Values(), err)
+		}
+	}
+}
+
+// Answers that cannot be read are an error where they are needed.
+func TestSession_answersInUTF16(t *testing.T) {
+	if testserver.Each(t, TestSession_answersInUTF16) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', character_set_results = utf16")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
+	for _, query := range []string{`INSERT INTO "ruled" (a) VALUES (1)`, "INSERT INTO ruled VALUES (NULL, 1)", "INSERT INTO ruled SELECT NULL, 1"} {
+		if _, err := ours.Exec(query); !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "character_set_results") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 1, "rows")
+}
+
+// An INSERT that reads the previous statement's counts reads those.
+func TestSession_countsReadByInsert(t *testing.T) {
+	if testserver.Each(t, TestSession_countsReadByInsert) {
+		return
+	}
+	ours, plain := one(t)
+	mustExec(t, plain, "CREATE TABLE src (a INT)")
+	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4)")
+	update := func() {
+		t.Helper()
+		mustExec(t, ours, "UPDATE src SET a = a + 1")
+	}
+	const counted = "INSERT INTO ruled (a) VALUES (ROW_COUNT())"
+	update()
+	if _, err := ours.Exec(counted); !errors.Is(err, ErrUnsupportedStatement) || !strings.Contains(err.Error(), "ROW_COUNT()") {
+		t.Errorf("a question was due: %v", err)
+	}
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1), (-1)") // nothing is left to ask
+	update()
+	mustExec(t, ours, counted)
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 4"), 1, column(t, plain, "SELECT a FROM ruled"))
+	update()
+	for _, query := range []string{"INSERT INTO ruled (a) SELECT ROW_COUNT()", "INSERT INTO ruled (a) SELECT found_rows ( )"} {
+		if _, err := ours.Exec(query); !errors.Is(err, ErrUnsupportedStatement) {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	mustExec(t, plain, "CREATE TABLE row_count (id BIGINT PRIMARY KEY, row_count INT, s TEXT)")
+	other, _ := openScripted(t, scriptRule(t, listed(1, 2, 3), "row_count.id"))
+	mustExec(t, other, "CREATE TABLE row_count (id BIGINT PRIMARY KEY, row_count INT, s TEXT)")
+	mustExec(t, other, "INSERT INTO row_count (row_count, s) VALUES (1, 'ROW_COUNT()') -- FOUND_ROWS()")
+}
+
+// transactionSides opens a database through a rule and one with AUTO_INCREMENT, each on one
+// connection that knows nothing of its tables yet.
+func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
+	t.Helper()
+	var made int64
+	open := func(db *sql.DB, auto string) *sql.Conn {
+		for _, table := range []string{"t0", "t1", "t2", "t3"} {
+			mustExec(t, db, "CREATE TABLE "+table+" (id BIGINT NOT NULL"+auto+" PRIMARY KEY, u INT UNIQUE)")
+		}
+		c := must(db.Conn(context.Background()))(t)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	through, _ := openScripted(t, scriptRule(t, counted(&made), "t0.id", "t1.id", "t2.id", "t3.id"), "multiStatements=true")
+	_, direct := openScripted(t, scriptRule(t, counted(&made), "t0.id"), "multiStatements=true")
+	return open(through, ""), open(direct, " AUTO_INCREMENT")
+}
+
+// What SET TRANSACTION sets for the next transaction is there for the statement that the
+// program sends next, and for no other.
+func TestTransaction_oneShotReachesInsert(t *testing.T) {
+	if testserver.Each(t, TestTransaction_oneShotReachesInsert) {
+		return
+	}
+	ctx := context.Background()
+	for _, c := range [][]string{
+		{"SET TRANSACTION READ ONLY", "INSERT INTO t0 (u) VALUES (1)", "COMMIT", "INSERT INTO t1 (u) VALUES (1)"},
+		{"SET TRANSACTION READ ONLY", "INSERT INTO t0 VALUES (NULL, 1)", "INSERT INTO t1 VALUES (NULL, 1)"},
+		{"INSERT INTO t0 (u) VALUES (1)", "!INSERT INTO t0 (u) VALUES (1)", "SET TRANSACTION READ ONLY", "INSERT INTO t0 (u) VALUES (LAST_INSERT_ID())"},
+		{"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY", "SET @a = 1", "SELECT 1", "INSERT INTO t0 VALUES (NULL, 1)"},
+		{"SET TRANSACTION READ ONLY", "SELECT COUNT(*) FROM t3", "INSERT INTO t0 VALUES (NULL, 1)"},
+		{"SET TRANSACTION READ ONLY; SET @a = 1", "INSERT INTO t0 VALUES (NULL, 1)"},
+		{"SET SESSION TRANSACTION READ ONLY", "INSERT INTO t0 VALUES (NULL, 1)"},
+		{"SET TRANSACTION READ ONLY", "SET SESSION TRANSACTION READ WRITE", "INSERT INTO t0 VALUES (NULL, 1)"},
+		{"SET TRANSACTION READ ONLY", "BEGIN", "COMMIT", "INSERT INTO t0 VALUES (NULL, 1)", "INSERT INTO t1 VALUES (NULL, 1)"},
+		{"SET autocommit = 0", "SET TRANSACTION READ ONLY", "INSERT INTO t0 VALUES (NULL, 1)", "ROLLBACK", "INSERT INTO t1 VALUES (NULL, 1)"},
+		{"SET TRANSACTION READ ONLY", "INSERT INTO t0 (u) VALUES (1); INSERT INTO t1 (u) VALUES (1)", "INSERT INTO t2 VALUES (NULL, 1)"},
+		{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "INSERT INTO t0 VALUES (NULL, 1)", "INSERT INTO t0 (u) VALUES (LAST_INSERT_ID() * 0)"},
+	} {
+		t.Run(strings.Join(c, "; "), func(t *testing.T) {
+			ours, plain := transactionSides(t)
+			for _, query := range c {
+				query, fails := strings.CutPrefix(query, "!")
+				_, have := ours.ExecContext(ctx, query)
+				_, want := plain.ExecContext(ctx, query)
+				if mysqlNumber(have) != mysqlNumber(want) || fails && want == nil {
+					t.Errorf("%s\nhave: %v\nwant: %v", query, have, want)
+				}
+			}
+		})
+	}
+}
+
+// An isolation level for the next transaction is the INSERT's, and not that of a question to
+// the server.
+func TestTransaction_isolationReachesInsert(t *testing.T) {
+	if testserver.Each(t, TestTransaction_isolationReachesInsert) {
+		return
+	}
+	ctx := context.Background()
+	ours, plain := transactionSides(t)
+	for _, c := range []*sql.Conn{ours, plain} {
+		for _, query := range []string{"SET autocommit = 0", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "INSERT INTO t0 VALUES (NULL, 1)"} {
+			must(c.ExecContext(ctx, query))(t)
+		}
+	}
+	level := func(c *sql.Conn) (level string) {
+		t.Helper()
+		query := "SELECT trx_isolation_level FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = CONNECTION_ID()"
+		noError(t, c.QueryRowContext(ctx, query).Scan(&level))
+		return level
+	}
+	equal(t, level(ours), level(plain))
+}
+
+// Random sequences of statements around SET TRANSACTION have the same errors as without
+// shardkey.
+func TestTransaction_sameAsPlain(t *testing.T) {
+	if testserver.Each(t, TestTransaction_sameAsPlain) {
+		return
+	}
+	ctx, r := context.Background(), rand.New(rand.NewPCG(4, 17))
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	refused := 0
+	for range 12 {
+		ours, plain := transactionSides(t)
+		var sent []string
+		for range 14 {
+			table := pick("t0", "t1", "t2", "t3")
+			query := pick("SET TRANSACTION READ ONLY", "SET TRANSACTION READ WRITE", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET @a = 1", "SELECT 1",
+				"SELECT COUNT(*) FROM t3", "COMMIT", "BEGIN", "SET @@session.autocommit = "+pick("0", "1"), "DO LAST_INSERT_ID(7)", "SELECT LAST_INSERT_ID()",
+				"SELECT * FROM nosuch", "no statement", "UPDATE t0 SET u = u", "DELETE FROM t1")
+			if r.IntN(2) == 0 {
+				value := fmt.Sprint(r.IntN(5))
+				query = pick("INSERT INTO "+table+" (u) VALUES ("+value+")", "INSERT INTO "+table+" VALUES (NULL, "+value+")",
+					"INSERT IGNORE INTO "+table+" (u) VALUES ("+value+"), (NULL)", "INSERT INTO "+table+" (u) SELECT NULL")
+			}
+			sent = append(sent, query)
+			_, have := ours.ExecContext(ctx, query)
+			if errors.Is(have, ErrUnsupportedStatement) {
+				refused++
+				continue
+			}
+			_, want := plain.ExecContext(ctx, query)
+			if mysqlNumber(have) != mysqlNumber(want) {
+				t.Fatalf("%q\nhave: %v\nwant: %v", sent, have, want)
+			}
+		}
+	}
+	if refused > 12 {
+		t.Errorf("have: %d statements refused\nwant: few", refused)
+	}
+}
+
+// mysqlNumber is the number of a server's error, 0 for none and −1 for another error.
+func mysqlNumber(err error) int {
+	if err == nil {
+		return 0
+	}
+	for number := range slices.Values([]uint16{1062, 1064, 1136, 1146, 1568, 1792}) {
+		if base.IsServerError(err, number) {
+			return int(number)
+		}
+	}
+	return -1
+}
+
+// The key is a column of the INSERT that is sent, so a user with privileges on columns
+// needs them on the key column as well: INSERT, and for an upsert on MariaDB UPDATE, which
+// that server wants for every column that the INSERT names.
+func TestGrants_onColumns(t *testing.T) {
+	if testserver.Each(t, TestGrants_onColumns) {
+		return
+	}
+	root := mustOpen(t, "mysql", testserver.Database(t))
+	for _, query := range []string{
+		"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) UNIQUE, n INT)",
+		"CREATE TABLE auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20) UNIQUE, n INT)",
+	} {
+		mustExec(t, root, query)
+	}
+	mariaDB := testserver.Name(t) != "mysql"
+	const insert, upsert = "INSERT INTO %s (name, n) VALUES ('a', 1)", "INSERT INTO %s (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE n = 5"
+	for _, c := range []struct {
+		grants, query string
+		denied, plain bool // through this driver and through the plain one
+	}{
+		{"INSERT (name, n)", insert, true, false},
+		{"INSERT (id, name, n)", insert, false, false},
+		{"SELECT, INSERT, UPDATE (n)", upsert, mariaDB, mariaDB},
+		{"SELECT, INSERT, UPDATE (name, n)", upsert, mariaDB, false},
+		{"SELECT, INSERT, UPDATE (id, name, n)", upsert, false, false},
+	} {
+		mustExec(t, root, "DELETE FROM ruled")
+		mustExec(t, root, "DELETE FROM auto")
+		ours, plain := openAs(t, root, c.grants+" ON ruled", c.grants+" ON auto")
+		for range 2 {
+			_, err := ours.Exec(fmt.Sprintf(c.query, "ruled"))
+			isDenied(t, "ours: "+c.grants, err, c.denied)
+			_, err = plain.Exec(fmt.Sprintf(c.query, "auto"))
+			isDenied(t, "plain: "+c.grants, err, c.plain)
+			if !strings.Contains(c.query, "DUPLICATE") {
+				break
+			}
+		}
+	}
+}
+
+// openAs opens the database of root as a user with these grants on its tables only: with the rule
+// of taggedRule, and through the plain driver.
+func openAs(t *testing.T, root *sql.DB, grants ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	cfg.DBName = column(t, root, "SELECT DATABASE()")
+	cfg.User, cfg.Passwd = "sk_"+cfg.DBName[len(cfg.DBName)-12:], "Ttt-123-secret"
+	mustExec(t, root, "DROP USER IF EXISTS "+cfg.User)
+	mustExec(t, root, "CREATE USER "+cfg.User+" IDENTIFIED BY 'Ttt-123-secret'")
+	t.Cleanup(func() { _, _ = root.Exec("DROP USER IF EXISTS " + cfg.User) })
+	for _, grant := range grants {
+		mustExec(t, root, "GRANT "+strings.ReplaceAll(grant, " ON ", " ON `"+cfg.DBName+"`.")+" TO "+cfg.User)
+	}
+	base := must(mysql.NewConnector(cfg))(t)
+	ours, plain = sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0))), sql.OpenDB(base)
+	t.Cleanup(func() { _, _ = ours.Close(), plain.Close() })
+	return ours, plain
+}
+
+func isDenied(t *testing.T, what string, err error, want bool) {
+	t.Helper()
+	var refused *mysql.MySQLError
+	if denied := errors.As(err, &refused) && refused.Number == columnDenied; denied != want || err != nil && !denied {
+		t.Errorf("%s\nhave: %v\nwant: error 1143: %t", what, err, want)
+	}
+}
+
+// readingCase is one text, sent after others on the same connection. Of the rows
+// in table ruled some columns are held: in the column's place stands "key" where
+// the row must have a generated one. Without want the text must be refused, and
+// nothing sent.
+type readingCase struct {
+	name   string
+	on     testserver.Kind // the only kind of server that has what the case is about
+	setup  []string
+	query  string
+	args   []any
+	want   []string
+	params string
+}
+
+var readingCases = []readingCase{
+	{name: "SET STATEMENT twice", on: testserver.KindMariaDB, query: "SET STATEMENT max_statement_time = 1 FOR SET STATEMENT lock_wait_timeout = 5 FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "FOR in brackets", on: testserver.KindMariaDB, query: "SET STATEMENT max_statement_time = (SELECT 1 FOR UPDATE) FOR INSERT INTO ruled (a) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "IGNORE as a value", on: testserver.KindMariaDB, query: "INSERT INTO ruled (id, a) VALUES (IGNORE, IGNORE), (DEFAULT, 2)", want: []string{"key <nil> <nil>", "key 2 <nil>"}},
+	{name: "RETURNING as an alias", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) SELECT returning.a AS returning FROM (SELECT 3 AS a) returning", want: []string{"key 3 <nil>"}},
+	{name: "RETURNING in a value", on: testserver.KindMySQL, setup: []string{"ALTER TABLE ruled ADD returning INT DEFAULT 0"}, query: "INSERT INTO ruled SET a = NOT returning, s = 'x'", want: []string{"key 1 x"}},
+	{name: "VALUES ROW with UNION", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) VALUES ROW(1) UNION SELECT 2 ORDER BY 1 LIMIT 1", want: []string{"key 1 <nil>"}},
+	{name: "VALUES ROW in brackets", on: testserver.KindMySQL, query: "INSERT INTO ruled (a) (VALUES ROW(3), ROW(4))", want: []string{"key 3 <nil>", "key 4 <nil>"}},
+	{name: "a key before a word", query: "INSERT INTO ruled SET a='1'ON DUPLICATE KEY UPDATE a=LAST_INSERT_ID()", want: []string{"key 1 <nil>"}},
+	{name: "an argument before a word", query: "INSERT INTO ruled SET a=?, id=(NULL)ON DUPLICATE KEY UPDATE a=2", args: []any{1}, want: []string{"key 1 <nil>"}},
+	{name: "a decimal that ends in a dot", query: "INSERT INTO ruled (a, id) VALUES (1, 7/1.)", want: []string{"key 1 <nil>"}},
+	{name: "VALUES and UNION", on: testserver.KindMariaDB, query: "INSERT INTO ruled (a) VALUES (?) UNION SELECT 2", args: []any{1}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
+
+	{name: "gbk", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('\xbf\x5c', 1)"},
+	{name: "gbk, ASCII", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES ('x', 1)", want: []string{"key 1 x"}},
+	{name: "gbk, an argument", params: "charset=gbk", query: "INSERT INTO ruled (s, a) VALUES (?, 1)", args: []any{"\xbf\x5c"}, want: []string{"key 1 縗"}},
+	{name: "gbk, a row in a string", params: "charset=gbk", query: "INSERT INTO ruled (id, a, s) VALUES (NULL, 1, '\xbf\x5c, 5), (NULL, 2')"},
+	{name: "gbk by SET NAMES", setup: []string{"SET NAMES gbk"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
+	{name: "gbk by SET CHARACTER SET", setup: []string{"SET CHARACTER SET gbk"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
+	{name: "gbk by SET character_set_client", setup: []string{"INSERT INTO ruled (s) VALUES ('ü')", "DELETE FROM ruled", "SET character_set_client = 'gbk'"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
+	{name: "gbk and back", params: "charset=gbk", setup: []string{"INSERT INTO ruled (s) VALUES ('x')", "DELETE FROM ruled", "SET NAMES utf8mb4"}, query: "INSERT INTO ruled (s) VALUES ('ü\\'')", want: []string{"key <nil> ü'"}},
+	{name: "gbk by EXECUTE", setup: []string{"INSERT INTO ruled (s) VALUES ('ü')", "DELETE FROM ruled", "SET @q = CONCAT('SET NAM', 'ES gbk')", "PREPARE p FROM @q", "DO 1; EXECUTE p"}, query: "INSERT INTO ruled (s) VALUES ('\xbf\x5c')"},
+	{name: "big5", params: "charset=big5", query: "INSERT INTO ruled (s) VALUES ('\xa6\xa8\xa5\x5c')"},
+	{name: "sjis, columns", params: "charset=sjis", query: "INSERT INTO ruled (a, \x83\x60, s) VALUES (3, a + 1, 'x')"},
+	{name: "binary", setup: []string{"SET NAMES binary"}, query: "INSERT INTO ruled (s) VALUES ('ü')"},
+
+	{name: "latin1, a blank", params: "charset=latin1", query: "\xa0INSERT\xa0INTO\xa0ruled\xa0(a)\xa0VALUES (1\xa0)"},
+	{name: "latin1, a blank before the dot", params: "charset=latin1", query: "INSERT INTO app\xa0.ruled (a) VALUES (1)"},
+	{name: "latin1, a blank after 0", params: "charset=latin1", query: "INSERT INTO ruled (id, a) VALUES (0\xa0, 1)"},
+	{name: "latin1, a letter", params: "charset=latin1", query: "INSERT INTO ruled (s) VALUES ('\xe9')", want: []string{"key <nil> é"}},
+	{name: "no UTF-8 after the name", query: "INSERT INTO ruled\xc2(a) VALUES (1)"},
+	{name: "no UTF-8 in the name", query: "INSERT INTO `ruled\xc2` (a) VALUES (1)"},
+	{name: "a NUL at the end", query: "INSERT INTO ruled (a) VALUES (1)\x00", want: []string{"key 1 <nil>"}},
+
+	{name: "MSSQL", on: testserver.KindMariaDB, setup: []string{"SET sql_mode = 'MSSQL'"}, query: "INSERT INTO [ruled] ([a]) VALUES (1)", want: []string{"key 1 <nil>"}},
+	{name: "EMPTY_STRING_IS_NULL", on: testserver.KindMariaDB, setup: []string{"SET sql_mode = 'EMPTY_STRING_IS_NULL'"}, query: "INSERT INTO ruled (id, a) VALUES ('', 1), (?, 2)", args: []any{""}, want: []string{"key 1 <nil>", "key 2 <nil>"}},
+	{name: "comments of versions, the table", query: "INSERT INTO /*!50000 ruled */ /*!99999 .x */ (a) VALUES (1)"},
+	{name: "a comment of a version to come", query: "/*!99999 INSERT INTO ruled (a) VALUES (1) */"},
+	{name: "a comment that hides the table", query: "INSERT INTO /*!99999 other */ /*!50000 ruled */ (a) VALUES (1)"},
+	{name: "comments of versions, the rows", query: "/*!50000 INSERT INTO ruled (a) VALUES (1) */ /*!99999 , (2) */"},
+	{name: "comments of versions, the values", query: "INSERT INTO ruled (a, s) VALUES (1 /*!99999 , 7, 8 */ /*!50000 , 2 */)"},
+	{name: "sql_mode in a hint", on: testserver.KindMySQL, query: "INSERT /*+ SET_VAR(sql_mode='NO_AUTO_VALUE_ON_ZERO') */ INTO ruled (id, a) VALUES (0, 1)"},
+	{name: "sql_mode in SET STATEMENT", on: testserver.KindMariaDB, query: "SET STATEMENT sql_mode='NO_AUTO_VALUE_ON_ZERO' FOR INSERT INTO ruled (id, a) VALUES (0, 1)"},
+	{name: "no key in the file", query: "LOAD DATA LOCAL INFILE 'x' INTO TABLE ruled (a)"},
+	{name: "zeros", query: "INSERT INTO ruled (id) VALUES (_latin1'0'), ('0' COLLATE utf8mb4_bin), (_binary'0'), (0.5e0)", want: []string{"key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>", "key <nil> <nil>"}},
+}
+
+// TestReading_asTheServer: what decides about a text is read as the server
+// reads it, or the text is refused.
+func TestReading_asTheServer(t *testing.T) {
+	if testserver.Each(t, TestReading_asTheServer) {
+		return
+	}
+	for _, c := range readingCases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.on != "" {
+				testserver.Needs(t, c.on, c.name)
+			}
+			c.run(t)
+		})
+	}
+}
+
+func (c *readingCase) run(t *testing.T) {
+	ctx := t.Context()
+	// The base sets no character set that it cannot name a collation of: SET
+	// NAMES does it.
+	params, setup := []string{"multiStatements=true"}, c.setup
+	for param := range strings.SplitSeq(c.params, "&") {
+		if charset, ok := strings.CutPrefix(param, "charset="); ok {
+			params = append(params, "charset="+charset)
+		} else if mode, ok := strings.CutPrefix(param, "sql_mode="); ok {
+			setup = append([]string{"SET sql_mode = " + mode}, setup...)
+		}
+	}
+	ours, plain, _ := openFilled(t, params...)
+	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(60) CHARACTER SET utf8mb4")
+	conn, err := ours.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, query := range setup {
+		if _, err := conn.ExecContext(ctx, query); err != nil {
+			t.Fatalf("%q: %v", query, err)
+		}
+	}
+	_, err = conn.ExecContext(ctx, c.query, c.args...)
+	if c.want == nil && !errors.Is(err, ErrUnsupportedStatement) {
+		t.Errorf("%q\nhave: %v\nwant: refused", c.query, err)
+	}
+	if c.want != nil && err != nil {
+		t.Errorf("%q\n%v", c.query, err)
+	}
+	if have := readingRows(t, plain); !slices.EqualFunc(have, c.want, matches) {
+		t.Errorf("%q\nhave: %q\nwant: %q", c.query, have, c.want)
+	}
+}
+
+// matches compares rows; a star stands for whatever the server makes of a text.
+func matches(have, want string) bool {
+	prefix, any := strings.CutSuffix(want, "*")
+	return have == want || any && strings.HasPrefix(have, prefix)
+}
+
+func readingRows(t *testing.T, db *sql.DB) (rows []string) {
+	t.Helper()
+	conn := must(db.Conn(context.Background()))(t)
+	defer conn.Close()
+	mustExec(t, conn, "SET NAMES utf8mb4")
+	found := must(conn.QueryContext(context.Background(), "SELECT id, a, s FROM ruled ORDER BY id"))(t)
+	defer found.Close()
+	for found.Next() {
+		var id int64
+		var a, s any
+		noError(t, found.Scan(&id, &a, &s))
+		if b, ok := s.([]byte); ok {
+			s = string(b)
+		}
+		key := fmt.Sprint(id)
+		if id != 0 {
+			key = "key"
+		}
+		if b, ok := a.([]byte); ok {
+			a = string(b)
+		}
+		rows = append(rows, fmt.Sprint(key, " ", a, " ", s))
+	}
+	noError(t, found.Err())
+	return rows
 }

@@ -2,135 +2,38 @@ package driver
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
 )
 
-// keepingBase is a server of prepared statements: it counts those that are open,
-// and refuses more than max.
-type keepingBase struct {
-	max, open   int
-	prepared    int
-	direct      bool // texts with arguments are executed directly
-	questions   int  // for the limit
-	executed    []string
-	failPrepare error
-	untold      error   // the question's
-	wide        bool    // its answer cannot be read
-	fail        []error // of the next executions of prepared statements
-}
-
-func (b *keepingBase) Connect(context.Context) (driver.Conn, error) {
-	return &keepingConn{base: b}, nil
-}
-func (b *keepingBase) Driver() driver.Driver { return nil }
-
-type keepingConn struct {
-	base *keepingBase
-}
-
-func (c *keepingConn) Prepare(query string) (driver.Stmt, error) {
-	b := c.base
-	if b.failPrepare != nil {
-		return nil, b.failPrepare
-	}
-	if b.open >= b.max {
-		return nil, &mysql.MySQLError{Number: 1461, Message: "Can't create more than max_prepared_stmt_count statements"}
-	}
-	b.prepared++
-	b.open++
-	return &keepingStmt{base: b, text: query}, nil
-}
-
-func (c *keepingConn) Close() error              { return nil }
-func (c *keepingConn) Begin() (driver.Tx, error) { return nil, errFake }
-
-func (c *keepingConn) ExecContext(_ context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if len(args) > 0 && !c.base.direct {
-		return nil, driver.ErrSkip
-	}
-	c.base.executed = append(c.base.executed, query)
-	return driver.RowsAffected(1), nil
-}
-
-func (c *keepingConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	switch {
-	case len(args) > 0 && !c.base.direct:
-		return nil, driver.ErrSkip
-	case strings.HasPrefix(query, "SELECT @@max_prepared_stmt_count"):
-		if c.base.questions++; c.base.wide {
-			return &shownRows{[][]driver.Value{{"1\x000\x00"}}}, nil
-		} else if c.base.untold != nil {
-			return nil, c.base.untold
-		}
-		return &shownRows{[][]driver.Value{{int64(c.base.max)}}}, nil
-	case strings.HasPrefix(query, "SELECT @@sql_mode"):
-		return &shownRows{[][]driver.Value{{"", "utf8mb4"}}}, nil
-	}
-	return idleRows{}, nil
-}
-
-type keepingStmt struct {
-	base   *keepingBase
-	text   string
-	closed bool
-}
-
-func (s *keepingStmt) Close() error {
-	if !s.closed {
-		s.base.open--
-	}
-	s.closed = true
-	return nil
-}
-
-func (s *keepingStmt) NumInput() int                               { return strings.Count(s.text, "?") }
-func (s *keepingStmt) Exec([]driver.Value) (driver.Result, error)  { return nil, errFake }
-func (s *keepingStmt) Query([]driver.Value) (driver.Rows, error)   { return nil, errFake }
-func (s *keepingStmt) CheckNamedValue(nv *driver.NamedValue) error { return nil }
-
-func (s *keepingStmt) run() error {
-	if s.closed {
-		return errors.New("the statement is closed")
-	}
-	if len(s.base.fail) > 0 {
-		err := s.base.fail[0]
-		s.base.fail = s.base.fail[1:]
-		if err != nil {
-			return err
-		}
-	}
-	s.base.executed = append(s.base.executed, s.text)
-	return nil
-}
-
-func (s *keepingStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
-	return driver.RowsAffected(1), s.run()
-}
-
-func (s *keepingStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
-	return idleRows{}, s.run()
-}
-
-// keeping is a connector over a keepingBase with a connection.
+// keeping is a connector with a connection to a server that counts its prepared statements.
 type keeping struct {
 	*testing.T
-	base      *keepingBase
+	base      *fakedb.Server
 	connector *Connector
 	conn      *conn
 }
 
-func newKeeping(t *testing.T, base *keepingBase, mode string) *keeping {
+func newKeeping(t *testing.T, base *fakedb.Server, mode string) *keeping {
 	t.Helper()
-	connector := must(NewConnector(base, benchRule(t), Config{Server: "mysql"}, Config{Statements: mode}))(t)
+	connector := must(NewConnector(base, benchRule(t), Config{Server: "mysql", Statements: mode}))(t)
 	t.Cleanup(func() { connector.Close() })
 	k := &keeping{T: t, base: base, connector: connector}
 	k.conn = k.connect()
@@ -139,11 +42,7 @@ func newKeeping(t *testing.T, base *keepingBase, mode string) *keeping {
 
 func (k *keeping) connect() *conn {
 	k.Helper()
-	c, err := k.connector.Connect(context.Background())
-	if err != nil {
-		k.Fatal(err)
-	}
-	return connOf(c)
+	return must(k.connector.Connect(context.Background()))(k).(*conn)
 }
 
 // warm lets the limit be known.
@@ -152,7 +51,7 @@ func (k *keeping) warm() *keeping {
 	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
 	k.exec("INSERT INTO t_order (warm) VALUES (?)", 1)
 	k.conn.base.ClearCache()
-	k.base.prepared, k.base.executed = 0, nil
+	k.base.Forget()
 	return k
 }
 
@@ -203,7 +102,7 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 		{"off", false, 10, 10, 10},
 	} {
 		t.Run(fmt.Sprintf("%s/direct=%v", of.mode, of.direct), func(t *testing.T) {
-			k := newKeeping(t, &keepingBase{max: 1000, direct: of.direct}, of.mode).warm()
+			k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: map[bool]fakedb.Kind{false: fakedb.Skipping}[of.direct]}, of.mode).warm()
 			for _, step := range []struct {
 				query string
 				want  int
@@ -213,77 +112,77 @@ func TestStatements_keptOnTheirConnection(t *testing.T) {
 				{"UPDATE t_order SET a = ?", of.update},
 				{"INSERT INTO t_plain (a) VALUES (?)", of.update},
 			} {
-				k.base.prepared, k.base.executed = 0, nil
+				k.base.Forget()
 				for range 10 {
 					k.exec(step.query, 1)
 				}
-				k.check("prepared of "+step.query, k.base.prepared, step.want)
-				k.check("executed of "+step.query, len(k.base.executed), 10)
+				k.check("prepared of "+step.query, k.base.Prepared, step.want)
+				k.check("executed of "+step.query, len(k.base.Sent), 10)
 			}
 			noError(t, k.conn.Close())
-			k.check("open statements of a closed connection", k.base.open, 0)
+			k.check("open statements of a closed connection", k.base.Stmts, 0)
 			k.check("statements of the connector", int(k.connector.cache.Stats().Open), 0)
 		})
 	}
 }
 
 func TestStatements_questionComesOnce(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, "auto")
+	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto")
 	for range 5 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	}
-	k.check("questions", k.base.questions, 1)
-	k.check("prepared", k.base.prepared, 2)
+	k.check("questions", k.base.Count("queryContext SELECT @@max_prepared_stmt_count"), 1)
+	k.check("prepared", k.base.Prepared, 2)
 	if text := k.connector.Describe(); !strings.Contains(text, "prepared statements: auto, 1 kept of 125") {
 		t.Errorf("have: %s\nwant: what is kept", text)
 	}
 	// One that reads counts is not refused for it, and does not ask.
-	k = newKeeping(t, &keepingBase{max: 1000}, "auto")
+	k = newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto")
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	k.exec("INSERT INTO t_order (a) VALUES (? + ROW_COUNT())", 1)
-	k.check("questions before one that reads ROW_COUNT()", k.base.questions, 0)
+	k.check("questions before one that reads ROW_COUNT()", k.base.Count("queryContext SELECT @@max_prepared_stmt_count"), 0)
 }
 
 func TestStatements_notKept(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	for _, query := range []string{
 		"INSERT INTO t_order (a) VALUES (? + @u)",
 		"INSERT INTO t_order (a) VALUES (?) /* " + strings.Repeat("x", 16<<10) + " */",
 	} {
-		k.base.prepared = 0
+		k.base.Prepared = 0
 		for range 3 {
 			k.exec(query, 1)
 		}
-		k.check("prepared of "+query[:30], k.base.prepared, 3)
-		k.check("open", k.base.open, 0)
+		k.check("prepared of "+query[:30], k.base.Prepared, 3)
+		k.check("open", k.base.Stmts, 0)
 	}
 }
 
 func TestStatements_byTypesOfArguments(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	values := []any{int64(1), uint64(1), 1.5, true, "text", []byte("bytes"), nil, time.Now()}
 	for _, v := range values {
-		k.base.prepared = 0
+		k.base.Prepared = 0
 		k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", v, v)
-		k.check(fmt.Sprintf("prepared for the first %T", v), k.base.prepared, 1)
+		k.check(fmt.Sprintf("prepared for the first %T", v), k.base.Prepared, 1)
 		k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", v, v)
-		k.check(fmt.Sprintf("prepared for the second %T", v), k.base.prepared, 1)
+		k.check(fmt.Sprintf("prepared for the second %T", v), k.base.Prepared, 1)
 	}
 	k.check("kept for one text", int(k.connector.cache.Stats().Open), 4)
 	for _, next := range [][2]any{{int64(1), nil}, {"text", []byte("bytes")}} {
 		k.conn.base.ClearCache()
-		k.base.prepared = 0
+		k.base.Prepared = 0
 		k.exec("INSERT INTO t_order (a) VALUES (?)", next[0])
 		k.exec("INSERT INTO t_order (a) VALUES (?)", next[1])
-		k.check(fmt.Sprintf("prepared for %T and %T", next[0], next[1]), k.base.prepared, 2)
+		k.check(fmt.Sprintf("prepared for %T and %T", next[0], next[1]), k.base.Prepared, 2)
 	}
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", nil, nil)
-	k.base.prepared = 0
+	k.base.Prepared = 0
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", []byte(nil), nil)
-	k.check("prepared for bytes that are nil, as nil", k.base.prepared, 0)
+	k.check("prepared for bytes that are nil, as nil", k.base.Prepared, 0)
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
 	k.exec("INSERT INTO t_order (a, b) VALUES (?, ?)", struct{}{}, nil)
-	k.check("prepared for types that are not known", k.base.prepared, 2)
+	k.check("prepared for types that are not known", k.base.Prepared, 2)
 }
 
 func TestStatements_ended(t *testing.T) {
@@ -310,7 +209,7 @@ func TestStatements_ended(t *testing.T) {
 		"INSERT INTO t_plain VALUES (1); SET sql_mode = ''": true,
 		"INSERT INTO t_plain VALUES (1); SELECT 1":          true,
 	} {
-		k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+		k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		k.exec(query)
 		want := 1
@@ -318,38 +217,38 @@ func TestStatements_ended(t *testing.T) {
 			want = 0
 		}
 		k.check("kept after "+query, int(k.connector.cache.Stats().Open), want)
-		k.check("open after "+query, k.base.open, want)
+		k.check("open after "+query, k.base.Stmts, want)
 	}
 }
 
 // What changes how the server reads texts has arguments here, and is not kept.
 func TestStatements_endedByArguments(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	for _, query := range []string{"SET sql_mode = ?", "SET STATEMENT sql_mode = ? FOR DO 1"} {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
-		k.base.prepared = 0
+		k.base.Prepared = 0
 		k.exec(query, "")
 		k.exec(query, "")
-		k.check("prepared of "+query, k.base.prepared, 2)
+		k.check("prepared of "+query, k.base.Prepared, 2)
 		k.check("kept after "+query, int(k.connector.cache.Stats().Open), 0)
-		k.check("open after "+query, k.base.open, 0)
+		k.check("open after "+query, k.base.Stmts, 0)
 	}
 }
 
 func TestStatements_bounded(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 800}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 800, Kind: fakedb.Skipping}, "auto").warm()
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
 	for i := range 3 * 16 {
 		k.exec(text(i), 1)
 	}
 	k.check("kept by a connection", int(k.connector.cache.Stats().Open), 16)
-	k.check("open", k.base.open, 16)
-	k.base.prepared = 0
+	k.check("open", k.base.Stmts, 16)
+	k.base.Prepared = 0
 	k.exec(text(3*16-16), 1)
-	k.check("prepared for the oldest of the kept", k.base.prepared, 0)
+	k.check("prepared for the oldest of the kept", k.base.Prepared, 0)
 	k.exec(text(3*16), 1)
 	k.exec(text(3*16-16), 1)
-	k.check("prepared for one that was used since", k.base.prepared, 1)
+	k.check("prepared for one that was used since", k.base.Prepared, 1)
 
 	// An eighth of 800 is the connector's: the others prepare and close.
 	for range 20 {
@@ -358,39 +257,39 @@ func TestStatements_bounded(t *testing.T) {
 			noError(t, k.try(c, text(i), 1))
 		}
 	}
-	k.check("open of the connector", k.base.open, 100)
+	k.check("open of the connector", k.base.Stmts, 100)
 	k.check("counted of the connector", int(k.connector.cache.Stats().Open), 100)
 }
 
 func TestStatements_noRoomAtTheServer(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 80}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 80, Kind: fakedb.Skipping}, "auto").warm()
 	other := k.connect()
 	text := func(i int) string { return fmt.Sprintf("INSERT INTO t_order (c%d) VALUES (?)", i) }
 	for i := range 5 {
 		k.exec(text(i), 1)
 		noError(t, k.try(other, text(i), 1))
 	}
-	k.check("kept", k.base.open, 10)
-	k.base.max = 9 // others took the rest
+	k.check("kept", k.base.Stmts, 10)
+	k.base.Statements = 9 // others took the rest
 	k.exec(text(9), 1)
-	k.check("open after the connection had no room", k.base.open, 5)
+	k.check("open after the connection had no room", k.base.Stmts, 5)
 	noError(t, k.try(other, text(9), 1))
-	k.check("open after the other connection did something", k.base.open, 0)
-	k.base.prepared = 0
+	k.check("open after the other connection did something", k.base.Stmts, 0)
+	k.base.Prepared = 0
 	k.exec(text(9), 1)
 	k.exec(text(9), 1)
-	k.check("prepared from then on", k.base.prepared, 2)
-	k.check("open from then on", k.base.open, 0)
+	k.check("prepared from then on", k.base.Prepared, 2)
+	k.check("open from then on", k.base.Stmts, 0)
 
 	// A statement of the user's makes room as well.
-	k = newKeeping(t, &keepingBase{max: 80}, "auto").warm()
+	k = newKeeping(t, &fakedb.Server{Statements: 80, Kind: fakedb.Skipping}, "auto").warm()
 	for i := range 5 {
 		k.exec(text(i), 1)
 	}
-	k.base.max = 5
+	k.base.Statements = 5
 	st := must(k.conn.PrepareContext(context.Background(), "SELECT ?"))(t)
 	st.Close()
-	k.check("open", k.base.open, 0)
+	k.check("open", k.base.Stmts, 0)
 }
 
 func TestStatements_preparedAnewOnce(t *testing.T) {
@@ -398,48 +297,49 @@ func TestStatements_preparedAnewOnce(t *testing.T) {
 	changed := &mysql.MySQLError{Number: 1615}
 	for _, of := range []struct {
 		name     string
-		fail     []error
+		fail     []fakedb.Fault
 		err      error
 		prepared int
 		kept     int
 	}{
-		{"unknown to the server", []error{gone}, nil, 1, 1},
-		{"not fit for what has changed", []error{changed}, nil, 1, 1},
-		{"twice", []error{gone, changed}, changed, 1, 0},
-		{"another error", []error{other}, other, 0, 0},
-		{"bad connection", []error{driver.ErrBadConn}, driver.ErrBadConn, 0, 0},
-		{"ended context", []error{context.Canceled}, context.Canceled, 0, 0},
+		{"unknown to the server", []fakedb.Fault{{At: "stmt exec", Err: gone}}, nil, 1, 1},
+		{"not fit for what has changed", []fakedb.Fault{{At: "stmt exec", Err: changed}}, nil, 1, 1},
+		{"twice", []fakedb.Fault{{At: "stmt exec", Err: gone}, {At: "stmt exec", Err: changed}}, changed, 1, 0},
+		{"another error", []fakedb.Fault{{At: "stmt exec", Err: other}}, other, 0, 0},
+		{"bad connection", []fakedb.Fault{{At: "stmt exec", Err: driver.ErrBadConn}}, driver.ErrBadConn, 0, 0},
+		{"ended context", []fakedb.Fault{{At: "stmt exec", Err: context.Canceled}}, context.Canceled, 0, 0},
 	} {
 		t.Run(of.name, func(t *testing.T) {
-			k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+			k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
-			k.base.prepared, k.base.executed, k.base.fail = 0, nil, of.fail
+			k.base.Forget()
+			k.base.Faults = of.fail
 			equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), of.err)
-			k.check("prepared", k.base.prepared, of.prepared)
+			k.check("prepared", k.base.Prepared, of.prepared)
 			k.check("kept", int(k.connector.cache.Stats().Open), of.kept)
-			k.check("open", k.base.open, of.kept)
+			k.check("open", k.base.Stmts, of.kept)
 			executed := 0
 			if of.err == nil {
 				executed = 1
 			}
-			k.check("executed", len(k.base.executed), executed)
+			k.check("executed", len(k.base.Sent), executed)
 		})
 	}
 	t.Run("at first", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
-		k.base.fail = []error{gone}
+		k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
+		k.base.Faults = []fakedb.Fault{{At: "stmt exec", Err: gone}}
 		equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), error(gone))
 	})
 	t.Run("not in the protocol", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000, direct: true}, "always").warm()
-		k.base.failPrepare = &mysql.MySQLError{Number: 1295}
+		k := newKeeping(t, &fakedb.Server{Statements: 1000}, "always").warm()
+		k.base.Faults = []fakedb.Fault{{At: "prepare", Times: -1, Err: &mysql.MySQLError{Number: 1295}}}
 		k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
-		k.check("executed", len(k.base.executed), 1)
+		k.check("executed", len(k.base.Sent), 1)
 	})
 	t.Run("cannot be prepared", func(t *testing.T) {
-		k := newKeeping(t, &keepingBase{max: 1000, failPrepare: nil}, "auto").warm()
-		k.base.failPrepare = errFake
-		equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), errFake)
+		k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
+		k.base.Faults = []fakedb.Fault{{At: "prepare", Err: fakedb.Err}}
+		equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), fakedb.Err)
 		k.check("counted", int(k.connector.cache.Stats().Open), 0)
 	})
 }
@@ -453,28 +353,424 @@ func TestStatements_limit(t *testing.T) {
 			t.Errorf("%q\nhave: %d\nwant: %d", server, cache.Stats().Limit, want)
 		}
 	}
+	untold := func(err error) *keeping {
+		asked := fakedb.Fault{At: "SELECT @@max_prepared_stmt_count", Times: -1, Err: err}
+		return newKeeping(t, &fakedb.Server{Kind: fakedb.Skipping, Faults: []fakedb.Fault{asked}}, "auto")
+	}
+	wide := newKeeping(t, &fakedb.Server{Kind: fakedb.Skipping, Query: func(query string) (driver.Rows, error) {
+		if strings.Contains(query, "max_prepared_stmt_count") {
+			return fakedb.Row("1\x000\x00"), nil
+		}
+		return nil, driver.ErrSkip
+	}}, "auto")
 	// A server that does not know the question, and one whose answer cannot be read,
 	// are no reason to refuse an INSERT.
-	for _, k := range []*keeping{newKeeping(t, &keepingBase{max: 1000, untold: errFake}, "auto"), newKeeping(t, &keepingBase{max: 1000, wide: true}, "auto")} {
+	for _, k := range []*keeping{untold(fakedb.Err), wide} {
 		for range 3 {
 			k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 		}
-		k.check("prepared", k.base.prepared, 2)
+		k.check("prepared", k.base.Prepared, 2)
 		k.check("limit", int(k.connector.cache.Stats().Limit), 256)
 	}
 	// A connection that is bad is.
-	k := newKeeping(t, &keepingBase{max: 1000, untold: driver.ErrBadConn}, "auto")
+	k := untold(driver.ErrBadConn)
 	k.exec("INSERT INTO t_order (a) VALUES (?)", 1)
 	equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), driver.ErrBadConn)
 }
 
 func TestStatements_option(t *testing.T) {
-	_, err := NewConnector(&keepingBase{}, benchRule(t), Config{Statements: "some"})
+	_, err := NewConnector(&fakedb.Server{}, benchRule(t), Config{Statements: "some"})
 	var wrong *DSNError
 	if !errors.As(err, &wrong) || wrong.Param != paramStatements {
 		t.Errorf("have: %v\nwant: an error about shardkeyStatements", err)
 	}
 	if _, err := (Driver{}).OpenConnector("u@/app?shardkeyRule=x&shardkeyStatements=some"); err == nil {
 		t.Error("have: no error for a value that is none")
+	}
+}
+
+// keptTable has a column of each kind.
+const keptTable = ` (id BIGINT NOT NULL PRIMARY KEY%s, n INT, u BIGINT UNSIGNED, d DOUBLE, x DECIMAL(20,4), s VARCHAR(200), b BIT(8), y VARBINARY(50), ts DATETIME(6), j JSON, UNIQUE (u))`
+
+// keptTexts depend on their arguments' types as far as statements can.
+var keptTexts = []string{
+	"INSERT INTO t (n) VALUES (?)", "INSERT INTO t (d, n) VALUES (?, ?)", "INSERT INTO t (x) VALUES (?)", "INSERT INTO t (s) VALUES (?)",
+	"INSERT INTO t (b) VALUES (?)", "INSERT INTO t (y) VALUES (?)", "INSERT INTO t (ts) VALUES (?)", "INSERT INTO t (j) VALUES (?)",
+	"INSERT INTO t (j) VALUES (JSON_ARRAY(?, ?))", "INSERT INTO t (j) VALUES (JSON_OBJECT('k', ?))", "INSERT INTO t (s) VALUES (HEX(?))",
+	"INSERT INTO t (s) VALUES (CASE WHEN ? = '5' THEN 'five' ELSE 'other' END)", "INSERT INTO t (s) VALUES (CONCAT(?, '-', ?))",
+	"INSERT INTO t (n) VALUES (? + 1)", "INSERT INTO t (n) VALUES (COALESCE(?, 1))", "INSERT INTO t (s) VALUES (IF(? IS NULL, 'null', 'some'))",
+	"INSERT IGNORE INTO t (n, s, d) VALUES (?, ?, ?), (?, ?, ?)", "INSERT INTO t (u, s) VALUES (?, 'a') ON DUPLICATE KEY UPDATE s = CONCAT('b', ?)",
+	"REPLACE INTO t (u, n) VALUES (?, 1)", "INSERT INTO t SET s = LEFT(?, 3), n = 5", "INSERT INTO t (s) VALUES (? COLLATE utf8mb4_bin)",
+	"INSERT INTO t (j) VALUES (JSON_ARRAY(COALESCE(?, ?)))", "INSERT INTO t (s) VALUES (HEX(IFNULL(?, ?)))", "INSERT INTO t (x) VALUES (? / 3)", "INSERT INTO t (s) VALUES (? || ?)", "INSERT INTO t (s) VALUES (\"?\"), (?)",
+}
+
+// keptBetween stand between them: what may change how they are read, and what may not.
+var keptBetween = []string{
+	"SET sql_mode = ''", "SET sql_mode = DEFAULT", "SET sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT'", "SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'",
+	"SET div_precision_increment = 8", "SET time_zone = '+03:00'", "SET NAMES utf8mb4", "SET collation_connection = utf8mb4_bin",
+	"ALTER TABLE t MODIFY n BIGINT", "ALTER TABLE t MODIFY n INT", "ALTER TABLE t MODIFY s VARCHAR(5)", "ALTER TABLE t MODIFY s VARCHAR(200)",
+	"DELETE FROM t WHERE n = 3", "INSERT INTO plain_t VALUES (1)", "ANALYZE TABLE t", "FLUSH TABLES t", "START TRANSACTION", "COMMIT", "ROLLBACK",
+	"CREATE TEMPORARY TABLE IF NOT EXISTS other_t (a INT)", "DROP TEMPORARY TABLE IF EXISTS other_t", "UNLOCK TABLES", "LOCK TABLES t WRITE, plain_t WRITE",
+}
+
+// TestStatements_sameAsPreparedEachTime runs the same statements through
+// go-sql-driver, which prepares each for one execution, on a table with
+// AUTO_INCREMENT, and through shardkey, which keeps them.
+func TestStatements_sameAsPreparedEachTime(t *testing.T) {
+	if testserver.Each(t, TestStatements_sameAsPreparedEachTime) {
+		return
+	}
+	t.Parallel()
+	const statements = 1000
+	testserver.Ran(t, "cached statements compared with ones prepared each time", fmt.Sprint(2*statements))
+	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
+		t.Run(mode, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(i), 41))
+			dsns := [2]string{testserver.Database(t), testserver.Database(t)}
+			var conns [2]*sql.Conn
+			for side, dsn := range dsns {
+				name, auto, params := "mysql", " AUTO_INCREMENT", "?parseTime=true&time_zone=%27%2B00:00%27"
+				if side == 1 {
+					name, auto = "shardkey", ""
+					params += "&shardkeyRule=" + keptRule(t) + "&shardkeyStatements=" + mode
+				}
+				conn := must(openFor(t, name, dsn+params).Conn(t.Context()))(t)
+				t.Cleanup(func() { conn.Close() })
+				conns[side] = conn
+				for _, query := range []string{"CREATE TABLE t" + fmt.Sprintf(keptTable, auto), "CREATE TABLE plain_t (a INT)"} {
+					mustExec(t, conn, query)
+				}
+			}
+			texts := slices.Clone(keptTexts)
+			for n := range statements {
+				if n%200 == 0 { // so few at a time that they are kept
+					rnd.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
+				}
+				query := texts[rnd.IntN(8)]
+				switch rnd.IntN(12) {
+				case 0:
+					query = keptBetween[rnd.IntN(len(keptBetween))]
+				case 1:
+					// By interpolateParams these are another text, which the server may read
+					// in another way than one with placeholders.
+					if i != 1 {
+						query = []string{"SELECT COUNT(*), HEX(?) FROM t WHERE n = ?", "UPDATE t SET s = ? WHERE n = ?", "INSERT INTO plain_t VALUES (?)"}[rnd.IntN(3)]
+					}
+				}
+				args := make([]any, strings.Count(strings.ReplaceAll(query, `"?"`, ""), "?"))
+				for i := range args {
+					args[i] = keptValue(rnd)
+				}
+				var seen [2]string
+				for side, conn := range conns {
+					seen[side] = keptOutcome(t, conn, query, args)
+				}
+				if seen[0] != seen[1] {
+					t.Fatalf("statement %d: %s %v\nhave: %s\nwant: %s", n, query, args, seen[1], seen[0])
+				}
+			}
+		})
+	}
+}
+
+func keptRule(t *testing.T) string {
+	t.Helper()
+	r, err := rule.Parse("kept.yaml", []byte(keptRuleText))
+	if err == nil {
+		err = RegisterRule("kept", r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "kept"
+}
+
+func openFor(t *testing.T, name, dsn string) *sql.DB {
+	t.Helper()
+	db := must(sql.Open(name, dsn))(t)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func keptValue(rnd *rand.Rand) any {
+	switch rnd.IntN(11) {
+	case 0:
+		return nil
+	case 1:
+		return int64(rnd.IntN(7))
+	case 2:
+		return uint64(rnd.IntN(7)) + 1<<63
+	case 3:
+		return float64(rnd.IntN(70)) / 8
+	case 4:
+		return rnd.IntN(2) == 0
+	case 5, 6:
+		return []string{"5", "text", "", "ü", `{"a": 1}`, "2024-01-02 03:04:05"}[rnd.IntN(6)]
+	case 7:
+		return [][]byte{[]byte("5"), []byte("b\x01"), {}, nil}[rnd.IntN(4)]
+	case 8:
+		return time.Date(2024, 2, 3, 4, 5, 6, 7000, time.UTC)
+	default:
+		return int64(5)
+	}
+}
+
+// keptOutcome is what a client sees of a statement, and the table's last row.
+func keptOutcome(t *testing.T, conn *sql.Conn, query string, args []any) string {
+	t.Helper()
+	var out string
+	if strings.HasPrefix(query, "SELECT") {
+		out = keptRows(t, conn, query, args...)
+	} else if res, err := conn.ExecContext(t.Context(), query, args...); err != nil {
+		// The words of an error may name the type that was guessed at first.
+		out, _, _ = strings.Cut(plainError(err)[len("error "):], " ")
+	} else {
+		n, _ := res.RowsAffected()
+		out = fmt.Sprint(n, " rows")
+	}
+	return out + "; " + keptRows(t, conn, "SELECT n, u, d, x, s, b + 0, HEX(y), ts, j FROM t ORDER BY id DESC LIMIT 2")
+}
+
+func keptRows(t *testing.T, conn *sql.Conn, query string, args ...any) string {
+	t.Helper()
+	rows, err := conn.QueryContext(t.Context(), query, args...)
+	if err != nil {
+		return plainError(err)
+	}
+	return show(t, rows)
+}
+
+// wire is the line to a server, on which executions of prepared statements may
+// fail.
+type wire struct {
+	mu       sync.Mutex
+	queries  int    // COM_QUERY
+	executed int    // COM_STMT_EXECUTE
+	prepared int    // COM_STMT_PREPARE
+	next     []byte // what becomes of the next executions: 0, unknownToServer, needsReprepare
+}
+
+const (
+	unknownToServer = 1 + iota // the server gets a statement that it does not have
+	needsReprepare             // the server gets nothing, and the client its error 1615
+)
+
+type wireConn struct {
+	net.Conn
+	*wire
+	answer []byte
+}
+
+func (w *wire) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return &wireConn{Conn: c, wire: w}, err
+}
+
+func (c *wireConn) Write(packet []byte) (int, error) {
+	const query, prepare, execute = 0x03, 0x16, 0x17
+	fate := byte(0)
+	c.mu.Lock()
+	const first = 0 // packet of a command
+	if len(packet) > 4 && packet[3] == first && packet[4] == query {
+		c.queries++
+	}
+	if len(packet) > 4 && packet[4] == prepare {
+		c.prepared++
+	}
+	if len(packet) > 8 && packet[4] == execute {
+		c.executed++
+		if len(c.next) > 0 {
+			fate, c.next = c.next[0], c.next[1:]
+		}
+	}
+	c.mu.Unlock()
+	switch fate {
+	case unknownToServer:
+		packet = append([]byte(nil), packet...)
+		binary.LittleEndian.PutUint32(packet[5:], 1<<30)
+	case needsReprepare:
+		text := "Prepared statement needs to be re-prepared"
+		c.answer = append([]byte{byte(9 + len(text)), 0, 0, 1, 0xFF, 1615 & 0xFF, 1615 >> 8, '#', 'H', 'Y', '0', '0', '0'}, text...)
+		return len(packet), nil
+	}
+	return c.Conn.Write(packet)
+}
+
+func (c *wireConn) Read(p []byte) (int, error) {
+	if len(c.answer) == 0 {
+		return c.Conn.Read(p)
+	}
+	n := copy(p, c.answer)
+	c.answer = c.answer[n:]
+	return n, nil
+}
+
+// roundTrips returns the commands with an answer since it was called last.
+func (w *wire) roundTrips() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.queries + w.executed + w.prepared
+	w.queries, w.executed, w.prepared = 0, 0, 0
+	return n
+}
+
+// A statement that the server has no longer is prepared anew, once, and its row
+// stands once.
+func TestStatements_preparedAnewOnServers(t *testing.T) {
+	if testserver.Each(t, TestStatements_preparedAnewOnServers) {
+		return
+	}
+	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
+	w := &wire{}
+	cfg.DialFunc = w.dial
+	base := must(mysql.NewConnector(cfg))(t)
+	r := must(rule.Parse("kept.yaml", []byte(keptRuleText)))(t)
+	connector := must(NewConnector(base, r))(t)
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)")
+	for i := range 3 {
+		mustExec(t, db, "INSERT INTO t (n) VALUES (?)", -1-i)
+	}
+	for i, of := range []struct {
+		name           string
+		next           []byte
+		failure        uint16
+		prepared, rows int
+	}{
+		{"kept", nil, 0, 0, 1},
+		{"unknown to the server", []byte{unknownToServer}, 0, 1, 1},
+		{"not fit", []byte{needsReprepare}, 0, 1, 1},
+		{"twice", []byte{unknownToServer, needsReprepare}, 1615, 1, 0},
+		{"prepared again after that", nil, 0, 1, 1},
+		{"first executions are not repeated", []byte{unknownToServer}, 1243, 1, 0},
+	} {
+		if of.failure == 1243 { // none is kept
+			mustExec(t, db, "SET @a = 1")
+		}
+		w.mu.Lock()
+		w.next, w.prepared = of.next, 0
+		w.mu.Unlock()
+		_, err := db.Exec("INSERT INTO t (n) VALUES (?)", i)
+		if have := errorNumber(err); have != of.failure {
+			t.Errorf("%s\nhave: %v\nwant: error %d", of.name, err, of.failure)
+		}
+		if w.prepared != of.prepared {
+			t.Errorf("%s: prepared\nhave: %d\nwant: %d", of.name, w.prepared, of.prepared)
+		}
+		rows := 0
+		if err := db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM t WHERE n = %d", i)).Scan(&rows); err != nil || rows != of.rows {
+			t.Errorf("%s: rows\nhave: %d, %v\nwant: %d", of.name, rows, err, of.rows)
+		}
+	}
+}
+
+const keptRuleText = `
+rules:
+- !SHARDING
+  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}}
+  keyGenerators: {snowflake: {type: SNOWFLAKE, props: {worker-id: 1}}}
+`
+
+func errorNumber(err error) uint16 {
+	if my, ok := err.(*mysql.MySQLError); ok {
+		return my.Number
+	}
+	return 0
+}
+
+// No INSERT fails for the statements that others keep, whatever the server has
+// room for.
+func TestStatements_fewAtTheServer(t *testing.T) {
+	if testserver.Each(t, TestStatements_fewAtTheServer) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	admin := openFor(t, "mysql", server.DSN())
+	exec := func(query string) {
+		t.Helper()
+		mustExec(t, admin, query)
+	}
+	exec("CREATE DATABASE few")
+	exec("CREATE TABLE few.t (id BIGINT PRIMARY KEY, n INT)")
+	const connections, texts = 15, 16
+	kept := func() (n int) {
+		t.Helper()
+		var name string
+		noError(t, admin.QueryRow("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'").Scan(&name, &n))
+		return n
+	}
+	for _, limit := range []int{20, 100, 2000} {
+		exec(fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d", limit))
+		db := openFor(t, "shardkey", server.DSN()+"few?shardkeyRule="+keptRule(t))
+		var conns []*sql.Conn
+		for range connections {
+			conn := must(db.Conn(t.Context()))(t)
+			defer conn.Close()
+			conns = append(conns, conn)
+		}
+		insert := func() (failed int) {
+			t.Helper()
+			for i := range texts {
+				for _, conn := range conns {
+					if _, err := conn.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO t (n) VALUES (? + %d)", i), i); errorNumber(err) == 1461 {
+						failed++
+					} else if err != nil {
+						t.Fatalf("limit %d: %v", limit, err)
+					}
+				}
+			}
+			for _, conn := range conns { // what it has closed is closed at the server
+				mustExec(t, conn, "DO 1")
+			}
+			return failed
+		}
+		equal(t, insert()+insert(), 0, "limit", limit, "INSERTs failed")
+		want := min(limit/8, connections*texts)
+		equal(t, kept(), want, "limit", limit, "kept")
+		if limit == 100 {
+			// As if others had the rest: a connection that has nothing to close fails
+			// until those that have did something.
+			exec("SET GLOBAL max_prepared_stmt_count = 5")
+			insert()
+			equal(t, insert(), 0, "INSERTs failed where the server had no room")
+			equal(t, kept(), 0, "kept where the server had no room")
+		}
+		for _, conn := range conns {
+			conn.Close()
+		}
+		db.Close()
+		for kept() > 0 { // the server ends connections in its own time
+		}
+	}
+}
+
+// What was kept at a server that has restarted is forgotten with its connection.
+func TestStatements_afterRestart(t *testing.T) {
+	if testserver.Each(t, TestStatements_afterRestart) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	admin := openFor(t, "mysql", server.DSN())
+	mustExec(t, admin, "CREATE DATABASE again")
+	db := openFor(t, "shardkey", server.DSN()+"again?shardkeyRule="+keptRule(t))
+	db.SetMaxOpenConns(1)
+	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 6 {
+		if i == 3 {
+			server.Stop()
+			server.Start()
+		}
+		if _, err := db.ExecContext(ended, "INSERT INTO t (n) VALUES (?)", -1); !errors.Is(err, context.Canceled) {
+			t.Fatalf("have: %v\nwant: %v", err, context.Canceled)
+		}
+		mustExec(t, db, "INSERT INTO t (n) VALUES (?)", i)
+	}
+	rows := 0
+	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE n >= 0").Scan(&rows); err != nil || rows != 6 {
+		t.Errorf("rows\nhave: %d, %v\nwant: 6", rows, err)
 	}
 }

@@ -1,28 +1,29 @@
 package driver
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// idleDB is a database over a base that does nothing.
-func idleDB(t *testing.T, r *rule.Rule, opts ...Option) (*sql.DB, *Connector) {
-	t.Helper()
-	c := must(NewConnector(idleConnector{}, r, append(opts, Config{Server: "other"})...))(t)
-	db := sql.OpenDB(c)
-	t.Cleanup(func() { _ = db.Close() })
-	return db, c
-}
 
 func TestStats_keysAndStatements(t *testing.T) {
 	db, c := idleDB(t, benchRule(t))
@@ -53,7 +54,7 @@ func TestStats_keysAndStatements(t *testing.T) {
 	misses := s.Plans.Misses
 	another := must(c.Connect(t.Context()))(t)
 	defer another.Close()
-	must(connOf(another).ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", benchArgs[:1]))(t)
+	must(another.(*conn).ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", benchArgs(1)))(t)
 	if s := c.Stats(); s.Plans.Hits == 0 || s.Plans.Misses != misses {
 		t.Errorf("have: %+v\nwant: a hit more", s.Plans)
 	}
@@ -62,7 +63,13 @@ func TestStats_keysAndStatements(t *testing.T) {
 // A call of the generator that fails is no key, and one in 64 calls is timed.
 func TestStats_errorsAndTimes(t *testing.T) {
 	fails := errors.New("no keys today")
-	keys := &scriptedKeys{next: 1}
+	failing := false
+	keys := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		if failing {
+			return nil, fails
+		}
+		return keysOfInts(n, 1), nil
+	})
 	r := must(rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: keys}},
@@ -71,10 +78,10 @@ func TestStats_errorsAndTimes(t *testing.T) {
 	for range 100 {
 		mustExec(t, db, "INSERT INTO t (a) VALUES (?)", 1)
 	}
-	keys.fails = true
+	failing = true
 	var failed *GeneratorError
 	for range 5 {
-		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, &failed) {
+		if _, err := db.Exec("INSERT INTO t (a) VALUES (?)", 1); !errors.As(err, &failed) || !errors.Is(err, fails) {
 			t.Fatalf("have: %v\nwant: a *GeneratorError for %v", err, fails)
 		}
 	}
@@ -130,7 +137,7 @@ func TestStats_reloads(t *testing.T) {
 }
 
 func TestStats_keptStatements(t *testing.T) {
-	k := newKeeping(t, &keepingBase{max: 1000}, "auto").warm()
+	k := newKeeping(t, &fakedb.Server{Statements: 1000, Kind: fakedb.Skipping}, "auto").warm()
 	before := k.connector.Stats().Kept
 	for range 5 {
 		k.exec("INSERT INTO t_order (a) VALUES (?)", int64(1))
@@ -199,10 +206,266 @@ func TestHistogram_buckets(t *testing.T) {
 
 // BenchmarkStats is what one look costs.
 func BenchmarkStats(b *testing.B) {
-	c := must(NewConnector(idleConnector{}, benchRule(b)))(b)
+	c := must(NewConnector(&fakedb.Server{Quiet: true}, benchRule(b)))(b)
 	defer c.Close()
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Stats()
+	}
+}
+
+// jsonLog takes what is logged, as JSON.
+type jsonLog struct{ bytes.Buffer }
+
+func (l *jsonLog) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
+
+func (l *jsonLog) debugLogger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// take returns the lines since the last time.
+func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	for text := range strings.Lines(l.String()) {
+		var line map[string]any
+		noError(t, json.Unmarshal([]byte(text), &line))
+		all = append(all, line)
+	}
+	l.Reset()
+	return all
+}
+
+func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log jsonLog
+		r := must(rule.Parse(t.Name(), []byte(watched("'ds.t_order_${0..1}'", 6))))(t)
+		db, c := idleDB(t, r, WithLogger(log.logger()))
+		refuse := func(query string, args ...any) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), query, args...); err == nil {
+				t.Fatalf("%s\nhave: no error", query)
+			}
+		}
+		for range 3 {
+			refuse("INSERT INTO t_order_7 (a) VALUES ('secret')")
+		}
+		refuse("INSERT INTO t_order_1 (a) VALUES ('secret'")
+		st, err := db.PrepareContext(t.Context(), "INSERT INTO t_order_8 (a) VALUES (?)")
+		if err == nil {
+			t.Fatalf("have: %v\nwant: an error", st)
+		}
+		have := log.take(t)
+		want := []string{"unlisted t_order_7 <nil>", "unsupported t_order_1 1", "unlisted t_order_8 <nil>"}
+		for i, line := range have {
+			if i >= len(want) || line["level"] != "WARN" || fmt.Sprint(line["reason"], " ", line["table"], " ", line["line"]) != want[i] || strings.Contains(fmt.Sprint(line), "secret") {
+				t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
+			}
+		}
+		if len(have) != len(want) {
+			t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
+		}
+		if n := c.Stats().Refused; n["unlisted"] != 4 || n["unsupported"] != 1 {
+			t.Errorf("have: %v\nwant: 4 unlisted, 1 unsupported", n)
+		}
+		time.Sleep(time.Minute)
+		refuse("INSERT INTO t_order_7 (a) VALUES ('secret')")
+		if have := log.take(t); len(have) != 1 || have[0]["left_out"] != 2.0 {
+			t.Errorf("have: %v\nwant: a line, and 2 left out before it", have)
+		}
+	})
+}
+
+// What another package refuses has the reason of its sentinel, and what no package refuses
+// has none.
+func TestRefused_byOtherPackages(t *testing.T) {
+	c := &Connector{host: spi.Host{Logger: slog.New(slog.DiscardHandler)}}
+	for _, of := range []struct {
+		err      error
+		reason   string
+		sentinel error
+	}{
+		{fakedb.Err, "", fakedb.Err},
+		{base.TooManyPlaceholders(1, 2), reasonPlaceholders, ErrTooManyPlaceholders},
+		{fmt.Errorf("%w: %w", ErrUnsupportedStatement, fakedb.Err), reasonUnsupported, fakedb.Err},
+		{&StatementError{Reason: reasonNoGene}, reasonNoGene, ErrUnsupportedStatement},
+	} {
+		err := c.refused(of.err)
+		var e *StatementError
+		have := ""
+		if errors.As(err, &e) {
+			have = e.Reason
+		}
+		if have != of.reason || !errors.Is(err, of.sentinel) || strings.Count(err.Error(), "shardkey") > 1 {
+			t.Errorf("%v\nhave: %v, reason %q\nwant: %q and %v", of.err, err, have, of.reason, of.sentinel)
+		}
+	}
+	want := map[string]int64{reasonPlaceholders: 1, reasonUnsupported: 1, reasonNoGene: 1}
+	if have := c.counts.refusals(); !maps.Equal(have, want) {
+		t.Errorf("have: %v\nwant: %v", have, want)
+	}
+}
+
+// Each reason has an error that its errors begin with and have in their chain.
+func TestStatementError_sentinels(t *testing.T) {
+	for reason, sentinel := range sentinels {
+		for _, e := range []*StatementError{
+			{Reason: reason}, {Reason: reason, Err: fakedb.Err}, {Reason: reason, Err: fmt.Errorf("%w: %w", sentinel, fakedb.Err)},
+			{Reason: reason, Table: "t", Row: 3, Message: "it is wrong", Err: fakedb.Err},
+		} {
+			begins := strings.HasPrefix(e.Error(), sentinel.Error()) && strings.Count(e.Error(), sentinel.Error()) == 1
+			if !begins || !errors.Is(e, sentinel) || errors.Is(e, fakedb.Err) != (e.Err != nil) {
+				t.Errorf("%+v\nhave: %v\nwant: %v", e, e, sentinel)
+			}
+		}
+	}
+	e := &StatementError{Reason: reasonUnsupported, Table: "t", Row: 3, Line: 2, Char: 7, Near: "«x»", Message: "it is wrong"}
+	if have, want := e.Error(), "table t: row 3: it is wrong, at line 2 column 7 near «x»"; !strings.HasSuffix(have, want) {
+		t.Errorf("have: %s\nwant: %s", have, want)
+	}
+}
+
+func TestRefused_canceledIsNotLogged(t *testing.T) {
+	var log jsonLog
+	var r refusals
+	r.log(log.logger(), &StatementError{Reason: reasonNoKey, Err: &GeneratorError{"g", "t", "id", context.Canceled}})
+	if log.Len() > 0 {
+		t.Errorf("have: %s\nwant: nothing of a call that its caller gave up", log.String())
+	}
+}
+
+// Names in texts may be anybody's: not all are kept.
+func TestRefused_boundedTables(t *testing.T) {
+	var r refusals
+	written := 0
+	for i := range 10 * maxRefused {
+		if _, due := r.due(refusedKey{"unlisted", fmt.Sprint("t_", i)}); due {
+			written++
+		}
+	}
+	if len(r.seen) > maxRefused+1 || written > maxRefused+1 {
+		t.Errorf("have: %d tables, %d lines\nwant: at most %d", len(r.seen), written, maxRefused+1)
+	}
+}
+
+func TestLog_asSentWithoutValues(t *testing.T) {
+	var log jsonLog
+	r := benchRule(t)
+	db, c := idleDB(t, r, WithLogger(log.debugLogger()))
+	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
+	mustExec(t, db, "INSERT INTO t_order (a) VALUES (?)", "secret")
+	mustExec(t, db, "INSERT INTO t_order (a, b) VALUES ('secret', 5), ('secret', 6) # secret")
+	mustExec(t, db, "INSERT INTO t_plain (a) VALUES ('secret')")
+	st := must(db.Prepare("INSERT INTO t_order (a) VALUES (?), (7)"))(t)
+	must(st.Exec("secret"))(t)
+	want := []string{
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?) 2 1",
+		"INSERT INTO t_order (a, b, `order_id`) VALUES (?, ?, ?), (?, ?, ?) 0 2",
+		"INSERT INTO t_order (a, `order_id`) VALUES (?, ?), (?, ?) 3 2",
+	}
+	have := log.take(t)
+	for i, line := range have {
+		if text := fmt.Sprint(line["statement"], " ", line["args"], " ", line["keys"]); i >= len(want) || text != want[i] || line["level"] != "DEBUG" ||
+			fmt.Sprint(line["generators"]) != "[snowflake]" || strings.Contains(fmt.Sprint(line), "secret") {
+			t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
+		}
+	}
+	if len(have) != len(want) {
+		t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
+	}
+	if s := c.Stats().Tables[0]; s.Keys != 6 {
+		t.Errorf("have: %+v\nwant: 6 keys", s)
+	}
+}
+
+type spanKey struct{}
+
+func TestWithFilled_toldOfEachInsert(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		args       []any
+		want       []Filled
+	}{
+		{"one row", "INSERT INTO t_user (name) VALUES (?)", []any{1}, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 1, nil}}},
+		{"several rows", "INSERT INTO t_order (user_id) VALUES (?), (?), (?)", []any{1, 2, 3}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 3, nil}}},
+		{"some with a key", "INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)", []any{1, 5, 1}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 1, nil}}},
+		{"all with a key", "INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{5, 1}, nil},
+		{"texts as keys", "INSERT INTO t_token (name) VALUES (?), (?)", []any{1, 2}, []Filled{{"t_token", "id", "uuid", "UUID", 2, nil}}},
+		{"no INSERT", "UPDATE t_order SET user_id = ?", []any{1}, nil},
+		{"another table", "INSERT INTO other (a) VALUES (?)", []any{1}, nil},
+		{"refused", "INSERT INTO t_order_9 (user_id) VALUES (?)", []any{1}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var told []Filled
+			var first []any
+			base := &fakedb.Server{}
+			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(ctx context.Context, f Filled) {
+				if ctx.Value(spanKey{}) != "span" {
+					t.Error("the context is another one")
+				}
+				first = append(first, f.FirstKey)
+				f.FirstKey = nil
+				told = append(told, f)
+			})))
+			defer db.Close()
+			var keys Keys
+			ctx := WithKeys(context.WithValue(t.Context(), spanKey{}, "span"), &keys)
+			for range 2 { // the second one may go another way
+				told, first = nil, nil
+				_, _ = db.ExecContext(ctx, c.text, c.args...)
+				if !slices.Equal(told, c.want) {
+					t.Errorf("have: %+v\nwant: %+v", told, c.want)
+				}
+				if len(first) > 0 && first[0] != keys.Values()[0] {
+					t.Errorf("first key\nhave: %v\nwant: %v", first[0], keys.Values()[0])
+				}
+			}
+		})
+	}
+}
+
+func TestWithFilled_panicIsAnError(t *testing.T) {
+	for _, text := range []string{"INSERT INTO t_order (user_id) VALUES (?)", "INSERT INTO t_order (user_id) VALUES (?), (2)"} {
+		base := &fakedb.Server{}
+		db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(context.Context, Filled) { panic("boom") })))
+		for range 2 {
+			var panicked *guard.PanicError
+			if _, err := db.ExecContext(t.Context(), text, 1); !errors.As(err, &panicked) {
+				t.Errorf("%s\nhave: %v\nwant: a PanicError", text, err)
+			}
+		}
+		if strings.Contains(strings.Join(base.Calls, " "), "INSERT") {
+			t.Errorf("it was sent: %q", base.Calls)
+		}
+		_ = db.Close()
+	}
+}
+
+// Each way of an INSERT on a server, an INSERT … SELECT among them.
+func TestWithFilled_onServers(t *testing.T) {
+	if testserver.Each(t, TestWithFilled_onServers) {
+		return
+	}
+	r := must(rule.Parse(t.Name(), []byte("rules:\n- !SHARDING\n  tables:\n    t_told: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n"+
+		"  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: 3}}}\n")))(t)
+	noError(t, RegisterRule(t.Name(), r))
+	defer DeregisterRule(t.Name())
+	var told []Filled
+	db, _, err := Open(testserver.Database(t)+"?shardkeyRule="+url.QueryEscape(t.Name()), WithFilled(func(_ context.Context, f Filled) { told = append(told, f) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	mustExec(t, db, "CREATE TABLE t_told (id BIGINT PRIMARY KEY, a INT)")
+	for _, text := range []string{
+		"INSERT INTO t_told (a) VALUES (1)", "INSERT INTO t_told (a) VALUES (1), (2), (3)",
+		"INSERT INTO t_told (a) SELECT a FROM t_told WHERE a > 1",
+	} {
+		told = nil
+		var keys Keys
+		must(db.ExecContext(WithKeys(t.Context(), &keys), text))(t)
+		if values := keys.Values(); len(told) != 1 || told[0].Rows != len(values) || told[0].FirstKey != values[0] {
+			t.Errorf("%s\nhave: %+v\nwant: %d rows, the first %v", text, told, len(values), values)
+		}
 	}
 }

@@ -12,19 +12,18 @@ import (
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/rewrite"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // verified opens a fake base with a rule for table ruled.
-func verified(t *testing.T, v string) (*sql.DB, *fakeBase, *Connector) {
+func verified(t *testing.T, v string) (*sql.DB, *fakedb.Server, *Connector) {
 	t.Helper()
 	if secondReader == nil {
 		t.Skip("built without the second reader")
 	}
-	base := &fakeBase{kind: "direct"}
-	c := must(NewConnector(base, taggedRule(t, "ruled", 0), Config{Server: "other"}, Config{Verify: v}))(t)
-	db := sql.OpenDB(c)
-	t.Cleanup(func() { _ = db.Close() })
+	base := &fakedb.Server{}
+	db, c := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other", Verify: v})
 	return db, base, c
 }
 
@@ -78,8 +77,8 @@ func TestVerify_refusesFaults(t *testing.T) {
 					t.Errorf("%s\nhave: %#v\nwant: reason %s", way, err, reasonUnverified)
 				}
 			}
-			if i := slices.IndexFunc(base.calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {
-				t.Errorf("the base saw: %s", base.calls[i])
+			if i := slices.IndexFunc(base.Calls, func(call string) bool { return strings.Contains(call, "INSERT") }); i >= 0 {
+				t.Errorf("the base saw: %s", base.Calls[i])
 			}
 			if have := c.Stats().Verification; have.Refused < 3 || have.Agreed+have.Unknown > 0 {
 				t.Errorf("have: %+v\nwant: all refused", have)
@@ -150,10 +149,10 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	saved := secondReader
 	defer func() { secondReader = saved }()
 	secondReader = nil
-	if _, err := NewConnector(&fakeBase{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
+	if _, err := NewConnector(&fakedb.Server{}, testRule(t), Config{Verify: "on"}); err == nil || !strings.Contains(err.Error(), "shardkey_noparser") {
 		t.Errorf("have: %v\nwant: an error that names the tag", err)
 	}
-	c := must(NewConnector(&fakeBase{}, testRule(t)))(t)
+	c := must(NewConnector(&fakedb.Server{}, testRule(t)))(t)
 	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }
 

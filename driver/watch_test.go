@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -394,7 +395,7 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "rule.yaml")
 		write(t, path, watched("t_order_${0..1}", 1))
-		base := &fakeBase{kind: "direct"}
+		base := &fakedb.Server{}
 		c := must(NewConnector(base, mustLoadRule(t, path), Config{Server: "other"}))(t)
 		db := sql.OpenDB(c)
 		defer db.Close()
@@ -410,9 +411,9 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 				"direct":   func() (sql.Result, error) { return db.Exec(text, 1) },
 				"prepared": func() (sql.Result, error) { return prepared.Exec(1) },
 			} {
-				base.calls = nil
+				base.Calls = nil
 				_, err := exec()
-				if calls := strings.Join(base.calls, "\n"); err != nil || name == "direct" && !strings.Contains(calls, "`"+column+"`") {
+				if calls := strings.Join(base.Calls, "\n"); err != nil || name == "direct" && !strings.Contains(calls, "`"+column+"`") {
 					t.Errorf("%s\nhave: %v, %s\nwant: a key in %s", name, err, calls, column)
 				}
 			}
@@ -420,9 +421,9 @@ func TestWatchRule_otherKeyColumn(t *testing.T) {
 		both("id")
 		write(t, path, strings.Replace(watched("t_order_${0..1}", 1), "column: id", "column: other", 1))
 		time.Sleep(2 * time.Second)
-		base.calls = nil
-		if _, err := prepared.Exec(1); err != nil || !strings.Contains(strings.Join(base.calls, "\n"), "`other`") {
-			t.Errorf("prepared\nhave: %v, %s\nwant: prepared again with other", err, base.calls)
+		base.Calls = nil
+		if _, err := prepared.Exec(1); err != nil || !strings.Contains(strings.Join(base.Calls, "\n"), "`other`") {
+			t.Errorf("prepared\nhave: %v, %s\nwant: prepared again with other", err, base.Calls)
 		}
 		both("other")
 	})
@@ -440,7 +441,7 @@ func init() {
 
 // A rule that was set meanwhile stays, and a closed connector takes none.
 func TestConnector_changeOfAnotherRule(t *testing.T) {
-	c := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
+	c := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1))
 	old := c.rules.Load()
 	next := must(c.open(taggedRule(t, "t", 2)))(t)
 	between := taggedRule(t, "t", 3)
@@ -462,7 +463,7 @@ func TestConnector_changeOfAnotherRule(t *testing.T) {
 // A rule that one connector refuses is no connector's, and is closed; of two that
 // come at once one is.
 func TestTakeRule_allOrNone(t *testing.T) {
-	easy, strict := mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1)), mustConnector(t, &fakeBase{}, taggedRule(t, "t", 1))
+	easy, strict := mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1)), mustConnector(t, &fakedb.Server{}, taggedRule(t, "t", 1))
 	strict.config.RuleWarnings = "error"
 	old := easy.Rule()
 	odd := must(rule.Parse("odd.yaml", []byte(strings.Replace(watched("t_order_0", 2), "    t_item:", "      comment: hello\n    t_item:", 1))))(t)

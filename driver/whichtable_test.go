@@ -3,14 +3,13 @@ package driver_test
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -67,39 +66,6 @@ func keyFirstByBits(ctx context.Context, db *sql.DB, userID int64) (rule.Place, 
 	return table.Sharding.Place([]any{keys[0]})
 }
 
-// insertRecorder is a server that takes every INSERT and keeps it.
-type insertRecorder struct{ sent []string }
-
-func (r *insertRecorder) Connect(context.Context) (sqldriver.Conn, error) {
-	return recorderConn{r}, nil
-}
-func (r *insertRecorder) Driver() sqldriver.Driver { return nil }
-
-type recorderConn struct{ *insertRecorder }
-
-func (recorderConn) Prepare(string) (sqldriver.Stmt, error) { return nil, sqldriver.ErrSkip }
-func (recorderConn) Begin() (sqldriver.Tx, error)           { return nil, sqldriver.ErrSkip }
-func (recorderConn) Close() error                           { return nil }
-
-func (c recorderConn) ExecContext(_ context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	values := make([]any, len(args))
-	for i := range args {
-		values[i] = args[i].Value
-	}
-	c.sent = append(c.sent, fmt.Sprint(query, values))
-	return sqldriver.RowsAffected(1), nil
-}
-
-func (c recorderConn) QueryContext(context.Context, string, []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	return noRows{}, nil
-}
-
-type noRows struct{}
-
-func (noRows) Columns() []string            { return nil }
-func (noRows) Close() error                 { return nil }
-func (noRows) Next([]sqldriver.Value) error { return io.EOF }
-
 func whichTablePage(t *testing.T, language string) []string {
 	t.Helper()
 	page, err := os.ReadFile("../docs/which-table.md")
@@ -141,7 +107,7 @@ func TestDocs_whichTable(t *testing.T) {
 		if err != nil || len(r.Warnings()) > 0 {
 			t.Fatal(err, r.Warnings())
 		}
-		server := &insertRecorder{}
+		server := &fakedb.Server{}
 		connector, err := driver.NewConnector(server, r, driver.Config{Server: "other"})
 		if err != nil {
 			t.Fatal(err)
@@ -149,11 +115,11 @@ func TestDocs_whichTable(t *testing.T) {
 		db := sql.OpenDB(connector)
 		defer db.Close()
 		if err := flow(t.Context(), db); err != nil {
-			t.Errorf("flow %d\nhave: %v\nsent: %q", i, err, server.sent)
+			t.Errorf("flow %d\nhave: %v\nsent: %q", i, err, server.Sent)
 			continue
 		}
-		if i != 1 && (len(server.sent) != 1 || !strings.HasPrefix(server.sent[0], "INSERT INTO "+byBits+" ")) || i == 1 && len(server.sent) != 2 {
-			t.Errorf("flow %d\nhave: %q", i, server.sent)
+		if i != 1 && (len(server.Sent) != 1 || !strings.HasPrefix(server.Sent[0].Query, "INSERT INTO "+byBits+" ")) || i == 1 && len(server.Sent) != 2 {
+			t.Errorf("flow %d\nhave: %q", i, server.Sent)
 		}
 		if i == 2 {
 			if place, err := keyFirstByBits(t.Context(), db, user); err != nil || place.Table != byBits {

@@ -44,6 +44,7 @@ var mayImport = map[string][]string{
 	"internal/sqltext":     {},
 	"internal":             {"internal", "driver", "keygen", "internal/rewrite", "rule", "spi"},
 	"internal/testrouter":  {},
+	"internal/test/fakedb": {},
 	"internal/testserver":  {"internal/testserver"},
 	"otelshardkey":         {"driver"},
 	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},

@@ -1,15 +1,125 @@
 package driver
 
 import (
+	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
 )
+
+// TestReadme_asShown does what the README's first program does, with its rule.
+func TestReadme_asShown(t *testing.T) {
+	if testserver.Each(t, TestReadme_asShown) {
+		return
+	}
+	readme := must(os.ReadFile("../README.md"))(t)
+	_, after, _ := strings.Cut(string(readme), "```yaml\n")
+	text, _, _ := strings.Cut(after, "```")
+	inserts := regexp.MustCompile(`"(INSERT [^"]*)", (\d+(?:, \d+)*)\)`).FindAllStringSubmatch(string(readme), -1)
+	if len(inserts) != 2 {
+		t.Fatalf("have: %q\nwant: two INSERTs", inserts)
+	}
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	write(t, file, text)
+	dsn := testserver.Database(t)
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	db := must(sql.Open("shardkey", dsn+sep+"shardkeyRule="+url.PathEscape(file)))(t)
+	defer db.Close()
+	create := regexp.MustCompile(`(?m)^CREATE TABLE t_order_1 .*?\)` + "(;|$)").FindString(string(readme))
+	mustExec(t, db, create)
+	for _, m := range inserts {
+		var args []any
+		for arg := range strings.SplitSeq(m[2], ", ") {
+			args = append(args, arg)
+		}
+		var keys Keys
+		res := must(db.ExecContext(WithKeys(t.Context(), &keys), m[1], args...))(t)
+		id, err := res.LastInsertId()
+		values := keys.Values()
+		if err != nil || len(values) != len(args) || values[0] != id || id < 1e18 {
+			t.Errorf("%s\nhave: %d, %v, %v\nwant: a key for each of %d rows", m[1], id, err, values, len(args))
+		}
+	}
+}
+
+// TestSemantics_asThePageSays runs the statements of docs/semantics.md, direct and
+// prepared: what is reported is what the table says.
+func TestSemantics_asThePageSays(t *testing.T) {
+	if testserver.Each(t, TestSemantics_asThePageSays) {
+		return
+	}
+	page := must(os.ReadFile("../docs/semantics.md"))(t)
+	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 16 {
+		t.Fatalf("have: %d statements\nwant: more", len(rows))
+	}
+	next := int64(1000)
+	ours, plain := openScripted(t, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		keys := make([]any, n)
+		for i := range keys {
+			keys[i] = next
+			next++
+		}
+		return keys, nil
+	}, "t.id"), "")
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a VARCHAR(20) UNIQUE)")
+	generated := regexp.MustCompile(`K(\d)`)
+	for _, row := range rows {
+		for _, prepared := range []bool{false, true} {
+			mustExec(t, plain, "DELETE FROM t")
+			mustExec(t, plain, "INSERT INTO t VALUES (7, 'old')")
+			mustExec(t, ours, "DO LAST_INSERT_ID(9)")
+			first := next
+			want := generated.ReplaceAllStringFunc(strings.Join(row[2:], " | "), func(k string) string {
+				return fmt.Sprint(first + int64(k[1]-'1'))
+			})
+			want = strings.Replace(want, "as before", "9", 1)
+			var keys Keys
+			var exec = ours.ExecContext
+			if prepared {
+				stmt := must(ours.Prepare(row[1]))(t)
+				exec = func(ctx context.Context, _ string, _ ...any) (sql.Result, error) {
+					defer stmt.Close()
+					return stmt.ExecContext(ctx)
+				}
+			}
+			res, err := exec(WithKeys(t.Context(), &keys), row[1])
+			if err != nil {
+				t.Errorf("%s: %v", row[1], err)
+				continue
+			}
+			id, err := res.LastInsertId()
+			if err != nil {
+				t.Errorf("%s: LastInsertId: %v", row[1], err)
+			}
+			affected, _ := res.RowsAffected()
+			var each []string
+			for _, key := range keys.Values() {
+				each = append(each, strings.Replace(fmt.Sprint(key), "<nil>", "nil", 1))
+			}
+			have := fmt.Sprintf("%d | %d | %d | %s", id, affected, number(t, ours, "SELECT LAST_INSERT_ID()"), strings.Join(each, ", "))
+			if have != want {
+				t.Errorf("%s (prepared: %t)\nhave: %s\nwant: %s", row[1], prepared, have, want)
+			}
+		}
+	}
+}
 
 // shardingPage returns the blocks of a language in docs/sharding.md.
 func shardingPage(t *testing.T, language string) []string {
@@ -23,7 +133,7 @@ func shardingPage(t *testing.T, language string) []string {
 }
 
 // openPage opens the rule of docs/sharding.md that has a table.
-func openPage(t *testing.T, table string) (*sql.DB, *answeringBase, *rule.Sharding) {
+func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Sharding) {
 	t.Helper()
 	for _, text := range shardingPage(t, "yaml") {
 		if strings.Contains(text, "gene-column") && table == "t_order" {
@@ -33,7 +143,7 @@ func openPage(t *testing.T, table string) (*sql.DB, *answeringBase, *rule.Shardi
 		for _, of := range r.Tables() {
 			if of.Logical == table {
 				db, base := openShards(t, r)
-				base.columns = [][2]string{{"order_id", "bigint"}, {"id", "bigint"}}
+				base.Columns = [][2]string{{"order_id", "bigint"}, {"id", "bigint"}}
 				return db, base, of.Sharding
 			}
 		}
@@ -129,15 +239,15 @@ func TestDocs_shardingRuns(t *testing.T) {
 		"t_event": func(db *sql.DB, _ *rule.Sharding) error { return pageByTime(db) },
 	} {
 		db, base, s := openPage(t, table)
-		if err := run(db, s); err != nil || len(base.sentInserts()) != 1 {
-			t.Errorf("%s\nhave: %v, %q\nwant: one INSERT", table, err, base.sentInserts())
+		if err := run(db, s); err != nil || len(base.Queries("INTO ")) != 1 {
+			t.Errorf("%s\nhave: %v, %q\nwant: one INSERT", table, err, base.Queries("INTO "))
 		}
 	}
 }
 
 // TestDocs_shardingIsTested: each line of Go of the page is in this file.
 func TestDocs_shardingIsTested(t *testing.T) {
-	own := must(os.ReadFile("shardingdocs_test.go"))(t)
+	own := must(os.ReadFile("docs_test.go"))(t)
 	blocks := shardingPage(t, "go")
 	for _, block := range blocks {
 		for line := range strings.Lines(block) {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testrouter"
+	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -198,12 +203,12 @@ func TestGenes_ofRows(t *testing.T) {
 		{"INSERT INTO t_one (user_id) VALUES (?)", []any{9}, "[9]"},
 	} {
 		db, base := openShards(t, geneRule(t, "", usersOf(tt.query)), WithLogger(slog.New(slog.DiscardHandler)))
-		if base.columns = nil; strings.Contains(tt.query, "integers.") {
-			base.columns = [][2]string{{"user_id", "bigint(20)"}}
+		if base.Columns = nil; strings.Contains(tt.query, "integers.") {
+			base.Columns = [][2]string{{"user_id", "bigint(20)"}}
 		}
-		base.answer = cannedAnswer{Affected: int64(1 + strings.Count(tt.query, "), ("))}
+		base.Result = fakedb.Result{Affected: int64(1 + strings.Count(tt.query, "), ("))}
 		for range 2 {
-			base.calls = nil
+			base.Forget()
 			var keys Keys
 			_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
 			var wrong *WrongShardError
@@ -222,7 +227,7 @@ func TestGenes_ofRows(t *testing.T) {
 			if have != tt.want {
 				t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
 			}
-			if sent := base.sentInserts(); err != nil && len(sent) > 0 {
+			if sent := base.Queries("INTO "); err != nil && len(sent) > 0 {
 				t.Errorf("%s\nhave: %q sent\nwant: none", tt.query, sent)
 			}
 		}
@@ -262,7 +267,7 @@ func TestGenes_readsCounts(t *testing.T) {
 		err  error
 	}{{7, nil}, {"7", ErrUnsupportedStatement}} {
 		db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
-		base.columns = [][2]string{{"order_id", "bigint(20)"}}
+		base.Columns = [][2]string{{"order_id", "bigint(20)"}}
 		if _, err := db.Exec("INSERT INTO t_order (user_id) VALUES (?)", 1); err != nil { // the key column is known
 			t.Fatal(err)
 		}
@@ -276,7 +281,7 @@ func TestGenes_readsCounts(t *testing.T) {
 // looked for in another table.
 func TestGenes_upserts(t *testing.T) {
 	db, base := openShards(t, geneRule(t, "", "number"), WithLogger(slog.New(slog.DiscardHandler)))
-	base.columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
+	base.Columns = [][2]string{{"order_id", "bigint"}, {"user_id", "bigint"}}
 	for _, tt := range []struct {
 		set  string
 		args []any
@@ -288,13 +293,13 @@ func TestGenes_upserts(t *testing.T) {
 		{"user_id = user_id", nil, ""},
 		{"user_id = user_id + 1", nil, expression},
 	} {
-		base.calls = nil
+		base.Forget()
 		_, err := db.Exec("INSERT INTO t_item_3 (order_id, user_id) VALUES (19, 3) ON DUPLICATE KEY UPDATE "+tt.set, tt.args...)
 		if have := wrongUpsert(err); have != tt.want {
 			t.Errorf("%s %v\nhave: %q, %v\nwant: %q", tt.set, tt.args, have, err, tt.want)
 		}
-		if sent := strings.Contains(strings.Join(base.calls, "\n"), "UPDATE"); sent != (tt.want == "") {
-			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.calls)
+		if sent := len(base.Sent) > 0; sent != (tt.want == "") {
+			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.set, base.Calls)
 		}
 	}
 }
@@ -312,8 +317,8 @@ rules:
 `)))(t)
 	db, base := openShards(t, r)
 	for _, query := range []string{"INSERT INTO t_x (user_id) VALUES (?)", "INSERT INTO t_x (a) VALUES (?)"} {
-		if _, err := db.Exec(query, 7); !errors.As(err, new(*GeneratorError)) || strings.Contains(err.Error(), "panic") || len(base.sentInserts()) > 0 {
-			t.Errorf("have: %v, sent: %q", err, base.sentInserts())
+		if _, err := db.Exec(query, 7); !errors.As(err, new(*GeneratorError)) || strings.Contains(err.Error(), "panic") || len(base.Queries("INTO ")) > 0 {
+			t.Errorf("have: %v, sent: %q", err, base.Queries("INTO "))
 		}
 	}
 	mustExec(t, db, "INSERT INTO s2.t_x (user_id) VALUES (?)", 7)
@@ -334,8 +339,8 @@ func TestGenes_guardOff(t *testing.T) {
 				t.Errorf("%s\nhave: %s, %v\nwant: gene 6", tt.settings, have, err)
 			}
 		}
-		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.sentInserts()) != 2 {
-			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.sentInserts())
+		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
+			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.Queries("INTO "))
 		}
 	}
 }
@@ -372,7 +377,7 @@ func TestGenes_doubling(t *testing.T) {
 		open := func(n int) (*rule.Rule, *sql.DB) {
 			r := must(rule.Parse(fmt.Sprint(typ, n, ".yaml"), []byte(doubledRule(n, typ))))(t)
 			db, base := openShards(t, r)
-			base.answer = cannedAnswer{Affected: 20}
+			base.Result = fakedb.Result{Affected: 20}
 			return r, db
 		}
 		for n := 2; n <= 16; n *= 2 {
@@ -428,7 +433,7 @@ func TestGenes_rulesReplacedUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	connector := must(NewConnector(idleConnector{}, rules[0], Config{Server: "other"}))(t)
+	connector := must(NewConnector(&fakedb.Server{Quiet: true}, rules[0], Config{Server: "other"}))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 	var wg sync.WaitGroup
@@ -480,7 +485,7 @@ func TestGenes_ofACustomGenerator(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, base := openShards(t, r)
-	base.answer = cannedAnswer{Affected: 4}
+	base.Result = fakedb.Result{Affected: 4}
 	var keys Keys
 	_, err = db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO t_own (user_id) VALUES (?), (?), (7), (?)", 5, 5, 3)
 	if have := fmt.Sprint(keys.Values()); err != nil || have != "[5 21 7 3]" {
@@ -496,7 +501,7 @@ func TestGenes_foundByEither(t *testing.T) {
 	for _, typ := range []string{"MOD", "HASH_MOD"} {
 		r := must(rule.Parse(typ+".yaml", []byte(doubledRule(8, typ))))(t)
 		db, base := openShards(t, r)
-		base.answer = cannedAnswer{Affected: rows}
+		base.Result = fakedb.Result{Affected: rows}
 		user := &testrouter.Strategy{Columns: []string{"user_id"}, Type: typ, Props: map[string]string{"sharding-count": "8"}}
 		key := &testrouter.Strategy{Columns: []string{"order_id"}, Type: "MOD", Props: map[string]string{"sharding-count": "8"}}
 		byUser, byKey := &testrouter.Table{Logic: "t_order", Table: user}, &testrouter.Table{Logic: "t_order", Table: key}
@@ -530,4 +535,167 @@ func TestGenes_foundByEither(t *testing.T) {
 		}
 		t.Logf("%s: %d rows", typ, len(seen))
 	}
+}
+
+const geneServerRule = `
+rules:
+- !SHARDING
+  tables:
+    g_order:
+      actualDataNodes: ds.g_order_${0..3}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: four}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}
+    g_text:
+      actualDataNodes: ds.g_text_${0..3}
+      tableStrategy: {standard: {shardingColumn: name, shardingAlgorithmName: hash}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: names}
+    g_all: {keyGenerateStrategy: {column: order_id, keyGeneratorName: genes}}
+  keyGenerators:
+    genes: {type: SNOWFLAKE, props: {worker-id: 78, gene-column: user_id, gene-bits: 4}}
+    names: {type: SNOWFLAKE, props: {worker-id: 79, gene-column: name, gene-bits: 4}}
+  shardingAlgorithms:
+    four: {type: MOD, props: {sharding-count: 4}}
+    hash: {type: HASH_MOD, props: {sharding-count: 4}}
+`
+
+// TestGenes_onServers: each row has its user's gene in its key, as one reads both from the
+// tables, whatever the form of the statement.
+func TestGenes_onServers(t *testing.T) {
+	if testserver.Each(t, TestGenes_onServers) {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	noError(t, os.WriteFile(file, []byte(geneServerRule), 0o600))
+	for _, params := range []string{"", "&interpolateParams=true", "&shardkeyStatements=always", "&shardkeyStatements=off"} {
+		db := openFor(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
+		mustRun(t, db, "CREATE TABLE g_all (order_id BIGINT PRIMARY KEY, user_id BIGINT, a INT, UNIQUE (user_id))")
+		mustRun(t, db, "CREATE TABLE src (user_id BIGINT, name VARCHAR(20), seen DATETIME)")
+		mustRun(t, db, "INSERT INTO src VALUES (1, 'ann', NULL), (2, 'bob', NOW()), (3, 'zoë', NULL), (NULL, NULL, NULL)")
+		for i := range 4 {
+			mustRun(t, db, fmt.Sprintf("CREATE TABLE g_order_%d (order_id BIGINT PRIMARY KEY, user_id BIGINT UNSIGNED, a INT)", i))
+			mustRun(t, db, fmt.Sprintf("CREATE TABLE g_text_%d (order_id BIGINT PRIMARY KEY, name VARCHAR(40), a INT)", i))
+		}
+		testGenesOfForms(t, db)
+		testGenesOfSelect(t, db)
+		testGenesOfTables(t, db)
+	}
+}
+
+// testGenesOfForms fills one table by statements of all forms.
+func testGenesOfForms(t *testing.T, db *sql.DB) {
+	next := 0
+	users := func(n int) (args []any) {
+		for range n {
+			next++
+			args = append(args, next)
+		}
+		return args
+	}
+	for range 3 {
+		mustRun(t, db, "INSERT INTO g_all (user_id) VALUES (?)", users(1)...)
+		mustRun(t, db, "INSERT INTO g_all VALUES (NULL, ?, 1), (0, ?, 2), (DEFAULT, ?, 3)", users(3)...)
+		mustRun(t, db, "INSERT INTO g_all (a, user_id) VALUES (?, ?)", 5, fmt.Sprint(users(1)[0])) // a text in a column of integers
+		mustRun(t, db, "INSERT INTO g_all SET a = 1, user_id = ?", users(1)...)
+		mustRun(t, db, "REPLACE INTO g_all (user_id) VALUES (?), (?)", users(2)...)
+		mustRun(t, db, "REPLACE INTO g_all SET user_id = ?", users(1)...)
+		mustRun(t, db, "INSERT IGNORE INTO g_all (user_id) VALUES (?), (?)", 1, users(1)[0])
+		mustRun(t, db, "INSERT INTO g_all (user_id, a) VALUES (?, 1), (?, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)", 2, users(1)[0])
+		mustRun(t, db, fmt.Sprintf("INSERT INTO g_all (user_id) VALUES (%d); INSERT INTO g_all (user_id) VALUES (%d)", users(2)...))
+		mustRun(t, db, fmt.Sprintf("INSERT INTO g_all (user_id) VALUES (%d), ('%d')", users(1)[0], users(1)[0]))
+		stmt := must(db.Prepare("INSERT INTO g_all (user_id, a) VALUES (?, ?)"))(t)
+		for range 5 {
+			res := must(stmt.Exec(users(1)[0], 1))(t)
+			if id, _ := res.LastInsertId(); id%16 != int64(next%16) {
+				t.Errorf("have: key %d of user %d", id, next)
+			}
+		}
+		if _, err := stmt.Exec(nil, 1); !hasReason(err, "no-gene") {
+			t.Errorf("have: %v\nwant: reason no-gene", err)
+		}
+		stmt.Close()
+	}
+	for _, query := range []string{"INSERT INTO g_all (user_id) VALUES (?), (NULL)", "INSERT INTO g_all (user_id) VALUES (? + 1)", "INSERT INTO g_all (a) VALUES (?)",
+		"INSERT INTO g_all (user_id) VALUES (?), ('x')", "INSERT INTO g_all SET user_id = DEFAULT, a = ?"} {
+		if _, err := db.Exec(query, 1000); !hasReason(err, "no-gene") {
+			t.Errorf("%s\nhave: %v\nwant: reason no-gene", query, err)
+		}
+	}
+	expectRows(t, db, "SELECT COUNT(*) FROM g_all", next)
+	expectRows(t, db, "SELECT COUNT(*) FROM g_all WHERE order_id % 16 <> user_id % 16", 0)
+}
+
+// testGenesOfSelect reads the genes from rows that a query returns.
+func testGenesOfSelect(t *testing.T, db *sql.DB) {
+	var keys Keys
+	ctx := WithKeys(t.Context(), &keys)
+	mustRun(t, db, "TRUNCATE TABLE g_all")
+	must(db.ExecContext(ctx, "INSERT INTO g_all (user_id, a) SELECT user_id, 1 FROM src WHERE user_id > ? ORDER BY user_id DESC", 0))(t)
+	var genes []int64
+	for _, key := range keys.Values() {
+		genes = append(genes, key.(int64)%16)
+	}
+	if want := []int64{3, 2, 1}; !slices.Equal(genes, want) {
+		t.Errorf("have: %v, %v\nwant: %v", keys.Values(), genes, want)
+	}
+	mustRun(t, db, "INSERT INTO g_all (order_id, user_id) SELECT IF(user_id = 1, 11, NULL), user_id + 100 FROM src WHERE user_id > 0 ORDER BY user_id")
+	mustRun(t, db, "INSERT INTO g_all SELECT 0, user_id + 200, 1 FROM src WHERE user_id > 0")
+	mustRun(t, db, "INSERT INTO g_all (user_id) SELECT seq.n FROM (SELECT 1000 + 100 * a.user_id + 10 * b.user_id + c.user_id AS n FROM src a, src b, src c WHERE a.user_id > 0 AND b.user_id > 0 AND c.user_id > 0) AS seq")
+	mustRun(t, db, "INSERT INTO g_all (user_id, a) SELECT user_id, a FROM (SELECT user_id + 300 AS user_id, 1 AS a FROM src WHERE user_id > 0) AS s ON DUPLICATE KEY UPDATE a = 2")
+	expectRows(t, db, "SELECT COUNT(*) FROM g_all WHERE order_id % 16 <> user_id % 16 AND order_id <> 11", 0)
+	expectRows(t, db, "SELECT COUNT(*) FROM g_all", 3+3+3+27+3)
+	for _, query := range []string{"INSERT INTO g_all (user_id) SELECT user_id + 500 FROM src", "INSERT INTO g_all (a) SELECT user_id FROM src", "INSERT INTO g_order_1 (user_id) SELECT NULL"} {
+		if _, err := db.Exec(query); !hasReason(err, "no-gene") {
+			t.Errorf("%s\nhave: %v\nwant: reason no-gene", query, err)
+		}
+	}
+	expectRows(t, db, "SELECT COUNT(*) FROM g_all", 39)
+	mustRun(t, db, "INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id = 1 UNION ALL SELECT 5")
+	if _, err := db.Exec("INSERT INTO g_order_1 (user_id) SELECT user_id FROM src WHERE user_id > 0"); !errors.Is(err, ErrWrongShard) {
+		t.Errorf("have: %v\nwant: ErrWrongShard", err)
+	}
+	mustRun(t, db, "INSERT INTO g_text_2 (name) SELECT name FROM src WHERE name = 'zoë'")
+	expectRows(t, db, "SELECT order_id % 16 FROM g_text_2 WHERE name = 'zoë'", 120918%16) // its hash
+}
+
+// testGenesOfTables finds each row in the table of its key, and in that of its user.
+func testGenesOfTables(t *testing.T, db *sql.DB) {
+	for user := range 40 {
+		for i := range 4 {
+			_, err := db.Exec(fmt.Sprintf("INSERT INTO g_order_%d (user_id) VALUES (?), (?)", i), user, user+16)
+			if (err == nil) != (user%4 == i) || err != nil && !errors.Is(err, ErrWrongShard) {
+				t.Errorf("user %d into table %d: %v", user, i, err)
+			}
+			_, err = db.Exec(fmt.Sprintf("INSERT INTO g_text_%d (name) VALUES (?)", i), fmt.Sprintf("u%d", user))
+			if err != nil && !errors.Is(err, ErrWrongShard) {
+				t.Error(err)
+			}
+		}
+	}
+	mustRun(t, db, "INSERT INTO g_order_3 (user_id) VALUES (?)", uint64(1<<64-1))
+	mustRun(t, db, "INSERT INTO g_order_2 (user_id) VALUES (18446744073709551614)")
+	expectCount(t, db, "SELECT COUNT(*) FROM g_order_%[1]d WHERE order_id %% 4 <> %[1]d OR user_id %% 4 <> %[1]d OR order_id %% 16 <> user_id %% 16", 0)
+	expectCount(t, db, "SELECT COUNT(*) FROM g_text_%[1]d WHERE order_id %% 4 <> %[1]d", 0)
+	total := 0
+	for i := range 4 {
+		var n int
+		noError(t, db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM g_text_%d WHERE name LIKE 'u%%'", i)).Scan(&n))
+		total += n
+	}
+	if total != 40 {
+		t.Errorf("have: %d rows of texts\nwant: 40, each in one table", total)
+	}
+}
+
+func expectRows(t *testing.T, db *sql.DB, query string, want int) {
+	t.Helper()
+	var have int
+	if err := db.QueryRow(query).Scan(&have); err != nil || have != want {
+		t.Errorf("%s\nhave: %d, %v\nwant: %d", query, have, err, want)
+	}
+}
+
+// hasReason reports whether a statement was refused for the reason.
+func hasReason(err error, reason string) bool {
+	var refused *StatementError
+	return errors.As(err, &refused) && refused.Reason == reason
 }

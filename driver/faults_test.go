@@ -1,0 +1,783 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Bad input to statements that are filled. Whatever is wrong, the error says so,
+// no INSERT is sent without its keys, and nothing is left open.
+
+var errScript = errors.New("the script's own error")
+
+var badGenerators = []struct {
+	name string
+	script
+	want string
+}{
+	{"fails", func(context.Context, spi.Column, int) ([]any, error) { return nil, errScript }, errScript.Error()},
+	{"panics", func(context.Context, spi.Column, int) ([]any, error) { panic("oh") }, "it panicked: oh"},
+	{"panics with an error", func(context.Context, spi.Column, int) ([]any, error) { panic(errScript) }, "it panicked: " + errScript.Error()},
+	{"too few", func(_ context.Context, _ spi.Column, n int) ([]any, error) { return make([]any, n-1), nil }, "it made 1 keys where 2 were asked for"},
+	{"too many", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, 2, 3}, nil }, "it made 3 keys where 2 were asked for"},
+	{"none", func(context.Context, spi.Column, int) ([]any, error) { return nil, nil }, "it made 0 keys where 2 were asked for"},
+	{"nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{1, nil}, nil }, "key 2 of 2 is nil"},
+	{"nil bytes", func(context.Context, spi.Column, int) ([]any, error) { return []any{[]byte(nil), 1}, nil }, "key 1 of 2 is nil"},
+	{"nil pointer", func(context.Context, spi.Column, int) ([]any, error) { return []any{(*int)(nil), 1}, nil }, "key 1 of 2 is nil"},
+	{"valuer of nil", func(context.Context, spi.Column, int) ([]any, error) { return []any{sql.NullInt64{}, 1}, nil }, "key 1 of 2 is nil"},
+}
+
+func TestGenerators_bad(t *testing.T) {
+	for _, bad := range badGenerators {
+		for _, kind := range fakedb.Kinds {
+			for _, d := range doors {
+				t.Run(fmt.Sprint(bad.name, "/", kind, "/", d.name), func(t *testing.T) {
+					base := &fakedb.Server{Kind: kind}
+					db := sql.OpenDB(mustConnector(t, base, scriptRule(t, bad.script, "ruled.id")))
+					_, err := d.exec(t.Context(), db, "INSERT INTO ruled (a, id) VALUES (?, NULL), (2, DEFAULT)", 1)
+					var failed *GeneratorError
+					if !errors.As(err, &failed) || failed.Table != "ruled" || failed.Column != "id" || !strings.Contains(fmt.Sprint(err), bad.want) {
+						t.Errorf("have: %v\nwant: a GeneratorError with %q", err, bad.want)
+					}
+					if bad.name == "fails" && !errors.Is(err, errScript) {
+						t.Errorf("%v does not wrap the generator's error", err)
+					}
+					checkNothingSent(t, base, db)
+				})
+			}
+		}
+	}
+}
+
+// checkNothingSent closes the database, and holds that no INSERT was executed
+// and that nothing stays open.
+func checkNothingSent(t *testing.T, base *fakedb.Server, db *sql.DB) {
+	t.Helper()
+	check(t, db.Close())
+	for _, call := range base.Calls {
+		if strings.Contains(call, "INSERT") && !strings.HasPrefix(call, "prepare") {
+			t.Errorf("sent: %s", call)
+		}
+	}
+	if base.Stmts != 0 || base.Conns != 0 {
+		t.Errorf("%d statements and %d connections are left", base.Stmts, base.Conns)
+	}
+}
+
+// Without arguments the server would run the statements before the placeholder.
+func TestScript_withoutItsArguments(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		base := &fakedb.Server{Kind: kind}
+		db := sql.OpenDB(mustConnector(t, base, scriptRule(t, badGenerators[0].script, "ruled.id")))
+		if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
+			t.Errorf("%s\nhave: no error\nwant: one", kind)
+		}
+		if rows, err := db.QueryContext(t.Context(), "INSERT INTO ruled (a) VALUES (1); SELECT ?"); err == nil {
+			rows.Close()
+			t.Errorf("%s, query\nhave: no error\nwant: one", kind)
+		}
+		checkNothingSent(t, base, db)
+	}
+}
+
+func TestConn_refusesWhatItCannotRead(t *testing.T) {
+	for _, query := range []string{
+		"INSERT INTO ruled (a) VALUES (1",
+		"INSERT INTO ruled (a) VALUES ('x)",
+		"INSERT INTO ruled (a) VALUES (1) garbage",
+		"INSERT INTO ruled (a VALUES (1)",
+		"INSERT INTO ruled",
+		"INSERT INTO ruled (a) /* no end",
+		"REPLACE ruled (a) EXECUTE (1)",
+		"INSERT INTO app.ruled (a) VALUES (1), 2",
+		"BEGIN NOT ATOMIC INSERT INTO ruled (a) VALUES (1); END",
+		"ANALYZE INSERT INTO ruled (a) VALUES (1)",
+		"INSERT INTO ruled (a) VALUES (1 /*!99999 ), (2 */)",
+		"INSERT INTO ruled (a) VALUES (1); /*!99999 SELECT ? */",
+		"INSERT INTO ruled (a) SELECT 1; SELECT 2",
+	} {
+		for _, kind := range []fakedb.Kind{fakedb.Direct, fakedb.Skipping, fakedb.Minimal, fakedb.Legacy} {
+			for _, d := range doors {
+				base := &fakedb.Server{Kind: kind}
+				db := sql.OpenDB(mustConnector(t, base, scriptRule(t, listed(1, 2), "ruled.id")))
+				_, err := d.exec(t.Context(), db, query)
+				var where *StatementError
+				if !errors.Is(err, ErrUnsupportedStatement) || !errors.As(err, &where) || where.Line != 1 {
+					t.Errorf("%s, %s, %s: %v", kind, d.name, query, err)
+				}
+				checkNothingSent(t, base, db)
+			}
+		}
+	}
+}
+
+// The error for a wrong number of arguments is the one without us.
+func TestArguments_wrongCount(t *testing.T) {
+	if testserver.Each(t, TestArguments_wrongCount) {
+		return
+	}
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		mustExec(t, plain, "ALTER TABLE ruled DROP PRIMARY KEY, MODIFY id BIGINT NULL")
+		for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a, id) VALUES (?, ?)",
+			"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", "INSERT INTO ruled (a) SELECT ?"} {
+			for n := range 4 {
+				args := make([]any, n)
+				for i := range args {
+					args[i] = 5
+				}
+				for _, d := range doors {
+					_, want := d.exec(t.Context(), plain, query, args...)
+					_, have := d.exec(t.Context(), ours, query, args...)
+					if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
+						t.Errorf("%s, %s, %d of %s\nhave: %v\nwant: %v", params, d.name, n, query, have, want)
+					}
+				}
+			}
+		}
+		if n := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id IS NULL") - number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = 0"); n == 0 {
+			t.Error("the plain driver inserted nothing")
+		}
+	}
+}
+
+func TestKeyColumn_stringKeyInInteger(t *testing.T) {
+	if testserver.Each(t, TestKeyColumn_stringKeyInInteger) {
+		return
+	}
+	for _, params := range bothWays {
+		for _, d := range doors {
+			ours, plain := openScripted(t, scriptRule(t, listed("abc", "def"), "ruled.id"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+			_, err := d.exec(t.Context(), ours, "INSERT INTO ruled (a) VALUES (?)", 1)
+			var refused *StatementError
+			if !errors.As(err, &refused) || refused.Reason != reasonNarrowColumn || !strings.Contains(refused.Message, "'abc'") {
+				t.Errorf("%s, %s: %v", params, d.name, err)
+			}
+		}
+	}
+}
+
+// A call that waits for the generator returns when the context ends, and the
+// connection goes on.
+func TestContext_endsWhileGeneratorWaits(t *testing.T) {
+	if testserver.Each(t, TestContext_endsWhileGeneratorWaits) {
+		return
+	}
+	entered := make(chan struct{}, 1)
+	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		return nil, fmt.Errorf("waiting for the clock: %w", ctx.Err())
+	})
+	ours, plain := openScripted(t, scriptRule(t, waiting, "ruled.id"))
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	ours.SetMaxOpenConns(1)
+	id := number(t, ours, "SELECT CONNECTION_ID()")
+	for _, d := range doors {
+		for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a) SELECT ?"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { <-entered; cancel() }()
+			if _, err := d.exec(ctx, ours, query, 1); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s, %s: %v", d.name, query, err)
+			}
+			cancel()
+			equal(t, number(t, ours, "SELECT CONNECTION_ID()"), id, d.name, query, "another connection")
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	go func() { <-entered }()
+	if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (a) VALUES (1)"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("deadline: %v", err)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 0, "rows")
+}
+
+func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
+	if testserver.Each(t, TestPlaceholders_tooManyInEveryDoor) {
+		return
+	}
+	if testing.Short() {
+		t.Skip("-short: it binds 65,536 arguments in every door")
+	}
+	args := make([]any, base.MaxPlaceholders+1)
+	for i := range args {
+		args[i] = i
+	}
+	query := "INSERT INTO ruled (a) VALUES (? IN (?" + strings.Repeat(",?", base.MaxPlaceholders-1) + "))"
+	for _, params := range bothWays {
+		ours, plain, _ := openFilled(t, params)
+		sent := int64(0)
+		for _, d := range doors {
+			_, err := d.exec(t.Context(), ours, query, args...)
+			if direct := d.name != "Stmt"; direct && params == "interpolateParams=true" {
+				if err != nil { // no placeholder reaches the server
+					t.Errorf("%s, %s: %v", params, d.name, err)
+				}
+				sent++
+				continue
+			}
+			if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "insert fewer rows at a time") {
+				t.Errorf("%s, %s: %v", params, d.name, err)
+			}
+		}
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent, params)
+	}
+}
+
+// brokenStore is a generator whose store's connection is broken.
+type brokenStore struct {
+	err   error
+	calls int
+}
+
+func (g *brokenStore) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
+	g.calls++
+	if g.err == nil {
+		panic(driver.ErrBadConn)
+	}
+	return nil, g.err
+}
+
+// brokenInts is one that makes integers.
+type brokenInts struct{ *brokenStore }
+
+func (g brokenInts) GenerateInt64Keys(ctx context.Context, column spi.Column, _ []int64) error {
+	_, err := g.GenerateKeys(ctx, column, 1)
+	return err
+}
+
+// isBadConn says by itself that it is driver.ErrBadConn.
+type isBadConn struct{ *spi.PropError }
+
+func (isBadConn) Is(target error) bool { return target == driver.ErrBadConn || target == fakedb.Err }
+
+// database/sql takes driver.ErrBadConn for a broken connection to the database: it
+// closes it, and executes the statement again on another one.
+func TestGeneratorError_isNoBadConnection(t *testing.T) {
+	for name, err := range map[string]error{
+		"itself":     driver.ErrBadConn,
+		"wrapped":    fmt.Errorf("%w: %w: %w", spi.ErrStore, fakedb.Err, driver.ErrBadConn),
+		"joined":     errors.Join(spi.ErrStore, driver.ErrBadConn, fakedb.Err),
+		"by Is":      isBadConn{&spi.PropError{Name: "x"}},
+		"by a panic": nil,
+		"another":    fakedb.Err,
+	} {
+		for _, ints := range []bool{true, false} {
+			for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) VALUES (1), (2)", "INSERT INTO ruled (a) VALUES (1) RETURNING id"} {
+				broken := &brokenStore{err: err}
+				g := spi.KeyGenerator(broken)
+				if ints {
+					g = brokenInts{broken}
+				}
+				r, ruleErr := rule.New(rule.Config{
+					Tables:     []rule.TableConfig{{Name: "ruled", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+					Generators: map[string]rule.GeneratorConfig{"g": {Generator: g}},
+				})
+				if ruleErr != nil {
+					t.Fatal(ruleErr)
+				}
+				base := &fakedb.Server{}
+				db := sql.OpenDB(mustConnector(t, base, r))
+				if err := db.Ping(); err != nil && !errors.Is(err, fakedb.Err) {
+					t.Fatal(err)
+				}
+				_, have := db.ExecContext(t.Context(), query)
+				var generator *GeneratorError
+				if !errors.As(have, &generator) || errors.Is(have, driver.ErrBadConn) || broken.calls != 1 || base.Count("connect") != 1 {
+					t.Errorf("%s, integers %t: %s\nhave: %v, after %d calls of the generator and %d connections\nwant: a GeneratorError that is not driver.ErrBadConn, after 1 and 1", name, ints, query, have, broken.calls, base.Count("connect"))
+				}
+				var prop *spi.PropError
+				if err != nil && (have == nil || errors.Is(have, spi.ErrStore) != errors.Is(err, spi.ErrStore) || errors.Is(have, fakedb.Err) != errors.Is(err, fakedb.Err) || errors.As(have, &prop) != errors.As(err, &prop)) {
+					t.Errorf("%s\nhave: %v\nwant: everything else that is in the chain of %v", name, have, err)
+				}
+				noError(t, db.Close())
+			}
+		}
+	}
+}
+
+// What a program's function panics with is not the connection's either.
+func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
+	calls := 0
+	r := scriptRule(t, listed(int64(1), int64(2), int64(3)), "ruled.id")
+	c := must(NewConnector(&fakedb.Server{}, r, WithFilled(func(context.Context, Filled) { calls++; panic(driver.ErrBadConn) })))(t)
+	db := sql.OpenDB(c)
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO ruled (a) VALUES (1)"); err == nil || errors.Is(err, driver.ErrBadConn) || calls != 1 {
+		t.Errorf("have: %v after %d calls\nwant: an error that is not driver.ErrBadConn after 1", err, calls)
+	}
+}
+
+// A program's own code that panics, or returns nil: an error of the statement,
+// and nobody who waits is forgotten.
+
+// panicky is a worker-id assigner, and its lease, that panics in one method.
+type panicky struct{ at string }
+
+func (p *panicky) in(method string) {
+	if p.at == method {
+		panic(errScript)
+	}
+}
+
+func (p *panicky) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) {
+	switch p.at {
+	case "nil":
+		return nil, nil
+	case "nil pointer":
+		return (*panicky)(nil), nil
+	}
+	p.in("AcquireWorkerID")
+	return p, nil
+}
+
+func (p *panicky) WorkerID() int64 { p.in("WorkerID"); return 1 }
+func (p *panicky) Floor() int64    { p.in("Floor"); return 0 }
+
+func (p *panicky) Limit() int64 {
+	p.in("Limit")
+	if p.at == "STATIC" {
+		return math.MaxInt64
+	}
+	return 1
+}
+
+func (p *panicky) Renew(context.Context, int64) error   { p.in("Renew"); return errScript }
+func (p *panicky) Release(context.Context, int64) error { p.in("Release"); return nil }
+func (p *panicky) Close() error                         { p.in("Close"); return nil }
+func (p *panicky) Health() spi.Health                   { p.in("Health"); return spi.Health{} }
+func (p *panicky) Describe() string                     { p.in("Describe"); return "PANICKY" }
+
+func init() {
+	spi.RegisterWorkerIDAssigner("PANICKY", func(p spi.Props) (spi.WorkerIDAssigner, error) {
+		return &panicky{p.String("at", "")}, nil
+	})
+	spi.RegisterKeyGenerator("PANICKY", func(p spi.Props) (spi.KeyGenerator, error) {
+		g := &panicky{p.String("at", "")}
+		g.in("factory")
+		return panickyGenerator{g}, nil
+	})
+}
+
+type panickyGenerator struct{ *panicky }
+
+func (g panickyGenerator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	g.in("GenerateKeys")
+	return make([]any, n), errScript
+}
+
+// panicRule rules ruled.id by a generator of a type with properties.
+func panicRule(typ, props, assigner string) (*rule.Rule, error) {
+	return rule.Parse("panic.yaml", fmt.Appendf(nil, `
+rules:
+- !SHARDING
+  keyGenerators: {g: {type: %s, props: {%s}}}
+  workerIdAssigners: {a: {type: PANICKY, props: {at: '%s'}}}
+  tables: {ruled: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}
+`, typ, props, assigner))
+}
+
+// insertTogether runs INSERTs of several callers and returns their errors. None
+// of them may wait for ever.
+func insertTogether(t *testing.T, db *sql.DB) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var wait sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		wait.Go(func() { _, errs[i] = db.ExecContext(ctx, "INSERT INTO ruled (a) VALUES (1)") })
+	}
+	wait.Wait()
+	if ctx.Err() != nil {
+		t.Error("somebody waited until the context ended")
+	}
+	return errors.Join(errs...)
+}
+
+func TestPanic_ofAnAssigner(t *testing.T) {
+	for _, typ := range []string{"SNOWFLAKE", "SNOWFLAKE_RING"} {
+		for _, at := range []string{"AcquireWorkerID", "nil", "nil pointer", "WorkerID", "Floor", "Limit", "Renew"} {
+			t.Run(typ+"/"+at, func(t *testing.T) {
+				r, err := panicRule(typ, "worker-id-assigner: a", at)
+				if err != nil {
+					t.Fatal(err)
+				}
+				base := &fakedb.Server{}
+				db := sql.OpenDB(mustConnector(t, base, r))
+				err = insertTogether(t, db)
+				var generator *GeneratorError
+				if !errors.As(err, &generator) {
+					t.Errorf("\nhave: %v\nwant: a GeneratorError", err)
+				}
+				if err := insertTogether(t, db); err == nil {
+					t.Error("the second time it succeeded")
+				}
+				check(t, db.Close())
+			})
+		}
+	}
+}
+
+func TestPanic_ofReleaseCloseHealthDescribe(t *testing.T) {
+	for _, at := range []string{"Release", "Close", "Health", "Describe"} {
+		r, err := panicRule("SNOWFLAKE", "worker-id-assigner: a", at)
+		if at == "Close" {
+			// A rule is opened and closed when it is made.
+			if !errors.Is(err, errScript) || !strings.Contains(err.Error(), "panicked") {
+				t.Errorf("Close\nhave: %v\nwant: an error of the rule", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := mustConnector(t, &fakedb.Server{}, r)
+		db := sql.OpenDB(c)
+		_ = insertTogether(t, db)
+		health, description := healthOf(c), c.Describe()
+		if at == "Health" && !errors.Is(health["workerIdAssigners.a"].Err, errScript) {
+			t.Errorf("\nhave: %v\nwant: the panic as the assigner's health", health)
+		}
+		if at == "Describe" && !strings.Contains(description, "panicked") {
+			t.Errorf("\nhave: %s\nwant: the panic as the assigner's description", description)
+		}
+		if err := db.Close(); (err != nil) != (at == "Release") {
+			t.Errorf("%s panics: Close returns %v", at, err)
+		}
+	}
+}
+
+func TestPanic_ofAFactoryOrGenerator(t *testing.T) {
+	if r, err := panicRule("PANICKY", "at: factory", ""); !errors.Is(err, errScript) {
+		t.Errorf("factory\nhave: %v, %v\nwant: the panic", r, err)
+	}
+	if r, err := panicRule("PANICKY", "at: Close", ""); !errors.Is(err, errScript) {
+		t.Errorf("Close\nhave: %v, %v\nwant: the panic", r, err)
+	}
+	if r, err := panicRule("PANICKY", "at: Close, unknown: 1", ""); err == nil || !strings.Contains(err.Error(), `"unknown"`) {
+		t.Errorf("Close of one whose properties are wrong\nhave: %v, %v\nwant: the unknown property", r, err)
+	}
+	r := must(panicRule("PANICKY", "at: GenerateKeys", ""))(t)
+	db := sql.OpenDB(mustConnector(t, &fakedb.Server{}, r))
+	defer db.Close()
+	if err := insertTogether(t, db); !errors.Is(err, errScript) {
+		t.Errorf("\nhave: %v\nwant: the panic", err)
+	}
+}
+
+// panickyClock panics from some call on: from the first, or once a generator works.
+type panickyClock struct {
+	mu    sync.Mutex
+	calls int
+	after int
+	sleep bool
+}
+
+func (c *panickyClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls++; c.calls > c.after && !c.sleep {
+		panic(errScript)
+	}
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+}
+
+func (c *panickyClock) Sleep(context.Context, time.Duration) error { panic(errScript) }
+
+func TestPanic_ofAClock(t *testing.T) {
+	for _, of := range []struct{ typ, props string }{
+		{"SNOWFLAKE", "worker-id: 1"},
+		{"SNOWFLAKE", "worker-id: 1, layout: '62-1-0'"}, // one key a tick: the next one sleeps
+		{"SNOWFLAKE_RING", "worker-id: 1"},
+		{"UUID", "version: 7"},
+		{"NANOID", ""},
+		{"LEAF_SEGMENT", "leaf.key: x, dsn: 'u@tcp(127.0.0.1:1)/x'"},
+		{"TICKET", "dsns: 'u@tcp(127.0.0.1:1)/x'"},
+	} {
+		for _, after := range []int{0, 1, 2, 3, 5, 9} {
+			for _, sleep := range []bool{false, true} {
+				r := must(panicRule(of.typ, of.props, ""))(t)
+				c, err := NewConnector(&fakedb.Server{}, r, WithClock(&panickyClock{after: after, sleep: sleep}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				db := sql.OpenDB(c)
+				err = insertTogether(t, db)
+				if err == nil && after == 0 && !sleep && of.typ != "NANOID" {
+					t.Errorf("%s: keys by a clock that says nothing", of.typ)
+				}
+				if err == nil && sleep && strings.Contains(of.props, "layout") {
+					t.Errorf("%s: no error of a clock that does not sleep", of.typ)
+				}
+				_, _ = healthOf(c), c.Describe()
+				if err := db.Close(); err != nil {
+					t.Errorf("%s: Close: %v", of.typ, err)
+				}
+			}
+		}
+	}
+}
+
+type panickyHandler struct{}
+
+func (panickyHandler) Enabled(context.Context, slog.Level) bool  { return true }
+func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errScript) }
+func (h panickyHandler) WithAttrs([]slog.Attr) slog.Handler      { panic(errScript) }
+func (h panickyHandler) WithGroup(string) slog.Handler           { panic(errScript) }
+
+// A line that cannot be logged is lost, and nothing else: not the key that the
+// warning of SNOWFLAKE without worker id comes with.
+func TestPanic_ofALogger(t *testing.T) {
+	r := must(panicRule("SNOWFLAKE", "", ""))(t)
+	c := must(NewConnector(&fakedb.Server{}, r, WithLogger(slog.New(panickyHandler{}))))(t)
+	db := sql.OpenDB(c)
+	defer db.Close()
+	check(t, insertTogether(t, db))
+}
+
+// injected is text that no integer of a server may bring into a statement.
+const injected = "2,3),(4,(SELECT password FROM mysql.user LIMIT 1)"
+
+// liar makes answers by chance: right ones, odd ones, and none at all.
+type liar struct{ rand *rand.Rand }
+
+// oneOf is one of its values, by chance.
+func oneOf[T any](l liar, values ...T) T { return values[l.rand.IntN(len(values))] }
+
+func (l liar) err() error {
+	server := func(n uint16) error { return &mysql.MySQLError{Number: n, Message: "x"} }
+	return oneOf(l, driver.ErrBadConn, mysql.ErrInvalidConn, io.EOF, errScript, context.Canceled,
+		server(1054), server(1136), server(1364), server(1146), server(1143), server(1348), server(1050), server(1060), server(1067), server(1044), server(4091), server(3748))
+}
+
+func (l liar) value() driver.Value {
+	return oneOf[driver.Value](l, nil, int64(1), int64(2), int64(-1), int64(math.MaxInt64), uint64(math.MaxUint64), "1", "2", []byte("3"), "", "x", injected, []byte(injected),
+		"1e400", 1.5, math.NaN(), true, []byte(nil), "\x00", "int(11)", "bit(100)", "decimal(-5,3)", "decimal(70,-9)", "char(10)", "char(10) ); DROP TABLE t; --", "datetime); DROP TABLE t; --",
+		"timestamp /* x */", "utf8mb4_bin", "x; DROP TABLE t", "auto_increment", "INVISIBLE", "id", "a", "INSERT", "BEFORE", "STRICT_ALL_TABLES", "NO_AUTO_VALUE_ON_ZERO", "utf8mb4", "gbk", "8.0.0", "10.11-MariaDB", "MySQL", strings.Repeat("9", 400))
+}
+
+func (l liar) result(string) (driver.Result, error) {
+	switch l.rand.IntN(12) {
+	case 0:
+		return nil, l.err()
+	case 1:
+		return nil, nil
+	case 2:
+		return driver.ResultNoRows, nil
+	case 3:
+		return manyResults{l}, nil
+	}
+	return fakedb.Result{ID: oneOf[int64](l, 0, 1, 2, 7, -1, math.MaxInt64, math.MinInt64), Affected: oneOf[int64](l, 0, 1, 1, 2, 2, 3, 4, -1, 1<<33, math.MaxInt64, math.MinInt64)}, nil
+}
+
+// manyResults is what the server says of several statements, as mysql.Result.
+type manyResults struct{ l liar }
+
+func (r manyResults) LastInsertId() (int64, error) { return 1, nil }
+func (r manyResults) RowsAffected() (int64, error) { return 0, errScript }
+func (r manyResults) AllLastInsertIds() []int64    { return make([]int64, r.l.rand.IntN(4)) }
+func (r manyResults) AllRowsAffected() []int64     { return make([]int64, r.l.rand.IntN(4)) }
+
+func (l liar) rows(string) (driver.Rows, error) {
+	switch l.rand.IntN(12) {
+	case 0:
+		return nil, l.err()
+	case 1:
+		return nil, nil
+	}
+	a := &fakedb.Rows{Names: []string{"id", "a", "b", "c", "d", "e", "f", "g", "h"}[:l.rand.IntN(10)]}
+	if l.rand.IntN(2) == 0 {
+		l.rand.Shuffle(len(a.Names), func(i, j int) {
+			a.Names = append([]string(nil), a.Names...)
+			a.Names[i], a.Names[j] = a.Names[j], a.Names[i]
+		})
+	}
+	for range l.rand.IntN(4) {
+		row := make([]driver.Value, len(a.Names))
+		for i := range row {
+			row[i] = l.value()
+		}
+		a.Values = append(a.Values, row)
+	}
+	return a, nil
+}
+
+func (l liar) statement() string {
+	insert := oneOf(l, "INSERT", "INSERT IGNORE", "REPLACE", "INSERT") + " INTO " + oneOf(l, "ruled", "`ruled`", "s.ruled", "two", "none")
+	columns := oneOf(l, "", "", " (a)", " (id, a)", " (a, b)", " (a, id, b)", " ()")
+	value := func() string {
+		return oneOf(l, "1", "NULL", "0", "''", "DEFAULT", "?", "'x'", "1 + 1", "LAST_INSERT_ID()", "-1")
+	}
+	row := func() string {
+		values := make([]string, l.rand.IntN(4))
+		for i := range values {
+			values[i] = value()
+		}
+		return "(" + strings.Join(values, ",") + ")"
+	}
+	rows := row()
+	for range l.rand.IntN(3) {
+		rows += ", " + row()
+	}
+	source := oneOf(l, " VALUES "+rows, " VALUES "+rows, " VALUES "+rows, " SELECT "+value()+","+value()+" FROM x", " SELECT * FROM x", " SET a = "+value(), " TABLE x", " SELECT 1")
+	tail := oneOf(l, "", "", "", " ON DUPLICATE KEY UPDATE a = 1", " RETURNING id", " ON DUPLICATE KEY UPDATE a = a + LAST_INSERT_ID()")
+	return oneOf(l, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+tail, insert+columns+source+"; "+insert+columns+source, "SELECT LAST_INSERT_ID()", "ALTER TABLE ruled ADD c INT", "USE s", "SET sql_mode = ''")
+}
+
+var quotedName = regexp.MustCompile("`(?:[^`]|``)*`")
+
+// Whatever a server says, it costs an error at most: no panic, no endless
+// questions, no text of the server's in our statements.
+func TestLyingServer_randomStatements(t *testing.T) {
+	const statements = 6_000
+	l := liar{rand.New(rand.NewPCG(7, 11))}
+	kinds := []func(context.Context, int) []any{
+		func(_ context.Context, n int) []any { return keysOfInts(n, 1) },
+		func(_ context.Context, n int) []any { return keysOfInts(n, 3) },
+		func(_ context.Context, n int) []any {
+			keys := make([]any, n)
+			for i := range keys {
+				keys[i] = fmt.Sprint("k", i)
+			}
+			return keys
+		},
+	}
+	const perConnector = 50
+	for range statements / perConnector {
+		kind := oneOf(l, kinds...)
+		r := scriptRule(t, func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
+			if n < 1 || n > 100_000 {
+				t.Fatalf("%d keys are asked for", n)
+			}
+			return kind(ctx, n), nil
+		}, "ruled.id", "two.a")
+		base := &fakedb.Server{Exec: l.result, Query: l.rows}
+		if l.rand.IntN(4) == 0 {
+			base.Stmt = func(query string) (driver.Stmt, error) {
+				if l.rand.IntN(3) == 0 {
+					return nil, nil
+				}
+				return nil, driver.ErrSkip
+			}
+		}
+		db := sql.OpenDB(mustConnector(t, base, r))
+		db.SetMaxOpenConns(1)
+		for range perConnector {
+			query := l.statement()
+			var args []any
+			for range strings.Count(query, "?") {
+				args = append(args, oneOf[any](l, nil, 1, 0, "", "x"))
+			}
+			var keys Keys
+			ctx := t.Context()
+			if l.rand.IntN(2) == 0 {
+				ctx = WithKeys(ctx, &keys)
+			}
+			before := len(base.Calls)
+			lyingCall(ctx, l, db, query, args)
+			if n := len(base.Calls) - before; n > 200 {
+				t.Fatalf("%s\n%d questions", query, n)
+			}
+			for _, call := range base.Calls[before:] {
+				bare := quotedName.ReplaceAllString(call, "") // what is quoted is a name, whatever it says
+				if strings.Contains(bare, "SELECT password") || strings.Contains(bare, "DROP TABLE t;") {
+					t.Fatalf("%s\nsent: %s", query, call)
+				}
+			}
+		}
+		_ = db.Close()
+	}
+}
+
+// lyingCall runs a statement by one of the doors; its outcome is of no interest.
+func lyingCall(ctx context.Context, l liar, db *sql.DB, query string, args []any) {
+	switch l.rand.IntN(3) {
+	case 0:
+		if res, err := db.ExecContext(ctx, query, args...); err == nil && res != nil {
+			readResult(res)
+		}
+	case 1:
+		if rows, err := db.QueryContext(ctx, query, args...); err == nil {
+			for rows.Next() {
+			}
+			_ = rows.Close()
+		}
+	case 2:
+		s, err := db.PrepareContext(ctx, query)
+		if err != nil {
+			return
+		}
+		if res, err := s.ExecContext(ctx, args...); err == nil {
+			readResult(res)
+		}
+		_ = s.Close()
+	}
+}
+
+// readResult reads a result, which of a statement that passes is the base's own
+// and may be nil.
+func readResult(res sql.Result) {
+	defer func() { _ = recover() }()
+	_, _ = res.LastInsertId()
+	_, _ = res.RowsAffected()
+}
+
+func keysOfInts(n, step int) []any {
+	keys := make([]any, n)
+	for i := range keys {
+		keys[i] = int64(1 + i*step)
+	}
+	return keys
+}
+
+// The columns of a table that are others each time, and never right, are read a
+// few times and no more.
+func TestLyingServer_columnsThatKeepChanging(t *testing.T) {
+	n := 0
+	lying := &fakedb.Server{Faults: []fakedb.Fault{{At: "INSERT", Times: -1, Err: &mysql.MySQLError{Number: 1054, Message: "Unknown column"}}}}
+	lying.Query = func(query string) (driver.Rows, error) {
+		if strings.HasPrefix(query, "SELECT * FROM") {
+			n++
+			return &fakedb.Rows{Names: []string{"id", fmt.Sprint("a", n)}}, nil
+		}
+		return nil, errScript
+	}
+	for name, exec := range map[string]func(*sql.DB) error{
+		"exec":    func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled VALUES (NULL, 1)"); return err },
+		"query":   func(db *sql.DB) error { return drain(db.Query("INSERT INTO ruled VALUES (NULL, 1) RETURNING id")) },
+		"prepare": func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled VALUES (?, 1)", nil); return err },
+	} {
+		n = 0
+		db := sql.OpenDB(mustConnector(t, lying, scriptRule(t, func(_ context.Context, _ spi.Column, n int) ([]any, error) { return keysOfInts(n, 1), nil }, "ruled.id")))
+		if err := exec(db); !base.IsServerError(err, 1054) && name != "query" {
+			t.Errorf("%s\nhave: %v\nwant: the server's error", name, err)
+		}
+		if n > 3*maxStale {
+			t.Errorf("%s: the columns were read %d times", name, n)
+		}
+		_ = db.Close()
+	}
+}

@@ -1,0 +1,781 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testrouter"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// shardedRule is a rule whose tables are sharded in every way that the guard has to
+// tell apart. settings stand beside the key's column of t_order.
+func shardedRule(t testing.TB, settings string) *rule.Rule {
+	t.Helper()
+	r := must(rule.Parse(t.Name()+strconv.FormatInt(ruleNumber.Add(1), 10), []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_${0..1}.t_order_${0..3}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
+      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o4}}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: keys`+settings+`}
+    t_user:
+      actualDataNodes: ds.t_user_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: h4}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_typed:
+      actualDataNodes: ds.t_typed_${0..3}
+      tableStrategy: {standard: {shardingColumn: user_id, javaType: Integer, shardingAlgorithmName: h4}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_log:
+      actualDataNodes: ds.t_log_2026${['01', '02', '03']}
+      tableStrategy: {standard: {shardingColumn: made, shardingAlgorithmName: month}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_both:
+      actualDataNodes: ds_${0..1}.t_both_${0..1}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: two}}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: two}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_item:
+      actualDataNodes: ds_0.t_item_${0..1},ds_1.t_item_${2..3}
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: i4}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_one:
+      actualDataNodes: ds_${0..1}.t_one
+      databaseStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: d2}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_class:
+      actualDataNodes: ds.t_class_${0..1}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: c}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: keys`+settings+`}
+    t_text:
+      actualDataNodes: ds.t_text_${0..3}
+      tableStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: x4}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: texts`+settings+`}
+  keyGenerators:
+    keys: {type: SHARD_COUNTER}
+    texts: {type: SHARD_TEXTS}
+  shardingAlgorithms:
+    d2: {type: INLINE, props: {algorithm-expression: "ds_${(user_id >> 1) % 2}"}}
+    o4: {type: INLINE, props: {algorithm-expression: "t_order_${order_id % 4}"}}
+    i4: {type: INLINE, props: {algorithm-expression: "t_item_${user_id % 4}"}}
+    h4: {type: HASH_MOD, props: {sharding-count: 4}}
+    x4: {type: HASH_MOD, props: {sharding-count: 4}}
+    two: {type: MOD, props: {sharding-count: 2}}
+    month: {type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss", datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-03-31 00:00:00", sharding-suffix-pattern: yyyyMM, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}
+    c: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}
+`)))(t)
+	return r
+}
+
+// shardCounter counts from 1, and its calls.
+type shardCounter struct {
+	next  int64
+	calls int
+}
+
+func (g *shardCounter) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	g.calls++
+	for i := range keys {
+		g.next++
+		keys[i] = g.next
+	}
+	return nil
+}
+
+func (g *shardCounter) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, error) {
+	return spi.BoxedKeys(ctx, g, c, n)
+}
+
+// shardTexts makes texts.
+type shardTexts struct{ next int }
+
+func (g *shardTexts) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
+	keys := make([]any, n)
+	for i := range keys {
+		g.next++
+		keys[i] = fmt.Sprintf("k%05d", g.next)
+	}
+	return keys, nil
+}
+
+var lastCounter *shardCounter
+
+func init() {
+	spi.RegisterKeyGenerator("SHARD_COUNTER", func(spi.Props) (spi.KeyGenerator, error) {
+		lastCounter = &shardCounter{}
+		return lastCounter, nil
+	})
+	spi.RegisterKeyGenerator("SHARD_TEXTS", func(spi.Props) (spi.KeyGenerator, error) { return &shardTexts{}, nil })
+}
+
+// openShards opens a rule over a server of one connection that has the key columns.
+func openShards(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *fakedb.Server) {
+	t.Helper()
+	base := &fakedb.Server{Columns: [][2]string{{"order_id", "bigint(20)"}, {"id", "bigint(20)"}}}
+	db, _ := openFake(t, base, r, append([]Option{Config{Server: "other"}}, options...)...)
+	db.SetMaxOpenConns(1)
+	return db, base
+}
+
+type userID int
+
+func TestShardGuard_refuses(t *testing.T) {
+	feb := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string // the table that is meant; "" when it is sent; "nowhere"
+	}{
+		// The key is given.
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{5}, ""},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{6}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (6, 1)", nil, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES ('6', 1)", nil, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{"6"}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{"5"}, ""},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{[]byte("6")}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{uint8(6)}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{userID(6)}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (?, 1)", []any{sql.NullInt64{Int64: 6, Valid: true}}, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (-1, 1)", nil, "nowhere"},
+		{"INSERT INTO t_order_1 (order_id, a) VALUES (5 + 1, 1)", nil, ""},
+		{"INSERT INTO t_order (order_id, a) VALUES (6, 1)", nil, ""},
+		{"INSERT INTO app.T_ORDER_1 (order_id, a) VALUES (6, 1)", nil, "t_order_2"},
+		{"REPLACE INTO t_order_1 SET a = 1, order_id = 6", nil, "t_order_2"},
+		{"INSERT INTO t_order_1 (order_id) VALUES (6) ON DUPLICATE KEY UPDATE a = 1", nil, "t_order_2"},
+		// The qualifier is the name of a data source.
+		{"INSERT INTO ds_1.t_order_1 (order_id, user_id) VALUES (5, 2)", nil, ""},
+		{"INSERT INTO ds_0.t_order_1 (order_id, user_id) VALUES (5, 2)", nil, "ds_1.t_order_1"},
+		{"INSERT INTO ds_0.t_order_1 (order_id, user_id) VALUES (5, ?)", []any{2}, "ds_1.t_order_1"},
+		{"INSERT INTO ds_0.t_order_1 (order_id) VALUES (6)", nil, ""}, // user_id is not known
+		// Another column decides, and the key is generated.
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{7}, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{7}, "ds.t_user_3"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (7)", nil, "ds.t_user_3"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (+7)", nil, "ds.t_user_3"},
+		{"INSERT INTO t_user_1 (user_id) VALUES ((007))", nil, "ds.t_user_3"},
+		{"INSERT INTO t_user_0 (user_id) VALUES (-1)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (-1)", nil, "ds.t_user_0"},
+		{"INSERT INTO t_typed_1 (user_id) VALUES (-1)", nil, ""},
+		{"INSERT INTO t_typed_0 (user_id) VALUES (-1)", nil, "ds.t_typed_1"},
+		{"INSERT INTO t_user_1 (user_id) VALUES ('abc')", nil, "ds.t_user_2"},
+		{"INSERT INTO t_user_2 (user_id) VALUES (/* c */ 'a' 'bc')", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{"abc"}, "ds.t_user_2"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{7.0}, "ds.t_user_3"},
+		{"INSERT INTO t_user_0 (user_id) VALUES (?)", []any{true}, "ds.t_user_1"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{nil}, "nowhere"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (NULL)", nil, "nowhere"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (DEFAULT)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (7.5)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (0x07)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (@u)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (LAST_INSERT_ID())", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{[]byte("abc")}, ""},
+		{"INSERT INTO t_user_1 (a) VALUES (?)", []any{7}, ""},
+		{"INSERT INTO t_user_1 (a, `USER_ID`, b) VALUES (?, ?, ?)", []any{1, 7, 1}, "ds.t_user_3"},
+		{"INSERT INTO t_user_1 SET user_id = ?, b = 1", []any{7}, "ds.t_user_3"},
+		{"INSERT INTO t_user_1 () VALUES ()", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) SELECT 7", nil, ""},
+		// One of several rows, of several statements.
+		{"INSERT INTO t_user_3 (a, user_id, id) VALUES (1, 7, 1), (?, ?, ?), (3, 15, 3)", []any{1, 8, 1}, "ds.t_user_0"},
+		{"INSERT INTO t_user_3 (a, user_id, id) VALUES (1, 7, 1), (?, ?, ?), (3, 15, 3)", []any{1, 11, 1}, ""},
+		{"INSERT INTO t_user_3 (user_id) VALUES (7); INSERT INTO t_user_1 (user_id) VALUES (?)", []any{7}, "ds.t_user_3"},
+		// Times.
+		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{feb}, ""},
+		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{feb}, "ds.t_log_202602"},
+		{"INSERT INTO t_log_202601 (made) VALUES ('2026-02-03 04:05:06')", nil, "ds.t_log_202602"},
+		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{feb.AddDate(3, 0, 0)}, "nowhere"},
+		{"INSERT INTO t_log_202601 (made) VALUES (NOW())", nil, ""},
+		// The data source and the table are decided together.
+		{"INSERT INTO t_item_3 (user_id) VALUES (3)", nil, ""},
+		{"INSERT INTO t_item_1 (user_id) VALUES (3)", nil, "ds_1.t_item_3"},
+		{"INSERT INTO t_one (user_id) VALUES (3)", nil, ""},
+		{"INSERT INTO ds_0.t_one (user_id) VALUES (3)", nil, "ds_1.t_one"},
+		{"INSERT INTO ds_1.t_both_0 (user_id, id) VALUES (3, 4)", nil, ""},
+		{"INSERT INTO ds_1.t_both_0 (user_id, id) VALUES (3, 5)", nil, "ds_1.t_both_1"},
+		{"INSERT INTO t_class_0 (user_id) VALUES (7)", nil, ""},
+		{"INSERT INTO t_user_1 (user_id) VALUES (18446744073709551615)", nil, ""}, // beyond 64 bits
+		{"INSERT INTO t_text_0 (id) VALUES ('k00001')", nil, "ds.t_text_2"},
+	} {
+		db, base := openShards(t, shardedRule(t, ""))
+		switch {
+		case strings.Contains(tt.query, "18446744073709551615"):
+			base.Columns = append(base.Columns, [2]string{"user_id", "bigint unsigned"})
+		case strings.Contains(tt.query, "t_text"):
+			base.Columns = [][2]string{{"id", "varchar(36)"}}
+		}
+		_, err := db.Exec(tt.query, tt.args...)
+		var wrong *WrongShardError
+		have := ""
+		switch {
+		case errors.As(err, &wrong) && wrong.Err != nil:
+			have = "nowhere"
+		case errors.As(err, &wrong):
+			have = wrong.Meant.String()
+		case err != nil && !strings.Contains(tt.query, "SELECT"):
+			have = err.Error()
+		}
+		if have != tt.want || (wrong != nil) != errors.Is(err, ErrWrongShard) {
+			t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
+		}
+		if sent := base.Queries("INTO "); wrong != nil && (len(sent) > 0 || lastCounter.calls > 1) {
+			t.Errorf("%s\nhave: %q sent, %d calls of the generator\nwant: none", tt.query, sent, lastCounter.calls)
+		}
+	}
+}
+
+func TestShardGuard_error(t *testing.T) {
+	db, _ := openShards(t, shardedRule(t, ""))
+	_, err := db.Exec("INSERT INTO app.t_user_3 (user_id) VALUES (?), (?)", 7, "a"+strings.Repeat("b", 100))
+	var at *StatementError
+	var wrong *WrongShardError
+	if !errors.As(err, &at) || !errors.As(err, &wrong) || at.Row != 2 || at.Table != "app.t_user_3" || wrong.Columns[0] != "user_id" || len(wrong.Values) != 1 || wrong.Meant.Table == "" {
+		t.Fatalf("have: %#v", err)
+	}
+	for _, want := range []string{"table app.t_user_3: row 2: by user_id", "belongs to ds.t_user_", "shardGuard"} {
+		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "abb") {
+			t.Errorf("have: %v\nwant: %s in it, and no value", err, want)
+		}
+	}
+}
+
+func TestShardGuard_warnAndOff(t *testing.T) {
+	for _, tt := range []struct {
+		settings string
+		warnings int
+	}{{", shardGuard: warn", 1}, {", shardGuard: off", 0}} {
+		var log strings.Builder
+		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 2 {
+			mustExec(t, db, "INSERT INTO t_user_1 (user_id) VALUES (?)", 7)
+		}
+		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
+			t.Errorf("%s\nhave: %d warnings, %d sent: %s\nwant: %d and 2", tt.settings, n, len(base.Queries("INTO ")), log.String(), tt.warnings)
+		}
+	}
+}
+
+func TestDrawnKeys_belongToTheTableNamed(t *testing.T) {
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string // the keys
+		calls int
+	}{
+		{"INSERT INTO t_order_2 (a) VALUES (?)", []any{1}, "[2]", 1},
+		{"INSERT INTO t_order_2 (a) VALUES (?), (?), (?)", []any{1, 2, 3}, "[2 6 10]", 1},
+		{"INSERT INTO t_order_0 (a) VALUES (1), (2)", nil, "[4 8]", 1},
+		{"INSERT INTO t_order_0 (order_id, a) VALUES (?, 1), (?, 2), (?, 3)", []any{nil, 16, 0}, "[4 16 8]", 1},
+		{"INSERT INTO t_order_3 SET a = 1", nil, "[3]", 1},
+		{"INSERT INTO t_order (a) VALUES (1), (2)", nil, "[1 2]", 1},
+		{"INSERT INTO ds_0.t_both_1 (user_id) VALUES (4), (6)", nil, "[1 3]", 1},
+		{"INSERT INTO ds_0.t_both_1 (user_id) VALUES (?), (?)", []any{4, 4}, "[1 3]", 1},
+		{"INSERT INTO t_text_0 (a) VALUES (?)", []any{1}, "[k00003]", 0},
+		{"INSERT INTO t_text_0 (a) VALUES (?), (?)", []any{1, 2}, "[k00003 k00007]", 0},
+		{"INSERT INTO t_text_2 (a) VALUES (1)", nil, "[k00001]", 0},
+	} {
+		db, base := openShards(t, shardedRule(t, ""))
+		if strings.Contains(tt.query, "t_text") {
+			base.Columns = [][2]string{{"id", "varchar(36)"}}
+		}
+		var keys Keys
+		_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
+		if have := fmt.Sprint(keys.Values()); err != nil || have != tt.want || lastCounter.calls != tt.calls {
+			t.Errorf("%s %v\nhave: %s, %d calls (%v)\nwant: %s, %d", tt.query, tt.args, have, lastCounter.calls, err, tt.want, tt.calls)
+		}
+	}
+}
+
+func TestDrawnKeys_nextKeys(t *testing.T) {
+	db, _ := openShards(t, shardedRule(t, ""))
+	keys, err := NextKeys(t.Context(), db, "t_order_3", 3)
+	if have := fmt.Sprint(keys); err != nil || have != "[3 7 11]" {
+		t.Errorf("have: %s, %v\nwant: [3 7 11]", have, err)
+	}
+}
+
+func TestDrawnKeys_none(t *testing.T) {
+	db, base := openShards(t, shardedRule(t, ""))
+	_, err := db.Exec("INSERT INTO ds_0.t_both_1 (user_id) VALUES (?)", 5) // every row of user 5 is in ds_1
+	var generator *GeneratorError
+	if !errors.Is(err, spi.ErrNoFittingKey) || !errors.As(err, &generator) || len(base.Queries("INTO ")) != 0 {
+		t.Errorf("have: %v, %q\nwant: ErrNoFittingKey, nothing sent", err, base.Queries("INTO "))
+	}
+}
+
+// Executions of a cached plan look at the row and fit the key too.
+func TestShardGuard_cachedPlan(t *testing.T) {
+	db, base := openShards(t, shardedRule(t, ""))
+	base.Columns = [][2]string{{"id", "bigint(20)"}}
+	const query = "INSERT INTO t_user_3 (user_id) VALUES (?)"
+	for _, user := range []int{7, 11, 15} {
+		mustExec(t, db, query, user)
+	}
+	calls := lastCounter.calls
+	if _, err := db.Exec(query, 8); !errors.Is(err, ErrWrongShard) || len(base.Queries("INTO ")) != 3 || lastCounter.calls != calls {
+		t.Errorf("have: %v, %q\nwant: ErrWrongShard, and no key made", err, base.Queries("INTO "))
+	}
+	base.Columns = [][2]string{{"order_id", "bigint(20)"}}
+	for range 3 {
+		if res, err := db.Exec("INSERT INTO t_order_2 (a) VALUES (?)", 1); err != nil {
+			t.Error(err)
+		} else if id, _ := res.LastInsertId(); id%4 != 2 {
+			t.Errorf("have: %d\nwant: a key of t_order_2", id)
+		}
+	}
+}
+
+// expression is what wrongUpsert returns for an assignment that only the server evaluates.
+const expression = "expression"
+
+// wrongUpsert returns the table that an error names for a row, "" for no error.
+func wrongUpsert(err error) string {
+	var at *StatementError
+	var wrong *WrongShardError
+	switch {
+	case err == nil:
+		return ""
+	case !errors.As(err, &at) || !errors.As(err, &wrong) || !errors.Is(err, ErrWrongShard) || at.Row != 0:
+		return err.Error()
+	case wrong.Values == nil:
+		return expression
+	case wrong.Err != nil:
+		return "nowhere"
+	}
+	return wrong.Meant.String()
+}
+
+func TestUpsertGuard_refuses(t *testing.T) {
+	const user = "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "
+	for _, tt := range []struct {
+		query string
+		args  []any
+		want  string // the table that is meant; "" if the statement is sent
+	}{
+		{user + "user_id = VALUES(user_id)", nil, ""},
+		{user + "a = user_id + 1", nil, ""},
+		{user + "user_id = user_id", nil, ""},
+		{user + "user_id = ?", []any{8}, "ds.t_user_0"},
+		{user + "user_id = ?", []any{uint64(8)}, "ds.t_user_0"},
+		{user + "user_id = ?", []any{sql.NullInt64{Int64: 8, Valid: true}}, "ds.t_user_0"},
+		{user + "user_id = ?", []any{11}, ""},
+		{user + "user_id = ?", []any{"11"}, ""},
+		{user + "user_id = ?", []any{[]byte("8")}, ""}, // only the server knows its value
+		{user + "user_id = 0x08", nil, ""},
+		{user + "user_id = NULL", nil, "nowhere"},
+		{user + "user_id = ?", []any{nil}, "nowhere"},
+		{user + "user_id = user_id + 4", nil, expression},
+		{"INSERT INTO t_user_3 (id, user_id) VALUES (?, ?) ON DUPLICATE KEY UPDATE `user_id`=VALUES(`user_id`),`a`=VALUES(`a`)", []any{1, 7}, ""},
+		{"INSERT INTO t_user_3 SET id = 1, user_id = 7 ON DUPLICATE KEY UPDATE user_id = 8", nil, "ds.t_user_0"},
+		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE order_id = LAST_INSERT_ID(order_id)", nil, ""},
+		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 8", nil, ""}, // it decides on the data source alone
+		{"INSERT INTO ds_0.t_order_3 (order_id, user_id) VALUES (3, 1) ON DUPLICATE KEY UPDATE order_id = 3, user_id = 2", nil, "ds_1.t_order_3"},
+	} {
+		db, base := openShards(t, shardedRule(t, ""))
+		base.Columns = [][2]string{{"id", "bigint"}, {"order_id", "bigint"}, {"user_id", "bigint"}}
+		ways := map[string]func() error{
+			"Exec": func() error { _, err := db.Exec(tt.query, tt.args...); return err },
+			"Query": func() error {
+				rows, err := db.Query(tt.query, tt.args...)
+				if err == nil {
+					rows.Close()
+				}
+				return err
+			},
+			"Prepare": func() error {
+				stmt, err := db.Prepare(tt.query)
+				if err != nil {
+					return err
+				}
+				defer stmt.Close()
+				_, err = stmt.Exec(tt.args...)
+				return err
+			},
+		}
+		for name, do := range ways {
+			equal(t, wrongUpsert(do()), tt.want, name, tt.query, tt.args)
+		}
+		if (len(base.Sent) > 0) != (tt.want == "") {
+			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.query, base.Calls)
+		}
+	}
+}
+
+func TestUpsertGuard_warnAndOff(t *testing.T) {
+	for _, tt := range []struct {
+		settings string
+		warnings int
+	}{{", shardGuard: warn", 2}, {", shardGuard: off", 0}} {
+		var log strings.Builder
+		db, base := openShards(t, shardedRule(t, tt.settings), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+		for range 2 {
+			for _, set := range []string{"user_id = 8", "user_id = user_id + 1"} {
+				mustExec(t, db, "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "+set)
+			}
+		}
+		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) < 4 {
+			t.Errorf("%s\nhave: %d warnings: %s %q\nwant: %d", tt.settings, n, log.String(), base.Calls, tt.warnings)
+		}
+	}
+}
+
+// An UPDATE is sent unchanged, whatever it sets.
+func TestShardGuard_leavesUpdates(t *testing.T) {
+	for _, query := range []string{
+		"UPDATE t_user_3 SET user_id = 8",
+		"UPDATE t_user_3 SET user_id = user_id + 1 WHERE id = 5",
+		"UPDATE x JOIN t_user_3 u ON u.id = x.id SET u.user_id = x.n",
+		"WITH n AS (SELECT 1 AS id) UPDATE t_user_3 u JOIN n USING (id) SET u.user_id = 8",
+	} {
+		db, base := openShards(t, shardedRule(t, ""))
+		if _, err := db.Exec(query); err != nil {
+			t.Errorf("%s\nhave: %v", query, err)
+		}
+		equal(t, fmt.Sprint(base.Sent), "["+query+" []]", "sent")
+	}
+}
+
+func mustParseRule(t testing.TB, text string) *rule.Rule {
+	t.Helper()
+	r := must(rule.Parse(t.Name(), []byte(text)))(t)
+	return r
+}
+
+type valuer struct{ v driver.Value }
+
+func (v valuer) Value() (driver.Value, error) { return v.v, nil }
+
+// Values of all types that stand for one that belongs to the table are sent, and
+// so are those of which only the server knows what they are.
+func TestShardGuard_noneTooMany(t *testing.T) {
+	type id int32
+	shanghai := time.FixedZone("+08", 8*3600)
+	seven := int64(7)
+	for _, tt := range []struct {
+		query string
+		args  []any
+		typ   string // of the column
+	}{
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{int8(7)}, "tinyint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{uint64(7)}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{id(7)}, "int(11)"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{&seven}, "bigint(20) unsigned"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{float32(7)}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{7.25}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{math.Inf(1)}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{math.NaN()}, "bigint"},
+		{"INSERT INTO t_user_1 (user_id) VALUES (?)", []any{true}, "tinyint(1)"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7"}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{json.Number("7")}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{" 007"}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"+7\n"}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7.00"}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"0.7e1"}, "int"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7.00"}, "decimal(20,2)"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{"7"}, "decimal(20,0)"},
+		{"INSERT INTO t_user_3 (user_id) VALUES ('7')", nil, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES ('007')", nil, "mediumint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (7.00)", nil, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (0x07), (x'07'), (b'111'), (0b111)", nil, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{[]byte("7")}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.NullInt64{Int64: 7, Valid: true}}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.NullString{String: "7", Valid: true}}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{sql.Null[int]{V: 7, Valid: true}}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{int64(7)}}, "bigint"},
+		{"INSERT INTO t_user_3 (user_id) VALUES (?)", []any{valuer{"7"}}, "bigint"},
+		// Times: as their own clock shows them, or as they are written.
+		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
+		{"INSERT INTO t_log_202601 (made) VALUES (?)", []any{time.Date(2026, 2, 1, 4, 0, 0, 0, shanghai)}, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{sql.NullTime{Time: time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC), Valid: true}}, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES ('2026-02-03')", nil, "date"},
+		{"INSERT INTO t_log_202602 (made) VALUES ('2026-2-3')", nil, "date"},
+		{"INSERT INTO t_log_202602 (made) VALUES ('26/2/3 4:5:6')", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES ('20260203'), ('20260203040506'), ('2026-02-03T04:05:06.5')", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES (20260203), (20260203040506)", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES (DATE '2026-02-03'), (TIMESTAMP'2026-02-03 04:05:06')", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES ({d '2026-02-03'})", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES ('2026-01-31 23:00:00-05:00')", nil, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{"2026-02-03"}, "datetime"},
+		{"INSERT INTO t_log_202602 (made) VALUES (?)", []any{[]byte("2026-02-03")}, "datetime"},
+		// Names.
+		{"INSERT INTO T_USER_3 (`USER_ID`) VALUES (?)", []any{7}, "bigint"},
+		{"insert into `App`.`t_User_3` set User_Id = ?", []any{7}, "bigint"},
+	} {
+		db, base := openShards(t, shardedRule(t, ""))
+		base.Columns = [][2]string{{"id", "bigint"}, {"user_id", tt.typ}}
+		for _, query := range []string{tt.query, tt.query} {
+			if _, err := db.Exec(query, tt.args...); err != nil {
+				t.Errorf("%s %v in %s\nhave: %v\nwant: sent", query, tt.args, tt.typ, err)
+			}
+		}
+	}
+}
+
+// The server is asked once what a column of numbers is.
+func TestShardGuard_asksOnce(t *testing.T) {
+	db, base := openShards(t, shardedRule(t, ""))
+	base.Columns = [][2]string{{"user_id", "bigint"}}
+	count := func() (n int) {
+		for _, call := range base.Calls {
+			if strings.HasPrefix(call, "query") {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 20 {
+		user := fmt.Sprint(4*i + 11)
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", user)
+	}
+	before := count()
+	for i := range 20 {
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", fmt.Sprint(4*i+11))
+	}
+	if after := count(); before == 0 || after != before {
+		t.Errorf("have: %d and %d questions: %q\nwant: none in the end", before, after, base.Calls)
+	}
+}
+
+// randomColumns are those of random rules' tables.
+var randomColumns = [][2]string{
+	{"order_id", "bigint"}, {"user_id", "bigint"}, {"name", "varchar(64)"}, {"created", "varchar(32)"},
+}
+
+// openRandom opens a random rule over a server that inserts all rows.
+func openRandom(t *testing.T, r *rule.Rule) (*sql.DB, *fakedb.Server) {
+	t.Helper()
+	db, base := openShards(t, r, WithLogger(slog.New(slog.DiscardHandler)))
+	base.Columns = randomColumns
+	base.Exec = func(query string) (driver.Result, error) {
+		return driver.RowsAffected(strings.Count(query, "(") - 1), nil
+	}
+	return db, base
+}
+
+// generatorsOfRandomRules make the key of a column.
+var generatorsOfRandomRules = []struct{ column, generator string }{
+	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 5, max-vibration-offset: 4095}}"},
+	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 6}}"},
+	{"order_id", "{type: SNOWFLAKE_RING, props: {worker-id: 7}}"},
+	{"order_id", "{type: SHARD_COUNTER}"},
+	{"order_id", "{type: SNOWFLAKE, props: {worker-id: 8, layout: 41-4-18}}"},
+	{"name", "{type: UUID}"},
+	{"name", "{type: NANOID}"},
+}
+
+// shardColumns are the columns of a random rule's table, as statements list them.
+var shardColumns = []string{"order_id", "user_id", "name", "created"}
+
+// shardStatement is an INSERT of random rows into an actual table.
+type shardStatement struct {
+	query string
+	args  []any
+	rows  []map[string]any // without generated keys
+	node  testrouter.Node
+	// schema: the text names the data source.
+	schema bool
+}
+
+// rowPool are rows of a rule by where they belong, in the order in which they came.
+type rowPool struct {
+	nodes []testrouter.Node
+	rows  map[testrouter.Node][]map[string]any
+}
+
+func newRowPool(rr *testrouter.Rule) *rowPool {
+	p := &rowPool{rows: map[testrouter.Node][]map[string]any{}}
+	for range 400 {
+		row := rr.Row()
+		at, err := rr.Router.Route(row)
+		if err != nil {
+			at = rr.Router.Nodes[0] // it belongs nowhere
+		}
+		if row["order_id"] == int64(0) {
+			continue // that asks for a key
+		}
+		if p.rows[at] == nil {
+			p.nodes = append(p.nodes, at)
+		}
+		p.rows[at] = append(p.rows[at], row)
+	}
+	return p
+}
+
+func newShardStatement(rr *testrouter.Rule, pool *rowPool, key string, generated bool, rows int) *shardStatement {
+	from := rr.IntN(len(pool.nodes))
+	s := &shardStatement{node: pool.nodes[from], schema: rr.IntN(2) == 0}
+	right := rr.IntN(8) > 0 // rows that belong to the table, but for their keys
+	for range rows {
+		if !right && rr.IntN(4) == 0 {
+			from = rr.IntN(len(pool.nodes))
+		}
+		rows := pool.rows[pool.nodes[from]]
+		s.rows = append(s.rows, maps.Clone(rows[rr.IntN(len(rows))]))
+	}
+	name := s.node.Table
+	if s.schema {
+		name = s.node.DataSource + "." + name
+	}
+	var columns, values []string
+	for _, c := range shardColumns {
+		if c != key || !generated {
+			columns, values = append(columns, c), append(values, "?")
+		}
+	}
+	tuple := "(" + strings.Join(values, ", ") + ")"
+	s.query = "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES " + tuple + strings.Repeat(", "+tuple, len(s.rows)-1)
+	for _, row := range s.rows {
+		for _, c := range columns {
+			s.args = append(s.args, row[c])
+		}
+	}
+	return s
+}
+
+// complete gives the rows the keys that were sent.
+func (s *shardStatement) complete(key string, sent []driver.Value) {
+	width := len(sent) / len(s.rows)
+	for i, row := range s.rows {
+		row[key] = sent[i*width+width-1]
+	}
+}
+
+// isHere reports whether the router finds a row where the statement puts it.
+func (s *shardStatement) isHere(rr *testrouter.Rule, row map[string]any) (is bool, err error) {
+	at, err := rr.Router.Route(row)
+	return err == nil && at.Table == s.node.Table && (!s.schema || at.DataSource == s.node.DataSource), err
+}
+
+// TestShards_asTheRouter sends random rows of random rules into random actual
+// tables, with keys of every kind of generator: each row that is sent is where a
+// router finds it that is written from ShardingSphere's documentation, and each that
+// is refused is not.
+func TestShards_asTheRouter(t *testing.T) {
+	const rules, statements = 60, 25
+	r := rand.New(rand.NewPCG(13, 15))
+	var rows, refused, unfit int
+	types, generators := map[string]int{}, map[string]int{}
+	for range rules {
+		rr := testrouter.RandomRule(r)
+		g := generatorsOfRandomRules[r.IntN(len(generatorsOfRandomRules))]
+		if g.column == "name" && rr.Numeric("name") {
+			g = generatorsOfRandomRules[0] // texts that are no numbers have no place
+		}
+		text := rr.Text(g.column, g.generator, "")
+		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
+		db, base := openRandom(t, parsed)
+		pool := newRowPool(rr)
+		mayGenerate := true // it takes long to find out that no key fits
+		statements, most := statements, 60
+		if strings.Contains(g.generator, "SNOWFLAKE") && rr.Uses("order_id") {
+			statements, most = 6, 6 // rare keys are waited for
+		}
+		for range statements {
+			generated := mayGenerate && rr.IntN(3) > 0
+			s := newShardStatement(rr, pool, g.column, generated, 1+rr.IntN(most))
+			_, err := db.Exec(s.query, s.args...)
+			var at *StatementError
+			var wrong *WrongShardError
+			switch {
+			case errors.As(err, &at) && errors.As(err, &wrong):
+				refused++
+				row := s.rows[at.Row-1]
+				is, routeErr := s.isHere(rr, row)
+				if generated {
+					// Its key is not there to be looked at: no key may help.
+					is = is && !rr.Uses(g.column)
+				}
+				if is || !generated && s.schema && errors.Is(routeErr, testrouter.ErrNowhere) != (wrong.Err != nil) {
+					t.Fatalf("%s\n%s\n%v\nhave: %v\nwant: %v", text, s.query, row, err, routeErr)
+				}
+			case errors.Is(err, spi.ErrNoFittingKey):
+				unfit++
+				mayGenerate = false
+			case err != nil:
+				t.Fatalf("%s\n%s\nhave: %v", text, s.query, err)
+			default:
+				if generated {
+					s.complete(g.column, base.Sent[len(base.Sent)-1].Args)
+				}
+				for _, row := range s.rows {
+					is, err := s.isHere(rr, row)
+					if err != nil && (!s.schema || !errors.Is(err, testrouter.ErrNowhere)) {
+						continue // where it belongs is not known, or the data source is at fault, of which the name tells nothing
+					}
+					if !is {
+						t.Fatalf("%s\n%s\n%v is sent\nhave: %v\nwant: it is not in %s", text, s.query, row, err, s.node)
+					}
+					rows++
+				}
+				generators[g.generator] += len(s.rows)
+				if rr.Router.Table != nil {
+					types[rr.Router.Table.Type] += len(s.rows)
+				}
+			}
+		}
+		noError(t, db.Close())
+	}
+	if rows < rules*statements*4 || refused < rules*statements/40 || len(generators) < len(generatorsOfRandomRules) || len(types) < 6 {
+		t.Errorf("have: %d rows sent, %d statements refused, %v %v\nwant: more of each", rows, refused, types, generators)
+	}
+	t.Logf("%d rows sent and found, %d statements refused, %d without a key that fits\n%v\n%v", rows, refused, unfit, types, generators)
+}
+
+// A row is refused only where the router knows that it belongs to another table: what an
+// expression cannot evaluate is no reason to refuse one.
+func TestShards_unknownPlacesAreSent(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 8))
+	var right, unknown, refused, accepted int
+	for range 300 {
+		rr := testrouter.RandomRuleOfNames(r)
+		text := rr.Text("order_id", "{type: SHARD_COUNTER}", "")
+		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
+		db, _ := openRandom(t, parsed)
+		for range 40 {
+			name := testrouter.RandomString(r)
+			named := rr.Router.Nodes[rr.IntN(len(rr.Router.Nodes))].Table
+			_, err := db.Exec("INSERT INTO "+named+" (name) VALUES (?)", name)
+			at, unplaced := rr.Router.Route(map[string]any{"name": name})
+			switch {
+			case err != nil && !errors.Is(err, ErrWrongShard):
+				t.Fatalf("%s\n%q\nhave: %v", text, name, err)
+			case unplaced == nil && at.Table == named:
+				right++
+			case unplaced != nil && !errors.Is(unplaced, testrouter.ErrNowhere):
+				unknown++
+			case err != nil:
+				refused++
+				continue
+			default:
+				accepted++ // what only Java evaluates: toUpperCase beyond ASCII
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s\n%q in %s\nhave: %v\nwant: sent; the router: %v, %v", text, name, named, err, at, unplaced)
+			}
+		}
+		noError(t, db.Close())
+	}
+	if right < 2000 || unknown < 100 || refused < 4000 || accepted > refused/3 {
+		t.Errorf("have: %d right, %d of unknown place, %d refused, %d wrong ones sent", right, unknown, refused, accepted)
+	}
+	t.Logf("%d right, %d of unknown place, %d refused, %d wrong ones sent", right, unknown, refused, accepted)
+}

@@ -1,0 +1,1060 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// countingValuer counts how often database/sql asks it.
+type countingValuer struct{ asked *int }
+
+func (v countingValuer) Value() (driver.Value, error) { *v.asked++; return int64(5), nil }
+
+// oddValuer returns what no driver takes.
+type oddValuer struct{}
+
+func (oddValuer) Value() (driver.Value, error) { return struct{}{}, nil }
+
+// uses are what programs do with a database. Each runs over a base directly and
+// through the wrapper: the base must see the same calls, and the program the
+// same outcome.
+var uses = []struct {
+	name string
+	run  func(ctx context.Context, db *sql.DB, say func(...any))
+}{
+	{"exec", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		res, err := db.ExecContext(ctx, "UPDATE t SET a = 1")
+		say(err)
+		id, err := res.LastInsertId()
+		n, err2 := res.RowsAffected()
+		say(id, err, n, err2)
+	}},
+	{"exec with arguments", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		_, err := db.ExecContext(ctx, "UPDATE t SET a = ?, b = ?, c = ?", 1, "x", []byte("y"))
+		say(err)
+	}},
+	{"valuer", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		asked := 0
+		_, err := db.ExecContext(ctx, "UPDATE t SET a = ?", countingValuer{&asked})
+		say(asked, err)
+		rows, err := db.QueryContext(ctx, "SELECT ?", countingValuer{&asked})
+		say(asked, err)
+		rows.Close()
+	}},
+	{"types of arguments", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		for _, arg := range []any{uint64(1) << 63, fakedb.Wide{N: 3}, fakedb.Removed{}, nil, struct{}{}, true, sql.Named("a", 1), sql.NullString{}, oddValuer{}} {
+			_, err := db.ExecContext(ctx, "UPDATE t SET a = ?", arg)
+			say(err)
+			fakeOf(db).Faults = []fakedb.Fault{{At: "SELECT", Err: fakedb.Err}}
+			_, err = db.QueryContext(ctx, "SELECT ?", arg)
+			fakeOf(db).Faults = nil
+			say(err)
+			st, err := db.PrepareContext(ctx, "UPDATE t SET a = ?")
+			say(err)
+			_, err = st.ExecContext(ctx, arg)
+			say(err)
+			say(st.Close())
+		}
+	}},
+	{"wrong count of arguments", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		for _, args := range [][]any{{}, {1}, {1, 2, 3}} {
+			_, err := db.ExecContext(ctx, "UPDATE t SET a = ?, b = ?", args...)
+			say(err)
+			st, err := db.PrepareContext(ctx, "UPDATE t SET a = ?, b = ?")
+			say(err)
+			_, err = st.ExecContext(ctx, args...)
+			say(err)
+			st.Close()
+		}
+	}},
+	{"rows", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		for _, args := range [][]any{nil, {1}} {
+			rows, err := db.QueryContext(ctx, "SELECT c"+strings.Repeat(" ?", len(args)), args...)
+			say(err)
+			types, err := rows.ColumnTypes()
+			say(types[0].DatabaseTypeName(), types[0].ScanType(), err)
+			for more := true; more; more = rows.NextResultSet() {
+				for rows.Next() {
+					var n int
+					say(rows.Scan(&n), n)
+				}
+			}
+			say(rows.Err(), rows.Close())
+		}
+	}},
+	{"errors", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		fakeOf(db).Faults = []fakedb.Fault{{At: "FAIL", Times: -1, Err: fakedb.Err}}
+		_, err := db.ExecContext(ctx, "FAIL")
+		say(err, err == fakedb.Err)
+		_, err = db.ExecContext(ctx, "FAIL ?", 1)
+		say(err, err == fakedb.Err)
+		_, err = db.QueryContext(ctx, "FAIL ?", 1)
+		say(err, err == fakedb.Err)
+		_, err = db.PrepareContext(ctx, "FAIL")
+		say(err, err == fakedb.Err)
+	}},
+	{"bad connection", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		base := fakeOf(db)
+		for _, bad := range []int{1, 2, 3} {
+			base.Faults = []fakedb.Fault{{At: "xec", Times: bad, Err: driver.ErrBadConn}}
+			_, err := db.ExecContext(ctx, "UPDATE t SET a = ?", 1)
+			say(err, err == driver.ErrBadConn)
+		}
+		base.Faults = nil
+	}},
+	{"transactions", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		for _, opts := range []*sql.TxOptions{nil, {ReadOnly: true}, {Isolation: sql.LevelSerializable}} {
+			tx, err := db.BeginTx(ctx, opts)
+			say(err)
+			if err != nil {
+				continue
+			}
+			_, err = tx.ExecContext(ctx, "UPDATE t SET a = ?", 1)
+			say(err, tx.Commit())
+		}
+	}},
+	{"prepared across connections", func(ctx context.Context, db *sql.DB, say func(...any)) {
+		st, err := db.PrepareContext(ctx, "UPDATE t SET a = ?")
+		say(err)
+		tx, err := db.BeginTx(ctx, nil)
+		say(err)
+		_, err = st.ExecContext(ctx, 1) // on a second connection
+		say(err)
+		_, err = tx.StmtContext(ctx, st).ExecContext(ctx, 2)
+		say(err, tx.Rollback(), st.Close())
+	}},
+	{"ping", func(ctx context.Context, db *sql.DB, say func(...any)) { say(db.PingContext(ctx)) }},
+}
+
+// rowsOf is a server of a kind whose queries have two result sets of a row each.
+func rowsOf(kind fakedb.Kind) *fakedb.Server {
+	s := &fakedb.Server{Kind: kind, Result: fakedb.Result{ID: 7, Affected: 1}}
+	s.Query = func(string) (driver.Rows, error) {
+		row := func(v int64) *fakedb.Rows {
+			return &fakedb.Rows{Names: []string{"c"}, Values: [][]driver.Value{{v}}}
+		}
+		rows := row(0)
+		rows.Another, rows.OnClose = row(1), func() { s.Calls = append(s.Calls, "rows close") }
+		return rows, nil
+	}
+	return s
+}
+
+// fakeOf finds the base of a database that runUse opened.
+func fakeOf(db *sql.DB) *fakedb.Server {
+	switch d := db.Driver().(type) {
+	case fakedb.Driver:
+		return d.Server
+	case *wrapped:
+		return d.base.(fakedb.Driver).Server
+	}
+	return nil
+}
+
+func TestPassThrough_callsOfBase(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		for _, use := range uses {
+			t.Run(string(kind)+"/"+use.name, func(t *testing.T) {
+				plain, ours := rowsOf(kind), rowsOf(kind)
+				want := runUse(sql.OpenDB(plain), use.run)
+				connector := must(NewConnector(ours, testRule(t)))(t)
+				have := runUse(sql.OpenDB(connector), use.run)
+				if !slices.Equal(have, want) {
+					t.Errorf("the program saw\nhave: %s\nwant: %s", lines(have), lines(want))
+				}
+				if !slices.Equal(ours.Calls, plain.Calls) {
+					t.Errorf("the base saw\nhave: %s\nwant: %s", lines(ours.Calls), lines(plain.Calls))
+				}
+				if ours.Conns != 0 || ours.Stmts != 0 || ours.Closed != 1 {
+					t.Errorf("left: %d connections, %d statements, %d Close", ours.Conns, ours.Stmts, ours.Closed)
+				}
+			})
+		}
+	}
+}
+
+// runUse runs a use twice, live and with a context that has ended in between.
+func runUse(db *sql.DB, use func(context.Context, *sql.DB, func(...any))) (said []string) {
+	defer db.Close()
+	use(context.Background(), db, func(v ...any) { said = append(said, fmt.Sprint(v...)) })
+	return said
+}
+
+func lines(s []string) string { return "\n\t" + strings.Join(s, "\n\t") }
+
+// TestPassThrough_canceledContext: where the base has no contexts, an ended one
+// is seen as database/sql sees it for such a base.
+func TestPassThrough_canceledContext(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		ctx, cancel := context.WithCancel(context.Background())
+		doors := func(base driver.Connector) (said []string) {
+			c, err := base.Connect(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if p, ok := c.(driver.ConnPrepareContext); ok {
+				_, err = p.PrepareContext(ctx, "SELECT 1")
+			}
+			said = append(said, fmt.Sprint(err))
+			if b, ok := c.(driver.ConnBeginTx); ok {
+				_, err = b.BeginTx(ctx, driver.TxOptions{})
+			}
+			return append(said, fmt.Sprint(err))
+		}
+		cancel()
+		base := &fakedb.Server{Kind: kind}
+		connector := must(NewConnector(base, testRule(t)))(t)
+		want := []string{context.Canceled.Error(), context.Canceled.Error()}
+		if kind == fakedb.Direct || kind == fakedb.Skipping { // these take a context, and ignore it
+			want = []string{"<nil>", "<nil>"}
+			base.Stmts--
+		}
+		if have := doors(connector); !slices.Equal(have, want) {
+			t.Errorf("%s\nhave: %q\nwant: %q", kind, have, want)
+		}
+		if base.Stmts != 0 {
+			t.Errorf("%s: %d statements left", kind, base.Stmts)
+		}
+		check(t, connector.Close())
+	}
+}
+
+// TestPassThrough_interfacesInRaw: what go-sql-driver's README tells people to
+// assert in Raw.
+func TestPassThrough_interfacesInRaw(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		base := &fakedb.Server{Kind: kind}
+		connector := must(NewConnector(base, testRule(t)))(t)
+		db := sql.OpenDB(connector)
+		conn, err := db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = conn.Raw(func(c any) error {
+			if ConnectorOf(c) != connector {
+				t.Errorf("%s: ConnectorOf is %v", kind, ConnectorOf(c))
+			}
+			if _, ok := c.(interface{ Unwrap() driver.Conn }).Unwrap().(interface{ Connector() *Connector }); ok {
+				t.Errorf("%s: Unwrap returns ours", kind)
+			}
+			if _, err := c.(oldExecer).Exec("UPDATE t", nil); err != nil && err != driver.ErrSkip {
+				t.Errorf("%s: Exec: %v", kind, err)
+			}
+			rows, err := c.(oldQueryer).Query("SELECT 1", nil)
+			if err != nil && err != driver.ErrSkip {
+				t.Errorf("%s: Query: %v", kind, err)
+			}
+			if err == nil {
+				_ = rows.Close()
+			}
+			return oldStatement(c.(driver.Conn))
+		})
+		if err = errors.Join(err, conn.Close(), db.Close()); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if base.Stmts != 0 || base.Conns != 0 {
+			t.Errorf("%s: %d statements, %d connections left", kind, base.Stmts, base.Conns)
+		}
+	}
+}
+
+func oldStatement(c driver.Conn) error {
+	st, err := c.Prepare("SELECT ?")
+	if err != nil {
+		return err
+	}
+	old := st.(interface {
+		Exec(args []driver.Value) (driver.Result, error)
+		Query(args []driver.Value) (driver.Rows, error)
+	})
+	_, err = old.Exec([]driver.Value{int64(1)})
+	rows, err2 := old.Query([]driver.Value{int64(1)})
+	if err2 == nil {
+		_ = rows.Close()
+	}
+	return errors.Join(err, err2, st.Close())
+}
+
+// A connection answers the pool as the base's does, and as database/sql takes a base to
+// answer that has neither interface.
+func TestConn_answersThePoolAsTheBase(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		connector := must(NewConnector(&fakedb.Server{Kind: kind}, testRule(t)))(t)
+		c := must(connector.Connect(t.Context()))(t)
+		plain, _ := (&fakedb.Server{Kind: kind}).Connect(t.Context())
+		var wantReset error
+		if r, ok := plain.(driver.SessionResetter); ok {
+			wantReset = r.ResetSession(t.Context())
+		}
+		wantValid := true
+		if v, ok := plain.(driver.Validator); ok {
+			wantValid = v.IsValid()
+		}
+		reset, valid := c.(driver.SessionResetter).ResetSession(t.Context()), c.(driver.Validator).IsValid()
+		if reset != wantReset || valid != wantValid {
+			t.Errorf("%s\nhave: %v, valid %v\nwant: %v, %v", kind, reset, valid, wantReset, wantValid)
+		}
+		_ = c.Close()
+	}
+}
+
+func TestPrepared_argumentCount(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		fake := &fakedb.Server{Kind: kind}
+		c, _ := fake.Connect(context.Background())
+		b := base.New(c, nil)
+		args := base.Named([]driver.Value{int64(1), int64(2), int64(3)})
+		_, err := b.Send(context.Background(), "UPDATE t SET a = ?, b = ?", args, 1, base.WantResult)
+		_, err2 := b.Send(context.Background(), "SELECT ?, ?", args, 1, base.WantRows)
+		switch kind {
+		case fakedb.Legacy, fakedb.Direct, fakedb.ConnCheck, fakedb.Uncounted: // these leave it to the server
+			if err != nil || err2 != nil {
+				t.Errorf("%s: %v, %v", kind, err, err2)
+			}
+			continue
+		}
+		const want = "sql: expected 1 arguments, got 2"
+		if fmt.Sprint(err) != want || fmt.Sprint(err2) != want || fake.Stmts != 0 {
+			t.Errorf("%s, %d statements left\nhave: %v, %v\nwant: %s", kind, fake.Stmts, err, err2, want)
+		}
+	}
+}
+
+// What a base's connection or statements take as an argument, they take from a
+// filled statement too.
+func TestPrepared_argumentTypes(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		for _, arg := range []any{1, fakedb.Wide{N: 3}, oddValuer{}, struct{}{}} {
+			base := &fakedb.Server{Kind: kind}
+			plain, ours := sql.OpenDB(base), sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+			_, want := plain.Exec("INSERT INTO other (a) VALUES (?)", arg)
+			_, have := ours.Exec("INSERT INTO ruled (a) VALUES (?)", arg)
+			if (have == nil) != (want == nil) {
+				t.Errorf("%s, %T\nhave: %v\nwant: %v", kind, arg, have, want)
+			}
+			_, _ = ours.Close(), plain.Close()
+			if base.Stmts != 0 {
+				t.Errorf("%s, %T: %d statements left", kind, arg, base.Stmts)
+			}
+		}
+	}
+}
+
+// TestPrepared_rowsAreAsBare: rows of a statement that is prepared for them are, to
+// database/sql, what the rows are.
+func TestPrepared_rowsAreAsBare(t *testing.T) {
+	fake := rowsOf(fakedb.Minimal)
+	rowsOfFake := func() driver.Rows { rows, _ := fake.Query(""); return rows }
+	kinds := map[string]func() driver.Rows{
+		"bare": func() driver.Rows { return struct{ driver.Rows }{rowsOfFake()} },
+		"full": rowsOfFake,
+	}
+	for name, rows := range kinds {
+		want := describeRows(t, rows)
+		var ended []error
+		have := describeRows(t, func() driver.Rows {
+			return base.OnClose(rows(), func(err error) { ended = append(ended, err) })
+		})
+		if have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", name, have, want)
+		}
+		if len(ended) != 1 || ended[0] != nil {
+			t.Errorf("%s: they ended with %v", name, ended)
+		}
+	}
+	c, _ := fake.Connect(context.Background())
+	b := base.New(c, nil)
+	r, err := b.Send(context.Background(), "SELECT 1", nil, 0, base.WantRows)
+	if err != nil || fake.Stmts != 1 {
+		t.Fatalf("have: %v, %d statements\nwant: one", err, fake.Stmts)
+	}
+	if err := r.Rows.Close(); err != nil || fake.Stmts != 0 {
+		t.Errorf("have: %v, %d statements\nwant: none after the rows", err, fake.Stmts)
+	}
+}
+
+func describeRows(t *testing.T, open func() driver.Rows) string {
+	t.Helper()
+	db := sql.OpenDB(&fakedb.Server{Query: func(string) (driver.Rows, error) { return open(), nil }})
+	defer db.Close()
+	rows := must(db.Query("SELECT"))(t)
+	defer rows.Close()
+	var said strings.Builder
+	for more := true; more; more = rows.NextResultSet() {
+		types := must(rows.ColumnTypes())(t)
+		fmt.Fprintf(&said, "%+v", *types[0])
+		for rows.Next() {
+			said.WriteString(" row")
+		}
+	}
+	_, _ = rows.Close(), rows.Close()
+	return said.String() + fmt.Sprint(rows.Err())
+}
+
+// What a written 0 asks for is the sql_mode's affair at each execution.
+func TestStmt_zeroFollowsTheMode(t *testing.T) {
+	if testserver.Each(t, TestStmt_zeroFollowsTheMode) {
+		return
+	}
+	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72)), "ruled.id"))
+	ours.SetMaxOpenConns(1)
+	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+	st := must(ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)"))(t)
+	defer st.Close()
+	for i, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO", ""} {
+		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
+		must(st.Exec(i))(t)
+	}
+	if have := column(t, plain, "SELECT id FROM ruled ORDER BY a"); have != "71 0 72" { // 70 told what kind of keys there are
+		t.Errorf("have: %s\nwant: 71 0 72", have)
+	}
+}
+
+// openOn opens a server's database through the wrapper, with parameters added to
+// its DSN, and plainly.
+func openOn(t *testing.T, dsn string, params ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	name := "rule of " + t.Name()
+	noError(t, RegisterRule(name, testRule(t)))
+	t.Cleanup(func() { DeregisterRule(name) })
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	query := strings.Join(params, "&")
+	plain = must(sql.Open("mysql", dsn+sep+query))(t)
+	ours = must(sql.Open("shardkey", dsn+sep+query+"&shardkeyRule="+strings.ReplaceAll(name, "/", "%2F")))(t)
+	t.Cleanup(func() {
+		check(t, errors.Join(ours.Close(), plain.Close()))
+	})
+	return ours, plain
+}
+
+func openDB(t *testing.T, params ...string) (ours, plain *sql.DB) {
+	t.Helper()
+	return openOn(t, testserver.Database(t), params...)
+}
+
+// number asks for one number.
+func number(t *testing.T, db *sql.DB, query string) (n int64) {
+	t.Helper()
+	var name string
+	row := db.QueryRow(query)
+	if strings.HasPrefix(query, "SHOW") {
+		if err := row.Scan(&name, &n); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return n
+	}
+	if err := row.Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+func TestServer_killsIdleConnection(t *testing.T) {
+	if testserver.Each(t, TestServer_killsIdleConnection) {
+		return
+	}
+	ours, plain := openDB(t)
+	ours.SetMaxOpenConns(1)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	for range 3 {
+		id := number(t, ours, "SELECT CONNECTION_ID()")
+		mustExec(t, plain, fmt.Sprintf("KILL %d", id))
+		waitGone(t, plain, id)
+		mustExec(t, ours, "INSERT INTO t VALUES (?)", 1)
+	}
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM t"), 3, "rows")
+}
+
+// waitGone returns when the server has ended a connection.
+func waitGone(t *testing.T, db *sql.DB, id int64) {
+	t.Helper()
+	for number(t, db, fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", id)) > 0 {
+	}
+}
+
+func TestServer_rollbackByContext(t *testing.T) {
+	if testserver.Each(t, TestServer_rollbackByContext) {
+		return
+	}
+	ours, _ := openDB(t)
+	ours.SetMaxOpenConns(1)
+	first := number(t, ours, "SELECT CONNECTION_ID()")
+	for range 5 {
+		ctx, cancel := context.WithCancel(context.Background())
+		tx := must(ours.BeginTx(ctx, nil))(t)
+		must(tx.ExecContext(ctx, "SELECT 1"))(t)
+		cancel()
+		if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			t.Fatal(err)
+		}
+		equal(t, number(t, ours, "SELECT CONNECTION_ID()"), first, "connection")
+	}
+}
+
+func TestServer_pingAfterStop(t *testing.T) {
+	if testserver.Each(t, TestServer_pingAfterStop) {
+		return
+	}
+	server := testserver.StartSQL(t)
+	ours, _ := openOn(t, server.DSN(), "timeout=5s")
+	noError(t, ours.Ping())
+	server.Stop()
+	if err := ours.Ping(); err == nil {
+		t.Error("Ping says that a stopped server is up")
+	}
+	server.Start()
+	check(t, ours.Ping())
+}
+
+// What is prepared and not closed is the same through us: the statements that
+// the server refused to prepare.
+func TestServer_preparedStatementsAreClosed(t *testing.T) {
+	if testserver.Each(t, TestServer_preparedStatementsAreClosed) {
+		return
+	}
+	ours, plain := openDB(t)
+	mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
+	want := preparedAndNotClosed(t, plain)
+	mustExec(t, plain, "DELETE FROM t")
+	equal(t, preparedAndNotClosed(t, ours), want)
+}
+
+func preparedAndNotClosed(t *testing.T, db *sql.DB) int64 {
+	t.Helper()
+	db.SetMaxOpenConns(1) // one session's count
+	before := prepared(t, db)
+	for i := range 20 {
+		mustExec(t, db, "INSERT INTO t VALUES (?)", i)
+		if _, err := db.Exec("INSERT INTO t VALUES (?)", i); err == nil {
+			t.Error("no duplicate")
+		}
+		if _, err := db.Exec("INSERT INTO t VALUES (?, ?)", i, i); err == nil {
+			t.Error("two values in one column")
+		}
+		check(t, db.QueryRow("SELECT a FROM t WHERE a = ?", i).Scan(new(int)))
+	}
+	return prepared(t, db) - before
+}
+
+func TestServer_canceledPrepare(t *testing.T) {
+	if testserver.Each(t, TestServer_canceledPrepare) {
+		return
+	}
+	ours, _ := openDB(t)
+	ours.SetMaxOpenConns(1)
+	open := func() int64 { // other programs use the server too
+		return number(t, ours, "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'") - number(t, ours, "SHOW SESSION STATUS LIKE 'Com_stmt_close'")
+	}
+	before := open()
+	for range 10 {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if st, err := ours.PrepareContext(ctx, "SELECT ?"); err != context.Canceled {
+			t.Errorf("have: %v, %v\nwant: %v", st, err, context.Canceled)
+		}
+	}
+	if have := open(); have > before {
+		t.Errorf("statements\nhave: %d\nwant: %d", have, before)
+	}
+}
+
+// Each door returns when its context ends, not when the server is done, which
+// the test would not live to see.
+func TestServer_canceledCallsReturn(t *testing.T) {
+	if testserver.Each(t, TestServer_canceledCallsReturn) {
+		return
+	}
+	ours, _ := openDB(t)
+	st := must(ours.Prepare("DO SLEEP(?)"))(t)
+	defer st.Close()
+	sel := must(ours.Prepare("SELECT SLEEP(?)"))(t)
+	defer sel.Close()
+	doors := map[string]func(context.Context) error{
+		"Exec":       func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(1000)"); return err },
+		"Exec, args": func(ctx context.Context) error { _, err := ours.ExecContext(ctx, "DO SLEEP(?)", 1000); return err },
+		"Query":      func(ctx context.Context) error { return drain(ours.QueryContext(ctx, "SELECT SLEEP(1000)")) },
+		"Stmt.Exec":  func(ctx context.Context) error { _, err := st.ExecContext(ctx, 1000); return err },
+		"Stmt.Query": func(ctx context.Context) error { return drain(sel.QueryContext(ctx, 1000)) },
+	}
+	for name, door := range doors {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		err := door(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func drain(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
+}
+
+func TestServer_transactionOptions(t *testing.T) {
+	if testserver.Each(t, TestServer_transactionOptions) {
+		return
+	}
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	tx := must(ours.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true}))(t)
+	var refused *mysql.MySQLError
+	if _, err := tx.Exec("INSERT INTO t VALUES (1)"); !errors.As(err, &refused) || refused.Number != 1792 {
+		t.Errorf("a write in a read-only transaction: %v", err)
+	}
+	_ = tx.Rollback()
+	// What another transaction inserts is seen by READ UNCOMMITTED alone.
+	for level, want := range map[sql.IsolationLevel]int{sql.LevelReadUncommitted: 1, sql.LevelRepeatableRead: 0} {
+		other := must(ours.Begin())(t)
+		mustExec(t, other, "INSERT INTO t VALUES (1)")
+		tx := must(ours.BeginTx(context.Background(), &sql.TxOptions{Isolation: level}))(t)
+		var have int
+		if err := tx.QueryRow("SELECT COUNT(*) FROM t").Scan(&have); err != nil || have != want {
+			t.Errorf("%v\nhave: %d, %v\nwant: %d", level, have, err, want)
+		}
+		_, _ = tx.Rollback(), other.Rollback()
+	}
+}
+
+func TestServer_bigUnsigned(t *testing.T) {
+	if testserver.Each(t, TestServer_bigUnsigned) {
+		return
+	}
+	const big = uint64(1)<<63 + 5
+	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
+		ours, _ := openDB(t, params)
+		mustExec(t, ours, "CREATE TABLE t (a BIGINT UNSIGNED)")
+		mustExec(t, ours, "INSERT INTO t VALUES (?)", big)
+		st := must(ours.Prepare("INSERT INTO t VALUES (?)"))(t)
+		must(st.Exec(big))(t)
+		_ = st.Close()
+		var n int
+		if err := ours.QueryRow("SELECT COUNT(*) FROM t WHERE a = ?", big).Scan(&n); err != nil || n != 2 {
+			t.Errorf("%s: %d rows, %v", params, n, err)
+		}
+	}
+}
+
+// TestServer_errorsOfBase compares the texts of what goes wrong.
+func TestServer_errorsOfBase(t *testing.T) {
+	if testserver.Each(t, TestServer_errorsOfBase) {
+		return
+	}
+	for _, params := range []string{"interpolateParams=false", "interpolateParams=true"} {
+		ours, plain := openDB(t, params)
+		mustExec(t, plain, "CREATE TABLE t (a INT PRIMARY KEY)")
+		mustExec(t, plain, "INSERT INTO t VALUES (1)")
+		for _, use := range []func(db *sql.DB) error{
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1, 2); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", 1); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (1)"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("NONSENSE ?", 1); return err },
+			func(db *sql.DB) error { return db.QueryRow("SELECT ?", 1, 2).Scan(new(int)) },
+			func(db *sql.DB) error { return db.QueryRow("SELECT a FROM nowhere").Scan(new(int)) },
+			func(db *sql.DB) error { _, err := db.Prepare("SELECT FROM"); return err },
+			func(db *sql.DB) error { _, err := db.Exec("INSERT INTO t VALUES (?)", struct{}{}); return err },
+			func(db *sql.DB) error { _, err := db.Exec("SET @a = ?", sql.Named("a", 1)); return err },
+		} {
+			want, have := use(plain), use(ours)
+			if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
+				t.Errorf("%s\nhave: %T %v\nwant: %T %v", params, have, have, want, want)
+			}
+		}
+	}
+}
+
+func TestServer_rawConnection(t *testing.T) {
+	if testserver.Each(t, TestServer_rawConnection) {
+		return
+	}
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b INT)")
+	conn, err := ours.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	err = conn.Raw(func(c any) error {
+		res, err := c.(oldExecer).Exec("INSERT INTO t (b) VALUES (1), (2)", nil)
+		if err != nil {
+			return err
+		}
+		if ids := res.(mysql.Result).AllLastInsertIds(); len(ids) != 1 || ids[0] != 1 {
+			t.Errorf("AllLastInsertIds: %v", ids)
+		}
+		base := c.(interface{ Unwrap() driver.Conn }).Unwrap()
+		equal(t, fmt.Sprintf("%T", base), "*mysql.mysqlConn", "Unwrap returns")
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServer_columnTypes(t *testing.T) {
+	if testserver.Each(t, TestServer_columnTypes) {
+		return
+	}
+	ours, plain := openDB(t, "multiStatements=true")
+	const query = "SELECT 1 a, 'x' b, CAST(2.5 AS DECIMAL(7,3)) c, NOW(6) d; SELECT 2"
+	describe := func(db *sql.DB) (all []string) {
+		rows := must(db.Query(query))(t)
+		defer rows.Close()
+		for more := true; more; more = rows.NextResultSet() {
+			types := must(rows.ColumnTypes())(t)
+			for _, typ := range types {
+				all = append(all, fmt.Sprintf("%+v", *typ))
+			}
+		}
+		return all
+	}
+	want, have := describe(plain), describe(ours)
+	if fmt.Sprint(have) != fmt.Sprint(want) || len(have) != 5 {
+		t.Errorf("have: %s\nwant: %s", lines(have), lines(want))
+	}
+}
+
+func TestServer_preparedOnOtherConnections(t *testing.T) {
+	if testserver.Each(t, TestServer_preparedOnOtherConnections) {
+		return
+	}
+	ours, _ := openDB(t)
+	mustExec(t, ours, "CREATE TABLE t (a INT)")
+	st := must(ours.Prepare("INSERT INTO t VALUES (?)"))(t)
+	defer st.Close()
+	for range 3 { // each transaction takes one more connection
+		tx := must(ours.Begin())(t)
+		defer tx.Rollback()
+		must(tx.Stmt(st).Exec(1))(t)
+		must(st.Exec(2))(t)
+	}
+}
+
+// A session of Vitess that refuses everything until a ROLLBACK is not met by the next
+// user of the pool.
+func TestRuined_connectionLeavesThePool(t *testing.T) {
+	refusals := map[string]error{
+		"VT15001": &mysql.MySQLError{Number: 2002, Message: "VT15001: transaction error, issue ROLLBACK and retry the transaction: target: app.-40.primary"},
+		"VT09032": &mysql.MySQLError{Number: 1105, Message: "VT09032: previous transaction failed. Issue a ROLLBACK to resolve the failure."},
+		"wrapped": errors.Join(errors.New("traced"), &mysql.MySQLError{Number: 1105, Message: "VT09032: previous transaction failed"}),
+		"other":   &mysql.MySQLError{Number: 1105, Message: "target: app.-40.primary: no healthy tablet available"},
+	}
+	for name, refusal := range refusals {
+		for _, kind := range []fakedb.Kind{fakedb.Resetter, fakedb.Validator, fakedb.Direct, fakedb.Skipping} {
+			for door, use := range ruinDoors {
+				base := &fakedb.Server{Kind: kind}
+				db := sql.OpenDB(mustConnector(t, base, taggedRule(t, "ruled", 0)))
+				db.SetMaxOpenConns(1)
+				mustExec(t, db, "UPDATE t SET a = 1")
+				base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: refusal}, {At: "uery", Times: -1, Err: refusal}}
+				err := use(db)
+				if errors.Is(err, driver.ErrSkip) {
+					_ = db.Close()
+					continue // the base has no such method
+				}
+				if !errors.Is(err, refusal) {
+					t.Errorf("%s, %s, %s: %v", name, kind, door, err)
+				}
+				base.Faults = nil
+				mustExec(t, db, "UPDATE t SET a = 1")
+				equal(t, base.Count("connect"), map[bool]int{true: 1, false: 2}[name == "other"], name, kind, door, "connections")
+				_ = db.Close()
+			}
+		}
+	}
+}
+
+var ruinDoors = map[string]func(*sql.DB) error{
+	"Exec":         func(db *sql.DB) error { _, err := db.Exec("UPDATE t SET a = 1"); return err },
+	"Exec, args":   func(db *sql.DB) error { _, err := db.Exec("UPDATE t SET a = ?", 1); return err },
+	"Exec, filled": func(db *sql.DB) error { _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1); return err },
+	"Query":        func(db *sql.DB) error { return drain(db.Query("SELECT a FROM t")) },
+	"Tx": func(db *sql.DB) error {
+		return inTx(db, func(tx *sql.Tx) error { _, err := tx.Exec("UPDATE t SET a = 1"); return err })
+	},
+	"Stmt.Exec": func(db *sql.DB) error {
+		return withStmt(db, func(st *sql.Stmt) error { _, err := st.Exec(1); return err })
+	},
+	"Stmt.Query": func(db *sql.DB) error { return withStmt(db, func(st *sql.Stmt) error { return drain(st.Query(1)) }) },
+	"Raw, old Exec": func(db *sql.DB) error {
+		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldExecer).Exec("UPDATE t", nil); return err })
+	},
+	"Raw, old Query": func(db *sql.DB) error {
+		return onRaw(db, func(c driver.Conn) error { _, err := c.(oldQueryer).Query("SELECT 1", nil); return err })
+	},
+}
+
+func inTx(db *sql.DB, use func(*sql.Tx) error) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(tx), tx.Rollback())
+}
+
+func withStmt(db *sql.DB, use func(*sql.Stmt) error) error {
+	st, err := db.Prepare("UPDATE t SET a = ?")
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	return use(st)
+}
+
+func onRaw(db *sql.DB, use func(driver.Conn) error) error {
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(c any) error { return use(c.(driver.Conn)) })
+}
+
+// knownInterfaces is every interface of database/sql/driver and what of ours has it. A
+// new Go release that adds one fails TestDrift_interfacesOfDatabaseSQL until it
+// is here.
+var knownInterfaces = map[string]struct {
+	iface reflect.Type
+	ours  []any // one value of each of our types that has it
+	why   string
+}{
+	"Driver":        {reflect.TypeFor[driver.Driver](), []any{Driver{}, &wrapped{}}, ""},
+	"DriverContext": {reflect.TypeFor[driver.DriverContext](), []any{Driver{}, &wrapped{}}, ""},
+	"Connector":     {reflect.TypeFor[driver.Connector](), []any{&Connector{}}, ""},
+
+	"Conn":               {reflect.TypeFor[driver.Conn](), conns, ""},
+	"ConnBeginTx":        {reflect.TypeFor[driver.ConnBeginTx](), conns, ""},
+	"ConnPrepareContext": {reflect.TypeFor[driver.ConnPrepareContext](), conns, ""},
+	"Execer":             {reflect.TypeFor[oldExecer](), conns, ""},
+	"ExecerContext":      {reflect.TypeFor[driver.ExecerContext](), conns, ""},
+	"NamedValueChecker":  {reflect.TypeFor[driver.NamedValueChecker](), append([]any{&stmt{}}, conns...), ""},
+	"Pinger":             {reflect.TypeFor[driver.Pinger](), conns, ""},
+	"Queryer":            {reflect.TypeFor[oldQueryer](), conns, ""},
+	"QueryerContext":     {reflect.TypeFor[driver.QueryerContext](), conns, ""},
+	"SessionResetter":    {reflect.TypeFor[driver.SessionResetter](), []any{&conn{}}, ""},
+	"Validator":          {reflect.TypeFor[driver.Validator](), []any{&conn{}}, ""},
+
+	"Stmt":             {reflect.TypeFor[driver.Stmt](), []any{&stmt{}}, ""},
+	"StmtExecContext":  {reflect.TypeFor[driver.StmtExecContext](), []any{&stmt{}}, ""},
+	"StmtQueryContext": {reflect.TypeFor[driver.StmtQueryContext](), []any{&stmt{}}, ""},
+	"ColumnConverter": {reflect.TypeFor[interface {
+		ColumnConverter(int) driver.ValueConverter
+	}](), []any{&stmt{}}, ""},
+
+	"Rows":                           {reflect.TypeFor[driver.Rows](), []any{&base.Rows{}}, ""},
+	"RowsNextResultSet":              {reflect.TypeFor[driver.RowsNextResultSet](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeScanType":         {reflect.TypeFor[driver.RowsColumnTypeScanType](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeDatabaseTypeName": {reflect.TypeFor[driver.RowsColumnTypeDatabaseTypeName](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeLength":           {reflect.TypeFor[driver.RowsColumnTypeLength](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypeNullable":         {reflect.TypeFor[driver.RowsColumnTypeNullable](), []any{&base.Rows{}}, ""},
+	"RowsColumnTypePrecisionScale":   {reflect.TypeFor[driver.RowsColumnTypePrecisionScale](), []any{&base.Rows{}}, ""},
+
+	"Tx":             {why: "not wrapped"},
+	"Result":         {why: "the base's, or the fill's own"},
+	"Valuer":         {why: "of values, not of drivers"},
+	"ValueConverter": {why: "of values, not of drivers"},
+}
+
+var conns = []any{&conn{}}
+
+func TestDrift_interfacesOfDatabaseSQL(t *testing.T) {
+	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
+	if len(ifaces) < 25 {
+		t.Fatalf("only %d interfaces found: %v", len(ifaces), slices.Sorted(maps.Keys(ifaces)))
+	}
+	for name, methods := range ifaces {
+		k, ok := knownInterfaces[name]
+		if !ok {
+			t.Errorf("database/sql/driver has %s %v, which this package does not know", name, methods)
+			continue
+		}
+		if (k.iface == nil) == (k.why == "") {
+			t.Errorf("%s: say what has it, or why nothing does", name)
+		}
+		for _, own := range k.ours {
+			if !reflect.TypeOf(own).Implements(k.iface) {
+				t.Errorf("%T is no driver.%s", own, name)
+			}
+		}
+	}
+	for name := range knownInterfaces {
+		if _, ok := ifaces[name]; !ok {
+			t.Errorf("database/sql/driver has no %s", name)
+		}
+	}
+}
+
+// TestDrift_interfacesOfBase compares with go-sql-driver: whatever its connection,
+// statement, connector and driver implement, ours do.
+func TestDrift_interfacesOfBase(t *testing.T) {
+	ifaces, _ := declarations(t, filepath.Join(goEnv(t, "env", "GOROOT"), "src/database/sql/driver"))
+	_, base := declarations(t, goEnv(t, "list", "-m", "-f", "{{.Dir}}", "github.com/go-sql-driver/mysql"))
+	roles := map[string]any{"Conn": &conn{}, "Stmt": &stmt{}, "Connector": &Connector{}, "Driver": Driver{}}
+	for role, own := range roles {
+		found := false
+		for name, methods := range base {
+			if !includes(methods, ifaces[role]) {
+				continue
+			}
+			found = true
+			for iface, wants := range ifaces {
+				k := knownInterfaces[iface]
+				if includes(methods, wants) && k.iface != nil && !reflect.TypeOf(own).Implements(k.iface) {
+					t.Errorf("the base's %s is a %s, our %T is not", name, iface, own)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no %s found in the base's sources", role)
+		}
+	}
+}
+
+func includes(methods, wants []string) bool {
+	return len(wants) > 0 && !slices.ContainsFunc(wants, func(m string) bool { return !slices.Contains(methods, m) })
+}
+
+// declarations reads a package's exported interfaces and the methods of its
+// types, each as its name and signature.
+func declarations(t *testing.T, dir string) (ifaces, methods map[string][]string) {
+	t.Helper()
+	ifaces, methods = map[string][]string{}, map[string][]string{}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources in %s: %v", dir, err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file := must(parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution))(t)
+		for _, decl := range file.Decls {
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				addInterfaces(ifaces, decl)
+			case *ast.FuncDecl:
+				addMethod(methods, decl)
+			}
+		}
+	}
+	embedded(ifaces)
+	return ifaces, methods
+}
+
+func addInterfaces(ifaces map[string][]string, decl *ast.GenDecl) {
+	for _, spec := range decl.Specs {
+		typ, ok := spec.(*ast.TypeSpec)
+		if !ok || !typ.Name.IsExported() {
+			continue
+		}
+		iface, ok := typ.Type.(*ast.InterfaceType)
+		if !ok {
+			continue
+		}
+		ifaces[typ.Name.Name] = []string{}
+		for _, field := range iface.Methods.List {
+			if len(field.Names) == 0 { // embedded
+				if id, ok := field.Type.(*ast.Ident); ok {
+					ifaces[typ.Name.Name] = append(ifaces[typ.Name.Name], "+"+id.Name)
+				}
+				continue
+			}
+			method := field.Names[0].Name + signature(field.Type.(*ast.FuncType))
+			ifaces[typ.Name.Name] = append(ifaces[typ.Name.Name], method)
+		}
+	}
+}
+
+// embedded replaces each "+Name" by the methods of Name.
+func embedded(ifaces map[string][]string) {
+	for name, methods := range ifaces {
+		var all []string
+		for _, m := range methods {
+			if other, ok := strings.CutPrefix(m, "+"); ok {
+				all = append(all, ifaces[other]...)
+			} else {
+				all = append(all, m)
+			}
+		}
+		ifaces[name] = all
+	}
+}
+
+func addMethod(methods map[string][]string, decl *ast.FuncDecl) {
+	if decl.Recv == nil {
+		return
+	}
+	recv := decl.Recv.List[0].Type
+	if star, ok := recv.(*ast.StarExpr); ok {
+		recv = star.X
+	}
+	if id, ok := recv.(*ast.Ident); ok {
+		methods[id.Name] = append(methods[id.Name], decl.Name.Name+signature(decl.Type))
+	}
+}
+
+// signature is a method's types, the same text for those of database/sql/driver
+// and of a package that imports it.
+func signature(f *ast.FuncType) string {
+	var b strings.Builder
+	for _, list := range []*ast.FieldList{f.Params, f.Results} {
+		b.WriteByte('(')
+		for i := 0; list != nil && i < len(list.List); i++ {
+			typ := strings.ReplaceAll(types.ExprString(list.List[i].Type), "driver.", "")
+			b.WriteString(strings.Repeat(typ+",", max(1, len(list.List[i].Names))))
+		}
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+// goEnv asks the go command for a directory.
+func goEnv(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.Command("go", args...).Output()
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// The deprecated interfaces of connections.
+type (
+	oldExecer interface {
+		Exec(query string, args []driver.Value) (driver.Result, error)
+	}
+	oldQueryer interface {
+		Query(query string, args []driver.Value) (driver.Rows, error)
+	}
+)

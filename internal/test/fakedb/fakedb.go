@@ -1,0 +1,366 @@
+// Package fakedb is a database/sql driver for tests. Its server answers as a MySQL server does,
+// keeps what it was sent, and fails where a test asks it to.
+//
+//	server := &fakedb.Server{Faults: []fakedb.Fault{{At: "INSERT", Err: driver.ErrBadConn, Done: true}}}
+//	db := sql.OpenDB(server)
+//
+// The first INSERT is executed, and its answer is lost.
+package fakedb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Err is an error that no driver and no server returns.
+var Err = errors.New("fakedb: refused")
+
+// Kind says which optional interfaces of database/sql/driver a server's connections and
+// statements implement.
+type Kind string
+
+// The kinds. All others have the methods of Minimal too.
+const (
+	Direct    Kind = ""          // everything, executes statements with arguments directly
+	Skipping  Kind = "skipping"  // everything, answers ErrSkip to arguments, as go-sql-driver does
+	Minimal   Kind = "minimal"   // Prepare, Close, Begin; statements with Exec and Query
+	Legacy    Kind = "legacy"    // Execer, Queryer; statements with a ColumnConverter
+	StmtCheck Kind = "stmtcheck" // statements with a NamedValueChecker
+	ConnCheck Kind = "conncheck" // direct execution with contexts, and a NamedValueChecker
+	Resetter  Kind = "resetter"  // a SessionResetter
+	Validator Kind = "validator" // a Validator
+	Uncounted Kind = "uncounted" // statements with a ColumnConverter, whose NumInput is -1
+)
+
+// Kinds are all of them.
+var Kinds = []Kind{Direct, Skipping, Minimal, Legacy, StmtCheck, ConnCheck, Resetter, Validator, Uncounted}
+
+// Server is a driver.Connector. Its zero value executes every statement with one row affected,
+// and is no server of which the driver knows the kind.
+type Server struct {
+	Kind Kind
+
+	Version, Comment string      // of SELECT VERSION()
+	Mode             string      // sql_mode
+	Columns          [][2]string // names and types of the columns that its tables have
+	Statements       int         // max_prepared_stmt_count, if positive
+	Result           Result      // of each execution; zero is one row affected
+
+	// Exec, Query and Stmt replace these answers, and prepared statements. driver.ErrSkip leaves
+	// what there was.
+	Exec  func(query string) (driver.Result, error)
+	Query func(query string) (driver.Rows, error)
+	Stmt  func(query string) (driver.Stmt, error)
+
+	// Faults are used up: a call meets the first one whose At it has.
+	Faults []Fault
+	// Quiet keeps no calls, and answers all with as little work as can be.
+	Quiet bool
+
+	mu sync.Mutex
+	// Calls are the methods called, with their queries and arguments.
+	Calls []string
+	// Sent are the statements that took effect.
+	Sent []Statement
+	// Conns and Stmts are open, Prepared were prepared, and Closed counts calls of Close.
+	Conns, Stmts, Prepared, Closed int
+}
+
+// Statement is one that was executed.
+type Statement struct {
+	Query string
+	Args  []driver.Value
+}
+
+func (s Statement) String() string { return fmt.Sprint(s.Query, " ", s.Args) }
+
+// Fault is what happens to some calls.
+type Fault struct {
+	At    string // a part of the call, as Calls has it
+	Skip  int    // how many such calls succeed before
+	Times int    // how many fail; 0 is one, -1 all
+	Err   error  // the answer
+	Panic any    // or what they panic with
+	Done  bool   // the statement took effect nevertheless
+}
+
+// Result is what a server reports of an execution.
+type Result struct {
+	ID, Affected int64
+	AffectedErr  error
+}
+
+// LastInsertId implements driver.Result.
+func (r Result) LastInsertId() (int64, error) { return r.ID, nil }
+
+// RowsAffected implements driver.Result.
+func (r Result) RowsAffected() (int64, error) { return r.Affected, r.AffectedErr }
+
+// note keeps a call and returns the fault that it meets.
+func (s *Server) note(format string, args ...any) (f Fault, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call := fmt.Sprintf(format, args...)
+	s.Calls = append(s.Calls, call)
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		if !strings.Contains(call, f.At) {
+			continue
+		}
+		if f.Skip--; f.Skip >= 0 {
+			break
+		}
+		found := *f
+		if f.Times--; f.Times == 0 || f.Times == -1 && found.Times == 0 {
+			s.Faults = slices.Delete(s.Faults, i, i+1)
+		} else if found.Times < 0 {
+			f.Times = -1
+		}
+		return found, true
+	}
+	return f, false
+}
+
+// call is note, and what the fault does.
+func (s *Server) call(format string, args ...any) (done bool, err error) {
+	f, ok := s.note(format, args...)
+	if ok && f.Panic != nil {
+		panic(f.Panic)
+	}
+	return !ok || f.Done || f.Err == nil, f.Err
+}
+
+// Count returns how many calls begin so.
+func (s *Server) Count(call string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.Calls {
+		if strings.HasPrefix(c, call) {
+			n++
+		}
+	}
+	return n
+}
+
+// Queries returns the statements that took effect and have the part.
+func (s *Server) Queries(part string) (queries []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, sent := range s.Sent {
+		if strings.Contains(sent.Query, part) {
+			queries = append(queries, sent.Query)
+		}
+	}
+	return queries
+}
+
+// Forget forgets the calls and statements until now.
+func (s *Server) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Calls, s.Sent, s.Prepared = nil, nil, 0
+}
+
+func (s *Server) add(n *int, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*n += by
+}
+
+// Connect implements driver.Connector.
+func (s *Server) Connect(context.Context) (driver.Conn, error) {
+	c := &conn{s}
+	if s.Quiet {
+		return &directConn{c}, nil
+	}
+	if _, err := s.call("connect"); err != nil {
+		return nil, err
+	}
+	s.add(&s.Conns, 1)
+	switch s.Kind {
+	case Legacy:
+		return &legacyConn{c}, nil
+	case Direct, Skipping:
+		return &fullConn{directConn{c}}, nil
+	case ConnCheck:
+		return &checkConn{directConn{c}}, nil
+	case Resetter:
+		return &resetConn{c}, nil
+	case Validator:
+		return &validConn{c}, nil
+	}
+	return c, nil
+}
+
+// Driver returns a driver without OpenConnector, whose connections are this server's.
+func (s *Server) Driver() driver.Driver { return Driver{s} }
+
+// Close implements io.Closer.
+func (s *Server) Close() error { s.add(&s.Closed, 1); return nil }
+
+// Driver opens connections of a server, whatever their name.
+type Driver struct{ Server *Server }
+
+// Open implements driver.Driver.
+func (d Driver) Open(name string) (driver.Conn, error) {
+	_, _ = d.Server.note("open %s", name)
+	return d.Server.Connect(context.Background())
+}
+
+func (s *Server) exec(method, query string, args any) (driver.Result, error) {
+	if s.Quiet {
+		return driver.RowsAffected(1), nil
+	}
+	done, err := s.call("%s %s %v", method, query, args)
+	if done {
+		s.mu.Lock()
+		s.Sent = append(s.Sent, Statement{query, plain(args)})
+		s.mu.Unlock()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.Exec != nil {
+		if r, err := s.Exec(query); err != driver.ErrSkip {
+			return r, err
+		}
+	}
+	if s.Result == (Result{}) {
+		return Result{Affected: 1}, nil
+	}
+	return s.Result, nil
+}
+
+func (s *Server) query(method, query string, args any) (driver.Rows, error) {
+	if s.Quiet {
+		return noRows{}, nil
+	}
+	if _, err := s.call("%s %s %v", method, query, args); err != nil {
+		return nil, err
+	}
+	if s.Query != nil {
+		if r, err := s.Query(query); err != driver.ErrSkip {
+			return r, err
+		}
+	}
+	return s.answer(query)
+}
+
+func plain(args any) (values []driver.Value) {
+	switch args := args.(type) {
+	case []driver.Value:
+		return slices.Clone(args)
+	case []driver.NamedValue:
+		for _, a := range args {
+			values = append(values, a.Value)
+		}
+	}
+	return values
+}
+
+// answer answers the driver's own questions, and others with no row.
+func (s *Server) answer(query string) (driver.Rows, error) {
+	asks := func(begin string) bool { return strings.HasPrefix(query, begin) }
+	var id int64
+	switch {
+	case asks("SELECT VERSION()"):
+		return Row(s.Version, s.Comment), nil
+	case asks("SELECT @@sql_mode"):
+		return Row(s.Mode, "utf8mb4"), nil
+	case asks("SELECT DATABASE()"):
+		return Row("app"), nil
+	case asks("SELECT @@max_prepared_stmt_count"):
+		return Row(int64(s.Statements)), nil
+	case asks("SELECT @@character_set_client"):
+		return Row("utf8mb4", "utf8mb4", "utf8mb4", "18446744073709551615", "67108864", "1", "2000-01-02"), nil
+	case asks("SHOW VITESS_SHARDS"):
+		return nil, &mysql.MySQLError{Number: 1064, Message: "You have an error in your SQL syntax"}
+	case asks("SELECT LAST_INSERT_ID("):
+		_, _ = fmt.Sscanf(query, "SELECT LAST_INSERT_ID(%d", &id)
+		return Row(id), nil
+	case asks("SELECT * FROM") && strings.HasSuffix(query, " LIMIT 0"):
+		r := &Rows{}
+		for _, c := range s.Columns {
+			r.Names = append(r.Names, c[0])
+		}
+		return r, nil
+	case asks("SHOW FULL COLUMNS"):
+		r := &Rows{}
+		for _, c := range s.Columns {
+			if strings.Contains(strings.ToLower(query), "'"+c[0]+"'") {
+				r.Values = append(r.Values, []driver.Value{c[0], c[1], "utf8mb4_bin", "YES"})
+			}
+		}
+		return r, nil
+	}
+	return &Rows{}, nil
+}
+
+// Rows are rows that a test writes down, with their columns' names if these matter.
+type Rows struct {
+	Names   []string
+	Values  [][]driver.Value
+	Another *Rows // the next result set
+	OnClose func()
+	read    int
+}
+
+// Row returns rows with one of these values.
+func Row(values ...driver.Value) *Rows { return &Rows{Values: [][]driver.Value{values}} }
+
+// Columns implements driver.Rows.
+func (r *Rows) Columns() []string {
+	if r.Names == nil && len(r.Values) > 0 {
+		return make([]string, len(r.Values[0]))
+	}
+	return r.Names
+}
+
+// Close implements driver.Rows.
+func (r *Rows) Close() error {
+	if r.OnClose != nil {
+		r.OnClose()
+	}
+	return nil
+}
+
+// Next implements driver.Rows.
+func (r *Rows) Next(dest []driver.Value) error {
+	if r.read == len(r.Values) {
+		return io.EOF
+	}
+	copy(dest, r.Values[r.read])
+	r.read++
+	return nil
+}
+
+// HasNextResultSet implements driver.RowsNextResultSet.
+func (r *Rows) HasNextResultSet() bool { return r.Another != nil }
+
+// NextResultSet implements driver.RowsNextResultSet.
+func (r *Rows) NextResultSet() error {
+	if r.Another == nil {
+		return io.EOF
+	}
+	closing := r.OnClose
+	*r = *r.Another
+	r.OnClose = closing
+	return nil
+}
+
+// ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
+func (r *Rows) ColumnTypeDatabaseTypeName(int) string { return "FAKE" }
+
+type noRows struct{}
+
+func (noRows) Columns() []string         { return nil }
+func (noRows) Close() error              { return nil }
+func (noRows) Next([]driver.Value) error { return io.EOF }
