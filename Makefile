@@ -12,6 +12,8 @@ SOAKTIME  ?= 5m
 # How long each database of several servers has faults, and which: ENGINES=VITESS,GALERA
 ENGINETIME ?= 1m
 ENGINES   ?=
+# The packages that mutants changes.
+MUTATED   ?= internal/rewrite driver keygen/snowflake keygen/workerid keygen/sequence
 # What go test gets besides: make test TESTFLAGS='-run Lease -v'
 TESTFLAGS ?=
 
@@ -34,7 +36,7 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines servers servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz soak cover
+.PHONY: help test test-short test-engines soak-engines servers servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -148,6 +150,9 @@ bench-note: servers ## measures these ratios several times, on a quiet machine
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
+
+mutants: ## changes of the code that no test finds, in MUTATED; fails if one is not listed with a reason
+	@go run ./internal/repository/mutants $(MUTATED)
 
 # The packages whose tests last as long as SHARDKEY_SOAK says, one after another.
 soak: servers ## keys from processes that are killed, and generated statements, for SOAKTIME each

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const code = `package p
+
+func f(a, b int) int {
+	return a + b + 1
+}
+
+func (t *T) m(a int) bool {
+	return a < 1
+}
+`
+
+func TestSurvivors_areNamedByTheirCode(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("p", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join("p", "p.go"), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var r report
+	r.Files = append(r.Files, struct {
+		Name      string `json:"file_name"`
+		Mutations []mutation
+	}{"p.go", []mutation{
+		{"BOUNDARY", "NOT COVERED", 8, 11}, {"BASE", "LIVED", 4, 15}, {"BASE", "KILLED", 4, 11}, {"NEGATION", "TIMED OUT", 8, 11},
+	}})
+	have, err := r.survivors("p")
+	want := []string{"p f BASE: return a + b + 1 #2", "p T.m BOUNDARY: return a < 1"}
+	if err != nil || !slices.Equal(have, want) {
+		t.Errorf("have: %q, %v\nwant: %q", have, err, want)
+	}
+}
+
+func TestCompare(t *testing.T) {
+	const text = "# Heading\n\nkeygen/x f BASE: a\n\tany size\n\twill do\nkeygen/x/y f BASE: b\n  harmless\nkeygen/xy f BASE: c\n\tother\n"
+	for _, test := range []struct {
+		text      string
+		survivors []string
+		want      string // in the error; "" for none
+	}{
+		{text, []string{"keygen/x f BASE: a", "keygen/x/y f BASE: b"}, ""},
+		{text, []string{"keygen/x f BASE: a", "keygen/x/y f BASE: b", "keygen/x f BASE: a #2"}, "doesn't list:\nkeygen/x f BASE: a #2"},
+		{text, []string{"keygen/x f BASE: a"}, "isn't there:\nkeygen/x/y f BASE: b"},
+		{"keygen/x f BASE: a\n", nil, "without a reason"},
+		{"\treason\n", nil, "without a change"},
+	} {
+		reasons, err := parse(test.text)
+		if err == nil {
+			err = compare(reasons, "keygen/x", test.survivors)
+		}
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q %q\nhave: %v\nwant: %q", test.text, test.survivors, err, test.want)
+		}
+	}
+}
