@@ -50,7 +50,13 @@ var bothWays = []string{"interpolateParams=false", "interpolateParams=true"}
 func issued(c *Connector) int64 { return healthOf(c)["test"].Issued }
 
 // healthOf returns the health of a connector's generators, by name.
-func healthOf(c *Connector) map[string]spi.Health { return c.current().generators.Health() }
+func healthOf(c *Connector) map[string]spi.Health {
+	all := map[string]spi.Health{}
+	for _, status := range c.current().generators.Status() {
+		all[status.Name] = status.Health
+	}
+	return all
+}
 
 func TestFilled_oneKeyPerRow(t *testing.T) {
 	if testserver.Each(t, TestFilled_oneKeyPerRow) {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -206,10 +205,9 @@ func (v *checkedRule) print(p *program) {
 
 // warnings are the standing risks of a rule's generators and assigners.
 func warnings(g *rule.Live) (lines []string) {
-	health := g.Health()
-	for _, name := range slices.Sorted(maps.Keys(health)) {
-		for _, warning := range health[name].Warnings {
-			lines = append(lines, name+": "+strings.TrimPrefix(warning, "shardkey: "))
+	for _, status := range g.Status() {
+		for _, warning := range status.Health.Warnings {
+			lines = append(lines, status.Name+": "+strings.TrimPrefix(warning, "shardkey: "))
 		}
 	}
 	return lines

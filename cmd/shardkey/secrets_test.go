@@ -255,7 +255,7 @@ func tryRule(t *testing.T, name, text string) (shown []string) {
 	cancel() // no server is there
 	_, err = table.Generator.GenerateKeys(ctx, spi.Column{}, 1)
 	shown = append(append(shown, printedChain(err)...), live.Describe(), r.String())
-	for _, h := range live.Health() {
+	for _, h := range live.Status() {
 		shown = append(shown, printed(h)...)
 	}
 	return append(append(shown, printedChain(live.Close())...), log.String())

@@ -178,7 +178,9 @@ func (st *stmt) Close() error {
 // noPlaceholder are the parts of a query in which a question mark is none.
 var noPlaceholder = regexp.MustCompile(`'[^']*'|/\*.*?\*/`)
 
-func (st *stmt) NumInput() int { return strings.Count(noPlaceholder.ReplaceAllString(st.query, ""), "?") }
+func (st *stmt) NumInput() int {
+	return strings.Count(noPlaceholder.ReplaceAllString(st.query, ""), "?")
+}
 
 func (st *stmt) Exec(args []driver.Value) (driver.Result, error) { return st.exec("stmt exec", args) }
 func (st *stmt) Query(args []driver.Value) (driver.Rows, error)  { return st.rows("stmt query", args) }

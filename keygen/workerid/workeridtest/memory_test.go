@@ -55,7 +55,7 @@ type faulty struct {
 	get    func(context.Context, int64) (workerid.Record, error)
 	swap   func(context.Context, int64, workerid.Record, workerid.Record) (bool, error)
 
-	blind  bool // foreign records aren't recognised
+	blind bool // foreign records aren't recognised
 }
 
 func (f *faulty) List(ctx context.Context) ([]workerid.Entry, error) {
@@ -275,6 +275,7 @@ func (f forgetful) Close() error {
 
 type closedOnce struct {
 	workerid.Store
+	closed bool
 }
 
 func (c *closedOnce) Close() error {
