@@ -114,7 +114,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"rule.Status":                 {live.Status()},
 		"rule.Rule":                   {r, *r, r.Tables(), r.Warnings()},
 		"rule.Table":                  append(values, table, *table),
-		"spi.Health":                  {live.Health()},
+		"spi.Health":                  {live.Status()[0].Health},
 		"spi.Host":                    {host, &host, struct{ h spi.Host }{host}},
 		"spi.PropError":               {propErr, props.Wrong("password", "another one"), props.Wrong("token", "another one")},
 		"spi.Props":                   {props, &props, struct{ p spi.Props }{props}},
