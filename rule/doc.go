@@ -50,7 +50,7 @@
 // tables whose number cannot be computed, properties that nobody reads, and
 // tables that are sharded by their key modulo n with a SNOWFLAKE whose
 // max-vibration-offset leaves shards nearly empty. They are logged when the rule is
-// opened; "shardkey check -strict" and the DSN's shardkeyRuleWarnings=error take
+// opened; "shardkey check --strict" and the DSN's shardkeyRuleWarnings=error take
 // them for errors.
 //
 // Names of tables and columns are written as they are, without quotes, blanks at

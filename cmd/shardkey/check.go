@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/shardkey/shardkey/rule"
@@ -10,23 +11,24 @@ import (
 )
 
 func checkCommand(p *program) *cobra.Command {
+	strict := false
 	c := &cobra.Command{
-		Use:   "check RULE.yaml…",
-		Short: "check rule files and print what they mean",
-		Long: "Reads rule files as a program would that opens them, and prints what was understood:\n" +
-			"generators, worker-id assigners, the tables with their key columns and actual\n" +
-			"tables, and how these are sharded; where that is not understood, a note says what.\n" +
-			"What is wrong is reported with file, line and column; what is risky or\n" +
-			"ignored is a warning. No server is asked, and no property's secret is shown. An\n" +
-			"environment variable that a property names must be set. RULE.yaml - is standard\n" +
-			"input, and so is a pipe where no RULE.yaml is given.",
-		Example: "  shardkey check -strict rule.yaml\n" +
-			"  git show HEAD:rule.yaml | shardkey check -o json",
+		Use:   "check [RULE...]",
+		Short: "Check rule files",
+		Long: `Checks rule files as a program that opens them does, and prints the generators, worker-id
+assigners, and tables with their key columns, actual tables and sharding. Errors are
+reported with file, line and column; settings that are risky or ignored are warnings; a
+note is about sharding that isn't understood.
+
+RULE is a file, or - for standard input (default $` + ruleVariable + `, then ./` + ruleDefault + `). No server is
+asked, and no secret is printed. Environment variables that the rule uses must be set.`,
+		Example: `  shardkey check --strict
+  git show HEAD:rule.yaml | shardkey check -o json -`,
 		ValidArgsFunction: ruleFiles,
+		RunE:              func(_ *cobra.Command, args []string) error { return check(p, args, strict) },
 	}
-	strict := c.Flags().Bool("strict", false, "take warnings for errors: exit status 1")
+	c.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	p.outputFlag(c.Flags())
-	c.RunE = func(_ *cobra.Command, args []string) error { return check(p, p.arguments(args), *strict) }
 	return c
 }
 
@@ -38,7 +40,7 @@ type problem struct {
 	Message string `json:"message"`
 }
 
-// problemOf takes an error of a rule apart.
+// problemOf splits an error of a rule into place and message.
 func problemOf(err error) *problem {
 	var e *rule.Error
 	if !errors.As(err, &e) || e.Line == 0 {
@@ -48,21 +50,23 @@ func problemOf(err error) *problem {
 	return &problem{e.File, e.Line, e.Column, strings.TrimPrefix(strings.TrimPrefix(plain(e), place), ": ")}
 }
 
-// print prints a problem as editors find its place; word says what it is.
-func (e *problem) print(p *program, word string) {
-	if word != "" {
-		word = p.colours.out(yellow, word) + ": "
-	}
+// print prints a problem of a kind in the form in which editors find its place.
+func (e *problem) print(w io.Writer, kind string) {
+	place := "  "
 	if e.Line > 0 {
-		fmt.Fprintf(p.out, "%s:%d:%d: ", e.File, e.Line, e.Column)
+		place = fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
 	}
-	fmt.Fprintf(p.out, "%s%s\n", word, e.Message)
+	fmt.Fprintf(w, "%s%s: %s\n", place, kind, e.Message)
 }
 
-// checkedRule is what check prints of a rule.
+// checkedRules is the answer of check.
+type checkedRules struct {
+	Rules []*checkedRule `json:"rules"`
+}
+
 type checkedRule struct {
 	File       string         `json:"file"`
-	OK         bool           `json:"ok"` // without an error, and with -strict without a warning
+	OK         bool           `json:"ok"` // no error, and with --strict no warning
 	Generators []made         `json:"generators,omitempty"`
 	Assigners  []made         `json:"workerIdAssigners,omitempty"`
 	Tables     []checkedTable `json:"tables,omitempty"`
@@ -71,11 +75,9 @@ type checkedRule struct {
 	Error      *problem       `json:"error,omitempty"`
 
 	description string
-	sharding    []string
-	risks       []string
 }
 
-// made is a generator or an assigner.
+// made is a generator or a worker-id assigner.
 type made struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
@@ -94,11 +96,16 @@ type checkedTable struct {
 
 func check(p *program, files []string, strict bool) error {
 	if len(files) == 0 {
-		return usagef("give the rule files to check")
+		file, err := defaultRuleFile()
+		if err != nil {
+			return err
+		}
+		files = []string{file}
 	}
+	var all checkedRules
 	failed := false
 	for _, file := range files {
-		v, err := checkFile(p, file)
+		v, err := p.check(file)
 		if usage := (*usageError)(nil); errors.As(err, &usage) {
 			return err
 		}
@@ -107,69 +114,57 @@ func check(p *program, files []string, strict bool) error {
 		}
 		v.OK = err == nil && !(strict && len(v.Warnings) > 0)
 		failed = failed || !v.OK
+		all.Rules = append(all.Rules, v)
 		switch {
-		case p.json:
-			if err := p.emit(v); err != nil {
-				return err
-			}
+		case p.json():
 		case err != nil:
 			// Without a prefix, so that editors find file:line:column.
-			_ = p.out.Flush() // run sees it again
+			_ = p.out.Flush() // run reports the error
 			fmt.Fprintln(p.stderr, plain(err))
 		default:
-			v.print(p)
+			v.print(p.out)
 		}
 	}
-	if failed {
-		return errReported
-	}
-	return nil
+	return p.answer(all, func(io.Writer) {}, failed)
 }
 
-// checkFile reads what a rule means. file is "-" for standard input.
-func checkFile(p *program, file string) (*checkedRule, error) {
+// check reads a rule file; "-" is standard input.
+func (p *program) check(file string) (*checkedRule, error) {
 	v := &checkedRule{File: file}
 	if file == "-" {
 		v.File = stdinName
 	}
-	r, g, err := p.openRule(file, offlineDSN)
+	r, live, err := p.openRule(file, offlineDSN)
 	if err != nil {
 		return v, err
 	}
-	v.description = strings.ReplaceAll(g.Describe(), offlineName, "the application's database")
-	v.readMade()
+	v.description = withoutOffline(live.Describe())
+	for _, s := range live.Status() {
+		list := &v.Generators
+		if s.Assigner {
+			list = &v.Assigners
+		}
+		*list = append(*list, made{s.Name, withoutOffline(s.Description)})
+		for _, risk := range s.Health.Warnings {
+			risk = withoutOffline(strings.TrimPrefix(risk, "shardkey: "))
+			v.Warnings = append(v.Warnings, &problem{Message: s.Name + ": " + risk})
+		}
+	}
 	for _, t := range r.Tables() {
-		v.readTable(t)
-	}
-	for _, risk := range warnings(g) {
-		v.risks = append(v.risks, strings.ReplaceAll(risk, offlineName, "the application's database"))
-	}
-	for _, risk := range v.risks {
-		v.Warnings = append(v.Warnings, &problem{Message: risk})
+		v.table(t)
 	}
 	for _, w := range r.Warnings() {
 		v.Warnings = append(v.Warnings, problemOf(w))
 	}
-	return v, g.Close()
+	return v, live.Close()
 }
 
-// readMade takes the generators and assigners from the description, which has a line
-// for each.
-func (v *checkedRule) readMade() {
-	for line := range strings.Lines(v.description) {
-		line = strings.TrimSpace(line)
-		for start, to := range map[string]*[]made{"key generator ": &v.Generators, "worker-id assigner ": &v.Assigners} {
-			if rest, ok := strings.CutPrefix(line, start); ok {
-				name, description, _ := strings.Cut(rest, ": ")
-				*to = append(*to, made{name, description})
-			}
-		}
-	}
+func withoutOffline(text string) string {
+	return strings.ReplaceAll(text, offlineName, "the application's database")
 }
 
-// readTable reads how a table is keyed and sharded, or that this is not
-// understood.
-func (v *checkedRule) readTable(t rule.Table) {
+// table adds a table, with its sharding or a note that this isn't understood.
+func (v *checkedRule) table(t rule.Table) {
 	c := checkedTable{
 		Name: t.Logical, Column: t.Column, Generator: t.GeneratorName, Type: t.GeneratorType,
 		ActualTables: t.Actual, ActualCount: t.ActualCount, Patterns: t.Patterns,
@@ -181,33 +176,21 @@ func (v *checkedRule) readTable(t rule.Table) {
 		v.Notes = append(v.Notes, problemOf(e))
 	default:
 		c.Sharding = t.Sharding.String()
-		v.sharding = append(v.sharding, fmt.Sprintf("sharding of %s: %s", t.Logical, c.Sharding))
 	}
 	v.Tables = append(v.Tables, c)
 }
 
-func (v *checkedRule) print(p *program) {
-	fmt.Fprintln(p.out, v.description)
-	for _, line := range v.sharding {
-		fmt.Fprintln(p.out, " ", line)
+func (v *checkedRule) print(w io.Writer) {
+	fmt.Fprintln(w, v.description)
+	for _, t := range v.Tables {
+		if t.Sharding != "" {
+			fmt.Fprintf(w, "  sharding of %s: %s\n", t.Name, t.Sharding)
+		}
 	}
 	for _, note := range v.Notes {
-		note.print(p, "note")
+		note.print(w, "note")
 	}
-	for i, warning := range v.Warnings {
-		if i < len(v.risks) {
-			fmt.Fprint(p.out, "  ")
-		}
-		warning.print(p, "warning")
+	for _, warning := range v.Warnings {
+		warning.print(w, "warning")
 	}
-}
-
-// warnings are the standing risks of a rule's generators and assigners.
-func warnings(g *rule.Live) (lines []string) {
-	for _, status := range g.Status() {
-		for _, warning := range status.Health.Warnings {
-			lines = append(lines, status.Name+": "+strings.TrimPrefix(warning, "shardkey: "))
-		}
-	}
-	return lines
 }

@@ -3,155 +3,158 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
 
+type decodeFlags struct {
+	layoutFlags
+	guess     bool
+	zone      zone
+	shardBits int
+}
+
 func decodeCommand(p *program) *cobra.Command {
-	f := new(decodeFlags)
+	f := &decodeFlags{zone: zone{time.UTC}}
 	c := &cobra.Command{
-		Use:   "decode KEY…",
-		Short: "take keys apart: time, worker, sequence",
-		Long: "Takes integer keys and UUIDs apart and prints, for each, its time, worker id,\n" +
-			"sequence and layout. KEY - is standard input, a key a line, and so is a pipe where no\n" +
-			"KEY is given. A KEY that cannot be one is an error, printed after the others.\n\n" + layoutHelp +
-			"\n\nA key does not say how it was made: -guess reads it in each of the layouts and epochs\n" +
-			"that are well known, and marks those whose time is within a year before now.",
-		Example: "  shardkey decode 1095292305367040001\n" +
-			"  shardkey decode -guess 1095292305367040001\n" +
-			"  shardkey decode 019a9e5c-7a00-7000-8000-000000000000\n" +
-			"  mysql -N -e 'SELECT order_id FROM t_order' | shardkey decode -rule rule.yaml -o json",
-		ValidArgsFunction: oneOf(),
+		Use:   "decode [KEY...]",
+		Short: "Show the time, worker ID and sequence of keys",
+		Long: `Shows the time, worker ID, sequence and layout of integer keys and UUIDs. If KEY is -,
+or if there is none and input is piped, keys are read from standard input, one a line.
+Words that are no keys are reported after the others.
+
+` + layoutHelp + `
+
+A key doesn't contain its layout. --guess reads it in the layouts of well-known
+generators, and marks those in which its time is within the last year.`,
+		Example: `  shardkey decode 1095292305367040001
+  shardkey decode --guess 1095292305367040001
+  shardkey decode 019a9e5c-7a00-7000-8000-000000000000
+  mysql -N -e 'SELECT order_id FROM t_order' | shardkey decode --rule rule.yaml`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, args []string) error { return decode(p, c, f, p.arguments(args)) },
 	}
-	f.declare(c.Flags())
-	c.Flags().BoolVar(&f.guess, "guess", false, "read the keys in all known layouts and epochs")
-	c.Flags().IntVar(&f.geneBits, "gene-bits", 0, "how many of a key's lowest `bits` are a gene, as the rule's gene-bits; 1 to 16")
-	c.Flags().StringVar(&f.zone, "tz", "UTC", "the time `zone` to print times in: a name as Asia/Shanghai, +08:00, or Local")
-	p.outputFlag(c.Flags())
-	c.RunE = func(_ *cobra.Command, args []string) error { return decode(p, f, p.arguments(args)) }
+	f.declare(c)
+	fs := c.Flags()
+	fs.BoolVar(&f.guess, "guess", false, "read the keys in all well-known layouts")
+	fs.IntVar(&f.shardBits, "gene-bits", 0, "`number` of shard bits, the lowest, as in the rule's gene-bits, 1 to 16")
+	zoneFlag(fs, &f.zone, "of the output")
+	p.outputFlag(fs)
+	for _, other := range []string{"rule", "generator", "guess"} {
+		c.MarkFlagsMutuallyExclusive(other, "gene-bits")
+	}
 	return c
 }
 
-type decodeFlags struct {
-	layoutFlags
-	guess    bool
-	zone     string
-	geneBits int
-}
-
-// decoded is what a key holds.
+// decoded is what a key contains.
 type decoded struct {
-	Key      string  `json:"key"`
-	Time     string  `json:"time,omitempty"` // RFC 3339
-	Worker   *int64  `json:"worker,omitempty"`
-	Sequence *int64  `json:"sequence,omitempty"`
-	Layout   string  `json:"layout,omitempty"`
-	Gene     *int64  `json:"gene,omitempty"` // of 2^gene-bits
-	Guesses  []guess `json:"guesses,omitempty"`
-	Error    string  `json:"error,omitempty"`
+	Key       string  `json:"key"`
+	Time      string  `json:"time,omitempty"` // RFC 3339
+	Worker    *int64  `json:"worker,omitempty"`
+	Sequence  *int64  `json:"sequence,omitempty"`
+	Layout    string  `json:"layout,omitempty"`
+	ShardBits *int64  `json:"shardBits,omitempty"`
+	Guesses   []guess `json:"guesses,omitempty"`
+	Error     string  `json:"error,omitempty"`
 }
 
-// maxTogether bounds the rows that wait to be printed together, and maxWrong the keys
-// that are none and are shown.
-const (
-	maxTogether = 1000
-	maxWrong    = 20
-)
+// decodedKeys is the answer of decode.
+type decodedKeys struct {
+	Keys []decoded `json:"keys"`
+}
 
-func decode(p *program, f *decodeFlags, args []string) error {
-	if len(args) == 0 {
-		return usagef("give the keys to decode")
+// maxTogether limits the rows that are aligned with each other.
+const maxTogether = 1000
+
+func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usagef("no keys: name them, or pipe them into the command")
+	case c.Flag("gene-bits").Changed && (f.shardBits < 1 || f.shardBits > 16):
+		return usagef("--gene-bits %d: expected 1 to 16", f.shardBits)
 	}
-	zone, err := parseZone(f.zone)
+	layout, err := f.open(p, c)
 	if err != nil {
 		return err
 	}
-	bits, done, err := f.open(p)
-	if err != nil {
-		return err
-	}
-	defer done()
-	d := &decoder{p: p, bits: bits, zone: zone, guess: f.guess}
-	if d.geneBits, err = f.genes(bits); err != nil {
-		return err
-	}
-	columns := []string{"KEY", "TIME", "WORKER", "SEQUENCE", "LAYOUT"}
-	if d.geneBits > 0 {
-		columns = append(columns, "GENE")
-	}
-	d.rows = newTable(columns...)
+	defer layout.close()
+	layout.shardBits = max(layout.shardBits, f.shardBits)
+	d := &decoder{p: p, layout: layout, zone: f.zone.Location, guess: f.guess}
 	p.beforeWait = d.show
 	for word, err := range p.words(args) {
 		if err != nil {
 			d.show()
 			return err
 		}
-		if err := d.add(word); err != nil {
-			return err
-		}
+		d.add(d.decode(word))
 	}
 	d.show()
-	if d.hidden > 0 {
-		p.report(fmt.Errorf("and %d more that are no keys", d.hidden))
-	}
-	if d.wrong > 0 {
-		return errReported
-	}
-	return nil
+	return p.answer(decodedKeys{d.keys}, func(io.Writer) {}, d.wrong)
 }
 
-// decoder prints what keys hold, those together that are read together.
+// decoder decodes keys, and as text shows those together that are read together.
 type decoder struct {
 	p      *program
-	bits   keyBits
+	layout *keyLayout
 	zone   *time.Location
 	guess  bool
-	rows   *table
-	errors []string
-	wrong  int
-	hidden int // of the wrong ones
-
-	geneBits int
+	keys   []decoded // not shown yet
+	shown  bool
+	wrong  bool // one was no key
 }
 
-func (d *decoder) add(word string) error {
-	v := d.decode(word)
-	if v.Error != "" {
-		d.wrong++
-	}
-	switch {
-	case d.p.json:
-		return d.p.emit(v)
-	case v.Error != "" && d.wrong > maxWrong:
-		d.hidden++
-	case v.Error != "":
-		d.errors = append(d.errors, v.Error)
-	case d.guess:
-		d.show()
-		printGuesses(d.p, v)
-	default:
-		row := []string{v.Key, cmp.Or(v.Time, "-"), formatNumber(v.Worker), formatNumber(v.Sequence), v.Layout}
-		if d.geneBits > 0 {
-			row = append(row, formatGene(v.Gene, d.geneBits))
-		}
-		d.rows.add(row...)
-	}
-	if len(d.rows.rows) >= maxTogether {
+func (d *decoder) add(v decoded) {
+	d.wrong = d.wrong || v.Error != ""
+	d.keys = append(d.keys, v)
+	if len(d.keys) >= maxTogether {
 		d.show()
 	}
-	return nil
 }
 
-// show prints what has been decoded, and what could not be.
+// show prints the keys that were decoded since the last time; JSON is printed at the end.
 func (d *decoder) show() {
-	d.rows.print(d.p.out)
-	for _, text := range d.errors {
-		d.p.reportText(text)
+	if d.p.json() || len(d.keys) == 0 {
+		return
 	}
-	d.errors = d.errors[:0]
+	rows := newTable(d.p.out)
+	for _, v := range d.keys {
+		switch {
+		case v.Error != "":
+		case d.guess:
+			printGuesses(d.p.out, v)
+		default:
+			d.row(rows, v)
+		}
+	}
+	rows.Flush()
+	for _, v := range d.keys {
+		if v.Error != "" {
+			d.p.warn(v.Error)
+		}
+	}
+	d.keys = d.keys[:0]
+}
+
+func (d *decoder) row(w io.Writer, v decoded) {
+	header, shard := "KEY\tTIME\tWORKER\tSEQUENCE\tLAYOUT", ""
+	if d.layout.shardBits > 0 {
+		header += "\tSHARD BITS"
+		shard = "\t-"
+		if v.ShardBits != nil {
+			shard = fmt.Sprintf("\t%d of %d", *v.ShardBits, 1<<d.layout.shardBits)
+		}
+	}
+	if !d.shown {
+		d.shown = true
+		fmt.Fprintln(w, header)
+	}
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s%s\n",
+		v.Key, orDash(v.Time), numberOrDash(v.Worker), numberOrDash(v.Sequence), v.Layout, shard)
 }
 
 func (d *decoder) decode(word string) decoded {
@@ -160,7 +163,10 @@ func (d *decoder) decode(word string) decoded {
 	}
 	key, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {
-		return decoded{Key: word, Error: fmt.Sprintf("%s is not a key: an integer in 0..9223372036854775807 is one, or a UUID", quoted(word))}
+		return decoded{
+			Key:   strings.Trim(quoted(word), `"`),
+			Error: quoted(word) + " is not a key: expected an integer in 0..9223372036854775807, or a UUID",
+		}
 	}
 	v := decoded{Key: strconv.FormatInt(key, 10)}
 	if d.guess {
@@ -169,32 +175,25 @@ func (d *decoder) decode(word string) decoded {
 		}
 		return v
 	}
-	parts, err := d.bits.DecodeKey(key)
+	parts, err := d.layout.DecodeKey(key)
 	if err != nil {
 		v.Error = plain(err)
 		return v
 	}
-	v.Time, v.Worker, v.Sequence, v.Layout = formatTime(parts.Time, d.zone), &parts.WorkerID, &parts.Sequence, parts.Layout
-	if d.geneBits > 0 {
-		v.Gene = new(key & (1<<d.geneBits - 1))
+	v.Time, v.Layout = formatTime(parts.Time, d.zone), parts.Layout
+	v.Worker, v.Sequence = &parts.WorkerID, &parts.Sequence
+	if d.layout.shardBits > 0 {
+		v.ShardBits = new(key & (1<<d.layout.shardBits - 1))
 	}
 	return v
 }
 
-// shorten is the beginning of a word that somebody gave for a key.
-func shorten(word string) string {
-	const most = 60
-	if len(word) <= most {
-		return word
-	}
-	end := most
-	for end > 0 && !utf8.RuneStart(word[end]) {
-		end--
-	}
-	return word[:end] + "…"
-}
+// newTable aligns columns that are separated by tabs.
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
-func formatNumber(n *int64) string {
+func orDash(text string) string { return cmp.Or(text, "-") }
+
+func numberOrDash(n *int64) string {
 	if n == nil {
 		return "-"
 	}

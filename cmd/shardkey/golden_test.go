@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,24 +14,26 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
+	"github.com/shardkey/shardkey/spi"
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write what is seen into testdata/*.golden and the documentation")
+var update = flag.Bool("update", false, "write the output to testdata/*.golden and docs/cli.md")
 
-// still is a clock that stands at its own time: keys come out the same.
+// still is a clock that stands still: the first keys of one are the same.
 type still struct{ now time.Time }
 
 func (c *still) Now() time.Time { return c.now }
 
-func (c *still) Sleep(context.Context, time.Duration) error {
-	return fmt.Errorf("nothing sleeps here")
-}
+func (c *still) Sleep(context.Context, time.Duration) error { return fmt.Errorf("nothing sleeps here") }
 
-// session runs command lines as a shell shows them: what each printed on both
-// outputs, and its exit status unless that is 0. Lines that are no command are
-// taken for an earlier run's output and left out.
-func session(t *testing.T, text string) string {
+func newStill() spi.Clock { return &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func systemClock() spi.Clock { return spi.SystemClock }
+
+// session runs the commands of a session as a shell shows them: with what each printed on
+// both outputs, and its exit status unless that is 0. Other lines are an earlier output.
+func session(t *testing.T, text string, newClock func() spi.Clock) string {
 	t.Helper()
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -41,7 +42,7 @@ func session(t *testing.T, text string) string {
 			continue
 		}
 		fmt.Fprintf(&b, "$ shardkey%s\n", command)
-		if status := pipeline(t, &b, command); status != 0 {
+		if status := pipeline(t, &b, command, newClock()); status != 0 {
 			fmt.Fprintf(&b, "[exit status %d]\n", status)
 		}
 	}
@@ -52,83 +53,63 @@ func session(t *testing.T, text string) string {
 	return strings.ReplaceAll(b.String(), wd, "/home/me")
 }
 
-// pipeline runs commands, each on the output of the one before, the first one on a
-// file (< FILE) or on a line that is there for those that ask for it.
-func pipeline(t *testing.T, b *strings.Builder, line string) (status int) {
+// pipeline runs commands, each on the output of the one before, the first one on a file
+// (< FILE), or on a statement that it reads only if it is told to.
+func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (status int) {
 	t.Helper()
 	input, piped := "INSERT INTO t_order (user_id) VALUES (1)\n", false
-	commands := strings.Split(line, " | shardkey")
-	for i, command := range commands {
+	for command := range strings.SplitSeq(line, " | shardkey") {
 		words := split(t, command)
 		if n := len(words); n > 1 && words[n-2] == "<" {
-			text, err := os.ReadFile(words[n-1])
+			content, err := os.ReadFile(words[n-1])
 			if err != nil {
 				t.Fatal(err)
 			}
-			words, input, piped = words[:n-2], string(text), true
+			words, input, piped = words[:n-2], string(content), true
 		}
-		var out bytes.Buffer
-		p := newProgram(strings.NewReader(input), &out, b, &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+		var out bytes.Buffer // of both, in order
+		p := newProgram(strings.NewReader(input), &out, &out, clock)
 		p.zone, p.piped = time.UTC, piped
-		if i == len(commands)-1 {
-			p = newProgram(strings.NewReader(input), b, b, p.clock)
-			p.zone, p.piped = time.UTC, piped
-		}
 		status = p.run(t.Context(), words)
 		input, piped = out.String(), true
 	}
+	b.WriteString(input)
 	return status
 }
 
-// split takes a command line apart as a shell does, as far as it is needed.
+var shellWord = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
+
+// split splits a command line as a shell does, as far as the sessions need it.
 func split(t *testing.T, line string) (words []string) {
 	t.Helper()
-	for line = strings.TrimLeft(line, " "); line != ""; line = strings.TrimLeft(line, " ") {
-		end, word := strings.IndexByte(line, ' '), ""
-		if q := line[0]; q == '\'' || q == '"' {
-			end = strings.IndexByte(line[1:], q) + 2
-			if end < 2 {
-				t.Fatalf("no end of the quotes in %s", line)
-			}
-			word = line[1 : end-1]
-		} else {
-			if end < 0 {
-				end = len(line)
-			}
-			word = line[:end]
+	for _, word := range shellWord.FindAllString(line, -1) {
+		if n := len(word); n > 1 && (word[0] == '\'' || word[0] == '"') && word[n-1] == word[0] {
+			word = word[1 : n-1]
 		}
-		words, line = append(words, word), line[end:]
+		words = append(words, word)
 	}
 	return words
 }
 
-func TestGolden_commands(t *testing.T) {
-	t.Chdir("testdata")
-	files, err := filepath.Glob("*.golden")
-	if err != nil || len(files) != 8 {
+func TestGolden(t *testing.T) {
+	t.Setenv(ruleVariable, "")
+	t.Setenv(dsnVariable, "")
+	t.Setenv("GOWORK", "off") // the packages in testdata/lint/app are a module
+	t.Setenv("GOFLAGS", "-mod=mod")
+	files, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
+	if err != nil || len(files) != 9 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
-	for _, file := range files {
-		t.Run(file, func(t *testing.T) {
-			want, err := os.ReadFile(file)
+	for _, file := range append(files, filepath.Join("testdata", "lint", "app", "lint.golden")) {
+		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {
+			t.Chdir(filepath.Dir(file))
+			want, err := os.ReadFile(filepath.Base(file))
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, file, session(t, string(want)), string(want))
+			compare(t, filepath.Base(file), session(t, string(want), newStill), string(want))
 		})
 	}
-}
-
-// TestLint_goPackages lints the packages of a program that is a module of its own.
-func TestLint_goPackages(t *testing.T) {
-	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod")
-	t.Chdir(filepath.Join("testdata", "lint", "app"))
-	want, err := os.ReadFile("lint.golden")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, "lint.golden", session(t, string(want)), string(want))
 }
 
 func compare(t *testing.T, file, have, want string) {
@@ -151,10 +132,11 @@ func compare(t *testing.T, file, have, want string) {
 	t.Fatalf("%s ends at line %d\nwant: more lines", file, len(haveLines))
 }
 
-// TestDocs_commands runs the commands that the documentation shows, with its rule.
-func TestDocs_commands(t *testing.T) {
+// TestDocs_sessions runs the sessions in docs/cli.md, with its rule.
+func TestDocs_sessions(t *testing.T) {
 	const fence = "```console\n"
 	t.Chdir("testdata")
+	t.Setenv(ruleVariable, "")
 	file := filepath.Join("..", "..", "..", "docs", "cli.md")
 	want, err := os.ReadFile(file)
 	if err != nil {
@@ -174,30 +156,30 @@ func TestDocs_commands(t *testing.T) {
 	have := parts[0]
 	for _, part := range parts[1:] {
 		shown, rest, _ := strings.Cut(part, "```")
-		have += fence + session(t, shown) + "```" + rest
+		have += fence + session(t, shown, newStill) + "```" + rest
 	}
 	compare(t, file, have, string(want))
 }
 
-// TestDocs_names looks for each command, flag and JSON field in the documentation.
+// TestDocs_names looks for each command, flag and JSON field in docs/cli.md.
 func TestDocs_names(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "cli.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(data)
-	for _, c := range newProgram(nil, io.Discard, io.Discard, nil).rootCommand().Commands() {
+	text := page(t, "docs/cli.md")
+	for _, c := range newProgram(nil, nil, nil, newStill()).rootCommand().Commands() {
 		if !strings.Contains(text, "shardkey "+c.Name()) && !strings.Contains(text, "`"+c.Name()+"`") {
 			t.Errorf("command %s is not documented", c.Name())
 		}
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && f.Name != "help" && !regexp.MustCompile("[` ]-"+regexp.QuoteMeta(f.Name)+"[ `]").MatchString(text) {
-				t.Errorf("%s: flag -%s is not documented", c.Name(), f.Name)
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name != "help" && !regexp.MustCompile("[` ]--"+regexp.QuoteMeta(f.Name)+"[ `]").MatchString(text) {
+				t.Errorf("%s: flag --%s is not documented", c.Name(), f.Name)
 			}
 		})
 	}
 	_, fields, _ := strings.Cut(text, "## JSON")
-	for _, v := range []any{decoded{}, guess{}, interval{}, checkedRule{}, made{}, checkedTable{}, problem{}, planned{}, plannedInsert{}, remark{}, lint.Finding{}, generated{}, workerStore{}, storeUser{}, workerIDRecord{}, version{}} {
+	for _, v := range []any{
+		decodedKeys{}, decoded{}, guess{}, interval{}, checkedRules{}, checkedRule{}, made{}, checkedTable{}, problem{},
+		planned{}, plannedInsert{}, planFinding{}, lintFindings{}, lint.Finding{}, generatedKeys{}, workerStores{},
+		workerStore{}, storeUser{}, workerIDRecord{}, doctorReport{}, newRule{}, version{},
+	} {
 		typ := reflect.TypeOf(v)
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")

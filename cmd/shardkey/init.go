@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -17,53 +17,61 @@ import (
 func initCommand(p *program) *cobra.Command {
 	var (
 		dsns    []string
-		timeout time.Duration
+		timeout duration
 		from    string
 	)
 	c := &cobra.Command{
-		Use:   "init [TABLE…]",
-		Short: "print a rule file for the tables of databases",
-		Long: "Prints a rule for the tables that are there: tables whose names differ in their\n" +
-			"numbers or dates only are one logical table, with ranges, lists or patterns as data\n" +
-			"nodes; so are those of one name in several databases. Keys are made for them, and for\n" +
-			"tables with AUTO_INCREMENT, by SNOWFLAKE with worker ids out of a database. What is\n" +
-			"left out stands at the end, and why. Write the output into a file, look at it, and\n" +
-			"run check and doctor.\n\n" +
-			"TABLE is the name of a table, or that of all tables with numbers after it.\n\n" +
-			"With -from no database is asked: a rule file of any version of ShardingSphere, or a\n" +
-			"Spring Boot application's configuration, is printed in the form that loads.",
-		Example: "  shardkey init -dsn env:SHOP_DSN > rule.yaml\n" +
-			"  shardkey init -dsn ds_0=env:DS0 -dsn ds_1=env:DS1 > rule.yaml\n" +
-			"  shardkey init -from application.yml > rule.yaml",
+		Use:   "init [TABLE...]",
+		Short: "Print a rule file for existing tables",
+		Long: `Prints a rule for the tables of a database, or of several data sources. Tables whose names
+differ only in numbers or dates are one logical table; so are tables with the same name in
+several databases. These, and tables with AUTO_INCREMENT, get keys from SNOWFLAKE with
+worker IDs from a database. What is left out is listed at the end with the reason. Write
+the output to a file, read it, and run check and doctor.
+
+TABLE is the name of a table, or of all tables with that name and numbers after it.
+
+With --from no database is asked: a rule file of any version of ShardingSphere, or the
+configuration of a Spring Boot application, is converted to the form that loads.`,
+		Example: `  shardkey init --dsn env:SHOP_DSN > rule.yaml
+  shardkey init --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 > rule.yaml
+  shardkey init --from application.yml > rule.yaml`,
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
-	fs.StringArrayVar(&dsns, "dsn", nil, dsnHelp+".\nOnce for each")
-	fs.DurationVar(&timeout, "timeout", time.Minute, "how long to look")
-	fs.StringVar(&from, "from", "", "convert this `FILE`: YAML or .properties")
+	dsnFlag(fs, &dsns)
+	timeoutFlag(fs, &timeout, time.Minute)
+	fs.StringVar(&from, "from", "", "convert this YAML or .properties `file`")
 	p.outputFlag(fs)
+	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if from != "" {
-			if len(dsns)+len(args) > 0 {
-				return usagef("-from has no -dsn and no TABLE with it")
-			}
-			return p.convertRule(from)
-		}
-		if timeout <= 0 {
-			return usagef("-timeout %v is not above 0", timeout)
+			return p.convert(from, args)
 		}
 		databases, err := p.someDatabases(dsns)
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(c.Context(), timeout)
+		ctx, cancel := within(c.Context(), timeout)
 		defer cancel()
-		return p.printRule(ctx, databases, args)
+		v, err := ruleOf(ctx, databases, args)
+		if err != nil {
+			return err
+		}
+		return p.answer(v, func(w io.Writer) { fmt.Fprint(w, v.Rule) }, false)
 	}
 	return c
 }
 
-func (p *program) printRule(ctx context.Context, databases []database, tables []string) error {
+// newRule is the answer of init.
+type newRule struct {
+	Rule    string            `json:"rule"` // a rule file
+	LeftOut []newrule.LeftOut `json:"leftOut,omitempty"`
+	Error   string            `json:"error,omitempty"` // why the rule doesn't load yet
+}
+
+// ruleOf returns a rule for the tables of databases.
+func ruleOf(ctx context.Context, databases []database, tables []string) (v newRule, err error) {
 	var sources []newrule.Source
 	var addresses []string
 	for i, d := range databases {
@@ -76,54 +84,55 @@ func (p *program) printRule(ctx context.Context, databases []database, tables []
 			return nil
 		})
 		if err != nil {
-			return err
+			return v, err
 		}
 		addresses = append(addresses, strings.TrimPrefix(name+" ", " ")+"at "+d.address())
 	}
 	r := newrule.New(sources, tables...)
 	if len(r.Tables) == 0 {
-		var why []string
+		why := []string{"found no table for a rule " + strings.Join(addresses, ", ")}
 		for _, l := range r.LeftOut {
 			why = append(why, l.Name+": "+l.Why)
 		}
-		return fmt.Errorf("no table for a rule was found %s; %s", strings.Join(addresses, ", "), strings.Join(append(why, "name tables to have those that are left out"), "; "))
+		why = append(why, "name the tables to include those that are left out")
+		return v, fmt.Errorf("%s", strings.Join(why, "; "))
 	}
-	text := "# A rule for the tables " + strings.Join(addresses, ", ") + ", made by shardkey init.\n" +
-		"# Look at it; then run shardkey check -strict, and shardkey doctor.\n" + r.YAML()
-	if p.json {
-		return p.emit(struct {
-			Rule    string            `json:"rule"`
-			LeftOut []newrule.LeftOut `json:"leftOut,omitempty"`
-		}{text, r.LeftOut})
-	}
-	_, err := fmt.Fprint(p.out, text)
-	return err
+	v.Rule = "# Rule for the tables " + strings.Join(addresses, ", ") + ", made by shardkey init.\n" +
+		"# Read it; then run shardkey check --strict, and shardkey doctor.\n" + r.YAML()
+	v.LeftOut = r.LeftOut
+	return v, nil
 }
 
-// convertRule prints the rule of a file of another form, also where it doesn't load yet.
-func (p *program) convertRule(path string) error {
+// convert prints the rule of a file of another form, even if it doesn't load yet.
+func (p *program) convert(path string, tables []string) error {
+	if len(tables) > 0 {
+		return usagef("--from converts all tables of the file: leave out %s", quoted(tables[0]))
+	}
 	rule, left, problem := convert.File(path)
 	if rule == nil {
 		return problem
 	}
-	text := "# The sharding rules of " + path + ", converted by shardkey init.\n" + string(rule)
-	if p.json {
-		out := struct {
-			Rule    string            `json:"rule"`
-			LeftOut []newrule.LeftOut `json:"leftOut,omitempty"`
-		}{Rule: text}
-		for _, l := range left {
-			place, why, _ := strings.Cut(l, ": ")
-			out.LeftOut = append(out.LeftOut, newrule.LeftOut{Name: place, Why: why})
-		}
-		return errors.Join(p.emit(out), problem)
-	}
-	if len(left) > 0 {
-		text += "# Not carried over:\n"
-	}
+	v := newRule{Rule: "# The sharding rules of " + path + ", converted by shardkey init.\n" + string(rule)}
 	for _, l := range left {
-		text += "#   " + l + "\n"
+		place, why, _ := strings.Cut(l, ": ")
+		v.LeftOut = append(v.LeftOut, newrule.LeftOut{Name: place, Why: why})
 	}
-	_, err := fmt.Fprint(p.out, text)
-	return errors.Join(err, problem)
+	if problem != nil {
+		v.Error = plain(problem)
+	}
+	err := p.answer(v, v.printConverted, problem != nil)
+	if problem != nil && !p.json() {
+		p.warn(v.Error)
+	}
+	return err
+}
+
+func (v newRule) printConverted(w io.Writer) {
+	fmt.Fprint(w, v.Rule)
+	if len(v.LeftOut) > 0 {
+		fmt.Fprintln(w, "# Not carried over:")
+	}
+	for _, l := range v.LeftOut {
+		fmt.Fprintf(w, "#   %s: %s\n", l.Name, l.Why)
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,68 +13,89 @@ import (
 )
 
 type lintFlags struct {
-	rule, sqlMode   string
+	sqlMode         string
 	problems, tests bool
 }
 
 func lintCommand(p *program) *cobra.Command {
 	f := new(lintFlags)
 	c := &cobra.Command{
-		Use:   "lint FILE.sql|DIRECTORY|PACKAGE …",
-		Short: "say what becomes of the statements of a program",
-		Long: "Says what becomes of each statement on a ruled table, before it runs: filled, passed,\n" +
-			"refused, unfilled (the server stores rows without a generated key: INSERTs in stored\n" +
-			"programs, PREPARE, CREATE TABLE … SELECT), changed (an UPDATE of a key) or unknown\n" +
-			"(put together when the program runs, or its table's name is). It reads .sql files, also\n" +
-			"those of sqlc and with DELIMITER lines, all .sql files of a directory, - for such a text\n" +
-			"on standard input (which a pipe is where nothing is named), and Go packages as the go\n" +
-			"command names them: the strings that reach Exec, Query, Prepare and the like of\n" +
-			"database/sql, sqlx and GORM. A statement that the two readers understand differently is\n" +
-			"refused. No server is asked; columns are those of the CREATE TABLE statements that are\n" +
-			"read. The exit status is 1 when a statement is refused, unfilled or changed.",
-		Example: "  shardkey lint -rule rule.yaml -problems ./... migrations/\n" +
-			"  shardkey lint -rule rule.yaml < schema.sql",
-		RunE: func(_ *cobra.Command, args []string) error { return p.lint(f, p.arguments(args)) },
+		Use:   "lint [FILE.sql|DIRECTORY|PACKAGE...]",
+		Short: "Check SQL files and Go packages for INSERTs that would not get a key",
+		Long: `Checks each statement on a sharded table, before a program runs it, in .sql files, in all
+.sql files of a directory, and in Go packages as the go command names them. If a name is
+-, or if there is none and input is piped, SQL is read from standard input. In Go packages
+the statements are the strings that reach Exec, Query, Prepare and similar methods of
+database/sql, sqlx and GORM. No server is asked; the columns of a table are those of its
+CREATE TABLE statement in the files.
+
+A statement is
+  filled    it gets keys, or its arguments decide whether it does
+  passed    it has explicit keys
+  refused   it isn't sent, or the server is certain to refuse it
+  unfilled  the server stores rows without a generated key
+  changed   an UPDATE changes a key
+  unknown   it is computed at run time
+The exit status is 1 if a statement is refused, unfilled or changed.`,
+		Example: `  shardkey lint --problems ./... migrations/
+  shardkey lint --rule rule.yaml < schema.sql`,
+		RunE: func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringVar(&f.sqlMode, "sql-mode", "", "the sessions' sql_mode, as `words` with commas")
+	ruleFlag(fs)
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions, as `words` separated by commas")
+	fs.BoolVar(&f.problems, "problems", false, "report only statements that are refused, unfilled or changed")
+	fs.BoolVar(&f.tests, "tests", false, "check the tests of Go packages too")
 	p.outputFlag(fs)
-	fs.BoolVar(&p.json, "json", false, "the same as -o json")
-	_ = fs.MarkHidden("json") // it is there
-	fs.BoolVar(&f.problems, "problems", false, "print only what is refused, unfilled or changed")
-	fs.BoolVar(&f.tests, "tests", false, "read the tests of Go packages as well")
 	return c
 }
 
-func (p *program) lint(f *lintFlags, args []string) error {
-	switch {
-	case f.rule == "":
-		return usagef("give the rule file with -rule")
-	case len(args) == 0:
-		return usagef("give .sql files, directories or Go packages")
+// lintFindings is the answer of lint.
+type lintFindings struct {
+	Findings []lint.Finding `json:"findings"`
+}
+
+func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
+	if len(args) == 0 {
+		return usagef("nothing to check: name .sql files, directories or Go packages")
 	}
-	o, err := p.openOffline(f.rule, "other", f.sqlMode) // a statement may be for any server
+	file, err := ruleFile(c)
+	if err != nil {
+		return err
+	}
+	o, err := p.openOffline(file, "other", f.sqlMode) // a statement may be for any server
 	if err != nil {
 		return err
 	}
 	defer o.Close()
 	l := o.linter()
 	if slices.Contains(args, "-") {
-		text, err := p.readText()
+		content, err := p.readAll()
 		if err != nil {
 			return err
 		}
-		l.Text(stdinName, string(text))
+		l.Text(stdinName, string(content))
 		args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == "-" })
 	}
 	if err := lintAll(l, args, f.tests); err != nil {
 		return usagef("%v", err)
 	}
-	return p.printFindings(l.Findings(), f)
+	v := lintFindings{Findings: []lint.Finding{}}
+	for _, found := range l.Findings() {
+		if !f.problems || found.IsProblem() {
+			v.Findings = append(v.Findings, found)
+		}
+	}
+	return p.answer(v, v.print, slices.ContainsFunc(v.Findings, lint.Finding.IsProblem))
 }
 
-// lintAll looks at all that the arguments name: schemas first, for their columns.
+func (v lintFindings) print(w io.Writer) {
+	for _, found := range v.Findings {
+		fmt.Fprintln(w, found)
+	}
+}
+
+// lintAll checks all that the arguments name, the columns in SQL files first.
 func lintAll(l *lint.Linter, args []string, tests bool) error {
 	var files, patterns []string
 	for _, arg := range args {
@@ -96,14 +118,11 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 			patterns = append(patterns, arg)
 		}
 	}
-	for _, file := range files {
-		if err := l.Columns(file); err != nil {
-			return err
-		}
-	}
-	for _, file := range files {
-		if err := l.File(file); err != nil {
-			return err
+	for _, read := range []func(string) error{l.Columns, l.File} {
+		for _, file := range files {
+			if err := read(file); err != nil {
+				return err
+			}
 		}
 	}
 	if len(patterns) == 0 {
@@ -112,31 +131,10 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 	return l.Packages(patterns, tests)
 }
 
-// asPattern is a directory as the go command takes it for a package's.
+// asPattern names the package in a directory as the go command does.
 func asPattern(dir string) string {
 	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
 		return dir
 	}
 	return "./" + dir
-}
-
-func (p *program) printFindings(found []lint.Finding, f *lintFlags) error {
-	problems := 0
-	for _, finding := range found {
-		if finding.IsProblem() {
-			problems++
-		} else if f.problems {
-			continue
-		}
-		if !p.json {
-			finding.Outcome = lint.Outcome(p.outcome(finding.Outcome))
-			fmt.Fprintln(p.out, finding)
-		} else if err := p.emit(finding); err != nil {
-			return err
-		}
-	}
-	if problems > 0 {
-		return errReported
-	}
-	return nil
 }

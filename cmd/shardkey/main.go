@@ -1,38 +1,34 @@
-// Command shardkey is a tool for programs that fill their keys with
-// shardkey: it decodes keys, prints the keys of a time interval, checks
-// sharding rules, shows what becomes of a statement or of those of a program,
-// tries a rule's generators with their stores, and says who has which worker id.
+// Command shardkey generates and decodes keys, checks sharding rules, shows how
+// statements are rewritten, and checks databases against a rule.
 //
 //	shardkey decode 1095292305367040001
 //	shardkey range yesterday
 //	shardkey check rule.yaml
-//	shardkey plan -rule rule.yaml 'INSERT INTO t_order (user_id) VALUES (?)'
-//	shardkey lint -rule rule.yaml ./... schema.sql
-//	shardkey generate -rule rule.yaml -table t_order -n 5
-//	shardkey workers -rule rule.yaml
-//	shardkey doctor -rule rule.yaml -dsn env:SHOP_DSN
-//	shardkey migrate -dsn env:SHOP_DSN orders
-//	shardkey init -dsn env:SHOP_DSN
+//	shardkey plan 'INSERT INTO t_order (user_id) VALUES (?)'
+//	shardkey lint ./... schema.sql
+//	shardkey generate --table t_order -n 5
+//	shardkey workers
+//	shardkey doctor --dsn env:SHOP_DSN
+//	shardkey migrate --dsn env:SHOP_DSN orders
+//	shardkey init --dsn env:SHOP_DSN
 //
-// Only generate and workers ask the servers that the rule's generators and their
-// worker-id assigners name; doctor asks these and the databases that it is given, as
-// migrate and init do. The exit status is 0, 1 when something was
-// found (a key that cannot be, a rule that does not load, a statement that is
-// refused), and 2 when the command line is not understood. All of it is described in
-// docs/cli.md.
-//
-// It stands on github.com/spf13/cobra: of the libraries for command lines it is
-// the one whose shell completion knows the values of flags, and it brings one other
-// package into the build.
+// Commands that need a rule read the file of --rule, of the environment variable
+// SHARDKEY_RULE, or ./rule.yaml. Only generate, workers, doctor, migrate and init
+// connect to servers. The exit status is 0; 1 if the command found a problem or
+// failed; 2 if the command line is wrong. See docs/cli.md.
 package main
 
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,49 +37,209 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/redis"
 	_ "github.com/shardkey/shardkey/keygen/zookeeper"
 	"github.com/shardkey/shardkey/spi"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses.
+const (
+	statusOK    = 0
+	statusError = 1 // the command found a problem, or failed
+	statusUsage = 2 // the command line is wrong
 )
 
 func main() {
-	// A reader that has gone, as head does, is an error of the write and not the
-	// end of the process: what is held is still given back.
+	// A reader that has gone, such as head, is a failed write and doesn't end the
+	// process: leases are still released.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	p := newProgram(interruptible{ctx, os.Stdin}, os.Stdout, os.Stderr, spi.SystemClock)
+	p := newProgram(os.Stdin, os.Stdout, os.Stderr, spi.SystemClock)
 	p.piped = isPiped(os.Stdin)
-	p.terminal = isTerminal(os.Stdout)
-	p.colours = terminalColours(os.Stdout, os.Stderr)
-	status := p.run(ctx, os.Args[1:])
-	stop()
-	os.Exit(status)
+	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
 // program is one run of the tool, with its input and outputs.
 type program struct {
-	stdin   io.Reader
-	read    bool // standard input has been read
-	piped   bool // standard input is a pipe or a file, and read where no argument is given
-	out     *bufio.Writer
-	stderr  io.Writer
-	clock   spi.Clock
-	zone    *time.Location // of times that are typed without one
-	colours colours
-	// terminal says that standard output is one, where a look can replace the last.
-	terminal bool
+	stdin  io.Reader
+	piped  bool // standard input is a pipe or a file, and read if there are no arguments
+	read   bool // standard input has been read
+	out    *bufio.Writer
+	stderr io.Writer
+	clock  spi.Clock
+	zone   *time.Location // the default of range's --tz
 
-	json       bool   // -o json
-	beforeWait func() // shows what was made of the lines so far, before more are waited for
+	output     choice // -o
+	running    bool   // the command line is right
+	beforeWait func() // shows the results so far, before more input is waited for
 }
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
-	return &program{stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr, clock: clock, zone: time.Local}
+	return &program{
+		stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr, clock: clock, zone: time.Local,
+		output: choice{words: []string{"text", "json"}, chosen: "text"},
+	}
 }
 
-// logger is where generators write their few lines.
+// usageError reports a wrong command line.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+var (
+	// errFound ends a command that has printed the problems that it found.
+	errFound = errors.New("shardkey: found problems")
+	// errOutput ends a command whose output cannot be written; run reports why.
+	errOutput = errors.New("shardkey: output")
+)
+
+// run runs the command that args name and returns the exit status.
+func (p *program) run(ctx context.Context, args []string) int {
+	root := p.rootCommand()
+	root.SetArgs(append([]string{}, args...)) // nil stands for those of the process
+	c, err := root.ExecuteContextC(ctx)
+	status := p.report(c, args, err)
+	switch err := p.out.Flush(); {
+	case errors.Is(err, syscall.EPIPE): // the reader needs no more
+	case err != nil:
+		fmt.Fprintln(p.stderr, "shardkey: output:", err)
+		return max(status, statusError)
+	}
+	return status
+}
+
+// report prints the error of a command and returns the exit status.
+func (p *program) report(c *cobra.Command, args []string, err error) int {
+	var usage *usageError
+	switch {
+	case err == nil, errors.Is(err, errOutput):
+		return statusOK
+	case !p.running, errors.As(err, &usage):
+		p.warn(fmt.Sprintf("%s\nRun '%s --help' for usage.", redact(plain(err), args), c.CommandPath()))
+		return statusUsage
+	case errors.Is(err, errFound):
+	case p.json():
+		_ = p.emit(struct {
+			Error string `json:"error"`
+		}{plain(err)})
+	default:
+		p.warn(plain(err))
+	}
+	return statusError
+}
+
+// redact removes arguments that may contain a password from the message of an error,
+// which may quote them.
+func redact(message string, args []string) string {
+	for _, arg := range args {
+		_, value, _ := strings.Cut(arg, "=")
+		for _, secret := range []string{arg, value} {
+			if strings.Contains(secret, "@") {
+				quoted := fmt.Sprintf("%q", secret)
+				message = strings.NewReplacer(secret, "…", quoted[1:len(quoted)-1], "…").Replace(message)
+			}
+		}
+	}
+	return message
+}
+
+// warn prints a message on standard error, after the output so far.
+func (p *program) warn(message string) {
+	_ = p.out.Flush() // run reports the error
+	fmt.Fprintln(p.stderr, "shardkey:", message)
+}
+
+// rootCommand returns the command that has all others.
+func (p *program) rootCommand() *cobra.Command {
+	cobra.EnableCommandSorting = false
+	root := &cobra.Command{
+		Use:   "shardkey",
+		Short: "Generate and decode keys, check rules and databases",
+		Long: `shardkey generates and decodes keys, checks sharding rules, shows how statements are
+rewritten, and checks databases against a rule.`,
+		Version:       buildVersion().String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetOut(p.out)
+	root.SetErr(p.stderr)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Keys", []*cobra.Command{generateCommand(p), decodeCommand(p), rangeCommand(p)}},
+		{"Rules", []*cobra.Command{initCommand(p), checkCommand(p), planCommand(p), lintCommand(p)}},
+		{"Databases", []*cobra.Command{doctorCommand(p), workersCommand(p), migrateCommand(p)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, c := range group.commands {
+			c.GroupID = group.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(versionCommand(p))
+	for _, c := range root.Commands() {
+		completeFlags(c)
+		run := c.RunE
+		c.RunE = func(c *cobra.Command, args []string) error {
+			p.running = true
+			return run(c, args)
+		}
+	}
+	return root
+}
+
+// outputFlag declares -o.
+func (p *program) outputFlag(fs *pflag.FlagSet) {
+	fs.VarP(&p.output, "output", "o", "output `format`: text, or json, which is one object")
+}
+
+func (p *program) json() bool { return p.output.chosen == "json" }
+
+// emit prints a value as JSON on one line.
+func (p *program) emit(v any) error {
+	out := json.NewEncoder(p.out)
+	out.SetEscapeHTML(false)
+	if out.Encode(v) != nil {
+		return errOutput // all values can be encoded
+	}
+	return nil
+}
+
+// answer prints the answer of a command, as JSON or text. The error is errFound if the
+// answer has a problem.
+func (p *program) answer(v any, text func(io.Writer), problem bool) error {
+	if !p.json() {
+		text(p.out)
+	} else if err := p.emit(v); err != nil {
+		return err
+	}
+	if problem {
+		return errFound
+	}
+	return nil
+}
+
+// within returns a context that ends after d, or when the process is interrupted.
+func within(ctx context.Context, d duration) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
+	return ctx, func() { cancel(); stop() }
+}
+
+// logger returns the logger of generators and stores.
 func (p *program) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
 			return slog.Attr{} // lines are read as they appear
 		}
 		return a
-	}}))
+	}
+	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
 }
+
+// plain is an error's message without the prefix that the program writes anyway.
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -14,64 +15,63 @@ import (
 	"github.com/spf13/cobra"
 )
 
+type migrateFlags struct {
+	rule     string
+	dsns     []string
+	dropAuto bool
+	timeout  duration
+}
+
 func migrateCommand(p *program) *cobra.Command {
-	var (
-		dsns     []string
-		file     string
-		dropAuto bool
-		timeout  time.Duration
-	)
+	f := new(migrateFlags)
 	c := &cobra.Command{
-		Use:   "migrate [TABLE…]",
-		Short: "print what tables with AUTO_INCREMENT need",
-		Long: "Prints what tables of a database need before shardkey makes their keys: the ALTER\n" +
-			"TABLE statements that make keys and what refers to them BIGINT, with the foreign keys\n" +
-			"dropped before and made again afterwards, a rule file, queries to check, and, as\n" +
-			"comments, the statements that take AUTO_INCREMENT off at the end: programs that insert\n" +
-			"without shardkey fail after them. Columns keep all else that they have. Nothing is run:\n" +
-			"look at it, and try it on a copy.\n\n" +
-			"TABLE is a table's name, or that of all tables with numbers after it; without it\n" +
-			"these are the tables of -rule, or all with AUTO_INCREMENT.",
-		Example: "  shardkey migrate -dsn env:SHOP_DSN orders customer > migrate.sql",
+		Use:   "migrate [TABLE...]",
+		Short: "Print the SQL that prepares tables with AUTO_INCREMENT",
+		Long: `Prints what the tables of a database need before shardkey generates their keys: the ALTER
+TABLE statements that make the keys and the columns that refer to them BIGINT, with the
+foreign keys between them, a rule file, and queries to check. The statements that remove
+AUTO_INCREMENT are comments at the end: after them, programs that insert without shardkey
+fail. Nothing is executed: read it, and try it on a copy.
+
+TABLE is the name of a table, or of all tables with that name and numbers after it. The
+default is the tables of --rule, or all with AUTO_INCREMENT.`,
+		Example:           "  shardkey migrate --dsn env:SHOP_DSN orders customer > migrate.sql",
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	c.ValidArgsFunction = cobra.NoFileCompletions
 	fs := c.Flags()
-	fs.StringArrayVar(&dsns, "dsn", nil, dsnHelp)
-	fs.StringVar(&file, "rule", "", "the rule `file`, where there is one already")
-	fs.BoolVar(&dropAuto, "drop-auto-increment", false, "print the statements that take AUTO_INCREMENT off as statements")
-	fs.DurationVar(&timeout, "timeout", time.Minute, "how long to look")
+	dsnFlag(fs, &f.dsns)
+	fs.StringVar(&f.rule, "rule", "", "existing rule `file`")
+	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false, "print the statements that remove AUTO_INCREMENT as statements")
+	timeoutFlag(fs, &f.timeout, time.Minute)
 	p.outputFlag(fs)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if timeout <= 0 {
-			return usagef("-timeout %v is not above 0", timeout)
-		}
-		databases, err := p.someDatabases(dsns)
+		databases, err := p.someDatabases(f.dsns)
 		if err == nil {
 			err = onlyOne(databases)
 		}
 		if err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(c.Context(), timeout)
+		ctx, cancel := within(c.Context(), f.timeout)
 		defer cancel()
-		return p.migrate(ctx, databases[0], file, dropAuto, args)
+		return p.migrate(ctx, databases[0], f, args)
 	}
 	return c
 }
 
-func (p *program) migrate(ctx context.Context, d database, file string, dropAuto bool, tables []string) error {
+func (p *program) migrate(ctx context.Context, d database, f *migrateFlags, tables []string) error {
 	var live *rule.Live
 	var schemas []string
-	if file != "" {
-		r, g, err := p.openRule(file, d.dsn)
+	if f.rule != "" {
+		r, opened, err := p.openRule(f.rule, d.dsn)
 		if err != nil {
 			return err
 		}
-		defer g.Close() // nothing was used
+		defer opened.Close() // nothing was used
 		if err := checkSources(r, []database{d}); err != nil {
 			return err
 		}
-		live = g
+		live = opened
 		for _, t := range r.Tables() {
 			for place := range r.Places(t.Logical) {
 				if place.Schema != "" && !slices.Contains(schemas, place.Schema) {
@@ -85,10 +85,6 @@ func (p *program) migrate(ctx context.Context, d database, file string, dropAuto
 		if err != nil {
 			return err
 		}
-		if p.json {
-			return p.emit(plan)
-		}
-		_, err = fmt.Fprint(p.out, plan.SQL(dropAuto))
-		return err
+		return p.answer(plan, func(w io.Writer) { fmt.Fprint(w, plan.SQL(f.dropAuto)) }, false)
 	})
 }

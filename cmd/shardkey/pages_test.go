@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,10 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
+	"github.com/spf13/pflag"
 )
 
 // page is a document of the repository, by its path from the root.
@@ -225,9 +224,9 @@ func wholeRule(text string) string {
 	return whole
 }
 
-// TestPages_commandsAreUnderstood reads each command line of the tool in the pages: its
-// command and flags. docs/cli.md's sessions are run by TestDocs_commands.
-func TestPages_commandsAreUnderstood(t *testing.T) {
+// TestPages_commandsParse parses each command line of the tool in the pages: its command,
+// flags and arguments. docs/cli.md's sessions are run by TestDocs_sessions.
+func TestPages_commandsParse(t *testing.T) {
 	commands := 0
 	for _, path := range allPages(t) {
 		text := page(t, path)
@@ -242,24 +241,22 @@ func TestPages_commandsAreUnderstood(t *testing.T) {
 		}
 		for _, line := range lines {
 			commands++
-			line, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "$ "), " | ")
-			line, _, _ = strings.Cut(line, "  #")
-			words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1)
-			root := newProgram(nil, new(bytes.Buffer), new(bytes.Buffer), &still{time.Unix(0, 0)}).rootCommand()
-			command, rest, err := root.Find(words[1:])
-			if err != nil || command == root {
-				t.Errorf("%s: %s: no such command: %v", path, line, err)
-				continue
+			_, line, _ = strings.Cut(line, "shardkey ")
+			for _, end := range []string{" | ", " > ", " < ", "  #"} {
+				line, _, _ = strings.Cut(line, end)
 			}
-			for _, word := range rest {
-				name := strings.TrimLeft(word, "-")
-				if name == word || name == "" || regexp.MustCompile(`^\d`).MatchString(name) {
-					continue
-				}
-				name, _, _ = strings.Cut(name, "=")
-				if command.Flags().Lookup(name) == nil && command.InheritedFlags().Lookup(name) == nil && name != "help" && name != "h" {
-					t.Errorf("%s: %s: %s has no flag -%s", path, line, command.Name(), name)
-				}
+			root := newProgram(nil, nil, nil, newStill()).rootCommand()
+			root.InitDefaultHelpCmd()
+			root.InitDefaultCompletionCmd()
+			command, rest, err := root.Find(split(t, line))
+			if err == nil {
+				err = command.ParseFlags(rest)
+			}
+			if err == nil && command.Args != nil {
+				err = command.ValidateArgs(command.Flags().Args())
+			}
+			if err != nil && !errors.Is(err, pflag.ErrHelp) {
+				t.Errorf("%s: shardkey %s: %v", path, line, err)
 			}
 		}
 	}
@@ -279,10 +276,8 @@ func TestRefusals_asThePageSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := func(statement string) (int, string) {
-		var out bytes.Buffer
-		p := newProgram(strings.NewReader(""), &out, &out, &still{time.Unix(0, 0)})
-		args := []string{"plan", "-rule", file, "-columns", "order_id,user_id"}
-		return p.run(t.Context(), append(args, statement)), out.String()
+		status, stdout, stderr := runTool(t, "plan", "--rule", file, "--columns", "order_id,user_id", statement)
+		return status, stdout + stderr
 	}
 	_, table, _ := strings.Cut(text, "\n## By the text\n")
 	table, _, _ = strings.Cut(table, "\n## ")

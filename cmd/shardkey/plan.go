@@ -3,130 +3,212 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/lint"
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
+	"github.com/shardkey/shardkey/internal/sqltext"
 	"github.com/spf13/cobra"
 )
 
-// planFlags say what a program would know of its server and of the table.
+// planFlags supply what a program would ask its server.
 type planFlags struct {
-	rule, sqlMode, columns string
-	server                 choice
+	sqlMode, columns string
+	server           choice
 }
 
-// serverKinds are the values of -server, as those of the parameter shardkeyServer.
+// serverKinds are the values of --server, as those of the parameter shardkeyServer.
 var serverKinds = []string{"auto", "mysql", "mariadb", "vitess", "tidb", "other"}
 
 func planCommand(p *program) *cobra.Command {
-	f := new(planFlags)
+	f := &planFlags{server: choice{words: serverKinds, chosen: serverKinds[0]}}
 	c := &cobra.Command{
-		Use:   "plan STATEMENT",
-		Short: "show what becomes of a statement",
-		Long: "Shows what becomes of a statement when a rule is used: it passes as it is, it is\n" +
-			"filled (with the text that is sent, where each ? that was added is a generated key),\n" +
-			"or it is refused, why and where. STATEMENT - is read from standard input, and so is a\n" +
-			"pipe where none is given. No server is asked: what a program would read from it is said by flags.",
-		RunE: func(_ *cobra.Command, args []string) error { return plan(p, f, p.arguments(args)) },
-		Example: "  shardkey plan -rule rule.yaml 'INSERT INTO t_order (user_id) VALUES (?)'\n" +
-			"  shardkey plan -rule rule.yaml < insert.sql",
-		ValidArgsFunction: oneOf(),
+		Use:   "plan [STATEMENT]",
+		Short: "Show how a statement is rewritten",
+		Long: `Shows how a statement is handled under a rule: it is passed through unchanged, it gets
+keys (the statement that is sent follows, in which each added ? is a generated key), or it
+is refused, with the reason and the place. If STATEMENT is -, or if there is none and
+input is piped, it is read from standard input.
+
+No server is asked: flags supply what a program would ask it.`,
+		Example: `  shardkey plan 'INSERT INTO t_order (user_id) VALUES (?)'
+  shardkey plan --rule rule.yaml < insert.sql`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(c *cobra.Command, args []string) error { return plan(p, c, f, p.arguments(args)) },
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringVar(&f.sqlMode, "sql-mode", "", "the session's sql_mode, as `words` with commas")
-	fs.StringVar(&f.columns, "columns", "", "the table's columns in order, as `names` with commas; a statement\nwithout a column list needs them")
-	f.server.words = serverKinds
-	fs.Var(&f.server, "server", "the `kind` of server: auto, mysql, mariadb, vitess, tidb or other; auto is\nmysql here")
+	ruleFlag(fs)
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the session, as `words` separated by commas")
+	fs.StringVar(&f.columns, "columns", "", "columns of the table in order, as `names` separated by commas;\n"+
+		"needed for a statement without a column list")
+	fs.Var(&f.server, "server", "`kind` of server: "+strings.Join(serverKinds, ", ")+"; auto assumes mysql")
 	p.outputFlag(fs)
 	return c
 }
 
-func plan(p *program, f *planFlags, args []string) error {
-	switch {
-	case f.rule == "":
-		return usagef("give the rule file with -rule")
-	case len(args) != 1:
-		return usagef("give one statement, in quotes")
+// planned is the answer of plan.
+type planned struct {
+	Outcome lint.Outcome `json:"outcome"` // filled, passed or refused
+	Reason  string       `json:"reason,omitempty"`
+	// Inserts are those into sharded tables.
+	Inserts []plannedInsert `json:"inserts,omitempty"`
+	// Verified is the result of the verification by the second parser: agrees, or unknown.
+	Verified string `json:"verified,omitempty"`
+	// Sent is the statement that is sent; if KeysInText is set, with the keys in place of
+	// each ?.
+	Sent       string `json:"sent,omitempty"`
+	KeysInText bool   `json:"keysInText,omitempty"`
+	// Assumes is what was assumed about the server.
+	Assumes []string `json:"assumes,omitempty"`
+	// DidYouMean is a table of the rule with a name like one that isn't.
+	DidYouMean string        `json:"didYouMean,omitempty"`
+	Findings   []planFinding `json:"findings,omitempty"`
+}
+
+// planFinding is a finding of lint about a statement that is passed through.
+type planFinding struct {
+	Outcome lint.Outcome `json:"outcome"`
+	Table   string       `json:"table"`
+	Reason  string       `json:"reason"`
+}
+
+// plannedInsert is how one INSERT or REPLACE is handled.
+type plannedInsert struct {
+	Table     string   `json:"table"` // as the statement names it
+	RuleTable string   `json:"ruleTable"`
+	KeyColumn string   `json:"keyColumn"`
+	Generator string   `json:"generator"`
+	Keys      []string `json:"keys"` // in words, how the rows get their keys
+
+	verb string
+}
+
+func plan(p *program, c *cobra.Command, f *planFlags, args []string) error {
+	if len(args) == 0 {
+		return usagef("no statement: give one in quotes, or pipe it into the command")
 	}
-	text, err := p.statement(args[0])
+	statement := args[0]
+	if statement == "-" {
+		content, err := p.readAll()
+		if err != nil {
+			return err
+		}
+		statement = strings.TrimSuffix(string(content), "\n")
+	}
+	file, err := ruleFile(c)
 	if err != nil {
 		return err
 	}
-	o, err := p.openOffline(f.rule, f.server.String(), f.sqlMode)
+	o, err := p.openOffline(file, f.server.chosen, f.sqlMode)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	v, err := f.plan(o, text)
-	var no *refusal
+	v, err := f.plan(o, statement)
 	switch {
-	case errors.As(err, &no) && p.json:
-		if err := p.emit(planned{Outcome: lint.Refused, Reason: no.reason}); err != nil {
-			return err
-		}
-		return errReported
+	case errors.Is(err, driver.ErrNoConnection):
+		return errors.New("the statement has no column list: name the table's columns, such as --columns id,user_id")
+	case err != nil && p.json():
+		v = planned{Outcome: lint.Refused, Reason: refusal(err)}
+		return p.answer(v, nil, true)
 	case err != nil:
-		return err
-	case p.json:
-		err = p.emit(v)
-	default:
-		v.print(p)
+		return fmt.Errorf("refused: %s", refusal(err))
 	}
-	if err == nil && v.problem {
-		err = errReported
-	}
-	return err
+	return p.answer(v, v.print, slices.ContainsFunc(v.Findings, func(found planFinding) bool {
+		return lint.Finding{Outcome: found.Outcome}.IsProblem()
+	}))
 }
 
-// plan returns how a statement is handled. The error is a *refusal for one that is
-// refused.
-func (f *planFlags) plan(o *offline, text string) (*planned, error) {
+func refusal(err error) string {
+	return strings.TrimPrefix(plain(err), plain(driver.ErrUnsupportedStatement)+": ")
+}
+
+// plan returns how a statement is handled. The error is the reason to refuse it.
+func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 	var columns []string
 	if f.columns != "" {
 		for name := range strings.SplitSeq(f.columns, ",") {
 			columns = append(columns, strings.TrimSpace(name))
 		}
 	}
-	plan, err := o.connector.Plan(text, columns...)
+	plan, err := o.connector.Plan(statement, columns...)
 	switch {
-	case errors.Is(err, driver.ErrNoConnection):
-		return nil, errNoColumns
 	case err != nil:
-		return nil, refused(err)
+		return v, err
 	case len(plan.Inserts) > 0:
 		return explainPlan(plan), nil
 	}
 	l := o.linter()
-	v := &planned{Outcome: lint.Passed, Reason: "it inserts nothing"}
-	for _, name := range l.Targets(text) {
-		v.Reason = "no table that it inserts into has a rule"
+	v = planned{Outcome: lint.Passed, Reason: "it inserts nothing"}
+	for _, name := range l.Targets(statement) {
+		v.Reason = "the rule has none of the tables that it inserts into"
 		v.DidYouMean = cmp.Or(v.DidYouMean, nearestTable(o.rule, name))
 	}
-	for _, found := range l.Statement(text) {
-		v.Remarks = append(v.Remarks, remark{found.Outcome, found.Table, found.Reason})
-		v.problem = v.problem || found.IsProblem()
+	for _, found := range l.Statement(statement) {
+		v.Findings = append(v.Findings, planFinding{found.Outcome, found.Table, found.Reason})
 	}
 	return v, nil
 }
 
-// refusal says that a statement is not sent.
-type refusal struct{ reason string }
-
-func (e *refusal) Error() string { return "refused: " + e.reason }
-
-func refused(err error) error {
-	return &refusal{strings.TrimPrefix(plain(err), plain(driver.ErrUnsupportedStatement)+": ")}
-}
-
-// statement is the text of an argument, or all of standard input.
-func (p *program) statement(arg string) (string, error) {
-	if arg != "-" {
-		return arg, nil
+// explainPlan describes the plan of a statement that inserts into sharded tables.
+func explainPlan(plan *driver.Plan) planned {
+	v := planned{Verified: plan.Verified, Sent: plan.Query, KeysInText: plan.Literal, Assumes: plan.Assumes}
+	several := slices.ContainsFunc(plan.Inserts, func(in driver.PlannedInsert) bool { return in.Statement > 0 })
+	for i := range plan.Inserts {
+		in := &plan.Inserts[i]
+		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
+			v.Outcome = of // of several, filled if one is
+		}
+		verb := "INSERT"
+		if in.Replace {
+			verb = "REPLACE"
+		}
+		if several {
+			verb = fmt.Sprintf("statement %d: %s", in.Statement+1, verb)
+		}
+		v.Inserts = append(v.Inserts, plannedInsert{
+			Table: sqltext.QuoteTable(in.Schema, in.Name), RuleTable: in.Table, KeyColumn: in.Column,
+			Generator: in.Generator, Keys: append(explain.Rows(in, 0), in.Notes...), verb: verb,
+		})
 	}
-	text, err := p.readText()
-	return strings.TrimSuffix(string(text), "\n"), err
+	return v
 }
 
-var errNoColumns = errors.New("the statement has no column list, so that the table's columns are needed: give them with -columns, as -columns id,user_id")
+func (v planned) print(w io.Writer) {
+	if len(v.Inserts) == 0 {
+		fmt.Fprintf(w, "passed through unchanged: %s\n", v.Reason)
+	}
+	for _, in := range v.Inserts {
+		fmt.Fprintf(w, "%s into %s: table %s of the rule, key column %s, generator %s\n",
+			in.verb, in.Table, in.RuleTable, in.KeyColumn, in.Generator)
+		for _, line := range in.Keys {
+			fmt.Fprintln(w, " ", line)
+		}
+	}
+	switch v.Verified {
+	case "unknown":
+		fmt.Fprintln(w, "verification: TiDB's parser does not know the statement")
+	case "agrees":
+		fmt.Fprintln(w, "verification: TiDB's parser agrees")
+	}
+	switch {
+	case v.KeysInText:
+		fmt.Fprintf(w, "sent with the keys in place of the ?, since the statement has no arguments:\n%s\n", v.Sent)
+	case v.Sent != "":
+		fmt.Fprintf(w, "sent:\n%s\n", v.Sent)
+	}
+	if len(v.Assumes) > 0 {
+		fmt.Fprintf(w, "assumed: %s\n", strings.Join(v.Assumes, "; "))
+	}
+	if v.DidYouMean != "" {
+		fmt.Fprintf(w, "did you mean %s?\n", v.DidYouMean)
+	}
+	for _, f := range v.Findings {
+		fmt.Fprintf(w, "%s: %s: %s\n", f.Outcome, f.Table, f.Reason)
+	}
+}

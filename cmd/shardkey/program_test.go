@@ -1,222 +1,54 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
+
+// TestMain is the tool itself in a process that a test starts for it.
+func TestMain(m *testing.M) {
+	if os.Getenv("SHARDKEY_TEST_RUNS_TOOL") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// toolCommand runs the tool in another process, for its pipes.
+func toolCommand(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), "SHARDKEY_TEST_RUNS_TOOL=1")
+	return c
+}
 
 // runTool runs a command line and returns what it printed on each output.
 func runTool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
+	return runWith(t, strings.NewReader(""), args...)
+}
+
+func runWith(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	status = newProgram(strings.NewReader(""), &out, &errs, spi.SystemClock).run(t.Context(), args)
+	status = newProgram(stdin, &out, &errs, spi.SystemClock).run(t.Context(), args)
 	return status, out.String(), errs.String()
-}
-
-func TestRun_outputsAreApart(t *testing.T) {
-	status, stdout, stderr := runTool(t, "decode", "1", "x")
-	if status != statusError || !strings.Contains(stdout, "2016-11-01") || strings.Contains(stdout, `"x"`) || !strings.Contains(stderr, `"x"`) {
-		t.Errorf("have: status %d\n%s--\n%s", status, stdout, stderr)
-	}
-	for _, args := range [][]string{{}, {"nothing"}, {"decode"}} {
-		if status, stdout, stderr := runTool(t, args...); status != statusUsage || stdout != "" || stderr == "" {
-			t.Errorf("%q\nhave: status %d, %q, %q\nwant: status 2, on standard error only", args, status, stdout, stderr)
-		}
-	}
-}
-
-type fullDisk struct{}
-
-func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
-
-func TestRun_outputFails(t *testing.T) {
-	var errs bytes.Buffer
-	p := newProgram(strings.NewReader(""), fullDisk{}, &errs, spi.SystemClock)
-	if status := p.run(t.Context(), []string{"decode", "1"}); status != statusError || !strings.Contains(errs.String(), "no space left") {
-		t.Errorf("have: status %d, %s", status, errs.String())
-	}
-}
-
-type brokenPipe struct{ io.Reader }
-
-func (brokenPipe) Read([]byte) (int, error) { return 0, errors.New("broken") }
-
-func TestRun_inputFails(t *testing.T) {
-	var errs bytes.Buffer
-	p := newProgram(brokenPipe{}, io.Discard, &errs, spi.SystemClock)
-	if status := p.run(t.Context(), []string{"plan", "-rule", "testdata/rule.yaml", "-"}); status != statusError || !strings.Contains(errs.String(), "broken") {
-		t.Errorf("have: status %d, %s", status, errs.String())
-	}
-}
-
-func TestParse_flagsAmongArguments(t *testing.T) {
-	for _, test := range []struct {
-		args string
-		want []string
-	}{
-		{"1 -layout js53 2", []string{"1", "2"}},
-		{"-layout js53 -7 1", []string{"-7", "1"}},
-		{"1 -7 -layout js53", []string{"1", "-7"}},
-		{"-layout js53 -- -tick 1", []string{"-tick", "1"}},
-	} {
-		root := newProgram(nil, io.Discard, io.Discard, nil).rootCommand()
-		_, arranged, err := arrange(root, append([]string{"decode"}, strings.Fields(test.args)...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, rest, err := root.Find(arranged)
-		if err == nil {
-			err = c.ParseFlags(rest)
-		}
-		if have := c.Flags().Args(); err != nil || !slices.Equal(have, test.want) || c.Flag("layout").Value.String() != "js53" {
-			t.Errorf("%s\nhave: %q, layout %s, %v\nwant: %q, layout js53", test.args, have, c.Flag("layout").Value, err, test.want)
-		}
-	}
-}
-
-func TestVersion_line(t *testing.T) {
-	info := &debug.BuildInfo{GoVersion: "go1.26.0", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"}}}
-	if have, want := versionOf(info).String(), "shardkey (devel) abc modified go1.26.0"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	info = &debug.BuildInfo{GoVersion: "go1.26.0", Main: debug.Module{Version: "v0.1.0"}}
-	if have, want := versionOf(info).String(), "shardkey v0.1.0 go1.26.0"; have != want {
-		t.Errorf("have: %s\nwant: %s", have, want)
-	}
-	if status, stdout, _ := runTool(t, "version"); status != 0 || !strings.HasPrefix(stdout, "shardkey ") {
-		t.Errorf("have: status %d, %s", status, stdout)
-	}
-}
-
-func TestPlan_onDuplicate(t *testing.T) {
-	_, have, _ := runTool(t, "plan", "-rule", "testdata/rule.yaml", "INSERT INTO t_order (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = 1")
-	if !strings.Contains(have, "reports the key of a row that exists already") {
-		t.Errorf("have: %s", have)
-	}
-}
-
-func TestGenerate_text(t *testing.T) {
-	rule := write(t, `rules:
-- !SHARDING
-  tables:
-    t_text: {keyGenerateStrategy: {column: id, keyGeneratorName: text}}
-    t_blob: {keyGenerateStrategy: {column: id, keyGeneratorName: blob}}
-  keyGenerators:
-    text: {type: UUID}
-    blob: {type: UUID, props: {format: binary}}
-`)
-	for _, test := range []struct{ table, want string }{
-		{"t_text", `^([0-9a-f]{32}\n){2}$`},
-		{"t_blob", `^(x'[0-9a-f]{32}'\n){2}$`},
-	} {
-		status, have, stderr := runTool(t, "generate", "-rule", rule, "-table", test.table, "-n", "2")
-		if status != 0 || !regexp.MustCompile(test.want).MatchString(have) {
-			t.Errorf("have: status %d, %s%s\nwant: %s", status, have, stderr, test.want)
-		}
-	}
-}
-
-// What a run has leased, the next one gets at once.
-func TestGenerate_returnsItsWorkerID(t *testing.T) {
-	rule := write(t, `rules:
-- !SHARDING
-  tables:
-    t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: disk, layout: 61-0-2, tick: 1ms}}
-  workerIdAssigners:
-    disk: {type: FILE, props: {path: "`+t.TempDir()+`"}}
-`)
-	var keys []string
-	for range 3 { // of one worker id that there is
-		status, stdout, stderr := runTool(t, "generate", "-v", "-rule", rule, "-table", "t_order")
-		if status != 0 || !strings.Contains(stderr, "FILE") {
-			t.Fatalf("have: status %d, %s", status, stderr)
-		}
-		keys = append(keys, stdout)
-	}
-	if status, _, stderr := runTool(t, "generate", "-rule", rule, "-table", "t_order"); status != 0 || stderr != "" {
-		t.Errorf("without -v\nhave: status %d, %s\nwant: silence", status, stderr)
-	}
-	if slices.Sort(keys); len(slices.Compact(keys)) != 3 {
-		t.Errorf("have: %q, which repeats", keys)
-	}
-}
-
-// A store that is away is an error that names the generator, and no secret.
-func TestGenerate_withoutStore(t *testing.T) {
-	status, stdout, stderr := runTool(t, "generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-timeout", "3s", "-dsn", "app:hunter2@tcp(127.0.0.1:1)/app")
-	if status != statusError || stdout != "" || !strings.Contains(stderr, "generator ring for table t_ring") || strings.Contains(stderr, "hunter2") {
-		t.Errorf("have: status %d, %s%s", status, stdout, stderr)
-	}
-}
-
-// A password need not be an argument, which every user of the machine sees.
-func TestGenerate_dsnFromFileOrEnvironment(t *testing.T) {
-	const dsn = "app:hunter2@tcp(127.0.0.1:1)/app"
-	args := []string{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-timeout", "3s"}
-	try := func(how string, more ...string) {
-		t.Helper()
-		status, _, stderr := runTool(t, append(args, more...)...)
-		if status != statusError || !strings.Contains(stderr, "generator ring") || strings.Contains(stderr, "hunter2") {
-			t.Errorf("%s\nhave: status %d, %s\nwant: the generator at work, and no password", how, status, stderr)
-		}
-	}
-	try("a file", "-dsn", "@"+write(t, dsn+"\n"))
-	t.Setenv("SHARDKEY_DSN", dsn)
-	try("the environment")
-	for _, file := range []string{"@no-such-file", "@" + write(t, " \n")} {
-		if status, _, stderr := runTool(t, append(args, "-dsn", file)...); status != statusError || strings.Contains(stderr, "generator ring") {
-			t.Errorf("%s\nhave: status %d, %s\nwant: an error of the file", file, status, stderr)
-		}
-	}
-}
-
-// No command line that has a password in it, right or wrong, shows it again.
-func TestRun_showsNoPassword(t *testing.T) {
-	const dsn = "app:hunter2@tcp(127.0.0.1:1)/app"
-	for _, args := range [][]string{
-		{dsn},
-		{"decode", dsn},
-		{"decode", "-tick", dsn, "1"},
-		{"decode", "-epoch", dsn, "1"},
-		{"range", dsn},
-		{"workers", "-rule", "testdata/rule.yaml", dsn},
-		{"workers", "-rule", "testdata/mixed.yaml", "-dsn", dsn},
-		{"workers", "-rule", "testdata/mixed.yaml", "-dsn", dsn, "-o", "json"},
-		{"workers", "-rule", "testdata/mixed.yaml", "-dns", dsn},
-		{"workers", "-rule", "testdata/mixed.yaml", "-dns=" + dsn},
-		{"workers", "-rule", "testdata/mixed.yaml", "-watch=" + dsn},
-		{"workers", "-rule", "testdata/mixed.yaml", "-watch", dsn},
-		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_ring", "-v", dsn},
-		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_order", "-dsn", dsn, "-timeout", "1s", "-o", "json"},
-		{"generate", "-rule", "testdata/mixed.yaml", "-table", "t_order", "-dsn", "app:hunter2@127.0.0.1/app"},
-		{"generate", "-type", "REDIS", "-prop", "addr=127.0.0.1:1", "-prop", "password=hunter2", "-prop", "shard=1"},
-		{"generate", "-type", "REDIS", "-prop", "addr=u:hunter2@127.0.0.1:1"},
-		{"generate", "-type", "REDIS", "-prop", "password:hunter2"},
-		{"generate", "-type", "LEAF_SEGMENT", "-prop", "leaf.key=k", "-prop", "dsn=app:hunter2@127.0.0.1/app"},
-	} {
-		if status, stdout, stderr := runTool(t, args...); status == 0 || strings.Contains(stdout+stderr, "hunter2") {
-			t.Errorf("%q\nhave: status %d, %s%s\nwant: an error without the password", args, status, stdout, stderr)
-		}
-	}
-}
-
-func TestCheck_showsNoSecret(t *testing.T) {
-	_, stdout, stderr := runTool(t, "check", "testdata/mixed.yaml")
-	if strings.Contains(stdout+stderr, "hunter2") {
-		t.Errorf("have: %s%s", stdout, stderr)
-	}
 }
 
 func write(t *testing.T, text string) (file string) {
@@ -226,4 +58,303 @@ func write(t *testing.T, text string) (file string) {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// endless is input without an end.
+type endless struct{ part string }
+
+func (e endless) Read(b []byte) (int, error) {
+	n := 0
+	for n < len(b) {
+		n += copy(b[n:], e.part)
+	}
+	return n, nil
+}
+
+var garbage = strings.Repeat("\x7fELF\x00\x01\xff\xfe\n\x1b[31m", 500)
+
+// TestRun_wrongInput gives commands what no session can show. Each ends with the promised
+// status, and prints nothing but the reason.
+func TestRun_wrongInput(t *testing.T) {
+	t.Chdir("testdata")
+	t.Setenv(ruleVariable, "")
+	bin, dir := write(t, garbage), t.TempDir()
+	for _, test := range []struct {
+		args   string // | between words
+		stdin  io.Reader
+		status int
+		want   string
+	}{
+		{"decode|１２", nil, 1, "is not a key"},
+		{"decode|1\x1b[31m", nil, 1, `"1\x1b[31m" is not a key`},
+		{"decode|" + strings.Repeat("9", 100_000), nil, 1, `999…" is not a key`},
+		{"decode|-", strings.NewReader("\n \n"), 2, "standard input is empty"},
+		{"decode|-", strings.NewReader(garbage), 1, `"\x1b[31m\x7fELF`},
+		{"decode|-", endless{"x"}, 1, "line 1 is longer than 65536 bytes"},
+		{"decode|-", brokenPipe{}, 1, "standard input: broken"},
+		{"decode|-|-", strings.NewReader("x"), 2, "can be read only once"},
+		{"decode|--rule|" + bin + "|1", nil, 1, "not YAML"},
+		{"check|" + bin, nil, 1, "not YAML"},
+		{"check|-", strings.NewReader(""), 2, "standard input is empty"},
+		{"check|-", strings.NewReader(garbage), 1, "<stdin>"},
+		{"check|-", endless{"a: 1\n"}, 1, "standard input: longer than"},
+		{"plan|-", endless{"SELECT 1;\n"}, 1, "longer than"},
+		{"plan|-", brokenPipe{}, 1, "standard input: broken"},
+		{"plan|--rule|-|-", strings.NewReader("SELECT 1"), 2, "can be read only once"},
+		{"lint|" + dir, nil, 2, "has no .sql files"},
+		{"lint|-", strings.NewReader(" "), 2, "standard input is empty"},
+		{"generate|--table|t_order|--dsn|@-", strings.NewReader(""), 2, "standard input is empty"},
+	} {
+		t.Run(fmt.Sprintf("%.60q", test.args), func(t *testing.T) {
+			status, stdout, stderr := runWith(t, test.stdin, strings.Split(test.args, "|")...)
+			if status != test.status || stdout != "" || !strings.Contains(stderr, test.want) ||
+				strings.Contains(stderr, "\x1b") {
+				t.Errorf("have: status %d, %.300s%.600s\nwant: status %d, %s", status, stdout, stderr, test.status, test.want)
+			}
+		})
+	}
+}
+
+// TestRule_default finds the rule of each command that needs one: --rule, SHARDKEY_RULE,
+// rule.yaml.
+func TestRule_default(t *testing.T) {
+	full, err := filepath.Abs(filepath.Join("testdata", "rule.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check"}, {"plan", "SELECT 1"}, {"lint", "."}, {"generate", "--table", "t_order"}, {"workers"},
+		{"decode", "--generator", "snowflake", "1"}, {"range", "--generator", "snowflake", "2026-01-01"},
+		{"doctor", "--dsn", "app@tcp(127.0.0.1:1)/app"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			if err := os.WriteFile("schema.sql", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv(ruleVariable, "")
+			status, stdout, stderr := runTool(t, args...)
+			if status != statusUsage || stdout != "" ||
+				!strings.Contains(stderr, "$SHARDKEY_RULE") || !strings.Contains(stderr, "./rule.yaml") {
+				t.Errorf("no rule\nhave: status %d, %s%s\nwant: both places", status, stdout, stderr)
+			}
+			loads := func(how string) {
+				t.Helper()
+				status, stdout, stderr := runTool(t, args...)
+				found := args[0] == "doctor" && strings.Contains(stdout, "error: reachable") // no database answers
+				if status != 0 && !found {
+					t.Errorf("%s\nhave: status %d, %s%s", how, status, stdout, stderr)
+				}
+			}
+			t.Setenv(ruleVariable, full)
+			loads("SHARDKEY_RULE")
+			t.Setenv(ruleVariable, "")
+			if err := os.WriteFile("rule.yaml", content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			loads("rule.yaml")
+			t.Setenv(ruleVariable, "absent.yaml")
+			if status, _, _ := runTool(t, args...); status != statusError {
+				t.Errorf("SHARDKEY_RULE before rule.yaml\nhave: status %d\nwant: an error of absent.yaml", status)
+			}
+		})
+	}
+}
+
+func TestRun_outputsAreSeparate(t *testing.T) {
+	status, stdout, stderr := runTool(t, "decode", "1", "x")
+	if status != statusError || !strings.Contains(stdout, "2016-11-01") || strings.Contains(stdout, `"x"`) ||
+		!strings.Contains(stderr, `"x"`) {
+		t.Errorf("have: status %d\n%s--\n%s", status, stdout, stderr)
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+type brokenPipe struct{}
+
+func (brokenPipe) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+func TestVersion(t *testing.T) {
+	for _, arg := range []string{"version", "--version"} {
+		if status, stdout, _ := runTool(t, arg); status != 0 || !regexp.MustCompile(`^shardkey \S+ go1\.\S+\n$`).MatchString(stdout) {
+			t.Errorf("%s\nhave: status %d, %s", arg, status, stdout)
+		}
+	}
+}
+
+// Strings and binary keys are random, and so in no golden file.
+func TestGenerate_strings(t *testing.T) {
+	for table, want := range map[string]string{"t_user": `^([0-9a-f]{32}\n){2}$`, "t_blob": `^(x'[0-9a-f]{32}'\n){2}$`} {
+		status, have, stderr := runTool(t, "generate", "--rule", "testdata/mixed.yaml", "--table", table, "-n", "2",
+			"--dsn", "app@tcp(127.0.0.1:1)/app")
+		if status != 0 || !regexp.MustCompile(want).MatchString(have) {
+			t.Errorf("have: status %d, %s%s\nwant: %s", status, have, stderr, want)
+		}
+	}
+}
+
+// The next run can lease the worker ID of the last one at once.
+func TestGenerate_releasesItsWorkerID(t *testing.T) {
+	file := write(t, `rules:
+- !SHARDING
+  tables:
+    t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id-assigner: disk, layout: 61-0-2, tick: 1ms}}
+  workerIdAssigners:
+    disk: {type: FILE, props: {path: "`+t.TempDir()+`"}}
+`)
+	var keys []string
+	for range 3 { // there is one worker ID
+		status, stdout, stderr := runTool(t, "generate", "-v", "--rule", file, "--table", "t_order")
+		if status != 0 || !strings.Contains(stderr, "FILE") {
+			t.Fatalf("have: status %d, %s", status, stderr)
+		}
+		keys = append(keys, stdout)
+	}
+	if slices.Sort(keys); len(slices.Compact(keys)) != 3 {
+		t.Errorf("have: %q\nwant: three keys", keys)
+	}
+}
+
+func TestNearestTable_keepsNumbers(t *testing.T) {
+	r, err := rule.Parse("rule.yaml", []byte("rules: [!SHARDING {tables: {"+
+		"t_order: {keyGenerateStrategy: {column: id}}, t_order_item: {keyGenerateStrategy: {column: id}}}}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"t_ordr": "t_order", "t_ordr_12": "t_order_12", "torder": "t_order", "t_order_itme_1": "t_order_item_1",
+		"t_order__12": "", "t_other": "", "x": "", "1": "",
+	} {
+		if have := nearestTable(r, name); have != want {
+			t.Errorf("%s\nhave: %q\nwant: %q", name, have, want)
+		}
+	}
+}
+
+// The reader of a pipe may stop, as head does: that is no error.
+func TestPipe_readerGoes(t *testing.T) {
+	for _, c := range []*exec.Cmd{
+		toolCommand(t, "generate", "--rule", "testdata/rule.yaml", "--table", "t_order", "-n", "200000"),
+		toolCommand(t, "decode"),
+	} {
+		t.Run(c.Args[1], func(t *testing.T) {
+			c.Stdin = strings.NewReader(strings.Repeat("1095292305367040001\n", 200_000))
+			var errs bytes.Buffer
+			c.Stderr = &errs
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			line, err := bufio.NewReader(out).ReadString('\n')
+			_ = out.Close()
+			_ = c.Wait() // also returns the error of copying to Stdin, which the tool stops reading
+			if status := c.ProcessState.ExitCode(); err != nil || len(line) < 10 || status != 0 || errs.Len() > 0 {
+				t.Errorf("have: %q, %v, status %d, %s\nwant: a line, and status 0", line, err, status, errs.String())
+			}
+		})
+	}
+}
+
+// A pipe is read without arguments, and answered line by line; /dev/null isn't.
+func TestPipe_isRead(t *testing.T) {
+	c := toolCommand(t, "decode")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
+			t.Errorf("have: %s\nwant: %q", lines.Text(), want)
+		}
+	}
+	fmt.Fprintln(in, 1095292305367040001)
+	next("SEQUENCE")
+	next(" 1 ")
+	fmt.Fprintln(in, 1095292305367040002) // while the pipe is open
+	next(" 2 ")
+	_ = in.Close()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	if out, err := toolCommand(t, "decode").CombinedOutput(); err == nil || !strings.Contains(string(out), "no keys") {
+		t.Errorf("/dev/null\nhave: %s, %v\nwant: wrong use", out, err)
+	}
+}
+
+// Many keys are decoded in little memory, until the output cannot be written.
+func TestPipe_long(t *testing.T) {
+	const n = 100_000
+	keys := strings.Repeat("1095292305367040001\n", n)
+	counter := new(lineCounter)
+	var errs bytes.Buffer
+	p := newProgram(strings.NewReader(keys), counter, &errs, spi.SystemClock)
+	status := p.run(t.Context(), []string{"decode", "-"})
+	if status != 0 || counter.lines != n+1 || counter.most > 256<<10 {
+		t.Errorf("have: status %d, %d lines, %d bytes at once", status, counter.lines, counter.most)
+	}
+	p = newProgram(endless{"1095292305367040001\n"}, fullDisk{}, &errs, spi.SystemClock)
+	status = p.run(t.Context(), []string{"decode", "-"})
+	if status != statusError || !strings.Contains(errs.String(), "no space left") {
+		t.Errorf("have: status %d, %s", status, errs.String())
+	}
+}
+
+type lineCounter struct{ lines, most int }
+
+func (c *lineCounter) Write(b []byte) (int, error) {
+	c.lines += bytes.Count(b, []byte("\n"))
+	c.most = max(c.most, len(b))
+	return len(b), nil
+}
+
+// TestComplete_words completes the last word of command lines.
+func TestComplete_words(t *testing.T) {
+	t.Chdir("testdata")
+	t.Setenv(ruleVariable, "")
+	for _, test := range []struct{ line, want, lack string }{
+		{"de", "decode\tShow", "check"},
+		{"decode --la", "\n--layout\t", "--tick"},
+		{"decode --layout ", "\njs53\t", ""},
+		{"decode --rule mixed.yaml --generator ", "\nring\n", "t_order"},
+		{"decode --generator ", "\nsnowflake\n", ""}, // of ./rule.yaml
+		{"generate --rule=mixed.yaml --table t_", "\nt_order_1\n", "uuid"},
+		{"generate --rule bad.yaml --table ", "\n:4\n", "t_order"},
+		{"generate --rule - --table ", "\n:4\n", "t_order"},
+		{"generate --type S", "\nSNOWFLAKE\n", ""},
+		{"workers --rule workers.yaml ", "\nsmall\n", ""},
+		{"check ", "\nyaml\nyml\n:8\n", ""},
+		{"plan --server m", "\nmariadb\n", ""},
+		{"check -o ", "\njson\n", ""},
+		{"completion ", "\nfish\t", ""},
+	} {
+		_, stdout, _ := runTool(t, append([]string{"__complete"}, strings.Split(test.line, " ")...)...)
+		if have := "\n" + stdout; !strings.Contains(have, test.want) || test.lack != "" && strings.Contains(have, test.lack) {
+			t.Errorf("%q\nhave: %s\nwant: %q and no %q", test.line, stdout, test.want, test.lack)
+		}
+	}
+	status, stdout, stderr := runTool(t, "completion", "bash")
+	if status != 0 || stderr != "" || !strings.Contains(stdout, "__complete") {
+		t.Errorf("completion bash\nhave: status %d, %.300s%s", status, stdout, stderr)
+	}
 }

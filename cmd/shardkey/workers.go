@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,66 +15,64 @@ import (
 	"github.com/spf13/cobra"
 )
 
+type workersFlags struct {
+	dsns    []string
+	timeout duration
+	zone    zone
+}
+
 func workersCommand(p *program) *cobra.Command {
-	f := new(workersFlags)
+	f := &workersFlags{zone: zone{time.UTC}}
 	c := &cobra.Command{
-		Use:   "workers [GENERATOR…]",
-		Short: "say who has which worker id",
-		Long: "Says who has which worker id of a rule's generators, since when, and until when keys are\n" +
-			"reserved, as the store of their worker-id assigner has it, and how many are free. It\n" +
-			"only reads: no worker id is taken, and nothing is made in the store.\n\n" +
-			"A worker id is held; free, when it was given back; expired, when its holder went\n" +
-			"without giving it back, and it is free; ahead, when a wrong clock reserved it for more\n" +
-			"than a day ahead and nobody takes it; fixed, when it is configured and not leased; or\n" +
-			"unknown, when its record is not understood. One that is not listed was never used.",
-		Example: "  shardkey workers -rule rule.yaml -dsn @dsn.txt\n" +
-			"  shardkey workers -rule rule.yaml -watch snowflake",
-		ValidArgsFunction: fromRule(generatorsOf),
+		Use:   "workers [GENERATOR...]",
+		Short: "Show which process holds which worker ID",
+		Long: `Shows the worker IDs of a rule's generators in the store of their worker-id assigner: the
+process that holds each, since when, until when keys are reserved, and how many are free.
+It only reads: no worker ID is leased, and nothing is created in the store. --dsn is the
+application's database, for generators and worker-id assigners that use it.
+
+A worker ID is
+  held     a process has leased it
+  free     it was released
+  expired  its lease ran out without a release; it is free
+  ahead    a wrong clock reserved it for more than a day ahead; no process takes it
+  fixed    it is configured, not leased
+  unknown  its record isn't understood
+Worker IDs that aren't listed were never used.`,
+		Example: `  shardkey workers --dsn @dsn.txt
+  watch shardkey workers --rule rule.yaml snowflake`,
+		ValidArgsFunction: fromRule(generatorNames),
+		RunE:              func(c *cobra.Command, args []string) error { return workers(p, c, f, args) },
 	}
 	fs := c.Flags()
-	fs.StringVar(&f.rule, "rule", "", "the rule `file` (required)")
-	fs.StringArrayVar(&f.dsns, "dsn", nil, ownHelp)
-	fs.BoolVar(&f.watch, "watch", false, "look again and again, until the program is interrupted: a terminal shows the\nlast look, other outputs get a line for each change, and with -o json an\nobject for each look")
-	fs.DurationVar(&f.interval, "interval", 2*time.Second, "how long to wait between two looks")
-	fs.DurationVar(&f.timeout, "timeout", 10*time.Second, "how long a look may take")
-	fs.StringVar(&f.zone, "tz", "UTC", "the time `zone` to print times in: a name as Asia/Shanghai, +08:00, or Local")
+	ruleFlag(fs)
+	dsnFlag(fs, &f.dsns)
+	timeoutFlag(fs, &f.timeout, 10*time.Second)
+	zoneFlag(fs, &f.zone, "of the output")
 	p.outputFlag(fs)
-	c.RunE = func(c *cobra.Command, args []string) error { return workers(c.Context(), p, f, args) }
 	return c
 }
 
-type workersFlags struct {
-	rule, zone        string
-	dsns              []string
-	watch             bool
-	interval, timeout time.Duration
+// workerStores is the answer of workers.
+type workerStores struct {
+	Stores []*workerStore `json:"stores"`
+	Errors []string       `json:"errors,omitempty"` // of stores that could not be read
+	// WithoutIDs are generators that use no worker IDs.
+	WithoutIDs []string `json:"withoutWorkerIds,omitempty"`
 }
 
-func (f *workersFlags) check() error {
-	switch {
-	case f.rule == "":
-		return usagef("give the rule file with -rule")
-	case f.interval < 100*time.Millisecond:
-		return usagef("-interval %v is not 100ms or more", f.interval)
-	case f.timeout <= 0:
-		return usagef("-timeout %v is not above 0", f.timeout)
-	}
-	return nil
-}
-
-// workerStore is what workers prints of one store.
 type workerStore struct {
 	Store      string           `json:"store"`
-	Time       string           `json:"time"` // of the look, RFC 3339
+	Time       string           `json:"time"` // when it was read, RFC 3339
 	Generators []storeUser      `json:"generators"`
 	ClockAhead *float64         `json:"clockAheadMs,omitempty"` // of this machine's clock
 	Workers    []workerIDRecord `json:"workers"`
 }
 
-// storeUser is a generator whose worker ids are in a store.
+// storeUser is a generator whose worker IDs are in a store.
 type storeUser struct {
 	Name string `json:"name"`
-	Max  int64  `json:"max"`  // the highest worker id
+	Max  int64  `json:"max"`  // the highest worker ID
 	Free int64  `json:"free"` // how many are free
 }
 
@@ -90,91 +88,79 @@ type workerIDRecord struct {
 	Error         string `json:"error,omitempty"`
 }
 
-func workers(ctx context.Context, p *program, f *workersFlags, args []string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	zone, err := parseZone(f.zone)
+func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error {
+	file, err := ruleFile(c)
 	if err != nil {
 		return err
 	}
-	r, g, err := p.openAtWork(f.rule, f.dsns)
+	r, err := p.loadRule(file)
 	if err != nil {
 		return err
 	}
-	defer g.Close() // nothing was leased
-	names, err := chosenGenerators(r, args)
-	if err != nil {
-		return err
-	}
-	w := &watcher{p: p, live: g, names: names, named: len(args) > 0, zone: zone, timeout: f.timeout}
-	if !f.watch {
-		return w.once(ctx)
-	}
-	return w.watch(ctx, f.interval)
-}
-
-// chosenGenerators are those that arguments name, or all.
-func chosenGenerators(r *rule.Rule, args []string) ([]string, error) {
 	names := generatorNames(r)
-	if len(args) == 0 {
-		return names, nil
-	}
-	var chosen []string
-	for _, arg := range args {
-		i := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, arg) })
-		if i < 0 {
-			return nil, usagef("%s has no generator %s; its tables have %s%s", r.Name(), quoted(arg), list(names), didYouMean(arg, names))
-		}
-		if !slices.Contains(chosen, names[i]) {
-			chosen = append(chosen, names[i])
+	if len(args) > 0 {
+		names = nil
+		for _, arg := range args {
+			name, err := generatorName(r, arg)
+			if err != nil {
+				return err
+			}
+			names = append(names, name)
 		}
 	}
-	return chosen, nil
-}
-
-// watcher looks at the worker ids of generators.
-type watcher struct {
-	p       *program
-	live    *rule.Live
-	names   []string
-	named   bool // by arguments
-	zone    *time.Location
-	timeout time.Duration
-	seen    map[string]string // what was printed of each worker id, by store and number
-}
-
-// look reads the stores, one after another, and returns those that could be read
-// with the errors of the others. A store of several generators is read once for each,
-// and shown once.
-func (w *watcher) look(ctx context.Context) (stores []*workerStore, none []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	live, err := p.openWith(r, f.dsns)
+	if err != nil {
+		return err
+	}
+	defer live.Close() // nothing was leased
+	ctx, cancel := within(c.Context(), f.timeout)
 	defer cancel()
-	for _, name := range w.names {
-		lister, ok := w.live.Generator(name).(spi.WorkerIDLister)
+	w := &workerReader{now: p.clock.Now, zone: f.zone.Location}
+	v := w.read(ctx, live, names)
+	err = p.answer(v, func(out io.Writer) { v.print(out, len(args) > 0) }, len(v.Errors) > 0)
+	if !p.json() {
+		for _, text := range v.Errors {
+			p.warn(text)
+		}
+	}
+	return err
+}
+
+// workerReader reads the worker IDs of generators.
+type workerReader struct {
+	now  func() time.Time
+	zone *time.Location
+}
+
+// read reads the stores, one after another. A store that several generators use is read
+// for each, and shown once.
+func (w *workerReader) read(ctx context.Context, live *rule.Live, names []string) workerStores {
+	v := workerStores{Stores: []*workerStore{}}
+	for _, name := range names {
+		lister, ok := live.Generator(name).(spi.WorkerIDLister)
 		if !ok {
-			none = append(none, name)
+			v.WithoutIDs = append(v.WithoutIDs, name)
 			continue
 		}
-		found, listErr := lister.ListWorkerIDs(ctx)
-		if listErr != nil {
-			err = errors.Join(err, fmt.Errorf("generator %s: %s", name, plain(listErr)))
+		found, err := lister.ListWorkerIDs(ctx)
+		if err != nil {
+			v.Errors = append(v.Errors, fmt.Sprintf("generator %s: %s", name, plain(err)))
 			continue
 		}
-		i := slices.IndexFunc(stores, func(s *workerStore) bool {
+		i := slices.IndexFunc(v.Stores, func(s *workerStore) bool {
 			return s.Store == found.Store && !slices.ContainsFunc(found.List, isFixed)
 		})
 		if i < 0 {
-			stores, i = append(stores, w.store(found)), len(stores)
+			v.Stores, i = append(v.Stores, w.store(found)), len(v.Stores)
 		}
-		stores[i].Generators = append(stores[i].Generators, storeUser{name, found.Max, freeOf(found)})
+		v.Stores[i].Generators = append(v.Stores[i].Generators, storeUser{name, found.Max, freeOf(found)})
 	}
-	return stores, none, err
+	return v
 }
 
 func isFixed(id spi.WorkerID) bool { return id.State == "fixed" }
 
-// freeOf counts the worker ids that a new process may take.
+// freeOf counts the worker IDs that a new process may take.
 func freeOf(found spi.WorkerIDs) int64 {
 	free := found.Max + 1
 	for _, id := range found.List {
@@ -188,8 +174,8 @@ func freeOf(found spi.WorkerIDs) int64 {
 	return max(free, 0)
 }
 
-func (w *watcher) store(found spi.WorkerIDs) *workerStore {
-	s := &workerStore{Store: found.Store, Time: formatTime(w.p.clock.Now().Truncate(time.Millisecond), w.zone), Workers: []workerIDRecord{}}
+func (w *workerReader) store(found spi.WorkerIDs) *workerStore {
+	s := &workerStore{Store: found.Store, Time: w.time(w.now().Truncate(time.Millisecond)), Workers: []workerIDRecord{}}
 	if found.ClockAhead != nil {
 		s.ClockAhead = new(float64(found.ClockAhead.Microseconds()) / 1000)
 	}
@@ -211,8 +197,8 @@ func (w *watcher) store(found spi.WorkerIDs) *workerStore {
 	return s
 }
 
-// printable is a text of a store, which anybody may have written, without what a
-// terminal would obey.
+// printable is a string of a store, which any user may have written, without the control
+// sequences of terminals.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -222,139 +208,54 @@ func printable(text string) string {
 	}, text)
 }
 
-func (w *watcher) time(t time.Time) string {
+func (w *workerReader) time(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return formatTime(t, w.zone)
 }
 
-// once looks once.
-func (w *watcher) once(ctx context.Context) error {
-	stores, none, err := w.look(ctx)
-	if printErr := w.print(stores, none); printErr != nil {
-		return printErr
+// print prints the stores; named reports whether arguments named the generators.
+func (v workerStores) print(w io.Writer, named bool) {
+	for _, s := range v.Stores {
+		s.print(w)
 	}
-	return err
-}
-
-// watch looks until ctx ends. A store that is away is an error of that look.
-func (w *watcher) watch(ctx context.Context, interval time.Duration) error {
-	w.seen = map[string]string{}
-	for failed := ""; ; {
-		stores, none, err := w.look(ctx)
-		if ctx.Err() != nil {
-			return nil // interrupted, as it is meant to be
-		}
-		if w.p.terminal && !w.p.json {
-			fmt.Fprint(w.p.out, "\x1b[H\x1b[2J")
-		}
-		if w.p.terminal || w.p.json {
-			if err := w.print(stores, none); err != nil {
-				return err
-			}
-		} else {
-			w.printChanges(stores)
-		}
-		switch {
-		case err == nil:
-			failed = ""
-		case w.p.terminal || w.p.json || failed != err.Error():
-			failed = err.Error()
-			w.p.fail(err)
-		}
-		if w.p.out.Flush() != nil {
-			return errOutput
-		}
-		if w.p.clock.Sleep(ctx, interval) != nil {
-			return nil
-		}
+	if len(v.WithoutIDs) > 0 && (named || len(v.Stores) == 0) {
+		fmt.Fprintf(w, "without worker IDs: %s\n", list(v.WithoutIDs))
 	}
 }
 
-// print prints a look.
-func (w *watcher) print(stores []*workerStore, none []string) error {
-	for _, s := range stores {
-		if w.p.json {
-			if err := w.p.emit(s); err != nil {
-				return err
-			}
-			continue
-		}
-		w.printStore(s)
-	}
-	if !w.p.json && len(none) > 0 && (w.named || len(stores) == 0) {
-		fmt.Fprintf(w.p.out, "without worker ids: %s\n", list(none))
-	}
-	return nil
-}
-
-func (w *watcher) printStore(s *workerStore) {
+func (s *workerStore) print(w io.Writer) {
 	var names, free []string
 	for _, g := range s.Generators {
 		names = append(names, g.Name)
 		free = append(free, fmt.Sprintf("%s: %d of %d free", g.Name, g.Free, g.Max+1))
 	}
-	fmt.Fprintf(w.p.out, "%s, for %s\n", s.Store, list(names))
-	rows := newTable("WORKER", "STATE", "HOLDER", "SINCE", "RESERVED UNTIL", "FREE FROM")
-	for _, id := range s.Workers {
-		rows.add(strconv.FormatInt(id.ID, 10), w.state(id.State), orDash(id.Holder), orDash(id.Since), orDash(id.ReservedUntil), orDash(id.FreeFrom))
+	fmt.Fprintf(w, "%s, used by %s\n", s.Store, list(names))
+	rows := newTable(w)
+	for i, id := range s.Workers {
+		if i == 0 {
+			fmt.Fprintln(rows, "WORKER\tSTATE\tHOLDER\tSINCE\tRESERVED UNTIL\tFREE FROM")
+		}
+		fmt.Fprintf(rows, "%d\t%s\t%s\t%s\t%s\t%s\n",
+			id.ID, id.State, orDash(id.Holder), orDash(id.Since), orDash(id.ReservedUntil), orDash(id.FreeFrom))
 	}
-	rows.print(w.p.out)
+	rows.Flush()
 	for _, id := range s.Workers {
 		if id.Error != "" {
-			fmt.Fprintf(w.p.out, "worker id %d: %s\n", id.ID, id.Error)
+			fmt.Fprintf(w, "worker ID %d: %s\n", id.ID, id.Error)
 		}
 	}
-	if len(s.Workers) == 1 && s.Workers[0].State == "fixed" {
-		fmt.Fprintln(w.p.out, "not leased: nothing says who else has it")
+	switch {
+	case len(s.Workers) == 1 && s.Workers[0].State == "fixed":
+		fmt.Fprintln(w, "not leased: other processes may have it too")
 		return
+	case len(s.Workers) == 0:
+		fmt.Fprintln(w, "none was used so far")
 	}
-	if len(s.Workers) == 0 {
-		fmt.Fprintln(w.p.out, "none was ever used")
-	}
-	fmt.Fprintln(w.p.out, strings.Join(free, "; "))
+	fmt.Fprintln(w, strings.Join(free, "; "))
 	if s.ClockAhead != nil {
-		fmt.Fprintf(w.p.out, "this machine's clock is %s\n", aheadText(*s.ClockAhead))
+		ahead := time.Duration(*s.ClockAhead*1000) * time.Microsecond
+		fmt.Fprintf(w, "this machine's clock is %v ahead of the store's\n", ahead.Round(time.Millisecond))
 	}
-}
-
-func aheadText(ms float64) string {
-	way := "ahead of"
-	if ms < 0 {
-		ms, way = -ms, "behind"
-	}
-	return fmt.Sprintf("%v %s the store's", (time.Duration(ms*1000) * time.Microsecond).Round(time.Millisecond), way)
-}
-
-// printChanges prints a line for each worker id that has another state or holder
-// than at the last look.
-func (w *watcher) printChanges(stores []*workerStore) {
-	for _, s := range stores {
-		for _, id := range s.Workers {
-			name := fmt.Sprintf("%s worker id %d", s.Store, id.ID)
-			is := strings.TrimRight(fmt.Sprintf("%s %s", id.State, id.Holder), " ")
-			if w.seen[name] != is+id.Since {
-				w.seen[name] = is + id.Since
-				fmt.Fprintf(w.p.out, "%s %s: %s\n", s.Time, name, is)
-			}
-		}
-	}
-}
-
-func (w *watcher) state(state string) string {
-	as := map[string]colour{
-		"held": green, "free": faint, "expired": yellow, "ahead": red, "unknown": red,
-	}[state]
-	if as == "" {
-		return state
-	}
-	return w.p.colours.out(as, state)
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }
