@@ -16,15 +16,15 @@ func TestCheck_besideAnotherDriver(t *testing.T) {
 	const checked = "right plan: true <nil>\nwrong plan: false\n"
 	first := "*test_driver.ValueExpr of int64\n*test_driver.ValueExpr of *test_driver.MyDecimal\n" +
 		strings.Repeat("*test_driver.ValueExpr of test_driver.BinaryLiteral\n", 2) + "*test_driver.ParamMarkerExpr of <nil>\n"
-	last := "*zdriver.Value of int64\n*zdriver.Value of zdriver.Decimal\n*zdriver.Value of zdriver.Hex\n" +
-		"*zdriver.Value of zdriver.Bit\n*zdriver.Marker of <nil>\n"
-	for app, want := range map[string]string{
+	last := "*main.value of int64\n*main.value of main.decimal\n*main.value of main.hexadecimal\n" +
+		"*main.value of main.bit\n*main.marker of <nil>\n"
+	for tag, want := range map[string]string{
 		"driverfirst": first + checked + first,
 		"driverlast":  checked + last + checked + last,
 		"nodriver":    checked,
 	} {
-		t.Run(app, func(t *testing.T) {
-			out, err := exec.Command("go", "run", "./testdata/apps/"+app).CombinedOutput()
+		t.Run(tag, func(t *testing.T) {
+			out, err := exec.Command("go", "run", "-tags", tag, "./testdata/app").CombinedOutput()
 			if have := string(out); err != nil || have != want {
 				t.Errorf("%v\nhave:\n%s\nwant:\n%s", err, have, want)
 			}

@@ -3,6 +3,7 @@ package tidb
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/internal/rewrite"
@@ -72,6 +73,7 @@ type check struct {
 
 	markers []int // where the text's placeholders stand
 	spliced bool  // what is sent is not the text itself
+	plain   bool  // the splices have nothing odd in them
 }
 
 // recovered is run, for which a plan that cannot be written is a wrong one.
@@ -86,7 +88,7 @@ func (c *check) recovered() (err error) {
 
 func (c *check) run() error {
 	if len(c.plan.Inserts) > 0 {
-		if err := c.bytes(); err != nil {
+		if err := c.splices(); err != nil {
 			return err
 		}
 	}
@@ -104,11 +106,12 @@ func (c *check) run() error {
 	if len(trees) == 0 {
 		return nil
 	}
-	if err := c.params(stmts); err != nil {
-		return err
+	c.markers = markersOf(stmts...)
+	if have, want := c.plan.Params(), len(c.markers); have != want {
+		return c.disagree(0, nil, fact{"the number of placeholders", have, want})
 	}
 	for i := range trees {
-		if err := c.original(trees[i], i); err != nil {
+		if err := c.original(trees[i], &c.plan.Inserts[i]); err != nil {
 			return err
 		}
 	}
@@ -198,3 +201,24 @@ func plainRows(in *ast.InsertStmt) {
 		in.Lists = append(in.Lists, row.Values)
 	}
 }
+
+// markersOf are the places of the placeholders in trees, in order.
+func markersOf[N ast.Node](nodes ...N) []int {
+	var v markerVisitor
+	for _, n := range nodes {
+		n.Accept(&v)
+	}
+	slices.Sort(v.at)
+	return v.at
+}
+
+type markerVisitor struct{ at []int }
+
+func (v *markerVisitor) Enter(n ast.Node) (ast.Node, bool) {
+	if p, ok := n.(ast.ParamMarkerExpr); ok {
+		v.at = append(v.at, p.OriginTextPosition())
+	}
+	return n, false
+}
+
+func (v *markerVisitor) Leave(n ast.Node) (ast.Node, bool) { return n, true }

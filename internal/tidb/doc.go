@@ -24,7 +24,7 @@
 //
 // A check reads the text and the one that is sent, and takes about three times
 // what TiDB's parser takes for the text alone: some 8 µs for a row with
-// placeholders, where the scanner takes 0.5 (go test -bench . ./rewrite/tidb). A
+// placeholders, where the scanner takes 0.5 (go test -bench . ./internal/tidb). A
 // stripped program that links the driver grows from 6 to 19 MB (go test -bench
 // Verify_build ./driver).
 //

@@ -9,9 +9,8 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// original holds what the plan says of insert i against its tree.
-func (c *check) original(t tree, i int) error {
-	in := &c.plan.Inserts[i]
+// original holds what the plan says of an insert against its tree.
+func (c *check) original(t tree, in *rewrite.Insert) error {
 	key := ""
 	if table := c.opts.Tables(t.schema, t.table); table != nil {
 		key = table.KeyColumn
@@ -71,7 +70,7 @@ func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key 
 	if kind != rewrite.SlotParam {
 		return nil
 	}
-	if index, ok := c.paramAt(unwrapped(row[key]).OriginTextPosition()); ok && index != param {
+	if index, ok := slices.BinarySearch(c.markers, unwrapped(row[key]).OriginTextPosition()); ok && index != param {
 		return c.disagree(at, in, fact{"which argument is the key", param + 1, index + 1})
 	}
 	return nil

@@ -1,7 +1,6 @@
 package tidb
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // key is known already.
 func (c *check) rewritten(trees []tree) error {
 	text := c.sent()
-	if len(text) > longest || !c.plainSplices() && !comparable(text, c.opts) {
+	if len(text) > longest || !c.plain && !comparable(text, c.opts) {
 		return ErrUnknown
 	}
 	stmts, err := c.parse(text, c.opts)
@@ -35,19 +34,6 @@ func (c *check) rewritten(trees []tree) error {
 		}
 	}
 	return c.order(stmts, trees[0], ours)
-}
-
-// plainSplices reports whether the splices have nothing in them that TiDB could
-// read otherwise than the servers do.
-func (c *check) plainSplices() bool {
-	const odd = "'\"\\#*-\x00"
-	key := keyWriter{keys: c.keys}
-	for s := range c.plan.Splices() {
-		if strings.ContainsAny(s.Before, odd) || c.keys != nil && bytes.ContainsAny(key.next(s), odd) {
-			return false
-		}
-	}
-	return true
 }
 
 // sentInsert holds an insert that is sent against the original, and notes where
@@ -112,7 +98,7 @@ func (c *check) rowAt(t tree, n int) int {
 // takes its place. That the rest of it is the original's is known by its bytes.
 func (c *check) noteLast(e ast.ExprNode, ours map[int]bool) {
 	if markers := markersOf(e); c.keys == nil && len(markers) > 0 {
-		ours[slices.Max(markers)] = true
+		ours[markers[len(markers)-1]] = true
 	}
 }
 
@@ -137,11 +123,7 @@ func (c *check) isKey(e ast.ExprNode, ours map[int]bool) bool {
 // order holds what the plan says of the order of the user's placeholders and
 // ours against the text that is sent. A mistake there would swap arguments.
 func (c *check) order(stmts []ast.StmtNode, first tree, ours map[int]bool) error {
-	var markers []int
-	for _, s := range stmts {
-		markers = append(markers, markersOf(s)...)
-	}
-	slices.Sort(markers)
+	markers := markersOf(stmts...)
 	if have, want := len(c.markers)+len(ours), len(markers); have != want {
 		return c.disagree(first.at, nil, fact{"the number of placeholders that are sent", have, want})
 	}

@@ -1,6 +1,7 @@
 package tidb
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -80,49 +81,13 @@ func withoutComments(text string) string {
 	}
 }
 
-// bytes holds the text that is sent against the plan's splices: it is the user's
-// text, byte for byte, and nothing is added or replaced but for them.
-func (c *check) bytes() error {
-	if err := c.places(); err != nil {
-		return err
-	}
-	rest, pos := remainder{text: c.sent()}, 0
-	key := keyWriter{keys: c.keys}
-	for s := range c.plan.Splices() {
-		rest.take(c.text[pos:s.At])
-		rest.take(s.Before)
-		rest.take(string(key.next(s)))
-		rest.take(s.After)
-		if rest.differs {
-			return c.otherText(pos)
-		}
-		pos = s.End
-	}
-	if rest.text != c.text[pos:] {
-		return c.otherText(pos)
-	}
-	return nil
-}
-
-// remainder is what is left of a text after what it must begin with.
-type remainder struct {
-	text    string
-	differs bool
-}
-
-func (r *remainder) take(prefix string) {
-	after, ok := strings.CutPrefix(r.text, prefix)
-	r.text, r.differs = after, r.differs || !ok
-}
-
-func (c *check) otherText(at int) error {
-	return c.disagree(at, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
-}
-
-// places holds that the splices are in the order of the text and take nothing
-// with them but the value that a key replaces.
-func (c *check) places() error {
-	pos := 0
+// splices holds the text that is sent against the plan's splices: they are in the order
+// of the text, take nothing with them but the value that a key replaces, and the text
+// that is sent is the user's, byte for byte, but for them.
+func (c *check) splices() error {
+	var want strings.Builder
+	pos, key := 0, keyWriter{keys: c.keys}
+	c.plain = true
 	for s := range c.plan.Splices() {
 		in := &c.plan.Inserts[s.Insert]
 		if s.At < pos || s.End < s.At || s.End > len(c.text) {
@@ -131,10 +96,22 @@ func (c *check) places() error {
 		if endsInComment(c.text[s.At:s.End]) {
 			return c.disagree(s.At, in, fact{"the value that the key replaces", "one with a comment", "one without"})
 		}
+		written := key.next(s)
+		want.WriteString(c.text[pos:s.At] + s.Before)
+		want.Write(written)
+		want.WriteString(s.After)
+		c.plain = c.plain && !strings.ContainsAny(s.Before, odd) && (c.keys == nil || !bytes.ContainsAny(written, odd))
 		pos, c.spliced = s.End, true
+	}
+	want.WriteString(c.text[pos:])
+	if c.sent() != want.String() {
+		return c.disagree(0, nil, fact{"the text that is sent", "another text", "the statement and its keys"})
 	}
 	return nil
 }
+
+// odd are the bytes that TiDB may read otherwise than the servers do.
+const odd = "'\"\\#*-\x00"
 
 // endsInComment reports whether what a key replaces takes a comment or blank
 // before or after the value with it. What asks for a key, NULL, DEFAULT, ” and

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
@@ -17,7 +16,7 @@ func (c *check) source(t tree, in *rewrite.Insert) error {
 		fact{"the columns", strings.Join(s.Columns, ", "), strings.Join(columns, ", ")},
 		fact{"the key's column", s.KeyIndex, keyIndex(columns, in)},
 		fact{"the placeholders of the query", s.QueryParams, len(markersOf(t.Select))},
-		fact{"the placeholders after the query", s.TailParams, assignedMarkers(t.OnDuplicate)})
+		fact{"the placeholders after the query", s.TailParams, len(markersOf(t.OnDuplicate...))})
 	if err != nil {
 		return err
 	}
@@ -38,14 +37,6 @@ func (c *check) hasParts(at int, s *rewrite.Source) bool {
 		return false
 	}
 	return strings.Contains(rest, s.Tail)
-}
-
-// assignedMarkers counts the placeholders of assignments.
-func assignedMarkers(assignments []*ast.Assignment) (n int) {
-	for _, a := range assignments {
-		n += len(markersOf(a))
-	}
-	return n
 }
 
 // sentSource holds the statement with its columns listed against the original.
