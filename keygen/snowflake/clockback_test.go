@@ -61,15 +61,11 @@ func TestClockBack_policies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if have := clock.Now().Sub(start); have != tt.slept {
-				t.Errorf("\nhave: waited %v\nwant: %v", have, tt.slept)
-			}
+			equal(t, "waited", clock.Now().Sub(start), tt.slept)
 			if tt.ring < 2 && key <= before {
 				t.Errorf("\nhave: %d after %d\nwant: ascending keys", key, before)
 			}
-			if have := partsOf(t, g, key).Time.Sub(clock.Now()); have != tt.ahead {
-				t.Errorf("\nhave: %v ahead\nwant: %v ahead", have, tt.ahead)
-			}
+			equal(t, "the key is ahead of the clock by", partsOf(t, g, key).Time.Sub(clock.Now()), tt.ahead)
 			if h := g.Health(); *h.ClockSteps != 1 || *h.Borrowed < tt.ahead {
 				t.Errorf("\nhave: %+v\nwant: one step of the clock, %v borrowed", h, tt.ahead)
 			}
@@ -97,9 +93,7 @@ func TestClockBack_countsEachStep(t *testing.T) {
 		clock.step(-5 * ms)
 		mustKeys(t, g, 1)
 	}
-	if have := *g.Health().ClockSteps; have != 2 {
-		t.Errorf("have: %d steps\nwant: 2", have)
-	}
+	equal(t, "steps of the clock", *g.Health().ClockSteps, 2)
 }
 
 // limpingClock steps back by 9 ms after each of its first sleeps.
@@ -126,28 +120,20 @@ func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	clock.step(-time.Second)
 	start := clock.Now()
 	mustKeys(t, g, 100*4096)
-	if have := clock.Now().Sub(start); have != 100*ms {
-		t.Errorf("\nhave: %v for 100 ticks of keys\nwant: 100ms", have)
-	}
+	equal(t, "100 ticks of keys", clock.Now().Sub(start), 100*ms)
 	for range 500 {
 		clock.step(ms)
 		mustKeys(t, g, 1)
 	}
 	// The hundred ticks were full, so that the first of these keys began another.
-	if have := *g.Health().Borrowed; have != 501*ms {
-		t.Errorf("\nhave: %v borrowed\nwant: 501ms", have)
-	}
+	equal(t, "borrowed", *g.Health().Borrowed, 501*ms)
 	clock.step(time.Second)
 	mustKeys(t, g, 1)
-	if have := *g.Health().Borrowed; have != 0 {
-		t.Errorf("\nhave: %v borrowed\nwant: 0s", have)
-	}
+	equal(t, "borrowed after the step", *g.Health().Borrowed, 0)
 	// The step is forgotten: a full tick waits for the clock again.
 	start = clock.Now()
 	mustKeys(t, g, 2*4096)
-	if have := clock.Now().Sub(start); have != 2*ms {
-		t.Errorf("\nhave: %v for two ticks of keys\nwant: 2ms", have)
-	}
+	equal(t, "two ticks of keys", clock.Now().Sub(start), 2*ms)
 }
 
 // A goroutine that was held up between reading the clock and loading the word

@@ -113,9 +113,7 @@ func TestProperties_assigner(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustKeys(t, g, 1)
-	if have := *g.Health().WorkerID; have != 77 {
-		t.Errorf("\nhave: worker %d\nwant: 77", have)
-	}
+	equal(t, "worker id", *g.Health().WorkerID, 77)
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
 		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
 			t.Errorf("%v\nhave: no error\nwant: one", props)
@@ -140,9 +138,7 @@ func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if have := strings.Count(log.String(), "no worker id is set"); have != 1 {
-		t.Errorf("\nhave: %s\nwant: one warning", &log)
-	}
+	equal(t, "warnings", strings.Count(log.String(), "no worker id is set"), 1)
 	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker id is set") {
 		t.Errorf("\nhave: %q\nwant: the warning", have)
 	}

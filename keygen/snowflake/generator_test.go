@@ -55,9 +55,7 @@ func vectors(t *testing.T) (v struct {
 
 func TestGenerator_vectors(t *testing.T) {
 	v := vectors(t)
-	if have := DefaultEpoch.UnixMilli(); have != v.EpochUTC {
-		t.Fatalf("\nhave: epoch %d\nwant: epoch %d", have, v.EpochUTC)
-	}
+	equal(t, "epoch", DefaultEpoch.UnixMilli(), v.EpochUTC)
 	const still = 1 << 30
 	for _, tt := range []struct {
 		name      string
@@ -231,9 +229,7 @@ func TestGenerator_timeOverflow(t *testing.T) {
 
 func TestGenerator_noKeys(t *testing.T) {
 	g := mustNew(t, config{Clock: newHandClock(), WorkerID: 1})
-	if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, nil); err != nil {
-		t.Errorf("\nhave: %v\nwant: nil", err)
-	}
+	wantErr(t, "no keys", g.GenerateInt64Keys(t.Context(), spi.Column{}, nil), nil)
 	if keys, err := g.GenerateKeys(t.Context(), spi.Column{}, -1); err != nil || len(keys) != 0 {
 		t.Errorf("\nhave: %v, %v\nwant: no keys", keys, err)
 	}
@@ -246,14 +242,10 @@ func TestClose_noKeysAfterwards(t *testing.T) {
 			cfg.Clock, cfg.RingSize = clock, ring
 			g := mustNew(t, cfg)
 			mustKeys(t, g, 1)
-			if err := g.Close(); err != nil {
-				t.Fatal(err)
-			}
+			wantErr(t, "close", g.Close(), nil)
 			clock.step(ms)
 			for _, n := range []int{1, 3} {
-				if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)); !errors.Is(err, spi.ErrClosed) {
-					t.Errorf("%s worker id, ring %d, %d keys\nhave: %v\nwant: %v", name, ring, n, err, spi.ErrClosed)
-				}
+				wantErr(t, fmt.Sprint(name, " worker id, ring ", ring), g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)), spi.ErrClosed)
 			}
 		}
 	}

@@ -84,9 +84,7 @@ func TestHealth_clockThatWasAhead(t *testing.T) {
 			}
 			clock.step(c.ahead)
 			mustKeys(t, g, 1)
-			if err := g.Health().Err; err != nil {
-				t.Errorf("have: %v\nwant: none, the time has passed", err)
-			}
+			wantErr(t, "the time has passed", g.Health().Err, nil)
 		})
 	}
 }
@@ -169,19 +167,13 @@ func TestReady_ringUsedUp(t *testing.T) {
 	clock.step(5 * ms) // to another word than the next tick's
 	mustKeys(t, g, 1)
 	clock.step(-5 * ms)
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrClockBack) {
-		t.Errorf("have: %v\nwant: spi.ErrClockBack", err)
-	}
+	wantErr(t, "used up", g.Ready(t.Context()), spi.ErrClockBack)
 	clock.step(5 * ms)
-	if err := g.Ready(t.Context()); err != nil {
-		t.Errorf("have: %v\nwant: ready", err)
-	}
+	wantErr(t, "ready", g.Ready(t.Context()), nil)
 }
 
 func TestReady_leases(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store})
+	g, clock, store := leased(t, config{})
 	for _, step := range []struct {
 		what string
 		do   func()
@@ -213,17 +205,13 @@ func TestReady_leases(t *testing.T) {
 
 // The clock is behind by less than the tolerance, and the next key is past the lease.
 func TestReady_waitsForALimit(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+	g, clock, store := leased(t, config{MaxVibrationOffset: -1})
 	mustKeys(t, g, 1)
 	clock.now = time.UnixMilli(store.owner[0].Limit()).Add(-ms)
 	mustKeys(t, g, 4096)
 	clock.step(-5 * ms)
 	store.fail(spi.ErrStore)
-	if err := g.Ready(t.Context()); !errors.Is(err, spi.ErrLeaseLimit) {
-		t.Errorf("have: %v\nwant: ErrLeaseLimit", err)
-	}
+	wantErr(t, "store away", g.Ready(t.Context()), spi.ErrLeaseLimit)
 	store.fail(nil)
 }
 

@@ -3,6 +3,7 @@ package snowflake
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -263,4 +264,28 @@ func soak(t testing.TB) time.Duration {
 		t.Fatalf("SHARDKEY_SOAK: %v", err)
 	}
 	return d / 6
+}
+
+// leased makes a generator that leases its worker id of a store.
+func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
+	t.Helper()
+	clock := newHandClock()
+	store := newFakeStore(clock)
+	cfg.Clock, cfg.Assigner = clock, store
+	return mustNew(t, cfg), clock, store
+}
+
+func equal[T comparable](t testing.TB, what string, have, want T) {
+	t.Helper()
+	if have != want {
+		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
+	}
+}
+
+// wantErr checks that an error has want in its chain; none where that is nil.
+func wantErr(t testing.TB, what string, have, want error) {
+	t.Helper()
+	if !errors.Is(have, want) {
+		t.Errorf("%s\nhave: %v\nwant: %v", what, have, want)
+	}
 }

@@ -14,9 +14,7 @@ import (
 )
 
 func TestLease_beginsAtTheFirstKey(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store})
+	g, clock, store := leased(t, config{})
 	if h := g.Health(); store.acquired != 0 || h.WorkerID != nil || len(h.Warnings) != 0 {
 		t.Errorf("\nhave: %d acquired, %+v\nwant: nothing yet", store.acquired, h)
 	}
@@ -43,9 +41,7 @@ func TestLease_floor(t *testing.T) {
 					t.Fatalf("key %d\nhave: a key of %v\nwant: none below the floor", i, at)
 				}
 			}
-			if have := clock.Now().Sub(start); have != 2*ms {
-				t.Errorf("ring %d\nhave: waited %v for three ticks\nwant: 2ms", ring, have)
-			}
+			equal(t, "waited for three ticks", clock.Now().Sub(start), 2*ms)
 			clock.step(20 * time.Second)
 			if at := partsOf(t, g, mustKeys(t, g, 1)[0]).Time; !at.Equal(clock.Now()) {
 				t.Errorf("ring %d\nhave: a key of %v\nwant: one of %v", ring, at, clock.Now())
@@ -86,10 +82,7 @@ func TestLease_floorFarAhead(t *testing.T) {
 
 func TestLease_limit(t *testing.T) {
 	for _, cfg := range []config{{}, {RingSize: 200}, {Layout: JS53}, {Layout: Layout{TimeBits: 35, WorkerBits: 8, SequenceBits: 10, Tick: 700 * ms}}} {
-		clock := newHandClock()
-		store := newFakeStore(clock)
-		cfg.Clock, cfg.Assigner = clock, store
-		g := mustNew(t, cfg)
+		g, clock, store := leased(t, cfg)
 		mustKeys(t, g, 1)
 		lease := store.owner[0]
 
@@ -117,9 +110,7 @@ func TestLease_limit(t *testing.T) {
 }
 
 func TestLease_lost(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store})
+	g, clock, store := leased(t, config{})
 	before := mustKeys(t, g, 1)[0]
 	store.steal()
 	store.first = 7
@@ -160,9 +151,7 @@ func TestLease_isReleasedWithTheLastTime(t *testing.T) {
 			mustKeys(t, g, 1)
 		}
 		lease := store.owner[0]
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		wantErr(t, "close", g.Close(), nil)
 		if want := start.Add(tt.want).UnixMilli(); lease.lastUsed != want || store.owner[0] != nil {
 			t.Errorf("%v\nhave: released with %d\nwant: %d", tt.layout, lease.lastUsed, want)
 		}
@@ -177,9 +166,7 @@ func TestLease_releaseEndsTheState(t *testing.T) {
 		g := mustNew(t, config{Clock: clock, Assigner: newFakeStore(clock), RingSize: ring, Layout: Layout{TimeBits: 44}})
 		mustKeys(t, g, 1)
 		late := g.slot.Load()
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		wantErr(t, "close", g.Close(), nil)
 		clock.step(ms)
 		if start, _, v := g.take(late, request{now: g.clock.Now(), n: 1}); v != ended {
 			t.Errorf("ring %d\nhave: position %d, verdict %d\nwant: ended", ring, start, v)
@@ -243,9 +230,7 @@ func TestLease_oneCallerAcquiresForAll(t *testing.T) {
 			wg.Go(func() { mustKeys(t, g, 1) })
 		}
 		wg.Wait()
-		if have := store.calls.Load(); have != 1 {
-			t.Errorf("\nhave: %d calls\nwant: 1", have)
-		}
+		equal(t, "calls of the store", store.calls.Load(), 1)
 	})
 }
 
@@ -267,9 +252,7 @@ func TestLease_acquireOutlivesTheFirstCaller(t *testing.T) {
 			wg.Go(func() { mustKeys(t, g, 1) })
 		}
 		wg.Wait()
-		if have := store.calls.Load(); have != 2 {
-			t.Errorf("\nhave: %d calls\nwant: 2", have)
-		}
+		equal(t, "calls of the store", store.calls.Load(), 2)
 	})
 }
 
@@ -283,9 +266,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 			done <- err
 		}()
 		synctest.Wait()
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		wantErr(t, "close", g.Close(), nil)
 		if err := <-done; !errors.Is(err, spi.ErrClosed) {
 			t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
 		}
@@ -324,10 +305,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 		"js53 ring": {Layout: JS53, RingSize: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clock := newHandClock()
-			store := newFakeStore(clock)
-			cfg.Clock, cfg.Assigner = clock, store
-			g := mustNew(t, cfg)
+			g, clock, store := leased(t, cfg)
 			mustKeys(t, g, 1)
 			store.lose(0)
 			clock.step(time.Millisecond) // a tick, and a small part of one of js53
@@ -345,9 +323,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 		})
 	}
 	t.Run("saturated", func(t *testing.T) {
-		clock := newHandClock()
-		store := newFakeStore(clock)
-		g := mustNew(t, config{Clock: clock, Assigner: store, MaxVibrationOffset: -1})
+		g, _, store := leased(t, config{MaxVibrationOffset: -1})
 		mustKeys(t, g, 4096)
 		store.lose(0)
 		if worker := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; worker != 1 {
@@ -374,10 +350,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 	} {
 		for _, asked := range []string{"Next", "Ready"} {
 			t.Run(name+" "+asked, func(t *testing.T) {
-				clock := newHandClock()
-				store := newFakeStore(clock)
-				c.cfg.Clock, c.cfg.Assigner = clock, store
-				g := mustNew(t, c.cfg)
+				g, clock, store := leased(t, c.cfg)
 				mustKeys(t, g, 3)
 				right := clock.Now()
 				clock.step(c.ahead)
@@ -387,13 +360,9 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 					mustKeys(t, g, 1)
 				}
 				clock.now = right.Add(ms)
-				if err := g.Health().Err; !errors.Is(err, spi.ErrClockBack) {
-					t.Errorf("health\nhave: %v\nwant: ErrClockBack", err)
-				}
+				wantErr(t, "health", g.Health().Err, spi.ErrClockBack)
 				if asked == "Ready" {
-					if err := g.Ready(t.Context()); err != nil {
-						t.Errorf("ready\nhave: %v\nwant: ready, with another worker id", err)
-					}
+					wantErr(t, "ready", g.Ready(t.Context()), nil)
 				}
 				parts := partsOf(t, g, mustKeys(t, g, 1)[0])
 				h := g.Health()
@@ -414,9 +383,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 // While no other worker id can be had, Next, Ready and Health return what happened and until
 // when, and keys come with the first one that is free.
 func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store})
+	g, clock, store := leased(t, config{})
 	mustKeys(t, g, 1)
 	clock.step(time.Hour)
 	mustKeys(t, g, 1)
@@ -441,9 +408,7 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 
 // A lease that is lost after the clock was far ahead is followed by one at the clock's time.
 func TestLease_lostAfterTheClockWasFarAhead(t *testing.T) {
-	clock := newHandClock()
-	store := newFakeStore(clock)
-	g := mustNew(t, config{Clock: clock, Assigner: store, ClockBack: clockBackFail})
+	g, clock, store := leased(t, config{ClockBack: clockBackFail})
 	mustKeys(t, g, 1)
 	clock.step(time.Hour)
 	mustKeys(t, g, 1)
@@ -517,9 +482,7 @@ func TestLease_floorWithinATick(t *testing.T) {
 // that has another one by now, is given back.
 func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 	for _, closed := range []bool{false, true} {
-		clock := newHandClock()
-		store := newFakeStore(clock)
-		g := mustNew(t, config{Clock: clock, Assigner: store})
+		g, _, store := leased(t, config{})
 		first, err := g.leasedSlot(t.Context(), g.clock.Now(), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -532,9 +495,7 @@ func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 			t.Fatalf("the first slot is not used: %v", err)
 		}
 		if closed {
-			if err := g.Close(); err != nil {
-				t.Fatal(err)
-			}
+			wantErr(t, "close", g.Close(), nil)
 		}
 		err = g.change(nil, late)
 		if closed != errors.Is(err, spi.ErrClosed) || !closed && err != nil {

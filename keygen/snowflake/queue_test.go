@@ -33,13 +33,9 @@ func TestQueue_waitsForTheNextTick(t *testing.T) {
 	inBubble(t, config{}, func(t *testing.T, g *generator) {
 		start := time.Now()
 		mustKeys(t, g, 4096)
-		if have := time.Since(start); have != 0 {
-			t.Errorf("\nhave: waited %v for the first tick\nwant: no wait", have)
-		}
+		equal(t, "waited for the first tick", time.Since(start), 0)
 		mustKeys(t, g, 1)
-		if have := time.Since(start); have != time.Millisecond {
-			t.Errorf("\nhave: %v\nwant: 1ms", have)
-		}
+		equal(t, "waited for the second", time.Since(start), time.Millisecond)
 		if h := g.Health(); *h.Waits != 1 || h.Waited != time.Millisecond || h.Issued != 4097 {
 			t.Errorf("\nhave: %+v\nwant: one wait of 1ms, 4097 issued", h)
 		}
@@ -52,9 +48,7 @@ func TestQueue_largeBatchComesInBlocks(t *testing.T) {
 			mustKeys(t, g, 10)
 			start := time.Now()
 			keys := mustKeys(t, g, 10_000)
-			if have := time.Since(start); have != 3*time.Millisecond {
-				t.Errorf("\nhave: %v\nwant: 3ms: the tick was in use", have)
-			}
+			equal(t, "waited, as the tick was in use", time.Since(start), 3*time.Millisecond)
 			for i := 1; i < len(keys); i++ {
 				if i%4096 != 0 && keys[i] != keys[i-1]+1 || keys[i] <= keys[i-1] {
 					t.Fatalf("key %d\nhave: %d after %d\nwant: contiguous blocks that ascend", i, keys[i], keys[i-1])
@@ -84,9 +78,7 @@ func TestQueue_canceledWaitersLeave(t *testing.T) {
 			t.Errorf("\nhave: %d in the queue\nwant: none", have)
 		}
 		mustKeys(t, g, 1)
-		if have := g.Health().Errors["deadline"]; have != 10 {
-			t.Errorf("\nhave: %d deadlines\nwant: 10", have)
-		}
+		equal(t, "deadlines", g.Health().Errors["deadline"], 10)
 	})
 }
 
@@ -140,18 +132,12 @@ func TestQueue_closeEndsWaits(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		for range 2 {
-			if err := g.Close(); err != nil {
-				t.Error(err)
-			}
+			wantErr(t, "close", g.Close(), nil)
 		}
 		for range cap(errs) {
-			if err := <-errs; !errors.Is(err, spi.ErrClosed) {
-				t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
-			}
+			wantErr(t, "a caller that waits", <-errs, spi.ErrClosed)
 		}
-		if have := time.Since(start); have != 0 {
-			t.Errorf("\nhave: closed after %v\nwant: at once", have)
-		}
+		equal(t, "closed after", time.Since(start), 0)
 		if _, err := g.Next(context.Background()); !errors.Is(err, spi.ErrClosed) {
 			t.Errorf("\nhave: %v\nwant: %v", err, spi.ErrClosed)
 		}
@@ -168,13 +154,9 @@ func TestQueue_saturatedKeysCatchUp(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			start := time.Now()
 			mustKeys(t, g, 10*4096)
-			if have := time.Since(start); have != 0 {
-				t.Errorf("ring %d\nhave: waited %v\nwant: no wait for ticks that have passed", ring, have)
-			}
+			equal(t, "waited for ticks that have passed", time.Since(start), 0)
 			mustKeys(t, g, 1)
-			if have := time.Since(start); have != time.Millisecond {
-				t.Errorf("ring %d\nhave: waited %v\nwant: 1ms, no tick ahead of the clock", ring, have)
-			}
+			equal(t, "waited for the next tick", time.Since(start), time.Millisecond)
 			time.Sleep(catchUpTime + 2*time.Millisecond)
 			parts, err := g.DecodeKey(mustKeys(t, g, 1)[0])
 			if have := time.Since(parts.Time); err != nil || have != 0 {

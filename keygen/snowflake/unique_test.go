@@ -55,9 +55,7 @@ func TestState_newestTickOnlyRises(t *testing.T) {
 	for _, tick := range []int64{5, 3, 5, 7, 6} {
 		s.raiseHigh(tick)
 	}
-	if have := s.high.Load(); have != 7 {
-		t.Errorf("\nhave: %d\nwant: 7", have)
-	}
+	equal(t, "newest tick", s.high.Load(), 7)
 }
 
 // TestSoak_uniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
@@ -102,9 +100,7 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	if n := len(all) - len(slices.Compact(all)); n != 0 {
 		t.Errorf("\nhave: %d keys twice among %d\nwant: none", n, len(all))
 	}
-	if have := generators[0].Health().Issued - issued; have != int64(len(all)) {
-		t.Errorf("\nhave: %d issued\nwant: %d", have, len(all))
-	}
+	equal(t, "issued", generators[0].Health().Issued-issued, int64(len(all)))
 }
 
 // takeKeys takes n keys, some alone and some in batches, and checks that they
@@ -289,9 +285,7 @@ func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 			if err := takeModel(g, 3, seen); err != nil {
 				t.Fatalf("ring %d: %v", ring, err)
 			}
-			if err := g.Close(); err != nil {
-				t.Fatal(err)
-			}
+			wantErr(t, "close", g.Close(), nil)
 		}
 	}
 }
@@ -309,9 +303,7 @@ func TestShared_ringSizesDiffer(t *testing.T) {
 	if _, err := ring.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "ring size 1, and this one has 200") {
 		t.Fatalf("\nhave: %v\nwant: an error that names both ring sizes", err)
 	}
-	if err := plain.Close(); err != nil {
-		t.Fatal(err)
-	}
+	wantErr(t, "close", plain.Close(), nil)
 	for range 5 {
 		if err := takeModel(ring, 3, seen); err != nil {
 			t.Fatal(err)
