@@ -103,7 +103,9 @@ type kinds uint8
 
 func (k kinds) String() string {
 	var names []string
-	for i, name := range []string{"one to be generated", "an argument", "one that is given", "one left to the server", "an expression"} {
+	for i, name := range []string{
+		"one to be generated", "an argument", "one that is given", "one left to the server", "an expression",
+	} {
 		if k&(1<<i) != 0 {
 			names = append(names, name)
 		}

@@ -91,8 +91,8 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 // bytes that are no characters, and with ANSI_QUOTES sees escapes in "names\"", where
 // there are none.
 func comparable(text string, opts rewrite.Options) bool {
-	mode := opts.Mode
-	if mode&rewrite.MSSQL != 0 && strings.IndexByte(text, '[') >= 0 || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
+	mode, bracketed := opts.Mode, strings.IndexByte(text, '[') >= 0
+	if mode&rewrite.MSSQL != 0 && bracketed || strings.IndexByte(text, 0) >= 0 || !readable(text, opts.Charset) {
 		return false
 	}
 	comments := strings.Contains(text, "--") || strings.Contains(text, "/*")
@@ -119,7 +119,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
+var oddText = regexp.MustCompile(`(?i)/\*[!MT+]|--[^ -~\n]|\.\s+[0-9]|` +
+	`(insert|replace|into|ignore|priority|delayed)\s*\.|\.\s*(/\*|#|--)`)
 
 // withoutStrings is a text without its strings, which begin and end with '.
 func withoutStrings(text string) string {

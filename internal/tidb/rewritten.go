@@ -61,8 +61,12 @@ func (c *check) sentInsert(t, sent tree, in *rewrite.Insert, ours map[int]bool) 
 	if err != nil {
 		return err
 	}
-	if in.Guarded && !strings.EqualFold(sent.OnDuplicate[assigned-1].Column.Name.O, in.Table.KeyColumn) {
-		return c.disagree(t.at, in, fact{"the last assignment of ON DUPLICATE KEY UPDATE", in.Table.KeyColumn, sent.OnDuplicate[assigned-1].Column.Name.O})
+	if in.Guarded {
+		const what = "the last assignment of ON DUPLICATE KEY UPDATE"
+		last := sent.OnDuplicate[assigned-1].Column.Name.O
+		if !strings.EqualFold(last, in.Table.KeyColumn) {
+			return c.disagree(t.at, in, fact{what, in.Table.KeyColumn, last})
+		}
 	}
 	for n, row := range sent.Lists {
 		values := len(t.Lists[n])

@@ -81,15 +81,17 @@ func withoutComments(text string) string {
 	}
 }
 
-// splices holds the text that is sent against the plan's splices: they take nothing with them but the value that a key replaces, and the text
-// that is sent is the user's, byte for byte, but for them.
+// splices holds the text that is sent against the plan's splices: they take nothing with
+// them but the value that a key replaces, and the text that is sent is the user's, byte
+// for byte, but for them. A splice that is out of place panics: see recovered.
 func (c *check) splices() error {
 	var want strings.Builder
 	pos, key := 0, keyWriter{keys: c.keys}
 	c.plain = true
 	for s := range c.plan.Splices() {
 		if endsInComment(c.text[s.At:s.End]) {
-			return c.disagree(s.At, &c.plan.Inserts[s.Insert], fact{"the value that the key replaces", "one with a comment", "one without"})
+			what := fact{"the value that the key replaces", "one with a comment", "one without"}
+			return c.disagree(s.At, &c.plan.Inserts[s.Insert], what)
 		}
 		written := key.next(s)
 		want.WriteString(c.text[pos:s.At] + s.Before)

@@ -47,9 +47,9 @@ type config struct {
 }
 
 const (
-	defaultTolerance = 10 * time.Millisecond
-	maxTolerance     = 24 * time.Hour
-	defaultRingSize  = 200 // of SNOWFLAKE_RING
+	defaultTolerance = 10       // ms
+	maxTolerance     = 86400000 // ms: a day
+	defaultRingSize  = 200      // of SNOWFLAKE_RING
 	maxRingSize      = 1 << 16
 	leastYears       = 10 // that a layout must have before it when it is chosen
 )
@@ -103,7 +103,8 @@ func (c *config) checkTime() error {
 	case c.Epoch.After(now):
 		return fmt.Errorf("%w: epoch %s is in the future (it is %s)", spi.ErrTimeOverflow, stamp(c.Epoch), stamp(now))
 	case last.Before(now.AddDate(leastYears, 0, 0)):
-		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in under %d years: use more bits of time, a longer tick or a later epoch",
+		return fmt.Errorf("%w: layout %s with epoch %s ends at %s, in under %d years: "+
+			"use more bits of time, a longer tick or a later epoch",
 			spi.ErrTimeOverflow, c.Layout, stamp(c.Epoch), stamp(last), leastYears)
 	}
 	return nil
@@ -146,7 +147,7 @@ func (c *config) readPolicies(p spi.Props) (err error) {
 	if c.MaxVibrationOffset, err = p.Int("max-vibration-offset", min(1, most), 0, most); err != nil {
 		return err
 	}
-	ms, err := p.Int("max-tolerate-time-difference-milliseconds", defaultTolerance.Milliseconds(), 0, maxTolerance.Milliseconds())
+	ms, err := p.Int("max-tolerate-time-difference-milliseconds", defaultTolerance, 0, maxTolerance)
 	if err != nil {
 		return err
 	}

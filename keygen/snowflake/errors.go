@@ -23,14 +23,15 @@ func (g *generator) backError(last, now time.Time) error {
 // startError is the error for a worker id whose keys must begin at start, well ahead of
 // now. It is given back, and another one looked for with the next key.
 func startError(id int64, start, now time.Time) error {
-	return fmt.Errorf("%w: worker id %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): it was used with a clock that was ahead; "+
-		"set this clock right if it is wrong, wait, stop a holder of another worker id, or use a layout with more of them",
+	return fmt.Errorf("%w: worker id %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): "+
+		"it was used with a clock that was ahead; set this clock right if it is wrong, wait, stop a holder of another worker id, or use a layout with more of them",
 		spi.ErrNoWorkerID, id, stamp(start), start.Sub(now), stamp(now))
 }
 
 // timeError is the error for a time that the layout's time field does not hold.
 func (g *generator) timeError(t time.Time) error {
-	return fmt.Errorf("%w: %s is not in %s to %s, which layout %s holds; check the clock and the epoch, or use more bits of time",
+	return fmt.Errorf("%w: %s is not in %s to %s, which layout %s holds; "+
+		"check the clock and the epoch, or use more bits of time",
 		spi.ErrTimeOverflow, stamp(t), stamp(g.cfg.Epoch), stamp(lastTime(g.cfg.Layout, g.cfg.Epoch)), g.cfg.Layout)
 }
 
@@ -41,7 +42,8 @@ func (g *generator) leaseError(s *slot, why error) error {
 		return fmt.Errorf("%w: worker id %d was lost, and there is no other: %w", spi.ErrLeaseLimit, s.id, why)
 	}
 	limit := g.clock.At(int64(s.limit.Load() >> g.seqBits))
-	return fmt.Errorf("%w: worker id %d is reserved until %s, and that could not be extended: %w", spi.ErrLeaseLimit, s.id, stamp(limit), why)
+	return fmt.Errorf("%w: worker id %d is reserved until %s, and that could not be extended: %w",
+		spi.ErrLeaseLimit, s.id, stamp(limit), why)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

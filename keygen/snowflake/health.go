@@ -60,10 +60,10 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 	}
 	switch usual := max(g.cfg.Tolerance, time.Second); {
 	case *h.Borrowed > usual+s.delay:
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, which stepped back or is wrong", *h.Borrowed))
+		h.Warnings = append(h.Warnings, aheadOfClock(*h.Borrowed, "which stepped back or is wrong"))
 	case *h.Borrowed > usual:
-		h.Warnings = append(h.Warnings, fmt.Sprintf("shardkey: keys are %v ahead of the clock, "+
-			"as leases begin later after a failover of their store, or by quarantine", *h.Borrowed))
+		h.Warnings = append(h.Warnings,
+			aheadOfClock(*h.Borrowed, "as leases begin later after a failover of their store, or by quarantine"))
 	}
 	if need, v := g.probe(s, max(now, 0)); v == behind && !g.borrows(s, need, now) {
 		_, err := g.toWait(need-s.state.ahead.Load(), ns)
@@ -89,6 +89,10 @@ func (g *generator) slotHealth(h *spi.Health, s *slot, lost int64) {
 			h.Err = g.leaseError(s, errLeaseOver)
 		}
 	}
+}
+
+func aheadOfClock(by time.Duration, why string) string {
+	return fmt.Sprintf("shardkey: keys are %v ahead of the clock, %s", by, why)
 }
 
 var errLeaseOver = errors.New("it has not been renewed yet")

@@ -207,7 +207,7 @@ func mustNew(t testing.TB, cfg config) *generator {
 	}
 	cfg.WorkerIDSet = cfg.WorkerIDSet || cfg.WorkerID != 0
 	cfg.MaxVibrationOffset = max(0, cmp.Or(cfg.MaxVibrationOffset, min(1, cfg.Layout.MaxSequence())))
-	cfg.Tolerance = max(0, cmp.Or(cfg.Tolerance, defaultTolerance))
+	cfg.Tolerance = max(0, cmp.Or(cfg.Tolerance, defaultTolerance*ms))
 	cfg.ClockBack, cfg.RingSize = cmp.Or(cfg.ClockBack, clockBackWait), cmp.Or(cfg.RingSize, 1)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g := newGenerator(cfg)

@@ -50,7 +50,8 @@ func ParseLayout(text string, tick time.Duration) (Layout, error) {
 	}
 	parts := strings.Split(text, "-")
 	if len(parts) != 3 {
-		return Layout{}, fmt.Errorf("shardkey: layout %q is not three numbers of bits: write time-worker-sequence, as 41-10-12, or js53", text)
+		return Layout{}, fmt.Errorf("shardkey: layout %q is not three numbers of bits: "+
+			"write time-worker-sequence, as 41-10-12, or js53", text)
 	}
 	var bits [3]int
 	for i, part := range parts {
@@ -94,13 +95,13 @@ func (l Layout) orDefault() Layout {
 }
 
 func (l Layout) check() error {
-	switch {
+	switch all := l.TimeBits + l.WorkerBits + l.SequenceBits; {
 	case l.TimeBits < 1 || l.WorkerBits < 0 || l.SequenceBits < 0:
 		return fmt.Errorf("shardkey: layout %s: time needs at least one bit, and no field can be negative", l)
 	case l.WorkerBits > 31 || l.SequenceBits > 31:
 		return fmt.Errorf("shardkey: layout %s: worker and sequence can have 31 bits at most", l)
-	case l.TimeBits > 63 || l.TimeBits+l.WorkerBits+l.SequenceBits > 63:
-		return fmt.Errorf("shardkey: layout %s has %d bits: a positive int64 has 63", l, l.TimeBits+l.WorkerBits+l.SequenceBits)
+	case l.TimeBits > 63 || all > 63:
+		return fmt.Errorf("shardkey: layout %s has %d bits: a positive int64 has 63", l, all)
 	case l.Tick < time.Microsecond || l.Tick > time.Hour:
 		return fmt.Errorf("shardkey: layout %s: a tick of %v is not in 1µs..1h", l, l.Tick)
 	}
@@ -148,7 +149,8 @@ func KeyRange(l Layout, epoch, from, until time.Time) (first, last int64, err er
 	}
 	begin, end := rangeTick(l, epoch, from), rangeTick(l, epoch, until)
 	if begin >= end {
-		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: want an interval of %v or more, after the epoch",
+		return 0, 0, fmt.Errorf("shardkey: no key of layout %s with epoch %s has a time from %s until %s: "+
+			"want an interval of %v or more, after the epoch",
 			l, stamp(epoch), stamp(from), stamp(until), l.Tick)
 	}
 	shift := l.WorkerBits + l.SequenceBits
@@ -204,6 +206,6 @@ func largest(l Layout) int64 {
 // tickTime is the time at which a tick begins, also beyond 2262.
 func tickTime(l Layout, epoch time.Time, tick int64) time.Time {
 	hi, lo := bits.Mul64(uint64(tick), uint64(l.Tick))
-	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small: times have 63 bits of ticks of an hour at most
+	seconds, nanos := bits.Div64(hi, lo, uint64(time.Second)) // hi is small: 63 bits of hours at most
 	return time.Unix(epoch.Unix()+int64(seconds), int64(epoch.Nanosecond())+int64(nanos)).UTC()
 }

@@ -73,10 +73,10 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	if err != nil {
 		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
 	}
-	id := lease.WorkerID()
-	if id < 0 || id > g.cfg.Layout.MaxWorkerID() {
+	id, maxID := lease.WorkerID(), g.cfg.Layout.MaxWorkerID()
+	if id < 0 || id > maxID {
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
-		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, g.cfg.Layout.MaxWorkerID())
+		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, maxID)
 	}
 	start := g.ceilTick(lease.Floor())
 	delay := delayOf(lease)
@@ -97,7 +97,8 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		}
 		return s, err
 	}
-	s := &slot{state: newState(g.cfg.RingSize, from, g.seqBits), id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
+	s := &slot{id: id, worker: id << g.seqBits, from: from, lease: lease, delay: delay}
+	s.state = newState(g.cfg.RingSize, from, g.seqBits)
 	g.extend(s)
 	// The lease's interval is this generator's alone, so that keys may begin
 	// ahead of the clock: after a crash the floor is where the crashed process
@@ -145,7 +146,8 @@ func (g *generator) replace(ctx context.Context, s *slot, now int64, back error)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", back, err)
 	}
-	g.cfg.Logger.Warn("shardkey: the clock is behind the keys of a worker id; another one is used", "worker_id", s.id, "error", back)
+	g.cfg.Logger.Warn("shardkey: the clock is behind the keys of a worker id; another one is used",
+		"worker_id", s.id, "error", back)
 	return next, nil
 }
 
@@ -278,8 +280,8 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		shared.states[id] = entry
 	case entry.state.ringSize() == ringSize:
 	case entry.users > 0:
-		return nil, nil, fmt.Errorf("shardkey: worker id %d is used in this process by a generator with ring size %d, and this one has %d, so that they cannot share their state: "+
-			"give them different worker ids or the same ring size", id.worker, entry.state.ringSize(), ringSize)
+		return nil, nil, fmt.Errorf("shardkey: worker id %d is used in this process by a generator with ring size %d, "+
+			"and this one has %d, so that they cannot share their state: give them different worker ids or the same ring size", id.worker, entry.state.ringSize(), ringSize)
 	default:
 		// Everything below the old state's top counts as used. Ending it stops
 		// a caller that still holds it.

@@ -3,7 +3,7 @@
 // (https://www.rfc-editor.org/rfc/rfc9562, sections 5.4 and 5.7).
 //
 //	keyGenerators:
-//	  uuid:  {type: UUID}                               # 9f2c…, 32 hex digits, as ShardingSphere's UUIDKeyGenerateAlgorithm
+//	  uuid:  {type: UUID} # 9f2c…, 32 hex digits, as ShardingSphere's UUIDKeyGenerateAlgorithm
 //	  uuid7: {type: UUID, props: {version: 7, format: binary}}
 //
 // The formats are hex (32 digits, CHAR(32)), canonical (with dashes, CHAR(36))
