@@ -56,6 +56,7 @@ func newGenerator(cfg config) *generator {
 		seqMask:  uint64(cfg.Layout.MaxSequence()),
 		lastTick: lastTick(cfg.Layout, cfg.Epoch),
 	}
+	g.figures.Waits = new(int64)
 	g.clock.Init(cfg.Clock, cfg.Epoch, cfg.Layout.Tick, g.lastTick+1)
 	g.longTick = cfg.Layout.Tick > 10*time.Millisecond
 	g.end = uint64(g.lastTick+1) << g.seqBits

@@ -25,7 +25,6 @@ var policies = []string{clockBackWait, clockBackBorrow, clockBackFail}
 type handClock struct {
 	mu    sync.Mutex
 	now   time.Time
-	slept []time.Duration
 	asked int
 }
 
@@ -58,7 +57,6 @@ func (c *handClock) Sleep(ctx context.Context, d time.Duration) error {
 	defer c.mu.Unlock()
 	c.ask()
 	c.now = c.now.Add(d)
-	c.slept = append(c.slept, d)
 	return nil
 }
 
