@@ -14,31 +14,31 @@ import (
 	"time"
 )
 
-// Certificate holds the files, in PEM form, that a TLS server for tests needs,
-// and the pool that a client trusts it with.
+// Certificate is the certificate of a TLS server for tests, in files in PEM form, and the pool
+// with which a client trusts it. It is its own authority.
 type Certificate struct {
-	CAFile, CertFile, KeyFile string
-	Pool                      *x509.CertPool
+	CertFile, KeyFile string
+	Pool              *x509.CertPool
 }
 
-// Certify makes a certificate for 127.0.0.1, ::1 and localhost, good for a day,
-// with an authority of its own, in the files ca.pem, cert.pem and key.pem of
-// dir.
+// Certify makes a certificate for 127.0.0.1, ::1 and localhost that is valid for a day, in the
+// files cert.pem and key.pem of dir.
 func Certify(dir string) (*Certificate, error) {
-	ca, caKey, err := sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "shardkey tests"}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}, nil, nil)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	cert, key, err := sign(&x509.Certificate{
-		Subject:     pkix.Name{CommonName: "localhost"},
-		DNSNames:    []string{"localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		KeyUsage:    x509.KeyUsageDigitalSignature,
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: "localhost"},
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, ca, caKey)
+	}
+	certDER, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		return nil, err
 	}
@@ -46,43 +46,11 @@ func Certify(dir string) (*Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Certificate{Pool: x509.NewCertPool()}
-	c.Pool.AddCert(ca)
-	for _, f := range []struct {
-		path       *string
-		name, kind string
-		der        []byte
-	}{
-		{&c.CAFile, "ca.pem", "CERTIFICATE", ca.Raw},
-		{&c.CertFile, "cert.pem", "CERTIFICATE", cert.Raw},
-		{&c.KeyFile, "key.pem", "PRIVATE KEY", keyDER},
-	} {
-		*f.path = filepath.Join(dir, f.name)
-		text := pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der})
-		if err := os.WriteFile(*f.path, text, 0o600); err != nil {
-			return nil, err
-		}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER})
+	c := &Certificate{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), x509.NewCertPool()}
+	c.Pool.AppendCertsFromPEM(cert)
+	if err := os.WriteFile(c.CertFile, cert, 0o600); err != nil {
+		return nil, err
 	}
-	return c, nil
-}
-
-// sign makes a key and its certificate, signed by the parent or, without one,
-// by itself.
-func sign(template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	if parent == nil {
-		parent, parentKey = template, key
-	}
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	template.NotBefore = time.Now().Add(-time.Hour)
-	template.NotAfter = time.Now().Add(24 * time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
-	if err != nil {
-		return nil, nil, err
-	}
-	cert, err := x509.ParseCertificate(der)
-	return cert, key, err
+	return c, os.WriteFile(c.KeyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600)
 }

@@ -110,14 +110,9 @@ func recordServer(t testing.TB, p *product, dsn string) {
 	if err != nil {
 		t.Fatalf("%s: %v", p.env, err)
 	}
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	defer db.Close()
 	var version string
-	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+	err = with(cfg, func(db *sql.DB) error { return db.QueryRow("SELECT VERSION()").Scan(&version) })
+	if err != nil {
 		t.Fatalf("%s: %v", p.env, err)
 	}
 	note("server", p.name, string(p.kind)+" "+series.FindString(version))

@@ -1,6 +1,7 @@
 package testserver
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
@@ -40,21 +41,37 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 }
 
 // kill ends the process at once.
-func (p *process) kill() {
+func (p *process) kill() error {
 	_ = p.cmd.Process.Kill() // fails only when it has ended
 	<-p.done
+	return nil
 }
 
-// terminate asks the process to end, and kills it when it has not within the
-// timeout.
-func (p *process) terminate(timeout time.Duration) error {
+// terminate asks the process to end, and kills it if it does not.
+func (p *process) terminate() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused one would not hear it
 	select {
 	case <-p.done:
 		return nil
-	case <-time.After(timeout):
-		p.kill()
-		return fmt.Errorf("did not end within %v of SIGTERM, and was killed", timeout)
+	case <-time.After(stopTimeout):
+		return errors.Join(fmt.Errorf("did not end within %v of SIGTERM, and was killed", stopTimeout), p.kill())
 	}
+}
+
+// awaitStopped returns when SIGSTOP has taken effect.
+func (p *process) awaitStopped() error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(stopTimeout)
+	for !stopped(p.cmd.Process.Pid) {
+		select {
+		case <-tick.C:
+		case <-p.done:
+			return fmt.Errorf("it ended instead of pausing: %v", p.err)
+		case <-deadline:
+			return fmt.Errorf("it still runs %v after SIGSTOP", stopTimeout)
+		}
+	}
+	return nil
 }

@@ -51,50 +51,23 @@ func (s *Server) DSN() string { return "root@tcp(" + s.Addr() + ")/" }
 
 // Start starts a stopped server, with its data, on its port, and returns when it
 // answers. It does nothing to one that runs.
-func (s *Server) Start() {
-	s.helper()()
-	s.report(s.start())
-}
+func (s *Server) Start() { s.report(s.start()) }
 
 // Stop ends the server in an orderly way and returns when it has ended.
-func (s *Server) Stop() {
-	s.helper()()
-	s.report(s.end(syscall.SIGTERM))
-}
+func (s *Server) Stop() { s.report(s.end((*process).terminate)) }
 
-// Kill ends the server at once, as a power cut would (but for the disk's cache).
-func (s *Server) Kill() {
-	s.helper()()
-	s.report(s.end(syscall.SIGKILL))
-}
+// Kill ends the server at once, like a power cut (but for the disk's cache).
+func (s *Server) Kill() { s.report(s.end((*process).kill)) }
 
 // Pause stops the server from running, with its connections open, and returns
 // when it runs no more.
-func (s *Server) Pause() {
-	s.helper()()
-	err := s.signal(syscall.SIGSTOP)
-	if err == nil {
-		err = s.awaitStopped()
-	}
-	s.report(err)
-}
+func (s *Server) Pause() { s.report(s.signal(syscall.SIGSTOP, (*process).awaitStopped)) }
 
-// Resume lets a paused server go on.
-func (s *Server) Resume() {
-	s.helper()()
-	s.report(s.signal(syscall.SIGCONT))
-}
-
-func (s *Server) helper() func() {
-	if s.t == nil {
-		return func() {}
-	}
-	return s.t.Helper
-}
+// Resume lets a paused server continue.
+func (s *Server) Resume() { s.report(s.signal(syscall.SIGCONT, nil)) }
 
 func (s *Server) report(err error) {
 	if err != nil && s.t != nil {
-		s.t.Helper()
 		s.t.Errorf("%s: %v", s.recipe.Name, err)
 	}
 }
@@ -183,7 +156,7 @@ func (s *Server) start() error {
 		return err
 	}
 	if err := s.await(p); err != nil {
-		p.kill()
+		_ = p.kill()
 		return fmt.Errorf("%w; its log ends with\n%s", err, s.LogTail())
 	}
 	s.proc = p
@@ -211,7 +184,8 @@ func (s *Server) await(p *process) error {
 	}
 }
 
-func (s *Server) end(sig syscall.Signal) error {
+// end ends the process in a way, unless it has ended.
+func (s *Server) end(way func(*process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
@@ -219,43 +193,25 @@ func (s *Server) end(sig syscall.Signal) error {
 	}
 	p := s.proc
 	s.proc = nil
-	if sig == syscall.SIGKILL {
-		p.kill()
-		return nil
-	}
-	return p.terminate(stopTimeout)
+	return way(p)
 }
 
-func (s *Server) signal(sig syscall.Signal) error {
+// signal sends a signal, and waits for its effect.
+func (s *Server) signal(sig syscall.Signal, await func(*process) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.proc == nil {
 		return fmt.Errorf("%v: the server is stopped", sig)
 	}
-	return s.proc.cmd.Process.Signal(sig)
-}
-
-func (s *Server) awaitStopped() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(stopTimeout)
-	for s.proc != nil && !stopped(s.proc.cmd.Process.Pid) {
-		select {
-		case <-tick.C:
-		case <-s.proc.done:
-			return fmt.Errorf("it ended instead of pausing: %v", s.proc.err)
-		case <-deadline:
-			return fmt.Errorf("it still runs %v after SIGSTOP", stopTimeout)
-		}
+	if err := s.proc.cmd.Process.Signal(sig); err != nil || await == nil {
+		return err
 	}
-	return nil
+	return await(s.proc)
 }
 
 // Close ends the server and removes what it wrote.
 func (s *Server) Close() {
-	_ = s.end(syscall.SIGKILL)
+	_ = s.end((*process).kill)
 	s.unlock()
 }
 

@@ -114,7 +114,7 @@ func TestRedisSpeaksTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-auth-clients", "no",
-		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CAFile)
+		"--tls-cert-file", c.CertFile, "--tls-key-file", c.KeyFile, "--tls-ca-cert-file", c.CertFile)
 	if err := redisAnswers(t.Context(), s); err != nil {
 		t.Error(err)
 	}

@@ -63,13 +63,8 @@ func Database(t testing.TB) string {
 // execute runs one statement on a connection of its own.
 func execute(t testing.TB, cfg *mysql.Config, statement string) {
 	t.Helper()
-	connector, err := mysql.NewConnector(cfg)
+	err := with(cfg, func(db *sql.DB) error { _, err := db.Exec(statement); return err })
 	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	defer db.Close()
-	if _, err := db.Exec(statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
 	}
 }

@@ -141,7 +141,7 @@ func (p *product) command(s *Server) (*exec.Cmd, error) {
 	args := append(p.args(installed),
 		"--datadir="+s.Data(), "--socket="+in("sock"), "--pid-file="+in("pid"), "--tmpdir="+s.dir,
 		"--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--skip-name-resolve",
-		"--ssl-ca="+in("ca.pem"), "--ssl-cert="+in("cert.pem"), "--ssl-key="+in("key.pem"),
+		"--ssl-cert="+in("cert.pem"), "--ssl-key="+in("key.pem"),
 		"--character-set-server=utf8mb4", "--max-connections=500", "--max-allowed-packet=64M",
 		"--local-infile=1", "--secure-file-priv=", "--performance-schema=0", "--innodb-buffer-pool-size=128M",
 	)
@@ -199,12 +199,16 @@ func (s *Server) AnswersSQL(ctx context.Context, database string) error {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName = "root", "tcp", s.Addr(), database
 	cfg.Logger = &mysql.NopLogger{} // refused connections are expected here
+	return with(cfg, func(db *sql.DB) error { _, err := db.ExecContext(ctx, "SELECT 1"); return err })
+}
+
+// with opens a SQL server for a moment.
+func with(cfg *mysql.Config, use func(*sql.DB) error) error {
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		return err
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	var one int
-	return db.QueryRowContext(ctx, "SELECT 1").Scan(&one)
+	return use(db)
 }
