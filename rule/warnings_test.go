@@ -9,12 +9,6 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// whole puts what a table or a rule has besides into a rule with one good table.
-func whole(table, more string) string {
-	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}\n" + table +
-		"  keyGenerators:\n    snowflake: {type: SNOWFLAKE}\n" + more
-}
-
 func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
 	t.Helper()
 	var have []string
