@@ -23,7 +23,6 @@ type builder struct {
 	logical map[string]*word // logical table name in lower case → where
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
 	source  string           // the last of them, as it is written
-	schemas map[string]bool  // of one table
 	specs   []*tableSpec     // of the rule's tables
 	ways    map[string]sharding.GeneWay
 }
@@ -146,7 +145,7 @@ func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 		if i, ok := b.byName[strings.ToLower(st.generator.text)]; ok {
 			return i, nil
 		}
-		return 0, b.undefined(st.generator)
+		return 0, undefined(b.file, generatorKind, "keyGenerators", st.generator, b.rule.generators)
 	case sc.defMaker != nil:
 		return b.byName[strings.ToLower(sc.defMaker.name.text)], nil
 	case sc.def != nil && sc.def.generator.text != "":
@@ -164,18 +163,4 @@ func (b *builder) standard(at place) (int, error) {
 		return i, nil
 	}
 	return b.addGenerator(makeSpec{name: word{standardName, at}, typ: word{"SNOWFLAKE", at}})
-}
-
-func (b *builder) undefined(name word) error {
-	var defined []string
-	for _, g := range b.rule.generators {
-		defined = append(defined, g.name.text)
-	}
-	reason := fmt.Sprintf("key generator %q is not defined", name.text)
-	if len(defined) == 0 {
-		reason += "; the rule has no keyGenerators"
-	} else {
-		reason += "; defined: " + strings.Join(defined, ", ")
-	}
-	return b.errorAt(name, reason, defined...)
 }

@@ -108,12 +108,9 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	}
 	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
 	var prop *spi.PropError
-	var assigner *undefinedAssigner
 	switch {
 	case m.ready == nil && !slices.Contains(registeredTypes(kind), strings.ToUpper(m.typ.text)):
 		return r.typeError(kind, m)
-	case errors.As(err, &assigner):
-		return r.assignerError(m, assigner)
 	case errors.As(err, &prop):
 		return r.propError(subject, m, prop)
 	}
@@ -201,24 +198,6 @@ var packages = map[string]map[string]string{
 		"REDIS": "keygen/redis", "ZOOKEEPER": "keygen/zookeeper", "ETCD": "keygen/etcd",
 		"STATIC": "driver", "FILE": "driver", "SQL": "driver", "IP": "driver", "HOSTNAME": "driver",
 	},
-}
-
-// assignerError points at the property that names the assigner: the one with
-// that value.
-func (r *Rule) assignerError(m makeSpec, err *undefinedAssigner) error {
-	w := word{err.name, m.name.place}
-	for _, p := range m.props {
-		if p.value.Reveal() == err.name {
-			w.place = p.place
-			if p.fromEnv {
-				w.text = p.written.Reveal()
-			}
-		}
-	}
-	shown := &undefinedAssigner{name: w.text, defined: err.defined}
-	e := errorAt(r.file, w, shown.Error(), err.defined...)
-	e.Err = shown
-	return e
 }
 
 func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error {

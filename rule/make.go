@@ -12,20 +12,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// undefinedAssigner is turned into an [Error] at the property that names it.
-type undefinedAssigner struct {
-	name    string
-	defined []string
-}
-
-func (e *undefinedAssigner) Error() string {
-	s := fmt.Sprintf("worker-id assigner %q is not defined", e.name)
-	if len(e.defined) == 0 {
-		return s + "; the rule has no workerIdAssigners"
-	}
-	return s + "; defined: " + strings.Join(e.defined, ", ")
-}
-
 // What a makeSpec makes, in the words of errors.
 const (
 	generatorKind = "key generator"
@@ -109,7 +95,7 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 		case done:
 			return nil, fmt.Errorf("%w: a worker-id assigner is asked for by a factory, while it runs", spi.ErrClosed)
 		case a < 0:
-			return nil, r.undefinedAssigner(name)
+			return nil, r.undefinedAssigner(m, name)
 		}
 		if at := slices.Index(e.spec.assigners, a); at >= 0 {
 			a, _ := e.uses[at].value.(spi.WorkerIDAssigner)
@@ -140,12 +126,32 @@ func (r *Rule) assignerOf(name string) int {
 	return slices.IndexFunc(r.assigners, func(m makeSpec) bool { return strings.EqualFold(m.name.text, name) })
 }
 
-func (r *Rule) undefinedAssigner(name string) error {
-	e := &undefinedAssigner{name: name}
-	for _, spec := range r.assigners {
-		e.defined = append(e.defined, spec.name.text)
+// undefinedAssigner points at the property of a generator that names the assigner: the one with
+// that value.
+func (r *Rule) undefinedAssigner(m makeSpec, name string) error {
+	w := word{name, m.name.place}
+	for _, p := range m.props {
+		if p.value.Reveal() != name {
+			continue
+		}
+		if w.place = p.place; p.fromEnv {
+			w.text = p.written.Reveal()
+		}
 	}
-	return e
+	return undefined(r.file, assignerKind, "workerIdAssigners", w, r.assigners)
+}
+
+// undefined is the error for a name that none of the makers has.
+func undefined(file, kind, list string, name word, makers []makeSpec) error {
+	var defined []string
+	for _, m := range makers {
+		defined = append(defined, m.name.text)
+	}
+	reason := fmt.Sprintf("%s %q is not defined; defined: %s", kind, name.text, strings.Join(defined, ", "))
+	if len(defined) == 0 {
+		reason = fmt.Sprintf("%s %q is not defined; the rule has no %s", kind, name.text, list)
+	}
+	return errorAt(file, name, reason, defined...)
 }
 
 func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {

@@ -85,7 +85,7 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err error) {
 	own, def := spec.strategy, sc.def
 	if def == nil || def.none {
-		def = &noStrategy
+		def = new(strategySpec)
 	}
 	switch {
 	case own != nil && own.none, own == nil && def.column.text == "":
@@ -112,9 +112,6 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 		ShardGuard: cmp.Or(set[shardGuard], "refuse"),
 	}, true, nil
 }
-
-// noStrategy is the default of a rule that has none.
-var noStrategy strategySpec
 
 func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) error {
 	reason := wrongIdentifier(column.text)
@@ -236,7 +233,7 @@ func (m *makeSpec) vibration() int64 {
 // for a table without key, whose data nodes are nobody's to check: what cannot
 // be understood of them is left out.
 func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
-	schemas := b.noSchemas()
+	schemas := map[string]bool{}
 	var nodes []node // of a table that is sharded
 	sharded := t != nil && (spec.database != nil || spec.table != nil)
 	claim := func(n node) error {
@@ -286,16 +283,6 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 		}
 	}
 	return nil
-}
-
-// noSchemas returns an empty set, which is that of the table before it, unless
-// emptying that takes longer than to make one.
-func (b *builder) noSchemas() map[string]bool {
-	if b.schemas == nil || len(b.schemas) > 16 {
-		b.schemas = map[string]bool{}
-	}
-	clear(b.schemas)
-	return b.schemas
 }
 
 func (b *builder) addSource(name string) {
