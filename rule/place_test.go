@@ -2,10 +2,14 @@ package rule_test
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/testrouter"
 	"github.com/shardkey/shardkey/rule"
 )
 
@@ -300,4 +304,94 @@ func TestNew_sharding(t *testing.T) {
 			t.Errorf("have: %v\nwant: %s", err, c.want)
 		}
 	}
+}
+
+func TestPlaces_ofEachKindOfTable(t *testing.T) {
+	r, err := rule.Parse("places.yaml", []byte(`
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: ds_${0..1}.t_order_${0..1}, ds_9.other.t_order_x
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+    t_log:
+      actualDataNodes: ds_0.t_log_${yyyyMM}
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+    t_plain:
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+    crm.t_note:
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+  autoTables:
+    t_auto:
+      actualDataSources: ds_${0..1}
+      shardingStrategy: {standard: {shardingColumn: id, shardingAlgorithmName: mod}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+  shardingAlgorithms:
+    mod: {type: MOD, props: {sharding-count: 3}}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 1, max-vibration-offset: 2}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range map[string]string{
+		"T_ORDER":    "[ds_0.t_order_0 ds_0.t_order_1 ds_1.t_order_0 ds_1.t_order_1 ds_9.other.t_order_x]",
+		"t_log":      "[ds_0.t_log_${yyyyMM}]",
+		"t_plain":    "[t_plain]",
+		"crm.t_note": "[crm.t_note]",
+		"t_auto":     "[ds_0.t_auto_0 ds_1.t_auto_1 ds_0.t_auto_2]",
+		"t_none":     "[]",
+	} {
+		if have := fmt.Sprint(slices.Collect(r.Places(table))); have != want {
+			t.Errorf("%s\nhave: %s\nwant: %s", table, have, want)
+		}
+	}
+	for p := range r.Places("t_order") {
+		if p.Table != "t_order_0" {
+			t.Errorf("have: %v after the first was enough", p)
+		}
+		break
+	}
+}
+
+// TestSharding_asTheRouter compares where random rows of random rules belong with
+// what a router says that is written from ShardingSphere's documentation.
+func TestSharding_asTheRouter(t *testing.T) {
+	const rules, rows = 120, 300
+	r := rand.New(rand.NewPCG(13, 1))
+	placed, types := 0, map[string]int{}
+	for range rules {
+		rr := testrouter.RandomRule(r)
+		text := rr.Text("order_id", "{type: UUID}", "")
+		parsed, err := rule.Parse("rule.yaml", []byte(text))
+		if err != nil {
+			t.Fatalf("%s\nhave: %v", text, err)
+		}
+		s := parsed.Tables()[0].Sharding
+		if s.Err != nil {
+			t.Fatalf("%s\nhave: %v", text, s.Err)
+		}
+		for range rows {
+			row := rr.Row()
+			var values []any
+			for _, c := range s.Columns {
+				values = append(values, row[c])
+			}
+			have, err := s.Place(values)
+			want, wantErr := rr.Router.Route(row)
+			if (err == nil) != (wantErr == nil) || err == nil && (have.DataSource != want.DataSource || have.Table != want.Table) {
+				t.Fatalf("%s\n%v\nhave: %v, %v\nwant: %v, %v", text, row, have, err, want, wantErr)
+			}
+			if err == nil {
+				placed++
+				if rr.Router.Table != nil {
+					types[rr.Router.Table.Type]++
+				}
+			}
+		}
+	}
+	if placed < rules*rows/2 || len(types) < 6 {
+		t.Errorf("have: %d of %d rows placed, %v\nwant: half of them, by every algorithm", placed, rules*rows, types)
+	}
+	t.Logf("%d of %d rows placed: %v", placed, rules*rows, types)
 }
