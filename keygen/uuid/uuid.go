@@ -42,7 +42,6 @@ import (
 // generator generates UUIDs. It never waits, and any number of goroutines may use it.
 type generator struct {
 	version string // "4" or "7"
-	ordered bool   // version 7
 	format  string // hex, canonical or binary
 	clock   tick.Clock
 
@@ -61,7 +60,7 @@ func init() {
 		if err != nil {
 			return nil, err
 		}
-		g := &generator{version: version, ordered: version == "7", format: format}
+		g := &generator{version: version, format: format}
 		g.clock.Init(p.Clock(), time.Unix(0, 0), time.Millisecond, math.MaxInt64)
 		return g, nil
 	})
@@ -73,7 +72,8 @@ func init() {
 func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
 	n = max(n, 0)
 	var first uint64
-	if g.ordered {
+	ordered := g.version == "7"
+	if ordered {
 		var err error
 		if first, err = g.reserve(uint64(n)); err != nil {
 			return nil, err
@@ -84,7 +84,7 @@ func (g *generator) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any,
 	keys := make([]any, n)
 	for i := range keys {
 		u := (*uuid.UUID)(made[16*i:])
-		if at := first + uint64(i); g.ordered {
+		if at := first + uint64(i); ordered {
 			binary.BigEndian.PutUint64(u[:8], at>>12<<16|7<<12|at&0xfff)
 		} else {
 			u[6] = u[6]&0x0f | 4<<4
@@ -100,7 +100,7 @@ func (g *generator) formatted(u *uuid.UUID) any {
 	case "canonical":
 		return u.String()
 	case "binary":
-		b := *u
+		b := *u // so that the other keys' bytes need no memory of their own
 		return b[:]
 	}
 	var text [32]byte
@@ -148,7 +148,7 @@ func (g *generator) Describe() string {
 // Health reports for version 7 how far the newest key is ahead of the clock. Keys are not
 // counted: goroutines would meet at the counter, and nowhere else.
 func (g *generator) Health() spi.Health {
-	if !g.ordered {
+	if g.version != "7" {
 		return spi.Health{}
 	}
 	h := spi.Health{Borrowed: new(time.Duration)}

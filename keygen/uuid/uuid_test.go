@@ -71,13 +71,14 @@ func setRandom(t *testing.T, text string) {
 }
 
 func TestGenerator_bytes(t *testing.T) {
+	ones := []byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")
 	for _, tt := range []struct {
 		version, format, rand string
 		want                  []any
 	}{
 		{"4", "hex", "\xff", []any{"ffffffffffff4fffbfffffffffffffff", "ffffffffffff4fffbfffffffffffffff"}},
 		{"4", "canonical", "\x00", []any{"00000000-0000-4000-8000-000000000000", "00000000-0000-4000-8000-000000000000"}},
-		{"4", "binary", "\xff", []any{[]byte("\xff\xff\xff\xff\xff\xff\x4f\xff\xbf\xff\xff\xff\xff\xff\xff\xff")}},
+		{"4", "binary", "\xff", []any{ones, ones}},
 		{"7", "canonical", "\xff", []any{"01234567-89ab-7800-bfff-ffffffffffff", "01234567-89ab-7801-bfff-ffffffffffff"}},
 		{"7", "hex", "\xff", []any{"0123456789ab7800bfffffffffffffff"}},
 	} {
