@@ -18,6 +18,7 @@ var (
 	_ spi.Describer         = (*generator)(nil)
 	_ spi.HealthReporter    = (*generator)(nil)
 	_ spi.ReadyReporter     = (*generator)(nil)
+	_ spi.WorkerIDLister    = (*generator)(nil)
 )
 
 // generator makes keys of time, worker and sequence. It is made by newGenerator, is

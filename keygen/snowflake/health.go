@@ -2,10 +2,12 @@ package snowflake
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -124,4 +126,21 @@ func (g *generator) Describe() string {
 	}
 	return fmt.Sprintf("%s %s (time-worker-sequence bits), tick %v, epoch %s, %s, clock-back %s, vibration 0..%d%s",
 		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, c.MaxVibrationOffset, ring)
+}
+
+// ListWorkerIDs says who has the worker ids of the generator's assigner; without
+// one, which worker id is configured.
+func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
+	defer guard.Recover(&err, "the worker-id assigner")
+	maxID := g.cfg.Layout.MaxWorkerID()
+	if g.cfg.Assigner == nil {
+		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: "fixed"}}}, nil
+	}
+	lister, ok := g.cfg.Assigner.(spi.WorkerIDLister)
+	if !ok {
+		return spi.WorkerIDs{}, fmt.Errorf("shardkey: worker ids of %T: %w", g.cfg.Assigner, errors.ErrUnsupported)
+	}
+	list, err = lister.ListWorkerIDs(ctx)
+	list.Max = maxID
+	return list, err
 }

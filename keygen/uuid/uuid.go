@@ -100,7 +100,7 @@ func (g *generator) formatted(u *uuid.UUID) any {
 	case "canonical":
 		return u.String()
 	case "binary":
-		b := *u // so that the other keys' bytes need no memory of their own
+		b := *u // a copy: a key must not keep the others of its call in memory
 		return b[:]
 	}
 	var text [32]byte
