@@ -10,7 +10,8 @@ import (
 func BenchmarkLeafKeyFromMemory(b *testing.B) {
 	// It never asks a database for long: its segments are as large as they may be.
 	generator := func(b *testing.B) *generator {
-		g, _ := newFake(b, "LEAF_SEGMENT", with(types[0].props, map[string]any{"min-step": fmt.Sprint(largestStep), "max-step": fmt.Sprint(largestStep)}))
+		step := fmt.Sprint(largestStep)
+		g, _ := newFake(b, "LEAF_SEGMENT", with(types[0].props, map[string]any{"min-step": step, "max-step": step}))
 		mustKey(b, g)
 		b.ReportAllocs()
 		b.ResetTimer()

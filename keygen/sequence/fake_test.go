@@ -70,7 +70,7 @@ func (f *fake) claim(ctx context.Context, _ *sql.Conn, n int64) (run, error) {
 		}
 	}
 	if f.next > math.MaxInt64-n*f.stride {
-		return run{}, f.storeError(f.end, errExhausted, nil)
+		return run{}, f.storeError(errExhausted, "%s", f.end)
 	}
 	r := run{f.next, n, f.stride}
 	f.next += n * f.stride
@@ -107,15 +107,14 @@ var errAway = errors.New("connection refused")
 
 // types are the generators of this package, each with the properties of its fakes.
 var types = []struct {
-	name    string
-	typ     string
-	props   map[string]any
-	servers int
+	name  string
+	typ   string
+	props map[string]any
 }{
-	{"LEAF_SEGMENT", "LEAF_SEGMENT", map[string]any{"leaf.key": "order", "dsn": "u@tcp(a:1)/d"}, 1},
-	{"TICKET", "TICKET", map[string]any{"dsns": "u@tcp(a:1)/d"}, 1},
-	{"TICKET in batches", "TICKET", map[string]any{"dsns": "u@tcp(a:1)/d", "batch": "20"}, 1},
-	{"TICKET of three servers", "TICKET", map[string]any{"dsns": "u@tcp(a:1)/d,u@tcp(b:1)/d,u@tcp(c:1)/d", "batch": "5"}, 3},
+	{"LEAF_SEGMENT", "LEAF_SEGMENT", map[string]any{"leaf.key": "order", "dsn": "u@tcp(a:1)/d"}},
+	{"TICKET", "TICKET", map[string]any{"dsns": "u@tcp(a:1)/d"}},
+	{"TICKET in batches", "TICKET", map[string]any{"dsns": "u@tcp(a:1)/d", "batch": "20"}},
+	{"TICKET of three servers", "TICKET", map[string]any{"dsns": three, "batch": "5"}},
 }
 
 // eachType runs a test over fakes of each type, in a bubble of synctest.

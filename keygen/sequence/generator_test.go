@@ -61,7 +61,7 @@ func TestGenerator_waitersShareAFetch(t *testing.T) {
 		begin := time.Now()
 		inParallel(500, func(i int) { keys.add(t, who(i), mustKeys(t, g, 1+i%2)...) })
 		if took, h := time.Since(begin), g.Health(); took > time.Second || *h.Fetches > 3 || h.Issued != 750 {
-			t.Errorf("\nhave: %v, %d fetches, %d issued\nwant: two times the delay, three fetches, 750", took, *h.Fetches, h.Issued)
+			t.Errorf("\nhave: %v, %d fetches, %d issued\nwant: two delays, three fetches, 750", took, *h.Fetches, h.Issued)
 		}
 	})
 }
@@ -132,7 +132,8 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 			begin := time.Now()
 			_, err := generate(ctx, g, n)
 			cancel()
-			if took := time.Since(begin); took != time.Second || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, spi.ErrStore) {
+			took := time.Since(begin)
+			if took != time.Second || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, spi.ErrStore) {
 				t.Errorf("%d keys\nhave: %v after %v\nwant: the context's error after 1s", n, err, took)
 			}
 		}
@@ -398,8 +399,10 @@ func TestGenerator_describe(t *testing.T) {
 		host  spi.Host
 		want  string
 	}{
-		{"LEAF_SEGMENT", map[string]any{"leaf.key": "order"}, host, `LEAF_SEGMENT "order", leaf_alloc at tcp(db:3306)/app, step not read yet`},
-		{"LEAF_SEGMENT", map[string]any{"leaf.key": "order"}, spi.Host{}, `LEAF_SEGMENT "order", leaf_alloc at no database, step not read yet`},
+		{"LEAF_SEGMENT", map[string]any{"leaf.key": "k"}, host,
+			`LEAF_SEGMENT "k", leaf_alloc at tcp(db:3306)/app, step not read yet`},
+		{"LEAF_SEGMENT", map[string]any{"leaf.key": "k"}, spi.Host{},
+			`LEAF_SEGMENT "k", leaf_alloc at no database, step not read yet`},
 		{"TICKET", map[string]any{"batch": "5"}, host, "TICKET Tickets64 at tcp(db:3306)/app, increment 1, batch 5"},
 		{"TICKET", nil, spi.Host{}, "TICKET Tickets64 at no database, increment 1, batch 1"},
 	} {
@@ -411,9 +414,10 @@ func TestGenerator_describe(t *testing.T) {
 			t.Errorf("\nhave: %s\nwant: %s", have, tt.want)
 		}
 	}
-	inBubble(t, "LEAF_SEGMENT", with(types[0].props, map[string]any{"min-step": "50"}), func(t *testing.T, g *generator, _ []*fake) {
+	leafBubble(t, map[string]any{"min-step": "50"}, func(t *testing.T, g *generator, _ *fake) {
 		mustKey(t, g)
-		if have, want := g.Describe(), `LEAF_SEGMENT "order", leaf_alloc at tcp(a:1)/d, step 100 in 50..1000000`; have != want {
+		const want = `LEAF_SEGMENT "order", leaf_alloc at tcp(a:1)/d, step 100 in 50..1000000`
+		if have := g.Describe(); have != want {
 			t.Errorf("\nhave: %s\nwant: %s", have, want)
 		}
 	})

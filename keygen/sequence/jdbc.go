@@ -32,7 +32,7 @@ func parseJDBC(address string) (*mysql.Config, error) {
 	case !strings.EqualFold(scheme, "jdbc:mysql") && !strings.EqualFold(scheme, "jdbc:mariadb"):
 		return nil, badJDBC("one address of the form jdbc:mysql://host:3306/database")
 	case err != nil, u.Host == "":
-		return nil, badJDBC("host, port and database as in jdbc:mysql://host:3306/database, with special characters percent-encoded")
+		return nil, badJDBC("jdbc:mysql://host:3306/database, with special characters percent-encoded")
 	case strings.ContainsAny(u.Host, ",()"):
 		return nil, badJDBC("one host: two servers would hand out the same numbers")
 	case strings.Contains(u.Path, "@"), u.Fragment != "":
@@ -56,11 +56,14 @@ func parseJDBC(address string) (*mysql.Config, error) {
 			*field = v
 		}
 	}
-	if cfg.Timeout, err = milliseconds(option, "connectTimeout"); err != nil {
-		return nil, err
-	}
-	if cfg.ReadTimeout, err = milliseconds(option, "socketTimeout"); err != nil {
-		return nil, err
+	for name, field := range map[string]*time.Duration{"connectTimeout": &cfg.Timeout, "socketTimeout": &cfg.ReadTimeout} {
+		if v := option[strings.ToLower(name)]; v != "" {
+			ms, err := strconv.ParseUint(v, 10, 31)
+			if err != nil {
+				return nil, badJDBC(name + " in milliseconds")
+			}
+			*field = time.Duration(ms) * time.Millisecond
+		}
 	}
 	cfg.WriteTimeout = cfg.ReadTimeout
 	if cfg.TLSConfig, err = tlsMode(option); err != nil {
@@ -94,18 +97,6 @@ func jdbcOptions(query string) (map[string]string, error) {
 		option[lower] = values[0]
 	}
 	return option, nil
-}
-
-func milliseconds(option map[string]string, name string) (time.Duration, error) {
-	v := option[strings.ToLower(name)]
-	if v == "" {
-		return 0, nil
-	}
-	ms, err := strconv.ParseUint(v, 10, 31)
-	if err != nil {
-		return 0, badJDBC(name + " in milliseconds")
-	}
-	return time.Duration(ms) * time.Millisecond, nil
 }
 
 // tlsModes are the values of sslMode, of both drivers, as go-sql-driver's tls parameter.

@@ -38,8 +38,8 @@ func init() {
 // an error, because a rule is also checked without a connector.
 func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	row := &leafRow{key: p.String("leaf.key", ""), logger: p.Logger()}
-	if err := checkKey(row.key); err != nil {
-		return nil, err
+	if want := wrongKey(row.key); want != "" {
+		return nil, p.Wrong("leaf.key", want)
 	}
 	prop, cfg, err := leafAddress(p)
 	if err != nil {
@@ -51,8 +51,9 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 			address: "leaf.jdbc.url or dsn",
 			grant:   "SELECT, UPDATE ON leaf_alloc",
 			end:     "max_id cannot be raised within its type; its numbers are used up, or it was set wrongly",
-			ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, " +
-				"description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
+			ddl: "CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
+				"max_id bigint NOT NULL DEFAULT 1, step int NOT NULL, description varchar(256) DEFAULT NULL, " +
+				"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
 				"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
 		},
 		state: sqlstate.Table{Kind: sqlstate.Segments, Name: "leaf_alloc", Key: row.key},
@@ -87,19 +88,17 @@ func newLeaf(p spi.Props) (spi.KeyGenerator, error) {
 	return newGenerator(s, []*server{row.server}), nil
 }
 
-func checkKey(key string) error {
-	want := ""
+// wrongKey returns what is expected instead of a wrong key.
+func wrongKey(key string) (want string) {
 	switch {
 	case key == "":
-		want = "the biz_tag of a row in leaf_alloc"
+		return "the biz_tag of a row in leaf_alloc"
 	case strings.Contains(key, "/"):
-		want = "a biz_tag without a slash"
+		return "a biz_tag without a slash"
 	case len([]rune(key)) > maxBizTag:
-		want = fmt.Sprintf("a biz_tag of at most %d characters", maxBizTag)
-	default:
-		return nil
+		return fmt.Sprintf("a biz_tag of at most %d characters", maxBizTag)
 	}
-	return &spi.PropError{Name: "leaf.key", Value: key, Want: want}
+	return ""
 }
 
 // leafAddress is the database's connection as the generator needs it, and the property
@@ -142,17 +141,10 @@ type leafRow struct {
 	base  int64     // the row's step
 	least int64     // the end of what was claimed; 0 before
 	one   *sql.Stmt // claimOne, prepared on the connection
-	echo  echo
+	// echoes is whether the server's OK packet is known to carry LAST_INSERT_ID(expr) of
+	// an UPDATE.
+	echoes bool
 }
-
-// echo is what a server does with LAST_INSERT_ID(expr) of an UPDATE.
-type echo int
-
-const (
-	echoUnknown echo = iota
-	echoYes          // its OK packet carries the value
-	echoNo           // it does not
-)
 
 const (
 	selectStep = "SELECT step FROM leaf_alloc WHERE biz_tag = ?"
@@ -177,7 +169,7 @@ func (l *leafRow) connected(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if l.base, err = l.onlyRow(steps); err == nil && l.base < 1 {
-		err = l.storeError(fmt.Sprintf("the row's step is %d; set it to 1 or more, 1000 for example", l.base), errBadRow, nil)
+		err = l.storeError(errBadRow, "the row's step is %d; set it to 1 or more, 1000 for example", l.base)
 	}
 	return err
 }
@@ -191,7 +183,7 @@ func (l *leafRow) claim(ctx context.Context, conn *sql.Conn, n int64) (run, erro
 	}
 	var first int64
 	var err error
-	if l.echo == echoYes {
+	if l.echoes {
 		first, err = l.claimOne(ctx, conn, n, least)
 	}
 	if first == 0 && err == nil {
@@ -229,7 +221,7 @@ func (l *leafRow) claimOne(ctx context.Context, conn *sql.Conn, n, least int64) 
 	}
 	// Another server behind the same address, one that does not echo: the
 	// numbers just claimed are a gap.
-	l.echo = echoNo
+	l.echoes = false
 	return 0, nil
 }
 
@@ -254,10 +246,10 @@ func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64)
 	}
 	switch {
 	case maxID < least:
-		return 0, l.storeError(fmt.Sprintf("max_id is %d, but numbers below %d were claimed before; "+
-			"find out who else has claimed numbers since, and set max_id above all of them", maxID, least), errMovedBack, nil)
+		return 0, l.storeError(errMovedBack, "max_id is %d, but numbers below %d were claimed before; "+
+			"find out who else has claimed numbers since, and set max_id above all of them", maxID, least)
 	case maxID > math.MaxInt64-n:
-		return 0, l.storeError(l.end, errExhausted, nil)
+		return 0, l.storeError(errExhausted, "%s", l.end)
 	}
 	first := max(maxID, 1) // 0 and less are not keys
 	res, err := tx.ExecContext(ctx, claimSwap, first+n, l.key, maxID)
@@ -270,20 +262,16 @@ func (l *leafRow) claimSwap(ctx context.Context, conn *sql.Conn, n, least int64)
 	if err := tx.Commit(); err != nil {
 		return 0, err
 	}
-	switch echoed, _ := res.LastInsertId(); {
-	case echoed != first+n:
-		l.echo = echoNo
-	case l.echo == echoUnknown:
-		l.echo = echoYes
-	}
+	echoed, _ := res.LastInsertId()
+	l.echoes = echoed == first+n
 	return first, nil
 }
 
 func (l *leafRow) onlyRow(values []int64) (int64, error) {
 	switch len(values) {
 	case 0:
-		return 0, l.storeError("leaf_alloc has no row for it; INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+
-			l.key+"', 1, 1000), with max_id above every key in use", errUnknownKey, nil)
+		return 0, l.storeError(errUnknownKey, "leaf_alloc has no row for it; "+
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000), with max_id above every key in use", l.key)
 	case 1:
 		return values[0], nil
 	}
@@ -291,7 +279,7 @@ func (l *leafRow) onlyRow(values []int64) (int64, error) {
 }
 
 func (l *leafRow) notUnique() error {
-	return l.storeError("leaf_alloc has several rows for it; make biz_tag the primary key", errBadRow, nil)
+	return l.storeError(errBadRow, "leaf_alloc has several rows for it; make biz_tag the primary key")
 }
 
 // integers reads the integers of a query's one column.

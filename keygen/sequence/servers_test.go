@@ -28,7 +28,8 @@ func TestServers_inTurn(t *testing.T) {
 		want       [][]int64
 	}{
 		{"three servers", three, "1", [][]int64{{1}, {2}, {3}, {4}, {5}, {6}, {7, 10, 13}, {8, 11}}},
-		{"batches of 4", two, "4", [][]int64{{1}, {3, 5}, {2, 4}, {6, 8}, {9, 11, 13}, {10, 12}, {17, 19, 21, 23, 25}, {14, 16}}},
+		{"batches of 4", two, "4", [][]int64{{1}, {3, 5}, {2, 4}, {6, 8}, {9, 11, 13}, {10, 12},
+			{17, 19, 21, 23, 25}, {14, 16}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ticketBubble(t, tt.dsns, map[string]any{"batch": tt.batch}, func(t *testing.T, g *generator, _ []*fake) {
@@ -105,7 +106,7 @@ func TestServers_allFail(t *testing.T) {
 // has come back stop all numbers until they are repaired.
 func TestServers_settingsOfAllCount(t *testing.T) {
 	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
-		wrong := fakes[1].storeError("fake", errSettings, nil)
+		wrong := fakes[1].storeError(errSettings, "fake")
 		fakes[1].refuse = wrong
 		for range 4 {
 			_, err := generate(t.Context(), g, 1)

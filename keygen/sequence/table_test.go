@@ -35,9 +35,10 @@ type table struct {
 // leafAlloc is Leaf's own definition, word for word in its columns, and Leaf's own fetch.
 var leafAlloc = table{
 	typ: "LEAF_SEGMENT", name: "leaf_alloc", address: "dsn",
-	create: []string{"CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', max_id bigint(20) NOT NULL DEFAULT '1', " +
-		"step int(11) NOT NULL, description varchar(256) DEFAULT NULL, " +
-		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
+	create: []string{"CREATE TABLE leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '', " +
+		"max_id bigint(20) NOT NULL DEFAULT '1', step int(11) NOT NULL, description varchar(256) DEFAULT NULL, " +
+		"update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, " +
+		"PRIMARY KEY (biz_tag)) ENGINE=InnoDB",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('order', 1, 10)"},
 	props: map[string]any{"leaf.key": "order", "failover-gap": "0"},
 	claim: func(db *sql.DB, i int) ([]int64, error) {
@@ -54,8 +55,8 @@ var leafAlloc = table{
 // tickets64 is Flickr's own table, on InnoDB, and Flickr's statement.
 var tickets64 = table{
 	typ: "TICKET", name: "Tickets64", address: "dsns",
-	create: []string{"CREATE TABLE Tickets64 (id bigint(20) unsigned NOT NULL auto_increment, stub char(1) NOT NULL default '', " +
-		"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"},
+	create: []string{"CREATE TABLE Tickets64 (id bigint(20) unsigned NOT NULL auto_increment, " +
+		"stub char(1) NOT NULL default '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB"},
 	claim: func(db *sql.DB, _ int) ([]int64, error) {
 		for {
 			res, err := db.Exec("REPLACE INTO Tickets64 (stub) VALUES ('a')")
@@ -272,8 +273,10 @@ func TestTable_serverAwayAndBack(t *testing.T) {
 		mustExec(t, openDB(t, dsn), query)
 	}
 	gens := []*generator{
-		leafAlloc.generator(t, "", map[string]any{"leaf.jdbc.url": "jdbc:mysql://" + server.Addr() + "/numbers?useSSL=false&serverTimezone=UTC",
-			"leaf.jdbc.username": "root", "min-step": "1000"}),
+		leafAlloc.generator(t, "", map[string]any{
+			"leaf.jdbc.url":      "jdbc:mysql://" + server.Addr() + "/numbers?useSSL=false&serverTimezone=UTC",
+			"leaf.jdbc.username": "root", "min-step": "1000",
+		}),
 		tickets64.generator(t, dsn, map[string]any{"batch": "1000"}),
 	}
 	keys := make([]ledger, len(gens))
@@ -392,12 +395,14 @@ func TestTable_contents(t *testing.T) {
 			{"LEAF_SEGMENT", "a narrow column", []string{"ALTER TABLE leaf_alloc MODIFY max_id int NOT NULL",
 				maxID(math.MaxInt32)}, errExhausted, "used up", 0},
 			{"TICKET", "no table", []string{"DROP TABLE Tickets64"}, spi.ErrStore, "CREATE TABLE `Tickets64`", 0},
-			{"TICKET", "no AUTO_INCREMENT", []string{"ALTER TABLE Tickets64 MODIFY id bigint NOT NULL"}, spi.ErrStore, "no AUTO_INCREMENT", 0},
-			{"TICKET", "past int64", []string{"ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900"}, errExhausted, "at its end", 0},
+			{"TICKET", "no AUTO_INCREMENT", []string{"ALTER TABLE Tickets64 MODIFY id bigint NOT NULL"},
+				spi.ErrStore, "no AUTO_INCREMENT", 0},
+			{"TICKET", "past int64", []string{"ALTER TABLE Tickets64 AUTO_INCREMENT = 9223372036854775900"},
+				errExhausted, "at its end", 0},
 			{"TICKET", "end of a tinyint", []string{"ALTER TABLE Tickets64 MODIFY id tinyint NOT NULL AUTO_INCREMENT, " +
 				"AUTO_INCREMENT = 127"}, errExhausted, "at its end", 0},
-			{"TICKET", "end of an unsigned smallint", []string{"ALTER TABLE Tickets64 MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, " +
-				"AUTO_INCREMENT = 65535"}, errExhausted, "at its end", 0},
+			{"TICKET", "end of an unsigned smallint", []string{"ALTER TABLE Tickets64 " +
+				"MODIFY id smallint unsigned NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 65535"}, errExhausted, "at its end", 0},
 			{"TICKET", "end of an int", []string{"ALTER TABLE Tickets64 MODIFY id int NOT NULL AUTO_INCREMENT, " +
 				"AUTO_INCREMENT = 2147483647"}, errExhausted, "at its end", 0},
 		} {

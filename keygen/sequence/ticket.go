@@ -32,7 +32,8 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 	if dsns == nil && !p.HostDSN().IsZero() {
 		dsns = []spi.Secret{p.HostDSN()}
 	}
-	increment, err := ticketIncrement(p, max(1, int64(len(dsns))))
+	least := max(1, int64(len(dsns)))
+	increment, err := p.Int("increment", least, least, maxIncrement)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,8 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 			grant:   "SELECT, INSERT, DELETE, LOCK TABLES ON the database of " + quoted,
 			end:     "the AUTO_INCREMENT column is at its end; make it bigint unsigned, or use another table",
 			ddl: "CREATE TABLE " + quoted +
-				" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
+				" (id bigint unsigned NOT NULL AUTO_INCREMENT, stub char(1) NOT NULL DEFAULT '', " +
+				"PRIMARY KEY (id), UNIQUE KEY stub (stub)) ENGINE=InnoDB",
 		},
 		state:   sqlstate.Table{Kind: sqlstate.Tickets, Name: table},
 		maxStep: batch, limit: maxKeys, clock: p.Clock(),
@@ -76,14 +78,6 @@ func newTicket(p spi.Props) (spi.KeyGenerator, error) {
 		all = append(all, t.server)
 	}
 	return newGenerator(s, all), nil
-}
-
-func ticketIncrement(p spi.Props, servers int64) (int64, error) {
-	increment, err := p.Int("increment", servers, 1, maxIncrement)
-	if err == nil && increment < servers {
-		err = p.Wrong("increment", fmt.Sprintf("an integer in %d..%d: the servers' auto_increment_increment, at least their number", servers, maxIncrement))
-	}
-	return increment, err
 }
 
 // ticketOffsets returns what each server's auto_increment_offset must be, 0 for whichever.
@@ -162,16 +156,16 @@ func (t *ticketTable) accept(r run) error {
 	last := r.first + (r.count-1)*r.stride
 	switch {
 	case r.first == 0:
-		return t.storeError("REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column", nil, nil)
+		return t.storeError(nil, "REPLACE returned no LAST_INSERT_ID; the table must have an AUTO_INCREMENT column")
 	case r.first < 0 || last < r.first || last >= t.limit:
-		return t.storeError(t.end, errExhausted, nil)
+		return t.storeError(errExhausted, "%s", t.end)
 	case (r.first-t.offset)%t.increment != 0:
-		return t.storeError(fmt.Sprintf("it returned %d, which auto_increment_increment %d and auto_increment_offset %d cannot make",
-			r.first, t.increment, t.offset), errSettings, nil)
+		return t.storeError(errSettings, "it returned %d, which auto_increment_increment %d and auto_increment_offset %d "+
+			"cannot make", r.first, t.increment, t.offset)
 	case r.first <= t.last:
 		// Used further, it would repeat numbers that others have.
-		t.refused = t.storeError(fmt.Sprintf("it returned %d after %d; set its AUTO_INCREMENT above all keys in use and start again",
-			r.first, t.last), errRepeated, nil)
+		t.refused = t.storeError(errRepeated, "it returned %d after %d; set its AUTO_INCREMENT above all keys in use "+
+			"and start again", r.first, t.last)
 		return t.refused
 	}
 	t.last = last
@@ -194,7 +188,8 @@ func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
 		if other != t && other.offset == offset {
 			t.offset, other.offset = 0, 0
 			other.disconnect() // to see when it is repaired
-			return t.badSettings("auto_increment_offset is %d, and so is that of %s; give each server its own", offset, other.name)
+			return t.storeError(errSettings, "auto_increment_offset is %d, and so is that of %s; give each server its own",
+				offset, other.name)
 		}
 	}
 	return nil
@@ -203,7 +198,8 @@ func (t *ticketTable) connected(ctx context.Context, conn *sql.Conn) error {
 func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset int64, err error) {
 	var increment int64
 	var version string
-	err = conn.QueryRowContext(ctx, "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()").Scan(&increment, &offset, &version)
+	const query = "SELECT @@auto_increment_increment, @@auto_increment_offset, VERSION()"
+	err = conn.QueryRowContext(ctx, query).Scan(&increment, &offset, &version)
 	if err != nil {
 		return 0, err
 	}
@@ -212,18 +208,17 @@ func (t *ticketTable) readSettings(ctx context.Context, conn *sql.Conn) (offset 
 	t.noLock = strings.Contains(strings.ToLower(version), "tidb")
 	switch {
 	case increment != t.increment:
-		return 0, t.badSettings("auto_increment_increment is %d, not %d; set it, or the property increment", increment, t.increment)
+		return 0, t.storeError(errSettings, "auto_increment_increment is %d, not %d; set it, or the property increment",
+			increment, t.increment)
 	case offset > increment:
 		// The server would ignore it and count from 1.
-		return 0, t.badSettings("auto_increment_offset %d is above auto_increment_increment %d; set it to one of 1..%d", offset, increment, increment)
+		return 0, t.storeError(errSettings, "auto_increment_offset %d is above auto_increment_increment %d; "+
+			"set it to one of 1..%[2]d", offset, increment)
 	case t.want != 0 && offset != t.want:
-		return 0, t.badSettings("auto_increment_offset is %d, not %d; set it, or the property offsets", offset, t.want)
+		return 0, t.storeError(errSettings, "auto_increment_offset is %d, not %d; set it, or the property offsets",
+			offset, t.want)
 	}
 	return offset, nil
-}
-
-func (t *ticketTable) badSettings(format string, args ...any) error {
-	return t.storeError(fmt.Sprintf(format, args...), errSettings, nil)
 }
 
 // readColumns finds the AUTO_INCREMENT column and its type's end.
@@ -248,7 +243,7 @@ func (t *ticketTable) readColumns(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if t.column == "" {
-		return t.storeError("the table has no AUTO_INCREMENT column; make it with "+t.ddl, nil, nil)
+		return t.storeError(nil, "the table has no AUTO_INCREMENT column; make it with %s", t.ddl)
 	}
 	return nil
 }

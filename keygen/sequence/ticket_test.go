@@ -1,11 +1,14 @@
 package sequence
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/DATA-DOG/go-sqlmock"
 
@@ -57,7 +60,8 @@ func TestTicket_batch(t *testing.T) {
 		mustKey(t, g)
 	}
 	if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
-		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30", *h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
+		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30",
+			*h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
 	}
 	for _, n := range []int{4, 25, 6} {
 		mustKeys(t, g, n)
@@ -146,7 +150,8 @@ func TestTicket_withoutLockTables(t *testing.T) {
 	if !gens[0].servers.all[0].claim.(*ticketTable).noLock {
 		t.Error("have: tables locked\nwant: the other way")
 	}
-	if _, err := generate(t.Context(), gens[0], maxRows+1); err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
+	_, err := generate(t.Context(), gens[0], maxRows+1)
+	if err == nil || !strings.Contains(err.Error(), "GRANT LOCK TABLES") {
 		t.Errorf("too many\nhave: %v\nwant: the privilege", err)
 	}
 }
@@ -160,7 +165,8 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	a, dsn := tickets64.server(t, "--auto-increment-increment=2", "--auto-increment-offset=1")
 	clock := &stepClock{}
-	made, err := construct(t, "TICKET", map[string]any{"dsns": dsn + "," + ticketServer(t, 2, 2), "timeout": "1m"}, spi.Host{Clock: clock})
+	props := map[string]any{"dsns": dsn + "," + ticketServer(t, 2, 2), "timeout": "1m"}
+	made, err := construct(t, "TICKET", props, spi.Host{Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +191,8 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 			odd, even = odd+int(own[0]%2), even+int(1-own[0]%2)
 		}
 		if odd != want.odd || even != want.even {
-			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d", step, odd, even, want.odd, want.even)
+			t.Errorf("step %d\nhave: %d of the first server, %d of the second\nwant: %d, %d",
+				step, odd, even, want.odd, want.even)
 		}
 		if failing := g.Health().Err != nil; failing != (want.odd == 0) {
 			t.Errorf("step %d\nhave: health %v\nwant: an error while one is down", step, g.Health().Err)
@@ -205,6 +212,29 @@ func TestTicket_serverStopsInTheMiddle(t *testing.T) {
 	keys.add(t, "the generator", mustKey(t, g), mustKey(t, g))
 }
 
+// stepClock stands still until it is stepped. Sleeps are real: they are a few
+// milliseconds between deadlocks.
+type stepClock struct {
+	mu  sync.Mutex
+	now time.Duration
+}
+
+func (c *stepClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Unix(0, 0).Add(c.now)
+}
+
+func (c *stepClock) Sleep(ctx context.Context, d time.Duration) error {
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+func (c *stepClock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += d
+}
+
 // Settings with which two servers would give the same number are errors, whichever
 // server's turn it is.
 func TestTicket_settings(t *testing.T) {
@@ -221,10 +251,10 @@ func TestTicket_settings(t *testing.T) {
 	}{
 		{"same offset", map[string]any{"dsns": one + "," + ticketServer(t, 2, 1)}, "give each server its own"},
 		{"same server twice", map[string]any{"dsns": one + "," + one}, "give each server its own"},
-		{"increment of the server is larger", map[string]any{"dsns": one}, "auto_increment_increment is 2, not 1"},
-		{"increment of the server is smaller", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment is 2, not 4"},
+		{"a larger increment", map[string]any{"dsns": one}, "auto_increment_increment is 2, not 1"},
+		{"a smaller increment", map[string]any{"dsns": one, "increment": "4"}, "auto_increment_increment is 2, not 4"},
 		{"offset beyond the increment", map[string]any{"dsns": three, "increment": "2"}, "auto_increment_offset 3 is above"},
-		{"another offset", map[string]any{"dsns": one, "increment": "2", "offsets": "2"}, "auto_increment_offset is 1, not 2"},
+		{"another offset", map[string]any{"dsns": one, "increment": "2", "offsets": "2"}, "offset is 1, not 2"},
 		{"the second is wrong", map[string]any{"dsns": one + "," + three}, "auto_increment_offset 3 is above"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -266,19 +296,24 @@ func TestTicket_accept(t *testing.T) {
 // A block, or the rows of one REPLACE, that end elsewhere than they should are not
 // numbers of this caller alone.
 func TestTicket_endOfABlockIsChecked(t *testing.T) {
-	const block = "LOCK TABLES `t` WRITE; SET autocommit = 0; REPLACE INTO `t` (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); " +
-		"REPLACE INTO `t` (`id`, stub) VALUES (@shardkey_first + 6, 'a'); REPLACE INTO `t` (stub) VALUES ('a'); COMMIT; UNLOCK TABLES; SET autocommit = 1"
+	const block = "LOCK TABLES `t` WRITE; SET autocommit = 0; " +
+		"REPLACE INTO `t` (stub) VALUES ('a'); SET @shardkey_first = LAST_INSERT_ID(); " +
+		"REPLACE INTO `t` (`id`, stub) VALUES (@shardkey_first + 6, 'a'); REPLACE INTO `t` (stub) VALUES ('a'); " +
+		"COMMIT; UNLOCK TABLES; SET autocommit = 1"
+	const rows = "REPLACE INTO `t` (stub) VALUES ('a'),('a'),('a'),('a'),('a')"
 	for last, good := range map[int64]bool{19: true, 17: false, 21: false, 11: false} {
 		for _, noLock := range []bool{false, true} {
 			s, mock := mocked(t)
+			answer := sqlmock.NewRows([]string{"first", "last"}).AddRow(11, last)
 			if noLock {
 				mock.ExpectBegin()
-				mock.ExpectExec("REPLACE INTO `t` (stub) VALUES ('a'),('a'),('a'),('a'),('a')").WillReturnResult(sqlmock.NewResult(11, 9))
-				mock.ExpectQuery("SELECT `id` FROM `t` WHERE stub = 'a'").WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(last))
+				mock.ExpectExec(rows).WillReturnResult(sqlmock.NewResult(11, 9))
+				mock.ExpectQuery("SELECT `id` FROM `t` WHERE stub = 'a'").
+					WillReturnRows(sqlmock.NewRows([]string{"id"}).AddRow(last))
 				mock.ExpectCommit()
 			} else {
 				mock.ExpectExec(block).WillReturnResult(sqlmock.NewResult(0, 0))
-				mock.ExpectQuery("SELECT @shardkey_first, LAST_INSERT_ID()").WillReturnRows(sqlmock.NewRows([]string{"first", "last"}).AddRow(11, last))
+				mock.ExpectQuery("SELECT @shardkey_first, LAST_INSERT_ID()").WillReturnRows(answer)
 			}
 			table := &ticketTable{server: s, table: "`t`", column: "`id`", increment: 2, offset: 1, limit: noEnd, noLock: noLock}
 			r, err := table.claim(t.Context(), s.conn, 5)
