@@ -108,6 +108,17 @@ func TestRate_stepStaysInBounds(t *testing.T) {
 	})
 }
 
+// Waiting calls share fetches of at most max-step; a single call may want more.
+func TestRate_waitersStayInBounds(t *testing.T) {
+	leafBubble(t, map[string]any{"max-step": "100"}, func(t *testing.T, g *generator, f *fake) {
+		f.delay = time.Second
+		inParallel(50, func(int) { mustKeys(t, g, 10) })
+		if sizes := f.claims(); slices.Max(sizes) > 100 || len(sizes) > 6 {
+			t.Errorf("\nhave: fetches of %v\nwant: five or six, of 100", sizes)
+		}
+	})
+}
+
 // Calls that use up what is fetched make later fetches larger, until there is something
 // left in memory for the next call.
 func TestRate_stepFollowsLargeCalls(t *testing.T) {
@@ -221,15 +232,15 @@ func TestRate_fetchAheadIsRetriedSeldom(t *testing.T) {
 	})
 }
 
-// A call that is larger than the next segment leaves both in memory, also when the step
-// has grown since.
+// A call that is larger than the next segment leaves both in memory and fetches what it
+// wants, also when the step has grown since.
 func TestRate_callLargerThanTheNextSegment(t *testing.T) {
 	leafBubble(t, nil, func(t *testing.T, g *generator, f *fake) {
 		mustKeys(t, g, 40)
 		g.next, g.step = newSegment(run{1000, 100, 1}), 1000
 		mustKeys(t, g, 500)
-		if have := *g.Health().SegmentLeft; have != 160 {
-			t.Errorf("\nhave: %d numbers left in memory\nwant: 160, as before", have)
+		if have, sizes := *g.Health().SegmentLeft, f.claims(); have != 160 || sizes[1] != 500 {
+			t.Errorf("\nhave: %d numbers left in memory, fetches of %v\nwant: 160, as before, and 500", have, sizes)
 		}
 	})
 }

@@ -43,6 +43,25 @@ func TestServers_inTurn(t *testing.T) {
 	}
 }
 
+// A batch is one fetch; what is left of it serves from memory.
+func TestServers_batch(t *testing.T) {
+	ticketBubble(t, "u@tcp(a:1)/d", map[string]any{"batch": "10"}, func(t *testing.T, g *generator, _ []*fake) {
+		for range 30 {
+			mustKey(t, g)
+		}
+		if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
+			t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30",
+				*h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
+		}
+		for _, n := range []int{4, 25, 6} {
+			mustKeys(t, g, n)
+		}
+		if h := g.Health(); *h.Fetches != 5 {
+			t.Errorf("\nhave: %d fetches\nwant: 5", *h.Fetches)
+		}
+	})
+}
+
 // A server that is down is tried again after 1, 2, 4, … 30 seconds, and costs
 // nothing in between.
 func TestServers_pausesGrow(t *testing.T) {

@@ -48,29 +48,6 @@ func TestTicket_numbersAreTheTables(t *testing.T) {
 	}
 }
 
-// A batch is one fetch; what is left of it serves from memory.
-func TestTicket_batch(t *testing.T) {
-	if testserver.Each(t, TestTicket_batch) {
-		return
-	}
-	t.Parallel()
-	dsn, _ := tickets64.database(t)
-	g := tickets64.generator(t, dsn, map[string]any{"batch": "10"})
-	for range 30 {
-		mustKey(t, g)
-	}
-	if h := g.Health(); *h.Fetches != 3 || *h.SegmentLeft != 0 || h.SegmentSize != 10 || h.Issued != 30 {
-		t.Errorf("\nhave: %d fetches, %d left of %d, %d issued\nwant: 3, 0 of 10, 30",
-			*h.Fetches, *h.SegmentLeft, h.SegmentSize, h.Issued)
-	}
-	for _, n := range []int{4, 25, 6} {
-		mustKeys(t, g, n)
-	}
-	if h := g.Health(); *h.Fetches != 5 {
-		t.Errorf("\nhave: %d fetches\nwant: 5", *h.Fetches)
-	}
-}
-
 // The three REPLACEs of a block are one transaction: one write of the log, as for
 // one number.
 func TestTicket_blockIsOneCommit(t *testing.T) {
