@@ -242,8 +242,9 @@ func TestGenerator_close(t *testing.T) {
 				t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", n, err)
 			}
 		}
-		if h := g.Health(); !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.SegmentLeft != 0 {
-			t.Errorf("\nhave: %v, %d issued, %d left\nwant: spi.ErrClosed, %d, 0", h.Err, h.Issued, *h.SegmentLeft, len(keys))
+		if h := g.Health(); !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.SegmentLeft != 0 || len(h.Errors) != 0 {
+			t.Errorf("\nhave: %v, %d issued, %d left, errors %v\nwant: spi.ErrClosed, %d, 0, none",
+				h.Err, h.Issued, *h.SegmentLeft, h.Errors, len(keys))
 		}
 		for _, f := range fakes {
 			if f.closed != f.opened {
@@ -433,6 +434,7 @@ func TestGenerator_noDatabase(t *testing.T) {
 		}
 		_, err = generate(t.Context(), g.(*generator), 1)
 		wantError(t, err, spi.ErrStore)
+		wantError(t, g.(*generator).Health().Err, spi.ErrStore)
 	}
 }
 

@@ -65,11 +65,15 @@ func leafBubble(t *testing.T, props map[string]any, test func(*testing.T, *gener
 	})
 }
 
-// consume takes n numbers at an even rate over the time.
+// consume takes n numbers at an even rate over the time. Of a single caller none is left
+// out.
 func consume(t *testing.T, g *generator, n int64, over time.Duration) {
 	t.Helper()
-	for range n {
-		mustKey(t, g)
+	first := mustKey(t, g)
+	for i := range n - 1 {
+		if have := mustKey(t, g); have != first+i+1 {
+			t.Fatalf("\nhave: %d after %d\nwant: the next number", have, first+i)
+		}
 		time.Sleep(over / time.Duration(n))
 	}
 }

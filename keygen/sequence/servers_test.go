@@ -121,6 +121,22 @@ func TestServers_allFail(t *testing.T) {
 	})
 }
 
+// A server that has repeated numbers is not asked again.
+func TestServers_refused(t *testing.T) {
+	ticketBubble(t, two, nil, func(t *testing.T, g *generator, fakes []*fake) {
+		fakes[0].refused = fakes[0].storeError(errRepeated, "fake")
+		for range 5 {
+			if k := mustKey(t, g); k%2 != 0 {
+				t.Errorf("have: %d\nwant: a number of the second server", k)
+			}
+			time.Sleep(maxPause)
+		}
+		if h := g.Health(); !errors.Is(h.Err, errRepeated) || h.Errors["repeated"] == 0 {
+			t.Errorf("have: %v, %v\nwant: errRepeated", h.Err, h.Errors)
+		}
+	})
+}
+
 // All servers are connected to before the first number, and wrong settings of one that
 // has come back stop all numbers until they are repaired.
 func TestServers_settingsOfAllCount(t *testing.T) {
@@ -137,6 +153,10 @@ func TestServers_settingsOfAllCount(t *testing.T) {
 		fakes[1].set(func(f *fake) { f.refuse = nil })
 		if keys := []int64{mustKey(t, g), mustKey(t, g)}; !slices.Equal(keys, []int64{1, 2}) {
 			t.Errorf("after the repair\nhave: %v\nwant: 1 2", keys)
+		}
+		fakes[0].set(func(f *fake) { f.fail = []error{wrong, nil} }) // of a number off its grid
+		if _, err := generate(t.Context(), g, 1); !errors.Is(err, errSettings) {
+			t.Errorf("wrong settings at a claim\nhave: %v\nwant: errSettings, and no number of the other server", err)
 		}
 		fakes[1].set(func(f *fake) { f.refuse = wrong })
 		time.Sleep(lifetime)
