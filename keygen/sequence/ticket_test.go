@@ -262,10 +262,13 @@ func TestTicket_accept(t *testing.T) {
 		"one beyond the column": {run{101, 1, 2}, errExhausted},
 		"negative":              {run{-1, 1, 2}, errExhausted},
 	} {
-		table := &ticketTable{server: &server{name: "test"}, increment: 2, offset: 1, limit: 100, last: 9}
+		table := &ticketTable{server: &server{name: "test"}, increment: 2, offset: 1, limit: 101, last: 9}
 		if err := table.accept(tt.run); (tt.want == nil) != (err == nil) || !errors.Is(err, tt.want) ||
 			(table.refused != nil) != (tt.want == errRepeated) { // only that is for good: a table is repaired
 			t.Errorf("%s\nhave: %v, refused for good: %v\nwant: %v", name, err, table.refused, tt.want)
+		}
+		if err := table.accept(tt.run); !errors.Is(err, spi.ErrStore) {
+			t.Errorf("%s, once more\nhave: %v\nwant: an error", name, err)
 		}
 	}
 }
