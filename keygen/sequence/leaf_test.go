@@ -212,6 +212,21 @@ func TestLeaf_failoverGap(t *testing.T) {
 	}
 }
 
+// Of several processes that find another server at once, one raises max_id.
+func TestLeaf_oneProcessLeavesTheGap(t *testing.T) {
+	s, mock := mocked(t)
+	mock.ExpectBegin()
+	mock.ExpectExec(updateServer).WithArgs("new", noteKey("order"), "old").WillReturnResult(sqlmock.NewResult(0, 0))
+	mock.ExpectRollback()
+	l := &leafRow{server: s, key: "order", gap: 1000}
+	if err := l.leaveGap(t.Context(), s.conn, "old", "new"); err != nil || s.warning.Load() != nil {
+		t.Errorf("\nhave: %v, warning %v\nwant: nothing, another process was faster", err, s.warning.Load())
+	}
+	if err := mock.ExpectationsWereMet(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLeaf_failoverPrivileges(t *testing.T) {
 	if testserver.Each(t, TestLeaf_failoverPrivileges) {
 		return
