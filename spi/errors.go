@@ -87,3 +87,38 @@ func (e *factoryError) Error() string {
 }
 
 func (e *factoryError) Unwrap() error { return e.err }
+
+// StoreError is the error for a server or another store that a generator or an assigner could
+// not use. Its chain has [ErrStore], Kind and Cause.
+type StoreError struct {
+	Store  string // type and place, without user and password: "REDIS at 127.0.0.1:6379"
+	Detail string // what was attempted, or what is wrong; may be empty
+	Kind   error  // an error value to compare with, or nil
+	Cause  error  // the client's error, or nil
+	Advice string // the remedy; may be empty
+}
+
+func (e *StoreError) Error() string {
+	text := "shardkey: " + e.Store
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	if e.Advice != "" {
+		text += "; " + e.Advice
+	}
+	return text
+}
+
+// Unwrap returns the chain for errors.Is and errors.As.
+func (e *StoreError) Unwrap() []error {
+	chain := []error{ErrStore}
+	for _, err := range []error{e.Kind, e.Cause} {
+		if err != nil {
+			chain = append(chain, err)
+		}
+	}
+	return chain
+}

@@ -19,10 +19,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
-	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/address"
-	"github.com/shardkey/shardkey/keygen/internal/stats"
-	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -34,7 +30,7 @@ type cluster struct {
 	username  string   // may be empty, as the password may
 	password  spi.Secret
 	timeout   time.Duration
-	tls       tlsprops.Settings
+	tls       func() (*tls.Config, error) // nil: plain text, or the endpoints' scheme
 
 	refused refusals
 
@@ -57,7 +53,7 @@ type making struct {
 func newCluster(p spi.Props) (*cluster, error) {
 	c := &cluster{endpoints: p.List("endpoints"), username: p.String("username", ""), password: p.Secret("password")}
 	if !areEndpoints(c.endpoints) {
-		return nil, address.Wrong(p, "endpoints", "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379")
+		return nil, p.WrongAddress("endpoints", "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379")
 	}
 	if !c.password.IsZero() && c.username == "" {
 		return nil, &spi.PropError{Name: "username", Want: "a name, as there is a password"}
@@ -66,7 +62,7 @@ func newCluster(p spi.Props) (*cluster, error) {
 	if c.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	if c.tls, err = tlsprops.FromProps(p); err != nil {
+	if c.tls, err = p.TLS(); err != nil {
 		return nil, err
 	}
 	if c.endpoints, err = c.schemes(p); err != nil {
@@ -77,7 +73,7 @@ func newCluster(p spi.Props) (*cluster, error) {
 
 func areEndpoints(endpoints []string) bool {
 	for _, e := range endpoints {
-		if _, host := cutScheme(e); !address.IsHostPort(host) {
+		if _, host := cutScheme(e); !spi.IsHostPort(host) {
 			return false
 		}
 	}
@@ -103,7 +99,7 @@ func (c *cluster) schemes(p spi.Props) ([]string, error) {
 	for i, endpoint := range c.endpoints {
 		scheme, host := cutScheme(endpoint)
 		switch {
-		case scheme == "http" && c.tls.On():
+		case scheme == "http" && c.tls != nil:
 			return nil, p.Wrong("endpoints", "https:// or no scheme, as the property tls is on")
 		case scheme != first:
 			return nil, p.Wrong("endpoints", "all of them with the same scheme, or without: https:// speaks TLS, http:// does not")
@@ -169,7 +165,7 @@ func (c *cluster) make() *making {
 	m := &making{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(m.done)
-		m.err = guard.Call("the client", func() (err error) { m.client, err = c.connect(ctx); return err })
+		m.err = guarded(func() (err error) { m.client, err = c.connect(ctx); return err })
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.making = nil
@@ -185,10 +181,23 @@ func (c *cluster) make() *making {
 	return m
 }
 
+// guarded makes a panic of the client, for example on an answer that it doesn't understand, an error.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the client panicked: %v", p)
+		}
+	}()
+	return call()
+}
+
 func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
-	tlsConfig, err := c.tls.Config()
-	if err != nil {
-		return nil, err
+	var tlsConfig *tls.Config
+	if c.tls != nil {
+		var err error
+		if tlsConfig, err = c.tls(); err != nil {
+			return nil, err
+		}
 	}
 	if scheme, _ := cutScheme(c.endpoints[0]); tlsConfig == nil && scheme == "https" {
 		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -291,6 +300,6 @@ func (c *cluster) wrap(ctx context.Context, err error) error {
 	return e
 }
 
-func (c *cluster) storeError(cause error) *stats.StoreError {
-	return &stats.StoreError{Store: "ETCD at " + c.name(), Cause: cause}
+func (c *cluster) storeError(cause error) *spi.StoreError {
+	return &spi.StoreError{Store: "ETCD at " + c.name(), Cause: cause}
 }

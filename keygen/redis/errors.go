@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -30,8 +29,8 @@ func (g *generator) foreignState(field, value string) error {
 	return e
 }
 
-func storeError(server string, cause error) *stats.StoreError {
-	return &stats.StoreError{Store: "REDIS at " + server, Cause: cause}
+func storeError(server string, cause error) *spi.StoreError {
+	return &spi.StoreError{Store: "REDIS at " + server, Cause: cause}
 }
 
 // wrapError makes the error of a call of the server.

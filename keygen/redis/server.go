@@ -13,9 +13,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
-	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/address"
-	"github.com/shardkey/shardkey/keygen/internal/tlsprops"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -28,7 +25,7 @@ type server struct {
 	password  spi.Secret
 	db        int // 0 in a cluster
 	timeout   time.Duration
-	tls       tlsprops.Settings
+	tls       func() (*tls.Config, error) // nil: plain text
 	onConnect func(context.Context, *goredis.Conn) error
 	noRetry   bool // a call may not be sent twice
 
@@ -43,8 +40,8 @@ type server struct {
 func newServer(p spi.Props) (*server, error) {
 	s := &server{addr: p.String("addr", ""), username: p.String("username", ""), password: p.Secret("password")}
 	for item := range strings.SplitSeq(s.addr, ",") {
-		if !address.IsHostPort(strings.TrimSpace(item)) {
-			return nil, address.Wrong(p, "addr", "the server's address, host:port")
+		if !spi.IsHostPort(strings.TrimSpace(item)) {
+			return nil, p.WrongAddress("addr", "the server's address, host:port")
 		}
 	}
 	db, err := p.Int("db", 0, 0, 1<<16)
@@ -58,7 +55,7 @@ func newServer(p spi.Props) (*server, error) {
 	if s.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
 		return nil, err
 	}
-	s.tls, err = tlsprops.FromProps(p)
+	s.tls, err = p.TLS()
 	return s, err
 }
 
@@ -84,7 +81,7 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 		defer s.calls.Done()
 		defer cancel()
 		var a answer
-		a.err = guard.Call("the client", func() (err error) { a.value, err = call(callCtx, client); return err })
+		a.err = guarded(func() (err error) { a.value, err = call(callCtx, client); return err })
 		answers <- a
 	}()
 	var a answer
@@ -98,6 +95,16 @@ func do[T any](ctx context.Context, s *server, call func(context.Context, goredi
 		}
 	}
 	return a.value, wrapError(s.addr, s.ended(ctx, callCtx, a.err))
+}
+
+// guarded makes a panic of the client, for example on an answer that it doesn't understand, an error.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the client panicked: %v", p)
+		}
+	}()
+	return call()
 }
 
 // ended makes the error of a call that a context has ended. The connection has
@@ -126,9 +133,12 @@ func (s *server) begin() (goredis.UniversalClient, error) {
 		return nil, spi.ErrClosed
 	}
 	if s.client == nil {
-		tlsConfig, err := s.tls.Config()
-		if err != nil {
-			return nil, wrapError(s.addr, err)
+		var tlsConfig *tls.Config
+		if s.tls != nil {
+			var err error
+			if tlsConfig, err = s.tls(); err != nil {
+				return nil, wrapError(s.addr, err)
+			}
 		}
 		s.client = goredis.NewUniversalClient(s.options(tlsConfig))
 	}

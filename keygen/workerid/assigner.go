@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/machine"
 	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -35,8 +34,8 @@ type assigner struct {
 	intN   func(n int) int // a random number; the simulation's is seeded
 	manual bool            // the simulation renews by hand
 
-	identity func() string                // see machine.Identity
-	uptime   func() (time.Duration, bool) // see machine.Uptime
+	identity func() string                // see process_linux.go
+	uptime   func() (time.Duration, bool) // see process_linux.go
 
 	background context.Context // ends with Close
 	stop       context.CancelFunc
@@ -66,7 +65,7 @@ func newAssigner(store Store, info Info, c config) *assigner {
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
 		store: store, info: info, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
-		identity: machine.Identity, uptime: machine.Uptime,
+		identity: identity, uptime: uptime,
 		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]struct{}{},
 		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},
 	}
@@ -198,5 +197,5 @@ func (a *assigner) storeError(op string, err error) error {
 	if err == nil || errors.Is(err, spi.ErrStore) {
 		return err
 	}
-	return &stats.StoreError{Store: a.info.Name, Detail: op, Cause: err}
+	return &spi.StoreError{Store: a.info.Name, Detail: op, Cause: err}
 }

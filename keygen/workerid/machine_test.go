@@ -4,7 +4,6 @@ import (
 	"net"
 	"testing"
 
-	"github.com/shardkey/shardkey/keygen/internal/machine"
 )
 
 func TestIPWorkerID_lastBits(t *testing.T) {
@@ -27,7 +26,7 @@ func TestIPWorkerID_lastBits(t *testing.T) {
 			}
 			addrs = append(addrs, &net.IPNet{IP: ip, Mask: n.Mask})
 		}
-		have, err := ipWorkerID(machine.FirstIPv4(addrs))
+		have, err := ipWorkerID(firstIPv4(addrs))
 		if err != nil {
 			have = -1
 		}

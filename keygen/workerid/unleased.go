@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/shardkey/shardkey/keygen/internal/machine"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -90,11 +89,21 @@ func ipWorkerID(ip net.IP) (int64, error) {
 }
 
 func machineIP() (int64, error) {
-	ip, err := machine.IPv4()
+	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return 0, err
 	}
-	return ipWorkerID(ip)
+	return ipWorkerID(firstIPv4(addrs))
+}
+
+// firstIPv4 returns the first address that other machines can reach, nil if there is none.
+func firstIPv4(addrs []net.Addr) net.IP {
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.To4()
+		}
+	}
+	return nil
 }
 
 var (

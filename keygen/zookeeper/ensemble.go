@@ -3,14 +3,13 @@ package zookeeper
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/shardkey/shardkey/internal/guard"
-	"github.com/shardkey/shardkey/keygen/internal/address"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -58,7 +57,7 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 		return nil, &spi.PropError{Name: "username", Want: "both username and password, or neither"}
 	}
 	if e.servers, e.chroot, err = parseServers(strings.Join(p.List(servers), ",")); err != nil {
-		return nil, address.Wrong(p, servers, err.Error())
+		return nil, p.WrongAddress(servers, err.Error())
 	}
 	return e, nil
 }
@@ -81,7 +80,7 @@ func parseServers(text string) (servers []string, chroot string, err error) {
 		if err != nil {
 			host, port = server, "2181"
 		}
-		if host == "" || strings.ContainsAny(host, ": ") || !address.IsHostPort(net.JoinHostPort(host, port)) {
+		if host == "" || strings.ContainsAny(host, ": ") || !spi.IsHostPort(net.JoinHostPort(host, port)) {
 			return nil, "", errors.New("the members' addresses, as 10.0.0.1:2181,10.0.0.2:2181")
 		}
 		servers = append(servers, net.JoinHostPort(host, port))
@@ -123,7 +122,7 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 		defer e.calls.Done()
 		a := answer{err: e.logIn(conn)}
 		if a.err == nil {
-			a.err = guard.Call("the client", func() (err error) { a.value, err = call(conn); return err })
+			a.err = guarded(func() (err error) { a.value, err = call(conn); return err })
 		}
 		answers <- a
 	}()
@@ -133,6 +132,16 @@ func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error))
 	case <-callCtx.Done():
 		return zero, e.wrap(ended(ctx, e, callCtx.Err()))
 	}
+}
+
+// guarded makes a panic of the client, for example on an answer that it doesn't understand, an error.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the client panicked: %v", p)
+		}
+	}()
+	return call()
 }
 
 // await returns the connection once it has a session, and counts the call. It

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/machine"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -132,8 +131,14 @@ func newLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 // machineIP is this machine's address as Leaf takes it; 127.0.0.1 when there is
 // none that others can reach.
 func machineIP() string {
-	if ip, err := machine.IPv4(); err == nil && ip != nil {
-		return ip.String()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "127.0.0.1"
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.To4().String()
+		}
 	}
 	return "127.0.0.1"
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 	"golang.org/x/sync/errgroup"
 )
@@ -146,7 +145,7 @@ func (e *ensemble) wrap(err error) error {
 	case errors.Is(err, zk.ErrConnectionClosed) && e.isClosed():
 		return spi.ErrClosed
 	}
-	w := &stats.StoreError{Store: "ZOOKEEPER at " + e.name(), Cause: err}
+	w := &spi.StoreError{Store: "ZOOKEEPER at " + e.name(), Cause: err}
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		w.Advice = "set the properties username and password of a user that may read, create and write there"

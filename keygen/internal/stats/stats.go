@@ -1,5 +1,5 @@
 // Package stats keeps the figures that generators and assigners report in their
-// health, names the kinds of errors there, and holds the error of a store.
+// health, and names the kinds of errors there.
 package stats
 
 import (
@@ -87,37 +87,5 @@ func KindOf(err error, own ...Kind) string {
 	return "other"
 }
 
-// StoreError says that a store could not be used. Its chain holds
-// [spi.ErrStore], Kind and Cause.
-type StoreError struct {
-	Store  string // type and place, as "REDIS at 127.0.0.1:6379"; no user, no password
-	Detail string // what is wrong; may be empty
-	Kind   error  // the package's Err value that fits, or nil
-	Cause  error  // the store's own error, or nil
-	Advice string // the way out; may be empty
-}
-
-func (e *StoreError) Error() string {
-	text := "shardkey: " + e.Store
-	if e.Detail != "" {
-		text += ": " + e.Detail
-	}
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
-	}
-	if e.Advice != "" {
-		text += "; " + e.Advice
-	}
-	return text
-}
-
-// Unwrap returns the chain for errors.Is and errors.As.
-func (e *StoreError) Unwrap() []error {
-	chain := []error{spi.ErrStore}
-	for _, err := range []error{e.Kind, e.Cause} {
-		if err != nil {
-			chain = append(chain, err)
-		}
-	}
-	return chain
-}
+// StoreError is [spi.StoreError].
+type StoreError = spi.StoreError

@@ -1,4 +1,4 @@
-package machine
+package workerid
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 )
 
 func TestIdentity_staysAndHasTheStartTime(t *testing.T) {
-	first := Identity()
-	if first == "" || first != Identity() {
-		t.Errorf("have: %q, then %q\nwant: one that stays", first, Identity())
+	first := identity()
+	if first == "" || first != identity() {
+		t.Errorf("have: %q, then %q\nwant: one that stays", first, identity())
 	}
 	boot, start, _ := strings.Cut(first, " ")
 	if len(boot) != 36 || start == "" || start == "0" {
@@ -27,8 +27,8 @@ func TestStartTime_nameWithParentheses(t *testing.T) {
 }
 
 func TestUptime_rises(t *testing.T) {
-	first, ok := Uptime()
-	second, _ := Uptime()
+	first, ok := uptime()
+	second, _ := uptime()
 	if !ok || first <= 0 || second < first {
 		t.Errorf("have: %v, then %v, %v\nwant: a time that does not fall", first, second, ok)
 	}

@@ -1,4 +1,4 @@
-package machine
+package workerid
 
 import (
 	"bytes"
@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// identity changes when this process was saved alone and is started again from that, as containers
+// are (https://criu.org): the kernel on which it continues has started it then. It is "" if that
+// is unknown. It reads two small files of /proc, which takes some 20 µs.
 func identity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -29,7 +32,8 @@ func startTime(stat []byte) string {
 	return string(fields[19])
 }
 
-// uptime is the first field of /proc/uptime, in seconds:
+// uptime is how long the machine has run, the time for which it was suspended included; false if
+// that is unknown. It is the first field of /proc/uptime, in seconds:
 // https://man7.org/linux/man-pages/man5/proc_uptime.5.html
 func uptime() (time.Duration, bool) {
 	text, err := os.ReadFile("/proc/uptime")

@@ -1,0 +1,74 @@
+package spi
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// TLS reads the properties tls, tls-cert and tls-key of a type that connects to a server. It
+// returns a function that opens the files and makes the configuration; nil means plain text.
+//
+//   - tls: false (the default); true, to check the server's certificate against the system's
+//     authorities; skip-verify, not to check it; or the path of a PEM file with the authorities
+//   - tls-cert, tls-key: the paths of the client's certificate and key, for servers that ask
+//     for one
+func (p Props) TLS() (config func() (*tls.Config, error), err error) {
+	mode, cert, key := p.String("tls", "false"), p.String("tls-cert", ""), p.String("tls-key", "")
+	for _, word := range []string{"false", "true", "skip-verify"} {
+		if strings.EqualFold(mode, word) {
+			mode = word
+		}
+	}
+	const both = "both tls-cert and tls-key, or neither"
+	switch {
+	case mode == "":
+		return nil, p.Wrong("tls", "true, false, skip-verify or the path of a PEM file with the authorities")
+	case cert != "" && key == "":
+		return nil, p.Wrong("tls-cert", both)
+	case cert == "" && key != "":
+		return nil, p.Wrong("tls-key", both)
+	case cert != "" && mode == "false":
+		return nil, p.Wrong("tls-cert", "tls to be on as well")
+	case mode == "false":
+		return nil, nil
+	}
+	return func() (*tls.Config, error) { return tlsConfig(mode, cert, key) }, nil
+}
+
+func tlsConfig(mode, cert, key string) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	switch mode {
+	case "true":
+	case "skip-verify":
+		c.InsecureSkipVerify = true
+	default:
+		pool, err := readAuthorities(mode)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = pool
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("property %q: %w", "tls-cert", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}
+
+func readAuthorities(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("property %q: want true, false, skip-verify or a PEM file: %w", "tls", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("property %q: %s has no certificate in PEM form", "tls", path)
+	}
+	return pool, nil
+}
