@@ -311,6 +311,9 @@ func (a *assigner) newestHeld(entries []Entry) int64 {
 	return latest
 }
 
+// started tells this process from one before it that had its name, as the same container has.
+var started = time.Now().UnixMilli()
+
 // noWorkerID makes the error for a store that has none free.
 func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
@@ -332,7 +335,7 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 			continue
 		}
 		e.Taken = append(e.Taken, t)
-		if t.isHere() {
+		if r := t.Record; r.Holder == a.holder && r.FreeFrom == 0 && r.Since >= started {
 			e.Here = append(e.Here, t.WorkerID)
 		}
 		if t.Err == nil && (soonest == 0 || t.Record.start() < soonest) {

@@ -49,11 +49,10 @@ type assigner struct {
 	mu      sync.Mutex
 	closed  bool
 	leases  map[*lease]struct{}
-	forgets []string           // the store's warnings, when it was last asked
-	odd     int                // worker ids with a warning, by the last look at the store
-	logged  map[int64]struct{} // worker ids whose warning was logged
-	// figures has in Err why the last acquisition failed, and in Warnings what
-	// the last look at the store found odd.
+	forgets []string       // the store's warnings, when it was last asked
+	odd     []string       // warnings of worker ids, by the last look at the store
+	logged  map[int64]bool // worker ids whose warning was logged
+	// figures has in Err why the last acquisition failed.
 	figures stats.Figures
 }
 
@@ -61,12 +60,11 @@ type assigner struct {
 // does no input or output. The store is the assigner's: Close closes it.
 func newAssigner(store Store, info Info, c config) *assigner {
 	background, stop := context.WithCancel(context.Background())
-	c = c.withDefaults()
 	c.Logger = c.Logger.With("namespace", c.Namespace)
 	return &assigner{
 		store: store, info: info, config: c, rules: theRules, holder: holderName(), intN: rand.IntN,
 		identity: identity, uptime: uptime,
-		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]struct{}{},
+		background: background, stop: stop, leases: map[*lease]struct{}{}, logged: map[int64]bool{},
 		figures: stats.Figures{Health: spi.Health{LeaseRenewals: new(int64), LeasesLost: new(int64)}},
 	}
 }
@@ -126,8 +124,6 @@ func (a *assigner) start(l *lease) error {
 		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.info.Name)
 	}
 	a.leases[l] = struct{}{}
-	l.name = nameOf(l.workerID, l.newest)
-	here.Store(l.name, true)
 	a.figures.Err = nil
 	if !a.manual {
 		ctx, stop := context.WithCancel(a.background)
@@ -169,7 +165,6 @@ func (a *assigner) forget(l *lease) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.leases, l)
-	here.Delete(l.name)
 }
 
 // Describe names the store, the namespace, the intervals and the worker ids

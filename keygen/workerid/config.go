@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Defaults of [config].
+// Defaults of the properties.
 const (
 	defaultNamespace = "shardkey"
 	defaultLease     = 10 * time.Second
@@ -28,33 +28,15 @@ const (
 	minClockAhead = time.Second
 )
 
-// config is what lease assigners have in common. The zero value is the
-// defaults.
+// config has the properties of lease assigners, which docs/worker-ids.md explains.
 type config struct {
-	// Namespace sets worker ids of one family of generators apart from others
-	// in the same store: 1..64 letters, digits, '.', '_', '-'; not '.' first.
-	// "" is defaultNamespace. Stores are made for a namespace; here it is for
-	// messages.
-	Namespace string
-	// Lease is how far ahead of now id time is reserved, 100ms..24h, 0 is
-	// defaultLease. Keys continue for as long when the store is away, and the
-	// worker id of a crashed process is not free for as long.
-	Lease time.Duration
-	// Renew is how often the reservation is moved on, at least 10ms and
-	// shorter than Lease, 0 is defaultRenew (or a third of a shorter Lease).
-	Renew time.Duration
-	// Quarantine is how far after its taking a new lease begins at least, 0..24h: where
-	// the store may forget what it confirmed, a lease before it may still be in use
-	// for as long as Lease.
-	Quarantine time.Duration
-	// MaxClockAhead is how far ahead of the store's clock, or where it has none of the
-	// records', this machine's may be, 1s..24h, 0 is defaultClockAhead. Beyond it nothing is
-	// reserved, as a worker id would be of no use until that time has come.
+	Namespace     string // of the store, here for messages
+	Lease         time.Duration
+	Renew         time.Duration
+	Quarantine    time.Duration
 	MaxClockAhead time.Duration
-	// Clock is nil for spi.SystemClock.
-	Clock spi.Clock
-	// Logger is nil for slog.Default().
-	Logger *slog.Logger
+	Clock         spi.Clock
+	Logger        *slog.Logger
 }
 
 // configFromProps reads the properties that all lease assigners share:
@@ -81,29 +63,6 @@ func configFromProps(p spi.Props) (config, error) {
 		return config{}, p.Wrong("renew", fmt.Sprintf("a duration shorter than lease (%v)", c.Lease))
 	}
 	return c, nil
-}
-
-// withDefaults fills in what is zero.
-func (c config) withDefaults() config {
-	if c.Namespace == "" {
-		c.Namespace = defaultNamespace
-	}
-	if c.Lease == 0 {
-		c.Lease = defaultLease
-	}
-	if c.Renew == 0 {
-		c.Renew = renewFor(c.Lease)
-	}
-	if c.MaxClockAhead == 0 {
-		c.MaxClockAhead = defaultClockAhead
-	}
-	if c.Clock == nil {
-		c.Clock = spi.SystemClock
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
 }
 
 // renewFor is the default of renew for a lease.

@@ -44,13 +44,8 @@ func (e *noWorkerIDError) Error() string {
 		}
 	}
 	if len(e.Here) > 0 {
-		b.WriteString("; this very process holds ")
-		for i, id := range e.Here[:min(shownHere, len(e.Here))] {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprint(&b, id)
-		}
+		ids := strings.Trim(strings.ReplaceAll(fmt.Sprint(e.Here[:min(shownHere, len(e.Here))]), " ", ", "), "[]")
+		fmt.Fprintf(&b, "; this very process holds %s", ids)
 		if more := len(e.Here) - shownHere; more > 0 {
 			fmt.Fprintf(&b, " and %d more", more)
 		}

@@ -1,8 +1,12 @@
 package workerid
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"time"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // What the tests from outside the package handle: those that use workeridtest,
@@ -24,8 +28,19 @@ var (
 // Assign is assign with the error of NewAssigner.
 func Assign(store Store, c Config) (*Assigner, error) { return assign(store, c), nil }
 
-// assign makes an assigner of a store that has what else it offers as methods.
-func assign(store Store, c config) *assigner { return newAssigner(store, infoOf(store), c) }
+// assign makes an assigner of a store that has what else it offers as methods. What is zero in
+// the configuration has its default.
+func assign(store Store, c config) *assigner {
+	c.Namespace = cmp.Or(c.Namespace, defaultNamespace)
+	c.Lease = cmp.Or(c.Lease, defaultLease)
+	c.Renew = cmp.Or(c.Renew, renewFor(c.Lease))
+	c.MaxClockAhead = cmp.Or(c.MaxClockAhead, defaultClockAhead)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Clock == nil {
+		c.Clock = spi.SystemClock
+	}
+	return newAssigner(store, infoOf(store), c)
+}
 
 // Open returns a store as NewAssigner's function does.
 func Open(store Store) (Store, Info) { return store, infoOf(store) }

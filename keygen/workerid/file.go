@@ -1,7 +1,6 @@
 package workerid
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ const (
 	lockPatience = 250 * time.Millisecond
 )
 
-var recordFile = regexp.MustCompile(`^([0-9]{4,})\.(json|lock)$`)
+var recordFile = regexp.MustCompile(`^([0-9]{4,})\.json$`)
 
 func (s *fileStore) info() Info { return Info{Name: "FILE " + s.path} }
 
@@ -117,38 +116,21 @@ func (s *fileStore) List(ctx context.Context) ([]Entry, error) {
 	var entries []Entry
 	for _, f := range files {
 		m := recordFile.FindStringSubmatch(f.Name())
-		if m == nil || m[2] != "json" && f.Type().IsRegular() {
+		if m == nil {
 			continue
 		}
 		id, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil {
 			continue
 		}
-		e, err := s.entry(id, f)
-		if err != nil {
+		r, err := s.read(id)
+		var foreign *ForeignRecordError
+		if err != nil && !errors.As(err, &foreign) {
 			return nil, err
 		}
-		if n := len(entries); n > 0 && entries[n-1].WorkerID == id { // the directory is in order
-			entries[n-1].Err = cmp.Or(entries[n-1].Err, e.Err)
-			continue
-		}
-		entries = append(entries, e)
+		entries = append(entries, Entry{WorkerID: id, Record: r, Err: err})
 	}
 	return entries, nil
-}
-
-// entry is a worker id by one of its files: its record, or what is odd.
-func (s *fileStore) entry(id int64, f fs.DirEntry) (Entry, error) {
-	if !f.Type().IsRegular() {
-		err := &fs.PathError{Op: "open", Path: filepath.Join(s.dir, f.Name()), Err: errNotRegular}
-		return Entry{WorkerID: id, Err: &ForeignRecordError{WorkerID: id, Err: err}}, nil
-	}
-	r, err := s.read(id)
-	var foreign *ForeignRecordError
-	if err != nil && !errors.As(err, &foreign) {
-		return Entry{}, err
-	}
-	return Entry{WorkerID: id, Record: r, Err: err}, nil
 }
 
 func (s *fileStore) Get(ctx context.Context, workerID int64) (Record, error) {

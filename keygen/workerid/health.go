@@ -136,18 +136,9 @@ const shownOdd = 5
 // addWarning keeps what is wrong with a worker id, and logs it the first time.
 func (a *assigner) addWarning(workerID int64, warning string) {
 	a.mu.Lock()
-	_, known := a.logged[workerID]
-	a.logged[workerID] = struct{}{}
-	switch n := a.odd; {
-	case n < shownOdd:
-		a.figures.Warnings = append(a.figures.Warnings, warning)
-	case n == shownOdd:
-		a.figures.Warnings = append(a.figures.Warnings, "")
-		fallthrough
-	default:
-		a.figures.Warnings[shownOdd] = fmt.Sprintf("and %d more worker ids like these", n+1-shownOdd)
-	}
-	a.odd++
+	known := a.logged[workerID]
+	a.logged[workerID] = true
+	a.odd = append(a.odd, warning)
 	a.mu.Unlock()
 	if !known {
 		a.config.Logger.Warn("shardkey: a worker id is left alone", "worker_id", workerID, "reason", warning)
@@ -158,7 +149,7 @@ func (a *assigner) addWarning(workerID int64, warning string) {
 func (a *assigner) clearWarnings() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.figures.Warnings, a.odd = nil, 0
+	a.odd = nil
 }
 
 // askWarnings asks the store how it may forget leases, and logs what is new. What was known
@@ -208,6 +199,10 @@ func (a *assigner) held() []int64 {
 func (a *assigner) Health() spi.Health {
 	a.mu.Lock()
 	h := a.figures.Snapshot()
+	h.Warnings = slices.Clone(a.odd[:min(shownOdd, len(a.odd))])
+	if more := len(a.odd) - shownOdd; more > 0 {
+		h.Warnings = append(h.Warnings, fmt.Sprintf("and %d more worker ids like these", more))
+	}
 	leases := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()
 	h.Warnings = append(h.Warnings, a.storeWarnings()...)

@@ -33,7 +33,6 @@ type lease struct {
 	delay    time.Duration // see Delay
 	seen     int64         // the newest reservation in the store before it was taken
 	limit    atomic.Int64
-	name     leaseName
 	identity string             // of the process, before the worker id was taken
 	stop     context.CancelFunc // ends the renewal in the background
 

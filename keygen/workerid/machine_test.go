@@ -3,7 +3,6 @@ package workerid
 import (
 	"net"
 	"testing"
-
 )
 
 func TestIPWorkerID_lastBits(t *testing.T) {

@@ -15,19 +15,19 @@ import (
 type Record struct {
 	// Owner is a random token, new with every write: no two records ever
 	// written are equal, and only the writer knows what comes next.
-	Owner string
+	Owner string `json:"owner"`
 	// ReservedUntil is the first millisecond that no id of this worker id has
 	// been reserved for. It only ever rises.
-	ReservedUntil int64
+	ReservedUntil int64 `json:"reserved_until"`
 	// FreeFrom is 0 while the worker id is held. The owner that releases it
 	// writes the first millisecond that it has not used; the next one begins
 	// there. The next owner's record has 0 again.
-	FreeFrom int64
+	FreeFrom int64 `json:"free_from,omitempty"`
 	// Holder names the holder for people, as "host-7 pid 4711"; at most 200
 	// bytes.
-	Holder string
+	Holder string `json:"holder"`
 	// Since is when the holder took the worker id, by the holder's clock.
-	Since int64
+	Since int64 `json:"since"`
 }
 
 // IsZero reports whether the worker id was never used.
@@ -50,17 +50,13 @@ func (r Record) start() int64 {
 const recordVersion = 1
 
 type recordText struct {
-	Version       int    `json:"shardkey"`
-	Owner         string `json:"owner"`
-	ReservedUntil int64  `json:"reserved_until"`
-	FreeFrom      int64  `json:"free_from,omitempty"`
-	Holder        string `json:"holder"`
-	Since         int64  `json:"since"`
+	Version int `json:"shardkey"`
+	Record
 }
 
 // Text is the record in one line of JSON, for stores that keep a text.
 func (r Record) Text() string {
-	text, err := json.Marshal(recordText{recordVersion, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since})
+	text, err := json.Marshal(recordText{recordVersion, r})
 	if err != nil {
 		return "" // cannot be: strings and integers always marshal
 	}
@@ -82,14 +78,13 @@ func ParseRecord(workerID int64, text string) (Record, error) {
 	if err == nil && t.Version != recordVersion {
 		err = fmt.Errorf("it is not marked as one (\"shardkey\":%d)", recordVersion)
 	}
-	r := Record{t.Owner, t.ReservedUntil, t.FreeFrom, t.Holder, t.Since}
 	if err == nil {
-		err = r.check()
+		err = t.check()
 	}
 	if err != nil {
 		return Record{}, &ForeignRecordError{WorkerID: workerID, Value: text, Err: err}
 	}
-	return r, nil
+	return t.Record, nil
 }
 
 // check returns why a stored record cannot be one that this package wrote. Stores that

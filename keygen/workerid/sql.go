@@ -77,12 +77,29 @@ func (s *sqlStore) info() Info {
 func (s *sqlStore) Close() error { return s.db.Close() }
 
 func (s *sqlStore) List(ctx context.Context) ([]Entry, error) {
-	entries, err := s.list(ctx)
-	return entries, s.readError(err)
+	return s.read(ctx, "")
 }
 
-func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT worker_id, "+columns+" FROM "+s.table+" WHERE namespace = ?", s.namespace)
+func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
+	entries, err := s.read(ctx, " AND worker_id = ?", workerID)
+	if err != nil || len(entries) == 0 {
+		return Record{}, err
+	}
+	return entries[0].Record, entries[0].Err
+}
+
+// read reads the rows of the namespace for which more holds. A missing table has none.
+func (s *sqlStore) read(ctx context.Context, more string, args ...any) ([]Entry, error) {
+	entries, err := s.query(ctx, more, args...)
+	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
+		return nil, nil
+	}
+	return entries, s.columnError(err)
+}
+
+func (s *sqlStore) query(ctx context.Context, more string, args ...any) ([]Entry, error) {
+	query := "SELECT worker_id, " + columns + " FROM " + s.table + " WHERE namespace = ?" + more
+	rows, err := s.db.QueryContext(ctx, query, append([]any{s.namespace}, args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,46 +107,19 @@ func (s *sqlStore) list(ctx context.Context) ([]Entry, error) {
 	var entries []Entry
 	seen := map[int64]bool{}
 	for rows.Next() {
-		var e Entry
+		var id int64
 		var row recordRow
-		if err := rows.Scan(append([]any{&e.WorkerID}, row.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&id}, row.fields()...)...); err != nil {
 			return nil, err
 		}
-		if seen[e.WorkerID] {
-			return nil, s.doubled(e.WorkerID)
+		if seen[id] {
+			return nil, s.doubled(id)
 		}
-		seen[e.WorkerID] = true
-		e.Record, e.Err = row.record(e.WorkerID)
-		entries = append(entries, e)
+		seen[id] = true
+		record, err := row.record(id)
+		entries = append(entries, Entry{id, record, err})
 	}
 	return entries, rows.Err()
-}
-
-func (s *sqlStore) Get(ctx context.Context, workerID int64) (Record, error) {
-	r, err := s.get(ctx, workerID)
-	return r, s.readError(err)
-}
-
-func (s *sqlStore) get(ctx context.Context, workerID int64) (Record, error) {
-	rows, err := s.db.QueryContext(ctx, "SELECT "+columns+" FROM "+s.table+" WHERE namespace = ? AND worker_id = ?", s.namespace, workerID)
-	if err != nil {
-		return Record{}, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return Record{}, rows.Err()
-	}
-	var row recordRow
-	if err := rows.Scan(row.fields()...); err != nil {
-		return Record{}, err
-	}
-	if rows.Next() {
-		return Record{}, s.doubled(workerID)
-	}
-	if err := rows.Err(); err != nil {
-		return Record{}, err
-	}
-	return row.record(workerID)
 }
 
 func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next Record) (swapped bool, err error) {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
@@ -56,14 +58,6 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 			return s.tableError(err)
 		}
 		err = s.checkedThen(ctx, op)
-	}
-	return s.columnError(err)
-}
-
-// readError returns the error of a read, which a missing table isn't: it has no records.
-func (s *sqlStore) readError(err error) error {
-	if mysqldb.Number(err) == mysqldb.ErrNoSuchTable {
-		return nil
 	}
 	return s.columnError(err)
 }
@@ -120,12 +114,12 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	values, fields := make([]sql.NullString, len(names)), make([]any, len(names))
+	for i := range values {
+		fields[i] = &values[i]
+	}
 	fits := map[string]bool{} // by the unique keys' names
 	for rows.Next() {
-		values, fields := make([]sql.NullString, len(names)), make([]any, len(names))
-		for i := range values {
-			fields[i] = &values[i]
-		}
 		if err := rows.Scan(fields...); err != nil {
 			return err
 		}
@@ -143,10 +137,8 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	for _, ok := range fits {
-		if ok {
-			return nil
-		}
+	if slices.Contains(slices.Collect(maps.Values(fits)), true) {
+		return nil
 	}
 	return s.keyError("it has no primary key (namespace, worker_id), so that each process would have a row of its own for one worker id")
 }
