@@ -2,7 +2,6 @@ package workerid_test
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +17,7 @@ import (
 // newAssigner makes an assigner on the records, silent and closed at the end.
 func newAssigner(t *testing.T, m *workeridtest.Memory, clock spi.Clock) *workerid.Assigner {
 	t.Helper()
-	a, err := workerid.Assign(m.Open(), workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := workerid.Assign(t, m.Open(), workerid.Config{Clock: clock})
 	t.Cleanup(func() {
 		if err := a.Close(); err != nil {
 			t.Errorf("Close: %v", err)
@@ -45,18 +41,6 @@ func wantMS(t *testing.T, what string, have, want int64) {
 	t.Helper()
 	if have != want {
 		t.Errorf("%s\nhave: %s\nwant: %s", what, time.UnixMilli(have).UTC(), time.UnixMilli(want).UTC())
-	}
-}
-
-func TestAssigner_twoHaveDifferentWorkerIDs(t *testing.T) {
-	m := new(workeridtest.Memory)
-	a, b := newAssigner(t, m, nil), newAssigner(t, m, nil)
-	seen := map[int64]bool{}
-	for _, l := range []spi.WorkerIDLease{mustAcquire(t, a, 9), mustAcquire(t, b, 9), mustAcquire(t, a, 9)} {
-		if seen[l.WorkerID()] {
-			t.Errorf("worker id %d twice", l.WorkerID())
-		}
-		seen[l.WorkerID()] = true
 	}
 }
 

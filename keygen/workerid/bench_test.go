@@ -11,11 +11,7 @@ import (
 
 // BenchmarkLimit is what a lease costs each key.
 func BenchmarkLimit(b *testing.B) {
-	a, err := workerid.Assign(new(workeridtest.Memory).Open(), workerid.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer a.Close()
+	a := workerid.Assign(b, new(workeridtest.Memory).Open(), workerid.Config{})
 	l, err := a.AcquireWorkerID(b.Context(), 0)
 	if err != nil {
 		b.Fatal(err)

@@ -3,7 +3,6 @@ package workerid
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -41,12 +40,7 @@ func (s *oneRecord) Close() error { return nil }
 // worker id, and the other one finds out and is told at its next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
-	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	original, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, original := byHand(t, store, config{Clock: clock})
 	reserved := original.Limit()
 	clone := newLease(a)
 	clone.begin(original.workerID, original.floor, original.Limit(), original.newest)
@@ -71,12 +65,7 @@ func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	original, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, original := byHand(t, store, config{Clock: clock})
 	reserved := original.Limit()
 	clock.ms += 3000
 	store.answersLost = true
@@ -105,12 +94,7 @@ func TestLease_cloneWithAWriteOnItsWay(t *testing.T) {
 func TestLease_lostAnswer(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	store := &deaf{oneRecord: new(oneRecord)}
-	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, l := byHand(t, store, config{Clock: clock})
 	reserved := l.Limit()
 	clock.ms += 3000
 	store.answersLost = true

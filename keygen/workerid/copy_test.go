@@ -3,7 +3,6 @@ package workerid
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,34 +13,24 @@ import (
 
 // awayStore is a store that one process can be cut off from.
 type awayStore struct {
-	Store
+	Hooked
 	away atomic.Bool
 }
 
-func (s *awayStore) Get(ctx context.Context, id int64) (Record, error) {
-	if s.away.Load() {
-		return Record{}, errAway
-	}
-	return s.Store.Get(ctx, id)
-}
-
-func (s *awayStore) List(ctx context.Context) ([]Entry, error) {
-	if s.away.Load() {
-		return nil, errAway
-	}
-	return s.Store.List(ctx)
-}
-
-func (s *awayStore) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	if s.away.Load() {
-		return false, errAway
-	}
-	return s.Store.CompareAndSet(ctx, id, prev, next)
+func newAwayStore(store Store) *awayStore {
+	s := new(awayStore)
+	s.Hooked = Hooked{Store: store, Before: func(context.Context) error {
+		if s.away.Load() {
+			return errAway
+		}
+		return nil
+	}}
+	return s
 }
 
 // machineState is what one running copy is told by its machine.
 type machineState struct {
-	store     awayStore
+	store     *awayStore
 	identity  atomic.Value
 	assigner  *assigner
 	lease     *lease
@@ -51,9 +40,9 @@ type machineState struct {
 
 func startMachine(t *testing.T, dir string) *machineState {
 	t.Helper()
-	m := &machineState{store: awayStore{Store: newFileStore(dir, "orders")}}
+	m := &machineState{store: newAwayStore(newFileStore(dir, "orders"))}
 	m.identity.Store("boot 1")
-	m.assigner = assign(&m.store, config{Logger: slog.New(slog.DiscardHandler)})
+	m.assigner = assign(m.store, config{})
 	m.assigner.identity = func() string { return m.identity.Load().(string) }
 	g, err := NewSnowflake(m, spi.Host{}, 1, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
 	if err != nil {
@@ -179,7 +168,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 // have used.
 func TestLease_copyGivesNothingBack(t *testing.T) {
 	store := new(oneRecord)
-	a := assign(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(store, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
 	a.manual = true
 	identity := "boot 1"
 	a.identity = func() string { return identity }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/spi"
@@ -25,8 +26,39 @@ var (
 	TableDDL     = tableDDL
 )
 
-// Assign is assign with the error of NewAssigner.
-func Assign(store Store, c Config) (*Assigner, error) { return assign(store, c), nil }
+// Assign makes an assigner of a store, and closes it at the end.
+func Assign(t testing.TB, store Store, c Config) *Assigner {
+	a := assign(store, c)
+	t.Cleanup(func() { _ = a.Close() })
+	return a
+}
+
+// Hooked is a store whose methods call Before first, and return its error.
+type Hooked struct {
+	Store
+	Before func(ctx context.Context) error
+}
+
+func (s *Hooked) List(ctx context.Context) ([]Entry, error) {
+	if err := s.Before(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.List(ctx)
+}
+
+func (s *Hooked) Get(ctx context.Context, id int64) (Record, error) {
+	if err := s.Before(ctx); err != nil {
+		return Record{}, err
+	}
+	return s.Store.Get(ctx, id)
+}
+
+func (s *Hooked) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
+	if err := s.Before(ctx); err != nil {
+		return false, err
+	}
+	return s.Store.CompareAndSet(ctx, id, prev, next)
+}
 
 // assign makes an assigner of a store that has what else it offers as methods. What is zero in
 // the configuration has its default.
@@ -35,7 +67,7 @@ func assign(store Store, c config) *assigner {
 	c.Lease = cmp.Or(c.Lease, defaultLease)
 	c.Renew = cmp.Or(c.Renew, renewFor(c.Lease))
 	c.MaxClockAhead = cmp.Or(c.MaxClockAhead, defaultClockAhead)
-	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Clock == nil {
 		c.Clock = spi.SystemClock
 	}
@@ -62,4 +94,16 @@ func infoOf(store Store) Info {
 		info.serverID, info.notes = s.ServerID, s.Notes()
 	}
 	return info
+}
+
+// byHand returns a lease of worker id 0 that isn't renewed in the background.
+func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
+	t.Helper()
+	a := assign(store, c)
+	a.manual = true
+	l, err := a.acquire(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, l
 }

@@ -248,7 +248,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.use("second", f.copy())
-			g, err := NewSnowflake(f.assigner(config{Clock: clock}), spi.Host{Clock: clock, Logger: slog.New(slog.DiscardHandler)},
+			g, err := NewSnowflake(f.assigner(config{Clock: clock}), spi.Host{Clock: clock},
 				ring, map[string]any{"epoch": "1999-01-01"})
 			if err != nil {
 				t.Fatal(err)

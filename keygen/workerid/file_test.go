@@ -3,7 +3,6 @@ package workerid_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,12 +78,8 @@ func TestFileStore_foreignValue(t *testing.T) {
 func TestFileStore_pathIsAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	mustWrite(t, file, "x")
-	a, err := workerid.Assign(workerid.NewFileStore(file, "orders"), workerid.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	_, err = a.AcquireWorkerID(t.Context(), 7)
+	a := workerid.Assign(t, workerid.NewFileStore(file, "orders"), workerid.Config{})
+	_, err := a.AcquireWorkerID(t.Context(), 7)
 	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), file) {
 		t.Errorf("have: %v\nwant: spi.ErrStore that names %s", err, file)
 	}
@@ -104,15 +99,11 @@ func mustWrite(t testing.TB, file, text string) {
 // another worker id is taken, and health tells of the spoilt one.
 func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
-	a, err := workerid.Assign(workerid.NewFileStore(dir, "orders"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := workerid.Assign(t, workerid.NewFileStore(dir, "orders"), workerid.Config{})
 	l := mustAcquire(t, a, 9)
 	file := filepath.Join(dir, "orders", "0000.json")
 	mustWrite(t, file, "not ours")
-	err = l.Renew(t.Context(), l.Limit())
+	err := l.Renew(t.Context(), l.Limit())
 	var foreign *workerid.ForeignRecordError
 	if !errors.Is(err, spi.ErrLeaseLost) || !errors.As(err, &foreign) {
 		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)

@@ -204,7 +204,7 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 // A lease whose lock file becomes something else is over, and another worker id is taken.
 func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 	path := t.TempDir()
-	a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	a := assign(newFileStore(path, "orders"), config{})
 	a.manual = true
 	l, err := a.acquire(t.Context(), 7)
 	if err != nil {
@@ -231,7 +231,7 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(path, "orders"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	a := assign(newFileStore(path, "orders"), config{Logger: slog.New(slog.DiscardHandler)})
+	a := assign(newFileStore(path, "orders"), config{})
 	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: the permission error", err)
 	}

@@ -2,7 +2,6 @@ package workerid_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,10 +48,7 @@ func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 
 func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
 	t.Helper()
-	a, err := workerid.Assign(m.Open(), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := workerid.Assign(t, m.Open(), workerid.Config{})
 	g, err := workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
 	if err != nil {
 		t.Fatal(err)

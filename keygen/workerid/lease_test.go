@@ -70,12 +70,8 @@ func TestLease_releaseUnused(t *testing.T) {
 func TestLease_releaseEndsTheRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		s := &slowStore{Store: m.Open()}
-		a, err := workerid.Assign(s, workerid.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		s := newSlowStore(m.Open(), 0)
+		a := workerid.Assign(t, s, workerid.Config{})
 		l := mustAcquire(t, a, 0)
 		if err := l.Release(t.Context(), 0); err != nil {
 			t.Fatal(err)

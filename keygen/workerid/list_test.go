@@ -80,11 +80,7 @@ func TestList_states(t *testing.T) {
 		} {
 			m.Put(int64(id), r)
 		}
-		a, err := workerid.Assign(m.Open(), workerid.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		a := workerid.Assign(t, m.Open(), workerid.Config{})
 		list, err := a.ListWorkerIDs(t.Context())
 		if err != nil || len(list.List) != 5 || list.ClockAhead != nil || list.Store != "TEST namespace=shardkey" {
 			t.Fatalf("have: %+v, %v", list, err)

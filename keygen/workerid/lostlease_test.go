@@ -93,10 +93,7 @@ func TestLease_logsItsLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		var log bytes.Buffer
-		a, err := workerid.Assign(m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		m.SetAway(errors.New("away"))
 		for range 2 {
 			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
@@ -134,27 +131,6 @@ func TestLease_logsItsLife(t *testing.T) {
 		}
 		if len(have) != len(want) {
 			t.Errorf("have: %s\nwant: %d lines", log.String(), len(want))
-		}
-	})
-}
-
-func TestLease_logsOnceWhenRenewalsBeginToFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := new(workeridtest.Memory)
-		var log bytes.Buffer
-		a, err := workerid.Assign(m.Open(), workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustAcquire(t, a, 0)
-		m.SetAway(errors.New("away"))
-		time.Sleep(time.Minute)
-		m.SetAway(nil)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(log.String(), "could not be renewed"); n != 1 {
-			t.Errorf("lines\nhave: %d\nwant: 1\n%s", n, log.String())
 		}
 	})
 }

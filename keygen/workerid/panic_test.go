@@ -14,36 +14,28 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
+var errPanic = errors.New("the store's own panic")
+
 // panickyStore is a store whose methods panic while it is told to.
 type panickyStore struct {
-	workerid.Store
+	workerid.Hooked
 	on atomic.Bool
 }
 
-var errPanic = errors.New("the store's own panic")
+func newPanickyStore() *panickyStore {
+	s := new(panickyStore)
+	s.Hooked = workerid.Hooked{Store: new(workeridtest.Memory).Open(), Before: s.check}
+	return s
+}
 
-func (s *panickyStore) check() {
+func (s *panickyStore) check(context.Context) error {
 	if s.on.Load() {
 		panic(errPanic)
 	}
+	return nil
 }
 
-func (s *panickyStore) List(ctx context.Context) ([]workerid.Entry, error) {
-	s.check()
-	return s.Store.List(ctx)
-}
-
-func (s *panickyStore) Get(ctx context.Context, id int64) (workerid.Record, error) {
-	s.check()
-	return s.Store.Get(ctx, id)
-}
-
-func (s *panickyStore) CompareAndSet(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-	s.check()
-	return s.Store.CompareAndSet(ctx, id, prev, next)
-}
-
-func (s *panickyStore) Close() error { s.check(); return s.Store.Close() }
+func (s *panickyStore) Close() error { return errors.Join(s.check(nil), s.Store.Close()) }
 
 // fromProps opens an assigner as a program's own factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
@@ -61,7 +53,7 @@ func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDA
 // again, and the limit stays where it certainly is.
 func TestStore_panics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &panickyStore{Store: new(workeridtest.Memory).Open()}
+		s := newPanickyStore()
 		a, err := fromProps(t, s, spi.Host{})
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package workerid
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -25,12 +24,7 @@ func TestNewToken_isRandom(t *testing.T) {
 func acquired(t *testing.T) (*lease, *unconfirmed, *fixedClock) {
 	t.Helper()
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord)}
-	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, l := byHand(t, store, config{Clock: clock})
 	return l, store, clock
 }
 

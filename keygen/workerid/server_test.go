@@ -2,7 +2,6 @@ package workerid_test
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -23,11 +22,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	mustExec(t, server.DSN(), "CREATE DATABASE w")
 	store := mustSQL(t, server.DSN()+"w", "shardkey_worker")
 	// An hour's lease: nothing here depends on how long the server takes.
-	a, err := workerid.Assign(store, workerid.Config{Lease: 3600e9, Renew: 1800e9, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := workerid.Assign(t, store, workerid.Config{Lease: 3600e9, Renew: 1800e9})
 	l := mustAcquire(t, a, 1023)
 	limit := l.Limit()
 
@@ -65,11 +60,7 @@ func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
 	}
 	config.User, config.Passwd = "nobody", "secret-word"
 	store := mustSQL(t, config.FormatDSN(), "shardkey_worker")
-	a, err := workerid.Assign(store, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := workerid.Assign(t, store, workerid.Config{})
 	_, err = a.AcquireWorkerID(t.Context(), 1023)
 	var refused *mysql.MySQLError
 	if !errors.Is(err, spi.ErrStore) || !errors.As(err, &refused) || strings.Contains(err.Error(), "secret-word") {

@@ -3,7 +3,6 @@ package workerid
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 
 	"github.com/shardkey/shardkey/spi"
@@ -29,12 +28,7 @@ func (s *unconfirmed) CompareAndSet(ctx context.Context, id int64, prev, next Re
 // a crash: the limit follows when a write on top of it is confirmed.
 func TestLease_shownRecordDoesNotMoveTheLimit(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord)}
-	a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, l := byHand(t, store, config{Clock: clock})
 	reserved := l.Limit()
 	clock.ms += 3000
 	store.silent, store.writes = 2, 0
@@ -62,7 +56,7 @@ func TestAssigner_shownTakeoverIsWrittenAgain(t *testing.T) {
 	}{"the second is confirmed": {1, true}, "none is confirmed": {2, false}} {
 		t.Run(name, func(t *testing.T) {
 			clock, store := &fixedClock{ms: 1_790_000_000_000}, &unconfirmed{oneRecord: new(oneRecord), silent: c.silent}
-			a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+			a := assign(store, config{Clock: clock})
 			a.manual = true
 			l, err := a.acquire(t.Context(), 0)
 			switch {
@@ -86,7 +80,7 @@ func (s altering) CompareAndSet(ctx context.Context, id int64, prev, next Record
 }
 
 func TestAssigner_refusesARecordThatCameBackOtherThanWritten(t *testing.T) {
-	a := assign(altering{new(oneRecord)}, config{Clock: &fixedClock{ms: 1_790_000_000_000}, Logger: slog.New(slog.DiscardHandler)})
+	a := assign(altering{new(oneRecord)}, config{Clock: &fixedClock{ms: 1_790_000_000_000}})
 	a.manual = true
 	var altered *alteredError
 	if l, err := a.acquire(t.Context(), 0); !errors.As(err, &altered) || !errors.Is(err, spi.ErrStore) {

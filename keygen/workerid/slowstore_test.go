@@ -20,12 +20,8 @@ import (
 func TestLease_renewIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
-		s := &slowStore{Store: m.Open(), delay: time.Second}
-		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		s := newSlowStore(m.Open(), time.Second)
+		a := workerid.Assign(t, s, workerid.Config{})
 		l := mustAcquire(t, a, 0)
 		m.SetAway(errors.New("away"))
 		before, start := s.calls(), time.Now()
@@ -47,14 +43,10 @@ func TestLease_renewIsShared(t *testing.T) {
 // A store that never answers does not hold a caller for ever.
 func TestLease_storeThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{Store: new(workeridtest.Memory).Open(), delay: 1000 * time.Hour}
-		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		s := newSlowStore(new(workeridtest.Memory).Open(), 1000*time.Hour)
+		a := workerid.Assign(t, s, workerid.Config{})
 		start := time.Now()
-		_, err = a.AcquireWorkerID(context.Background(), 0)
+		_, err := a.AcquireWorkerID(context.Background(), 0)
 		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
 			t.Errorf("Acquire\nhave: %v after %v\nwant: spi.ErrStore in 10s", err, took)
 		}
@@ -71,12 +63,8 @@ func TestLease_storeThatHangs(t *testing.T) {
 
 func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{Store: new(workeridtest.Memory).Open()}
-		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+		a := workerid.Assign(t, s, workerid.Config{})
 		l := mustAcquire(t, a, 0)
 		s.set(1000 * time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -97,10 +85,16 @@ func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
 
 // slowStore answers late.
 type slowStore struct {
-	workerid.Store
+	workerid.Hooked
 	mu    sync.Mutex
 	delay time.Duration
 	n     int
+}
+
+func newSlowStore(store workerid.Store, delay time.Duration) *slowStore {
+	s := &slowStore{delay: delay}
+	s.Hooked = workerid.Hooked{Store: store, Before: s.wait}
+	return s
 }
 
 func (s *slowStore) wait(ctx context.Context) error {
@@ -123,36 +117,12 @@ func (s *slowStore) calls() int {
 	return s.n
 }
 
-func (s *slowStore) List(ctx context.Context) ([]workerid.Entry, error) {
-	if err := s.wait(ctx); err != nil {
-		return nil, err
-	}
-	return s.Store.List(ctx)
-}
-
-func (s *slowStore) Get(ctx context.Context, id int64) (workerid.Record, error) {
-	if err := s.wait(ctx); err != nil {
-		return workerid.Record{}, err
-	}
-	return s.Store.Get(ctx, id)
-}
-
-func (s *slowStore) CompareAndSet(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
-	if err := s.wait(ctx); err != nil {
-		return false, err
-	}
-	return s.Store.CompareAndSet(ctx, id, prev, next)
-}
-
 // Closing in the middle of a renewal is not the store's failure.
 func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{Store: new(workeridtest.Memory).Open()}
+		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
 		var log bytes.Buffer
-		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := workerid.Assign(t, s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		mustAcquire(t, a, 0)
 		s.set(time.Second)
 		time.Sleep(3500 * time.Millisecond) // in the middle

@@ -120,11 +120,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	mustExec(t, dsn, "GRANT SELECT, INSERT, UPDATE ON %s.* TO %s", c.DBName, user)
 	c.User, c.Passwd = user, "secret-word"
 
-	a, err := workerid.Assign(mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
+	a := workerid.Assign(t, mustSQL(t, c.FormatDSN(), "shardkey_worker"), workerid.Config{})
 	_, err = a.AcquireWorkerID(t.Context(), 1023)
 	var table *workerid.TableError
 	if !errors.As(err, &table) || !errors.Is(err, spi.ErrStore) || strings.Contains(err.Error(), "secret-word") {

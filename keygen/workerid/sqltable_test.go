@@ -3,7 +3,6 @@ package workerid_test
 import (
 	"database/sql"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -26,12 +25,9 @@ func tableWith(t *testing.T, old, changed string) string {
 
 func acquire(t *testing.T, dsn string) error {
 	t.Helper()
-	a, err := workerid.Assign(mustSQL(t, dsn, "shardkey_worker"), workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := workerid.Assign(t, mustSQL(t, dsn, "shardkey_worker"), workerid.Config{})
 	t.Cleanup(func() { _ = a.Close() })
-	_, err = a.AcquireWorkerID(t.Context(), 1023)
+	_, err := a.AcquireWorkerID(t.Context(), 1023)
 	return err
 }
 

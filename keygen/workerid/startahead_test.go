@@ -3,7 +3,6 @@ package workerid_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,10 +20,7 @@ func openGenerator(t *testing.T, m *workeridtest.Memory, layout map[string]any, 
 
 func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, clock spi.Clock) workerid.Snowflake {
 	t.Helper()
-	a, err := workerid.Assign(store, workerid.Config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := workerid.Assign(t, store, workerid.Config{Clock: clock})
 	g, err := workerid.NewSnowflake(a, spi.Host{Clock: clock}, 1, layout)
 	if err != nil {
 		t.Fatal(err)
@@ -109,15 +105,11 @@ func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
 		s := &shuffled{Store: m.Open()}
-		a, err := workerid.Assign(s, workerid.Config{Logger: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
+		a := workerid.Assign(t, s, workerid.Config{})
 		for id := range int64(8) {
 			m.Put(id, workerid.Record{Owner: "x", ReservedUntil: nowMS() + 60_000 - id*1000})
 		}
-		_, err = a.AcquireWorkerID(t.Context(), 7)
+		_, err := a.AcquireWorkerID(t.Context(), 7)
 		var none *workerid.NoWorkerIDError
 		if !errors.As(err, &none) {
 			t.Fatalf("have: %v\nwant: a NoWorkerIDError", err)

@@ -3,7 +3,6 @@ package workerid
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,7 +40,7 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := &fixedClock{ms: 1_790_000_000_000}
 			store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: c.apart, err: c.err}
-			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute, Logger: slog.New(slog.DiscardHandler)})
+			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
 			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
 				t.Errorf("a first worker id\nhave: %v", err)
@@ -72,12 +71,7 @@ func isClockError(err error) bool {
 func TestClock_storesIsAskedRarely(t *testing.T) {
 	clock := &fixedClock{ms: 1_790_000_000_000}
 	counted := &countedClock{clockedStore: clockedStore{oneRecord: new(oneRecord), clock: clock}}
-	a := assign(counted, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-	a.manual = true
-	l, err := a.acquire(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, l := byHand(t, counted, config{Clock: clock})
 	for range 200 {
 		clock.ms += 3000
 		if err := l.keep(t.Context()); err != nil {
@@ -88,6 +82,7 @@ func TestClock_storesIsAskedRarely(t *testing.T) {
 		t.Errorf("the store's clock was asked %d times in 10 minutes\nwant: 3, or one more", counted.times)
 	}
 	limit := l.Limit()
+	var err error
 	for range 3 { // each step alone is within the bound
 		clock.ms += 2 * 60_000
 		counted.apart -= 2 * time.Minute
@@ -115,7 +110,7 @@ func TestClock_wrongOneOfTheStore(t *testing.T) {
 	for holder, want := range map[string]bool{"elsewhere pid 1": true, holderName(): false} {
 		store := &clockedStore{oneRecord: new(oneRecord), clock: clock, apart: -time.Hour}
 		store.record = Record{Owner: "x", ReservedUntil: clock.ms + 5000, Holder: holder, Since: clock.ms}
-		a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+		a := assign(store, config{Clock: clock})
 		a.manual = true
 		_, err := a.acquire(t.Context(), 0)
 		if isClockError(err) == want || want && !errors.Is(err, spi.ErrNoWorkerID) {
@@ -145,12 +140,7 @@ func (s *stepped) Sleep(ctx context.Context, d time.Duration) error {
 func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, clock := new(oneRecord), new(stepped)
-		a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
-		a.manual = true
-		l, err := a.acquire(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a, l := byHand(t, store, config{Clock: clock})
 		before := store.record
 		clock.set(365 * 24 * time.Hour)
 		for range 3 {
@@ -202,7 +192,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store, clock := newFileStore(t.TempDir(), "x"), newStepped(c.before)
-				a := assign(store, config{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+				a := assign(store, config{Clock: clock})
 				a.manual = true
 				l, err := a.acquire(t.Context(), 3)
 				if err != nil {
@@ -218,7 +208,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				if err := l.keep(t.Context()); err != nil || l.Limit() < a.now() {
 					t.Errorf("have: %v\nwant: a renewal", err)
 				}
-				later := assign(store, config{Clock: newStepped(clock.by() + month), Logger: slog.New(slog.DiscardHandler)})
+				later := assign(store, config{Clock: newStepped(clock.by() + month)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
 					t.Errorf("a start a month later\nhave: %v\nwant: a worker id", err)
