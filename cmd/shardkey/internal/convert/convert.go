@@ -83,11 +83,14 @@ func (c *conversion) yaml(data []byte) error {
 		if err != nil {
 			return err
 		}
-		read := c.springDocument
-		if find(pairs, "rules") != nil || find(pairs, "shardingRule") != nil {
-			read = c.document
+		before := len(c.rules)
+		if err := c.springDocument(pairs); err != nil {
+			return err
 		}
-		if err := read(pairs); err != nil {
+		if isRule := find(pairs, "rules") != nil || find(pairs, "shardingRule") != nil; !isRule || len(c.rules) > before {
+			continue
+		}
+		if err := c.document(pairs); err != nil {
 			return err
 		}
 	}

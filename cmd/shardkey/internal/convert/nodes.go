@@ -26,7 +26,7 @@ func find(pairs []pair, key string) *yaml.Node {
 }
 
 // maxNodes bounds a file in which aliases multiply, or lead back to where they stand.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 18
 
 func (c *conversion) count(n *yaml.Node) error {
 	if c.nodes++; c.nodes > maxNodes {
