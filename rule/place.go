@@ -113,15 +113,6 @@ func (s *Sharding) Place(values []any) (Place, error) {
 	return s.place(classed)
 }
 
-func (s *Sharding) wrongCount(values, columns int) error {
-	return &PlaceError{Table: s.logical, Unknown: true, Reason: fmt.Sprintf("%d values for %d sharding columns", values, columns)}
-}
-
-func (s *Sharding) noClass(column string, v any) error {
-	return &PlaceError{Table: s.logical, Column: column, Unknown: true,
-		Reason: fmt.Sprintf("the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", column, v)}
-}
-
 func (s *Sharding) place(values []expr.Value) (Place, error) {
 	if len(s.tables) == 0 {
 		return Place{}, &PlaceError{Table: s.logical, Reason: "the table has no sharding"}
@@ -167,14 +158,9 @@ func (s *Sharding) String() string {
 
 // shard works out how a table is sharded that has these actual tables.
 func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
-	if spec.database == nil && spec.table == nil {
-		return
-	}
-	s := &Sharding{logical: t.Logical}
-	t.Sharding = s
-	if err := b.sharding(spec, t, s, nodes); err != nil {
+	t.Sharding = &Sharding{logical: t.Logical}
+	if err := b.sharding(spec, t, t.Sharding, nodes); err != nil {
 		t.Sharding = &Sharding{logical: t.Logical, Err: err}
-		return
 	}
 }
 
