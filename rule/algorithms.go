@@ -195,33 +195,23 @@ func (a algorithm) wordOf(err error) word {
 	return a.name
 }
 
-// modulus returns the n of a sharding by the column modulo n, how many shards it
-// has, and where it is written; 0 when the sharding is of another kind.
-func (s *strategyOf) modulus(column string) (n, shards int64, at word) {
+// modulus returns the n of a sharding by the column modulo n, and how many shards it has; 0 when
+// the sharding is of another kind.
+func (s *strategyOf) modulus(column string) (n, shards int64) {
 	a, err := s.compile()
 	if err != nil || !s.isBy(column) {
-		return 0, 0, word{}
+		return 0, 0
 	}
-	for _, prop := range []string{"sharding-count", "algorithm-expression"} {
-		if w, ok := s.algorithm.props[prop]; ok {
-			n, shards = a.Modulus()
-			return n, shards, w
-		}
-	}
-	return 0, 0, word{}
+	return a.Modulus()
 }
 
-// hashCount returns the number of shards of a sharding by the column's hash, and where it is
-// written; 0 when the sharding is of another kind.
-func (s *strategyOf) hashCount(column string) (n int64, at word) {
-	if s.algorithm.typ != "HASH_MOD" || !s.isBy(column) {
-		return 0, word{}
+// hashCount returns the number of shards of a sharding by the column's hash; 0 when the sharding
+// is of another kind.
+func (s *strategyOf) hashCount(column string) (n int64) {
+	if s.algorithm.typ == "HASH_MOD" && s.isBy(column) {
+		n, _ = s.algorithm.autoTables()
 	}
-	n, err := s.algorithm.autoTables()
-	if err != nil {
-		return 0, word{}
-	}
-	return n, s.algorithm.props["sharding-count"]
+	return n
 }
 
 // autoTables returns how many actual tables ShardingSphere makes of an auto table

@@ -66,14 +66,6 @@ func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
 	return e
 }
 
-// otherDatabaseError says that a rule is open for one database and now for
-// another one. It is turned into an [Error] at the place in the rule.
-type otherDatabaseError struct{ open, asked string }
-
-func (e *otherDatabaseError) Error() string {
-	return fmt.Sprintf("the rule is open for two databases in this process, %s and %s", e.open, e.asked)
-}
-
 // databaseOf returns the default database of a data source name in
 // go-sql-driver/mysql's form: what stands between the last slash and the
 // parameters.

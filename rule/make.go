@@ -69,20 +69,12 @@ func (l *Live) openGenerator(i int, earlier []*made) error {
 	}
 	hold := func(e *made) { l.held[i] = e }
 	build := func(e *made) error { return l.makeGenerator(i, earlier, e) }
-	e, err := l.open(generatorKind, m, earlier, hold, build)
+	e, err := l.pool.open(l, generatorKind, m, earlier, hold, build)
 	if err != nil {
 		return err
 	}
 	l.generators[i] = e.value.(spi.KeyGenerator)
 	return nil
-}
-
-func (l *Live) open(kind string, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
-	e, err := l.pool.open(l.rule.keyOf(kind, m, l.host), m, earlier, hold, build)
-	if other := (*otherDatabaseError)(nil); errors.As(err, &other) {
-		return nil, l.rule.ownDatabaseError(kind, m, other.Error())
-	}
-	return e, err
 }
 
 // makeGenerator makes the rule's generator i, and opens the assigners that it asks for.
@@ -103,7 +95,7 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 		}
 		hold := func(used *made) { e.uses, e.spec.assigners = append(e.uses, used), append(e.spec.assigners, a) }
 		build := func(used *made) error { return r.makeAssigner(a, l.host, used) }
-		used, err := l.open(assignerKind, r.assigners[a], earlier, hold, build)
+		used, err := l.pool.open(l, assignerKind, r.assigners[a], earlier, hold, build)
 		if err != nil {
 			return nil, err
 		}

@@ -59,16 +59,18 @@ func (p *pool) enter(l *Live) {
 	p.live[l] = struct{}{}
 }
 
-// open returns what key stands for, made by build if it is not there. An open rule holds
+// open returns l's generator or assigner, made by build if it is not there. An open rule holds
 // it from hold on, which is called first, with the lock. What an earlier rule had is taken
 // over when it is configured in the same way. One that is being closed is waited for, so
 // that there is never a second one next to it.
-func (p *pool) open(key makeKey, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
+func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
+	key := l.rule.keyOf(kind, m, l.host)
 	for {
 		p.mu.Lock()
-		if err := p.otherDatabase(key, m); err != nil {
+		if other := p.otherDatabase(key, m); other != "" {
 			p.mu.Unlock()
-			return nil, err
+			reason := fmt.Sprintf("the rule is open for two databases in this process, %s and %s", other, key.database)
+			return nil, l.rule.ownDatabaseError(kind, m, reason)
 		}
 		e := p.made[key]
 		if e == nil {
@@ -166,20 +168,20 @@ func (p *pool) forget(all ...*made) {
 	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return slices.Contains(all, e) })
 }
 
-// otherDatabase returns the error for a rule that is open for one database already,
-// with state in it, and now for another one.
-func (p *pool) otherDatabase(key makeKey, m makeSpec) error {
+// otherDatabase returns the database for which a rule with state in it is open already, where
+// key's is another one; empty for none.
+func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 	if !m.needsOneDatabase() || key.database == "" {
-		return nil
+		return ""
 	}
 	for other, e := range p.made {
 		// By its type, not its name: a newer version of the rule's file may have renamed it.
 		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
 			other.database != "" && other.database != key.database && !e.closing {
-			return &otherDatabaseError{other.database, key.database}
+			return other.database
 		}
 	}
-	return nil
+	return ""
 }
 
 // keyOf is the key of a generator or assigner of the rule, for a host.

@@ -165,10 +165,11 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		if s == nil {
 			continue
 		}
-		n, shards, at := s.modulus(t.Column)
+		n, shards := s.modulus(t.Column)
+		at := s.algorithm.geneWord()
 		offset, sequences := b.maker(t).vibration(), b.maker(t).sequences()
 		enough := min(n, sequences) - 1
-		if count, at := s.hashCount(t.Column); count > sequences {
+		if count := s.hashCount(t.Column); count > sequences {
 			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator %q "+
 				"has %d sequences: at any time a worker's keys reach no more of %d shards; give the layout %d sequence bits",
 				t.Logical, t.Column, count, t.GeneratorName, sequences, count, bits.Len64(uint64(count-1))))
