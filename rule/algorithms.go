@@ -110,7 +110,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		}
 	}
 	if w, ok := scalar(entries, "javaType"); ok {
-		if err := s.javaClass(r.spec.file, w); err != nil {
+		if err := s.javaClass(r.file, w); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 		var ok bool
 		if s.algorithm, ok = r.algorithms[name.text]; !ok {
 			s.fail(name, fmt.Sprintf("the sharding algorithm %q is not defined", clip(name.text)))
-			r.spec.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
+			r.warnOnce(name, s.unknown, slices.Sorted(maps.Keys(r.algorithms))...)
 		}
 	case isInline:
 		s.algorithm = algorithm{name: expression, typ: "INLINE", props: map[string]word{"algorithm-expression": expression}}

@@ -121,10 +121,6 @@ func (b *builder) finish() error {
 	return nil
 }
 
-func (b *builder) errorAt(w word, reason string, right ...string) *Error {
-	return errorAt(b.rule.file, w, reason, right...)
-}
-
 // also returns a second place in the words of an error.
 func (p place) also() string {
 	switch {

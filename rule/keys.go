@@ -169,11 +169,6 @@ func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
 		(strings.Contains(text.Value, "${") || strings.Contains(text.Value, "$->{"))
 }
 
-// warn records what is likely wrong with a rule that can still be read.
-func (rd *reader) warn(w word, reason string, right ...string) {
-	rd.spec.warn(w, reason, right...)
-}
-
 // letters are those of a word in lower case.
 func letters(text string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(text))

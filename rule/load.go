@@ -90,7 +90,7 @@ func parse(name string, data []byte, path string) (*Rule, error) {
 			return nil, err
 		}
 	}
-	if len(rd.spec.scopes) == 0 {
+	if len(rd.scopes) == 0 {
 		return nil, rd.noSharding(len(documents) == 0)
 	}
 	return build(rd.spec)

@@ -13,7 +13,7 @@ import (
 
 // reader turns YAML documents into a spec.
 type reader struct {
-	spec   spec
+	spec
 	merges int    // merged maps that were visited
 	hint   string // what was there instead of a sharding rule
 }
@@ -170,7 +170,7 @@ func (f *fields) text(key string) (w word) {
 // settings returns shardkey's own words.
 func (f *fields) settings() (s settings) {
 	if f.err == nil {
-		s, f.err = newSettings(f.rd.spec.file, f.text)
+		s, f.err = newSettings(f.rd.file, f.text)
 	}
 	return s
 }
@@ -196,10 +196,6 @@ func (rd *reader) unknownKey(key word, what string, known, right []string) error
 
 func (rd *reader) kindError(n *yaml.Node, what, want string) error {
 	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s where %s belongs: %s", kindOf(resolve(n)), want, what))
-}
-
-func (rd *reader) errorAt(w word, reason string, right ...string) *Error {
-	return errorAt(rd.spec.file, w, reason, right...)
 }
 
 // resolve follows an alias to what it stands for.

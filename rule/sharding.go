@@ -127,11 +127,18 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
 		"defaultKeyGenerateStrategy": func(p pair) (err error) { r.scope.def, err = rd.strategy(p); return err },
 		"defaultKeyGenerator":        r.defaultGenerator,
-		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.spec.generators) },
-		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.spec.assigners) },
+		"keyGenerators":              func(p pair) error { return rd.makers(p, &rd.generators) },
+		"workerIdAssigners":          func(p pair) error { return rd.makers(p, &rd.assigners) },
 		"shardingAlgorithms":         func(p pair) error { rd.algorithmProps(p.value); return nil },
 	}
-	if err := rd.read(pairs, f.what, f.rule, read); err != nil {
+	for _, p := range pairs {
+		if _, known := f.rule[p.key.text]; known && read[p.key.text] != nil {
+			if err := read[p.key.text](p); err != nil {
+				return err
+			}
+		}
+	}
+	if err := rd.others(pairs, f.what, f.rule); err != nil {
 		return err
 	}
 	// The strategies name tables, which may stand below them.
@@ -140,20 +147,8 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 			return err
 		}
 	}
-	rd.spec.scopes = append(rd.spec.scopes, r.scope)
+	rd.scopes = append(rd.scopes, r.scope)
 	return nil
-}
-
-// read reads the entries of an object that there is a function for, and judges the others.
-func (rd *reader) read(pairs []pair, what string, o object, read map[string]func(pair) error) error {
-	for _, p := range pairs {
-		if _, known := o[p.key.text]; known && read[p.key.text] != nil {
-			if err := read[p.key.text](p); err != nil {
-				return err
-			}
-		}
-	}
-	return rd.others(pairs, what, o)
 }
 
 // defaultGenerator reads a defaultKeyGenerator.

@@ -18,14 +18,18 @@ type spec struct {
 	warnings   []*Error
 }
 
+func (s *spec) errorAt(w word, reason string, right ...string) *Error {
+	return errorAt(s.file, w, reason, right...)
+}
+
 // warn records what is likely wrong with a rule that can still be used.
 func (s *spec) warn(w word, reason string, right ...string) {
-	s.warnings = append(s.warnings, errorAt(s.file, w, reason, right...))
+	s.warnings = append(s.warnings, s.errorAt(w, reason, right...))
 }
 
 // warnOnce is warn for what may be read for many tables: a default.
 func (s *spec) warnOnce(w word, reason string, right ...string) {
-	e := errorAt(s.file, w, reason, right...)
+	e := s.errorAt(w, reason, right...)
 	if !slices.ContainsFunc(s.warnings, func(o *Error) bool { return o.Error() == e.Error() }) {
 		s.warnings = append(s.warnings, e)
 	}

@@ -124,7 +124,7 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		return f.err
 	case strings.EqualFold(kind.text, "sequence"):
 		// For CREATE SEQUENCE, no column of any table.
-		rd.spec.sequences = append(rd.spec.sequences, name)
+		rd.sequences = append(rd.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
 		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
