@@ -40,8 +40,9 @@ func File(path string) (out []byte, left []string, err error) {
 		return nil, nil, err
 	}
 	if len(c.rules) == 0 {
-		return nil, nil, c.errorAt(&yaml.Node{Line: 1, Column: 1}, "no sharding rule: there is none below rules (- !SHARDING), "+
-			"shardingRule, "+strings.Join(prefixes, " or "))
+		return nil, nil, c.errorAt(&yaml.Node{Line: 1, Column: 1},
+			"no sharding rule: there is none below rules (- !SHARDING), "+
+				"shardingRule, "+strings.Join(prefixes, " or "))
 	}
 	out, err = c.print()
 	return out, c.left, err

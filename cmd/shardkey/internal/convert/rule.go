@@ -45,8 +45,10 @@ type keyWords struct {
 }
 
 var (
-	tableKey   = keyWords{"keyGenerateStrategy", "keyGenerator", "keyGeneratorColumnName", []string{"keyGeneratorClassName", "keyGeneratorClass"}}
-	defaultKey = keyWords{"defaultKeyGenerateStrategy", "defaultKeyGenerator", "", []string{"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass"}}
+	tableKey = keyWords{"keyGenerateStrategy", "keyGenerator", "keyGeneratorColumnName",
+		[]string{"keyGeneratorClassName", "keyGeneratorClass"}}
+	defaultKey = keyWords{"defaultKeyGenerateStrategy", "defaultKeyGenerator", "",
+		[]string{"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass"}}
 )
 
 // key turns the key of m, which is a table or the rule itself, into a keyGenerateStrategy. A
@@ -81,7 +83,8 @@ func (c *conversion) key(r, m *yaml.Node, name string, words keyWords) {
 	if class == nil || strings.HasSuffix(class.Value, ".DefaultKeyGenerator") {
 		return
 	}
-	c.leave(class, "the Java class "+class.Value, "register a key generator of this type in Go (spi.RegisterKeyGenerator), or name another type")
+	c.leave(class, "the Java class "+class.Value,
+		"register a key generator of this type in Go (spi.RegisterKeyGenerator), or name another type")
 	put(under(under(r, "keyGenerators", class), name, class), "type", classKey, class)
 	put(under(m, words.now, classKey), "keyGeneratorName", classKey, text(name, class))
 }
@@ -122,7 +125,8 @@ func (c *conversion) strategy(r, s *yaml.Node, name string) {
 		typ = "CLASS_BASED"
 		put(props, "strategy", kind, text(strings.ToUpper(kind.Value), kind))
 		put(props, "algorithmClassName", class, class)
-		c.leave(class, "the Java class "+class.Value, "shardkey can't run it, so it doesn't know which table a row belongs to")
+		c.leave(class, "the Java class "+class.Value,
+			"shardkey can't run it, so it doesn't know which table a row belongs to")
 	} else {
 		return
 	}

@@ -12,7 +12,8 @@ import (
 
 // prefixes are where a Spring Boot application has its sharding rule: that of ShardingSphere 5, of
 // 4, and of 2 and 3.
-var prefixes = []string{"spring.shardingsphere.rules.sharding", "spring.shardingsphere.sharding", "sharding.jdbc.config.sharding"}
+var prefixes = []string{"spring.shardingsphere.rules.sharding", "spring.shardingsphere.sharding",
+	"sharding.jdbc.config.sharding"}
 
 // setting is one value of a Spring Boot application's, and the words that lead to it. They may be
 // joined by dots and nested, both in one file.
@@ -161,7 +162,8 @@ func splitWords(name string, at *yaml.Node) (words []*yaml.Node) {
 }
 
 // named are the maps whose keys are names that people give.
-var named = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerators", "auditors", "workerIdAssigners", "keyGenerateStrategies"}
+var named = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerators", "auditors", "workerIdAssigners",
+	"keyGenerateStrategies"}
 
 // plant puts a value into the tree, at the words that lead to it; isName where the first is a name
 // that people give.
@@ -200,7 +202,8 @@ func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node
 		tree.Content[i+1].Content = append(tree.Content[i+1].Content, value)
 		return err
 	case len(words) == 1 || tree.Content[i+1].Kind != yaml.MappingNode:
-		return c.errorAt(at, fmt.Sprintf("%q is given twice, or has a value of its own and others below it (line %d)", at.Value, tree.Content[i].Line))
+		return c.errorAt(at, fmt.Sprintf("%q is given twice, or has a value of its own and others below it (line %d)",
+			at.Value, tree.Content[i].Line))
 	}
 	return c.plant(tree.Content[i+1], words[1:], value, !isName && (slices.Contains(named, word) || word == "props"))
 }
@@ -210,15 +213,16 @@ func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node
 var todaysWords = func() map[string]string {
 	words := map[string]string{}
 	for word := range strings.FieldsSeq(`
-		tables autoTables bindingTables broadcastTables defaultDatabaseStrategy defaultTableStrategy defaultShardingColumn
-		defaultKeyGenerateStrategy defaultKeyGenerator defaultDataSourceName keyGenerateStrategies keyGenerators workerIdAssigners
-		shardingAlgorithms auditors defaultAuditStrategy masterSlaveRules encryptRule defaultKeyGeneratorClassName defaultKeyGeneratorClass
-		actualDataNodes actualDataSources databaseStrategy tableStrategy shardingStrategy auditStrategy keyGenerateStrategy
-		keyGenerator keyGeneratorColumnName keyGeneratorClassName keyGeneratorClass logicTable logicIndex
-		standard complex hint inline none shardingColumn shardingColumns shardingAlgorithmName javaType algorithmExpression
-		preciseAlgorithmClassName rangeAlgorithmClassName algorithmClassName auditorNames allowHintDisable
-		column keyGeneratorName keyGenerateType keyGenerateColumn keyGenerateSequence explicitKeys batchKeys unlisted shardGuard
-		type props`) {
+		tables autoTables bindingTables broadcastTables defaultDatabaseStrategy defaultTableStrategy
+		defaultShardingColumn defaultKeyGenerateStrategy defaultKeyGenerator defaultDataSourceName
+		keyGenerateStrategies keyGenerators workerIdAssigners shardingAlgorithms auditors defaultAuditStrategy
+		masterSlaveRules encryptRule defaultKeyGeneratorClassName defaultKeyGeneratorClass actualDataNodes
+		actualDataSources databaseStrategy tableStrategy shardingStrategy auditStrategy keyGenerateStrategy
+		keyGenerator keyGeneratorColumnName keyGeneratorClassName keyGeneratorClass logicTable logicIndex standard
+		complex hint inline none shardingColumn shardingColumns shardingAlgorithmName javaType algorithmExpression
+		preciseAlgorithmClassName rangeAlgorithmClassName algorithmClassName auditorNames allowHintDisable column
+		keyGeneratorName keyGenerateType keyGenerateColumn keyGenerateSequence explicitKeys batchKeys unlisted
+		shardGuard type props`) {
 		words[letters(word)] = word
 	}
 	return words
