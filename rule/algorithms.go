@@ -63,7 +63,8 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 		}
 		for _, prop := range rd.below(entries, "props") {
 			if !slices.Contains(known, propKey(prop.key.text)) {
-				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it", clip(prop.key.text), clip(p.key.text), strings.ToUpper(typ.text)), known...)
+				rd.warn(prop.key, fmt.Sprintf("unknown property %q of the sharding algorithm %q: %s ignores it",
+					clip(prop.key.text), clip(p.key.text), strings.ToUpper(typ.text)), known...)
 			}
 		}
 	}
@@ -144,12 +145,14 @@ func (s *strategyOf) javaClass(file string, w word) error {
 	for i, one := range names {
 		names[i] = strings.TrimSpace(one)
 		if !slices.Contains(known, names[i]) {
-			return errorAt(file, word{names[i], w.place}, fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas",
-				clip(names[i]), strings.Join(known, ", ")), known...)
+			return errorAt(file, word{names[i], w.place},
+				fmt.Sprintf("javaType is %q: want %s, or one for each column, separated by commas",
+					clip(names[i]), strings.Join(known, ", ")), known...)
 		}
 	}
 	if len(names) > 1 && len(names) != len(s.columns) || len(s.columns) == 0 {
-		return errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(names), len(s.columns)))
+		return errorAt(file, w, fmt.Sprintf("javaType has %d classes, but there are %d sharding columns", len(names),
+			len(s.columns)))
 	}
 	if s.class = javaClasses[names[0]]; s.class == expr.Null {
 		s.fail(w, fmt.Sprintf("values of class %s are not understood", names[0]))

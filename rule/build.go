@@ -37,7 +37,8 @@ func build(s spec) (*Rule, error) {
 		sources: map[string]bool{},
 		ways:    map[string]sharding.GeneWay{},
 	}
-	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.genes, b.finish, b.rule.checkDatabases} {
+	for _, step := range []func() error{b.makers, b.tables, b.keyed, b.patterns, b.rule.check, b.genes, b.finish,
+		b.rule.checkDatabases} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -74,7 +75,8 @@ func (b *builder) addGenerator(g makeSpec) (int, error) {
 	key := strings.ToLower(g.name.text)
 	if other, dup := b.byName[key]; dup {
 		also := b.rule.generators[other].name.place.also()
-		return 0, b.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive", g.name.text, also))
+		return 0, b.errorAt(g.name, fmt.Sprintf("key generator %q is defined twice%s; names are case-insensitive",
+			g.name.text, also))
 	}
 	b.rule.generators = append(b.rule.generators, g)
 	b.byName[key] = len(b.rule.generators) - 1
@@ -105,7 +107,8 @@ func (b *builder) keyed() error {
 	}
 	reason := "no table has a key generator: give a table a keyGenerateStrategy with column and keyGeneratorName"
 	for _, name := range b.sequences {
-		reason += fmt.Sprintf("; strategy %q%s is of keyGenerateType sequence, which is for no column", name.text, name.place.also())
+		reason += fmt.Sprintf("; strategy %q%s is of keyGenerateType sequence, which is for no column", name.text,
+			name.place.also())
 	}
 	return b.errorAt(w, reason)
 }

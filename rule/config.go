@@ -170,7 +170,8 @@ func (k KeyConfig) strategy(at place) (*strategySpec, error) {
 	if k == (KeyConfig{}) {
 		return nil, nil
 	}
-	st := &strategySpec{place: at, column: word{k.Column, at.named("Column")}, generator: word{k.Generator, at.named("Generator")}}
+	st := &strategySpec{place: at}
+	st.column, st.generator = word{k.Column, at.named("Column")}, word{k.Generator, at.named("Generator")}
 	batch := ""
 	if k.Consecutive {
 		batch = "consecutive"
@@ -201,7 +202,8 @@ func (c StrategyConfig) strategy(at place) (*strategyOf, error) {
 		w := word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}
 		var p propSpec
 		if !p.set(c.Props[prop]) || p.list != nil {
-			return nil, errorAt("rule", w, fmt.Sprintf("a property of an algorithm is a text, a boolean or an integer, not a %T", c.Props[prop]))
+			return nil, errorAt("rule", w, fmt.Sprintf("a property of an algorithm is a text, a boolean or an integer, not a "+
+				"%T", c.Props[prop]))
 		}
 		s.algorithm.props[propKey(prop)] = word{p.value.Reveal(), w.place}
 	}
@@ -215,13 +217,15 @@ func newMake(name, list, typ string, props map[string]any, ready spi.KeyGenerato
 		p := propSpec{name: word{prop, at.named(fmt.Sprintf("Props[%q]", prop))}}
 		p.place = p.name.place
 		if !p.set(props[prop]) {
-			reason := fmt.Sprintf("expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration or a time.Time, found a %T", props[prop])
+			reason := fmt.Sprintf("expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration "+
+				"or a time.Time, found a %T", props[prop])
 			return m, errorAt("rule", p.name, reason)
 		}
 		m.props = append(m.props, p)
 	}
 	if ready != nil && (typ != "" || slices.ContainsFunc(m.props, func(p propSpec) bool { return !p.isGene() })) {
-		return m, errorAt("rule", m.name, "Generator is given, so Type must be empty, and Props can have gene-column and gene-bits only")
+		return m, errorAt("rule", m.name, "Generator is given, so Type must be empty, and Props can have gene-column and "+
+			"gene-bits only")
 	}
 	return m, nil
 }

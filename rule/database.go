@@ -60,7 +60,8 @@ func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
 		way = "dsns: with the same ticket servers for all of them"
 	}
 	e := errorAt(r.file, m.name, fmt.Sprintf(
-		"%s %q keeps its state in the connector's own database, but %s: each database would give the same keys; write %s, or %s: yes if their keys never meet",
+		"%s %q keeps its state in the connector's own database, but %s: each database would give the same keys; write %s, "+
+			"or %s: yes if their keys never meet",
 		kind, m.name.text, reason, way, ownDatabase))
 	e.Err = ErrOwnDatabase
 	return e

@@ -126,7 +126,8 @@ func (b *builder) warnOfEmpty(t *Table, all []remainder, reached map[Place]bool)
 			all[0].of.key.text, all[0].of.columns[0].text, all[1].of.key.text, column, column)
 	}
 	b.warn(all[len(all)-1].of.algorithm.geneWord(),
-		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, such as %s: %s", missing, tables, t.Logical, one, why))
+		fmt.Sprintf("%d of the %d actual tables of table %q get no rows, such as %s: %s", missing, tables, t.Logical, one,
+			why))
 }
 
 func leastCommonMultiple(a, b int64) int64 {

@@ -154,10 +154,11 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 
 // instead names what to use in place of types of other systems.
 var instead = map[string]string{
-	"COSID":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner), or LEAF_SEGMENT",
-	"COSID_SNOWFLAKE":    "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
-	"COSID_SEGMENT":      "use LEAF_SEGMENT",
-	"AUTO_INCREMENT":     "leave the table out of the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for one count over all shards",
+	"COSID":           "use SNOWFLAKE with worker ids that are leased (worker-id-assigner), or LEAF_SEGMENT",
+	"COSID_SNOWFLAKE": "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
+	"COSID_SEGMENT":   "use LEAF_SEGMENT",
+	"AUTO_INCREMENT": "leave the table out of the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for " +
+		"one count over all shards",
 	"INCREMENT":          "use LEAF_SEGMENT for one count over all shards",
 	"SEATA":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
 	"LEAF":               "use LEAF_SEGMENT or LEAF_SNOWFLAKE",
@@ -181,7 +182,8 @@ func (r *Rule) typeError(kind string, m makeSpec) error {
 		reason += "; " + advice
 	}
 	if pkg := packages[kind][strings.ToUpper(m.typ.text)]; pkg != "" {
-		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"", kind, m.typ.text, pkg)
+		reason = fmt.Sprintf("%s type %q is not linked into this program: import _ \"github.com/shardkey/shardkey/%s\"",
+			kind, m.typ.text, pkg)
 		right = nil
 	}
 	return errorAt(r.file, m.typ, reason, right...)
@@ -233,7 +235,8 @@ func (m makeSpec) prop(name string) (propSpec, bool) {
 // apart from it may be a password.
 func shownName(name string) string {
 	if i := strings.IndexFunc(name, func(r rune) bool {
-		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".-_", r))
+		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
+			strings.ContainsRune(".-_", r))
 	}); i >= 0 {
 		return name[:i]
 	}

@@ -59,7 +59,8 @@ func (g *Gene) Of(value any) (int64, error) {
 }
 
 func (g *Gene) none(err error) error {
-	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v", g.Column, err), Err: err}
+	return &PlaceError{Table: g.table, Column: g.Column, Reason: fmt.Sprintf("no key can carry the shard of its %s: %v",
+		g.Column, err), Err: err}
 }
 
 // String says what the gene is, as "user_id modulo 16".
@@ -115,12 +116,14 @@ func (m *makeSpec) readGene(g spi.KeyGenerator) error {
 	case most == 0:
 		return wrong("gene-bits", text, "none: the layout has no sequence that could carry a gene")
 	case text == "":
-		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, 1 to %d: 2^gene-bits is the greatest number of shards", most))
+		return wrong("gene-column", m.geneColumn, fmt.Sprintf("gene-bits next to it, 1 to %d: 2^gene-bits is the greatest "+
+			"number of shards", most))
 	case err != nil || n < 1 || n > most:
 		return wrong("gene-bits", text, fmt.Sprintf("an integer in 1..%d", most))
 	}
 	if _, ints := g.(spi.Int64KeyGenerator); !ints {
-		return wrong("gene-column", m.geneColumn, "a generator of int64 keys: the keys of this one cannot carry the shard of a column")
+		return wrong("gene-column", m.geneColumn, "a generator of int64 keys: the keys of this one cannot carry the shard "+
+			"of a column")
 	}
 	m.geneBits = n
 	return nil
@@ -176,7 +179,8 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 				case first == nil:
 					first, way = t, has
 				case has != way:
-					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s: a gene, of keys of tables that are not sharded by it, is that of the former",
+					b.warn(of.key, fmt.Sprintf("table %q is sharded by the %s of %s, and table %q by its %s: a gene, of keys of "+
+						"tables that are not sharded by it, is that of the former",
 						first.name.text, way, g.Column, t.name.text, has))
 					return way
 				}
@@ -240,7 +244,8 @@ func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strate
 }
 
 func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
-	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q does not agree with the gene of %s, %d bits, that its keys carry: %v",
+	e := b.errorAt(of.algorithm.geneWord(), fmt.Sprintf("the %s of table %q does not agree with the gene of %s, %d bits, "+
+		"that its keys carry: %v",
 		of.key.text, t.Logical, t.Gene.Column, t.Gene.Bits, err))
 	e.Err = err
 	return e

@@ -62,14 +62,16 @@ var (
 		"defaultDatabaseStrategy": strategyObject, "defaultTableStrategy": strategyObject,
 		"defaultAuditStrategy": audit, "auditors": algorithms, "shardingAlgorithms": algorithms,
 		"shardingCache": {"routeCache": keys("softValues", "initialCapacity", "maximumSize"), "allowedMaxSqlLength": nil},
-	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling", "scalingName",
+	}.with(keys("tables", "autoTables", "bindingTables", "broadcastTables", "defaultShardingColumn", "scaling",
+		"scalingName",
 		"defaultKeyGenerateStrategy", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners"))
 	ruleObject4 = object{
 		"defaultDatabaseStrategy": strategy4, "defaultTableStrategy": strategy4,
 	}.with(keys("tables", "bindingTables", "broadcastTables", "defaultKeyGenerator", "masterSlaveRules", "encryptRule",
 		"defaultDataSourceName", "configMap", "props", "workerIdAssigners"))
 
-	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority", "authentication",
+	fileObject = keys("schemaName", "databaseName", "dataSources", "dataSource", "mode", "rules", "props", "authority",
+		"authentication",
 		"governance", "orchestration", "metrics", "configMap", "labels", "shardingRule", "masterSlaveRule", "masterSlaveRules",
 		"encryptRule", "shadowRule", "sqlParser", "transaction", "sqlTranslator", "sqlFederation", "logging", "traffic")
 )
@@ -78,7 +80,8 @@ var (
 // one of them is an error: ignored, it would leave keys unfilled, or let them be
 // taken for values of another class.
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
-	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators", "workerIdAssigners", "javaType"}
+	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators",
+	"workerIdAssigners", "javaType"}
 
 // others takes the keys of an object that are not read: those of ShardingSphere's
 // are ignored, those that look like one about keys are an error, and the rest
@@ -105,9 +108,13 @@ func (rd *reader) others(pairs []pair, what string, o object) error {
 
 // olderWords are words about keys of versions that are not loaded as they are.
 var olderWords = map[string]string{
-	"keyGenerator": "an alpha version of ShardingSphere 5", "defaultKeyGenerator": "an alpha version of ShardingSphere 5",
-	"keyGeneratorColumnName": "ShardingSphere 3", "keyGeneratorClassName": "ShardingSphere 3", "defaultKeyGeneratorClassName": "ShardingSphere 3",
-	"keyGeneratorClass": "ShardingSphere 2", "defaultKeyGeneratorClass": "ShardingSphere 2",
+	"keyGenerator":                 "an alpha version of ShardingSphere 5",
+	"defaultKeyGenerator":          "an alpha version of ShardingSphere 5",
+	"keyGeneratorColumnName":       "ShardingSphere 3",
+	"keyGeneratorClassName":        "ShardingSphere 3",
+	"defaultKeyGeneratorClassName": "ShardingSphere 3",
+	"keyGeneratorClass":            "ShardingSphere 2",
+	"defaultKeyGeneratorClass":     "ShardingSphere 2",
 }
 
 // olderForm is the error for a file of a form that has to be converted.
@@ -146,7 +153,8 @@ func (rd *reader) meant(p pair, mine []string) []string {
 	case has("datanode") || has("actualtable") || rd.looksLikeNodes(p.value):
 		return slices.DeleteFunc(mine, func(k string) bool { return k != "actualDataNodes" })
 	case rd.looksLikeKey(p.value):
-		for _, k := range []string{"keyGenerateStrategy", "defaultKeyGenerateStrategy", "keyGenerator", "defaultKeyGenerator"} {
+		for _, k := range []string{"keyGenerateStrategy", "defaultKeyGenerateStrategy", "keyGenerator",
+			"defaultKeyGenerator"} {
 			if slices.Contains(mine, k) {
 				return []string{k}
 			}

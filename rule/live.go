@@ -187,7 +187,8 @@ func (e *UnlistedTableError) Error() string {
 	if like.ActualCount > 3 {
 		known += ", …"
 	}
-	return fmt.Sprintf("shardkey: table %q is not listed in the rule, but looks like one of table %q (%s): list it in actualDataNodes, there with ${*} if such tables come at run time, or write unlisted: pass if it is none",
+	return fmt.Sprintf("shardkey: table %q is not listed in the rule, but looks like one of table %q (%s): list it in "+
+		"actualDataNodes, there with ${*} if such tables come at run time, or write unlisted: pass if it is none",
 		e.Table, like.Logical, known)
 }
 
@@ -293,7 +294,8 @@ type Status struct {
 // the rule's order.
 func (l *Live) Status() (all []Status) {
 	l.each(func(spec makeSpec, v any, assigner bool) {
-		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner, Description: describe(spec, v)}
+		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner,
+			Description: describe(spec, v)}
 		if h, ok := v.(spi.HealthReporter); ok {
 			s.Health = guard.Value(h.Health, func(err error) spi.Health { return spi.Health{Err: err} })
 		}

@@ -178,7 +178,8 @@ func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 	}
 	i := slices.IndexFunc(e.spec.props, func(p propSpec) bool { return p.plain && props.IsSecret(p.name.text) })
 	if i >= 0 {
-		err = &spi.PropError{Name: e.spec.props[i].name.text, Want: "a spi.Secret, which spi.NewSecret returns, or a []spi.Secret"}
+		err = &spi.PropError{Name: e.spec.props[i].name.text,
+			Want: "a spi.Secret, which spi.NewSecret returns, or a []spi.Secret"}
 	}
 	if err != nil {
 		_ = closeNamed(kind, e.spec.name.text, e.value)
@@ -192,7 +193,8 @@ func (r *Rule) props(kind string, m makeSpec, host spi.Host) (spi.Props, error) 
 	values := make(map[string]any, len(m.props))
 	for i, p := range m.props {
 		if other, dup := (makeSpec{props: m.props[:i]}).prop(p.name.text); dup {
-			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text, other.name.text, other.name.place.also()))
+			return spi.Props{}, errorAt(r.file, p.name, fmt.Sprintf("property %q is already given as %q%s", p.name.text,
+				other.name.text, other.name.place.also()))
 		}
 		if kind == generatorKind && p.isGene() {
 			continue

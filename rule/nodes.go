@@ -82,7 +82,8 @@ func parseNode(text string) (node, error) {
 	case 3:
 		return node{parts[0], parts[1], parts[2]}, nil
 	}
-	return node{}, fmt.Errorf("%q is not a data node: it has %d parts; write dataSource.table or dataSource.schema.table", clip(shown(text)), len(parts))
+	return node{}, fmt.Errorf("%q is not a data node: it has %d parts; write dataSource.table or "+
+		"dataSource.schema.table", clip(shown(text)), len(parts))
 }
 
 // wrongName returns what is wrong with a name of a data source, schema or actual

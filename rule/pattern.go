@@ -47,7 +47,8 @@ func isWildcard(expr string) bool {
 // dateExpr translates the letters of a date to a regular expression.
 func dateExpr(letters string) (expr string, ok bool) {
 	_, ok = sharding.DateLayout(letters)
-	return dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] }), ok && letters != ""
+	expr = dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] })
+	return expr, ok && letters != ""
 }
 
 func wildcard(expr string) string { return wildMark + expr + wildMark }
@@ -194,7 +195,8 @@ func intervalNodes(text string, yield func(node) error) error {
 	}
 	layout, ok := sharding.DateLayout(props["SP"])
 	if !ok || layout == "" {
-		return fmt.Errorf("<INTERVAL>: the suffix pattern SP=%s is not made of yyyy, yy, MM, dd, HH, mm, ss, - and _", clip(props["SP"]))
+		return fmt.Errorf("<INTERVAL>: the suffix pattern SP=%s is not made of yyyy, yy, MM, dd, HH, mm, ss, - and _",
+			clip(props["SP"]))
 	}
 	lower, errLower := time.Parse(layout, props["DL"])
 	upper, errUpper := time.Parse(layout, props["DU"])
@@ -202,11 +204,13 @@ func intervalNodes(text string, yield func(node) error) error {
 	next := sharding.Step(props["DIU"])
 	switch {
 	case errors.Join(errLower, errUpper) != nil:
-		return fmt.Errorf("<INTERVAL>: DL=%s and DU=%s must be dates as SP=%s says", clip(props["DL"]), clip(props["DU"]), props["SP"])
+		return fmt.Errorf("<INTERVAL>: DL=%s and DU=%s must be dates as SP=%s says", clip(props["DL"]), clip(props["DU"]),
+			props["SP"])
 	case errAmount != nil || amount < 1 || amount > 1_000_000:
 		return fmt.Errorf("<INTERVAL>: DIA=%s must be an integer in 1..1000000", clip(props["DIA"]))
 	case next == nil:
-		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES, SECONDS", clip(props["DIU"]))
+		return fmt.Errorf("<INTERVAL>: the unit DIU=%s is none of YEARS, MONTHS, WEEKS, DAYS, HOURS, MINUTES, SECONDS",
+			clip(props["DIU"]))
 	}
 	nodes := 0
 	for at := lower; !at.After(upper); at = next(at, amount) {

@@ -100,7 +100,8 @@ func oneOf(list []string, i int) string {
 
 // Place returns where the row belongs that has these values in Columns, in their
 // order: integers, strings and time.Time. An integer is a Long in Java, unless the rule's
-// javaType says otherwise; a time is what its own clock shows. The error is a [*PlaceError], or Err when that is not nil.
+// javaType says otherwise; a time is what its own clock shows. The error is a [*PlaceError], or Err
+// when that is not nil.
 func (s *Sharding) Place(values []any) (Place, error) {
 	if s.Err != nil {
 		return Place{}, s.Err
@@ -174,7 +175,8 @@ func (b *builder) notUnderstood(w word, what, reason string, cause error) error 
 func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node) error {
 	what := fmt.Sprintf("the sharding of table %q is not understood", t.Logical)
 	if len(t.Patterns) > 0 {
-		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("which actual tables there are like %s is not known", t.Patterns[0]), nil)
+		return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("which actual tables there are like %s is not known",
+			t.Patterns[0]), nil)
 	}
 	var texts []string
 	for _, of := range []*strategyOf{spec.database, spec.table} {
@@ -255,7 +257,8 @@ func grouped(nodes []node) (groups []actuals, names []string) {
 		}
 	}
 	for i := range groups[min(1, len(groups)):] { // as most have the same, there are few lists
-		if one, next := &groups[i], &groups[i+1]; slices.Equal(one.names, next.names) && slices.Equal(one.schemas, next.schemas) {
+		one, next := &groups[i], &groups[i+1]
+		if slices.Equal(one.names, next.names) && slices.Equal(one.schemas, next.schemas) {
 			next.names, next.schemas = one.names, one.schemas
 		}
 	}
@@ -279,9 +282,11 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 		source := g.sources[0]
 		switch {
 		case source == "":
-			return b.notUnderstood(spec.nodesOrName(), what, "it has a "+spec.database.key.text+", but a data node without data source", nil)
+			return b.notUnderstood(spec.nodesOrName(), what,
+				"it has a "+spec.database.key.text+", but a data node without data source", nil)
 		case spec.table == nil && len(g.names) > 1:
-			return b.notUnderstood(spec.nodesOrName(), what, fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", source), nil)
+			return b.notUnderstood(spec.nodesOrName(), what,
+				fmt.Sprintf("data source %q has several actual tables, and there is no tableStrategy", source), nil)
 		}
 		sources = append(sources, source)
 	}

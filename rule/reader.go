@@ -187,7 +187,8 @@ func (f *fields) maker(name word) makeSpec {
 // unknownKey is the error for a key that is none of the known ones; right are
 // those that it may have been meant for.
 func (rd *reader) unknownKey(key word, what string, known, right []string) error {
-	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")), right...)
+	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
+		right...)
 	if len(e.Nearest) == 0 && len(right) == 1 {
 		e.Nearest = right
 	}
@@ -207,7 +208,8 @@ func resolve(n *yaml.Node) *yaml.Node {
 }
 
 func isMerge(key *yaml.Node) bool {
-	return key.Kind == yaml.ScalarNode && key.Value == "<<" && key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
+	return key.Kind == yaml.ScalarNode && key.Value == "<<" &&
+		key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
 // isNull reports a null, with or without a tag of its own (an item "- !SHARDING"
@@ -262,7 +264,8 @@ func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	var props []propSpec
 	for _, p := range pairs {
 		if slices.Contains(ignoredProps, propKey(p.key.text)) {
-			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as ShardingSphere ignores it: no generator has it", p.key.text, what))
+			rd.warn(p.key, fmt.Sprintf("property %q of %s is ignored, as ShardingSphere ignores it: no generator has it",
+				p.key.text, what))
 			continue
 		}
 		prop := propSpec{name: p.key, place: placeOf(p.value)}
@@ -307,7 +310,8 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 		return "", e
 	}
 	if s := resolve(n); s.Style == 0 && octal.MatchString(w.text) {
-		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0: other YAML readers take it for an octal number; leave the zero out or put it in quotes", what))
+		rd.warn(word{p.name.text, w.place}, fmt.Sprintf("%s begins with a 0: other YAML readers take it for an octal "+
+			"number; leave the zero out or put it in quotes", what))
 	}
 	p.fromEnv = p.fromEnv || used
 	p.written = spi.NewSecret(strings.TrimPrefix(p.written.Reveal()+","+w.text, ","))
@@ -346,12 +350,14 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 		case ok && !hasDef && found && isEnvName(one):
 			return "", false, fmt.Errorf("a default comes after two colons: write ${%s::default}", one)
 		case !ok || !isEnvName(name):
-			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the characters themselves")
+			return "", false, fmt.Errorf("\"${\" begins the name of an environment variable, as ${NAME}; write \\${ for the " +
+				"characters themselves")
 		}
 		value, set := os.LookupEnv(name)
 		switch {
 		case !set && !hasDef:
-			return "", false, fmt.Errorf("the environment variable %s is not set; set it or give a default, as ${%s::value}", name, name)
+			return "", false, fmt.Errorf("the environment variable %s is not set; set it or give a default, as ${%s::value}",
+				name, name)
 		case !set:
 			value = def
 		}

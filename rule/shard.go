@@ -163,13 +163,15 @@ func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool,
 // classed appends what the values are in Java. columns are what they are the values of.
 func (s *Sharding) classed(to []expr.Value, columns []string, values []any) ([]expr.Value, error) {
 	if len(values) != len(columns) {
-		return nil, &PlaceError{Table: s.logical, Unknown: true, Reason: fmt.Sprintf("%d values for %d sharding columns", len(values), len(columns))}
+		return nil, &PlaceError{Table: s.logical, Unknown: true, Reason: fmt.Sprintf("%d values for %d sharding columns",
+			len(values), len(columns))}
 	}
 	for i, v := range values {
 		value, ok := expr.Of(v)
 		if !ok {
 			return nil, &PlaceError{Table: s.logical, Column: columns[i], Unknown: true, Reason: fmt.Sprintf(
-				"the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a time.Time", columns[i], v)}
+				"the value of %s is a %T, of which it is not known what it is in Java: give an integer, a string or a "+
+					"time.Time", columns[i], v)}
 		}
 		to = append(to, value)
 	}

@@ -50,7 +50,8 @@ func (rd *reader) document(root *yaml.Node) error {
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]
 	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
-		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file: it is ignored", p.key.text), slices.Sorted(maps.Keys(fileObject))...)
+		rd.warn(p.key, fmt.Sprintf("unknown key %q in the rule file: it is ignored", p.key.text),
+			slices.Sorted(maps.Keys(fileObject))...)
 	}
 }
 
@@ -121,7 +122,8 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	if err != nil {
 		return err
 	}
-	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs), broadcast: broadcast(pairs)}
+	r := &ruleReader{reader: rd, pairs: pairs, scope: scope{place: placeOf(n)}, algorithms: rd.algorithms(pairs),
+		broadcast: broadcast(pairs)}
 	read := map[string]func(pair) error{
 		"tables":                     func(p pair) error { return r.tables(p, f.table) },
 		"autoTables":                 func(p pair) error { return r.tables(p, autoTableObject) },
@@ -260,7 +262,8 @@ func (rd *reader) autoTable(t *tableSpec) {
 		at = t.table.algorithm.name
 	}
 	if err != nil {
-		rd.warn(at, fmt.Sprintf("the actual tables of auto table %q are not known: %v; only %q itself is filled (write actualDataNodes to list them)", t.name.text, err, t.name.text))
+		rd.warn(at, fmt.Sprintf("the actual tables of auto table %q are not known: %v; only %q itself is filled (write "+
+			"actualDataNodes to list them)", t.name.text, err, t.name.text))
 	}
 }
 

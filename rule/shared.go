@@ -63,7 +63,9 @@ func (p *pool) enter(l *Live) {
 // it from hold on, which is called first, with the lock. What an earlier rule had is taken
 // over when it is configured in the same way. One that is being closed is waited for, so
 // that there is never a second one next to it.
-func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made, hold func(*made), build func(*made) error) (*made, error) {
+func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
+	hold func(*made), build func(*made) error,
+) (*made, error) {
 	key := l.rule.keyOf(kind, m, l.host)
 	for {
 		p.mu.Lock()

@@ -54,7 +54,8 @@ func (s settings) or(def settings) settings {
 var (
 	strategyKeys     = append([]string{"column", "keyGeneratorName"}, settingNames...)
 	keyGeneratorKeys = append([]string{"type", "props", "column"}, settingNames...)
-	strategies554    = append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn", "keyGenerateSequence"}, settingNames...)
+	strategies554    = append([]string{"keyGenerateType", "keyGeneratorName", "logicTable", "keyGenerateColumn",
+		"keyGenerateSequence"}, settingNames...)
 )
 
 // strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
@@ -116,7 +117,8 @@ func (rd *reader) strategies(p pair, sc *scope) error {
 }
 
 func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableSpec) error {
-	st := &strategySpec{place: name.place, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"), settings: f.settings()}
+	st := &strategySpec{place: name.place, column: f.text("keyGenerateColumn"), generator: f.text("keyGeneratorName"),
+		settings: f.settings()}
 	kind, logic := f.text("keyGenerateType"), f.text("logicTable")
 	t, ok := tables[strings.ToLower(logic.text)]
 	switch {
@@ -127,7 +129,8 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		rd.sequences = append(rd.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):
-		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column", "sequence")
+		return rd.errorAt(kind, fmt.Sprintf("keyGenerateType is %q: want column or sequence", kind.text), "column",
+			"sequence")
 	case logic.text == "":
 		return rd.errorAt(name, fmt.Sprintf("strategy %q has no logicTable", name.text))
 	case st.column.text == "":
@@ -140,7 +143,8 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 		slices.Sort(defined)
 		return rd.errorAt(logic, fmt.Sprintf("logicTable %q is not one of the rule's tables", logic.text), defined...)
 	case t.strategy != nil:
-		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be generated", t.name.text, t.strategy.place.also()))
+		return rd.errorAt(logic, fmt.Sprintf("table %q already has a key column%s; only one column of a table can be "+
+			"generated", t.name.text, t.strategy.place.also()))
 	}
 	t.strategy = st
 	return nil

@@ -103,11 +103,13 @@ func syntaxCause(data []byte, line int) (at place, cause string) {
 		}
 		if odd := strings.IndexFunc(text, isOddSpace); odd >= 0 {
 			return place{line: i + 1, column: 1 + utf8.RuneCountInString(text[:odd])},
-				fmt.Sprintf("there is the character %+q, which looks like a space or like nothing: write an ordinary space", []rune(text[odd:])[0])
+				fmt.Sprintf("there is the character %+q, which looks like a space or like nothing: write an ordinary space",
+					[]rune(text[odd:])[0])
 		}
 		var column int
 		if column, depth = openExpression(text, depth); column > 0 {
-			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes: \"ds_${0..1}.t_${0..3}\""
+			return place{line: i + 1, column: column}, "a value with ${…} inside { } or [ ] must be in quotes: " +
+				"\"ds_${0..1}.t_${0..3}\""
 		}
 	}
 	return place{}, ""

@@ -55,7 +55,8 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 		return b.errorAt(spec.name, fmt.Sprintf("table %q: %s", spec.name.text, reason))
 	}
 	if other, dup := b.logical[key]; dup {
-		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive", spec.name.text, other.text, other.place.also()))
+		return b.errorAt(spec.name, fmt.Sprintf("table %q is already defined as %q%s; names are case-insensitive",
+			spec.name.text, other.text, other.place.also()))
 	}
 	b.logical[key] = &spec.name
 	t, ok, err := b.keyColumn(sc, spec)
@@ -108,8 +109,8 @@ func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err e
 	return Table{
 		Logical: spec.name.text, Column: column.text,
 		GeneratorName: g.name.text, GeneratorType: strings.ToUpper(g.typ.text),
-		ExplicitKeys: cmp.Or(set[explicitKeys], "fill"), Consecutive: set[batchKeys] == "consecutive", Unlisted: set[unlisted],
-		ShardGuard: cmp.Or(set[shardGuard], "refuse"),
+		ExplicitKeys: cmp.Or(set[explicitKeys], "fill"), ShardGuard: cmp.Or(set[shardGuard], "refuse"),
+		Consecutive: set[batchKeys] == "consecutive", Unlisted: set[unlisted],
 	}, true, nil
 }
 
@@ -170,14 +171,16 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		offset, sequences := b.maker(t).vibration(), b.maker(t).sequences()
 		enough := min(n, sequences) - 1
 		if count := s.hashCount(t.Column); count > sequences {
-			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator %q "+
+			b.warn(at, fmt.Sprintf("table %q is sharded by the hash of its key %s modulo %d, but the layout of key generator "+
+				"%q "+
 				"has %d sequences: at any time a worker's keys reach no more of %d shards; give the layout %d sequence bits",
 				t.Logical, t.Column, count, t.GeneratorName, sequences, count, bits.Len64(uint64(count-1))))
 			continue
 		}
 		if power := n & -n; n >= 2 && shards == n && power > sequences && offset >= 0 {
 			b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but the layout of key generator %q "+
-				"has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d sequence bits",
+				"has %d sequences: a worker's keys reach %d of %d shards, whatever max-vibration-offset is; give the layout %d "+
+				"sequence bits",
 				t.Logical, t.Column, n, t.GeneratorName, sequences, n/power*sequences, n, bits.Len64(uint64(power-1))))
 			continue
 		}
@@ -190,7 +193,9 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 		} else if offset < power-1 {
 			effect = fmt.Sprintf("%d of %d shards get few rows", (power-1-offset)*(n/power), n)
 		}
-		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 to %d: %s; set max-vibration-offset: %d in the props of key generator %q, or more if there may be more shards later",
+		b.warn(at, fmt.Sprintf("table %q is sharded by its key %s modulo %d, but keys that are made one at a time end in 0 "+
+			"to %d: %s; set max-vibration-offset: %d in the props of key generator %q, or more if there may be more shards "+
+			"later",
 			t.Logical, t.Column, n, offset, effect, enough, t.GeneratorName))
 	}
 }
@@ -331,7 +336,8 @@ func (b *builder) patterns() error {
 
 func (b *builder) patternClash(p pattern, other owner, name string) error {
 	w := b.logical[strings.ToLower(b.rule.tables[p.table].Logical)]
-	return b.errorAt(*w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text, b.ownerName(other), name))
+	return b.errorAt(*w, fmt.Sprintf("table %q has all actual tables like %s, but %s has %s", w.text, p.text,
+		b.ownerName(other), name))
 }
 
 // claimLogical makes the logical name the only actual table. One that is
@@ -374,7 +380,8 @@ func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err e
 		return isNew, nil
 	}
 	return false, b.errorAt(spec.nodesOrName(), fmt.Sprintf(
-		"%s and table %q both have the actual table %q: a statement that names it could mean either; data sources do not tell them apart, schemas do (dataSource.schema.table)",
+		"%s and table %q both have the actual table %q: a statement that names it could mean either; data sources do not "+
+			"tell them apart, schemas do (dataSource.schema.table)",
 		b.ownerName(other), spec.name.text, n.table))
 }
 

@@ -32,8 +32,10 @@ func (c Class) String() string { return classNames[c] }
 // Value is a value of Java. The zero Value is null. A Value never changes.
 type Value struct {
 	class Class
-	n     int64 // a Boolean is 0 or 1, an Unsigned has its low 64 bits, a Time is in microseconds, and a list has a number in its scope
-	s     string
+	// n of a Boolean is 0 or 1, of an Unsigned its low 64 bits, of a Time its microseconds, and of a list
+	// its number in its scope.
+	n int64
+	s string
 }
 
 // OfInt returns an Integer.

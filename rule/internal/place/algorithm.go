@@ -104,7 +104,8 @@ func Tables(typ string, props map[string]string) (int64, error) {
 // after it, and one for later times.
 func secondsTables(p *properties) (int64, error) {
 	seconds := p.integer("sharding-seconds", 1, most)
-	lower, upper := p.time("datetime-lower", len(time.DateTime), time.DateTime), p.time("datetime-upper", len(time.DateTime), time.DateTime)
+	lower, upper := p.time("datetime-lower", len(time.DateTime), time.DateTime), p.time("datetime-upper",
+		len(time.DateTime), time.DateTime)
 	between := upper.Unix() - lower.Unix()
 	if between < 0 {
 		p.fail("datetime-upper", "datetime-upper is before datetime-lower")

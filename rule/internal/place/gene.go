@@ -67,7 +67,8 @@ func (w GeneWay) String() string {
 // [*GeneError] about the last of them.
 func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
 	count := int64(1) << bits
-	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count}, sure: math.MaxInt64}
+	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count},
+		sure: math.MaxInt64}
 	for i, s := range strategies {
 		way, modulo, err := s.GeneWay(bits)
 		if err == nil {
@@ -77,7 +78,8 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 		case err != nil:
 			return nil, err
 		case i > 0 && way != g.way:
-			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one of them", g.way, way)
+			return nil, s.geneError("the other strategy goes by the column's %s, and this one by its %s: a key can carry one "+
+				"of them", g.way, way)
 		}
 		g.way = way
 		g.agreeWith(s)
@@ -111,7 +113,8 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	case *mod:
 		way.how = geneOfNumber
 		if n.start > 0 || n.stop > 0 {
-			return way, 0, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has others")
+			return way, 0, s.geneError("start-offset and stop-offset take a part of the value's characters, and a key has " +
+				"others")
 		}
 		return way, n.count, nil
 	case *hashMod:
@@ -119,14 +122,16 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 		return way, n.count, nil
 	}
 	if s.template == nil {
-		return way, 0, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or INLINE by a remainder", s.typ)
+		return way, 0, s.geneError("%s takes of the column what no lowest bits of a key can tell: use MOD, HASH_MOD, or "+
+			"INLINE by a remainder", s.typ)
 	}
 	if way.how = geneOfHash; s.isHash(bits, way) {
 		return way, 1, nil
 	}
 	n := s.modulus()
 	if n == 0 {
-		return way, 0, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a power of 2 up to %d; MOD and HASH_MOD are", int64(1)<<bits)
+		return way, 0, s.geneError("what it makes of the column is neither its remainder nor its absolute hash, modulo a "+
+			"power of 2 up to %d; MOD and HASH_MOD are", int64(1)<<bits)
 	}
 	way.how = geneOfNumber
 	return way, n, nil
@@ -156,7 +161,8 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 // absolute hash.
 var geneSamples = func() (samples []expr.Value) {
 	for i := range int64(256) {
-		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)), expr.OfLong(-i*7919))
+		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)),
+			expr.OfLong(-i*7919))
 	}
 	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // its hash is −2^31
 }()
@@ -166,9 +172,11 @@ var geneSamples = func() (samples []expr.Value) {
 func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	switch all := int64(1) << geneBits; {
 	case count&(count-1) != 0:
-		return s.geneError("it is modulo %d, which is no power of 2, and the lowest bits of a key tell no other remainders", count)
+		return s.geneError("it is modulo %d, which is no power of 2, and the lowest bits of a key tell no other "+
+			"remainders", count)
 	case count > all:
-		return s.geneError("it is modulo %d, and %d bits tell %d shards: gene-bits must be %d or more", count, geneBits, all, bits.Len64(uint64(count-1)))
+		return s.geneError("it is modulo %d, and %d bits tell %d shards: gene-bits must be %d or more", count, geneBits,
+			all, bits.Len64(uint64(count-1)))
 	}
 	return nil
 }
@@ -180,7 +188,8 @@ func (s *Strategy) CheckGeneKey(bits int) error {
 		return s.checkGeneCount(bits, n)
 	}
 	if _, isHash := s.numbers.(*hashMod); isHash {
-		return s.geneError("the hash of a key takes all of its bits: shard by the key with MOD, also where the other column has HASH_MOD")
+		return s.geneError("the hash of a key takes all of its bits: shard by the key with MOD, also where the other column " +
+			"has HASH_MOD")
 	}
 	return s.geneError("it takes more of the key than its lowest bits: use MOD, or INLINE by a remainder")
 }

@@ -50,7 +50,8 @@ func newInterval(a *Algorithm, p *properties) {
 	var ok bool
 	iv.layout, ok = DateLayout(pattern)
 	if !ok || len(iv.layout) != len(pattern) || !strings.HasPrefix(iv.layout, "2006") {
-		p.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, the year first", clip(pattern))
+		p.fail("datetime-pattern", "datetime-pattern %q is not understood: want yyyy, MM, dd, HH, mm, ss and SSS, the year "+
+			"first", clip(pattern))
 	}
 	lower := p.time("datetime-lower", math.MaxInt, iv.layout)
 	if p.values["datetime-upper"] == "" {

@@ -24,7 +24,8 @@ type mod struct {
 }
 
 func newMod(a *Algorithm, p *properties) {
-	m := &mod{count: p.count("sharding-count", 1, -1), start: p.count("start-offset", 0, 0), stop: p.count("stop-offset", 0, 0)}
+	m := &mod{count: p.count("sharding-count", 1, -1), start: p.count("start-offset", 0, 0),
+		stop: p.count("stop-offset", 0, 0)}
 	if p.isTrue("zero-padding") {
 		a.width = len(strconv.FormatInt(m.count-1, 10))
 	}
@@ -98,7 +99,8 @@ func (m *hashMod) number(v expr.Value) (int64, error) {
 type volumes struct{ lower, upper, volume int64 }
 
 func newVolumes(a *Algorithm, p *properties) {
-	v := &volumes{p.integer("range-lower", -most, most), p.integer("range-upper", -most, most), p.integer("sharding-volume", 1, most)}
+	v := &volumes{p.integer("range-lower", -most, most), p.integer("range-upper", -most, most),
+		p.integer("sharding-volume", 1, most)}
 	if v.upper-v.lower < v.volume {
 		p.fail("range-upper", "range-upper is less than range-lower and one sharding-volume")
 	}
