@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 	t.Setenv("GOWORK", "off") // the packages in testdata/lint/app are a module
 	t.Setenv("GOFLAGS", "-mod=mod")
 	files, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
-	if err != nil || len(files) != 9 {
+	if err != nil || len(files) != 10 {
 		t.Fatalf("%d golden files, %v", len(files), err)
 	}
 	for _, file := range append(files, filepath.Join("testdata", "lint", "app", "lint.golden")) {

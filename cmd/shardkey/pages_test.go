@@ -232,7 +232,7 @@ func TestPages_commandsParse(t *testing.T) {
 		text := page(t, path)
 		var lines []string
 		for _, m := range regexp.MustCompile("(?ms)^ *```(?:sh|console|text)\n(.*?)^ *```").FindAllStringSubmatch(text, -1) {
-			lines = append(lines, regexp.MustCompile(`(?m)^ *(?:\$ )?shardkey [a-z].*$`).FindAllString(m[1], -1)...)
+			lines = append(lines, regexp.MustCompile(`(?m)^ *(?:\$ |-- )?shardkey [a-z].*$`).FindAllString(m[1], -1)...)
 		}
 		for _, m := range inBackticks.FindAllStringSubmatch(regexp.MustCompile("(?ms)^ *```.*?^ *```").ReplaceAllString(text, ""), -1) {
 			if strings.HasPrefix(m[1], "shardkey ") {

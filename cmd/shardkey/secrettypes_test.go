@@ -22,7 +22,8 @@ var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
 	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
 	keygen/snowflake.Layout
-	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Record
+	keygen/workerid.Entry keygen/workerid.ForeignRecordError keygen/workerid.Info keygen/workerid.Record
+	keygen/workerid/workeridtest.Memory keygen/workerid/workeridtest.Namespace
 	rule.Gene rule.KeyConfig rule.Place rule.PlaceError rule.Shard rule.Sharding rule.StrategyConfig rule.TableConfig rule.UnlistedTableError
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)

@@ -303,7 +303,7 @@ func (p *Plan) SQL(dropAuto bool) string {
 	}
 	section("3. Check: every key of SNOWFLAKE is above 10^18, and so above these; then start the programs with the rule.")
 	statements(p.Maxima)
-	comment("shardkey check -strict rule.yaml\nshardkey doctor -rule rule.yaml -dsn …")
+	comment("shardkey check --strict rule.yaml\nshardkey doctor --rule rule.yaml --dsn …")
 	section("4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error.")
 	switch {
 	case len(p.Auto) == 0:
@@ -311,7 +311,7 @@ func (p *Plan) SQL(dropAuto bool) string {
 	case dropAuto:
 		statements(p.Auto)
 	default:
-		comment("These are comments, unless migrate runs with -drop-auto-increment.")
+		comment("These are comments, unless migrate runs with --drop-auto-increment.")
 		for _, s := range p.Auto {
 			comment(s + ";")
 		}
