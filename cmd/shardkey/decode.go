@@ -68,9 +68,6 @@ type decodedKeys struct {
 	Keys []decoded `json:"keys"`
 }
 
-// maxTogether limits the rows that are aligned with each other.
-const maxTogether = 1000
-
 func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -91,7 +88,8 @@ func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 			d.show()
 			return err
 		}
-		d.add(d.decode(word))
+		v := d.decode(word)
+		d.keys, d.wrong = append(d.keys, v), d.wrong || v.Error != ""
 	}
 	d.show()
 	return p.answer(decodedKeys{d.keys}, func(io.Writer) {}, d.wrong)
@@ -106,14 +104,6 @@ type decoder struct {
 	keys   []decoded // not shown yet
 	shown  bool
 	wrong  bool // one was no key
-}
-
-func (d *decoder) add(v decoded) {
-	d.wrong = d.wrong || v.Error != ""
-	d.keys = append(d.keys, v)
-	if len(d.keys) >= maxTogether {
-		d.show()
-	}
 }
 
 // show prints the keys that were decoded since the last time; JSON is printed at the end.

@@ -58,14 +58,11 @@ func (p *program) databases(given []string) (list []database, err error) {
 	return list, nil
 }
 
-// database reads a value of --dsn. What is before the first = is the name of a data source
-// if it looks like one, and what follows is a reference or a DSN. In any other case the =
-// belongs to a DSN.
+// database reads a value of --dsn. An identifier before the first = is the name of a data
+// source, and what follows is a reference or a DSN. Any other = belongs to a DSN.
 func (p *program) database(text string) (d database, err error) {
 	if m := namedDSN.FindStringSubmatch(text); m != nil {
-		if isReference(m[2]) || d.parse(m[2]) == nil {
-			d.name, text = m[1], m[2]
-		}
+		d.name, text = m[1], m[2]
 	}
 	where := "--dsn"
 	if isReference(text) {
