@@ -38,14 +38,16 @@ RECORD := $(CURDIR)/bin/record
 export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-short test-engines soak-engines servers servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz mutants soak cover
+.PHONY: help test test-short test-engines soak-engines servers downloads tools servers-up servers-down unit matrix check fmt vet bits32 staticcheck tidy vuln bench bench-check bench-note fuzz mutants soak cover
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 	@echo
 	@echo 'variables: TESTFLAGS="$(TESTFLAGS)" BENCHTIME=$(BENCHTIME) FUZZTIME=$(FUZZTIME) SOAKTIME=$(SOAKTIME)'
 
-test: servers ## all tests with -race against private servers, and all checks
+# What is downloaded is downloaded at once, while the tool is built.
+test: ## all tests with -race against private servers, and all checks
+	@$(MAKE) --no-print-directory -j 3 servers downloads tools
 	@failed=; for step in unit fmt vet bits32 staticcheck tidy vuln; do \
 		echo "== $$step"; $(MAKE) --no-print-directory $$step || failed="$$failed $$step"; \
 	done; \
@@ -71,6 +73,15 @@ soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines
 
 servers: ## install the servers that the tests start (Debian, as root), or say what is missing
 	@bash .ci/install-servers
+
+downloads: ## download the modules that the packages of all modules need
+	@$(call each,downloads)
+
+downloads/%:
+	@$(module) && go list -deps -test ./... >/dev/null
+
+tools:
+	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
 
 # go test doesn't see that servers run now, and would repeat what it did without them.
 servers-up: servers ## keep the servers that tests ask for running between runs
@@ -116,8 +127,7 @@ bits32/%:
 	@$(module) GOARCH=386 CGO_ENABLED=0 && \
 		if [ "$$(go env GOHOSTARCH)" = amd64 ]; then go test -vet=off -short $(TESTFLAGS) ./...; else go vet ./...; fi
 
-staticcheck: ## staticcheck, as staticcheck.conf says
-	@cd internal/tools && GOWORK=off go build -o $(CURDIR)/bin/staticcheck honnef.co/go/tools/cmd/staticcheck
+staticcheck: tools ## staticcheck, as staticcheck.conf says
 	@$(call each,staticcheck)
 
 staticcheck/%:
