@@ -26,7 +26,7 @@ func lintCommand(p *program) *cobra.Command {
 .sql files of a directory, and in Go packages as the go command names them. If a name is
 -, or if there is none and input is piped, SQL is read from standard input. In Go packages
 the statements are the strings that reach Exec, Query, Prepare and similar methods of
-database/sql, sqlx and GORM. No server is asked; the columns of a table are those of its
+database/sql, sqlx, GORM and bun, and the tables that query builders insert into. No server is asked; the columns of a table are those of its
 CREATE TABLE statement in the files.
 
 A statement is
@@ -36,7 +36,8 @@ A statement is
   unfilled  the server stores rows without a generated key
   changed   an UPDATE changes a key
   unknown   it is computed at run time
-The exit status is 1 if a statement is refused, unfilled or changed.`,
+The exit status is 1 if a statement is refused, unfilled or changed, or if its table is
+computed at run time.`,
 		Example: `  shardkey lint --problems ./... migrations/
   shardkey lint --rule rule.yaml < schema.sql`,
 		RunE: func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
@@ -44,7 +45,7 @@ The exit status is 1 if a statement is refused, unfilled or changed.`,
 	fs := c.Flags()
 	ruleFlag(fs)
 	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions, as `words` separated by commas")
-	fs.BoolVar(&f.problems, "problems", false, "report only statements that are refused, unfilled or changed")
+	fs.BoolVar(&f.problems, "problems", false, "report only statements that make the exit status 1")
 	fs.BoolVar(&f.tests, "tests", false, "check the tests of Go packages too")
 	p.outputFlag(fs)
 	return c

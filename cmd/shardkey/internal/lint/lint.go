@@ -42,16 +42,20 @@ type Finding struct {
 	Table   string  `json:"table"` // as the statement names it
 	Reason  string  `json:"reason"`
 
-	offset int // in the statement's text
+	offset   int  // in the statement's text
+	computed bool // the table's name is put together when the program runs
 }
 
 func (f Finding) String() string {
+	if f.computed {
+		return fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Reason)
+	}
 	return fmt.Sprintf("%s:%d:%d: %s: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Table, f.Reason)
 }
 
 // IsProblem reports whether the statement needs attention.
 func (f Finding) IsProblem() bool {
-	return f.Outcome == Refused || f.Outcome == Unfilled || f.Outcome == Changed
+	return f.computed || f.Outcome == Refused || f.Outcome == Unfilled || f.Outcome == Changed
 }
 
 // Linter looks at texts. It is not safe for concurrent use.

@@ -1,7 +1,9 @@
 package lint
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/rewrite"
@@ -106,13 +108,24 @@ type target struct {
 const (
 	ident = "(`(?:[^`]|``)+`|[\\w$\\x80-\\x{10ffff}]+)"
 	table = "(?:" + ident + `\s*\.\s*)?` + ident
+	words = `(?:\s+(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\b)*`
 )
 
 var (
-	insertTarget = regexp.MustCompile(`(?i)\b(?:INSERT|REPLACE)\s+(?:(?:LOW_PRIORITY|HIGH_PRIORITY|DELAYED|IGNORE)\s+)*(?:INTO\s+)?` + table)
+	// A hole may be the verb, or the words between it and INTO.
+	insertTarget = regexp.MustCompile(`(?i)(?:(?:\b(?:INSERT|REPLACE)` + words + `(?:\s*` + hole + `)?|` + hole + `)\s*\bINTO\s+|` +
+		`\b(?:INSERT|REPLACE)` + words + `\s+)` + table)
 	loadTarget   = regexp.MustCompile(`(?i)^\s*LOAD\s+(?:DATA|XML)\b[^;]*?\bINTO\s+TABLE\s+` + table)
 	createTarget = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?` + table)
 )
+
+var insertBody = regexp.MustCompile(`(?i)^\s*(?:\(|(?:SET|VALUES?|SELECT)\b)`)
+
+// isInsert reports whether a masked text is a whole INSERT, not words about one.
+func isInsert(masked string) bool {
+	targets := namesIn(masked, insertTarget)
+	return len(targets) > 0 && targets[0].at == blanksOf(masked) && insertBody.MatchString(masked[targets[0].end:])
+}
 
 // namesIn are the tables that a pattern finds.
 func namesIn(masked string, pattern *regexp.Regexp) (found []target) {
@@ -135,53 +148,73 @@ func unquoted(name string) string {
 	return name
 }
 
-// computedTable is the reason for a table whose name the program puts together.
+// computedTable begins the reason for a table whose name the program puts together.
 const computedTable = "table computed at run time"
 
 // composed are the findings of a query that has holes.
 func (l *Linter) composed(text string) (found []Finding) {
 	masked := mask(text, l.Mode)
 	for _, t := range append(namesIn(masked, insertTarget), namesIn(masked, loadTarget)...) {
-		reason := "the text is put together when the program runs; shardkey plans it then"
-		if strings.Contains(t.name, hole) {
-			reason = computedTable + "; shardkey plans the statement then"
+		rules := l.lookup(t.schema, t.name)
+		if len(rules) == 0 {
+			continue
 		}
-		if len(l.lookup(t.schema, t.name)) > 0 {
-			found = append(found, Finding{Outcome: Unknown, Table: shown(t.schema, t.name), Reason: reason, offset: t.at})
+		f := Finding{Outcome: Unknown, Table: shown(t.schema, t.name), offset: t.at,
+			Reason: "parts of it are put together at run time; shardkey plans it then"}
+		if f.computed = strings.Contains(t.schema+t.name, hole); f.computed {
+			f.Reason = fmt.Sprintf("%s: %s may be a table of %s; check the statements that it becomes with shardkey plan",
+				computedTable, f.Table, logical(rules))
 		}
+		found = append(found, f)
 	}
 	return append(found, l.updates(text, masked)...)
 }
 
-// lookup finds the ruled tables that a name may be of: several when it has a hole.
-func (l *Linter) lookup(schema, name string) (tables []*rule.Table) {
+// logical names the sharded tables.
+func logical(rules []*rule.Table) string {
+	var names []string
+	for _, t := range rules {
+		names = append(names, t.Logical)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > 3 {
+		return "the rule"
+	}
+	return strings.Join(names, " or ")
+}
+
+// lookup finds the sharded tables that a name may be of: several when it has a hole.
+func (l *Linter) lookup(schema, name string) (rules []*rule.Table) {
 	if strings.Contains(schema, hole) {
 		schema = ""
 	}
 	names := []string{name}
-	if strings.Contains(name, hole) {
-		parts := strings.Split(name, hole)
+	if parts := strings.Split(name, hole); len(parts) > 1 {
 		names = nil
 		for _, digits := range []string{"0", "00", "2026", "202601", "20260102"} { // of tables that come at run time
 			names = append(names, strings.Join(parts, digits))
 		}
+		base := unnumbered(parts[0])
 		for i := range parts {
 			parts[i] = regexp.QuoteMeta(parts[i])
 		}
 		like := regexp.MustCompile("(?is)^" + strings.Join(parts, ".*") + "$")
 		for _, n := range l.Names {
-			if like.MatchString(n) {
+			if like.MatchString(n) || base != "" && strings.EqualFold(unnumbered(n), base) {
 				names = append(names, n)
 			}
 		}
 	}
 	for _, n := range names {
 		if t := l.Connector.Lookup(schema, n); t != nil {
-			tables = append(tables, t)
+			rules = append(rules, t)
 		}
 	}
-	return tables
+	return rules
 }
+
+// unnumbered is a table's name without the number at its end.
+func unnumbered(name string) string { return strings.TrimRight(name, "_-0123456789") }
 
 // shown is a table's name in a finding, with an ellipsis for each hole.
 func shown(schema, name string) string {

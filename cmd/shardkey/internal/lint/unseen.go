@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,7 +137,8 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: reason}
 			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
 			if computed {
-				f.Outcome, f.Reason = Unknown, computedTable+"; if it is a ruled one, "+reason
+				f.Outcome, f.computed = Unknown, true
+				f.Reason = fmt.Sprintf("%s: if %s is a table of %s, %s", computedTable, f.Table, key.Logical, reason)
 				return []Finding{f}
 			}
 			found = append(found, f)

@@ -5,6 +5,7 @@ import "database/sql"
 
 type DB struct{ *sql.DB }
 
+func (db *DB) Rebind(query string) string                          { return query }
 func (db *DB) NamedExec(query string, arg any) (sql.Result, error) { return nil, nil }
 func (db *DB) Get(dest any, query string, args ...any) error       { return nil }
 func (db *DB) Select(dest any, query string, args ...any) error    { return nil }

@@ -1,0 +1,318 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// source is the Go code of a program, with what its variables are set to, in the order of the code.
+type source struct {
+	fset      *token.FileSet
+	info      types.Info
+	values    map[*types.Var][]value
+	added     map[*types.Var][]ast.Expr      // by +=
+	written   map[*types.Var][]*ast.CallExpr // to a strings.Builder or bytes.Buffer
+	declared  map[*types.Var]bool            // without a value
+	params    map[*types.Var]bool
+	functions map[types.Object]function
+	// loose are the calls and assignments that may run never or several times.
+	loose map[ast.Node]bool
+	// used are the expressions that have become a part of a query.
+	used map[ast.Expr]bool
+}
+
+// value is what a variable is set to: a result of a call where there are several. expr is nil for a
+// value that is not known.
+type value struct {
+	expr   ast.Expr
+	result int
+}
+
+// function is a function whose body is known.
+type function struct {
+	params  []*types.Var
+	results [][]ast.Expr // of each return
+}
+
+// newSource reads the packages, and those of the same module that they import.
+func newSource(loaded []*packages.Package) *source {
+	s := &source{
+		info: types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
+			Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}},
+		values: map[*types.Var][]value{}, added: map[*types.Var][]ast.Expr{}, written: map[*types.Var][]*ast.CallExpr{},
+		declared: map[*types.Var]bool{}, params: map[*types.Var]bool{}, functions: map[types.Object]function{},
+		loose: map[ast.Node]bool{}, used: map[ast.Expr]bool{},
+	}
+	var files []*ast.File
+	packages.Visit(loaded, nil, func(p *packages.Package) {
+		if p.Module == nil || !p.Module.Main || p.TypesInfo == nil {
+			return
+		}
+		s.fset = p.Fset
+		maps.Copy(s.info.Types, p.TypesInfo.Types)
+		maps.Copy(s.info.Defs, p.TypesInfo.Defs)
+		maps.Copy(s.info.Uses, p.TypesInfo.Uses)
+		maps.Copy(s.info.Selections, p.TypesInfo.Selections)
+		files = append(files, p.Syntax...)
+	})
+	for _, read := range []func(ast.Node) bool{s.declaration, s.statement} { // calls need the functions
+		for _, file := range files {
+			ast.Inspect(file, read)
+		}
+	}
+	return s
+}
+
+// declaration reads functions.
+func (s *source) declaration(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		if n.Body != nil {
+			s.functions[s.info.Defs[n.Name]] = s.read(n.Type, n.Body)
+		}
+	case *ast.AssignStmt:
+		for i, right := range n.Rhs {
+			s.literal(n.Lhs[i], right)
+		}
+	case *ast.ValueSpec:
+		for i, right := range n.Values {
+			s.literal(n.Names[i], right)
+		}
+	}
+	return true
+}
+
+// literal reads a function that a variable is set to.
+func (s *source) literal(left, right ast.Expr) {
+	literal, ok := right.(*ast.FuncLit)
+	if v := s.variable(left); ok && v != nil {
+		s.functions[v] = s.read(literal.Type, literal.Body)
+	}
+}
+
+// read reads a function's parameters and results.
+func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
+	names := func(list *ast.FieldList) (names []*ast.Ident) {
+		if list != nil {
+			for _, field := range list.List {
+				names = append(names, field.Names...)
+			}
+		}
+		return names
+	}
+	for _, id := range names(typ.Params) {
+		v := s.variable(id)
+		f.params = append(f.params, v)
+		s.params[v] = true
+	}
+	var named []ast.Expr
+	for _, id := range names(typ.Results) {
+		named = append(named, id)
+		s.declared[s.variable(id)] = true
+	}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.ReturnStmt:
+			if len(n.Results) > 0 {
+				f.results = append(f.results, n.Results)
+			} else if len(named) > 0 {
+				f.results = append(f.results, named)
+			}
+		}
+		return true
+	})
+	return f
+}
+
+// statement reads what sets a variable.
+func (s *source) statement(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.CaseClause, *ast.CommClause:
+		ast.Inspect(n, func(n ast.Node) bool {
+			switch n.(type) {
+			case *ast.AssignStmt, *ast.CallExpr:
+				s.loose[n] = true
+			}
+			return true
+		})
+		if r, ok := n.(*ast.RangeStmt); ok {
+			s.unknown(r.Key)
+			s.unknown(r.Value)
+		}
+	case *ast.AssignStmt:
+		s.assignment(n)
+	case *ast.IncDecStmt:
+		s.unknown(n.X)
+	case *ast.UnaryExpr:
+		if n.Op == token.AND && s.builder(n.X) == nil {
+			s.unknown(n.X)
+		}
+	case *ast.ValueSpec:
+		for i, id := range n.Names {
+			if len(n.Values) > 0 {
+				s.set(id, n.Values, i)
+			} else if v := s.variable(id); v != nil {
+				s.declared[v] = true
+			}
+		}
+	case *ast.CompositeLit:
+		for _, element := range n.Elts {
+			if pair, ok := element.(*ast.KeyValueExpr); ok {
+				if v := s.variable(pair.Key); v != nil && v.IsField() {
+					s.values[v] = append(s.values[v], value{expr: pair.Value})
+				}
+			}
+		}
+	case *ast.CallExpr:
+		s.call(n)
+	}
+	return true
+}
+
+// unknown notes that a variable is set to what is not known.
+func (s *source) unknown(e ast.Expr) {
+	if v := s.variable(e); v != nil {
+		s.values[v] = append(s.values[v], value{})
+	}
+}
+
+// set notes that a variable is set to value i of a list, or to result i of a call.
+func (s *source) set(left ast.Expr, list []ast.Expr, i int) {
+	v := s.variable(left)
+	switch {
+	case v == nil:
+	case len(list) == 1 && i > 0:
+		s.values[v] = append(s.values[v], value{list[0], i})
+	default:
+		s.values[v] = append(s.values[v], value{expr: list[i]})
+	}
+}
+
+func (s *source) assignment(n *ast.AssignStmt) {
+	for i, left := range n.Lhs {
+		v := s.variable(left)
+		if v == nil {
+			continue
+		}
+		var more ast.Expr
+		switch {
+		case n.Tok == token.ADD_ASSIGN:
+			more = n.Rhs[0]
+		case n.Tok != token.ASSIGN && n.Tok != token.DEFINE:
+			s.unknown(left)
+			continue
+		case len(n.Lhs) == len(n.Rhs):
+			more = s.addition(v, n.Rhs[i]) // q = q + more
+		}
+		if more != nil && isString(v.Type()) {
+			s.added[v] = append(s.added[v], more)
+			s.loose[more] = s.loose[n]
+		} else if more != nil {
+			s.unknown(left)
+		} else {
+			s.set(left, n.Rhs, i)
+		}
+	}
+}
+
+// addition returns what an expression adds to a variable; nil when it doesn't begin with it.
+func (s *source) addition(v *types.Var, e ast.Expr) ast.Expr {
+	sum, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	if !ok || sum.Op != token.ADD {
+		return nil
+	}
+	if s.variable(sum.X) == v {
+		s.used[sum] = true
+		return sum.Y
+	}
+	if left := s.addition(v, sum.X); left != nil {
+		s.used[sum] = true
+		return &ast.BinaryExpr{X: left, OpPos: sum.OpPos, Op: token.ADD, Y: sum.Y}
+	}
+	return nil
+}
+
+// call notes what a call writes to a builder, and which arguments a function is called with.
+func (s *source) call(n *ast.CallExpr) {
+	if method, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
+		if v := s.builder(method.X); v != nil && (strings.HasPrefix(method.Sel.Name, "Write") || method.Sel.Name == "Reset") {
+			s.written[v] = append(s.written[v], n)
+		}
+	}
+	params := s.functionOf(n.Fun).params
+	for i, arg := range n.Args {
+		if v := s.builder(arg); v != nil {
+			s.written[v] = append(s.written[v], n)
+		}
+		if i < len(params) && params[i] != nil && !n.Ellipsis.IsValid() {
+			s.values[params[i]] = append(s.values[params[i]], value{expr: arg})
+		}
+	}
+}
+
+// variable returns the variable or field that an expression names: v, &v or x.v.
+func (s *source) variable(e ast.Expr) *types.Var {
+	if e == nil {
+		return nil
+	}
+	e = ast.Unparen(e)
+	if address, ok := e.(*ast.UnaryExpr); ok && address.Op == token.AND {
+		e = ast.Unparen(address.X)
+	}
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		e = selector.Sel
+	}
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, _ := s.info.ObjectOf(id).(*types.Var)
+	return v
+}
+
+// builder returns the variable of an expression that is a strings.Builder or bytes.Buffer.
+func (s *source) builder(e ast.Expr) *types.Var {
+	v := s.variable(e)
+	if v == nil {
+		return nil
+	}
+	switch strings.TrimPrefix(v.Type().String(), "*") {
+	case "strings.Builder", "bytes.Buffer":
+		return v
+	}
+	return nil
+}
+
+// function returns the function or method that a call names.
+func (s *source) function(call *ast.CallExpr) *types.Func {
+	fn, _ := s.object(call.Fun).(*types.Func)
+	return fn
+}
+
+func (s *source) functionOf(e ast.Expr) function {
+	o := s.object(e)
+	if fn, ok := o.(*types.Func); ok {
+		o = fn.Origin()
+	}
+	return s.functions[o]
+}
+
+// object returns what the function of a call is.
+func (s *source) object(e ast.Expr) types.Object {
+	switch f := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return s.info.ObjectOf(f)
+	case *ast.SelectorExpr:
+		return s.info.ObjectOf(f.Sel)
+	case *ast.IndexExpr: // of a generic function
+		return s.object(f.X)
+	}
+	return nil
+}
