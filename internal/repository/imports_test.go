@@ -64,7 +64,7 @@ var mustNotReach = map[string][]string{
 	"keygen":           {"github.com/pingcap/"},
 	"internal/rewrite": {"database/sql", "github.com/go-sql-driver/", "go.yaml.in/"},
 	"driver": {"github.com/redis/", "github.com/go-zookeeper/", "go.etcd.io/", "google.golang.org/",
-		"github.com/DATA-DOG/", module + "/internal/testserver", module + "/internal/schema", module + "/doctor"},
+		"github.com/DATA-DOG/", module + "/internal/testserver", module + "/internal/schema", module + "/doctor", module + "/cmd/"},
 	"keygen/snowflake": {"github.com/", "go.yaml.in/"},
 	"keygen/redis":     {"github.com/go-zookeeper/", "go.etcd.io/"},
 	"keygen/etcd":      {"github.com/go-zookeeper/", "github.com/redis/"},

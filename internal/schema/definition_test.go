@@ -14,10 +14,10 @@ func TestDefinition_typeAndAutoIncrement(t *testing.T) {
 		{"varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "bigint CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */", "varchar(10) CHARACTER SET latin1 NOT NULL /*!80023 INVISIBLE */"},
 		{"int GENERATED ALWAYS AS (`a` * 2) STORED", "bigint GENERATED ALWAYS AS (`a` * 2) STORED", "int GENERATED ALWAYS AS (`a` * 2) STORED"},
 	} {
-		if have := WithType(c.definition, "bigint"); have != c.typed {
+		if have := withType(c.definition, "bigint"); have != c.typed {
 			t.Errorf("have: %s\nwant: %s", have, c.typed)
 		}
-		if have := WithoutAutoIncrement(c.definition); have != c.plain {
+		if have := withoutAutoIncrement(c.definition); have != c.plain {
 			t.Errorf("have: %s\nwant: %s", have, c.plain)
 		}
 	}

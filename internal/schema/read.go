@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ type Queryer interface {
 // Read reads the connection's own schema and the others that are named. Views, and
 // tables that the user has no right on, have no columns.
 func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
-	d := &Database{byName: map[[2]string]*Table{}}
+	d := &Database{byName: map[[2]string]*Table{}, definitions: map[*Table]Definitions{}}
 	err := Rows(ctx, q, "SELECT DATABASE()", func(row []string) { d.Name = row[0] })
 	if err != nil {
 		return nil, err
@@ -257,8 +256,11 @@ type Definitions struct {
 	Text        string
 }
 
-// Definitions reads those of a table, on a connection that [PrepareSession] prepared.
+// Definitions reads those of a table, once, on a connection that [PrepareSession] prepared.
 func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Definitions, error) {
+	if defs, known := d.definitions[t]; known {
+		return defs, nil
+	}
 	defs := Definitions{Columns: map[string]string{}, ForeignKeys: map[string]string{}}
 	err := Rows(ctx, q, "SHOW CREATE TABLE "+sqltext.QuoteTable(t.Schema, t.Name), func(row []string) { defs.Text = row[1] })
 	if err != nil {
@@ -280,6 +282,7 @@ func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Defini
 			}
 		}
 	}
+	d.definitions[t] = defs
 	return defs, nil
 }
 
@@ -306,22 +309,19 @@ var (
 	inTexts     = regexp.MustCompile(`'(?:[^'\\]|\\.|'')*'`)
 )
 
-// WithType returns a column's definition with another type, and all else as it is.
-func WithType(definition, typ string) string {
+// withType returns a column's definition with another type, and all else as it is.
+func withType(definition, typ string) string {
 	if end := typeAtStart.FindStringIndex(definition); end != nil {
 		return typ + definition[end[1]:]
 	}
 	return definition
 }
 
-// WithoutAutoIncrement returns a column's definition without AUTO_INCREMENT.
-func WithoutAutoIncrement(definition string) string {
+// withoutAutoIncrement returns a column's definition without AUTO_INCREMENT.
+func withoutAutoIncrement(definition string) string {
 	outside := inTexts.ReplaceAllStringFunc(definition, func(text string) string { return strings.Repeat("x", len(text)) })
 	if at := autoWord.FindStringIndex(outside); at != nil {
 		return definition[:at[0]] + definition[at[1]:]
 	}
 	return definition
 }
-
-// Cause is an error of a server in few words.
-func Cause(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "shardkey: ") }

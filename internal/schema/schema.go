@@ -3,7 +3,6 @@
 package schema
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -22,7 +21,8 @@ type Database struct {
 	// tables of one of them.
 	Shards []string
 
-	byName map[[2]string]*Table // in lower case
+	byName      map[[2]string]*Table // in lower case
+	definitions map[*Table]Definitions
 }
 
 // Table is a table or a view.
@@ -119,25 +119,6 @@ func (t *Table) AutoIncrement() *Column {
 	return nil
 }
 
-// Key guesses which column is the key of a table with this logical name: the one with
-// AUTO_INCREMENT, the primary key's only one, or of several the one called id or
-// order_id; nil when there is none of these.
-func (t *Table) Key(logical string) *Column {
-	if auto := t.AutoIncrement(); auto != nil {
-		return auto
-	}
-	primary := t.PrimaryKey()
-	if len(primary) == 1 {
-		return t.Column(primary[0])
-	}
-	for _, name := range primary {
-		if slices.ContainsFunc(append(Referring(logical, "id"), "id"), func(n string) bool { return strings.EqualFold(n, name) }) {
-			return t.Column(name)
-		}
-	}
-	return nil
-}
-
 // Uniqueness says what keeps the values of a column apart: alone is an index of
 // the column by itself; else with has the columns of the shortest unique index that
 // begins with it, or any that has it; nil when there is none.
@@ -170,27 +151,4 @@ func (t *Table) Leads(column string) bool {
 		}
 	}
 	return false
-}
-
-// commonNames are those of keys that say nothing of their table.
-var commonNames = []string{"id", "key", "pk", "uid", "uuid", "no", "num", "code"}
-
-// Referring returns the names that a column has, by habit, which refers to the key of a
-// table: the key's own name, or where that says nothing order_id for the id of t_order,
-// or of orders.
-func Referring(table, key string) (names []string) {
-	if !slices.Contains(commonNames, strings.ToLower(key)) {
-		return []string{key}
-	}
-	table = strings.ToLower(table)
-	for _, prefix := range []string{"", "t_", "tb_", "tbl_"} {
-		if rest, ok := strings.CutPrefix(table, prefix); ok && rest != "" {
-			for _, base := range []string{rest, strings.TrimSuffix(rest, "s")} {
-				if name := base + "_" + key; !slices.Contains(names, name) {
-					names = append(names, name)
-				}
-			}
-		}
-	}
-	return names
 }

@@ -32,17 +32,6 @@ func plainType(typ string) string {
 	return strings.TrimSuffix(displayWidth.ReplaceAllString(strings.ToLower(typ), "$1"), " zerofill")
 }
 
-// Computed returns the generated columns of integers whose expression names a column.
-func (t *Table) Computed(from string) (list []*Column) {
-	name := regexp.MustCompile("(?i)(?:^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(from) + "(?:$|[^A-Za-z0-9_$])")
-	for _, c := range t.Columns {
-		if c.Generated != "" && c.IsInteger() && name.MatchString(c.Generated) {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
 // Bigint is the type that a column of integers becomes, with its sign as it is.
 func Bigint(c *Column) string {
 	switch typ := strings.ToLower(c.Type); {
@@ -80,6 +69,29 @@ func (d *Database) Connected(changes []Change) []Change {
 	return all
 }
 
+// commonNames are those of keys that say nothing of their table.
+var commonNames = []string{"id", "key", "pk", "uid", "uuid", "no", "num", "code"}
+
+// Referring returns the names that a column has, by habit, which refers to the key of a
+// table: the key's own name, or where that says nothing order_id for the id of t_order,
+// or of orders.
+func Referring(table, key string) (names []string) {
+	if !slices.Contains(commonNames, strings.ToLower(key)) {
+		return []string{key}
+	}
+	table = strings.ToLower(table)
+	for _, prefix := range []string{"", "t_", "tb_", "tbl_"} {
+		if rest, ok := strings.CutPrefix(table, prefix); ok && rest != "" {
+			for _, base := range []string{rest, strings.TrimSuffix(rest, "s")} {
+				if name := base + "_" + key; !slices.Contains(names, name) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names
+}
+
 // ReferringByName returns the columns of integers that by their name refer to the key of a
 // table, other than the keys that the server counts, and views'.
 func (d *Database) ReferringByName(t *Table, logical, key string) (list []ColumnOf) {
@@ -108,25 +120,24 @@ func (d *Database) Widen(ctx context.Context, q Queryer, changes []Change) (stat
 			modified = append(modified, c)
 		}
 	}
-	p := planner{d: d, ctx: ctx, q: q, defs: map[*Table]Definitions{}}
 	var drop, change, add clauses
 	for _, fk := range d.ForeignKeys {
 		if !slices.ContainsFunc(modified, func(c Change) bool { return fk.has(c.ColumnOf) }) {
 			continue
 		}
 		drop.add(fk.Child, "DROP FOREIGN KEY "+sqltext.QuoteIdentifier(fk.Name))
-		text, err := p.foreignKey(fk)
+		text, err := d.definitionOf(ctx, q, fk.Child, "foreign key", fk.Name)
 		if err != nil {
 			return nil, err
 		}
-		add.add(fk.Child, text)
+		add.add(fk.Child, "ADD CONSTRAINT "+sqltext.QuoteIdentifier(fk.Name)+" "+text)
 	}
 	for _, c := range modified {
-		definition, err := p.column(c.ColumnOf)
+		definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
 		if err != nil {
 			return nil, err
 		}
-		change.add(c.Table, "MODIFY "+sqltext.QuoteIdentifier(c.Column.Name)+" "+WithType(definition, c.Type))
+		change.add(c.Table, "MODIFY "+sqltext.QuoteIdentifier(c.Column.Name)+" "+withType(definition, c.Type))
 	}
 	for _, part := range []clauses{drop, change, add} {
 		statements = append(statements, part.statements(d)...)
@@ -143,15 +154,14 @@ func (d *Database) IsLinked(c ColumnOf) bool {
 // it on a column that a foreign key has ([Database.IsLinked]) only with foreign_key_checks
 // = 0, which is safe as its type stays.
 func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string, error) {
-	p := planner{d: d, ctx: ctx, q: q, defs: map[*Table]Definitions{}}
-	definition, err := p.column(c.ColumnOf)
+	definition, err := d.definitionOf(ctx, q, c.Table, "column", c.Column.Name)
 	if err != nil {
 		return "", err
 	}
 	if c.Type != "" && plainType(c.Column.Type) != plainType(c.Type) {
-		definition = WithType(definition, c.Type)
+		definition = withType(definition, c.Type)
 	}
-	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " + WithoutAutoIncrement(definition), nil
+	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " + withoutAutoIncrement(definition), nil
 }
 
 // has reports whether a column is one of the foreign key's.
@@ -162,40 +172,21 @@ func (fk *ForeignKey) has(c ColumnOf) bool {
 	return named(fk.Child, fk.Columns) || named(fk.Parent, fk.ParentCols)
 }
 
-// planner reads definitions, each table's once.
-type planner struct {
-	d    *Database
-	ctx  context.Context
-	q    Queryer
-	defs map[*Table]Definitions
-}
-
-func (p *planner) definitions(t *Table) (Definitions, error) {
-	defs, ok := p.defs[t]
-	if ok {
-		return defs, nil
+// definitionOf returns the definition of a column or a foreign key of a table.
+func (d *Database) definitionOf(ctx context.Context, q Queryer, t *Table, kind, name string) (string, error) {
+	defs, err := d.Definitions(ctx, q, t)
+	if err != nil {
+		return "", err
 	}
-	defs, err := p.d.Definitions(p.ctx, p.q, t)
-	p.defs[t] = defs
-	return defs, err
-}
-
-func (p *planner) column(c ColumnOf) (string, error) {
-	defs, err := p.definitions(c.Table)
-	definition := defs.Columns[strings.ToLower(c.Column.Name)]
-	if err == nil && definition == "" {
-		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show column %s of %s", c.Column.Name, p.d.Shown(c.Table))
+	of := defs.Columns
+	if kind == "foreign key" {
+		of = defs.ForeignKeys
+	}
+	definition := of[strings.ToLower(name)]
+	if definition == "" {
+		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show %s %s of %s", kind, name, d.Shown(t))
 	}
 	return definition, err
-}
-
-func (p *planner) foreignKey(fk *ForeignKey) (string, error) {
-	defs, err := p.definitions(fk.Child)
-	definition := defs.ForeignKeys[strings.ToLower(fk.Name)]
-	if err == nil && definition == "" {
-		err = fmt.Errorf("shardkey: SHOW CREATE TABLE does not show foreign key %s of %s", fk.Name, p.d.Shown(fk.Child))
-	}
-	return "ADD CONSTRAINT " + sqltext.QuoteIdentifier(fk.Name) + " " + definition, err
 }
 
 // clauses are those of ALTER TABLE, by table in the order of their first.
@@ -223,11 +214,7 @@ func (c *clauses) statements(d *Database) (list []string) {
 
 // IsInteger reports whether a column's type is one of integers.
 func (c *Column) IsInteger() bool {
-	return displayWidth.MatchString(c.Type) || isInt(plainType(c.Type))
-}
-
-func isInt(typ string) bool {
-	name, _, _ := strings.Cut(typ, " ")
+	name, _, _ := strings.Cut(plainType(c.Type), " ")
 	return slices.Contains([]string{"tinyint", "smallint", "mediumint", "int", "integer", "bigint"}, name)
 }
 

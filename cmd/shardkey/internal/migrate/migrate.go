@@ -151,7 +151,7 @@ func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why s
 		c = t.AutoIncrement()
 	}
 	if c == nil && asked {
-		c = t.Key(m.logical(t))
+		c = newrule.KeyOf(t, m.logical(t))
 	}
 	switch {
 	case c == nil && asked:
@@ -185,14 +185,25 @@ func (m *migration) widen() (err error) {
 		}
 	}
 	for _, c := range slices.Clone(changes) {
-		for _, computed := range c.Table.Computed(c.Column.Name) {
-			if computed.Holds().High < 1<<62 {
-				add(schema.ColumnOf{Table: c.Table, Column: computed}, schema.Bigint(computed))
+		for _, of := range computed(c.Table, c.Column.Name) {
+			if of.Holds().High < 1<<62 {
+				add(schema.ColumnOf{Table: c.Table, Column: of}, schema.Bigint(of))
 			}
 		}
 	}
 	m.plan.Widen, err = m.d.Widen(m.ctx, m.q, changes)
 	return err
+}
+
+// computed returns the generated columns of integers whose expression names a column.
+func computed(t *schema.Table, from string) (list []*schema.Column) {
+	name := regexp.MustCompile("(?i)(?:^|[^A-Za-z0-9_$])" + regexp.QuoteMeta(from) + "(?:$|[^A-Za-z0-9_$])")
+	for _, c := range t.Columns {
+		if c.Generated != "" && c.IsInteger() && name.MatchString(c.Generated) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 func (m *migration) auto() error {
@@ -258,7 +269,7 @@ func (m *migration) notes() error {
 			m.note("%s is the head of a Spider table: the tables on its back ends %s were not examined; run migrate and step 1 there, too",
 				m.d.Shown(k.Table), strings.Join(backEnds, ", "))
 		}
-		for _, c := range k.Table.Computed(k.Column.Name) {
+		for _, c := range computed(k.Table, k.Column.Name) {
 			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Generated)
 		}
 		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {

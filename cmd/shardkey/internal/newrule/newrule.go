@@ -186,7 +186,7 @@ func (f *family) alike() bool {
 
 // key finds the key column, or says why there is none.
 func (f *family) key() (column *schema.Column, why string) {
-	column = f.first().Key(f.logical)
+	column = KeyOf(f.first(), f.logical)
 	switch {
 	case column == nil:
 		return nil, "its key column is not known: it has no AUTO_INCREMENT, and no primary key of one column"
@@ -196,6 +196,25 @@ func (f *family) key() (column *schema.Column, why string) {
 		return nil, "a rule cannot have its name"
 	}
 	return column, ""
+}
+
+// KeyOf guesses which column is the key of a table with this logical name: the one with
+// AUTO_INCREMENT, the primary key's only one, or of several the one called id or
+// order_id; nil when there is none of these.
+func KeyOf(t *schema.Table, logical string) *schema.Column {
+	if auto := t.AutoIncrement(); auto != nil {
+		return auto
+	}
+	primary := t.PrimaryKey()
+	if len(primary) == 1 {
+		return t.Column(primary[0])
+	}
+	for _, name := range primary {
+		if slices.ContainsFunc(append(schema.Referring(logical, "id"), "id"), func(n string) bool { return strings.EqualFold(n, name) }) {
+			return t.Column(name)
+		}
+	}
+	return nil
 }
 
 var plainName = regexp.MustCompile(`^[\p{L}_][\p{L}\p{N}_-]*$`)
