@@ -26,8 +26,9 @@ func lintCommand(p *program) *cobra.Command {
 .sql files of a directory, and in Go packages as the go command names them. If a name is
 -, or if there is none and input is piped, SQL is read from standard input. In Go packages
 the statements are the strings that reach Exec, Query, Prepare and similar methods of
-database/sql, sqlx, GORM and bun, and the tables that query builders insert into. No server is asked; the columns of a table are those of its
-CREATE TABLE statement in the files.
+database/sql, sqlx, GORM and bun, and the tables that query builders insert into. No
+server is asked; the columns of a table are those of its CREATE TABLE statement in the
+files.
 
 A statement is
   filled    it gets keys, or its arguments decide whether it does
