@@ -242,7 +242,8 @@ func TestGenerator_close(t *testing.T) {
 				t.Errorf("%d keys after Close\nhave: %v\nwant: spi.ErrClosed", n, err)
 			}
 		}
-		if h := g.Health(); !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.SegmentLeft != 0 || len(h.Errors) != 0 {
+		h := g.Health()
+		if !errors.Is(h.Err, spi.ErrClosed) || h.Issued != int64(len(keys)) || *h.SegmentLeft != 0 || len(h.Errors) != 0 {
 			t.Errorf("\nhave: %v, %d issued, %d left, errors %v\nwant: spi.ErrClosed, %d, 0, none",
 				h.Err, h.Issued, *h.SegmentLeft, h.Errors, len(keys))
 		}
