@@ -53,7 +53,11 @@ func issued(c *Connector) int64 { return healthOf(c)["test"].Issued }
 func healthOf(c *Connector) map[string]spi.Health {
 	all := map[string]spi.Health{}
 	for _, status := range c.current().generators.Status() {
-		all[status.Name] = status.Health
+		name := status.Name
+		if status.Assigner {
+			name = "workerIdAssigners." + name
+		}
+		all[name] = status.Health
 	}
 	return all
 }
