@@ -82,8 +82,8 @@ func TestRun_showsNoPassword(t *testing.T) {
 	t.Setenv(ruleVariable, filepath.Join("testdata", "mixed.yaml"))
 	for _, line := range []string{
 		"$DSN", "decode $DSN", "decode --tick $DSN 1", "decode --epoch $DSN 1", "decode --epoch=$DSN 1", "decode --tz=$DSN 1",
-		"decode -o $DSN 1", "range $DSN", "version $DSN", "check $DSN", "check $DSN -o json", "plan --rule $DSN x", "lint $DSN",
-		"workers $DSN", "workers --dsn $DSN", "workers --dsn $DSN -o json", "workers --dns $DSN", "workers --dns=$DSN",
+		"decode -o $DSN 1", "range $DSN", "version $DSN", "check $DSN", "check $DSN -o json",
+		"plan --rule $DSN x", "lint $DSN", "workers $DSN", "workers --dsn $DSN", "workers --dsn $DSN -o json", "workers --dns $DSN", "workers --dns=$DSN",
 		"workers --timeout=$DSN", "workers --timeout $DSN", "generate --type $DSN", "generate --table t_ring -v $DSN",
 		"generate --table $DSN --dsn $DSN", "generate --table t_order --dsn $DSN --timeout 1s -o json",
 		"generate --table t_ring --timeout 1s --dsn $DSN", "doctor --dsn $DSN", "doctor --dsn ds_0=$DSN -o json",

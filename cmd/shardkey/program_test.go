@@ -183,7 +183,8 @@ func (brokenPipe) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
 func TestVersion(t *testing.T) {
 	for _, arg := range []string{"version", "--version"} {
-		if status, stdout, _ := runTool(t, arg); status != 0 || !regexp.MustCompile(`^shardkey \S+ go1\.\S+\n$`).MatchString(stdout) {
+		status, stdout, _ := runTool(t, arg)
+		if status != 0 || !regexp.MustCompile(`^shardkey \S+ go1\.\S+\n$`).MatchString(stdout) {
 			t.Errorf("%s\nhave: status %d, %s", arg, status, stdout)
 		}
 	}

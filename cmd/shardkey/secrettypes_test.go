@@ -96,6 +96,11 @@ func secretValues(t *testing.T) map[string][]any {
 	for _, name := range []string{"g", "l", "k", "r"} {
 		values = append(values, live.Generator(name))
 	}
+	_, unavailable := live.Generator("l").GenerateKeys(t.Context(), spi.Column{}, 1)
+	var storeErr *spi.StoreError
+	if !errors.As(unavailable, &storeErr) {
+		t.Fatalf("have: %v\nwant: a StoreError", unavailable)
+	}
 	table := live.Lookup("", "t")
 	stats := driver.ConnectorOf(opened).Stats()
 	return map[string][]any{
@@ -119,6 +124,7 @@ func secretValues(t *testing.T) map[string][]any {
 		"spi.Host":                    {host, &host, struct{ h spi.Host }{host}},
 		"spi.PropError":               {propErr, props.Wrong("password", "another one"), props.Wrong("token", "another one")},
 		"spi.Props":                   {props, &props, struct{ p spi.Props }{props}},
+		"spi.StoreError":              {storeErr},
 		"spi.Secret":                  {spi.NewSecret(canary), new(spi.NewSecret(canary)), []spi.Secret{spi.NewSecret(canary)}, map[string]any{"x": spi.NewSecret(canary)}, struct{ s spi.Secret }{spi.NewSecret(canary)}},
 	}
 }
