@@ -1,15 +1,20 @@
 package workerid_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shardkey/shardkey/keygen/workerid"
+	_ "github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -151,4 +156,241 @@ func TestAssigner_manyStartTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func build(t *testing.T, typ string, host spi.Host, props map[string]any) (spi.WorkerIDAssigner, error) {
+	t.Helper()
+	p, err := spi.NewProps(props, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := spi.NewWorkerIDAssigner(typ, p)
+	if c, ok := a.(interface{ Close() error }); ok {
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	return a, err
+}
+
+func TestProperties_typesAreRegistered(t *testing.T) {
+	have := strings.Join(spi.WorkerIDAssignerTypes(), " ")
+	for _, typ := range []string{"STATIC", "FILE", "SQL", "IP", "HOSTNAME"} {
+		if !strings.Contains(have, typ) {
+			t.Errorf("have: %s\nwant: %s among them", have, typ)
+		}
+	}
+}
+
+func TestProperties_accepted(t *testing.T) {
+	dsn := "u:secret-word@tcp(127.0.0.1:1)/app"
+	for name, c := range map[string]struct {
+		typ   string
+		host  spi.Host
+		props map[string]any
+		want  string // in the description
+	}{
+		"static":          {"static", spi.Host{}, map[string]any{"worker-id": "7"}, "STATIC worker-id=7"},
+		"static, dotted":  {"STATIC", spi.Host{}, map[string]any{"worker.id": "0"}, "worker-id=0"},
+		"file":            {"FILE", spi.Host{}, map[string]any{"path": "/nowhere"}, "FILE /nowhere namespace=shardkey lease=10s renew=3s"},
+		"file, all":       {"FILE", spi.Host{}, map[string]any{"path": "/nowhere", "namespace": "a-b_C.9", "lease": "1m", "renew": "59s"}, "namespace=a-b_C.9 lease=1m0s renew=59s"},
+		"short lease":     {"FILE", spi.Host{}, map[string]any{"path": "/nowhere", "lease": "3s"}, "renew=1s"},
+		"sql":             {"SQL", spi.Host{}, map[string]any{"dsn": dsn, "table": "w"}, "SQL 127.0.0.1:1/app table w"},
+		"sql, connectors": {"SQL", spi.Host{DSN: spi.NewSecret(dsn)}, nil, "table shardkey_worker"},
+	} {
+		a, err := build(t, c.typ, c.host, c.props)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		have := a.(spi.Describer).Describe()
+		if !strings.Contains(have, c.want) || strings.Contains(have, "secret-word") {
+			t.Errorf("%s\nhave: %s\nwant: %s", name, have, c.want)
+		}
+	}
+}
+
+func TestProperties_refused(t *testing.T) {
+	file := func(more ...string) map[string]any {
+		props := map[string]any{"path": "/nowhere"}
+		for i := 0; i < len(more); i += 2 {
+			props[more[i]] = more[i+1]
+		}
+		return props
+	}
+	for name, c := range map[string]struct {
+		typ   string
+		props map[string]any
+		prop  string
+	}{
+		"static without id":       {"STATIC", nil, "worker-id"},
+		"static, negative":        {"STATIC", map[string]any{"worker-id": "-1"}, "worker-id"},
+		"static, a word":          {"STATIC", map[string]any{"worker-id": "seven"}, "worker-id"},
+		"static with lease":       {"STATIC", map[string]any{"worker-id": "1", "lease": "10s"}, "lease"},
+		"file without path":       {"FILE", nil, "path"},
+		"file with dsn":           {"FILE", file("dsn", "x"), "dsn"},
+		"namespace empty":         {"FILE", file("namespace", ""), "namespace"},
+		"namespace up":            {"FILE", file("namespace", ".."), "namespace"},
+		"namespace with a slash":  {"FILE", file("namespace", "a/b"), "namespace"},
+		"namespace too long":      {"FILE", file("namespace", strings.Repeat("n", 65)), "namespace"},
+		"lease without unit":      {"FILE", file("lease", "10"), "lease"},
+		"lease too short":         {"FILE", file("lease", "99ms"), "lease"},
+		"lease too long":          {"FILE", file("lease", "25h"), "lease"},
+		"renew as long as lease":  {"FILE", file("lease", "5s", "renew", "5s"), "renew"},
+		"renew longer than lease": {"FILE", file("renew", "11s"), "renew"},
+		"sql without dsn":         {"SQL", nil, "dsn"},
+		"sql, bad dsn":            {"SQL", map[string]any{"dsn": "nonsense"}, "dsn"},
+		"sql, bad table":          {"SQL", map[string]any{"dsn": "u@tcp(h:1)/d", "table": "a.b.c"}, "table"},
+		"ip with a property":      {"IP", map[string]any{"worker-id": "1"}, "worker-id"},
+		"hostname with one":       {"HOSTNAME", map[string]any{"namespace": "a"}, "namespace"},
+	} {
+		_, err := build(t, c.typ, spi.Host{}, c.props)
+		var prop *spi.PropError
+		if !errors.As(err, &prop) || prop.Name != c.prop {
+			t.Errorf("%s\nhave: %v\nwant: a PropError of %s", name, err, c.prop)
+		}
+	}
+}
+
+func TestStatic_isNotLeased(t *testing.T) {
+	a, err := build(t, "STATIC", spi.Host{}, map[string]any{"worker-id": "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := a.AcquireWorkerID(t.Context(), 7)
+	if err != nil || l.WorkerID() != 7 || l.Floor() != 0 || l.Limit() != math.MaxInt64 {
+		t.Errorf("have: %v, %v\nwant: worker id 7 without limit", l, err)
+	}
+	if err := errors.Join(l.Renew(t.Context(), 1<<60), l.Release(t.Context(), 5)); err != nil {
+		t.Error(err)
+	}
+	if _, err := a.AcquireWorkerID(t.Context(), 6); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "0..6") {
+		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID that names 0..6", err)
+	}
+	if h := a.(spi.HealthReporter).Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 {
+		t.Errorf("have: %+v\nwant: worker id 7 with a warning", h)
+	}
+}
+
+var errPanic = errors.New("the store's own panic")
+
+// panickyStore is a store whose methods panic while it is told to.
+type panickyStore struct {
+	workerid.Hooked
+	on atomic.Bool
+}
+
+func newPanickyStore() *panickyStore {
+	s := new(panickyStore)
+	s.Hooked = workerid.Hooked{Store: new(workeridtest.Memory).Open(), Before: s.check}
+	return s
+}
+
+func (s *panickyStore) check(context.Context) error {
+	if s.on.Load() {
+		panic(errPanic)
+	}
+	return nil
+}
+
+func (s *panickyStore) Close() error { return errors.Join(s.check(nil), s.Store.Close()) }
+
+// fromProps opens an assigner as a program's own factory does.
+func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {
+	t.Helper()
+	p, err := spi.NewProps(nil, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
+		return store, workerid.Info{Name: "PANICKY"}, nil
+	})
+}
+
+// A store that panics is one that is away: the renewal in the background tries
+// again, and the limit stays where it certainly is.
+func TestStore_panics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newPanickyStore()
+		a, err := fromProps(t, s, spi.Host{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.AcquireWorkerID(t.Context(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := l.Limit()
+		s.on.Store(true)
+		time.Sleep(time.Hour)
+		wantMS(t, "limit", l.Limit(), limit)
+		if err := a.(spi.HealthReporter).Health().Err; !errors.Is(err, errPanic) {
+			t.Errorf("health\nhave: %v\nwant: the panic", err)
+		}
+		if err := l.Renew(t.Context(), time.Now().UnixMilli()); !errors.Is(err, errPanic) {
+			t.Errorf("Renew\nhave: %v\nwant: the panic", err)
+		}
+		if _, err := a.AcquireWorkerID(t.Context(), 7); !errors.Is(err, errPanic) {
+			t.Errorf("AcquireWorkerID\nhave: %v\nwant: the panic", err)
+		}
+		s.on.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if l.Limit() <= time.Now().UnixMilli() {
+			t.Error("the renewal did not go on")
+		}
+		s.on.Store(true)
+		if err := l.Release(t.Context(), 0); !errors.Is(err, errPanic) {
+			t.Errorf("Release\nhave: %v\nwant: the panic", err)
+		}
+		if err := a.(interface{ Close() error }).Close(); !errors.Is(err, errPanic) {
+			t.Errorf("Close\nhave: %v\nwant: the panic", err)
+		}
+	})
+}
+
+type panickyClock struct{ on atomic.Bool }
+
+func (c *panickyClock) Now() time.Time {
+	if c.on.Load() {
+		panic(errPanic)
+	}
+	return time.Now()
+}
+
+func (c *panickyClock) Sleep(ctx context.Context, d time.Duration) error {
+	c.Now()
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+type panickyHandler struct{ slog.Handler }
+
+func (panickyHandler) Handle(context.Context, slog.Record) error { panic(errPanic) }
+
+// A clock or a logger that panics ends no goroutine of ours.
+func TestClockAndLogger_panic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := new(panickyClock)
+		m := new(workeridtest.Memory).Open()
+		a, err := fromProps(t, m, spi.Host{Clock: clock, Logger: slog.New(panickyHandler{slog.DiscardHandler})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := a.AcquireWorkerID(t.Context(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock.on.Store(true)
+		time.Sleep(time.Hour)
+		if _, err := a.AcquireWorkerID(t.Context(), 7); err == nil {
+			t.Error("a worker id was leased by a clock that panics")
+		}
+		if err := errors.Join(l.Release(t.Context(), 0), a.(interface{ Close() error }).Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestNewAssigner_noStore(t *testing.T) {
+	if a, err := fromProps(t, nil, spi.Host{}); err == nil {
+		t.Errorf("\nhave: %v\nwant: an error", a)
+	}
 }

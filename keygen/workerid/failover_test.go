@@ -14,10 +14,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// replicated is a store whose server can be replaced by an asynchronous replica.
+// replicated is a store, or its notes, whose server can be replaced by an asynchronous replica.
 type replicated struct {
-	Store
 	server *atomic.Pointer[replica]
+	notes  bool
 }
 
 type replica struct {
@@ -25,16 +25,21 @@ type replica struct {
 	store, notes Store
 }
 
-func (r replicated) List(ctx context.Context) ([]Entry, error) {
-	return r.server.Load().store.List(ctx)
+func (r replicated) now() Store {
+	if r.notes {
+		return r.server.Load().notes
+	}
+	return r.server.Load().store
 }
+
+func (r replicated) List(ctx context.Context) ([]Entry, error) { return r.now().List(ctx) }
 func (r replicated) Get(ctx context.Context, id int64) (Record, error) {
-	return r.server.Load().store.Get(ctx, id)
+	return r.now().Get(ctx, id)
 }
 func (r replicated) CompareAndSet(ctx context.Context, id int64, prev, next Record) (bool, error) {
-	return r.server.Load().store.CompareAndSet(ctx, id, prev, next)
+	return r.now().CompareAndSet(ctx, id, prev, next)
 }
-func (r replicated) Notes() Store                             { return r.server.Load().notes }
+func (r replicated) Notes() Store                             { return replicated{r.server, true} }
 func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
 func (r replicated) Close() error                             { return nil }
 

@@ -422,7 +422,7 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 // start together do not all try the same worker ids one after another, and do not
 // renew all at once from then on.
 func TestFleet(t *testing.T) {
-	if raceEnabled {
+	if raceEnabled() {
 		t.Skip("more than ThreadSanitizer's epochs can count: make test runs it without -race")
 	}
 	f := theFleet

@@ -1,7 +1,12 @@
 package workerid_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,4 +87,303 @@ func TestLease_releaseEndsTheRenewal(t *testing.T) {
 			t.Errorf("calls of the store after Release\nhave: %d\nwant: 0", n)
 		}
 	})
+}
+
+func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		a := newAssigner(t, m, nil)
+		l := mustAcquire(t, a, 0)
+		limit := l.Limit()
+		cause := errors.New("connection refused")
+		m.SetAway(cause)
+		time.Sleep(4 * time.Second) // one renewal has failed
+		synctest.Wait()
+		wantMS(t, "limit", l.Limit(), limit)
+		if h := a.Health(); !errors.Is(h.Err, cause) || !errors.Is(h.Err, spi.ErrStore) || h.LeaseLimit.UnixMilli() != limit || h.LeaseLength != 10*time.Second {
+			t.Errorf("health before the limit\nhave: %+v\nwant: the store's error, and how long a lease is", h)
+		}
+		if err := l.Renew(t.Context(), limit); !errors.Is(err, cause) || !errors.Is(err, spi.ErrStore) {
+			t.Errorf("Renew\nhave: %v\nwant: the store's error", err)
+		}
+		time.Sleep(time.Hour)
+		wantMS(t, "limit after an hour", l.Limit(), limit)
+		m.SetAway(nil)
+		time.Sleep(3001 * time.Millisecond) // renew
+		synctest.Wait()
+		if h := a.Health(); h.Err != nil || l.Limit() <= nowMS() {
+			t.Errorf("after the store came back\nhave: %v, limit %d\nwant: no error, a limit ahead of %d", h.Err, l.Limit(), nowMS())
+		}
+	})
+}
+
+// A process that slept past its limit finds its worker id taken over, starting
+// at its limit, and takes another one.
+func TestLease_takeoverAfterTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		late := new(shiftedClock)
+		a, b := newAssigner(t, m, nil), newAssigner(t, m, late)
+		old := mustAcquire(t, a, 0)
+		limit := old.Limit()
+		late.set(10 * time.Second) // to b's clock the lease has run out
+		l := mustAcquire(t, b, 0)
+		wantMS(t, "floor of the successor", l.Floor(), limit)
+		if err := old.Renew(t.Context(), limit); !errors.Is(err, spi.ErrLeaseLost) {
+			t.Errorf("Renew of the former owner\nhave: %v\nwant: spi.ErrLeaseLost", err)
+		}
+		if old.Limit() > old.Floor() {
+			t.Errorf("limit of a lost lease\nhave: %d\nwant: none", old.Limit())
+		}
+		if h := a.Health(); *h.LeasesLost != 1 || h.Errors["lease-lost"] != 1 {
+			t.Errorf("health\nhave: %+v\nwant: one lease lost", h)
+		}
+	})
+}
+
+// A renewal in the background finds out too, without being asked.
+func TestLease_lostIsNoticedAtTheNextRenewal(t *testing.T) {
+	for name, record := range map[string]workerid.Record{
+		"another owner":  {Owner: "other", ReservedUntil: 1 << 50, Holder: "elsewhere pid 1"},
+		"record removed": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := new(workeridtest.Memory)
+				l := mustAcquire(t, newAssigner(t, m, nil), 0)
+				m.Put(0, record)
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				var lost *workerid.LeaseLostError
+				if err := l.Renew(t.Context(), nowMS()); !errors.As(err, &lost) || lost.Found != record {
+					t.Errorf("have: %v\nwant: a LeaseLostError that shows %v", err, record)
+				}
+			})
+		})
+	}
+}
+
+// What an operator reads of a lease's life, each line once.
+func TestLease_logsItsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		var log bytes.Buffer
+		a := workerid.Assign(t, m.Open(), workerid.Config{Namespace: "orders", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		m.SetAway(errors.New("away"))
+		for range 2 {
+			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
+				t.Fatal("a worker id of a store that is away")
+			}
+		}
+		m.SetAway(nil)
+		l := mustAcquire(t, a, 0)
+		m.SetAway(errors.New("away"))
+		time.Sleep(time.Minute)
+		m.SetAway(nil)
+		time.Sleep(time.Minute)
+		if err := l.Release(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		mustAcquire(t, a, 0)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			`level=ERROR msg="shardkey: no worker id could be leased; no keys are made until one is" namespace=orders error=`,
+			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
+			`level=WARN msg="shardkey: worker-id lease could not be renewed; keys continue to its limit" namespace=orders worker_id=0 until=`,
+			`level=ERROR msg="shardkey: worker-id lease is at its limit; no keys are made until it is renewed" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker-id lease renewed again" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
+			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
+		}
+		have := strings.Split(strings.TrimSpace(log.String()), "\n")
+		for i, line := range have {
+			if i >= len(want) || !strings.Contains(line, want[i]) {
+				t.Fatalf("line %d\nhave: %s\nwant: %s", i, log.String(), strings.Join(want, "\n"))
+			}
+		}
+		if len(have) != len(want) {
+			t.Errorf("have: %s\nwant: %d lines", log.String(), len(want))
+		}
+	})
+}
+
+// Callers that meet the limit together share one question and its answer.
+func TestLease_renewIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(workeridtest.Memory)
+		s := newSlowStore(m.Open(), time.Second)
+		a := workerid.Assign(t, s, workerid.Config{})
+		l := mustAcquire(t, a, 0)
+		m.SetAway(errors.New("away"))
+		before, start := s.calls(), time.Now()
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if err := l.Renew(t.Context(), l.Limit()); !errors.Is(err, spi.ErrStore) {
+					t.Errorf("have: %v\nwant: spi.ErrStore", err)
+				}
+			})
+		}
+		wg.Wait()
+		if n, took := s.calls()-before, time.Since(start); n > 2 || took > 3*time.Second {
+			t.Errorf("50 callers\nhave: %d calls in %v\nwant: one or two calls", n, took)
+		}
+	})
+}
+
+// A store that never answers does not hold a caller for ever.
+func TestLease_storeThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(new(workeridtest.Memory).Open(), 1000*time.Hour)
+		a := workerid.Assign(t, s, workerid.Config{})
+		start := time.Now()
+		_, err := a.AcquireWorkerID(context.Background(), 0)
+		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
+			t.Errorf("Acquire\nhave: %v after %v\nwant: spi.ErrStore in 10s", err, took)
+		}
+		s.set(0)
+		l := mustAcquire(t, a, 1)
+		s.set(1000 * time.Hour)
+		start = time.Now()
+		err = l.Renew(context.Background(), l.Limit())
+		if took := time.Since(start); !errors.Is(err, spi.ErrStore) || took > 10*time.Second {
+			t.Errorf("Renew\nhave: %v after %v\nwant: spi.ErrStore in 10s", err, took)
+		}
+	})
+}
+
+func TestLease_contextEndsWhileWaitingForARenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+		a := workerid.Assign(t, s, workerid.Config{})
+		l := mustAcquire(t, a, 0)
+		s.set(1000 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				start := time.Now()
+				if err := l.Renew(ctx, l.Limit()); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Millisecond {
+					t.Errorf("have: %v after %v\nwant: the context's error at once", err, time.Since(start))
+				}
+			})
+		}
+		wg.Wait()
+		s.set(0)
+	})
+}
+
+// slowStore answers late.
+type slowStore struct {
+	workerid.Hooked
+	mu    sync.Mutex
+	delay time.Duration
+	n     int
+}
+
+func newSlowStore(store workerid.Store, delay time.Duration) *slowStore {
+	s := &slowStore{delay: delay}
+	s.Hooked = workerid.Hooked{Store: store, Before: s.wait}
+	return s
+}
+
+func (s *slowStore) wait(ctx context.Context) error {
+	s.mu.Lock()
+	s.n++
+	delay := s.delay
+	s.mu.Unlock()
+	return spi.SystemClock.Sleep(ctx, delay)
+}
+
+func (s *slowStore) set(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+}
+
+func (s *slowStore) calls() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+// Closing in the middle of a renewal is not the store's failure.
+func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlowStore(new(workeridtest.Memory).Open(), 0)
+		var log bytes.Buffer
+		a := workerid.Assign(t, s, workerid.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		mustAcquire(t, a, 0)
+		s.set(time.Second)
+		time.Sleep(3500 * time.Millisecond) // in the middle
+		s.set(0)
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if text := log.String(); strings.Contains(text, "WARN") || strings.Contains(text, "ERROR") {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
+}
+
+// A store that forgets breaks the promise. What is left is to end it soon: the
+// holder finds out at its next renewal, and makes no key of the lost worker id
+// afterwards, whatever it had reserved.
+func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
+	for _, ring := range []int{1, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			m := new(workeridtest.Memory)
+			first := startGenerator(t, m, ring)
+			mustKey(t, first)
+			time.Sleep(100 * time.Millisecond)
+			m.Put(0, workerid.Record{})
+			forgotten := time.Now()
+			second := startGenerator(t, m, ring)
+
+			made := map[int64]bool{}
+			twice, last := 0, time.Duration(0)
+			for time.Since(forgotten) < 12*time.Second {
+				for _, g := range []workerid.Snowflake{first, second} {
+					key := mustKey(t, g)
+					if made[key] {
+						twice++
+						last = time.Since(forgotten)
+					}
+					made[key] = true
+				}
+				time.Sleep(time.Millisecond)
+			}
+			t.Logf("ring %d: %d keys twice, the last after %v", ring, twice, last)
+			if twice == 0 || last > 3*time.Second {
+				t.Errorf("keys twice\nhave: %d, the last after %v\nwant: some, none after the renewal at 3s", twice, last)
+			}
+		})
+	}
+}
+
+func startGenerator(t *testing.T, m *workeridtest.Memory, ring int) workerid.Snowflake {
+	t.Helper()
+	a := workerid.Assign(t, m.Open(), workerid.Config{})
+	g, err := workerid.NewSnowflake(a, spi.Host{}, ring, map[string]any{"max-vibration-offset": "0", "epoch": "1999-01-01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = g.Close()
+		_ = a.Close()
+	})
+	return g
+}
+
+func mustKey(t *testing.T, g workerid.Snowflake) int64 {
+	t.Helper()
+	key, err := g.Next(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

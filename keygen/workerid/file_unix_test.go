@@ -4,9 +4,11 @@ package workerid
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +32,9 @@ func hostile(t *testing.T) (s *fileStore, dir string) {
 
 func mustWrite(t *testing.T, name, text string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -234,5 +239,115 @@ func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	a := assign(newFileStore(path, "orders"), config{})
 	if _, err := a.acquire(t.Context(), 7); !errors.Is(err, os.ErrPermission) || errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("have: %v\nwant: the permission error", err)
+	}
+}
+
+// syncs replaces fsync for a test: it notes what is synced and which record stands in
+// its place at that time, and fails where the test wants it.
+func syncs(t *testing.T, s *fileStore, fail func(name string) error) *[]string {
+	t.Helper()
+	t.Cleanup(func() { fsync = (*os.File).Sync })
+	var seen []string
+	fsync = func(f *os.File) error {
+		r, err := s.read(0)
+		if err != nil {
+			return err
+		}
+		seen = append(seen, fmt.Sprintf("%s with %s", filepath.Base(f.Name()), r.Owner))
+		return fail(filepath.Base(f.Name()))
+	}
+	return &seen
+}
+
+// A record is on the disk before it takes the old one's place, and its place is before
+// it is confirmed; so are the directories that it needs.
+func TestFileStore_syncsBeforeItConfirms(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(filepath.Join(dir, "a", "b"), "orders")
+	seen := syncs(t, s, func(string) error { return nil })
+	first, second := Record{Owner: "1", ReservedUntil: 1}, Record{Owner: "2", ReservedUntil: 2}
+	for _, step := range []struct{ prev, next Record }{{Record{}, first}, {first, second}} {
+		if ok, err := s.CompareAndSet(t.Context(), 0, step.prev, step.next); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}
+	want := []string{
+		"b with ", "a with ", filepath.Base(dir) + " with ", // orders in b, b in a, a in the test's
+		"0000.tmp with ", "orders with 1",
+		"0000.tmp with 1", "orders with 2",
+	}
+	if !slices.Equal(*seen, want) {
+		t.Errorf("have: %q\nwant: %q", *seen, want)
+	}
+}
+
+func TestFileStore_failedSyncIsNotConfirmed(t *testing.T) {
+	first, second := Record{Owner: "1", ReservedUntil: 1}, Record{Owner: "2", ReservedUntil: 2}
+	full := errors.New("no space left")
+	for name, stands := range map[string]string{"0000.tmp": "1", "orders": "2"} {
+		s := newFileStore(t.TempDir(), "orders")
+		if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		syncs(t, s, func(synced string) error {
+			if synced == name {
+				return full
+			}
+			return nil
+		})
+		if ok, err := s.CompareAndSet(t.Context(), 0, first, second); ok || !errors.Is(err, full) {
+			t.Errorf("sync of %s fails\nhave: %v, %v\nwant: its error", name, ok, err)
+		}
+		fsync = (*os.File).Sync
+		if r, err := s.Get(t.Context(), 0); err != nil || r.Owner != stands {
+			t.Errorf("sync of %s fails: the record\nhave: %s, %v\nwant: %s", name, r.Owner, err, stands)
+		}
+	}
+}
+
+// People remove lock files: whoever finds its own gone before it replaces the record
+// is not alone any more.
+func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
+	s := newFileStore(t.TempDir(), "orders")
+	first := Record{Owner: "1", ReservedUntil: 1}
+	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, first); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	syncs(t, s, func(name string) error {
+		if name == "0000.tmp" {
+			return os.Remove(s.file(0, "lock"))
+		}
+		return nil
+	})
+	if ok, err := s.CompareAndSet(t.Context(), 0, first, Record{Owner: "2", ReservedUntil: 2}); ok || err == nil {
+		t.Errorf("have: %v, %v\nwant: an error", ok, err)
+	}
+	if r, err := s.Get(t.Context(), 0); err != nil || r != first {
+		t.Errorf("have: %v, %v\nwant: the record as it was", r, err)
+	}
+}
+
+// Whoever stops while it holds one worker id's lock hinders nobody else's.
+func TestFileStore_lockedByAnother(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(dir, "orders")
+	r := Record{Owner: "x", ReservedUntil: 1}
+	mustWrite(t, filepath.Join(dir, "orders", "0000.lock"), "")
+	f, err := os.Open(filepath.Join(dir, "orders", "0000.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, r); ok || err != nil {
+		t.Errorf("the locked one\nhave: %v, %v\nwant: false", ok, err)
+	}
+	if ok, err := s.CompareAndSet(t.Context(), 1, Record{}, r); !ok || err != nil {
+		t.Errorf("another one\nhave: %v, %v\nwant: true", ok, err)
+	}
+	_ = f.Close()
+	if ok, err := s.CompareAndSet(t.Context(), 0, Record{}, r); !ok || err != nil {
+		t.Errorf("after the lock's end\nhave: %v, %v\nwant: true", ok, err)
 	}
 }
