@@ -13,7 +13,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/keygen/internal/mysqldb"
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -154,14 +153,14 @@ func (s *server) close() error {
 }
 
 // storeError is an error of the server. Its kind may be nil.
-func (s *server) storeError(kind error, format string, args ...any) *stats.StoreError {
-	return &stats.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
+func (s *server) storeError(kind error, format string, args ...any) *spi.StoreError {
+	return &spi.StoreError{Store: s.title + " at " + s.name, Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
 // explain adds to the database's error what failed and what to do. Errors that are
 // explained already are left as they are.
 func (s *server) explain(ctx context.Context, err error) error {
-	var known *stats.StoreError
+	var known *spi.StoreError
 	if err == nil || errors.As(err, &known) {
 		return err
 	}

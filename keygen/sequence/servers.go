@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/spi"
 )
 
@@ -61,7 +60,7 @@ func (p *servers) fetch(ctx context.Context, size func(step int64) int64) (got r
 		}
 	}
 	if failed == nil {
-		return run{}, &stats.StoreError{Store: p.title, Detail: "no database is known; give " + p.address}
+		return run{}, &spi.StoreError{Store: p.title, Detail: "no database is known; give " + p.address}
 	}
 	return run{}, failed.orNil()
 }

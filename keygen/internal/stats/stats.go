@@ -86,6 +86,3 @@ func KindOf(err error, own ...Kind) string {
 	}
 	return "other"
 }
-
-// StoreError is [spi.StoreError].
-type StoreError = spi.StoreError
