@@ -12,14 +12,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,10 +33,15 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: mutants package ...")
 		os.Exit(2)
 	}
-	reasons, err := readList()
+	text, err := os.ReadFile(list)
+	reasons, listErr := parse(string(text))
+	err = errors.Join(err, listErr)
 	for _, dir := range os.Args[1:] {
-		survivors, runErr := run(filepath.Clean(dir))
-		err = errors.Join(err, runErr, compare(reasons, filepath.Clean(dir), survivors))
+		survivors, failed := run(filepath.Clean(dir))
+		if failed == nil {
+			failed = compare(reasons, filepath.Clean(dir), survivors)
+		}
+		err = errors.Join(err, failed)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
@@ -107,16 +109,11 @@ func (r *report) survivors(dir string) (names []string, err error) {
 			return nil, err
 		}
 		lines := strings.Split(string(source), "\n")
-		set := token.NewFileSet()
-		syntax, err := parser.ParseFile(set, path, source, parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
 		slices.SortFunc(f.Mutations, func(a, b mutation) int {
 			return 1000*(a.Line-b.Line) + a.Column - b.Column
 		})
 		for _, m := range f.Mutations {
-			name := fmt.Sprintf("%s %s %s: %s", filepath.ToSlash(filepath.Dir(path)), function(set, syntax, m.Line), m.Type,
+			name := fmt.Sprintf("%s %s %s: %s", filepath.ToSlash(filepath.Dir(path)), function(lines[:m.Line]), m.Type,
 				strings.TrimSpace(lines[m.Line-1]))
 			if seen[name]++; seen[name] > 1 {
 				name += fmt.Sprintf(" #%d", seen[name])
@@ -129,17 +126,17 @@ func (r *report) survivors(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// function returns the name of the function that a line is in, with its receiver's type.
-func function(set *token.FileSet, file *ast.File, line int) string {
-	for _, decl := range file.Decls {
-		f, ok := decl.(*ast.FuncDecl)
-		if !ok || line < set.Position(f.Pos()).Line || line > set.Position(f.End()).Line {
-			continue
+var declared = regexp.MustCompile(`^func (?:\(.*?(\w+)(?:\[.*\])?\) )?(\w+)`)
+
+// function returns the name of the function that the last line is in, with its receiver's type.
+func function(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if m := declared.FindStringSubmatch(line); m != nil {
+			return strings.TrimPrefix(m[1]+"."+m[2], ".")
 		}
-		if f.Recv == nil {
-			return f.Name.Name
+		if line == "}" || line == ")" {
+			break // the end of another declaration
 		}
-		return strings.TrimPrefix(types.ExprString(f.Recv.List[0].Type), "*") + "." + f.Name.Name
 	}
 	return "-"
 }
@@ -158,14 +155,6 @@ func compare(reasons map[string]string, dir string, survivors []string) (err err
 		}
 	}
 	return err
-}
-
-func readList() (reasons map[string]string, err error) {
-	text, err := os.ReadFile(list)
-	if err != nil {
-		return nil, err
-	}
-	return parse(string(text))
 }
 
 // parse reads a list: each change on a line, with its reason on indented lines below.

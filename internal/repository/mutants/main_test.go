@@ -14,7 +14,7 @@ func f(a, b int) int {
 	return a + b + 1
 }
 
-func (t *T) m(a int) bool {
+func (t *T[K]) m(a int) bool {
 	return a < 1
 }
 `
