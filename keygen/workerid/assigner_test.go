@@ -291,7 +291,9 @@ func (s *panickyStore) check(context.Context) error {
 	return nil
 }
 
-func (s *panickyStore) Close() error { return errors.Join(s.check(context.Background()), s.Store.Close()) }
+func (s *panickyStore) Close() error {
+	return errors.Join(s.check(context.Background()), s.Store.Close())
+}
 
 // fromProps opens an assigner as a program's own factory does.
 func fromProps(t *testing.T, store workerid.Store, host spi.Host) (spi.WorkerIDAssigner, error) {

@@ -112,7 +112,8 @@ func newMachine(kind string, find func() (int64, error)) func(spi.Props) (spi.Wo
 func newFile(p spi.Props) (spi.WorkerIDAssigner, error) {
 	path := p.String("path", "")
 	if path == "" {
-		return nil, &spi.PropError{Name: "path", Want: "a directory that the processes of this machine share, as /var/lib/app/workers"}
+		const want = "a directory that the processes of this machine share, for example /var/lib/app/workers"
+		return nil, &spi.PropError{Name: "path", Want: want}
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {
 		s := newFileStore(path, namespace)
@@ -126,7 +127,8 @@ func newSQL(p spi.Props) (spi.WorkerIDAssigner, error) {
 		dsn = p.HostDSN()
 	}
 	if dsn.IsZero() {
-		return nil, &spi.PropError{Name: "dsn", Want: "a DSN, as user:pass@tcp(127.0.0.1:3306)/app; the connector's own is not known here"}
+		const want = "a DSN, for example user:pass@tcp(127.0.0.1:3306)/app; the connector's own is not known here"
+		return nil, &spi.PropError{Name: "dsn", Want: want}
 	}
 	return NewAssigner(p, func(namespace string) (Store, Info, error) {
 		return NewSQLStore(dsn.Reveal(), table, namespace)

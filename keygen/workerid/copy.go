@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, and another copy may go on with the same worker id")
+var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, " +
+	"and another copy may go on with the same worker id")
 
 // copied returns why this process is not certain to be the only one that goes on
 // with the lease; nil while nothing tells.

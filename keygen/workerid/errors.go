@@ -101,7 +101,8 @@ func (e *ForeignRecordError) Error() string {
 	if shown != "" {
 		shown = fmt.Sprintf(": %q", shown)
 	}
-	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; it is left alone: remove it, or use another namespace",
+	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; "+
+		"it is left alone: remove it, or use another namespace",
 		spi.ErrStore, e.WorkerID, e.Err, shown)
 }
 
@@ -112,7 +113,8 @@ func (e *ForeignRecordError) Unwrap() []error { return []error{spi.ErrStore, e.E
 type alteredError struct{ Wrote, Found Record }
 
 func (e *alteredError) Error() string {
-	return fmt.Sprintf("%v: the store was given reserved_until %d, free_from %d and returns %d, %d: it must keep records as they are; is a column too narrow, or of another type?",
+	return fmt.Sprintf("%v: the store was given reserved_until %d, free_from %d and returns %d, %d: "+
+		"it must keep records as they are; is a column too narrow, or of another type?",
 		spi.ErrStore, e.Wrote.ReservedUntil, e.Wrote.FreeFrom, e.Found.ReservedUntil, e.Found.FreeFrom)
 }
 

@@ -200,7 +200,10 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 		if err != nil || noted.Owner == server {
 			return noted.FreeFrom, err
 		}
-		next := Record{Owner: server, ReservedUntil: neverChanged, FreeFrom: neverChanged, Holder: "noted by " + a.holder, Since: a.now()}
+		next := Record{
+			Owner: server, ReservedUntil: neverChanged, FreeFrom: neverChanged,
+			Holder: "noted by " + a.holder, Since: a.now(),
+		}
 		if !noted.IsZero() {
 			next.FreeFrom = max(a.now(), seen-a.longest().Milliseconds())
 			if noted.FreeFrom > neverChanged {
@@ -225,11 +228,14 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 // would not be noticed.
 func (a *assigner) failoverWarnings() (warnings []string) {
 	if err := a.notNoted.Load(); err != nil {
-		warnings = append(warnings, fmt.Sprintf("which server the worker ids are on cannot be noted, and a failover to one without the last leases would not be noticed: %v", *err))
+		warnings = append(warnings, fmt.Sprintf("which server the worker ids are on cannot be noted, "+
+			"and a failover to one without the last leases would not be noticed: %v", *err))
 	}
 	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
-		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): new leases begin %v after that and so repeat no key of a lease that it may lack, "+
-			"if clocks agree within %v and no process still reaches the server before", formatTime(changed), a.afterFailover(), a.afterFailover()-a.longest()))
+		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): "+
+			"new leases begin %v after that and so repeat no key of a lease that it may lack, "+
+			"if clocks agree within %v and no process still reaches the server before",
+			formatTime(changed), a.afterFailover(), a.afterFailover()-a.longest()))
 	}
 	return warnings
 }

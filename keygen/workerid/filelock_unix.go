@@ -14,7 +14,9 @@ const openPlain = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // isOddFile reports whether an error of a file is that something else has its name.
 func isOddFile(err error) bool {
-	for _, e := range []error{syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO} {
+	for _, e := range []error{
+		syscall.EISDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.ELOOP, syscall.EMLINK, syscall.ENXIO,
+	} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -17,7 +17,10 @@ import (
 func (l *lease) Health() spi.Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := spi.Health{WorkerID: new(l.workerID), LeaseRenewals: new(l.renewals), Err: l.lastErr, Warnings: l.assigner.storeWarnings()}
+	h := spi.Health{
+		WorkerID: new(l.workerID), LeaseRenewals: new(l.renewals),
+		Err: l.lastErr, Warnings: l.assigner.storeWarnings(),
+	}
 	if l.ended != nil {
 		h.Err = l.ended
 		return h
@@ -90,7 +93,8 @@ func (a *assigner) lost(l *lease, err error) {
 	a.mu.Lock()
 	a.figures.LeasesLost = stats.Add(a.figures.LeasesLost, 1)
 	a.mu.Unlock()
-	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key", "worker_id", l.workerID, "error", err)
+	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key",
+		"worker_id", l.workerID, "error", err)
 }
 
 // failed counts an acquisition that failed, and logs the first of a row.
@@ -114,7 +118,9 @@ func (a *assigner) count(err error) {
 
 // kindOf is the word under which health counts an error.
 func kindOf(err error) string {
-	kind := stats.KindOf(err, stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"}, stats.Kind{Err: spi.ErrNoWorkerID, Name: "no-worker-id"},
+	kind := stats.KindOf(err,
+		stats.Kind{Err: spi.ErrLeaseLost, Name: "lease-lost"},
+		stats.Kind{Err: spi.ErrNoWorkerID, Name: "no-worker-id"},
 		stats.Kind{Err: spi.ErrStore, Name: "store"})
 	if kind != "store" {
 		return kind
@@ -170,7 +176,8 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	a.mu.Unlock()
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			a.config.Logger.Warn("shardkey: the store of worker ids may forget them", "store", a.info.Name, "warning", w)
+			a.config.Logger.Warn("shardkey: the store of worker ids may forget them",
+				"store", a.info.Name, "warning", w)
 		}
 	}
 }

@@ -109,7 +109,8 @@ func (r Record) String() string {
 	case r.FreeFrom > 0:
 		return fmt.Sprintf("released by %s, free from %s", r.Holder, formatTime(r.FreeFrom))
 	}
-	return fmt.Sprintf("held by %s since %s, reserved until %s", r.Holder, formatTime(r.Since), formatTime(r.ReservedUntil))
+	return fmt.Sprintf("held by %s since %s, reserved until %s",
+		r.Holder, formatTime(r.Since), formatTime(r.ReservedUntil))
 }
 
 func formatTime(ms int64) string {

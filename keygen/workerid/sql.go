@@ -48,11 +48,12 @@ func NewSQLStore(dsn, table, namespace string) (Store, Info, error) {
 	}
 	config.RejectReadOnly = true // after a failover, look for the new primary
 	quoted, ok := mysqldb.QuoteTable(table)
+	wrongTable := func(want string) error { return &spi.PropError{Name: "table", Value: table, Want: want} }
 	switch {
 	case !ok:
-		return nil, Info{}, &spi.PropError{Name: "table", Value: table, Want: "a table's name, with or without its schema"}
+		return nil, Info{}, wrongTable("a table's name, with or without its schema")
 	case config.DBName == "" && !strings.Contains(table, "."):
-		return nil, Info{}, &spi.PropError{Name: "table", Value: table, Want: "schema." + table + ", as the DSN names no database"}
+		return nil, Info{}, wrongTable("schema." + table + ", as the DSN names no database")
 	}
 	connector, err := mysqldb.NewConnector("dsn", config)
 	if err != nil {
@@ -136,7 +137,8 @@ func (s *sqlStore) CompareAndSet(ctx context.Context, workerID int64, prev, next
 
 // create makes a row; a duplicate key is another owner's row.
 func (s *sqlStore) create(ctx context.Context, workerID int64, r Record) (bool, error) {
-	_, err := s.db.ExecContext(ctx, "INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
+	_, err := s.db.ExecContext(ctx,
+		"INSERT INTO "+s.table+" (namespace, worker_id, "+columns+") VALUES (?, ?, ?, ?, ?, ?, ?)",
 		s.namespace, workerID, r.Owner, r.ReservedUntil, r.FreeFrom, r.Holder, r.Since)
 	if mysqldb.Number(err) == mysqldb.ErrDuplicateKey {
 		return false, nil

@@ -42,7 +42,8 @@ type tableError struct {
 }
 
 func (e *tableError) Error() string {
-	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; the statement for whoever may run it:\n%s",
+	return fmt.Sprintf("%v: worker-id table %s is missing or is not as it must be: %v; "+
+		"the statement for whoever may run it:\n%s",
 		spi.ErrStore, e.Table, e.Err, e.DDL)
 }
 
@@ -65,7 +66,8 @@ func (s *sqlStore) withTable(ctx context.Context, op func() error) error {
 // columnError adds the DDL to an error of a column.
 func (s *sqlStore) columnError(err error) error {
 	switch mysqldb.Number(err) {
-	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong, mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
+	case mysqldb.ErrUnknownColumn, mysqldb.ErrOutOfRangeColumn, mysqldb.ErrDataTooLong,
+		mysqldb.ErrDataTruncated, mysqldb.ErrWrongValue:
 		return s.tableError(err)
 	}
 	return err
@@ -92,14 +94,16 @@ func (s *sqlStore) tableError(err error) error {
 
 // keyError says that rows of the table can be doubled.
 func (s *sqlStore) keyError(what string) error {
-	return &tableError{Table: s.table, DDL: "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)", Err: errors.New(what)}
+	ddl := "ALTER TABLE " + s.table + " ADD PRIMARY KEY (namespace, worker_id)"
+	return &tableError{Table: s.table, DDL: ddl, Err: errors.New(what)}
 }
 
 // doubled is the error for several rows of one worker id.
 func (s *sqlStore) doubled(workerID int64) error {
 	s.keyed.Store(false)
 	return s.keyError(fmt.Sprintf("worker id %d of namespace %s has several rows, so that several processes have it: "+
-		"stop them, delete all rows of it but the one with the highest reserved_until, and add the key", workerID, s.namespace))
+		"stop them, delete all rows of it but the one with the highest reserved_until, and add the key",
+		workerID, s.namespace))
 }
 
 // checkKey looks for the key without which each process would insert a row, and
@@ -140,5 +144,6 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 	if slices.Contains(slices.Collect(maps.Values(fits)), true) {
 		return nil
 	}
-	return s.keyError("it has no primary key (namespace, worker_id), so that each process would have a row of its own for one worker id")
+	return s.keyError("it has no primary key (namespace, worker_id), " +
+		"so that each process would have a row of its own for one worker id")
 }

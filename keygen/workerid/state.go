@@ -11,6 +11,7 @@ func (a *assigner) SQLState() []sqlstate.Table {
 		return nil
 	}
 	return []sqlstate.Table{{
-		Kind: sqlstate.Leases, Connector: s.connector, Server: s.server, Name: s.name, Key: s.namespace, DDL: tableDDL(s.table),
+		Kind: sqlstate.Leases, Connector: s.connector, Server: s.server, Name: s.name,
+		Key: s.namespace, DDL: tableDDL(s.table),
 	}}
 }

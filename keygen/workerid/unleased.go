@@ -38,7 +38,8 @@ func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 		return nil, fmt.Errorf("%w: assigner %s: %w", spi.ErrNoWorkerID, u.kind, err)
 	}
 	if id < 0 || id > maxWorkerID {
-		return nil, fmt.Errorf("%w: %s is %d, but the generator's layout has 0..%d: use another layout, or an assigner that leases (FILE, SQL, …)",
+		return nil, fmt.Errorf("%w: %s is %d, but the generator's layout has 0..%d: "+
+			"use another layout, or an assigner that leases (FILE, SQL, …)",
 			spi.ErrNoWorkerID, u.kind, id, maxWorkerID)
 	}
 	return unlimited(id), nil
@@ -117,7 +118,8 @@ var (
 func hostnameWorkerID(name string) (int64, error) {
 	m := ordinal.FindStringSubmatch(name)
 	if m == nil || addressName.MatchString(name) {
-		return 0, fmt.Errorf("host name %q has no ordinal, as orders-12 of a StatefulSet has (the last number of an address is none); use STATIC or an assigner that leases", name)
+		return 0, fmt.Errorf("host name %q has no ordinal, as orders-12 of a StatefulSet has "+
+			"(the last number of an address is none); use STATIC or an assigner that leases", name)
 	}
 	return strconv.ParseInt(m[1], 10, 64)
 }

@@ -280,7 +280,8 @@ func testCancelled(t testing.TB, n Namespace) {
 	if _, err := s.List(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("List with an ended context\nhave: %v\nwant: context.Canceled", err)
 	}
-	if ok, err := s.CompareAndSet(ctx, 2, record("a1", untilMS), record("a2", untilMS)); ok || !errors.Is(err, context.Canceled) {
+	ok, err := s.CompareAndSet(ctx, 2, record("a1", untilMS), record("a2", untilMS))
+	if ok || !errors.Is(err, context.Canceled) {
 		t.Errorf("CompareAndSet with an ended context\nhave: %v, %v\nwant: false, context.Canceled", ok, err)
 	}
 }
