@@ -5,7 +5,7 @@
 MODULES := . $(filter-out .,$(patsubst %/go.mod,%,$(sort $(shell find . -name go.mod -not -path "./internal/tools/*" -not -path "./internal/engines/vtcombo/*" -not -path "*/testdata/*"))))
 # Those that programs use.
 RELEASED := $(filter-out ./bench ./examples ./internal/%,$(MODULES))
-# The engines' tests are run by test-engines alone.
+# The rest of the engines' tests is run by test-engines alone.
 TESTED := $(filter-out ./internal/engines,$(MODULES))
 
 FUZZTIME  ?= 30s
@@ -96,9 +96,13 @@ servers-down: ## end these servers
 # only some of them run.
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)
-	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit,$(TESTED))
+	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
 	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
 	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
+
+# Of the engines' module: processes that are killed, over the stores that need no engine.
+unit/./internal/engines:
+	@cd $(@:unit/%=%) && GOWORK=off CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) -run TestChaos ./chaos
 
 # The vet target does what go test would vet.
 unit/%:
