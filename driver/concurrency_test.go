@@ -60,7 +60,7 @@ func strictRule(t *testing.T, tables ...string) *rule.Rule {
 	for _, table := range tables {
 		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: id, keyGeneratorName: strict}}\n", table)
 	}
-	r := must(rule.Parse("strict.yaml", []byte(b.String())))(t)
+	r := mustParseRule(t, b.String())
 	return r
 }
 
@@ -123,9 +123,7 @@ func TestPlan_ruleReplacedBeforeUse(t *testing.T) {
 	if _, err := p.execute(t.Context(), &c.session, nil, nil, nil, 0); err != errReplan {
 		t.Errorf("have: %v\nwant: errReplan", err)
 	}
-	if len(base.Calls) != before {
-		t.Errorf("the base saw %s", lines(base.Calls[before:]))
-	}
+	equal(t, len(base.Calls), before, "the base saw", lines(base.Calls[before:]))
 }
 
 // A connection that is used after its Close gets an error, not keys.
@@ -167,10 +165,9 @@ func (r *reported) add(row string, keys *Keys, want int) error {
 // TestPool_manyUsers: 64 goroutines, three tables of one generator, two pools
 // on one connector, statements of every kind, while the rule is replaced. Every
 // key that is reported stands in its row, and no other.
-func TestPool_manyUsers(t *testing.T) {
-	if testserver.Each(t, TestPool_manyUsers) {
-		return
-	}
+func TestPool_manyUsers(t *testing.T) { onEach(t, testPool_manyUsers) }
+
+func testPool_manyUsers(t *testing.T) {
 	var made atomic.Int64
 	next := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		keys := make([]any, n)
@@ -245,7 +242,5 @@ func checkReported(t *testing.T, db *sql.DB, tables []string, seen map[any]strin
 		}
 		check(t, rows.Err())
 	}
-	if there != len(seen) {
-		t.Errorf("%d rows, %d keys", there, len(seen))
-	}
+	equal(t, there, len(seen), "rows", "keys")
 }

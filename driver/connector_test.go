@@ -41,9 +41,7 @@ func TestConnector_closeClosesGenerators(t *testing.T) {
 		check(t, errors.Join(db.Close(), c.Close()))
 		liveOf(t, "closed", 1, 0)
 	}
-	if base.Closed != 1 {
-		t.Errorf("the base's connector was closed %d times", base.Closed)
-	}
+	equal(t, base.Closed, 1, "the base's connector was closed", "times")
 	if err := c.SetRule(testRule(t)); !errors.Is(err, spi.ErrClosed) {
 		t.Errorf("SetRule after Close: %v", err)
 	}
@@ -85,9 +83,7 @@ func TestConnector_setRule(t *testing.T) {
 	}
 	next := taggedRule(t, "t", 5)
 	noError(t, c.SetRule(next))
-	if c.Rule() != next {
-		t.Error("Rule returns another one")
-	}
+	equal(t, c.Rule(), next, "Rule returns another one")
 	liveOf(t, "the old one while it is used", 4, 1)
 	liveOf(t, "the new one", 5, 1)
 	noError(t, running.generators.Release())
@@ -98,9 +94,7 @@ func TestConnector_setRule(t *testing.T) {
 	if err := c.SetRule(nil); !errors.Is(err, ErrNoRule) {
 		t.Errorf("SetRule(nil): %v", err)
 	}
-	if c.Rule() != next {
-		t.Error("a refused rule was taken")
-	}
+	equal(t, c.Rule(), next, "a refused rule was taken")
 	noError(t, db.Close())
 	liveOf(t, "all closed", 5, 0)
 }
@@ -509,10 +503,9 @@ func TestDocs_severalDatabases(t *testing.T) {
 }
 
 // Two databases on a server, the leases in a third.
-func TestShared_serverKeepsOneLease(t *testing.T) {
-	if testserver.Each(t, TestShared_serverKeepsOneLease) {
-		return
-	}
+func TestShared_serverKeepsOneLease(t *testing.T) { onEach(t, testShared_serverKeepsOneLease) }
+
+func testShared_serverKeepsOneLease(t *testing.T) {
 	store := testserver.Database(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, leasedRule(fmt.Sprintf("{type: SQL, props: {dsn: %q}}", store)))

@@ -61,11 +61,9 @@ type step struct {
 
 func q(text string, args ...any) step { return step{text, args} }
 
-func TestDifferential_cases(t *testing.T) {
-	if testserver.Each(t, TestDifferential_cases) {
-		return
-	}
-	t.Parallel()
+func TestDifferential_cases(t *testing.T) { onEach(t, testDifferential_cases) }
+
+func testDifferential_cases(t *testing.T) {
 	groups := map[string][]differentialCase{"": slices.Concat(cases, ormCases, middlewareCases, sessionCases)}
 	for params, cs := range casesWithParams {
 		groups[params] = cs
@@ -583,11 +581,9 @@ var randomVariants = []variant{
 
 // TestDifferential_random runs generated statements on both sides. A failure says
 // its seed and is found again by it.
-func TestDifferential_random(t *testing.T) {
-	if testserver.Each(t, TestDifferential_random) {
-		return
-	}
-	t.Parallel()
+func TestDifferential_random(t *testing.T) { onEach(t, testDifferential_random) }
+
+func testDifferential_random(t *testing.T) {
 	each := randomStatements / len(seeds) / len(randomVariants)
 	testserver.Ran(t, "generated statements compared with AUTO_INCREMENT", fmt.Sprint(each*len(randomVariants)*len(seeds)))
 	for i, v := range randomVariants {

@@ -20,10 +20,9 @@ import (
 )
 
 // TestReadme_asShown does what the README's first program does, with its rule.
-func TestReadme_asShown(t *testing.T) {
-	if testserver.Each(t, TestReadme_asShown) {
-		return
-	}
+func TestReadme_asShown(t *testing.T) { onEach(t, testReadme_asShown) }
+
+func testReadme_asShown(t *testing.T) {
 	readme := must(os.ReadFile("../README.md"))(t)
 	_, after, _ := strings.Cut(string(readme), "```yaml\n")
 	text, _, _ := strings.Cut(after, "```")
@@ -59,10 +58,9 @@ func TestReadme_asShown(t *testing.T) {
 
 // TestSemantics_asThePageSays runs the statements of docs/semantics.md, direct and
 // prepared: what is reported is what the table says.
-func TestSemantics_asThePageSays(t *testing.T) {
-	if testserver.Each(t, TestSemantics_asThePageSays) {
-		return
-	}
+func TestSemantics_asThePageSays(t *testing.T) { onEach(t, testSemantics_asThePageSays) }
+
+func testSemantics_asThePageSays(t *testing.T) {
 	page := must(os.ReadFile("../docs/semantics.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 16 {
@@ -114,9 +112,7 @@ func TestSemantics_asThePageSays(t *testing.T) {
 				each = append(each, strings.Replace(fmt.Sprint(key), "<nil>", "nil", 1))
 			}
 			have := fmt.Sprintf("%d | %d | %d | %s", id, affected, number(t, ours, "SELECT LAST_INSERT_ID()"), strings.Join(each, ", "))
-			if have != want {
-				t.Errorf("%s (prepared: %t)\nhave: %s\nwant: %s", row[1], prepared, have, want)
-			}
+			equal(t, have, want, row[1], "(prepared", prepared, ")")
 		}
 	}
 }
@@ -257,7 +253,5 @@ func TestDocs_shardingIsTested(t *testing.T) {
 			}
 		}
 	}
-	if len(blocks) != 4 {
-		t.Errorf("have: %d blocks of Go\nwant: 4", len(blocks))
-	}
+	equal(t, len(blocks), 4)
 }

@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-
-	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // keyStrings are strings for a key, written and bound.
@@ -57,53 +55,53 @@ var keyForms = []string{
 // matters: the row has the key that it has with AUTO_INCREMENT, or a generated one where
 // that generates one, or the error is the same, or the statement is refused. The last is
 // for keys of which it is not certain what the server makes of them.
-func TestExplicitKey_asAutoIncrement(t *testing.T) {
-	if testserver.Each(t, TestExplicitKey_asAutoIncrement) {
-		return
-	}
+func TestExplicitKey_asAutoIncrement(t *testing.T) { onEach(t, testExplicitKey_asAutoIncrement) }
+
+func testExplicitKey_asAutoIncrement(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 4))
 	for _, params := range bothWays {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(firstGenerated + i) }), "ruled.id"), params)
-		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-		mustExec(t, plain, "CREATE TABLE auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)")
-		try := keyTrial{t: t, ours: pinned(t, ours), plain: pinned(t, plain), refused: map[string]int{}}
-		try.reset(try.plain)
-		for _, in := range [][2]string{{"STRICT_TRANS_TABLES", ""}, {"STRICT_TRANS_TABLES", " IGNORE"}, {"", ""}, {"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", ""}} {
-			try.mode = in[0]
-			try.set("SET sql_mode = '" + try.mode + "'")
-			each := func(key string, args ...any) {
-				try.run(fmt.Sprintf(keyForms[random.IntN(len(keyForms))], in[1], key), args...)
+		t.Run(params, func(t *testing.T) {
+			made := 0
+			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(firstGenerated + i) }), "ruled.id"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+			mustExec(t, plain, "CREATE TABLE auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)")
+			try := keyTrial{t: t, ours: pinned(t, ours), plain: pinned(t, plain), refused: map[string]int{}}
+			try.reset(try.plain)
+			for _, in := range [][2]string{{"STRICT_TRANS_TABLES", ""}, {"STRICT_TRANS_TABLES", " IGNORE"}, {"", ""}, {"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO", ""}} {
+				try.mode = in[0]
+				try.set("SET sql_mode = '" + try.mode + "'")
+				each := func(key string, args ...any) {
+					try.run(fmt.Sprintf(keyForms[random.IntN(len(keyForms))], in[1], key), args...)
+				}
+				for _, s := range keyStrings {
+					each("?", s)
+				}
+				for _, v := range keyValues {
+					each("?", v)
+				}
+				if params == bothWays[1] {
+					continue // a statement without arguments is the same
+				}
+				for _, s := range keyStrings {
+					each("'" + s + "'")
+				}
+				for _, key := range keyLiterals {
+					each(key)
+				}
 			}
-			for _, s := range keyStrings {
-				each("?", s)
+			// Most are understood.
+			if n := try.refused["understood"]; n > 0 || try.refused["all"]*4 > try.tried {
+				t.Errorf("%d of %d statements are refused, %d of them by mistake", try.refused["all"], try.tried, n)
 			}
-			for _, v := range keyValues {
-				each("?", v)
-			}
-			if params == bothWays[1] {
-				continue // a statement without arguments is the same
-			}
-			for _, s := range keyStrings {
-				each("'" + s + "'")
-			}
-			for _, key := range keyLiterals {
-				each(key)
-			}
-		}
-		// Most are understood.
-		if n := try.refused["understood"]; n > 0 || try.refused["all"]*4 > try.tried {
-			t.Errorf("%s: %d of %d statements are refused, %d of them by mistake", params, try.refused["all"], try.tried, n)
-		}
+		})
 	}
 }
 
 // TestExplicitKey_inAStringColumn: a column that holds strings keeps those that are no
 // integers, although the generator makes integers.
-func TestExplicitKey_inAStringColumn(t *testing.T) {
-	if testserver.Each(t, TestExplicitKey_inAStringColumn) {
-		return
-	}
+func TestExplicitKey_inAStringColumn(t *testing.T) { onEach(t, testExplicitKey_inAStringColumn) }
+
+func testExplicitKey_inAStringColumn(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return int64(firstGenerated + i) }), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
 	for _, mode := range []string{"STRICT_TRANS_TABLES", ""} {
@@ -279,19 +277,20 @@ var expressionCases = []expressionCase{
 // TestExpression_givesTheKey: where an expression for the key comes to NULL or
 // 0, the row has a generated one, as with AUTO_INCREMENT, and the expression is
 // evaluated once.
-func TestExpression_givesTheKey(t *testing.T) {
-	if testserver.Each(t, TestExpression_givesTheKey) {
-		return
-	}
+func TestExpression_givesTheKey(t *testing.T) { onEach(t, testExpression_givesTheKey) }
+
+func testExpression_givesTheKey(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain, _ := openFilled(t, params)
-		mustExec(t, plain, "CREATE TABLE auto (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 0)")
-		mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT DEFAULT 0")
-		mustExec(t, plain, "CREATE FUNCTION counted() RETURNS INT NO SQL BEGIN SET @n = @n + 1; RETURN @n; END")
-		for _, c := range expressionCases {
-			c.run(t, ours.Conn, "ruled")
-			c.run(t, plain.Conn, "auto")
-		}
+		t.Run(params, func(t *testing.T) {
+			ours, plain, _ := openFilled(t, params)
+			mustExec(t, plain, "CREATE TABLE auto (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT DEFAULT 0)")
+			mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT DEFAULT 0")
+			mustExec(t, plain, "CREATE FUNCTION counted() RETURNS INT NO SQL BEGIN SET @n = @n + 1; RETURN @n; END")
+			for _, c := range expressionCases {
+				c.run(t, ours.Conn, "ruled")
+				c.run(t, plain.Conn, "auto")
+			}
+		})
 	}
 }
 
@@ -346,36 +345,38 @@ func (c *expressionCase) run(t *testing.T, open func(context.Context) (*sql.Conn
 }
 
 // TestExpressionKey_zero: under NO_AUTO_VALUE_ON_ZERO only NULL asks for a key.
-func TestExpressionKey_zero(t *testing.T) {
-	if testserver.Each(t, TestExpressionKey_zero) {
-		return
-	}
+func TestExpressionKey_zero(t *testing.T) { onEach(t, testExpressionKey_zero) }
+
+func testExpressionKey_zero(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain, _ := openFilled(t, params)
-		conn := must(ours.Conn(t.Context()))(t)
-		for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (CAST(NULLIF(1, 1) AS SIGNED), 2)"} {
-			mustExec(t, conn, query)
-		}
-		mustExec(t, conn, "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3)
-		conn.Close()
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"), 3, params)
+		t.Run(params, func(t *testing.T) {
+			ours, plain, _ := openFilled(t, params)
+			conn := must(ours.Conn(t.Context()))(t)
+			for _, query := range []string{"SET sql_mode = 'NO_AUTO_VALUE_ON_ZERO'", "INSERT INTO ruled (id, a) VALUES (1 - 1, 1), (CAST(NULLIF(1, 1) AS SIGNED), 2)"} {
+				mustExec(t, conn, query)
+			}
+			mustExec(t, conn, "INSERT INTO ruled (id, a) VALUES (CAST(NULLIF(?, 1) AS SIGNED), ?)", 1, 3)
+			conn.Close()
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id = 0 AND a = 1 OR id > 0 AND a IN (2, 3)"), 3)
+		})
 	}
 }
 
 // TestExpressionKey_text: a text key is generated where an expression comes to
 // NULL or ”, and blanks are not ”.
-func TestExpressionKey_text(t *testing.T) {
-	if testserver.Each(t, TestExpressionKey_text) {
-		return
-	}
+func TestExpressionKey_text(t *testing.T) { onEach(t, testExpressionKey_text) }
+
+func testExpressionKey_text(t *testing.T) {
 	for _, params := range bothWays {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
-		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
-		var reported Keys
-		ctx := WithKeys(t.Context(), &reported)
-		must(ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"))(t)
-		equal(t, fmt.Sprint(reported.Values()), "[<nil> key-2 key-3 <nil>]", params)
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"), 4, params)
+		t.Run(params, func(t *testing.T) {
+			made := 0
+			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) PRIMARY KEY, a INT)")
+			var reported Keys
+			ctx := WithKeys(t.Context(), &reported)
+			must(ours.ExecContext(ctx, "INSERT INTO ruled (id, a) VALUES (CONCAT('ä', ?), 1), (CONCAT(''), 2), (NULLIF(?, 'x'), 3), (CONCAT(' '), 4)", "b", "x"))(t)
+			equal(t, fmt.Sprint(reported.Values()), "[<nil> key-2 key-3 <nil>]")
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id = 'äb' OR a IN (2, 3) AND id LIKE 'key-%' OR a = 4 AND id = ' '"), 4)
+		})
 	}
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -132,58 +131,61 @@ func TestConn_refusesWhatItCannotRead(t *testing.T) {
 }
 
 // The error for a wrong number of arguments is the one without us.
-func TestArguments_wrongCount(t *testing.T) {
-	if testserver.Each(t, TestArguments_wrongCount) {
-		return
-	}
+func TestArguments_wrongCount(t *testing.T) { onEach(t, testArguments_wrongCount) }
+
+func testArguments_wrongCount(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain, _ := openFilled(t, params)
-		mustExec(t, plain, "ALTER TABLE ruled DROP PRIMARY KEY, MODIFY id BIGINT NULL")
-		for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a, id) VALUES (?, ?)",
-			"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", "INSERT INTO ruled (a) SELECT ?"} {
-			for n := range 4 {
-				args := make([]any, n)
-				for i := range args {
-					args[i] = 5
-				}
-				for _, d := range doors {
-					_, want := d.exec(t.Context(), plain, query, args...)
-					_, have := d.exec(t.Context(), ours, query, args...)
-					if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
-						t.Errorf("%s, %s, %d of %s\nhave: %v\nwant: %v", params, d.name, n, query, have, want)
+		t.Run(params, func(t *testing.T) {
+			ours, plain, _ := openFilled(t, params)
+			mustExec(t, plain, "ALTER TABLE ruled DROP PRIMARY KEY, MODIFY id BIGINT NULL")
+			for _, query := range []string{"INSERT INTO ruled (a) VALUES (?)", "INSERT INTO ruled (a, id) VALUES (?, ?)",
+				"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) VALUES (?) ON DUPLICATE KEY UPDATE a = ?", "INSERT INTO ruled (a) SELECT ?"} {
+				for n := range 4 {
+					args := make([]any, n)
+					for i := range args {
+						args[i] = 5
+					}
+					for _, d := range doors {
+						_, want := d.exec(t.Context(), plain, query, args...)
+						_, have := d.exec(t.Context(), ours, query, args...)
+						if fmt.Sprintf("%T %v", have, have) != fmt.Sprintf("%T %v", want, want) {
+							t.Errorf("%s, %d of %s\nhave: %v\nwant: %v", d.name, n, query, have, want)
+						}
 					}
 				}
 			}
-		}
-		if n := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id IS NULL") - number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = 0"); n == 0 {
-			t.Error("the plain driver inserted nothing")
-		}
+			if n := number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id IS NULL") - number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = 0"); n == 0 {
+				t.Error("the plain driver inserted nothing")
+			}
+		})
 	}
 }
 
-func TestKeyColumn_stringKeyInInteger(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_stringKeyInInteger) {
-		return
-	}
+func TestKeyColumn_stringKeyInInteger(t *testing.T) { onEach(t, testKeyColumn_stringKeyInInteger) }
+
+func testKeyColumn_stringKeyInInteger(t *testing.T) {
 	for _, params := range bothWays {
-		for _, d := range doors {
-			ours, plain := openScripted(t, scriptRule(t, listed("abc", "def"), "ruled.id"), params)
-			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-			_, err := d.exec(t.Context(), ours, "INSERT INTO ruled (a) VALUES (?)", 1)
-			var refused *StatementError
-			if !errors.As(err, &refused) || refused.Reason != reasonNarrowColumn || !strings.Contains(refused.Message, "'abc'") {
-				t.Errorf("%s, %s: %v", params, d.name, err)
+		t.Run(params, func(t *testing.T) {
+			for _, d := range doors {
+				ours, plain := openScripted(t, scriptRule(t, listed("abc", "def"), "ruled.id"), params)
+				mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
+				_, err := d.exec(t.Context(), ours, "INSERT INTO ruled (a) VALUES (?)", 1)
+				var refused *StatementError
+				if !errors.As(err, &refused) || refused.Reason != reasonNarrowColumn || !strings.Contains(refused.Message, "'abc'") {
+					t.Errorf("%s: %v", d.name, err)
+				}
 			}
-		}
+		})
 	}
 }
 
 // A call that waits for the generator returns when the context ends, and the
 // connection goes on.
 func TestContext_endsWhileGeneratorWaits(t *testing.T) {
-	if testserver.Each(t, TestContext_endsWhileGeneratorWaits) {
-		return
-	}
+	onEach(t, testContext_endsWhileGeneratorWaits)
+}
+
+func testContext_endsWhileGeneratorWaits(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
 		entered <- struct{}{}
@@ -215,9 +217,10 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 }
 
 func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
-	if testserver.Each(t, TestPlaceholders_tooManyInEveryDoor) {
-		return
-	}
+	onEach(t, testPlaceholders_tooManyInEveryDoor)
+}
+
+func testPlaceholders_tooManyInEveryDoor(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: it binds 65,536 arguments in every door")
 	}
@@ -227,23 +230,29 @@ func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
 	}
 	query := "INSERT INTO ruled (a) VALUES (? IN (?" + strings.Repeat(",?", base.MaxPlaceholders-1) + "))"
 	for _, params := range bothWays {
-		ours, plain, _ := openFilled(t, params)
-		sent := int64(0)
-		for _, d := range doors {
-			_, err := d.exec(t.Context(), ours, query, args...)
-			if direct := d.name != "Stmt"; direct && params == "interpolateParams=true" {
-				if err != nil { // no placeholder reaches the server
-					t.Errorf("%s, %s: %v", params, d.name, err)
+		t.Run(params, func(t *testing.T) {
+			ours, plain, _ := openFilled(t, params)
+			sent := int64(0)
+			for _, d := range doors {
+				_, err := d.exec(t.Context(), ours, query, args...)
+				if direct := d.name != "Stmt"; direct && params == "interpolateParams=true" {
+					if err != nil { // no placeholder reaches the server
+						t.Errorf("%s: %v", d.name, err)
+					}
+					sent++
+					continue
 				}
-				sent++
-				continue
+				if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "insert fewer rows at a time") {
+					t.Errorf("%s: %v", d.name, err)
+				}
 			}
-			if !errors.Is(err, ErrTooManyPlaceholders) || !strings.Contains(err.Error(), "insert fewer rows at a time") {
-				t.Errorf("%s, %s: %v", params, d.name, err)
-			}
-		}
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent, params)
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), sent)
+		})
 	}
+	ours, plain, _ := openFilled(t) // directly, as many rows as without shardkey
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)"+strings.Repeat(", (?)", base.MaxPlaceholders-1), args[1:]...)
+	equal(t, number(t, plain, "SELECT COUNT(DISTINCT id) FROM ruled"), base.MaxPlaceholders, "rows")
+	must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)" + strings.Repeat(", (?)", base.MaxPlaceholders/2-1)))(t).Close()
 }
 
 // brokenStore is a generator whose store's connection is broken.

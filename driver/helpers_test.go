@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,7 +49,7 @@ func check(t testing.TB, err error) {
 func equal[T comparable](t testing.TB, have, want T, what ...any) {
 	t.Helper()
 	if have != want {
-		t.Errorf("%s\nhave: %v\nwant: %v", fmt.Sprint(what...), have, want)
+		t.Errorf("%shave: %v\nwant: %v", fmt.Sprintln(what...), have, want)
 	}
 }
 
@@ -71,41 +73,21 @@ func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 	return s(ctx, c, n)
 }
 
-// scripts are those that rules can name.
-var scripts sync.Map
-
-// scriptRules counts the rules that scriptRule made.
-var scriptRules atomic.Int64
-
-func init() {
-	spi.RegisterKeyGenerator("SCRIPT", func(p spi.Props) (spi.KeyGenerator, error) {
-		s, ok := scripts.Load(p.String("name", ""))
-		if !ok {
-			return nil, errors.New("no such script")
-		}
-		return s.(script), nil
-	})
-}
-
 // scriptRule rules the tables of "table.column" with the keys of one script.
-// More of the strategy follows a blank: "ruled.id explicitKeys: keep".
+// "keep" after a blank leaves explicit keys, and "consecutive" refuses others.
 func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 	t.Helper()
-	scripts.Store(t.Name(), s)
-	t.Cleanup(func() { scripts.Delete(t.Name()) })
-	var b strings.Builder
-	fmt.Fprintf(&b, "rules:\n- !SHARDING\n  keyGenerators: {script: {type: SCRIPT, props: {name: '%s'}}}\n  tables:\n", t.Name())
+	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"script": {Generator: s}}}
 	for _, column := range columns {
 		column, more, _ := strings.Cut(column, " ")
 		table, column, _ := strings.Cut(column, ".")
-		if more != "" {
-			more = ", " + more
+		key := rule.KeyConfig{Column: column, Generator: "script", Consecutive: more == "consecutive"}
+		if more == "keep" {
+			key.ExplicitKeys = more
 		}
-		fmt.Fprintf(&b, "    %s: {keyGenerateStrategy: {column: %s, keyGeneratorName: script%s}}\n", table, column, more)
+		config.Tables = append(config.Tables, rule.TableConfig{Name: table, KeyConfig: key})
 	}
-	// A name of its own: rules of one name and text share their generators.
-	r := must(rule.Parse(fmt.Sprintf("script%d.yaml", scriptRules.Add(1)), []byte(b.String())))(t)
-	return r
+	return must(rule.New(config))(t)
 }
 
 // listed makes a script of a list of keys, each given once.
@@ -222,15 +204,10 @@ rules:
     test: {type: TEST, props: {tag: %d}}
 `
 
-// taggedRules counts the rules that taggedRule made.
-var taggedRules atomic.Int64
-
 // taggedRule rules one table with a generator of its own tag.
 func taggedRule(t testing.TB, table string, tag int) *rule.Rule {
 	t.Helper()
-	// A name of its own: rules of one name and text share their generators.
-	r := must(rule.Parse(fmt.Sprintf("test%d.yaml", taggedRules.Add(1)), []byte(fmt.Sprintf(testRuleYAML, table, tag))))(t)
-	return r
+	return mustParseRule(t, fmt.Sprintf(testRuleYAML, table, tag))
 }
 
 // testRule rules a table that no test uses.
@@ -262,6 +239,12 @@ func idleDB(t testing.TB, r *rule.Rule, options ...Option) (*sql.DB, *Connector)
 // ruleNumber tells rules apart: rules of one name and content share their generators.
 var ruleNumber atomic.Int64
 
+// mustParseRule parses a rule that has its own generators.
+func mustParseRule(t testing.TB, text string) *rule.Rule {
+	t.Helper()
+	return must(rule.Parse(fmt.Sprintf("rule%d.yaml", ruleNumber.Add(1)), []byte(text)))(t)
+}
+
 // textKeys makes the same keys each time.
 type textKeys struct{}
 
@@ -286,4 +269,55 @@ func (c *counter) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, e
 
 func init() {
 	spi.RegisterKeyGenerator("COUNTER", func(spi.Props) (spi.KeyGenerator, error) { return new(counter), nil })
+}
+
+// TestMain lets more tests run at once than there are processors: those on servers mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	parallel := "8"
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			parallel = f.Value.String()
+		}
+	})
+	_ = flag.Set("test.parallel", parallel)
+	os.Exit(m.Run())
+}
+
+// onEach is testserver.Each for a test that runs beside others.
+func onEach(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	testserver.Each(t, func(t *testing.T) {
+		t.Parallel()
+		test(t)
+	})
+}
+
+// number asks for one number.
+func number(t testing.TB, db *sql.DB, query string) (n int64) {
+	t.Helper()
+	dest := []any{&n}
+	if strings.HasPrefix(query, "SHOW") {
+		dest = []any{new(string), &n}
+	}
+	if err := db.QueryRow(query).Scan(dest...); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// column returns the values of a query's only column.
+func column(t testing.TB, db *sql.DB, query string) string {
+	t.Helper()
+	rows := must(db.Query(query))(t)
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var s sql.NullString
+		noError(t, rows.Scan(&s))
+		all = append(all, s.String)
+	}
+	check(t, rows.Err())
+	return strings.Join(all, " ")
 }

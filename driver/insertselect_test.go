@@ -25,10 +25,9 @@ import (
 )
 
 // A query's key is kept, or taken for none, as the same key of VALUES is.
-func TestInsertSelect_keepsGivenKeys(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_keepsGivenKeys) {
-		return
-	}
+func TestInsertSelect_keepsGivenKeys(t *testing.T) { onEach(t, testInsertSelect_keepsGivenKeys) }
+
+func testInsertSelect_keepsGivenKeys(t *testing.T) {
 	integers := []any{7001, 7002, 7003, 7004, 7005, 7006, 7007, 7008, 7009, 7010}
 	texts := []any{"g1", "g2", "g3", "g4", "g5", "g6", "g7", "g8", "g9", "ga"}
 	for _, c := range []struct {
@@ -65,10 +64,9 @@ func TestInsertSelect_keepsGivenKeys(t *testing.T) {
 }
 
 // Functions that read LAST_INSERT_ID() do not see the rows' numbers.
-func TestInsertSelect_lastInsertID(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_lastInsertID) {
-		return
-	}
+func TestInsertSelect_lastInsertID(t *testing.T) { onEach(t, testInsertSelect_lastInsertID) }
+
+func testInsertSelect_lastInsertID(t *testing.T) {
 	for _, column := range []string{"BIGINT PRIMARY KEY", "BIGINT AUTO_INCREMENT PRIMARY KEY"} {
 		ours, plain := one(t)
 		mustExec(t, plain, "DROP TABLE ruled")
@@ -108,10 +106,9 @@ func TestInsertSelect_lastInsertID(t *testing.T) {
 }
 
 // Locked tables are enough.
-func TestInsertSelect_underLockTables(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_underLockTables) {
-		return
-	}
+func TestInsertSelect_underLockTables(t *testing.T) { onEach(t, testInsertSelect_underLockTables) }
+
+func testInsertSelect_underLockTables(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src (a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1), (2)")
@@ -124,10 +121,9 @@ func TestInsertSelect_underLockTables(t *testing.T) {
 }
 
 // A zero date as a default of the target is no error.
-func TestInsertSelect_zeroDates(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_zeroDates) {
-		return
-	}
+func TestInsertSelect_zeroDates(t *testing.T) { onEach(t, testInsertSelect_zeroDates) }
+
+func testInsertSelect_zeroDates(t *testing.T) {
 	ours, plain := one(t)
 	plain.SetMaxOpenConns(1)
 	mustExec(t, plain, "SET sql_mode = ''")
@@ -146,10 +142,9 @@ func TestInsertSelect_zeroDates(t *testing.T) {
 }
 
 // RETURNING is a name like any other to MySQL.
-func TestInsertSelect_namedReturning(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_namedReturning) {
-		return
-	}
+func TestInsertSelect_namedReturning(t *testing.T) { onEach(t, testInsertSelect_namedReturning) }
+
+func testInsertSelect_namedReturning(t *testing.T) {
 	if !testserver.Has(t, testserver.KindMySQL, "RETURNING as a name") {
 		return
 	}
@@ -170,7 +165,7 @@ func TestInsertSelect_namedReturning(t *testing.T) {
 // taggedSnowflake rules ruled.id with a generator of consecutive int64.
 func taggedSnowflake(t *testing.T) *rule.Rule {
 	t.Helper()
-	r := must(rule.Parse("test.yaml", []byte(`
+	r := mustParseRule(t, `
 rules:
 - !SHARDING
   tables:
@@ -178,7 +173,7 @@ rules:
       keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
-`)))(t)
+`)
 	return r
 }
 
@@ -191,10 +186,9 @@ func manySource(t *testing.T, plain *sql.DB) {
 }
 
 // What fails in a later INSERT leaves nothing, and the transaction around it as it was.
-func TestInsertSelect_isAtomic(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_isAtomic) {
-		return
-	}
+func TestInsertSelect_isAtomic(t *testing.T) { onEach(t, testInsertSelect_isAtomic) }
+
+func testInsertSelect_isAtomic(t *testing.T) {
 	ours, plain := one(t)
 	manySource(t, plain)
 	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
@@ -210,44 +204,47 @@ func TestInsertSelect_isAtomic(t *testing.T) {
 		{"LOCK TABLES", []string{"LOCK TABLES ruled WRITE, src READ"}, []string{"UNLOCK TABLES"}},
 		{"chained", []string{"SET completion_type = CHAIN"}, []string{"SET completion_type = DEFAULT"}},
 	} {
-		for _, query := range []string{all, bad} {
-			mustExec(t, plain, "DELETE FROM ruled")
-			for _, s := range around.before {
-				mustExec(t, ours, s)
-			}
-			last := number(t, ours, "SELECT LAST_INSERT_ID()")
-			res, err := ours.Exec(query)
-			want := int64(len(around.before) / 2 * min(1, strings.Count(fmt.Sprint(around.before), "VALUES")))
-			if query == bad {
-				if !base.IsServerError(err, 1062) {
-					t.Errorf("%s: %v", around.name, err)
+		t.Run(around.name, func(t *testing.T) {
+			for _, query := range []string{all, bad} {
+				mustExec(t, plain, "DELETE FROM ruled")
+				for _, s := range around.before {
+					mustExec(t, ours, s)
 				}
-				equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
-			} else {
-				want += 12000
-				if err != nil {
-					t.Fatalf("%s: %v", around.name, err)
+				last := number(t, ours, "SELECT LAST_INSERT_ID()")
+				res, err := ours.Exec(query)
+				want := int64(len(around.before) / 2 * min(1, strings.Count(fmt.Sprint(around.before), "VALUES")))
+				if query == bad {
+					if !base.IsServerError(err, 1062) {
+						t.Errorf("%s: %v", around.name, err)
+					}
+					equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), last, around.name, "LAST_INSERT_ID() was", "and is")
+				} else {
+					want += 12000
+					if err != nil {
+						t.Fatalf("%s: %v", around.name, err)
+					}
+					id, _ := res.LastInsertId()
+					if n, _ := res.RowsAffected(); n != 12000 || id != number(t, ours, "SELECT MIN(id) FROM ruled WHERE a >= 0") {
+						t.Errorf("%s: %d rows, id %d", around.name, n, id)
+					}
 				}
-				id, _ := res.LastInsertId()
-				if n, _ := res.RowsAffected(); n != 12000 || id != number(t, ours, "SELECT MIN(id) FROM ruled WHERE a >= 0") {
-					t.Errorf("%s: %d rows, id %d", around.name, n, id)
+				for _, s := range around.after {
+					mustExec(t, ours, s)
 				}
+				equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), want, around.name, query, "rows")
+				equal(t, number(t, ours, "SELECT @@autocommit"), 1, around.name, "autocommit is")
 			}
-			for _, s := range around.after {
-				mustExec(t, ours, s)
-			}
-			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), want, around.name, query, "rows")
-			equal(t, number(t, ours, "SELECT @@autocommit"), 1, around.name, "autocommit is")
-		}
+		})
 	}
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM (SELECT LAG(id) OVER (ORDER BY a) AS before_it, id FROM ruled) AS r WHERE before_it >= id"), 0, "keys are not in the order of their rows")
 }
 
 // Reports of many INSERTs are those of one statement.
 func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_reportsOfManyInserts) {
-		return
-	}
+	onEach(t, testInsertSelect_reportsOfManyInserts)
+}
+
+func testInsertSelect_reportsOfManyInserts(t *testing.T) {
 	ours, plain := one(t)
 	manySource(t, plain)
 	mustExec(t, plain, "ALTER TABLE ruled ADD UNIQUE (a)")
@@ -263,34 +260,36 @@ func TestInsertSelect_reportsOfManyInserts(t *testing.T) {
 		{"REPLACE INTO ruled (a) SELECT a DIV 2 FROM src ORDER BY a", 0, 6000},
 		{"INSERT INTO ruled (id, a) SELECT IF(a % 2, NULL, a + 7000000), a + 3000000 FROM src ORDER BY a", 12000, 12000},
 	} {
-		var keys Keys
-		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
-		if n, _ := res.RowsAffected(); c.affected != 0 && n != c.affected {
-			t.Errorf("%s: rows affected\nhave: %d\nwant: %d", c.query, n, c.affected)
-		}
-		first, known := int64(0), 0
-		var in strings.Builder
-		for i, key := range keys.Values() {
-			if key == nil {
-				continue
+		t.Run(c.query, func(t *testing.T) {
+			var keys Keys
+			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
+			if n, _ := res.RowsAffected(); c.affected != 0 && n != c.affected {
+				t.Errorf("rows affected\nhave: %d\nwant: %d", n, c.affected)
 			}
-			known++
-			if first == 0 && toInt64(key) < 7000000 {
-				first = toInt64(key)
+			first, known := int64(0), 0
+			var in strings.Builder
+			for i, key := range keys.Values() {
+				if key == nil {
+					continue
+				}
+				known++
+				if first == 0 && toInt64(key) < 7000000 {
+					first = toInt64(key)
+				}
+				if i%100 == 7 {
+					fmt.Fprintf(&in, ",%d", key)
+				}
 			}
-			if i%100 == 7 {
-				fmt.Fprintf(&in, ",%d", key)
+			if len(keys.Values()) != 12000 || known != c.known {
+				t.Errorf("%d keys, %d of them known", len(keys.Values()), known)
 			}
-		}
-		if len(keys.Values()) != 12000 || known != c.known {
-			t.Errorf("%s: %d keys, %d of them known", c.query, len(keys.Values()), known)
-		}
-		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id IN (0"+in.String()+")"), int64(strings.Count(in.String(), ",")), c.query, "of", strings.Count(in.String(), ","), "keys are in the table")
-		id, _ := res.LastInsertId()
-		last := number(t, ours, "SELECT LAST_INSERT_ID()")
-		if replaces := strings.HasPrefix(c.query, "REPLACE"); id == 0 || last == 0 || id > 7000000 || !replaces && (id != first || id != last) {
-			t.Errorf("%s: id %d, LAST_INSERT_ID() %d, first %d", c.query, id, last, first)
-		}
+			equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE id IN (0"+in.String()+")"), int64(strings.Count(in.String(), ",")), "of", strings.Count(in.String(), ","), "keys are in the table")
+			id, _ := res.LastInsertId()
+			last := number(t, ours, "SELECT LAST_INSERT_ID()")
+			if replaces := strings.HasPrefix(c.query, "REPLACE"); id == 0 || last == 0 || id > 7000000 || !replaces && (id != first || id != last) {
+				t.Errorf("id %d, LAST_INSERT_ID() %d, first %d", id, last, first)
+			}
+		})
 	}
 	// The server counts the rows of one INSERT.
 	_, err := ours.Exec("INSERT INTO ruled (id, a) SELECT a + 8000000, IF(a = 11003, 'x', a) + 5000000 FROM src ORDER BY a")
@@ -325,9 +324,10 @@ func TestInsertSelect_throughFile(t *testing.T) {
 
 // Dates that a time.Time does not have are what they were.
 func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_keepsDatesWithParseTime) {
-		return
-	}
+	onEach(t, testInsertSelect_keepsDatesWithParseTime)
+}
+
+func testInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 	for _, params := range []string{"parseTime=false", "parseTime=true&loc=Europe%2FBerlin"} {
 		ours, plain := one(t, params, "sql_mode=%27ALLOW_INVALID_DATES%27")
 		mustExec(t, plain, "ALTER TABLE ruled ADD d DATE, ADD dt DATETIME(6), ADD s VARCHAR(40)")
@@ -346,10 +346,9 @@ func TestInsertSelect_keepsDatesWithParseTime(t *testing.T) {
 }
 
 // The query reads what is there now, and holds it, as INSERT … SELECT does.
-func TestInsertSelect_locksWhatItReads(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_locksWhatItReads) {
-		return
-	}
+func TestInsertSelect_locksWhatItReads(t *testing.T) { onEach(t, testInsertSelect_locksWhatItReads) }
+
+func testInsertSelect_locksWhatItReads(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src (id INT PRIMARY KEY, a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1, 1)")
@@ -378,10 +377,9 @@ func TestInsertSelect_locksWhatItReads(t *testing.T) {
 }
 
 // What the query has read stays locked until the rows are inserted, also if it is one row.
-func TestInsertSelect_holdsWhatItReads(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_holdsWhatItReads) {
-		return
-	}
+func TestInsertSelect_holdsWhatItReads(t *testing.T) { onEach(t, testInsertSelect_holdsWhatItReads) }
+
+func testInsertSelect_holdsWhatItReads(t *testing.T) {
 	var other *sql.DB
 	locked := error(nil)
 	generating := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -412,72 +410,6 @@ func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 	}
 }
 
-// INSERT … SELECT, beside what the differential test compares.
-
-// typesTable has a column of each type, some that the server makes, and some
-// that must be given.
-const typesTable = `(
-	id BIGINT NOT NULL %s PRIMARY KEY,
-	b BIT(9), t TINYINT(1), i INT UNSIGNED ZEROFILL, m DECIMAL(20,7), f FLOAT, d DOUBLE,
-	da DATE, ti TIME(3), dt DATETIME(6), ts TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), y YEAR,
-	c CHAR(5), v VARCHAR(20) CHARACTER SET latin1, u VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin,
-	bi BINARY(4), vb VARBINARY(9), tx TEXT, bl MEDIUMBLOB, e ENUM('x','1','2') NOT NULL, s SET('a','b','c'),
-	j JSON, g GEOMETRY, p POINT,
-	n INT NOT NULL, nd VARCHAR(9) NOT NULL DEFAULT 'dflt', inv INT INVISIBLE DEFAULT 6,
-	gs INT AS (n + 1) STORED, gv INT AS (n + 2) VIRTUAL)`
-
-func TestInsertSelect_keepsEveryType(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_keepsEveryType) {
-		return
-	}
-	const given = "b, t, i, m, f, d, da, ti, dt, ts, y, c, v, u, bi, vb, tx, bl, e, s, j, g, p, n, nd, inv"
-	rows := []string{
-		`b'101010101', -1, 7, 1234567890123.1234567, 0.1, 1e300, '2024-02-29', '-838:59:58.999', '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59.123', 2155,
-		'ab ', 'Öl', '日本 ', X'00FF', X'0027', REPEAT('t', 700), X'000102', '1', 'a,c', '{"a": [1, "é"]}', ST_GeomFromText('LINESTRING(0 0,1 1)'), Point(1,2), 5, 'x', 9`,
-		`NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2020-01-01', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 2, '', NULL, NULL, NULL, 0, '', NULL`,
-	}
-	for _, mode := range []string{"", "sql_mode=%27%27", "sql_mode=%27TRADITIONAL%27"} {
-		ours, plain, _ := openFilled(t, "multiStatements=true", mode)
-		mustExec(t, plain, "DROP TABLE ruled")
-		mustExec(t, plain, "CREATE TABLE ruled "+fmt.Sprintf(typesTable, "")+"; CREATE TABLE auto "+fmt.Sprintf(typesTable, "AUTO_INCREMENT"))
-		mustExec(t, plain, "CREATE TABLE src "+fmt.Sprintf(typesTable, "AUTO_INCREMENT"))
-		for _, row := range rows {
-			mustExec(t, plain, "INSERT INTO src ("+given+") SELECT "+row)
-		}
-		for _, query := range []string{
-			"INSERT INTO %s (" + given + ") SELECT " + given + " FROM src ORDER BY id",
-			"INSERT INTO %s (" + given + ", id) SELECT " + given + ", NULL FROM src ORDER BY id",
-			"INSERT INTO %s (n, e) SELECT n, e FROM src ORDER BY id",
-			"INSERT INTO %s (n, e) SELECT n, e + 0 FROM src ORDER BY id",
-			"INSERT INTO %s (n, e, i, m) SELECT '12', 'x', '34', '5.6'",
-			"INSERT INTO %s (n) SELECT 5",
-			"INSERT INTO %s (e, n) SELECT 'x', NULL",
-			"INSERT INTO %s (e, n, ts) SELECT 'x', 1, NULL",
-			"INSERT INTO %s (e) SELECT 'x'",
-			"INSERT INTO %s (n, e) SELECT 5, 'nope'",
-			"INSERT INTO %s (n, e, i) SELECT 5, 'x', -1",
-			"INSERT INTO %s (n, e, c) SELECT 5, 'x', 'too long for it'",
-			"INSERT INTO %s (n, e, da) SELECT 5, 'x', '2023-02-30'",
-			"INSERT INTO %s (n, e, j) SELECT 5, 'x', '{'",
-			"INSERT INTO %s (n, e, gs) SELECT 5, 'x', 6",
-			"INSERT INTO %s (n, e, v) SELECT 5, 'x', 'ключ'",
-			"INSERT IGNORE INTO %s (n, e, v, c, i) SELECT 5, 'nope', 'ключ', 'much too long', -5",
-		} {
-			_, want := plain.Exec(strings.ReplaceAll(query, "%s", "auto"))
-			_, have := ours.Exec(strings.ReplaceAll(query, "%s", "ruled"))
-			if fmt.Sprint(have) != strings.ReplaceAll(fmt.Sprint(want), "auto", "ruled") {
-				t.Errorf("%s: %s\nhave: %v\nwant: %v", mode, query, have, want)
-			}
-		}
-		all := strings.NewReplacer(" ts,", " ts > '2024-06-01' OR ts,", " g, p", " ST_AsText(g), ST_AsText(p)").Replace(given)
-		read := "SELECT CONCAT_WS('|', HEX(b), COALESCE(" + strings.ReplaceAll(all, ", ", ", '-'), COALESCE(") + ", '-'), gs, gv) FROM %s ORDER BY id"
-		want, have := column(t, plain, fmt.Sprintf(read, "auto")), column(t, plain, fmt.Sprintf(read, "ruled"))
-		if have != want || want == "" {
-			t.Errorf("%s\nhave: %.3000s\nwant: %.3000s", mode, have, want)
-		}
-	}
-}
-
 func TestInsertSelect_manyRows(t *testing.T) {
 	if testserver.Each(t, TestInsertSelect_manyRows) {
 		return
@@ -505,10 +437,9 @@ func TestInsertSelect_manyRows(t *testing.T) {
 	}
 }
 
-func TestInsertSelect_rolledBack(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_rolledBack) {
-		return
-	}
+func TestInsertSelect_rolledBack(t *testing.T) { onEach(t, testInsertSelect_rolledBack) }
+
+func testInsertSelect_rolledBack(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
 	tx := must(ours.Begin())(t)
@@ -523,10 +454,9 @@ func TestInsertSelect_rolledBack(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows after the rollback")
 }
 
-func TestInsertSelect_canceled(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_canceled) {
-		return
-	}
+func TestInsertSelect_canceled(t *testing.T) { onEach(t, testInsertSelect_canceled) }
+
+func testInsertSelect_canceled(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
 		entered <- struct{}{}
@@ -545,9 +475,10 @@ func TestInsertSelect_canceled(t *testing.T) {
 
 // A context that ends when the keys are made leaves no row, and the pool is of use.
 func TestInsertSelect_canceledBeforeRows(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_canceledBeforeRows) {
-		return
-	}
+	onEach(t, testInsertSelect_canceledBeforeRows)
+}
+
+func testInsertSelect_canceledBeforeRows(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ending := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
 		cancel()
@@ -568,10 +499,9 @@ func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 
 // A query that takes long is left when its context ends: the test ends long
 // before the query would.
-func TestInsertSelect_canceledInQuery(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_canceledInQuery) {
-		return
-	}
+func TestInsertSelect_canceledInQuery(t *testing.T) { onEach(t, testInsertSelect_canceledInQuery) }
+
+func testInsertSelect_canceledInQuery(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	for _, d := range doors {
 		if d.name == "Tx" {
@@ -589,10 +519,9 @@ func TestInsertSelect_canceledInQuery(t *testing.T) {
 }
 
 // A NULL for a generated column is stored where the server's own INSERT … SELECT stores it.
-func TestInsertSelect_generatedColumn(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_generatedColumn) {
-		return
-	}
+func TestInsertSelect_generatedColumn(t *testing.T) { onEach(t, testInsertSelect_generatedColumn) }
+
+func testInsertSelect_generatedColumn(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "DROP TABLE ruled")
 	for _, table := range []string{"ruled (id BIGINT NOT NULL PRIMARY KEY", "auto (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"} {
@@ -613,10 +542,9 @@ func TestInsertSelect_generatedColumn(t *testing.T) {
 
 // The rows are complete whatever sql_select_limit is, and session variables are what they were,
 // also after an error.
-func TestInsertSelect_leavesTheSession(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_leavesTheSession) {
-		return
-	}
+func TestInsertSelect_leavesTheSession(t *testing.T) { onEach(t, testInsertSelect_leavesTheSession) }
+
+func testInsertSelect_leavesTheSession(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20) CHARACTER SET utf8mb4")
 	mustExec(t, plain, "CREATE TABLE src (a INT, s VARCHAR(20) CHARACTER SET utf8mb4)")
@@ -643,10 +571,9 @@ func TestInsertSelect_leavesTheSession(t *testing.T) {
 }
 
 // A function of the query runs once for each row, with parseTime too.
-func TestInsertSelect_readsOnce(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_readsOnce) {
-		return
-	}
+func TestInsertSelect_readsOnce(t *testing.T) { onEach(t, testInsertSelect_readsOnce) }
+
+func testInsertSelect_readsOnce(t *testing.T) {
 	for _, params := range []string{"parseTime=false", "parseTime=true"} {
 		ours, plain := one(t, params)
 		mustExec(t, plain, "ALTER TABLE ruled ADD d DATETIME")
@@ -668,10 +595,9 @@ func TestInsertSelect_readsOnce(t *testing.T) {
 }
 
 // An INSERT has no more placeholders and bytes than the server takes.
-func TestInsertSelect_manyAndWideRows(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_manyAndWideRows) {
-		return
-	}
+func TestInsertSelect_manyAndWideRows(t *testing.T) { onEach(t, testInsertSelect_manyAndWideRows) }
+
+func testInsertSelect_manyAndWideRows(t *testing.T) {
 	_, plain := one(t)
 	noError(t, RegisterRule("wide rows", taggedRule(t, "ruled", 0)))
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
@@ -699,10 +625,9 @@ func TestInsertSelect_manyAndWideRows(t *testing.T) {
 }
 
 // An upsert that gives its keys and matches a row reports no insert id, as AUTO_INCREMENT does.
-func TestInsertSelect_upsertOfGivenKeys(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_upsertOfGivenKeys) {
-		return
-	}
+func TestInsertSelect_upsertOfGivenKeys(t *testing.T) { onEach(t, testInsertSelect_upsertOfGivenKeys) }
+
+func testInsertSelect_upsertOfGivenKeys(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (7, 1)")
 	id, err := mustExec(t, ours, "INSERT INTO ruled (id, a) SELECT 7, 2 ON DUPLICATE KEY UPDATE a = VALUES(a)").LastInsertId()
@@ -712,10 +637,9 @@ func TestInsertSelect_upsertOfGivenKeys(t *testing.T) {
 }
 
 // A user who may read the query and insert into the target needs nothing else.
-func TestInsertSelect_leastPrivileges(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_leastPrivileges) {
-		return
-	}
+func TestInsertSelect_leastPrivileges(t *testing.T) { onEach(t, testInsertSelect_leastPrivileges) }
+
+func testInsertSelect_leastPrivileges(t *testing.T) {
 	plain := mustOpen(t, "mysql", testserver.Database(t))
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
 	mustExec(t, plain, "CREATE TABLE src AS SELECT 1 AS a")
@@ -768,9 +692,10 @@ var rowsAndDates = regexp.MustCompile(` at row [0-9]+|'[0-9]{4}-[^']*'`)
 // Rows of every type arrive as the plain driver's INSERT … SELECT stores them in a table with
 // AUTO_INCREMENT, and what it refuses is refused.
 func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_storesAsAutoIncrement) {
-		return
-	}
+	onEach(t, testInsertSelect_storesAsAutoIncrement)
+}
+
+func testInsertSelect_storesAsAutoIncrement(t *testing.T) {
 	var declared, names []string
 	for _, c := range columnTypesOf {
 		declared = append(declared, c.column)
@@ -806,7 +731,7 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 		}
 		run := func(db *sql.DB, query string, mode string) string {
 			ctx := context.Background()
-			conn := must(db.Conn(ctx))(t)
+			conn := must(db.Conn(t.Context()))(t)
 			defer conn.Close()
 			variables := "SELECT CONCAT_WS(' ', @@character_set_client, @@character_set_connection, @@character_set_results, @@sql_select_limit, @@autocommit)"
 			exec := func(query string) (sql.Result, error) { return conn.ExecContext(ctx, query) }
@@ -836,9 +761,7 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 				mustExec(t, plain, "DELETE FROM ruled")
 				query := "INSERT INTO %s (k, " + columns + ") SELECT k, " + columns + " FROM src WHERE " + which + " ORDER BY k"
 				want, have := run(plain, fmt.Sprintf(query, "auto"), mode), run(ours, fmt.Sprintf(query, "ruled"), mode)
-				if have != want {
-					t.Errorf("%s, %q, %s\nhave: %s\nwant: %s", params, mode, which, have, want)
-				}
+				equal(t, have, want, params, mode, which)
 				mustExec(t, plain, "SET sql_mode = ''")
 				equal(t, number(t, plain, "SELECT COUNT(*) FROM auto"), number(t, plain, "SELECT COUNT(*) FROM auto a JOIN ruled r ON a.k = r.k"), params, mode, which, "rows")
 				equal(t, column(t, plain, "SELECT CONCAT_WS(' ', 'row', a.k"+differ.String()+") AS differs FROM auto a JOIN ruled r ON a.k = r.k HAVING differs LIKE '% % %'"), "", params, mode, which, "what differs")
@@ -849,13 +772,12 @@ func TestInsertSelect_storesAsAutoIncrement(t *testing.T) {
 
 // An INSERT … SELECT takes few round trips: those of its transaction, and one for each statement
 // that the connection has cached.
-func TestInsertSelect_roundTrips(t *testing.T) {
-	if testserver.Each(t, TestInsertSelect_roundTrips) {
-		return
-	}
-	r := must(rule.Parse("kept.yaml", []byte(keptRuleText)))(t)
+func TestInsertSelect_roundTrips(t *testing.T) { onEach(t, testInsertSelect_roundTrips) }
+
+func testInsertSelect_roundTrips(t *testing.T) {
+	r := mustParseRule(t, keptRuleText)
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
-	plain := openFor(t, "mysql", cfg.FormatDSN())
+	plain := mustOpen(t, "mysql", cfg.FormatDSN())
 	exec := func(db *sql.DB, query string, args ...any) {
 		t.Helper()
 		mustExec(t, db, query, args...)
@@ -882,24 +804,26 @@ func TestInsertSelect_roundTrips(t *testing.T) {
 		{"two INSERTs", "", "INSERT INTO t (n) SELECT n + 0 * ? FROM many", nil, 7},                // prepared each
 		{"four INSERTs", "", "INSERT INTO t (n) SELECT m.n + 0 * ? FROM many m JOIN src", nil, 10}, // two are the same
 	} {
-		of, config, w := cfg.Clone(), Config{}, &wire{}
-		of.DialFunc = w.dial
-		if c.change != nil {
-			c.change(of, &config)
-		}
-		base := must(mysql.NewConnector(of))(t)
-		connector := must(NewConnector(base, r, config))(t)
-		db := sql.OpenDB(connector)
-		defer db.Close()
-		db.SetMaxOpenConns(1)
-		if c.before != "" {
-			exec(db, c.before)
-		}
-		for range 3 {
-			w.roundTrips()
-			exec(db, c.query, 1)
-		}
-		equal(t, w.roundTrips(), c.want, c.name, "round trips")
-		exec(db, "ROLLBACK")
+		t.Run(c.name, func(t *testing.T) {
+			of, config, w := cfg.Clone(), Config{}, &wire{}
+			of.DialFunc = w.dial
+			if c.change != nil {
+				c.change(of, &config)
+			}
+			base := must(mysql.NewConnector(of))(t)
+			connector := must(NewConnector(base, r, config))(t)
+			db := sql.OpenDB(connector)
+			defer db.Close()
+			db.SetMaxOpenConns(1)
+			if c.before != "" {
+				exec(db, c.before)
+			}
+			for range 3 {
+				w.roundTrips()
+				exec(db, c.query, 1)
+			}
+			equal(t, w.roundTrips(), c.want, "round trips")
+			exec(db, "ROLLBACK")
+		})
 	}
 }

@@ -46,83 +46,62 @@ func execKeys(t *testing.T, db *sql.DB, query string, args ...any) string {
 	return fmt.Sprintf("id %d %v, %d rows, %q", id, err, n, keys.Values())
 }
 
-func column(t *testing.T, db *sql.DB, query string) string {
-	t.Helper()
-	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var s sql.NullString
-		if err := rows.Scan(&s); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, s.String)
-	}
-	if err := rows.Err(); err != nil {
-		t.Error(err)
-	}
-	return strings.Join(all, " ")
-}
+func TestKeys_textRowByRow(t *testing.T) { onEach(t, testKeys_textRowByRow) }
 
-func TestKeys_textRowByRow(t *testing.T) {
-	if testserver.Each(t, TestKeys_textRowByRow) {
-		return
-	}
+func testKeys_textRowByRow(t *testing.T) {
 	for _, params := range bothWays {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
-		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-		mustExec(t, plain, "CREATE TABLE src (id VARCHAR(40), a INT)")
-		mustExec(t, plain, "INSERT INTO src VALUES ('given', 1), (NULL, 2), ('', 3), ('0', 4)")
-		for _, c := range []struct {
-			query string
-			args  []any
-			want  string // with %d for the first key's number
-			keys  int
-		}{
-			{"INSERT INTO ruled (a) VALUES (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-0" "key-1"]`, 2},
-			{"INSERT INTO ruled (a) VALUES (?)", []any{1}, `id 0 <nil>, 1 rows, ["key-2"]`, 1},
-			{"INSERT INTO ruled (id, a) VALUES ('', 1), (NULL, 2), (DEFAULT, 3), ('mine', 4), ('0', 5)", nil, `id 0 <nil>, 5 rows, ["key-3" "key-4" "key-5" "mine" "0"]`, 3},
-			{"INSERT INTO ruled (id, a) VALUES (?, 1), (?, 2), (?, 3), (?, 4)", []any{"", nil, "yours", []byte("its")}, `id 0 <nil>, 4 rows, ["key-6" "key-7" "yours" "its"]`, 2},
-			{"INSERT INTO ruled (id, a) VALUES ('xy', 1), (NULL, 2)", nil, `id 0 <nil>, 2 rows, ["xy" "key-8"]`, 1},
-			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{sql.NullString{}}, `id 0 <nil>, 1 rows, ["key-9"]`, 1},
-			{"INSERT INTO ruled SET id = '', a = 1", nil, `id 0 <nil>, 1 rows, ["key-10"]`, 1},
-			{"INSERT IGNORE INTO ruled (u) VALUES (1), (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-11" <nil> "key-13"]`, 3},
-			{"INSERT INTO ruled (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = 5", nil, `id 0 <nil>, 2 rows, [<nil>]`, 1},
-			{"INSERT INTO ruled (u, a) VALUES (1, 2), (3, 3) ON DUPLICATE KEY UPDATE a = 6", nil, `id 0 <nil>, 3 rows, [<nil> "key-16"]`, 2},
-			{"REPLACE INTO ruled (u) VALUES (1), (4)", nil, `id 0 <nil>, 3 rows, ["key-17" "key-18"]`, 2},
-			{"INSERT INTO ruled (id, a) SELECT CONCAT(id, 'x'), a FROM src WHERE id = 'given'", nil, `id 0 <nil>, 1 rows, ["givenx"]`, 0},
-			{"DELETE FROM ruled WHERE id = '0'", nil, `id 0 <nil>, 1 rows, []`, 0},
-			{"INSERT INTO ruled (id, a) SELECT id, a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["given" "key-19" "key-20" "0"]`, 2},
-			{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["key-21" "key-22" "key-23" "key-24"]`, 4},
-		} {
-			before := made
-			have := execKeys(t, ours, c.query, c.args...)
-			if have != c.want || made-before != c.keys {
-				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
+		t.Run(params, func(t *testing.T) {
+			made := 0
+			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, textKey), "ruled.id"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+			mustExec(t, plain, "CREATE TABLE src (id VARCHAR(40), a INT)")
+			mustExec(t, plain, "INSERT INTO src VALUES ('given', 1), (NULL, 2), ('', 3), ('0', 4)")
+			for _, c := range []struct {
+				query string
+				args  []any
+				want  string // with %d for the first key's number
+				keys  int
+			}{
+				{"INSERT INTO ruled (a) VALUES (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-0" "key-1"]`, 2},
+				{"INSERT INTO ruled (a) VALUES (?)", []any{1}, `id 0 <nil>, 1 rows, ["key-2"]`, 1},
+				{"INSERT INTO ruled (id, a) VALUES ('', 1), (NULL, 2), (DEFAULT, 3), ('mine', 4), ('0', 5)", nil, `id 0 <nil>, 5 rows, ["key-3" "key-4" "key-5" "mine" "0"]`, 3},
+				{"INSERT INTO ruled (id, a) VALUES (?, 1), (?, 2), (?, 3), (?, 4)", []any{"", nil, "yours", []byte("its")}, `id 0 <nil>, 4 rows, ["key-6" "key-7" "yours" "its"]`, 2},
+				{"INSERT INTO ruled (id, a) VALUES ('xy', 1), (NULL, 2)", nil, `id 0 <nil>, 2 rows, ["xy" "key-8"]`, 1},
+				{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{sql.NullString{}}, `id 0 <nil>, 1 rows, ["key-9"]`, 1},
+				{"INSERT INTO ruled SET id = '', a = 1", nil, `id 0 <nil>, 1 rows, ["key-10"]`, 1},
+				{"INSERT IGNORE INTO ruled (u) VALUES (1), (1), (2)", nil, `id 0 <nil>, 2 rows, ["key-11" <nil> "key-13"]`, 3},
+				{"INSERT INTO ruled (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = 5", nil, `id 0 <nil>, 2 rows, [<nil>]`, 1},
+				{"INSERT INTO ruled (u, a) VALUES (1, 2), (3, 3) ON DUPLICATE KEY UPDATE a = 6", nil, `id 0 <nil>, 3 rows, [<nil> "key-16"]`, 2},
+				{"REPLACE INTO ruled (u) VALUES (1), (4)", nil, `id 0 <nil>, 3 rows, ["key-17" "key-18"]`, 2},
+				{"INSERT INTO ruled (id, a) SELECT CONCAT(id, 'x'), a FROM src WHERE id = 'given'", nil, `id 0 <nil>, 1 rows, ["givenx"]`, 0},
+				{"DELETE FROM ruled WHERE id = '0'", nil, `id 0 <nil>, 1 rows, []`, 0},
+				{"INSERT INTO ruled (id, a) SELECT id, a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["given" "key-19" "key-20" "0"]`, 2},
+				{"INSERT INTO ruled (a) SELECT a FROM src ORDER BY a", nil, `id 0 <nil>, 4 rows, ["key-21" "key-22" "key-23" "key-24"]`, 4},
+			} {
+				before := made
+				have := execKeys(t, ours, c.query, c.args...)
+				if have != c.want || made-before != c.keys {
+					t.Errorf("%s %v\nhave: %s, %d keys\nwant: %s, %d keys", c.query, c.args, have, made-before, c.want, c.keys)
+				}
 			}
-		}
-		equal(t, number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"), 0, "empty keys")
-		ours.SetMaxOpenConns(1)
-		mustExec(t, ours, "DO LAST_INSERT_ID(9)")
-		for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1", "INSERT INTO ruled (a) SELECT 1 RETURNING id", "INSERT IGNORE INTO ruled (a) VALUES (1) RETURNING id"} {
-			if strings.Contains(query, "RETURNING") && !hasReturning(t) {
-				continue
+			equal(t, number(t, ours, "SELECT COUNT(*) FROM ruled WHERE id = ''"), 0, "empty keys")
+			ours.SetMaxOpenConns(1)
+			mustExec(t, ours, "DO LAST_INSERT_ID(9)")
+			for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1", "INSERT INTO ruled (a) SELECT 1 RETURNING id", "INSERT IGNORE INTO ruled (a) VALUES (1) RETURNING id"} {
+				if strings.Contains(query, "RETURNING") && !hasReturning(t) {
+					continue
+				}
+				check(t, drain(ours.Query(query)))
+				equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 9, query, "LAST_INSERT_ID()")
 			}
-			check(t, drain(ours.Query(query)))
-			equal(t, number(t, ours, "SELECT LAST_INSERT_ID()"), 9, query, "LAST_INSERT_ID()")
-		}
+		})
 	}
 }
 
 // Whatever characters a key has, it arrives as it is, written or bound.
-func TestKeys_oddCharacters(t *testing.T) {
-	if testserver.Each(t, TestKeys_oddCharacters) {
-		return
-	}
+func TestKeys_oddCharacters(t *testing.T) { onEach(t, testKeys_oddCharacters) }
+
+func testKeys_oddCharacters(t *testing.T) {
 	odd := []any{`it's`, `a"b`, `back\slash`, `tail\`, "new\nline", "nul\x00", "日本語", "ключ", "😀", `%_`, "`", `\'`, "?", ":a", "--", "/*", " lead", "$1"}
 	for _, params := range []string{"", "interpolateParams=true", "sql_mode=%27NO_BACKSLASH_ESCAPES%27", "sql_mode=%27ANSI_QUOTES%27", "charset=utf8mb4", "charset=latin1&interpolateParams=false"} {
 		for _, way := range []string{"INSERT INTO ruled (n) VALUES (%d)", "INSERT INTO ruled (n) VALUES (?)", "INSERT INTO ruled (n) SELECT %d", "INSERT INTO ruled (n, k) VALUES (%d, NULL)", "INSERT INTO ruled (n, k) VALUES (?, NULL)"} {
@@ -148,41 +127,40 @@ func TestKeys_oddCharacters(t *testing.T) {
 	}
 }
 
-func TestKeys_binary(t *testing.T) {
-	if testserver.Each(t, TestKeys_binary) {
-		return
-	}
+func TestKeys_binary(t *testing.T) { onEach(t, testKeys_binary) }
+
+func testKeys_binary(t *testing.T) {
 	for _, params := range bothWays {
-		made := 0
-		binary := func(i int) any { return append([]byte{0, 0xff, '\'', '\\', 0x80, byte(i)}, make([]byte, 10)...) }
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, binary), "ruled.id"), params)
-		mustExec(t, plain, "CREATE TABLE ruled (id BINARY(16) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
-		for i, query := range []string{"INSERT INTO ruled (a) VALUES (0)", "INSERT INTO ruled (id, a) VALUES (NULL, 0)", "INSERT INTO ruled (id, a) VALUES ('', 0)",
-			"INSERT IGNORE INTO ruled (u) VALUES (7), (7)", "INSERT INTO ruled (a) SELECT 0"} {
-			made = 10 * i
-			have := execKeys(t, ours, query)
-			want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q", binary(10*i))
-			if !strings.HasPrefix(have, want) {
-				t.Errorf("%s: %s\nhave: %s\nwant: %s", params, query, have, want)
+		t.Run(params, func(t *testing.T) {
+			made := 0
+			binary := func(i int) any { return append([]byte{0, 0xff, '\'', '\\', 0x80, byte(i)}, make([]byte, 10)...) }
+			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, binary), "ruled.id"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id BINARY(16) NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
+			for i, query := range []string{"INSERT INTO ruled (a) VALUES (0)", "INSERT INTO ruled (id, a) VALUES (NULL, 0)", "INSERT INTO ruled (id, a) VALUES ('', 0)",
+				"INSERT IGNORE INTO ruled (u) VALUES (7), (7)", "INSERT INTO ruled (a) SELECT 0"} {
+				made = 10 * i
+				have := execKeys(t, ours, query)
+				want := fmt.Sprintf("id 0 <nil>, 1 rows, [%q", binary(10*i))
+				if !strings.HasPrefix(have, want) {
+					t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
+				}
+				equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))), 1, params, query, "rows")
 			}
-			equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(10*i))), 1, params, query, "rows")
-		}
-		for i, bound := range []any{nil, []byte(nil), []byte{}, ""} {
-			made = 100 + i
-			mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (?, 1)", bound)
-			equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))), 1, params, "bound", bound, "v", "rows")
-		}
+			for i, bound := range []any{nil, []byte(nil), []byte{}, ""} {
+				made = 100 + i
+				mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (?, 1)", bound)
+				equal(t, number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = X'%X'", binary(100+i))), 1, "bound", bound, "v", "rows")
+			}
+		})
 	}
 }
 
 type namedKey int64
 
 // Integers of any type are integer keys.
-func TestKeys_integersOfAnyType(t *testing.T) {
-	if testserver.Each(t, TestKeys_integersOfAnyType) {
-		return
-	}
-	t.Parallel()
+func TestKeys_integersOfAnyType(t *testing.T) { onEach(t, testKeys_integersOfAnyType) }
+
+func testKeys_integersOfAnyType(t *testing.T) {
 	database := testserver.Database(t)
 	for i, key := range []any{int(41), int8(42), int16(43), int32(44), int64(45), uint(46), uint8(47), uint16(48), uint32(49), uint64(50), namedKey(51), new(int),
 		sql.NullInt64{Int64: 53, Valid: true}, uint64(math.MaxInt64) + 9, uint64(math.MaxUint64), uint(math.MaxUint) - 1} {
@@ -224,10 +202,9 @@ func TestKeys_integersOfAnyType(t *testing.T) {
 }
 
 // Keys of a type that implements driver.Valuer, as uuid.UUID does.
-func TestKeys_valuers(t *testing.T) {
-	if testserver.Each(t, TestKeys_valuers) {
-		return
-	}
+func TestKeys_valuers(t *testing.T) { onEach(t, testKeys_valuers) }
+
+func testKeys_valuers(t *testing.T) {
 	id := uuid.MustParse("0190163d-8694-739b-aea5-966c26f8ad91")
 	for _, query := range []string{"INSERT INTO ruled (a) VALUES (1)", "INSERT INTO ruled (a) SELECT 1"} {
 		ours, plain := openScripted(t, scriptRule(t, listed(id), "ruled.id"))
@@ -240,10 +217,9 @@ func TestKeys_valuers(t *testing.T) {
 }
 
 // An unknown kind costs a key only where the statement has 0 or ”.
-func TestKeys_noneIsWasted(t *testing.T) {
-	if testserver.Each(t, TestKeys_noneIsWasted) {
-		return
-	}
+func TestKeys_noneIsWasted(t *testing.T) { onEach(t, testKeys_noneIsWasted) }
+
+func testKeys_noneIsWasted(t *testing.T) {
 	for query, want := range map[string]int{
 		"INSERT INTO ruled (a) VALUES (1)":                            1,
 		"INSERT INTO ruled (id, a) VALUES (NULL, 1), ('x', 2)":        2, // 'x' is no integer: the kind decides
@@ -263,89 +239,86 @@ func TestKeys_noneIsWasted(t *testing.T) {
 		mustExec(t, plain, "CREATE TABLE ruled (id VARCHAR(40) NOT NULL PRIMARY KEY, a INT)")
 		mustExec(t, plain, "CREATE TABLE other LIKE ruled")
 		_, _ = ours.Exec(query)
-		if made != want {
-			t.Errorf("%s\nhave: %d\nwant: %d", query, made, want)
-		}
+		equal(t, made, want, query)
 	}
 }
 
-func TestKeys_keepExplicit(t *testing.T) {
-	if testserver.Each(t, TestKeys_keepExplicit) {
-		return
-	}
+func TestKeys_keepExplicit(t *testing.T) { onEach(t, testKeys_keepExplicit) }
+
+func testKeys_keepExplicit(t *testing.T) {
 	for _, params := range bothWays {
-		made := 0
-		ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(1000 + i) }), "ruled.id explicitKeys: keep"), params)
-		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NULL DEFAULT 7, a INT)")
-		for _, c := range []struct {
-			query string
-			args  []any
-			want  string
-			keys  int
-		}{
-			{"INSERT INTO ruled (a) VALUES (1)", nil, "id 1000 <nil>, 1 rows, ['Ϩ']", 1},
-			{"INSERT INTO ruled (id, a) VALUES (NULL, 1), (0, 2), (DEFAULT, 3), (?, 4)", []any{nil}, "id 0 <nil>, 4 rows, [<nil> '\\x00' <nil> <nil>]", 0},
-			{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{0}, "id 0 <nil>, 1 rows, ['\\x00']", 0},
-			{"INSERT INTO ruled SET id = NULL, a = 1", nil, "id 0 <nil>, 1 rows, [<nil>]", 0},
-			{"INSERT INTO ruled (id, a) SELECT NULL, 1", nil, "id 0 <nil>, 1 rows, []", 0},
-			{"INSERT INTO ruled (a) SELECT 1", nil, "id 1001 <nil>, 1 rows, ['ϩ']", 1},
-		} {
-			before := made
-			have := execKeys(t, ours, c.query, c.args...)
-			if have != c.want || made-before != c.keys {
-				t.Errorf("%s: %s %v\nhave: %s, %d keys\nwant: %s, %d keys", params, c.query, c.args, have, made-before, c.want, c.keys)
+		t.Run(params, func(t *testing.T) {
+			made := 0
+			ours, plain := openScripted(t, scriptRule(t, kindsOf(&made, func(i int) any { return int64(1000 + i) }), "ruled.id keep"), params)
+			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NULL DEFAULT 7, a INT)")
+			for _, c := range []struct {
+				query string
+				args  []any
+				want  string
+				keys  int
+			}{
+				{"INSERT INTO ruled (a) VALUES (1)", nil, "id 1000 <nil>, 1 rows, ['Ϩ']", 1},
+				{"INSERT INTO ruled (id, a) VALUES (NULL, 1), (0, 2), (DEFAULT, 3), (?, 4)", []any{nil}, "id 0 <nil>, 4 rows, [<nil> '\\x00' <nil> <nil>]", 0},
+				{"INSERT INTO ruled (id, a) VALUES (?, 1)", []any{0}, "id 0 <nil>, 1 rows, ['\\x00']", 0},
+				{"INSERT INTO ruled SET id = NULL, a = 1", nil, "id 0 <nil>, 1 rows, [<nil>]", 0},
+				{"INSERT INTO ruled (id, a) SELECT NULL, 1", nil, "id 0 <nil>, 1 rows, []", 0},
+				{"INSERT INTO ruled (a) SELECT 1", nil, "id 1001 <nil>, 1 rows, ['ϩ']", 1},
+			} {
+				before := made
+				have := execKeys(t, ours, c.query, c.args...)
+				if have != c.want || made-before != c.keys {
+					t.Errorf("%s %v\nhave: %s, %d keys\nwant: %s, %d keys", c.query, c.args, have, made-before, c.want, c.keys)
+				}
 			}
-		}
-		equal(t, column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"), "null null null null 0 0 7 1000 1001", params)
+			equal(t, column(t, plain, "SELECT COALESCE(id, 'null') FROM ruled ORDER BY id"), "null null null null 0 0 7 1000 1001")
+		})
 	}
 }
 
 // Each execution resets the keys, also one that fails or passes through.
-func TestKeys_resetByEachExecution(t *testing.T) {
-	if testserver.Each(t, TestKeys_resetByEachExecution) {
-		return
-	}
+func TestKeys_resetByEachExecution(t *testing.T) { onEach(t, testKeys_resetByEachExecution) }
+
+func testKeys_resetByEachExecution(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain, _ := openFilled(t, params)
-		mustExec(t, plain, "CREATE TABLE other (a INT)")
-		for _, d := range doors[:4] {
-			for _, c := range []struct {
-				query string
-				args  []any
-				want  int // keys
-				fails bool
-			}{
-				{"INSERT INTO ruled (a) VALUES (1), (2)", nil, 2, false},
-				{"UPDATE ruled SET a = 1", nil, 0, false},
-				{"INSERT INTO other (a) VALUES (1)", nil, 0, false},
-				{"INSERT INTO ruled (nope) VALUES (1)", nil, 0, true},
-				{"INSERT INTO ruled (id, a) VALUES (1, 1), (1, 2)", nil, 0, true},
-				{"INSERT INTO ruled (a) VALUES (?)", []any{1}, 1, false},
-				{"INSERT INTO ruled (a) VALUES (1", nil, 0, true},
-				{"INSERT INTO ruled (a) SELECT a FROM ruled", nil, -1, false},
-				{"INSERT INTO ruled (a) SELECT nope FROM ruled", nil, 0, true},
-			} {
-				keys := Keys{values: []any{"from before"}}
-				_, err := d.exec(WithKeys(t.Context(), &keys), ours, c.query, c.args...)
-				if (err != nil) != c.fails {
-					t.Errorf("%s: %v", c.query, err)
-				}
-				if d.name == "Stmt" && c.fails && len(keys.Values()) == 1 {
-					continue // it was not prepared; database/sql was never asked to execute
-				}
-				if have := len(keys.Values()); have != c.want && c.want >= 0 {
-					t.Errorf("%s, %s, %s\nhave: %v\nwant: %d keys", params, d.name, c.query, keys.Values(), c.want)
+		t.Run(params, func(t *testing.T) {
+			ours, plain, _ := openFilled(t, params)
+			mustExec(t, plain, "CREATE TABLE other (a INT)")
+			for _, d := range doors[:4] {
+				for _, c := range []struct {
+					query string
+					args  []any
+					want  int // keys
+					fails bool
+				}{
+					{"INSERT INTO ruled (a) VALUES (1), (2)", nil, 2, false},
+					{"UPDATE ruled SET a = 1", nil, 0, false},
+					{"INSERT INTO other (a) VALUES (1)", nil, 0, false},
+					{"INSERT INTO ruled (nope) VALUES (1)", nil, 0, true},
+					{"INSERT INTO ruled (id, a) VALUES (1, 1), (1, 2)", nil, 0, true},
+					{"INSERT INTO ruled (a) VALUES (?)", []any{1}, 1, false},
+					{"INSERT INTO ruled (a) VALUES (1", nil, 0, true},
+					{"INSERT INTO ruled (a) SELECT a FROM ruled", nil, -1, false},
+					{"INSERT INTO ruled (a) SELECT nope FROM ruled", nil, 0, true},
+				} {
+					keys := Keys{values: []any{"from before"}}
+					_, err := d.exec(WithKeys(t.Context(), &keys), ours, c.query, c.args...)
+					equal(t, (err != nil), c.fails, c.query, err)
+					if d.name == "Stmt" && c.fails && len(keys.Values()) == 1 {
+						continue // it was not prepared; database/sql was never asked to execute
+					}
+					if have := len(keys.Values()); have != c.want && c.want >= 0 {
+						t.Errorf("%s, %s\nhave: %v\nwant: %d keys", d.name, c.query, keys.Values(), c.want)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
 // The driver's own result has go-sql-driver's lists, as long as its own.
-func TestResult_rawOfSeveralStatements(t *testing.T) {
-	if testserver.Each(t, TestResult_rawOfSeveralStatements) {
-		return
-	}
+func TestResult_rawOfSeveralStatements(t *testing.T) { onEach(t, testResult_rawOfSeveralStatements) }
+
+func testResult_rawOfSeveralStatements(t *testing.T) {
 	ours, plain, _ := openFilled(t, "multiStatements=true")
 	mustExec(t, plain, "CREATE TABLE auto (id BIGINT PRIMARY KEY AUTO_INCREMENT, a INT)")
 	mustExec(t, plain, "CREATE TABLE other (a INT)")
@@ -364,9 +337,7 @@ func TestResult_rawOfSeveralStatements(t *testing.T) {
 	} {
 		want := rawLists(t, plain, strings.ReplaceAll(query, "%s", "auto"))
 		have := rawLists(t, ours, strings.ReplaceAll(query, "%s", "ruled"))
-		if have != want {
-			t.Errorf("%s\nhave: %s\nwant: %s", query, have, want)
-		}
+		equal(t, have, want, query)
 		mustExec(t, plain, "DELETE FROM auto WHERE id >= 900")
 		mustExec(t, plain, "DELETE FROM ruled WHERE id >= 900")
 	}
@@ -401,10 +372,9 @@ func rawLists(t *testing.T, db *sql.DB, query string) (said string) {
 }
 
 // The first statement of all may be an upsert, prepared or not.
-func TestKeys_firstStatementIsUpsert(t *testing.T) {
-	if testserver.Each(t, TestKeys_firstStatementIsUpsert) {
-		return
-	}
+func TestKeys_firstStatementIsUpsert(t *testing.T) { onEach(t, testKeys_firstStatementIsUpsert) }
+
+func testKeys_firstStatementIsUpsert(t *testing.T) {
 	for _, d := range doors[:4] {
 		ours, plain := openScripted(t, scriptRule(t, kindsOf(new(int), func(i int) any { return 1000 + i }), "ruled.id"))
 		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, a INT, u INT UNIQUE)")
@@ -418,10 +388,9 @@ func TestKeys_firstStatementIsUpsert(t *testing.T) {
 
 // A key that the column would cut is an error, also where the server says
 // nothing.
-func TestKeyColumn_tooNarrow(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_tooNarrow) {
-		return
-	}
+func TestKeyColumn_tooNarrow(t *testing.T) { onEach(t, testKeyColumn_tooNarrow) }
+
+func testKeyColumn_tooNarrow(t *testing.T) {
 	for _, c := range []struct {
 		column string
 		key    any
@@ -462,10 +431,9 @@ func TestKeyColumn_tooNarrow(t *testing.T) {
 }
 
 // A column that has been widened since is found out.
-func TestKeyColumn_widened(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_widened) {
-		return
-	}
+func TestKeyColumn_widened(t *testing.T) { onEach(t, testKeyColumn_widened) }
+
+func testKeyColumn_widened(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(1, int64(5000000000), int64(5000000001)), "ruled.id"))
 	mustExec(t, plain, "CREATE TABLE ruled (id INT PRIMARY KEY, a INT)")
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
@@ -477,36 +445,36 @@ func TestKeyColumn_widened(t *testing.T) {
 }
 
 // A given key of which the server stores what is left is not reported.
-func TestKeyColumn_givenKeyOutOfRange(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_givenKeyOutOfRange) {
-		return
-	}
+func TestKeyColumn_givenKeyOutOfRange(t *testing.T) { onEach(t, testKeyColumn_givenKeyOutOfRange) }
+
+func testKeyColumn_givenKeyOutOfRange(t *testing.T) {
 	for _, params := range bothWays {
-		ours, _ := one(t, params)
-		mustExec(t, ours, "SET sql_mode = ''")
-		for _, query := range []string{
-			"INSERT INTO ruled (id, a) VALUES (9223372036854775809, 1)",
-			"INSERT IGNORE INTO ruled (id, a) VALUES (?, 2)",
-		} {
-			mustExec(t, ours, "DELETE FROM ruled")
-			var args []any
-			if strings.Contains(query, "?") {
-				args = []any{"9223372036854775809"}
+		t.Run(params, func(t *testing.T) {
+			ours, _ := one(t, params)
+			mustExec(t, ours, "SET sql_mode = ''")
+			for _, query := range []string{
+				"INSERT INTO ruled (id, a) VALUES (9223372036854775809, 1)",
+				"INSERT IGNORE INTO ruled (id, a) VALUES (?, 2)",
+			} {
+				mustExec(t, ours, "DELETE FROM ruled")
+				var args []any
+				if strings.Contains(query, "?") {
+					args = []any{"9223372036854775809"}
+				}
+				var keys Keys
+				res := must(ours.ExecContext(WithKeys(t.Context(), &keys), query, args...))(t)
+				if id, _ := res.LastInsertId(); id != 0 || fmt.Sprint(keys.Values()) != "[<nil>]" {
+					t.Errorf("%s: %d, %v", query, id, keys.Values())
+				}
 			}
-			var keys Keys
-			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), query, args...))(t)
-			if id, _ := res.LastInsertId(); id != 0 || fmt.Sprint(keys.Values()) != "[<nil>]" {
-				t.Errorf("%s: %d, %v", query, id, keys.Values())
-			}
-		}
+		})
 	}
 }
 
 // The type is asked for once.
-func TestKeyColumn_isAskedForOnce(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_isAskedForOnce) {
-		return
-	}
+func TestKeyColumn_isAskedForOnce(t *testing.T) { onEach(t, testKeyColumn_isAskedForOnce) }
+
+func testKeyColumn_isAskedForOnce(t *testing.T) {
 	ours, _ := one(t)
 	asked := func() int64 { return number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") }
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
@@ -523,10 +491,9 @@ func TestKeyColumn_isAskedForOnce(t *testing.T) {
 
 // A trigger may give the row another key: WithKeys then says that it is not
 // known, and no key is reported that is in no row.
-func TestKeyColumn_trigger(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_trigger) {
-		return
-	}
+func TestKeyColumn_trigger(t *testing.T) { onEach(t, testKeyColumn_trigger) }
+
+func testKeyColumn_trigger(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
@@ -541,12 +508,14 @@ func TestKeyColumn_trigger(t *testing.T) {
 		{"INSERT INTO ruled (a) SELECT 6 UNION ALL SELECT 2", "[72 <nil>]"},
 		{"INSERT INTO ruled (a) VALUES (3), (4)", "[74 75]"},
 	} {
-		mustExec(t, plain, "DELETE FROM ruled WHERE id = 500")
-		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
-		equal(t, fmt.Sprint(keys.Values()), c.keys, c.query)
-		if id, _ := res.LastInsertId(); id == 71 {
-			t.Errorf("%s: LastInsertId is %d, which is in no row", c.query, id)
-		}
+		t.Run(c.query, func(t *testing.T) {
+			mustExec(t, plain, "DELETE FROM ruled WHERE id = 500")
+			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
+			equal(t, fmt.Sprint(keys.Values()), c.keys)
+			if id, _ := res.LastInsertId(); id == 71 {
+				t.Errorf("LastInsertId is %d, which is in no row", id)
+			}
+		})
 	}
 	if ints, ok := keys.Int64s(); !ok || fmt.Sprint(ints) != "[74 75]" {
 		t.Errorf("have: %v, %v\nwant: [74 75], true", ints, ok)
@@ -554,10 +523,9 @@ func TestKeyColumn_trigger(t *testing.T) {
 }
 
 // The server's insert ids are those of another column with AUTO_INCREMENT.
-func TestKeyColumn_besideAutoIncrement(t *testing.T) {
-	if testserver.Each(t, TestKeyColumn_besideAutoIncrement) {
-		return
-	}
+func TestKeyColumn_besideAutoIncrement(t *testing.T) { onEach(t, testKeyColumn_besideAutoIncrement) }
+
+func testKeyColumn_besideAutoIncrement(t *testing.T) {
 	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72), int64(73), int64(74), int64(75)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (n INT AUTO_INCREMENT PRIMARY KEY, id BIGINT UNIQUE, u INT UNIQUE, a INT) AUTO_INCREMENT = 5")
@@ -573,11 +541,13 @@ func TestKeyColumn_besideAutoIncrement(t *testing.T) {
 		{"INSERT INTO ruled (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE a = 2", "[71]", 0, 6},
 		{"INSERT IGNORE INTO ruled (u) VALUES (1)", "[<nil>]", 0, 6},
 	} {
-		res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
-		id, _ := res.LastInsertId()
-		last := number(t, ours, "SELECT LAST_INSERT_ID()")
-		if have := fmt.Sprint(keys.Values()); have != c.keys || id != c.id || last != c.lastID {
-			t.Errorf("%s\nhave: keys %s, LastInsertId %d, LAST_INSERT_ID() %d\nwant: keys %s, %d, %d", c.query, have, id, last, c.keys, c.id, c.lastID)
-		}
+		t.Run(c.query, func(t *testing.T) {
+			res := must(ours.ExecContext(WithKeys(t.Context(), &keys), c.query))(t)
+			id, _ := res.LastInsertId()
+			last := number(t, ours, "SELECT LAST_INSERT_ID()")
+			if have := fmt.Sprint(keys.Values()); have != c.keys || id != c.id || last != c.lastID {
+				t.Errorf("have: keys %s, LastInsertId %d, LAST_INSERT_ID() %d\nwant: keys %s, %d, %d", have, id, last, c.keys, c.id, c.lastID)
+			}
+		})
 	}
 }

@@ -93,11 +93,9 @@ var lastIDCases = []struct {
 	{"RETURNING of a row that IGNORE drops", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT IGNORE INTO ruled (u) VALUES (1) RETURNING u"}, "- k1", testserver.KindMariaDB},
 }
 
-func TestLastID_isThatOfAutoIncrement(t *testing.T) {
-	if testserver.Each(t, TestLastID_isThatOfAutoIncrement) {
-		return
-	}
-	t.Parallel()
+func TestLastID_isThatOfAutoIncrement(t *testing.T) { onEach(t, testLastID_isThatOfAutoIncrement) }
+
+func testLastID_isThatOfAutoIncrement(t *testing.T) {
 	for _, key := range []string{"BIGINT", "BIGINT AUTO_INCREMENT"} {
 		for _, params := range []string{"", "interpolateParams=true", "clientFoundRows=true"} {
 			t.Run(key+" "+params, func(t *testing.T) { testLastID(t, key, params) })
@@ -198,10 +196,9 @@ func lastIDWords(t *testing.T, db *sql.DB, words string, made int64) string {
 }
 
 // What is mostly done costs no statements of ours.
-func TestLastID_costsNoRoundTrips(t *testing.T) {
-	if testserver.Each(t, TestLastID_costsNoRoundTrips) {
-		return
-	}
+func TestLastID_costsNoRoundTrips(t *testing.T) { onEach(t, testLastID_costsNoRoundTrips) }
+
+func testLastID_costsNoRoundTrips(t *testing.T) {
 	var made int64
 	ours, plain := openScripted(t, scriptRule(t, counted(&made), "ruled.id"), "interpolateParams=true")
 	ours.SetMaxOpenConns(1)
@@ -222,57 +219,57 @@ func TestLastID_costsNoRoundTrips(t *testing.T) {
 		{"an upsert that met a row, and a child", []string{"INSERT INTO ruled (u) VALUES (1) ON DUPLICATE KEY UPDATE n = 3", "INSERT INTO free (n) VALUES (LAST_INSERT_ID())"}, 1},
 		{"set by a statement", []string{"DO LAST_INSERT_ID(60)", "INSERT INTO ruled (u) VALUES (60)"}, 1},
 	} {
-		mustExec(t, ours, "INSERT INTO ruled (u) VALUES (NULL)") // known, and said by the server
-		before := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'")
-		for _, query := range c.queries {
-			mustExec(t, ours, query)
-		}
-		have := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'") - before - 1 - int64(len(c.queries))
-		if have != c.more {
-			t.Errorf("%s\nhave: %d more statements\nwant: %d", c.name, have, c.more)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			mustExec(t, ours, "INSERT INTO ruled (u) VALUES (NULL)") // known, and said by the server
+			before := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'")
+			for _, query := range c.queries {
+				mustExec(t, ours, query)
+			}
+			have := number(t, ours, "SHOW SESSION STATUS LIKE 'Questions'") - before - 1 - int64(len(c.queries))
+			equal(t, have, c.more)
+		})
 	}
 }
 
 // LAST_INSERT_ID(key) is unsigned: negative keys are written without it.
-func TestLastID_negativeKeys(t *testing.T) {
-	if testserver.Each(t, TestLastID_negativeKeys) {
-		return
-	}
+func TestLastID_negativeKeys(t *testing.T) { onEach(t, testLastID_negativeKeys) }
+
+func testLastID_negativeKeys(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain := openScripted(t, scriptRule(t, listed(int64(7), int64(-1), int64(-2), int64(-3), int64(-4), int64(-5), int64(8)), "ruled.id"), params)
-		ours.SetMaxOpenConns(1)
-		mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE)")
-		mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)")
-		st := must(ours.Prepare("INSERT INTO ruled (u) VALUES (?)"))(t)
-		defer st.Close()
-		for _, exec := range []func() (sql.Result, error){
-			func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (2)") },
-			func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (?)", 3) },
-			func() (sql.Result, error) { return st.Exec(4) },
-			func() (sql.Result, error) {
-				return ours.Exec("INSERT INTO ruled (u) VALUES (?) ON DUPLICATE KEY UPDATE u = 9", 5)
-			},
-		} {
-			res, err := exec()
-			if err != nil {
-				t.Errorf("%s: %v", params, err)
-				continue
+		t.Run(params, func(t *testing.T) {
+			ours, plain := openScripted(t, scriptRule(t, listed(int64(7), int64(-1), int64(-2), int64(-3), int64(-4), int64(-5), int64(8)), "ruled.id"), params)
+			ours.SetMaxOpenConns(1)
+			mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, u INT UNIQUE)")
+			mustExec(t, ours, "INSERT INTO ruled (u) VALUES (1)")
+			st := must(ours.Prepare("INSERT INTO ruled (u) VALUES (?)"))(t)
+			defer st.Close()
+			for _, exec := range []func() (sql.Result, error){
+				func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (2)") },
+				func() (sql.Result, error) { return ours.Exec("INSERT INTO ruled (u) VALUES (?)", 3) },
+				func() (sql.Result, error) { return st.Exec(4) },
+				func() (sql.Result, error) {
+					return ours.Exec("INSERT INTO ruled (u) VALUES (?) ON DUPLICATE KEY UPDATE u = 9", 5)
+				},
+			} {
+				res, err := exec()
+				if err != nil {
+					t.Errorf("%v", err)
+					continue
+				}
+				id, _ := res.LastInsertId()
+				if have := number(t, ours, "SELECT CAST(LAST_INSERT_ID() AS SIGNED)"); id >= 0 || have != id {
+					t.Errorf("have: LastInsertId %d, LAST_INSERT_ID() %d\nwant: a negative key, twice", id, have)
+				}
 			}
-			id, _ := res.LastInsertId()
-			if have := number(t, ours, "SELECT CAST(LAST_INSERT_ID() AS SIGNED)"); id >= 0 || have != id {
-				t.Errorf("%s\nhave: LastInsertId %d, LAST_INSERT_ID() %d\nwant: a negative key, twice", params, id, have)
-			}
-		}
-		equal(t, column(t, plain, "SELECT id FROM ruled ORDER BY id DESC"), "7 -1 -2 -3 -4")
+			equal(t, column(t, plain, "SELECT id FROM ruled ORDER BY id DESC"), "7 -1 -2 -3 -4")
+		})
 	}
 }
 
 // A server that does not let an upsert assign the key to itself gets it without.
-func TestLastID_unguarded(t *testing.T) {
-	if testserver.Each(t, TestLastID_unguarded) {
-		return
-	}
+func TestLastID_unguarded(t *testing.T) { onEach(t, testLastID_unguarded) }
+
+func testLastID_unguarded(t *testing.T) {
 	dsn := testserver.Database(t)
 	cfg := must(mysql.ParseDSN(dsn))(t)
 	root := mustOpen(t, "mysql", dsn)
@@ -313,10 +310,9 @@ func TestLastID_unguarded(t *testing.T) {
 }
 
 // TestKeys_nest: an execution fills the keys of all contexts around it.
-func TestKeys_nest(t *testing.T) {
-	if testserver.Each(t, TestKeys_nest) {
-		return
-	}
+func TestKeys_nest(t *testing.T) { onEach(t, testKeys_nest) }
+
+func testKeys_nest(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
 	var outer, inner Keys
@@ -330,12 +326,14 @@ func TestKeys_nest(t *testing.T) {
 		{"INSERT INTO ruled (id, u) VALUES (DEFAULT, 5), (DEFAULT, 1), (2, 2), (DEFAULT, 6) ON DUPLICATE KEY UPDATE id = id", "[5 <nil> 2 7]", "id"},
 		{"INSERT INTO ruled (u) VALUES (1), (7) ON DUPLICATE KEY UPDATE a = 1", "[1 9]", "id"},
 	} {
-		_, _ = ours.ExecContext(WithKeys(ctx, &inner), c.query)
-		for name, keys := range map[string]*Keys{"inner": &inner, "outer": &outer} {
-			if have := fmt.Sprint(keys.Values()); have != c.want || keys.Column() != c.column {
-				t.Errorf("%s, %s\nhave: %s of %q\nwant: %s of %q", c.query, name, have, keys.Column(), c.want, c.column)
+		t.Run(c.query, func(t *testing.T) {
+			_, _ = ours.ExecContext(WithKeys(ctx, &inner), c.query)
+			for name, keys := range map[string]*Keys{"inner": &inner, "outer": &outer} {
+				if have := fmt.Sprint(keys.Values()); have != c.want || keys.Column() != c.column {
+					t.Errorf("%s\nhave: %s of %q\nwant: %s of %q", name, have, keys.Column(), c.want, c.column)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -388,18 +386,19 @@ func TestJudge_cases(t *testing.T) {
 		{"unguarded: new or found", unguarded, 1, 1, 0, true, unclear},
 		{"unguarded: many", unguarded, 2, 2, 0, false, unclear},
 	} {
-		c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
-		equal(t, judge(c.facts, said{c.affected, c.id}), c.want, c.name)
+		t.Run(c.name, func(t *testing.T) {
+			c.facts.rows, c.facts.foundRows = c.rows, c.foundRows
+			equal(t, judge(c.facts, said{c.affected, c.id}), c.want)
+		})
 	}
 }
 
 // A trigger of the table reads the LAST_INSERT_ID() that was there before the INSERT. A
 // stored function in the INSERT's second row reads the new key, which is a difference that
 // docs/differences.md lists.
-func TestLastID_readWhileInserting(t *testing.T) {
-	if testserver.Each(t, TestLastID_readWhileInserting) {
-		return
-	}
+func TestLastID_readWhileInserting(t *testing.T) { onEach(t, testLastID_readWhileInserting) }
+
+func testLastID_readWhileInserting(t *testing.T) {
 	var made int64
 	ours, plain := openScripted(t, scriptRule(t, counted(&made), "watched.id", "called.id"))
 	ours.SetMaxOpenConns(1)
@@ -423,13 +422,15 @@ func TestLastID_readWhileInserting(t *testing.T) {
 		{"INSERT INTO called (s) VALUES (last_id())", 77, 1008},
 		{"INSERT INTO called (s) VALUES (last_id()), (last_id())", 77 + 1009, 1009}, // with AUTO_INCREMENT twice 77
 	} {
-		mustExec(t, ours, "DO LAST_INSERT_ID(77)")
-		before := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a")
-		mustExec(t, ours, c.query)
-		last := number(t, ours, "SELECT LAST_INSERT_ID()")
-		s := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a") - before
-		if s != c.s || last != c.last {
-			t.Errorf("%d: %s\nhave: s %d, LAST_INSERT_ID() %d\nwant: s %d, LAST_INSERT_ID() %d", i, c.query, s, last, c.s, c.last)
-		}
+		t.Run(c.query, func(t *testing.T) {
+			mustExec(t, ours, "DO LAST_INSERT_ID(77)")
+			before := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a")
+			mustExec(t, ours, c.query)
+			last := number(t, ours, "SELECT LAST_INSERT_ID()")
+			s := number(t, ours, "SELECT COALESCE(SUM(s), 0) FROM (SELECT s FROM watched UNION ALL SELECT s FROM called) AS a") - before
+			if s != c.s || last != c.last {
+				t.Errorf("%d: %s\nhave: s %d, LAST_INSERT_ID() %d\nwant: s %d, LAST_INSERT_ID() %d", i, c.query, s, last, c.s, c.last)
+			}
+		})
 	}
 }

@@ -131,11 +131,13 @@ func TestNextKeys_refuses(t *testing.T) {
 		{"nil", nil, "t_order", 1, "the *sql.DB is not of this driver"},
 		{"another driver", foreign, "t_order", 1, "the *sql.DB is not of this driver"},
 	} {
-		keys, err := NextKeys(t.Context(), c.db, c.table, c.n)
-		typed := (*StatementError)(nil)
-		if keys != nil || !errors.As(err, &typed) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\nhave: %v, %v\nwant: %s", c.name, keys, err, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			keys, err := NextKeys(t.Context(), c.db, c.table, c.n)
+			typed := (*StatementError)(nil)
+			if keys != nil || !errors.As(err, &typed) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("have: %v, %v\nwant: %s", keys, err, c.want)
+			}
+		})
 	}
 	if like := (*rule.UnlistedTableError)(nil); true {
 		if _, err := NextKeys(t.Context(), db, "t_order_7", 1); !errors.As(err, &like) {
@@ -219,10 +221,9 @@ func (v veil) Connect(ctx context.Context) (driver.Conn, error) {
 func (v veil) Driver() driver.Driver { return mysql.MySQLDriver{} }
 
 // An INSERT that gives such keys keeps them, and the next one's are others.
-func TestNextKeys_insertKeepsThem(t *testing.T) {
-	if testserver.Each(t, TestNextKeys_insertKeepsThem) {
-		return
-	}
+func TestNextKeys_insertKeepsThem(t *testing.T) { onEach(t, testNextKeys_insertKeepsThem) }
+
+func testNextKeys_insertKeepsThem(t *testing.T) {
 	dsn := testserver.Database(t)
 	path := filepath.Join(t.TempDir(), "rule.yaml")
 	write(t, path, `

@@ -34,9 +34,7 @@ func TestOpen_withoutServer(t *testing.T) {
 	if ConnectorOf(db) != c || healthOf(c)["snowflake"].Err != nil {
 		t.Errorf("have: %v, %v\nwant: the connector, whose generator is well", ConnectorOf(db), healthOf(c))
 	}
-	if c.host.DSN.Reveal() != "u:secret@tcp(127.0.0.1:1)/app" {
-		t.Error("the generators do not know the DSN")
-	}
+	equal(t, c.host.DSN.Reveal(), "u:secret@tcp(127.0.0.1:1)/app", "the generators do not know the DSN")
 	if err := db.Close(); err != nil || ConnectorOf(db) != c {
 		t.Errorf("after Close\nhave: %v, %v\nwant: the connector", ConnectorOf(db), err)
 	}
@@ -519,34 +517,36 @@ func TestUpsert_ofUnsureServer(t *testing.T) {
 		{"changed, and a sequence's id told", 2, 31, false, false, 0, nil},
 		{"new, and a sequence's id told", 1, 31, false, false, made, int64(made)},
 	} {
-		base := &fakedb.Server{
-			Exec: func(query string) (driver.Result, error) { return fakedb.Result{ID: c.id, Affected: c.affected}, nil },
-			Query: func(query string) (driver.Rows, error) {
-				switch {
-				case !strings.Contains(query, "IN (NULL"):
-					return nil, errScript
-				case c.present && strings.Contains(query, ", 77)"), c.affected == 1 && strings.Contains(query, "1001"):
-					return fakedb.Row(int64(existing)), nil
-				}
-				return &fakedb.Rows{Names: []string{"id"}}, nil
-			},
-		}
-		connector := must(NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"}))(t)
-		connector.known.Client.FoundRows = false
-		db := sql.OpenDB(connector)
-		var keys Keys
-		res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2"))(t)
-		id, _ := res.LastInsertId()
-		want := c.want
-		if c.want == made {
-			want = toInt64(keys.Values()[0])
-		}
-		if id != want || len(keys.Values()) != 1 || c.want != made && keys.Values()[0] != c.keys || c.want == made && keys.Values()[0] == nil {
-			t.Errorf("%s\nhave: %d %v\nwant: %d %v", c.name, id, keys.Values(), c.want, c.keys)
-		}
-		if sent := base.Queries("LAST_INSERT_ID(`ruled`.`id`)"); len(sent) != 1 {
-			t.Errorf("%s\nsent: %s", c.name, base.Calls)
-		}
-		_ = db.Close()
+		t.Run(c.name, func(t *testing.T) {
+			base := &fakedb.Server{
+				Exec: func(query string) (driver.Result, error) { return fakedb.Result{ID: c.id, Affected: c.affected}, nil },
+				Query: func(query string) (driver.Rows, error) {
+					switch {
+					case !strings.Contains(query, "IN (NULL"):
+						return nil, errScript
+					case c.present && strings.Contains(query, ", 77)"), c.affected == 1 && strings.Contains(query, "1001"):
+						return fakedb.Row(int64(existing)), nil
+					}
+					return &fakedb.Rows{Names: []string{"id"}}, nil
+				},
+			}
+			connector := must(NewConnector(base, scriptRule(t, listed(int64(made-1), int64(made), int64(made+1)), "ruled.id"), Config{Server: "vitess"}))(t)
+			connector.known.Client.FoundRows = false
+			db := sql.OpenDB(connector)
+			var keys Keys
+			res := must(db.ExecContext(WithKeys(t.Context(), &keys), "INSERT INTO ruled (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2"))(t)
+			id, _ := res.LastInsertId()
+			want := c.want
+			if c.want == made {
+				want = toInt64(keys.Values()[0])
+			}
+			if id != want || len(keys.Values()) != 1 || c.want != made && keys.Values()[0] != c.keys || c.want == made && keys.Values()[0] == nil {
+				t.Errorf("have: %d %v\nwant: %d %v", id, keys.Values(), c.want, c.keys)
+			}
+			if sent := base.Queries("LAST_INSERT_ID(`ruled`.`id`)"); len(sent) != 1 {
+				t.Errorf("sent: %s", base.Calls)
+			}
+			_ = db.Close()
+		})
 	}
 }

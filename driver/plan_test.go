@@ -56,10 +56,12 @@ func TestPlan_parsesOnce(t *testing.T) {
 		{"no rule, cached", "INSERT INTO nowhere (a) VALUES (1)", nil, 0},
 		{"no insert", "SELECT 1", nil, 0},
 	} {
-		plans := connector.rules.Load().plans
-		before := plans.parses.Load()
-		_, _ = c.ExecContext(t.Context(), of.query, of.args...)
-		equal(t, plans.parses.Load()-before, of.want, of.name)
+		t.Run(of.name, func(t *testing.T) {
+			plans := connector.rules.Load().plans
+			before := plans.parses.Load()
+			_, _ = c.ExecContext(t.Context(), of.query, of.args...)
+			equal(t, plans.parses.Load()-before, of.want)
+		})
 	}
 }
 
@@ -79,7 +81,7 @@ func TestPlan_kindOfTheFirstKey(t *testing.T) {
 
 func offlineConnector(t *testing.T, base *fakedb.Server, opts ...Option) *Connector {
 	t.Helper()
-	r := must(rule.Parse(t.Name(), []byte(`
+	r := mustParseRule(t, `
 rules:
 - !SHARDING
   tables:
@@ -95,7 +97,7 @@ rules:
   keyGenerators:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 3}}
     uuid: {type: UUID}
-`)))(t)
+`)
 	c := must(NewConnector(base, r, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -566,10 +568,9 @@ func TestPlan_probes(t *testing.T) {
 	}
 }
 
-func TestPlan_agreesWithServer(t *testing.T) {
-	if testserver.Each(t, TestPlan_agreesWithServer) {
-		return
-	}
+func TestPlan_agreesWithServer(t *testing.T) { onEach(t, testPlan_agreesWithServer) }
+
+func testPlan_agreesWithServer(t *testing.T) {
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	base := must(mysql.NewConnector(cfg))(t)
 	plain := sql.OpenDB(base)
@@ -642,31 +643,33 @@ func TestConsecutive_isHeldBeforeSending(t *testing.T) {
 		{"consecutive", "INSERT INTO ruled (a) VALUES (1), (2)", false, true, 0},
 		{"consecutive", "INSERT INTO ruled (a) VALUES (1), (2)", true, false, 0},
 	} {
-		var log bytes.Buffer
-		base := &fakedb.Server{}
-		connector := must(NewConnector(base, scriptRule(t, everySecond(), "ruled.id batchKeys: "+c.batchKeys), Config{Server: "other"},
-			WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
-		opened, err := connector.Connect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx := t.Context()
-		if c.withKeys {
-			ctx = WithKeys(ctx, new(Keys))
-		}
-		for range 2 {
-			before := len(base.Calls)
-			_, err = opened.(*conn).ExecContext(ctx, c.query, nil)
-			sent := slices.ContainsFunc(base.Calls[before:], func(call string) bool { return strings.Contains(call, "INSERT") })
-			if errors.Is(err, ErrNotConsecutive) != c.refused || sent == c.refused {
-				t.Errorf("batchKeys: %s, %s, with keys: %v\nhave: %v, sent %v\nwant: refused %v", c.batchKeys, c.query, c.withKeys, err, sent, c.refused)
+		t.Run(c.query, func(t *testing.T) {
+			var log bytes.Buffer
+			base := &fakedb.Server{}
+			connector := must(NewConnector(base, scriptRule(t, everySecond(), "ruled.id "+c.batchKeys), Config{Server: "other"},
+				WithLogger(slog.New(slog.NewTextHandler(&log, nil)))))(t)
+			opened, err := connector.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		if have := strings.Count(log.String(), "not consecutive"); have != c.logged {
-			t.Errorf("batchKeys: %s, %s\nhave: logged %d times\nwant: %d\n%s", c.batchKeys, c.query, have, c.logged, &log)
-		}
-		_ = opened.Close()
-		_ = connector.Close()
+			ctx := t.Context()
+			if c.withKeys {
+				ctx = WithKeys(ctx, new(Keys))
+			}
+			for range 2 {
+				before := len(base.Calls)
+				_, err = opened.(*conn).ExecContext(ctx, c.query, nil)
+				sent := slices.ContainsFunc(base.Calls[before:], func(call string) bool { return strings.Contains(call, "INSERT") })
+				if errors.Is(err, ErrNotConsecutive) != c.refused || sent == c.refused {
+					t.Errorf("batchKeys: %s, %s, with keys: %v\nhave: %v, sent %v\nwant: refused %v", c.batchKeys, c.query, c.withKeys, err, sent, c.refused)
+				}
+			}
+			if have := strings.Count(log.String(), "not consecutive"); have != c.logged {
+				t.Errorf("batchKeys: %s, %s\nhave: logged %d times\nwant: %d\n%s", c.batchKeys, c.query, have, c.logged, &log)
+			}
+			_ = opened.Close()
+			_ = connector.Close()
+		})
 	}
 }
 

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -33,46 +36,48 @@ func keyless(t *testing.T, db *sql.DB, table string) int64 {
 }
 
 // Columns are read once, and again when the server says that they are others.
-func TestSession_columnsChange(t *testing.T) {
-	if testserver.Each(t, TestSession_columnsChange) {
-		return
-	}
+func TestSession_columnsChange(t *testing.T) { onEach(t, testSession_columnsChange) }
+
+func testSession_columnsChange(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain := one(t, params)
-		mustExec(t, plain, "CREATE TABLE src (x INT, y INT)")
-		mustExec(t, plain, "INSERT INTO src VALUES (1, 2)")
-		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
-		mustExec(t, ours, "INSERT INTO ruled SELECT NULL, x FROM src")
-		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, 1)
+		t.Run(params, func(t *testing.T) {
+			ours, plain := one(t, params)
+			mustExec(t, plain, "CREATE TABLE src (x INT, y INT)")
+			mustExec(t, plain, "INSERT INTO src VALUES (1, 2)")
+			mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
+			mustExec(t, ours, "INSERT INTO ruled SELECT NULL, x FROM src")
+			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, 1)
 
-		mustExec(t, plain, "ALTER TABLE ruled ADD b INT FIRST") // now (b, id, a)
-		mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
-		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?, ?)", 5, nil, 1)
-		if hasReturning(t) {
-			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) RETURNING id")
-		} else {
-			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) /* again */")
-		}
-		mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y FROM src")
+			mustExec(t, plain, "ALTER TABLE ruled ADD b INT FIRST") // now (b, id, a)
+			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
+			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?, ?)", 5, nil, 1)
+			if hasReturning(t) {
+				mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) RETURNING id")
+			} else {
+				mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1) /* again */")
+			}
+			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y FROM src")
 
-		mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // (d, id, a, c)
-		mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y, 3 FROM src")
-		if _, err := ours.Exec("INSERT INTO ruled VALUES (5, NULL, 1)"); err == nil || !strings.Contains(err.Error(), "1136") {
-			t.Errorf("three values for four columns: %v", err)
-		}
-		mustExec(t, plain, "ALTER TABLE ruled DROP c")
-		mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
-		if n, bad := number(t, plain, "SELECT COUNT(*) FROM ruled"), keyless(t, plain, "ruled"); n != 9 || bad != 0 {
-			t.Errorf("%s: %d rows, %d without key", params, n, bad)
-		}
+			mustExec(t, plain, "ALTER TABLE ruled DROP b, ADD c INT AFTER a, ADD d INT FIRST") // (d, id, a, c)
+			mustExec(t, ours, "INSERT INTO ruled SELECT x, NULL, y, 3 FROM src")
+			if _, err := ours.Exec("INSERT INTO ruled VALUES (5, NULL, 1)"); err == nil || !strings.Contains(err.Error(), "1136") {
+				t.Errorf("three values for four columns: %v", err)
+			}
+			mustExec(t, plain, "ALTER TABLE ruled DROP c")
+			mustExec(t, ours, "INSERT INTO ruled VALUES (5, NULL, 1)")
+			if n, bad := number(t, plain, "SELECT COUNT(*) FROM ruled"), keyless(t, plain, "ruled"); n != 9 || bad != 0 {
+				t.Errorf("%d rows, %d without key", n, bad)
+			}
+		})
 	}
 }
 
 // A prepared statement outlives changes of its table's columns.
 func TestSession_columnsChangeUnderStatement(t *testing.T) {
-	if testserver.Each(t, TestSession_columnsChangeUnderStatement) {
-		return
-	}
+	onEach(t, testSession_columnsChangeUnderStatement)
+}
+
+func testSession_columnsChangeUnderStatement(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src AS SELECT CAST(NULL AS SIGNED) AS x, 2 AS y")
 	values := must(ours.Prepare("INSERT INTO ruled VALUES (NULL, ?)"))(t)
@@ -101,10 +106,9 @@ func TestSession_columnsChangeUnderStatement(t *testing.T) {
 }
 
 // The current database decides which table a name means.
-func TestSession_databaseChanges(t *testing.T) {
-	if testserver.Each(t, TestSession_databaseChanges) {
-		return
-	}
+func TestSession_databaseChanges(t *testing.T) { onEach(t, testSession_databaseChanges) }
+
+func testSession_databaseChanges(t *testing.T) {
 	ours, plain := one(t)
 	first := column(t, plain, "SELECT DATABASE()")
 	second := first + "_2"
@@ -123,58 +127,46 @@ func TestSession_databaseChanges(t *testing.T) {
 	mustExec(t, ours, query)
 	mustExec(t, ours, "INSERT INTO "+second+".ruled VALUES (NULL, NULL)")
 	mustExec(t, ours, "INSERT INTO "+second+".ruled SELECT 1, NULL")
-	if n := number(t, plain, "SELECT COUNT(id) FROM ruled"); n != 2 || keyless(t, plain, "ruled") != 0 {
+	const seven = "INSERT INTO ruled VALUES (NULL, 7)" // columns in another order
+	mustExec(t, ours, seven)
+	mustExec(t, ours, "USE "+second)
+	mustExec(t, ours, seven)
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7"), 1, "with a key in the first")
+	equal(t, number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE id = 7"), 1, "with this key in the second")
+	if n := number(t, plain, "SELECT COUNT(id) FROM ruled"); n != 3 || keyless(t, plain, "ruled") != 0 {
 		t.Errorf("%d rows in the first", n)
 	}
-	if n := number(t, plain, "SELECT COUNT(id) FROM "+second+".ruled"); n != 3 || keyless(t, plain, second+".ruled") != 0 {
+	if n := number(t, plain, "SELECT COUNT(id) FROM "+second+".ruled"); n != 4 || keyless(t, plain, second+".ruled") != 0 {
 		t.Errorf("%d rows in the second", n)
 	}
 }
 
-// What a written 0 asks for is the sql_mode's affair, also for a text that the
-// connection has just executed.
-func TestSession_zeroFollowsTheMode(t *testing.T) {
-	if testserver.Each(t, TestSession_zeroFollowsTheMode) {
-		return
-	}
-	ours, plain := openScripted(t, scriptRule(t, listed(int64(70), int64(71), int64(72)), "ruled.id"))
+// What a written 0 asks for is the sql_mode's affair at each execution, also of a statement that
+// the connection has just executed or prepared.
+func TestSession_zeroFollowsTheMode(t *testing.T) { onEach(t, testSession_zeroFollowsTheMode) }
+
+func testSession_zeroFollowsTheMode(t *testing.T) {
+	ours, plain := openScripted(t, scriptRule(t, counted(new(int64)), "ruled.id"))
 	ours.SetMaxOpenConns(1)
 	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	for _, mode := range []string{"", "NO_AUTO_VALUE_ON_ZERO", ""} {
-		mustExec(t, ours, "SET sql_mode = '"+mode+"'")
+	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (-1)") // which kind of keys there are is known now
+	st := must(ours.Prepare("INSERT INTO ruled (id, a) VALUES (0, ?)"))(t)
+	defer st.Close()
+	for i, want := range []string{"> 0", "= 0", "> 0"} {
+		mustExec(t, ours, "SET sql_mode = '"+[]string{"", "NO_AUTO_VALUE_ON_ZERO", ""}[i]+"'")
 		mustExec(t, ours, "INSERT INTO ruled (id, a) VALUES (0, 1)")
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 1 AND id "+want), 1, i, " text")
+		mustExec(t, plain, "DELETE FROM ruled")
+		must(st.Exec(2))(t)
+		equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 2 AND id "+want), 1, i, " prepared")
+		mustExec(t, plain, "DELETE FROM ruled")
 	}
-	if have := column(t, plain, "SELECT id FROM ruled ORDER BY id"); have != "0 71 72" { // 70 told what kind of keys there are
-		t.Errorf("have: %s\nwant: 0 71 72", have)
-	}
-}
-
-// The same text means columns in another order in another database.
-func TestSession_columnsOfTheCurrentDatabase(t *testing.T) {
-	if testserver.Each(t, TestSession_columnsOfTheCurrentDatabase) {
-		return
-	}
-	ours, plain := one(t)
-	first := column(t, plain, "SELECT DATABASE()")
-	second := first + "_2"
-	mustExec(t, plain, "CREATE DATABASE "+second)
-	defer mustExec(t, plain, "DROP DATABASE "+second)
-	mustExec(t, plain, "CREATE TABLE "+second+".ruled (a INT, id BIGINT)") // and in the first one (id, a)
-	for _, database := range []string{first, second, first} {
-		mustExec(t, ours, "USE "+database)
-		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 7)")
-	}
-	if n := number(t, plain, "SELECT COUNT(*) FROM ruled WHERE a = 7"); n != 2 || keyless(t, plain, "ruled") != 0 {
-		t.Errorf("%d rows in the first", n)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM "+second+".ruled WHERE a IS NULL AND id IS NOT NULL"), 1, "rows in the second")
 }
 
 // Without a current database, qualified names work.
-func TestSession_withoutDatabase(t *testing.T) {
-	if testserver.Each(t, TestSession_withoutDatabase) {
-		return
-	}
+func TestSession_withoutDatabase(t *testing.T) { onEach(t, testSession_withoutDatabase) }
+
+func testSession_withoutDatabase(t *testing.T) {
 	ours, plain := one(t)
 	database := column(t, plain, "SELECT DATABASE()")
 	mustExec(t, plain, "CREATE DATABASE "+database+"_3")
@@ -194,10 +186,9 @@ func TestSession_withoutDatabase(t *testing.T) {
 }
 
 // Tables whose columns are not all what they seem.
-func TestSession_oddTables(t *testing.T) {
-	if testserver.Each(t, TestSession_oddTables) {
-		return
-	}
+func TestSession_oddTables(t *testing.T) { onEach(t, testSession_oddTables) }
+
+func testSession_oddTables(t *testing.T) {
 	for _, table := range []struct{ ddl, values string }{
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY)", "1, NULL"},
 		{"CREATE TABLE ruled (a INT, id BIGINT NOT NULL PRIMARY KEY, b INT INVISIBLE)", "1, DEFAULT"},
@@ -216,22 +207,6 @@ func TestSession_oddTables(t *testing.T) {
 		mustExec(t, plain, "DROP TABLE ruled")
 		mustExec(t, plain, table.ddl)
 		rows := int64(0)
-		for _, query := range []string{
-			"INSERT INTO ruled VALUES (" + table.values + ")",
-			"INSERT INTO ruled VALUES (" + table.values + "), (" + table.values + ")",
-			"REPLACE INTO ruled VALUES ROW (" + table.values + ")",
-			"INSERT INTO ruled SELECT " + table.values,
-			"INSERT INTO ruled (a) VALUES (1)",
-			"INSERT INTO ruled () VALUES ()",
-		} {
-			if _, plainErr := plain.Exec(query); plainErr != nil && strings.Contains(plainErr.Error(), "1064") {
-				continue // MariaDB has no VALUES ROW, and no SELECT DEFAULT
-			} else if plainErr == nil {
-				mustExec(t, plain, "DELETE FROM ruled ORDER BY id LIMIT 1")
-				continue // the plain table takes it without key
-			}
-		}
-		mustExec(t, plain, "DELETE FROM ruled")
 		for _, query := range []string{
 			"INSERT INTO ruled VALUES (" + table.values + ")",
 			"INSERT INTO ruled VALUES (" + table.values + "), (" + table.values + ")",
@@ -255,27 +230,13 @@ func TestSession_oddTables(t *testing.T) {
 	}
 }
 
-func TestSession_temporaryTable(t *testing.T) {
-	if testserver.Each(t, TestSession_temporaryTable) {
-		return
-	}
-	ours, plain := one(t)
-	mustExec(t, plain, "DROP TABLE ruled")
-	mustExec(t, ours, "CREATE TEMPORARY TABLE ruled (a INT, id BIGINT NOT NULL)")
-	mustExec(t, ours, "INSERT INTO ruled VALUES (1, NULL), (2, 0)")
-	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 3)
-	mustExec(t, ours, "INSERT INTO ruled (a) SELECT 4")
-	if n := number(t, ours, "SELECT COUNT(*) FROM ruled"); n != 4 || keyless(t, ours, "ruled") != 0 {
-		t.Errorf("%d rows", n)
-	}
-}
-
 // LAST_INSERT_ID() is read everywhere as AUTO_INCREMENT would have left it,
 // also where the server could not be told at once.
 func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
-	if testserver.Each(t, TestSession_lastInsertIDIsReadEverywhere) {
-		return
-	}
+	onEach(t, testSession_lastInsertIDIsReadEverywhere)
+}
+
+func testSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 	for _, params := range append(bothWays, "multiStatements=true") {
 		ours, plain := one(t, params)
 		mustExec(t, plain, "ALTER TABLE ruled ADD u INT UNIQUE")
@@ -335,9 +296,10 @@ func TestSession_lastInsertIDIsReadEverywhere(t *testing.T) {
 
 // What several statements change holds also when one of them fails.
 func TestSession_changedByFailingStatements(t *testing.T) {
-	if testserver.Each(t, TestSession_changedByFailingStatements) {
-		return
-	}
+	onEach(t, testSession_changedByFailingStatements)
+}
+
+func testSession_changedByFailingStatements(t *testing.T) {
 	ours, plain := one(t, "multiStatements=true")
 	mustExec(t, ours, `INSERT INTO ruled (a) VALUES ("1")`) // the mode is known
 	mustExec(t, plain, "INSERT INTO ruled (id, a) VALUES (900, 1)")
@@ -351,10 +313,9 @@ func TestSession_changedByFailingStatements(t *testing.T) {
 }
 
 // sql_mode set on one connection of a pool is not another's.
-func TestSession_modesOfTwoConnections(t *testing.T) {
-	if testserver.Each(t, TestSession_modesOfTwoConnections) {
-		return
-	}
+func TestSession_modesOfTwoConnections(t *testing.T) { onEach(t, testSession_modesOfTwoConnections) }
+
+func testSession_modesOfTwoConnections(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD s VARCHAR(20)")
 	var conns [2]*sql.Conn
@@ -398,10 +359,9 @@ const (
 )
 
 // Columns that a connection itself alters are known at once.
-func TestColumns_alteredByOwnConnection(t *testing.T) {
-	if testserver.Each(t, TestColumns_alteredByOwnConnection) {
-		return
-	}
+func TestColumns_alteredByOwnConnection(t *testing.T) { onEach(t, testColumns_alteredByOwnConnection) }
+
+func testColumns_alteredByOwnConnection(t *testing.T) {
 	ours, plain := one(t, "multiStatements=true")
 	mustExec(t, plain, "CREATE PROCEDURE alter_it() ALTER TABLE ruled MODIFY a INT AFTER id")
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
@@ -436,69 +396,63 @@ func TestColumns_alteredByOwnConnection(t *testing.T) {
 
 // Columns that another connection alters are noticed in time; until then the key is
 // still in its column.
-func TestColumns_alteredByOthers(t *testing.T) {
-	if testserver.Each(t, TestColumns_alteredByOthers) {
-		return
-	}
+func TestColumns_alteredByOthers(t *testing.T) { onEach(t, testColumns_alteredByOthers) }
+
+func testColumns_alteredByOthers(t *testing.T) {
 	for _, params := range bothWays {
-		ours, plain := one(t, params)
-		prepared := must(ours.Prepare("INSERT INTO ruled VALUES (?, ?)"))(t)
-		defer prepared.Close()
-		mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, -5)")
-		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, -5)
-		mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT FIRST")
-		check := func(res sql.Result, err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
+		t.Run(params, func(t *testing.T) {
+			ours, plain := one(t, params)
+			prepared := must(ours.Prepare("INSERT INTO ruled VALUES (?, ?)"))(t)
+			defer prepared.Close()
+			mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, -5)")
+			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, -5)
+			mustExec(t, plain, "ALTER TABLE ruled MODIFY a INT FIRST")
+			check := func(res sql.Result, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+				id, err := res.LastInsertId()
+				if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = %d AND a = -5", id)); n != 1 || err != nil {
+					t.Errorf("%d is reported: %v, %s", id, err, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
+				}
 			}
-			id, err := res.LastInsertId()
-			if n := number(t, plain, fmt.Sprintf("SELECT COUNT(*) FROM ruled WHERE id = %d AND a = -5", id)); n != 1 || err != nil {
-				t.Errorf("%s: %d is reported: %v, %s", params, id, err, column(t, plain, "SELECT CONCAT(id, ':', a) FROM ruled"))
-			}
-		}
-		check(ours.Exec("INSERT INTO ruled VALUES (NULL, -5)"))
-		check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", nil, -5))
-		check(prepared.Exec(nil, -5))
-		check(ours.Exec("INSERT INTO ruled VALUES (77, -5)"))
-		later(t, ours)
-		check(prepared.Exec(-5, nil))
-		check(ours.Exec("INSERT INTO ruled VALUES (-5, NULL)"))
-		check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", -5, nil))
-		check(ours.Exec("INSERT INTO ruled SELECT -5, NULL"))
+			check(ours.Exec("INSERT INTO ruled VALUES (NULL, -5)"))
+			check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", nil, -5))
+			check(prepared.Exec(nil, -5))
+			check(ours.Exec("INSERT INTO ruled VALUES (77, -5)"))
+			later(t, ours)
+			check(prepared.Exec(-5, nil))
+			check(ours.Exec("INSERT INTO ruled VALUES (-5, NULL)"))
+			check(ours.Exec("INSERT INTO ruled VALUES (?, ?)", -5, nil))
+			check(ours.Exec("INSERT INTO ruled SELECT -5, NULL"))
+		})
 	}
 }
 
 // Columns are asked for once in ten seconds.
 func TestColumns_areKept(t *testing.T) {
-	if testserver.Each(t, TestColumns_areKept) {
-		return
-	}
-	ours, plain := one(t)
-	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
-	for i := range 2 { // what is asked once, for the statements that are kept
-		mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, i)
-	}
-	for range 3 {
-		before := number(t, ours, "SHOW STATUS LIKE 'Com_select'") + number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'")
-		for i := range 50 {
-			mustExec(t, ours, fmt.Sprintf("INSERT INTO ruled VALUES (NULL, %d)", i))
-			mustExec(t, ours, "INSERT INTO ruled VALUES (?, ?)", nil, i)
+	synctest.Test(t, func(t *testing.T) {
+		base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+		db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "mysql"})
+		asked := func() int { return base.Count("queryContext SELECT * FROM") + base.Count("queryContext SHOW FULL") }
+		mustExec(t, db, "INSERT INTO ruled VALUES (NULL, 1)")
+		first := asked()
+		for round := range 3 {
+			for i := range 50 {
+				mustExec(t, db, fmt.Sprintf("INSERT INTO ruled VALUES (NULL, %d)", i))
+				mustExec(t, db, "INSERT INTO ruled VALUES (?, ?)", nil, i)
+			}
+			equal(t, asked(), first+round, "questions")
+			time.Sleep(11 * time.Second)
 		}
-		asked := number(t, ours, "SHOW STATUS LIKE 'Com_select'") + number(t, ours, "SHOW STATUS LIKE 'Com_show_fields'") - before
-		if asked > 1 {
-			t.Errorf("%d questions", asked)
-		}
-		later(t, ours)
-	}
-	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 303, "rows")
+	})
 }
 
 // The columns of a table that was dropped are read again when it is back.
-func TestColumns_tableMadeAgain(t *testing.T) {
-	if testserver.Each(t, TestColumns_tableMadeAgain) {
-		return
-	}
+func TestColumns_tableMadeAgain(t *testing.T) { onEach(t, testColumns_tableMadeAgain) }
+
+func testColumns_tableMadeAgain(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	mustExec(t, plain, "DROP TABLE ruled")
@@ -511,10 +465,9 @@ func TestColumns_tableMadeAgain(t *testing.T) {
 }
 
 // A temporary table has its own columns, for its own session.
-func TestColumns_temporaryTable(t *testing.T) {
-	if testserver.Each(t, TestColumns_temporaryTable) {
-		return
-	}
+func TestColumns_temporaryTable(t *testing.T) { onEach(t, testColumns_temporaryTable) }
+
+func testColumns_temporaryTable(t *testing.T) {
 	ours, plain, _ := openFilled(t)
 	mustExec(t, ours, "INSERT INTO ruled VALUES (NULL, 1)")
 	hiding := must(ours.Conn(t.Context()))(t)
@@ -538,10 +491,9 @@ func TestColumns_temporaryTable(t *testing.T) {
 }
 
 // A user who may only insert needs no column list.
-func TestColumns_withoutSelectPrivilege(t *testing.T) {
-	if testserver.Each(t, TestColumns_withoutSelectPrivilege) {
-		return
-	}
+func TestColumns_withoutSelectPrivilege(t *testing.T) { onEach(t, testColumns_withoutSelectPrivilege) }
+
+func testColumns_withoutSelectPrivilege(t *testing.T) {
 	_, plain, _ := openFilled(t)
 	mustExec(t, plain, "ALTER TABLE ruled ADD inv INT INVISIBLE, ADD g INT AS (a + 1) STORED")
 	db, _ := openAs(t, plain, "INSERT ON ruled")
@@ -550,10 +502,9 @@ func TestColumns_withoutSelectPrivilege(t *testing.T) {
 }
 
 // Our queries are answered whatever the session limits.
-func TestSession_asksUnderSelectLimit(t *testing.T) {
-	if testserver.Each(t, TestSession_asksUnderSelectLimit) {
-		return
-	}
+func TestSession_asksUnderSelectLimit(t *testing.T) { onEach(t, testSession_asksUnderSelectLimit) }
+
+func testSession_asksUnderSelectLimit(t *testing.T) {
 	for _, limit := range []string{"0", "1"} {
 		ours, plain := one(t)
 		mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', sql_select_limit = "+limit)
@@ -580,10 +531,9 @@ func TestSession_asksUnderSelectLimit(t *testing.T) {
 }
 
 // Answers that cannot be read are an error where they are needed.
-func TestSession_answersInUTF16(t *testing.T) {
-	if testserver.Each(t, TestSession_answersInUTF16) {
-		return
-	}
+func TestSession_answersInUTF16(t *testing.T) { onEach(t, testSession_answersInUTF16) }
+
+func testSession_answersInUTF16(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, ours, "SET sql_mode = 'ANSI_QUOTES', character_set_results = utf16")
 	mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1)")
@@ -596,10 +546,9 @@ func TestSession_answersInUTF16(t *testing.T) {
 }
 
 // An INSERT that reads the previous statement's counts reads those.
-func TestSession_countsReadByInsert(t *testing.T) {
-	if testserver.Each(t, TestSession_countsReadByInsert) {
-		return
-	}
+func TestSession_countsReadByInsert(t *testing.T) { onEach(t, testSession_countsReadByInsert) }
+
+func testSession_countsReadByInsert(t *testing.T) {
 	ours, plain := one(t)
 	mustExec(t, plain, "CREATE TABLE src (a INT)")
 	mustExec(t, plain, "INSERT INTO src VALUES (1), (2), (3), (4)")
@@ -649,9 +598,10 @@ func transactionSides(t *testing.T) (ours, plain *sql.Conn) {
 // What SET TRANSACTION sets for the next transaction is there for the statement that the
 // program sends next, and for no other.
 func TestTransaction_oneShotReachesInsert(t *testing.T) {
-	if testserver.Each(t, TestTransaction_oneShotReachesInsert) {
-		return
-	}
+	onEach(t, testTransaction_oneShotReachesInsert)
+}
+
+func testTransaction_oneShotReachesInsert(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range [][]string{
 		{"SET TRANSACTION READ ONLY", "INSERT INTO t0 (u) VALUES (1)", "COMMIT", "INSERT INTO t1 (u) VALUES (1)"},
@@ -684,9 +634,10 @@ func TestTransaction_oneShotReachesInsert(t *testing.T) {
 // An isolation level for the next transaction is the INSERT's, and not that of a question to
 // the server.
 func TestTransaction_isolationReachesInsert(t *testing.T) {
-	if testserver.Each(t, TestTransaction_isolationReachesInsert) {
-		return
-	}
+	onEach(t, testTransaction_isolationReachesInsert)
+}
+
+func testTransaction_isolationReachesInsert(t *testing.T) {
 	ctx := context.Background()
 	ours, plain := transactionSides(t)
 	for _, c := range []*sql.Conn{ours, plain} {
@@ -705,10 +656,9 @@ func TestTransaction_isolationReachesInsert(t *testing.T) {
 
 // Random sequences of statements around SET TRANSACTION have the same errors as without
 // shardkey.
-func TestTransaction_sameAsPlain(t *testing.T) {
-	if testserver.Each(t, TestTransaction_sameAsPlain) {
-		return
-	}
+func TestTransaction_sameAsPlain(t *testing.T) { onEach(t, testTransaction_sameAsPlain) }
+
+func testTransaction_sameAsPlain(t *testing.T) {
 	ctx, r := context.Background(), rand.New(rand.NewPCG(4, 17))
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	refused := 0
@@ -758,10 +708,9 @@ func mysqlNumber(err error) int {
 // The key is a column of the INSERT that is sent, so a user with privileges on columns
 // needs them on the key column as well: INSERT, and for an upsert on MariaDB UPDATE, which
 // that server wants for every column that the INSERT names.
-func TestGrants_onColumns(t *testing.T) {
-	if testserver.Each(t, TestGrants_onColumns) {
-		return
-	}
+func TestGrants_onColumns(t *testing.T) { onEach(t, testGrants_onColumns) }
+
+func testGrants_onColumns(t *testing.T) {
 	root := mustOpen(t, "mysql", testserver.Database(t))
 	for _, query := range []string{
 		"CREATE TABLE ruled (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(20) UNIQUE, n INT)",
@@ -886,10 +835,9 @@ var readingCases = []readingCase{
 
 // TestReading_asTheServer: what decides about a text is read as the server
 // reads it, or the text is refused.
-func TestReading_asTheServer(t *testing.T) {
-	if testserver.Each(t, TestReading_asTheServer) {
-		return
-	}
+func TestReading_asTheServer(t *testing.T) { onEach(t, testReading_asTheServer) }
+
+func testReading_asTheServer(t *testing.T) {
 	for _, c := range readingCases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.on != "" {
@@ -944,7 +892,7 @@ func matches(have, want string) bool {
 
 func readingRows(t *testing.T, db *sql.DB) (rows []string) {
 	t.Helper()
-	conn := must(db.Conn(context.Background()))(t)
+	conn := must(db.Conn(t.Context()))(t)
 	defer conn.Close()
 	mustExec(t, conn, "SET NAMES utf8mb4")
 	found := must(conn.QueryContext(context.Background(), "SELECT id, a, s FROM ruled ORDER BY id"))(t)

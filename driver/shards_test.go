@@ -11,7 +11,6 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ import (
 // tell apart. settings stand beside the key's column of t_order.
 func shardedRule(t testing.TB, settings string) *rule.Rule {
 	t.Helper()
-	r := must(rule.Parse(t.Name()+strconv.FormatInt(ruleNumber.Add(1), 10), []byte(`
+	r := mustParseRule(t, `
 rules:
 - !SHARDING
   tables:
@@ -81,7 +80,7 @@ rules:
     two: {type: MOD, props: {sharding-count: 2}}
     month: {type: INTERVAL, props: {datetime-pattern: "yyyy-MM-dd HH:mm:ss", datetime-lower: "2026-01-01 00:00:00", datetime-upper: "2026-03-31 00:00:00", sharding-suffix-pattern: yyyyMM, datetime-interval-amount: 1, datetime-interval-unit: MONTHS}}
     c: {type: CLASS_BASED, props: {strategy: STANDARD, algorithmClassName: a.B}}
-`)))(t)
+`)
 	return r
 }
 
@@ -215,30 +214,32 @@ func TestShardGuard_refuses(t *testing.T) {
 		{"INSERT INTO t_user_1 (user_id) VALUES (18446744073709551615)", nil, ""}, // beyond 64 bits
 		{"INSERT INTO t_text_0 (id) VALUES ('k00001')", nil, "ds.t_text_2"},
 	} {
-		db, base := openShards(t, shardedRule(t, ""))
-		switch {
-		case strings.Contains(tt.query, "18446744073709551615"):
-			base.Columns = append(base.Columns, [2]string{"user_id", "bigint unsigned"})
-		case strings.Contains(tt.query, "t_text"):
-			base.Columns = [][2]string{{"id", "varchar(36)"}}
-		}
-		_, err := db.Exec(tt.query, tt.args...)
-		var wrong *WrongShardError
-		have := ""
-		switch {
-		case errors.As(err, &wrong) && wrong.Err != nil:
-			have = "nowhere"
-		case errors.As(err, &wrong):
-			have = wrong.Meant.String()
-		case err != nil && !strings.Contains(tt.query, "SELECT"):
-			have = err.Error()
-		}
-		if have != tt.want || (wrong != nil) != errors.Is(err, ErrWrongShard) {
-			t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
-		}
-		if sent := base.Queries("INTO "); wrong != nil && (len(sent) > 0 || lastCounter.calls > 1) {
-			t.Errorf("%s\nhave: %q sent, %d calls of the generator\nwant: none", tt.query, sent, lastCounter.calls)
-		}
+		t.Run(tt.query, func(t *testing.T) {
+			db, base := openShards(t, shardedRule(t, ""))
+			switch {
+			case strings.Contains(tt.query, "18446744073709551615"):
+				base.Columns = append(base.Columns, [2]string{"user_id", "bigint unsigned"})
+			case strings.Contains(tt.query, "t_text"):
+				base.Columns = [][2]string{{"id", "varchar(36)"}}
+			}
+			_, err := db.Exec(tt.query, tt.args...)
+			var wrong *WrongShardError
+			have := ""
+			switch {
+			case errors.As(err, &wrong) && wrong.Err != nil:
+				have = "nowhere"
+			case errors.As(err, &wrong):
+				have = wrong.Meant.String()
+			case err != nil && !strings.Contains(tt.query, "SELECT"):
+				have = err.Error()
+			}
+			if have != tt.want || (wrong != nil) != errors.Is(err, ErrWrongShard) {
+				t.Errorf("%s %v\nhave: %s (%v)\nwant: %s", tt.query, tt.args, have, err, tt.want)
+			}
+			if sent := base.Queries("INTO "); wrong != nil && (len(sent) > 0 || lastCounter.calls > 1) {
+				t.Errorf("have: %q sent, %d calls of the generator\nwant: none", sent, lastCounter.calls)
+			}
+		})
 	}
 }
 
@@ -292,15 +293,17 @@ func TestDrawnKeys_belongToTheTableNamed(t *testing.T) {
 		{"INSERT INTO t_text_0 (a) VALUES (?), (?)", []any{1, 2}, "[k00003 k00007]", 0},
 		{"INSERT INTO t_text_2 (a) VALUES (1)", nil, "[k00001]", 0},
 	} {
-		db, base := openShards(t, shardedRule(t, ""))
-		if strings.Contains(tt.query, "t_text") {
-			base.Columns = [][2]string{{"id", "varchar(36)"}}
-		}
-		var keys Keys
-		_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
-		if have := fmt.Sprint(keys.Values()); err != nil || have != tt.want || lastCounter.calls != tt.calls {
-			t.Errorf("%s %v\nhave: %s, %d calls (%v)\nwant: %s, %d", tt.query, tt.args, have, lastCounter.calls, err, tt.want, tt.calls)
-		}
+		t.Run(tt.query, func(t *testing.T) {
+			db, base := openShards(t, shardedRule(t, ""))
+			if strings.Contains(tt.query, "t_text") {
+				base.Columns = [][2]string{{"id", "varchar(36)"}}
+			}
+			var keys Keys
+			_, err := db.ExecContext(WithKeys(t.Context(), &keys), tt.query, tt.args...)
+			if have := fmt.Sprint(keys.Values()); err != nil || have != tt.want || lastCounter.calls != tt.calls {
+				t.Errorf("%s %v\nhave: %s, %d calls (%v)\nwant: %s, %d", tt.query, tt.args, have, lastCounter.calls, err, tt.want, tt.calls)
+			}
+		})
 	}
 }
 
@@ -389,33 +392,35 @@ func TestUpsertGuard_refuses(t *testing.T) {
 		{"INSERT INTO t_order_3 (order_id) VALUES (7) ON DUPLICATE KEY UPDATE user_id = 8", nil, ""}, // it decides on the data source alone
 		{"INSERT INTO ds_0.t_order_3 (order_id, user_id) VALUES (3, 1) ON DUPLICATE KEY UPDATE order_id = 3, user_id = 2", nil, "ds_1.t_order_3"},
 	} {
-		db, base := openShards(t, shardedRule(t, ""))
-		base.Columns = [][2]string{{"id", "bigint"}, {"order_id", "bigint"}, {"user_id", "bigint"}}
-		ways := map[string]func() error{
-			"Exec": func() error { _, err := db.Exec(tt.query, tt.args...); return err },
-			"Query": func() error {
-				rows, err := db.Query(tt.query, tt.args...)
-				if err == nil {
-					rows.Close()
-				}
-				return err
-			},
-			"Prepare": func() error {
-				stmt, err := db.Prepare(tt.query)
-				if err != nil {
+		t.Run(tt.query, func(t *testing.T) {
+			db, base := openShards(t, shardedRule(t, ""))
+			base.Columns = [][2]string{{"id", "bigint"}, {"order_id", "bigint"}, {"user_id", "bigint"}}
+			ways := map[string]func() error{
+				"Exec": func() error { _, err := db.Exec(tt.query, tt.args...); return err },
+				"Query": func() error {
+					rows, err := db.Query(tt.query, tt.args...)
+					if err == nil {
+						rows.Close()
+					}
 					return err
-				}
-				defer stmt.Close()
-				_, err = stmt.Exec(tt.args...)
-				return err
-			},
-		}
-		for name, do := range ways {
-			equal(t, wrongUpsert(do()), tt.want, name, tt.query, tt.args)
-		}
-		if (len(base.Sent) > 0) != (tt.want == "") {
-			t.Errorf("%s\nhave: %q\nwant: nothing sent if it is refused", tt.query, base.Calls)
-		}
+				},
+				"Prepare": func() error {
+					stmt, err := db.Prepare(tt.query)
+					if err != nil {
+						return err
+					}
+					defer stmt.Close()
+					_, err = stmt.Exec(tt.args...)
+					return err
+				},
+			}
+			for name, do := range ways {
+				equal(t, wrongUpsert(do()), tt.want, name, tt.query, tt.args)
+			}
+			if (len(base.Sent) > 0) != (tt.want == "") {
+				t.Errorf("have: %q\nwant: nothing sent if it is refused", base.Calls)
+			}
+		})
 	}
 }
 
@@ -451,12 +456,6 @@ func TestShardGuard_leavesUpdates(t *testing.T) {
 		}
 		equal(t, fmt.Sprint(base.Sent), "["+query+" []]", "sent")
 	}
-}
-
-func mustParseRule(t testing.TB, text string) *rule.Rule {
-	t.Helper()
-	r := must(rule.Parse(t.Name(), []byte(text)))(t)
-	return r
 }
 
 type valuer struct{ v driver.Value }
@@ -519,13 +518,15 @@ func TestShardGuard_noneTooMany(t *testing.T) {
 		{"INSERT INTO T_USER_3 (`USER_ID`) VALUES (?)", []any{7}, "bigint"},
 		{"insert into `App`.`t_User_3` set User_Id = ?", []any{7}, "bigint"},
 	} {
-		db, base := openShards(t, shardedRule(t, ""))
-		base.Columns = [][2]string{{"id", "bigint"}, {"user_id", tt.typ}}
-		for _, query := range []string{tt.query, tt.query} {
-			if _, err := db.Exec(query, tt.args...); err != nil {
-				t.Errorf("%s %v in %s\nhave: %v\nwant: sent", query, tt.args, tt.typ, err)
+		t.Run(tt.query, func(t *testing.T) {
+			db, base := openShards(t, shardedRule(t, ""))
+			base.Columns = [][2]string{{"id", "bigint"}, {"user_id", tt.typ}}
+			for _, query := range []string{tt.query, tt.query} {
+				if _, err := db.Exec(query, tt.args...); err != nil {
+					t.Errorf("%s %v in %s\nhave: %v\nwant: sent", query, tt.args, tt.typ, err)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -680,7 +681,7 @@ func TestShards_asTheRouter(t *testing.T) {
 			g = generatorsOfRandomRules[0] // texts that are no numbers have no place
 		}
 		text := rr.Text(g.column, g.generator, "")
-		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
+		parsed := mustParseRule(t, text)
 		db, base := openRandom(t, parsed)
 		pool := newRowPool(rr)
 		mayGenerate := true // it takes long to find out that no key fits
@@ -747,7 +748,7 @@ func TestShards_unknownPlacesAreSent(t *testing.T) {
 	for range 300 {
 		rr := testrouter.RandomRuleOfNames(r)
 		text := rr.Text("order_id", "{type: SHARD_COUNTER}", "")
-		parsed := must(rule.Parse(fmt.Sprint(t.Name(), ruleNumber.Add(1)), []byte(text)))(t)
+		parsed := mustParseRule(t, text)
 		db, _ := openRandom(t, parsed)
 		for range 40 {
 			name := testrouter.RandomString(r)

@@ -51,21 +51,20 @@ rules:
 
 // TestShards_onServers: each row is in the table where its key, or its user, says that
 // it is, as one reads it from the tables; what is not is refused, and not there.
-func TestShards_onServers(t *testing.T) {
-	if testserver.Each(t, TestShards_onServers) {
-		return
-	}
+func TestShards_onServers(t *testing.T) { onEach(t, testShards_onServers) }
+
+func testShards_onServers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	noError(t, os.WriteFile(file, []byte(shardServerRule), 0o600))
 	for _, params := range []string{"", "&interpolateParams=true"} {
-		db := openFor(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
+		db := mustOpen(t, "shardkey", testserver.Database(t)+"?parseTime=true&multiStatements=true&shardkeyRule="+file+params)
 		for i := range 4 {
 			for _, query := range []string{
 				"CREATE TABLE t_order_%d (order_id BIGINT PRIMARY KEY, user_id BIGINT)",
 				"CREATE TABLE t_hash_%d (id VARCHAR(36) PRIMARY KEY, user_id BIGINT)",
 				"CREATE TABLE t_user_%d (id BIGINT PRIMARY KEY, user_id BIGINT, UNIQUE (user_id))",
 			} {
-				mustRun(t, db, fmt.Sprintf(query, i))
+				mustExec(t, db, fmt.Sprintf(query, i))
 			}
 		}
 		for i := range 4 {
@@ -76,11 +75,11 @@ func TestShards_onServers(t *testing.T) {
 				if id, _ := res.LastInsertId(); id%4 != int64(i) || id != keys.Values()[0] || len(keys.Values()) != 3 {
 					t.Errorf("have: %d, %v\nwant: the first key of table %d", id, keys.Values(), i)
 				}
-				mustRun(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", i), n)
-				mustRun(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (7)", i))
-				mustRun(t, db, fmt.Sprintf("INSERT INTO t_hash_%d (user_id) VALUES (?), (?)", i), n, n)
+				mustExec(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", i), n)
+				mustExec(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (7)", i))
+				mustExec(t, db, fmt.Sprintf("INSERT INTO t_hash_%d (user_id) VALUES (?), (?)", i), n, n)
 			}
-			mustRun(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) SELECT user_id FROM t_hash_%d", i, i))
+			mustExec(t, db, fmt.Sprintf("INSERT INTO t_order_%d (user_id) SELECT user_id FROM t_hash_%d", i, i))
 			stmt := must(db.Prepare(fmt.Sprintf("INSERT INTO t_order_%d SET user_id = ?", i)))(t)
 			for range 3 {
 				must(stmt.Exec(5))(t)
@@ -102,9 +101,9 @@ func TestShards_onServers(t *testing.T) {
 			rows.Close()
 		}
 		// A text in a column of integers is what the column holds.
-		mustRun(t, db, "INSERT INTO t_user_0 (user_id) VALUES (?)", "12")
-		mustRun(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", 7)
-		mustRun(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = user_id", 7)
+		mustExec(t, db, "INSERT INTO t_user_0 (user_id) VALUES (?)", "12")
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?)", 7)
+		mustExec(t, db, "INSERT INTO t_user_3 (user_id) VALUES (?) ON DUPLICATE KEY UPDATE user_id = user_id", 7)
 		for _, query := range []string{"INSERT INTO t_user_1 (user_id) VALUES (?)", "REPLACE INTO t_user_1 VALUES (NULL, ?)",
 			"INSERT INTO t_user_3 (user_id) VALUES (11); INSERT INTO t_user_1 (user_id) VALUES (?)", "INSERT INTO t_order_2 (order_id) VALUES (?)"} {
 			var wrong *WrongShardError
@@ -114,13 +113,6 @@ func TestShards_onServers(t *testing.T) {
 		}
 		expectCount(t, db, "SELECT COUNT(*) FROM t_user_%[1]d WHERE user_id %% 4 <> %[1]d", 0)
 	}
-}
-
-func mustRun(t *testing.T, db *sql.DB, query string, args ...any) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	must(db.ExecContext(ctx, query, args...))(t)
 }
 
 // expectCount asks for each of the four tables.
@@ -217,10 +209,9 @@ func storedValues() (args []any, literals []string) {
 // TestShardGuard_asStored stores values of all kinds in columns of all types, reads what
 // was stored, and asks the router where that belongs: a row is never refused there, and the
 // ones in other tables are refused where what is stored shows without the server.
-func TestShardGuard_asStored(t *testing.T) {
-	if testserver.Each(t, TestShardGuard_asStored) {
-		return
-	}
+func TestShardGuard_asStored(t *testing.T) { onEach(t, testShardGuard_asStored) }
+
+func testShardGuard_asStored(t *testing.T) {
 	dsn := testserver.Database(t)
 	columns := storedColumns()
 	rules := "rules:\n- !SHARDING\n  tables:\n"
@@ -236,17 +227,17 @@ func TestShardGuard_asStored(t *testing.T) {
 	rules += "  keyGenerators: {s: {type: SNOWFLAKE, props: {worker-id: 8}}}\n  shardingAlgorithms:\n" + algorithms
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	noError(t, os.WriteFile(file, []byte(rules), 0o600))
-	plain := openFor(t, "mysql", dsn)
+	plain := mustOpen(t, "mysql", dsn)
 	for _, c := range columns {
-		mustRun(t, plain, "CREATE TABLE "+c.name+"_probe (id BIGINT AUTO_INCREMENT PRIMARY KEY, c "+c.typ+")")
+		mustExec(t, plain, "CREATE TABLE "+c.name+"_probe (id BIGINT AUTO_INCREMENT PRIMARY KEY, c "+c.typ+")")
 		for _, table := range c.tables() {
-			mustRun(t, plain, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, c "+c.typ+")")
+			mustExec(t, plain, "CREATE TABLE "+table+" (id BIGINT PRIMARY KEY, c "+c.typ+")")
 		}
 	}
 	var right, refused int
 	args, literals := storedValues()
 	for n, params := range []string{"?loc=Asia%2FShanghai", "?interpolateParams=true&sql_mode=%27%27"} {
-		probe, own := openFor(t, "mysql", dsn+params), openFor(t, "shardkey", dsn+params+"&shardkeyRule="+file)
+		probe, own := mustOpen(t, "mysql", dsn+params), mustOpen(t, "shardkey", dsn+params+"&shardkeyRule="+file)
 		plainTx, err1 := probe.Begin()
 		tx, err2 := own.Begin()
 		noError(t, errors.Join(err1, err2))
@@ -331,149 +322,6 @@ func (c *storedColumn) tables() (names []string) {
 		}
 	}
 	return names
-}
-
-// doubledTables shards orders by their key, and users by their own number, into n
-// tables each.
-func doubledTables(n int) string {
-	return fmt.Sprintf(`
-rules:
-- !SHARDING
-  tables:
-    t_order:
-      actualDataNodes: ds.t_order_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: o}}
-      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
-    t_user:
-      actualDataNodes: ds.t_user_${0..%[1]d}
-      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: u}}
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
-  keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 99, max-vibration-offset: 7}}
-  shardingAlgorithms:
-    o: {type: MOD, props: {sharding-count: %[2]d}}
-    u: {type: MOD, props: {sharding-count: %[2]d}}
-`, n-1, n)
-}
-
-// writtenRow is a row, and how many tables the program thought there were before and
-// after it was inserted.
-type writtenRow struct {
-	table         int
-	number        int64 // the key of an order, the number of a user
-	before, after int
-}
-
-// TestShards_doubledUnderLoad makes eight tables of four while rows are inserted, by
-// a new file of the rule: each row is where the rule with which it began has it, and
-// a program that has not heard of it yet is told by a typed error.
-func TestShards_doubledUnderLoad(t *testing.T) {
-	if testserver.Each(t, TestShards_doubledUnderLoad) {
-		return
-	}
-	file := filepath.Join(t.TempDir(), "rule.yaml")
-	write := func(n int) {
-		t.Helper()
-		next := file + ".new"
-		noError(t, errors.Join(os.WriteFile(next, []byte(doubledTables(n)), 0o600), os.Rename(next, file)))
-	}
-	write(4)
-	db := openFor(t, "shardkey", testserver.Database(t)+"?shardkeyReload=20ms&shardkeyRule="+file)
-	for i := range 8 {
-		mustRun(t, db, fmt.Sprintf("CREATE TABLE t_order_%d (order_id BIGINT PRIMARY KEY, user_id BIGINT)", i))
-		mustRun(t, db, fmt.Sprintf("CREATE TABLE t_user_%d (id BIGINT PRIMARY KEY, user_id BIGINT)", i))
-	}
-	var count atomic.Int64 // of tables, as the program thinks
-	count.Store(4)
-	var told, users atomic.Int64
-	var mu sync.Mutex
-	var orders, userRows []writtenRow
-	insert := func(g, i int) error {
-		n := int(count.Load())
-		table := (g + i) % n
-		res, err := db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", table), g)
-		if err != nil {
-			return err
-		}
-		key, _ := res.LastInsertId()
-		order := writtenRow{table, key, n, int(count.Load())}
-		user := users.Add(1)
-		n = int(count.Load())
-		_, err = db.Exec(fmt.Sprintf("INSERT INTO t_user_%d (user_id) VALUES (?)", user%int64(n)), user)
-		for errors.Is(err, ErrWrongShard) {
-			told.Add(1)
-			n = 8 // the rule has doubled
-			_, err = db.Exec(fmt.Sprintf("INSERT INTO t_user_%d (user_id) VALUES (?)", user%8), user)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		orders = append(orders, order)
-		userRows = append(userRows, writtenRow{int(user % int64(n)), user, n, int(count.Load())})
-		return err
-	}
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for g := range 6 {
-		wg.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if err := insert(g, i); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	until := func(what string, is func() bool) {
-		t.Helper()
-		for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Errorf("%s: not within half a minute", what)
-				return
-			}
-		}
-	}
-	written := func() int { mu.Lock(); defer mu.Unlock(); return len(orders) }
-	until("rows in four tables", func() bool { return written() >= 100 })
-	write(8)
-	until("a program that is told", func() bool { return told.Load() > 0 })
-	count.Store(8)
-	from := written()
-	until("rows in eight tables", func() bool { return written() >= from+100 })
-	close(stop)
-	wg.Wait()
-	doubled := 0
-	for what, rows := range map[string][]writtenRow{"order": orders, "user": userRows} {
-		for _, r := range rows {
-			of4, of8 := r.number%4 == int64(r.table), r.number%8 == int64(r.table)
-			if !of8 && (!of4 || r.before == 8) {
-				t.Errorf("%s %d of a program that knew %d tables, then %d\nhave: in table %d", what, r.number, r.before, r.after, r.table)
-			}
-			if r.before == 8 && r.table >= 4 {
-				doubled++
-			}
-		}
-	}
-	if doubled == 0 {
-		t.Error("have: no row in the new tables")
-	}
-	// The rows are really there, and nowhere else.
-	var sum int
-	for i := range 8 {
-		var all, wrong int
-		query := fmt.Sprintf("SELECT COUNT(*), COALESCE(SUM(user_id %% 4 <> %d), 0) FROM t_user_%d", i%4, i)
-		if err := db.QueryRow(query).Scan(&all, &wrong); err != nil || wrong > 0 {
-			t.Errorf("t_user_%d\nhave: %d of %d wrong, %v", i, wrong, all, err)
-		}
-		sum += all
-	}
-	if sum != len(userRows) {
-		t.Errorf("have: %d rows\nwant: %d", sum, len(userRows))
-	}
 }
 
 // byThree counts by threes: a generator of one's own.
@@ -574,7 +422,7 @@ func routedRule(t *testing.T, tables []*routedTable, leaf string) *rule.Rule {
 		generators += "    " + r.name + ": " + strings.Replace(r.generator, "'LEAF'", "'"+leaf+"'", 1) + "\n"
 		algorithms += "    " + r.name + ": " + r.algorithm + "\n"
 	}
-	parsed := must(rule.Parse(fmt.Sprint(t.Name(), shardRules.Add(1)), []byte(text+"  keyGenerators:\n"+generators+"  shardingAlgorithms:\n"+algorithms)))(t)
+	parsed := mustParseRule(t, text+"  keyGenerators:\n"+generators+"  shardingAlgorithms:\n"+algorithms)
 	return parsed
 }
 
@@ -596,14 +444,15 @@ func openRouted(t *testing.T, dsn string, r *rule.Rule) *sql.DB {
 // table that the program names, and looks where the router does: every row is there,
 // by its key and by its sharding columns alone.
 func TestShards_routerFindsThemOnServers(t *testing.T) {
-	if testserver.Each(t, TestShards_routerFindsThemOnServers) {
-		return
-	}
+	onEach(t, testShards_routerFindsThemOnServers)
+}
+
+func testShards_routerFindsThemOnServers(t *testing.T) {
 	tables := routedTables()
 	sources := []string{testserver.Database(t), testserver.Database(t)}
-	raw := []*sql.DB{openFor(t, "mysql", sources[0]+"?parseTime=true"), openFor(t, "mysql", sources[1]+"?parseTime=true")}
-	mustRun(t, raw[0], "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
-	mustRun(t, raw[0], "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 40), ('u', 1, 40)")
+	raw := []*sql.DB{mustOpen(t, "mysql", sources[0]+"?parseTime=true"), mustOpen(t, "mysql", sources[1]+"?parseTime=true")}
+	mustExec(t, raw[0], "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
+	mustExec(t, raw[0], "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 40), ('u', 1, 40)")
 	for _, r := range tables {
 		typ := "BIGINT"
 		if strings.Contains(r.generator, "UUID") || strings.Contains(r.generator, "NANOID") {
@@ -611,7 +460,7 @@ func TestShards_routerFindsThemOnServers(t *testing.T) {
 		}
 		for i := range 4 {
 			for _, db := range raw {
-				mustRun(t, db, "CREATE TABLE "+r.actual(i)+" (id "+typ+" PRIMARY KEY, user_id BIGINT, amount BIGINT, made DATETIME, name VARCHAR(40))")
+				mustExec(t, db, "CREATE TABLE "+r.actual(i)+" (id "+typ+" PRIMARY KEY, user_id BIGINT, amount BIGINT, made DATETIME, name VARCHAR(40))")
 			}
 		}
 	}
@@ -698,10 +547,9 @@ func lookAt(t *testing.T, db *sql.DB, table *routedTable, router *testrouter.Tab
 
 // TestShards_oneHotTableOnServers has many goroutines insert into one actual table,
 // by each generator that can choose its keys: all keys differ, and all belong there.
-func TestShards_oneHotTableOnServers(t *testing.T) {
-	if testserver.Each(t, TestShards_oneHotTableOnServers) {
-		return
-	}
+func TestShards_oneHotTableOnServers(t *testing.T) { onEach(t, testShards_oneHotTableOnServers) }
+
+func testShards_oneHotTableOnServers(t *testing.T) {
 	dsn := testserver.Database(t)
 	var tables []*routedTable
 	for _, r := range routedTables() {
@@ -709,9 +557,9 @@ func TestShards_oneHotTableOnServers(t *testing.T) {
 			tables = append(tables, r)
 		}
 	}
-	raw := openFor(t, "mysql", dsn)
-	mustRun(t, raw, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
-	mustRun(t, raw, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 40), ('u', 1, 40)")
+	raw := mustOpen(t, "mysql", dsn)
+	mustExec(t, raw, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))")
+	mustExec(t, raw, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 1, 40), ('u', 1, 40)")
 	db := openRouted(t, dsn, routedRule(t, tables, dsn))
 	const goroutines, each = 8, 15
 	for _, table := range tables {
@@ -720,7 +568,7 @@ func TestShards_oneHotTableOnServers(t *testing.T) {
 			typ = "VARCHAR(36) CHARACTER SET ascii COLLATE ascii_bin"
 		}
 		name := table.actual(2)
-		mustRun(t, raw, "CREATE TABLE "+name+" (id "+typ+" PRIMARY KEY, user_id BIGINT)")
+		mustExec(t, raw, "CREATE TABLE "+name+" (id "+typ+" PRIMARY KEY, user_id BIGINT)")
 		var wg sync.WaitGroup
 		for g := range goroutines {
 			wg.Go(func() {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -378,17 +377,6 @@ func TestStatements_limit(t *testing.T) {
 	equal(t, k.try(k.conn, "INSERT INTO t_order (a) VALUES (?)", 1), driver.ErrBadConn)
 }
 
-func TestStatements_option(t *testing.T) {
-	_, err := NewConnector(&fakedb.Server{}, benchRule(t), Config{Statements: "some"})
-	var wrong *DSNError
-	if !errors.As(err, &wrong) || wrong.Param != paramStatements {
-		t.Errorf("have: %v\nwant: an error about shardkeyStatements", err)
-	}
-	if _, err := (Driver{}).OpenConnector("u@/app?shardkeyRule=x&shardkeyStatements=some"); err == nil {
-		t.Error("have: no error for a value that is none")
-	}
-}
-
 // keptTable has a column of each kind.
 const keptTable = ` (id BIGINT NOT NULL PRIMARY KEY%s, n INT, u BIGINT UNSIGNED, d DOUBLE, x DECIMAL(20,4), s VARCHAR(200), b BIT(8), y VARBINARY(50), ts DATETIME(6), j JSON, UNIQUE (u))`
 
@@ -417,10 +405,10 @@ var keptBetween = []string{
 // go-sql-driver, which prepares each for one execution, on a table with
 // AUTO_INCREMENT, and through shardkey, which keeps them.
 func TestStatements_sameAsPreparedEachTime(t *testing.T) {
-	if testserver.Each(t, TestStatements_sameAsPreparedEachTime) {
-		return
-	}
-	t.Parallel()
+	onEach(t, testStatements_sameAsPreparedEachTime)
+}
+
+func testStatements_sameAsPreparedEachTime(t *testing.T) {
 	const statements = 1000
 	testserver.Ran(t, "cached statements compared with ones prepared each time", fmt.Sprint(2*statements))
 	for i, mode := range []string{"auto", "always&interpolateParams=true"} {
@@ -434,7 +422,7 @@ func TestStatements_sameAsPreparedEachTime(t *testing.T) {
 					name, auto = "shardkey", ""
 					params += "&shardkeyRule=" + keptRule(t) + "&shardkeyStatements=" + mode
 				}
-				conn := must(openFor(t, name, dsn+params).Conn(t.Context()))(t)
+				conn := must(mustOpen(t, name, dsn+params).Conn(t.Context()))(t)
 				t.Cleanup(func() { conn.Close() })
 				conns[side] = conn
 				for _, query := range []string{"CREATE TABLE t" + fmt.Sprintf(keptTable, auto), "CREATE TABLE plain_t (a INT)"} {
@@ -483,13 +471,6 @@ func keptRule(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return "kept"
-}
-
-func openFor(t *testing.T, name, dsn string) *sql.DB {
-	t.Helper()
-	db := must(sql.Open(name, dsn))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
 }
 
 func keptValue(rnd *rand.Rand) any {
@@ -617,14 +598,15 @@ func (w *wire) roundTrips() int {
 // A statement that the server has no longer is prepared anew, once, and its row
 // stands once.
 func TestStatements_preparedAnewOnServers(t *testing.T) {
-	if testserver.Each(t, TestStatements_preparedAnewOnServers) {
-		return
-	}
+	onEach(t, testStatements_preparedAnewOnServers)
+}
+
+func testStatements_preparedAnewOnServers(t *testing.T) {
 	cfg := must(mysql.ParseDSN(testserver.Database(t)))(t)
 	w := &wire{}
 	cfg.DialFunc = w.dial
 	base := must(mysql.NewConnector(cfg))(t)
-	r := must(rule.Parse("kept.yaml", []byte(keptRuleText)))(t)
+	r := mustParseRule(t, keptRuleText)
 	connector := must(NewConnector(base, r))(t)
 	db := sql.OpenDB(connector)
 	defer db.Close()
@@ -646,23 +628,23 @@ func TestStatements_preparedAnewOnServers(t *testing.T) {
 		{"prepared again after that", nil, 0, 1, 1},
 		{"first executions are not repeated", []byte{unknownToServer}, 1243, 1, 0},
 	} {
-		if of.failure == 1243 { // none is kept
-			mustExec(t, db, "SET @a = 1")
-		}
-		w.mu.Lock()
-		w.next, w.prepared = of.next, 0
-		w.mu.Unlock()
-		_, err := db.Exec("INSERT INTO t (n) VALUES (?)", i)
-		if have := errorNumber(err); have != of.failure {
-			t.Errorf("%s\nhave: %v\nwant: error %d", of.name, err, of.failure)
-		}
-		if w.prepared != of.prepared {
-			t.Errorf("%s: prepared\nhave: %d\nwant: %d", of.name, w.prepared, of.prepared)
-		}
-		rows := 0
-		if err := db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM t WHERE n = %d", i)).Scan(&rows); err != nil || rows != of.rows {
-			t.Errorf("%s: rows\nhave: %d, %v\nwant: %d", of.name, rows, err, of.rows)
-		}
+		t.Run(of.name, func(t *testing.T) {
+			if of.failure == 1243 { // none is kept
+				mustExec(t, db, "SET @a = 1")
+			}
+			w.mu.Lock()
+			w.next, w.prepared = of.next, 0
+			w.mu.Unlock()
+			_, err := db.Exec("INSERT INTO t (n) VALUES (?)", i)
+			if have := errorNumber(err); have != of.failure {
+				t.Errorf("have: %v\nwant: error %d", err, of.failure)
+			}
+			equal(t, w.prepared, of.prepared, "prepared")
+			rows := 0
+			if err := db.QueryRow(fmt.Sprintf("SELECT COUNT(*) FROM t WHERE n = %d", i)).Scan(&rows); err != nil || rows != of.rows {
+				t.Errorf("rows\nhave: %d, %v\nwant: %d", rows, err, of.rows)
+			}
+		})
 	}
 }
 
@@ -682,12 +664,11 @@ func errorNumber(err error) uint16 {
 
 // No INSERT fails for the statements that others keep, whatever the server has
 // room for.
-func TestStatements_fewAtTheServer(t *testing.T) {
-	if testserver.Each(t, TestStatements_fewAtTheServer) {
-		return
-	}
+func TestStatements_fewAtTheServer(t *testing.T) { onEach(t, testStatements_fewAtTheServer) }
+
+func testStatements_fewAtTheServer(t *testing.T) {
 	server := testserver.StartSQL(t)
-	admin := openFor(t, "mysql", server.DSN())
+	admin := mustOpen(t, "mysql", server.DSN())
 	exec := func(query string) {
 		t.Helper()
 		mustExec(t, admin, query)
@@ -703,7 +684,7 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 	}
 	for _, limit := range []int{20, 100, 2000} {
 		exec(fmt.Sprintf("SET GLOBAL max_prepared_stmt_count = %d", limit))
-		db := openFor(t, "shardkey", server.DSN()+"few?shardkeyRule="+keptRule(t))
+		db := mustOpen(t, "shardkey", server.DSN()+"few?shardkeyRule="+keptRule(t))
 		var conns []*sql.Conn
 		for range connections {
 			conn := must(db.Conn(t.Context()))(t)
@@ -743,34 +724,5 @@ func TestStatements_fewAtTheServer(t *testing.T) {
 		db.Close()
 		for kept() > 0 { // the server ends connections in its own time
 		}
-	}
-}
-
-// What was kept at a server that has restarted is forgotten with its connection.
-func TestStatements_afterRestart(t *testing.T) {
-	if testserver.Each(t, TestStatements_afterRestart) {
-		return
-	}
-	server := testserver.StartSQL(t)
-	admin := openFor(t, "mysql", server.DSN())
-	mustExec(t, admin, "CREATE DATABASE again")
-	db := openFor(t, "shardkey", server.DSN()+"again?shardkeyRule="+keptRule(t))
-	db.SetMaxOpenConns(1)
-	mustExec(t, db, "CREATE TABLE t (id BIGINT PRIMARY KEY, n INT)")
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for i := range 6 {
-		if i == 3 {
-			server.Stop()
-			server.Start()
-		}
-		if _, err := db.ExecContext(ended, "INSERT INTO t (n) VALUES (?)", -1); !errors.Is(err, context.Canceled) {
-			t.Fatalf("have: %v\nwant: %v", err, context.Canceled)
-		}
-		mustExec(t, db, "INSERT INTO t (n) VALUES (?)", i)
-	}
-	rows := 0
-	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE n >= 0").Scan(&rows); err != nil || rows != 6 {
-		t.Errorf("rows\nhave: %d, %v\nwant: 6", rows, err)
 	}
 }

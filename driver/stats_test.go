@@ -238,7 +238,7 @@ func (l *jsonLog) take(t *testing.T) (all []map[string]any) {
 func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log jsonLog
-		r := must(rule.Parse(t.Name(), []byte(watched("'ds.t_order_${0..1}'", 6))))(t)
+		r := mustParseRule(t, watched("'ds.t_order_${0..1}'", 6))
 		db, c := idleDB(t, r, WithLogger(log.logger()))
 		refuse := func(query string, args ...any) {
 			t.Helper()
@@ -261,9 +261,7 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 				t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
 			}
 		}
-		if len(have) != len(want) {
-			t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
-		}
+		equal(t, len(have), len(want))
 		if n := c.Stats().Refused; n["unlisted"] != 4 || n["unsupported"] != 1 {
 			t.Errorf("have: %v\nwant: 4 unlisted, 1 unsupported", n)
 		}
@@ -370,9 +368,7 @@ func TestLog_asSentWithoutValues(t *testing.T) {
 			t.Errorf("line %d\nhave: %v\nwant: %q", i, line, want)
 		}
 	}
-	if len(have) != len(want) {
-		t.Errorf("have: %d lines\nwant: %d", len(have), len(want))
-	}
+	equal(t, len(have), len(want))
 	if s := c.Stats().Tables[0]; s.Keys != 6 {
 		t.Errorf("have: %+v\nwant: 6 keys", s)
 	}
@@ -400,9 +396,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 			var first []any
 			base := &fakedb.Server{}
 			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(ctx context.Context, f Filled) {
-				if ctx.Value(spanKey{}) != "span" {
-					t.Error("the context is another one")
-				}
+				equal(t, ctx.Value(spanKey{}), "span", "the context is another one")
 				first = append(first, f.FirstKey)
 				f.FirstKey = nil
 				told = append(told, f)
@@ -442,10 +436,9 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 }
 
 // Each way of an INSERT on a server, an INSERT … SELECT among them.
-func TestWithFilled_onServers(t *testing.T) {
-	if testserver.Each(t, TestWithFilled_onServers) {
-		return
-	}
+func TestWithFilled_onServers(t *testing.T) { onEach(t, testWithFilled_onServers) }
+
+func testWithFilled_onServers(t *testing.T) {
 	r := must(rule.Parse(t.Name(), []byte("rules:\n- !SHARDING\n  tables:\n    t_told: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n"+
 		"  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: 3}}}\n")))(t)
 	noError(t, RegisterRule(t.Name(), r))

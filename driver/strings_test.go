@@ -27,10 +27,9 @@ var firstKeys = map[string]int64{"t": 1_000_000, "c": 2_000_000}
 // Random strings of two to five statements leave the same rows, errors and insert ids as
 // with go-sql-driver and AUTO_INCREMENT, while another connection alters the tables. A
 // string that is refused leaves nothing behind.
-func TestStrings_sameAsPlain(t *testing.T) {
-	if testserver.Each(t, TestStrings_sameAsPlain) {
-		return
-	}
+func TestStrings_sameAsPlain(t *testing.T) { onEach(t, testStrings_sameAsPlain) }
+
+func testStrings_sameAsPlain(t *testing.T) {
 	next := map[string]int64{}
 	keys := func(_ context.Context, c spi.Column, n int) ([]any, error) {
 		all := make([]any, n)

@@ -4,16 +4,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/rewrite"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testserver"
 )
 
 // verified opens a fake base with a rule for table ruled.
@@ -156,42 +153,6 @@ func TestVerify_isLeftOutByTag(t *testing.T) {
 	check(t, c.verifier.verify("x", rewrite.Options{}, nil))
 }
 
-// BenchmarkVerify_build is what the second reader costs a program: its size and
-// the time of a build with warm caches.
-func BenchmarkVerify_build(b *testing.B) {
-	for name, tags := range map[string]string{"with": "", "without": "shardkey_noparser"} {
-		b.Run(name, func(b *testing.B) {
-			file := filepath.Join(b.TempDir(), "app")
-			for b.Loop() {
-				if out, err := exec.Command("go", "build", "-tags", tags, "-ldflags=-s -w", "-o", file, "./testdata/app").CombinedOutput(); err != nil {
-					b.Fatalf("%v\n%s", err, out)
-				}
-			}
-			info := must(os.Stat(file))(b)
-			b.ReportMetric(float64(info.Size())/1e6, "MB")
-		})
-	}
-}
-
-// TestVerify_agreesOnServer sends statements of many forms, of which the second
-// reader must refuse none. The differential test does so too.
-func TestVerify_agreesOnServer(t *testing.T) {
-	if testserver.Each(t, TestVerify_agreesOnServer) {
-		return
-	}
-	ours, _, c := openFilled(t, "multiStatements=true")
-	for _, query := range []string{
-		"INSERT INTO ruled VALUES (NULL, 1)", "INSERT INTO ruled (a) VALUES (1), (2)", "INSERT INTO ruled SET a = 3",
-		"REPLACE INTO ruled (a) SELECT a FROM ruled", "INSERT INTO ruled (a) VALUES (1); INSERT INTO ruled (a) VALUES (2)",
-		"SET sql_mode = 'ANSI_QUOTES'", `INSERT INTO "ruled" ("a") VALUES (4)`,
-	} {
-		mustExec(t, ours, query)
-	}
-	if have := c.Stats().Verification; have.Refused > 0 || secondReader != nil && have.Agreed < 6 {
-		t.Errorf("have: %+v\nwant: 6 agreed, none refused", have)
-	}
-}
-
 // A program of more texts than there are plans has each read once. With ON DUPLICATE
 // KEY UPDATE a text's plan may be another one later, and is read again.
 func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
@@ -202,11 +163,13 @@ func TestVerify_onceThoughPlansAreForgotten(t *testing.T) {
 		{"INSERT INTO ruled (a, b) VALUES (?, %d)", 10},
 		{"INSERT INTO ruled (a, b) VALUES (?, %d) ON DUPLICATE KEY UPDATE b = 1", 30},
 	} {
-		db, _, c := verified(t, "on")
-		c.rules.Load().plans.most = 2
-		for i := range 30 {
-			mustExec(t, db, fmt.Sprintf(test.query, i%10), 1)
-		}
-		equal(t, c.Stats().Verification.Agreed, test.want, test.query)
+		t.Run(test.query, func(t *testing.T) {
+			db, _, c := verified(t, "on")
+			c.rules.Load().plans.most = 2
+			for i := range 30 {
+				mustExec(t, db, fmt.Sprintf(test.query, i%10), 1)
+			}
+			equal(t, c.Stats().Verification.Agreed, test.want, test.query)
+		})
 	}
 }

@@ -343,8 +343,10 @@ func TestWatcher_changed(t *testing.T) {
 		{"a directory", func() { _ = os.Remove(path); _ = os.Mkdir(path, 0o755) }, true},
 		{"still one", func() {}, false},
 	} {
-		step.do()
-		equal(t, w.changed(), step.want, step.name)
+		t.Run(step.name, func(t *testing.T) {
+			step.do()
+			equal(t, w.changed(), step.want, step.name)
+		})
 	}
 }
 
@@ -488,9 +490,7 @@ func TestWatch_leaveWaits(t *testing.T) {
 	openConnectors.mu.Lock()
 	w := openConnectors.watchers[path]
 	openConnectors.mu.Unlock()
-	if w.interval != time.Minute {
-		t.Errorf("have: each %v\nwant: the shortest", w.interval)
-	}
+	equal(t, w.interval, time.Minute)
 	second()
 	second() // does nothing
 	select {
