@@ -61,42 +61,32 @@ func healthOf(c *Connector) map[string]spi.Health {
 	return all
 }
 
-func TestFilled_oneKeyPerRow(t *testing.T) { onEach(t, testFilled_oneKeyPerRow) }
-
-func testFilled_oneKeyPerRow(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, c := openFilled(t, params)
-			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", 1)
-			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?), (2), (?)", 1, 3)
-			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (1), (2)")
-			st := must(ours.Prepare("INSERT INTO ruled (a) VALUES (?)"))(t)
-			for i := range 3 {
-				must(st.Exec(i))(t)
-			}
-			_ = st.Close()
-			if have := issued(c); have != 9 || have != number(t, plain, "SELECT COUNT(*) FROM ruled") {
-				t.Errorf("%d keys for 9 rows", have)
-			}
-		})
-	}
-}
-
-func TestFilled_valuerIsAskedOnce(t *testing.T) { onEach(t, testFilled_valuerIsAskedOnce) }
-
-func testFilled_valuerIsAskedOnce(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, _, _ := openFilled(t, params)
+// A filled statement asks for its arguments once, and leaves nothing prepared.
+func TestFilled_leavesNoStatement(t *testing.T) {
+	for _, kind := range fakedb.Kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			base := &fakedb.Server{Kind: kind, Query: func(query string) (driver.Rows, error) {
+				if strings.Contains(query, "RETURNING") {
+					return &fakedb.Rows{Names: []string{"id"}, Values: [][]driver.Value{{int64(1)}}}, nil
+				}
+				return nil, driver.ErrSkip
+			}}
+			db, _ := openFake(t, base, scriptRule(t, counted(new(int64)), "ruled.id"), Config{Server: "other", Statements: "off"})
 			asked := 0
-			mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", countingValuer{&asked})
-			equal(t, asked, 1, "Exec asked", "times")
-			if !hasReturning(t) {
-				return
+			mustExec(t, db, "INSERT INTO ruled (a) VALUES (?)", countingValuer{&asked})
+			equal(t, asked, 1, "Exec asked")
+			rows := must(db.Query("INSERT INTO ruled (a) VALUES (?) RETURNING id", countingValuer{&asked}))(t)
+			equal(t, must(rows.ColumnTypes())(t)[0].DatabaseTypeName(), "FAKE")
+			noError(t, drain(rows, nil))
+			equal(t, asked, 2, "Exec and Query asked")
+			base.Faults = []fakedb.Fault{{At: "xec", Times: -1, Err: fakedb.Err}}
+			if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?)", 1); err != fakedb.Err {
+				t.Errorf("have: %v\nwant: %v", err, fakedb.Err)
 			}
-			asked = 0
-			check(t, drain(ours.Query("INSERT INTO ruled (a) VALUES (?) RETURNING id", countingValuer{&asked})))
-			equal(t, asked, 1, "Query asked", "times")
+			if _, err := db.Exec("INSERT INTO ruled (a) VALUES (?), (?, 1)", 1, 2, 3); err == nil {
+				t.Error("three arguments for two placeholders")
+			}
+			equal(t, base.Stmts, 0, "statements left")
 		})
 	}
 }
@@ -119,39 +109,6 @@ func TestFilled_callsOfBase(t *testing.T) {
 	equal(t, base.Stmts, 0, "statements left")
 }
 
-func TestFilled_rowsCloseTheirStatement(t *testing.T) { onEach(t, testFilled_rowsCloseTheirStatement) }
-
-func testFilled_rowsCloseTheirStatement(t *testing.T) {
-	testserver.Needs(t, testserver.KindMariaDB, "RETURNING")
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, plain, _ := openFilled(t, params)
-			want := returning(t, plain, "INSERT INTO ruled VALUES (1000 + ?, ?) RETURNING id, a", 1, 7)
-			have := returning(t, ours, "INSERT INTO ruled (a) VALUES (?) RETURNING id, a", 7)
-			equal(t, have, want)
-		})
-	}
-}
-
-// returning returns the column types of a query and how many statements
-// it leaves prepared.
-func returning(t *testing.T, db *sql.DB, query string, args ...any) string {
-	t.Helper()
-	db.SetMaxOpenConns(1)
-	left := prepared(t, db)
-	rows := must(db.Query(query, args...))(t)
-	types := must(rows.ColumnTypes())(t)
-	said := ""
-	for _, typ := range types {
-		said += fmt.Sprintf("%+v ", *typ)
-	}
-	if !rows.Next() || rows.Next() {
-		t.Error("not one row")
-	}
-	check(t, rows.Close())
-	return said + fmt.Sprint(prepared(t, db)-left)
-}
-
 // prepared is how many statements the only connection of db has prepared and
 // not closed.
 func prepared(t *testing.T, db *sql.DB) int64 {
@@ -162,31 +119,6 @@ func prepared(t *testing.T, db *sql.DB) int64 {
 // hasReturning reports whether the server has INSERT … RETURNING.
 func hasReturning(t *testing.T) bool {
 	return testserver.Has(t, testserver.KindMariaDB, "RETURNING")
-}
-
-func TestFilled_statementsAreClosed(t *testing.T) { onEach(t, testFilled_statementsAreClosed) }
-
-func testFilled_statementsAreClosed(t *testing.T) {
-	for _, params := range bothWays {
-		t.Run(params, func(t *testing.T) {
-			ours, _, _ := openFilled(t, params)
-			ours.SetMaxOpenConns(1)
-			var before int64
-			for i := range 10 {
-				if i == 4 { // what is asked once was asked, and the statements that are kept are prepared
-					before = prepared(t, ours)
-				}
-				mustExec(t, ours, "INSERT INTO ruled (a) VALUES (?)", i)
-				if _, err := ours.Exec("INSERT INTO ruled (id, a) VALUES (?, ?), (NULL, 1)", 1, i); err == nil {
-					t.Error("no duplicate")
-				}
-				if _, err := ours.Exec("INSERT INTO ruled (a) VALUES (?)", i, i); err == nil {
-					t.Error("two arguments for one placeholder")
-				}
-			}
-			equal(t, prepared(t, ours), before)
-		})
-	}
 }
 
 // A statement is executed once on a connection that is good, and the pool's error comes through

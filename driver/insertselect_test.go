@@ -454,25 +454,6 @@ func testInsertSelect_rolledBack(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 2, "rows after the rollback")
 }
 
-func TestInsertSelect_canceled(t *testing.T) { onEach(t, testInsertSelect_canceled) }
-
-func testInsertSelect_canceled(t *testing.T) {
-	entered := make(chan struct{}, 1)
-	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
-		entered <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
-	})
-	ours, plain := openScripted(t, scriptRule(t, waiting, "ruled.id"))
-	ours.SetMaxOpenConns(1)
-	mustExec(t, plain, "CREATE TABLE ruled (id BIGINT PRIMARY KEY, a INT)")
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-entered; cancel() }()
-	if _, err := ours.ExecContext(ctx, "INSERT INTO ruled (a) SELECT 1"); !errors.Is(err, context.Canceled) {
-		t.Errorf("have: %v", err)
-	}
-}
-
 // A context that ends when the keys are made leaves no row, and the pool is of use.
 func TestInsertSelect_canceledBeforeRows(t *testing.T) {
 	onEach(t, testInsertSelect_canceledBeforeRows)

@@ -29,11 +29,9 @@ import (
 
 // TestPlan_parsesOnce counts the texts that are parsed.
 func TestPlan_parsesOnce(t *testing.T) {
-	ours, _ := one(t)
-	c := must(ours.Conn(t.Context()))(t)
-	defer c.Close()
-	var connector *Connector
-	noError(t, c.Raw(func(raw any) error { connector = ConnectorOf(raw); return nil }))
+	base := &fakedb.Server{Columns: [][2]string{{"id", "bigint"}, {"a", "int"}}}
+	c, connector := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "mysql"})
+	c.SetMaxOpenConns(1)
 	long := "INSERT INTO ruled (a) VALUES (1)" + strings.Repeat(", (2)", maxLiteralBytes/5+1)
 	for _, of := range []struct {
 		name, query string

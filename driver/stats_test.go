@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +20,6 @@ import (
 	"github.com/shardkey/shardkey/driver/internal/base"
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -387,6 +386,7 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 		{"some with a key", "INSERT INTO t_order (order_id, user_id) VALUES (NULL, ?), (?, ?)", []any{1, 5, 1}, []Filled{{"t_order", "order_id", "snowflake", "SNOWFLAKE", 1, nil}}},
 		{"all with a key", "INSERT INTO t_order (order_id, user_id) VALUES (?, ?)", []any{5, 1}, nil},
 		{"texts as keys", "INSERT INTO t_token (name) VALUES (?), (?)", []any{1, 2}, []Filled{{"t_token", "id", "uuid", "UUID", 2, nil}}},
+		{"a query", "INSERT INTO t_user (name) SELECT name FROM src", nil, []Filled{{"t_user", "id", "snowflake", "SNOWFLAKE", 2, nil}}},
 		{"no INSERT", "UPDATE t_order SET user_id = ?", []any{1}, nil},
 		{"another table", "INSERT INTO other (a) VALUES (?)", []any{1}, nil},
 		{"refused", "INSERT INTO t_order_9 (user_id) VALUES (?)", []any{1}, nil},
@@ -394,7 +394,12 @@ func TestWithFilled_toldOfEachInsert(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var told []Filled
 			var first []any
-			base := &fakedb.Server{}
+			base := &fakedb.Server{Query: func(query string) (driver.Rows, error) {
+				if !strings.Contains(query, "src") {
+					return nil, driver.ErrSkip
+				}
+				return &fakedb.Rows{Names: []string{"name"}, Values: [][]driver.Value{{"a"}, {"b"}}}, nil
+			}}
 			db := sql.OpenDB(offlineConnector(t, base, Config{Server: "other"}, WithFilled(func(ctx context.Context, f Filled) {
 				equal(t, ctx.Value(spanKey{}), "span", "the context is another one")
 				first = append(first, f.FirstKey)
@@ -432,33 +437,5 @@ func TestWithFilled_panicIsAnError(t *testing.T) {
 			t.Errorf("it was sent: %q", base.Calls)
 		}
 		_ = db.Close()
-	}
-}
-
-// Each way of an INSERT on a server, an INSERT … SELECT among them.
-func TestWithFilled_onServers(t *testing.T) { onEach(t, testWithFilled_onServers) }
-
-func testWithFilled_onServers(t *testing.T) {
-	r := must(rule.Parse(t.Name(), []byte("rules:\n- !SHARDING\n  tables:\n    t_told: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}\n"+
-		"  keyGenerators: {g: {type: SNOWFLAKE, props: {worker-id: 3}}}\n")))(t)
-	noError(t, RegisterRule(t.Name(), r))
-	defer DeregisterRule(t.Name())
-	var told []Filled
-	db, _, err := Open(testserver.Database(t)+"?shardkeyRule="+url.QueryEscape(t.Name()), WithFilled(func(_ context.Context, f Filled) { told = append(told, f) }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	mustExec(t, db, "CREATE TABLE t_told (id BIGINT PRIMARY KEY, a INT)")
-	for _, text := range []string{
-		"INSERT INTO t_told (a) VALUES (1)", "INSERT INTO t_told (a) VALUES (1), (2), (3)",
-		"INSERT INTO t_told (a) SELECT a FROM t_told WHERE a > 1",
-	} {
-		told = nil
-		var keys Keys
-		must(db.ExecContext(WithKeys(t.Context(), &keys), text))(t)
-		if values := keys.Values(); len(told) != 1 || told[0].Rows != len(values) || told[0].FirstKey != values[0] {
-			t.Errorf("%s\nhave: %+v\nwant: %d rows, the first %v", text, told, len(values), values)
-		}
 	}
 }
