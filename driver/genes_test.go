@@ -683,6 +683,17 @@ func testGenesOfTables(t *testing.T, db *sql.DB) {
 	equal(t, total, 40)
 }
 
+// expectCount asks for each of the four tables.
+func expectCount(t *testing.T, db *sql.DB, query string, want int) {
+	t.Helper()
+	for i := range 4 {
+		var have int
+		if err := db.QueryRow(fmt.Sprintf(query, i)).Scan(&have); err != nil || have != want {
+			t.Errorf(query+"\nhave: %d, %v\nwant: %d", i, have, err, want)
+		}
+	}
+}
+
 // hasReason reports whether a statement was refused for the reason.
 func hasReason(err error, reason string) bool {
 	var refused *StatementError
