@@ -318,8 +318,6 @@ func routedRule(t *testing.T, tables []*routedTable, leaf string) *rule.Rule {
 	return parsed
 }
 
-var shardRules atomic.Int64
-
 // openRouted opens a rule over a database.
 func openRouted(t *testing.T, dsn string, r *rule.Rule) *sql.DB {
 	t.Helper()
