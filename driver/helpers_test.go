@@ -77,6 +77,12 @@ func (s script) GenerateKeys(ctx context.Context, c spi.Column, n int) ([]any, e
 // "keep" after a blank leaves explicit keys, and "consecutive" refuses others.
 func scriptRule(t testing.TB, s script, columns ...string) *rule.Rule {
 	t.Helper()
+	return generatorRule(t, s, columns...)
+}
+
+// generatorRule is scriptRule for any generator.
+func generatorRule(t testing.TB, s spi.KeyGenerator, columns ...string) *rule.Rule {
+	t.Helper()
 	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"script": {Generator: s}}}
 	for _, column := range columns {
 		column, more, _ := strings.Cut(column, " ")

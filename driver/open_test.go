@@ -49,6 +49,8 @@ func refusedDSN(t *testing.T, err error, want string) {
 }
 
 func TestOpen_refuses(t *testing.T) {
+	noError(t, RegisterRule("orders", testRule(t)))
+	defer DeregisterRule("orders")
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
 	write(t, bad, "rules:\n- !SHARDING\n  tables: []\n")
 	for _, c := range []struct {
@@ -57,7 +59,7 @@ func TestOpen_refuses(t *testing.T) {
 	}{
 		{"", "shardkey: DSN: it is empty; no sharding rule", ErrNoRule},
 		{"u:s3cr3t@tcp(h:1)/app", "add ?shardkeyRule=", ErrNoRule},
-		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule`, fs.ErrNotExist},
+		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nowhere/rule.yaml", `"nowhere/rule.yaml" is neither a registered rule (registered: orders`, fs.ErrNotExist},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + bad, "bad.yaml:3", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=" + t.TempDir(), "the rule does not load", nil},
 		{"u:s3cr3t@tcp(h:1)/app?shardkeyRule=nobody&shardkeyRul=x", "did you mean shardkeyRule?", nil},
