@@ -20,7 +20,8 @@ func (g *generator) foreignState(field, value string) error {
 	e := storeError(g.server.addr, nil)
 	e.Kind = errForeignState
 	if field == "epoch" {
-		e.Detail = fmt.Sprintf("the state %q belongs to keys of another epoch, %s ms after 1970: keys of two epochs repeat each other", g.stateKey, value)
+		e.Detail = fmt.Sprintf("the state %q belongs to keys of another epoch, %s ms after 1970: "+
+			"keys of two epochs repeat each other", g.stateKey, value)
 		e.Advice = "use that epoch, or another namespace and shard-id"
 	} else {
 		e.Detail = fmt.Sprintf("%q is not what this program has written (%s is %q)", g.stateKey, field, value)
@@ -46,17 +47,16 @@ func wrapError(server string, err error) error {
 	return e
 }
 
+const credentials = "set the properties username and password"
+
 // advice says the way out of an error of the server, by the word it begins
 // with.
 func advice(err error) string {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ""
 	}
-	msg := err.Error()
 	for _, a := range []struct{ word, advice string }{
-		{"WRONGPASS", "set the properties username and password"},
-		{"NOAUTH", "set the properties username and password"},
-		{"invalid password", "set the properties username and password"},
+		{"WRONGPASS", credentials}, {"NOAUTH", credentials}, {"invalid password", credentials},
 		{"NOPERM", "the user needs eval, evalsha, script, time, type, hmget and hset on the keys of the namespace"},
 		{"MOVED", "addr names one node of a cluster: name several, with commas"},
 		{"READONLY", "addr names a replica: name the master"},
@@ -67,7 +67,7 @@ func advice(err error) string {
 		{"DB index", "set the property db to a database that the server has"},
 		{"connection refused", "see that the server runs at this address"},
 	} {
-		if strings.Contains(msg, a.word) {
+		if strings.Contains(err.Error(), a.word) {
 			return a.advice
 		}
 	}

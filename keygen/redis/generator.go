@@ -2,13 +2,15 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
@@ -47,7 +49,7 @@ type generator struct {
 
 	mu      sync.Mutex
 	memory  memory
-	figures stats.Figures
+	figures spi.Health // its pointers and slices are replaced, never changed
 }
 
 // newGenerator makes a generator of a rule's properties. It connects to the
@@ -70,9 +72,9 @@ func newGenerator(p spi.Props) (*generator, error) {
 	// The braces are Redis Cluster's hash tag:
 	// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
 	g.stateKey = fmt.Sprintf("%s:{keys:%d}", p.String("namespace", "shardkey"), g.shard)
-	g.figures.Health = spi.Health{
-		WorkerID: &g.shard,
-		Waits:    new(int64), Fetches: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration),
+	g.figures = spi.Health{
+		WorkerID: &g.shard, Errors: map[string]int64{},
+		Waits: new(int64), Fetches: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration),
 	}
 	s.onConnect = g.connected
 	return g, nil
@@ -106,13 +108,12 @@ func (g *generator) GenerateKeys(ctx context.Context, column spi.Column, n int) 
 // An error that is not the context's has [spi.ErrStore], [spi.ErrTimeOverflow]
 // or [spi.ErrClosed] in its chain.
 func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []int64) error {
-	for rest := keys; len(rest) > 0; {
-		batch := rest[:min(len(rest), maxBatch)]
-		if err := g.fill(ctx, batch); err != nil {
-			g.failed(err)
+	for batch := range slices.Chunk(keys, maxBatch) {
+		err := g.fill(ctx, batch)
+		g.count(len(batch), err)
+		if err != nil {
 			return err
 		}
-		rest = rest[len(batch):]
 	}
 	return nil
 }
@@ -120,16 +121,13 @@ func (g *generator) GenerateInt64Keys(ctx context.Context, _ spi.Column, keys []
 // fill makes the keys of one reservation.
 func (g *generator) fill(ctx context.Context, keys []int64) error {
 	first, err := g.reserve(ctx, len(keys))
-	if err != nil {
-		return err
-	}
 	for i := range keys {
-		if keys[i], err = g.key(first + position(i)); err != nil {
+		if err != nil {
 			return err
 		}
+		keys[i], err = g.key(first + position(i))
 	}
-	g.issued(len(keys))
-	return nil
+	return err
 }
 
 // reserve calls the server until it has reserved n places.
@@ -138,18 +136,16 @@ func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 		r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {
 			return g.ask(ctx, c, n, "")
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		switch r.kind {
-		case "ok":
+		case r.kind == "ok":
 			return r.first, nil
-		case "wait":
-			if err := g.pause(ctx, r.wait); err != nil {
-				return 0, err
-			}
-		default:
+		case r.kind != "wait":
 			return 0, g.refusal(r)
+		}
+		if err := g.pause(ctx, r.wait); err != nil {
+			return 0, err
 		}
 	}
 }
@@ -157,16 +153,10 @@ func (g *generator) reserve(ctx context.Context, n int) (position, error) {
 // Ready asks the server to check its state, and to reserve nothing. Its errors are
 // those of GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {
-	r, err := do(ctx, g.server, func(ctx context.Context, c goredis.UniversalClient) (reply, error) {
-		return g.ask(ctx, c, 0, "")
-	})
-	switch {
-	case err != nil:
-		return err
-	case r.kind != "ok":
-		return g.refusal(r)
+	first, err := g.reserve(ctx, 0)
+	if err == nil {
+		_, err = g.key(first)
 	}
-	_, err = g.key(r.first)
 	return err
 }
 
@@ -198,7 +188,10 @@ func (g *generator) connected(ctx context.Context, c *goredis.Conn) error {
 func (g *generator) pause(ctx context.Context, d time.Duration) error {
 	start := g.clock.Now()
 	err := g.clock.Sleep(ctx, d)
-	g.waited(g.clock.Now().Sub(start))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.figures.Waits = new(*g.figures.Waits + 1)
+	g.figures.Waited += g.clock.Now().Sub(start)
 	return err
 }
 
@@ -220,28 +213,38 @@ func (g *generator) Describe() string {
 		g.stateKey, layout, formatTime(g.epoch))
 }
 
-func (g *generator) issued(n int) {
+// count counts the outcome of a call for n keys. Ended contexts and Close do not
+// set Health.Err.
+func (g *generator) count(n int, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.Issued += int64(n)
-}
-
-func (g *generator) waited(d time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.figures.Wait(d)
-}
-
-// failed counts an error. Cancelled calls do not set Health.Err.
-func (g *generator) failed(err error) {
-	kind := stats.KindOf(err)
-	now := g.clock.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.figures.Error(kind, err, now)
-	if kind != "canceled" && kind != "deadline" && kind != "closed" {
-		g.figures.Err = err
+	f := &g.figures
+	if err == nil {
+		f.Issued += int64(n)
+		return
 	}
+	word := "other"
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return errors.Is(err, k.err) }); i >= 0 {
+		word = kinds[i].word
+	}
+	f.Errors[word]++
+	f.LastError, f.LastErrorTime = err, g.clock.Now()
+	switch word {
+	case "canceled", "deadline", "closed":
+	default:
+		f.Err = err
+	}
+}
+
+// kind is an error and the word for it in Health.
+type kind struct {
+	err  error
+	word string
+}
+
+var kinds = []kind{
+	{spi.ErrClosed, "closed"}, {context.Canceled, "canceled"}, {context.DeadlineExceeded, "deadline"},
+	{spi.ErrTimeOverflow, "time-overflow"}, {spi.ErrStore, "store"},
 }
 
 // Health is a snapshot. Err is the last call's error; Borrowed is how far the
@@ -249,7 +252,9 @@ func (g *generator) failed(err error) {
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.figures.Snapshot()
+	h := g.figures
+	h.Errors = maps.Clone(h.Errors)
+	return h
 }
 
 // layout is the split of a key's bits: milliseconds, shard, sequence.
@@ -265,8 +270,9 @@ func (p position) ms() int64 { return int64(p) >> layout.SequenceBits }
 func (g *generator) key(p position) (int64, error) {
 	ms := p.ms() - g.epoch.UnixMilli()
 	if ms < 0 || ms >= 1<<layout.TimeBits {
-		return 0, fmt.Errorf("%w: REDIS at %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch", spi.ErrTimeOverflow, g.server.addr,
-			formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(g.epoch.Add((1<<layout.TimeBits-1)*time.Millisecond)))
+		last := g.epoch.Add((1<<layout.TimeBits - 1) * time.Millisecond)
+		return 0, fmt.Errorf("%w: REDIS at %s says it is %s, and keys reach from %s to %s: set its clock, or the epoch",
+			spi.ErrTimeOverflow, g.server.addr, formatTime(time.UnixMilli(p.ms())), formatTime(g.epoch), formatTime(last))
 	}
 	sequence := int64(p) & layout.MaxSequence()
 	return (ms<<layout.WorkerBits|g.shard)<<layout.SequenceBits | sequence, nil

@@ -3,8 +3,6 @@ package redis
 import (
 	"fmt"
 	"time"
-
-	"github.com/shardkey/shardkey/keygen/internal/stats"
 )
 
 // memory is what a generator knows of its shard's time line, for when the
@@ -21,7 +19,10 @@ type memory struct {
 func (g *generator) request(now time.Time, n int, run string) request {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return request{key: g.stateKey, n: n, floor: g.memory.floor, reach: g.memory.reach(now), epoch: g.epoch.UnixMilli(), caller: now, run: run}
+	return request{
+		key: g.stateKey, n: n, floor: g.memory.floor, reach: g.memory.reach(now),
+		epoch: g.epoch.UnixMilli(), caller: now, run: run,
+	}
 }
 
 // reach is where the time line must be by now. Our own clock counts as a
@@ -38,25 +39,26 @@ func (g *generator) answered(start time.Time, req request, r reply) {
 	now := g.clock.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.figures.Fetch(now.Sub(start))
+	f, m := &g.figures, &g.memory
+	f.Fetches, f.FetchTime = new(*f.Fetches+1), now.Sub(start)
 	if r.kind != "ok" && r.kind != "wait" {
 		return
 	}
-	m := &g.memory
 	if r.lost {
 		m.lost++
-		g.figures.Warnings = []string{fmt.Sprintf("the server %s forgot the state %s, %d times: keys went on after it, but see that it keeps its data", g.server.addr, g.stateKey, m.lost)}
+		f.Warnings = []string{fmt.Sprintf("the server %s forgot the state %s, %d times: "+
+			"keys went on after it, but see that it keeps its data", g.server.addr, g.stateKey, m.lost)}
 	}
 	if r.kind == "ok" && req.n > 0 {
 		m.floor = max(m.floor, r.first+position(req.n)-1)
-		g.figures.Borrowed = new(max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond))
-		g.figures.Err = nil
+		f.Borrowed = new(max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond))
+		f.Err = nil
 	}
 	if start.Before(m.local) {
 		return // an older question's answer than the last
 	}
 	if r.now < m.server {
-		g.figures.ClockSteps = stats.Add(g.figures.ClockSteps, 1)
+		f.ClockSteps = new(*f.ClockSteps + 1)
 	}
 	m.server, m.line, m.local = r.now, r.time, now
 }

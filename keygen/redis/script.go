@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,7 +41,8 @@ type reply struct {
 
 // send runs the script once.
 func (r request) send(ctx context.Context, c goredis.Scripter) (reply, error) {
-	raw, err := reserveScript.Run(ctx, c, []string{r.key}, r.n, int64(r.floor), r.reach, r.epoch, r.caller.UnixMilli(), r.run).Slice()
+	args := []any{r.n, int64(r.floor), r.reach, r.epoch, r.caller.UnixMilli(), r.run}
+	raw, err := reserveScript.Run(ctx, c, []string{r.key}, args...).Slice()
 	if err != nil {
 		return reply{}, err
 	}
@@ -50,32 +50,21 @@ func (r request) send(ctx context.Context, c goredis.Scripter) (reply, error) {
 }
 
 func parseReply(raw []any) (reply, error) {
-	kind, texts, numbers := "", [4]string{}, [4]int64{}
-	for i, v := range raw {
-		switch v := v.(type) {
-		case string:
-			if i == 0 {
-				kind = v
-			} else if i < 5 {
-				texts[i-1] = v
-			}
-		case int64:
-			if i > 0 && i < 5 {
-				numbers[i-1] = v
-			}
-		}
-	}
-	r := reply{kind: kind}
-	switch {
-	case (kind == "ok" || kind == "wait") && len(raw) == 5:
-		r.first, r.wait = position(numbers[0]), time.Duration(numbers[0])*time.Millisecond
-		r.now, r.time, r.lost = numbers[1], numbers[2], numbers[3] == 1
-	case kind == "clock" && len(raw) == 2:
-		r.now = numbers[0]
-	case kind == "foreign" && len(raw) == 3:
-		r.field, r.value = texts[0], texts[1]
-	default:
+	number := func(i int) int64 { n, _ := raw[i].(int64); return n }
+	text := func(i int) string { s, _ := raw[i].(string); return s }
+	lengths := map[string]int{"ok": 5, "wait": 5, "clock": 2, "foreign": 3}
+	if len(raw) == 0 || lengths[text(0)] != len(raw) {
 		return reply{}, fmt.Errorf("the server answered the script with %v", raw)
+	}
+	r := reply{kind: text(0)}
+	switch r.kind {
+	case "ok", "wait":
+		r.first, r.wait = position(number(1)), time.Duration(number(1))*time.Millisecond
+		r.now, r.time, r.lost = number(2), number(3), number(4) == 1
+	case "clock":
+		r.now = number(1)
+	case "foreign":
+		r.field, r.value = text(1), text(2)
 	}
 	return r, nil
 }
@@ -85,11 +74,7 @@ func parseReply(raw []any) (reply, error) {
 // wait of some milliseconds.
 func runID(ctx context.Context, c *goredis.Conn, now time.Time) (string, error) {
 	info, err := c.Info(ctx, "server").Result()
-	var refusal goredis.Error
-	if errors.As(err, &refusal) && strings.HasPrefix(err.Error(), "NOPERM") {
-		return "unknown-" + strconv.FormatInt(now.UnixNano(), 36), nil
-	}
-	if err != nil {
+	if err != nil && !goredis.HasErrorPrefix(err, "NOPERM") {
 		return "", err
 	}
 	for line := range strings.Lines(info) {

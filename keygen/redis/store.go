@@ -37,7 +37,7 @@ type store struct {
 // must keep what it has confirmed: see durability.go.
 func newStore(server *server, namespace string) *store {
 	// A repeated compare-and-set would say false of what it has done itself.
-	server.noRetry = true
+	server.retries = -1
 	return &store{server: server, key: namespace + ":{workers}"}
 }
 
@@ -61,19 +61,14 @@ func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	texts, err := do(ctx, s.server, func(ctx context.Context, c goredis.UniversalClient) (map[string]string, error) {
 		return c.HGetAll(ctx, s.key).Result()
 	})
-	if err != nil {
-		return nil, s.foreign(-1, err)
-	}
 	var entries []workerid.Entry
 	for field, text := range texts {
-		id, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			continue // nothing that a worker id could meet
+		if id, err := strconv.ParseInt(field, 10, 64); err == nil { // else nothing that a worker id could meet
+			r, err := workerid.ParseRecord(id, text)
+			entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 		}
-		r, err := workerid.ParseRecord(id, text)
-		entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 	}
-	return entries, nil
+	return entries, s.foreign(-1, err)
 }
 
 func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error) {
