@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,10 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-const defaultTimeout = 3 * time.Second
+const (
+	defaultTimeout = 3 * time.Second
+	wantEndpoints  = "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379"
+)
 
 // cluster is an etcd cluster that is connected to at the first call.
 type cluster struct {
@@ -32,29 +34,19 @@ type cluster struct {
 	timeout   time.Duration
 	tls       func() (*tls.Config, error) // nil: plain text, or the endpoints' scheme
 
-	refused refusals
+	refused atomic.Pointer[error] // why the newest TLS handshake failed; nil: it didn't
 
-	mu     sync.Mutex
+	live   context.Context // ends with Close
+	end    context.CancelFunc
+	turn   chan struct{} // holds an element while the client is made, or closed
 	client *clientv3.Client
-	making *making // the client is being made
-	closed bool
-}
-
-// making is a client that is being made; several callers may wait for it.
-type making struct {
-	done   chan struct{} // closed when client and err are set
-	cancel context.CancelFunc
-	client *clientv3.Client
-	err    error
 }
 
 // newCluster reads endpoints, username, password, timeout and the TLS
 // properties.
 func newCluster(p spi.Props) (*cluster, error) {
-	c := &cluster{endpoints: p.List("endpoints"), username: p.String("username", ""), password: p.Secret("password")}
-	if !areEndpoints(c.endpoints) {
-		return nil, p.WrongAddress("endpoints", "the members' addresses, as 10.0.0.1:2379,10.0.0.2:2379")
-	}
+	c := &cluster{username: p.String("username", ""), password: p.Secret("password"), turn: make(chan struct{}, 1)}
+	c.live, c.end = context.WithCancel(context.Background())
 	if !c.password.IsZero() && c.username == "" {
 		return nil, &spi.PropError{Name: "username", Want: "a name, as there is a password"}
 	}
@@ -65,50 +57,43 @@ func newCluster(p spi.Props) (*cluster, error) {
 	if c.tls, err = p.TLS(); err != nil {
 		return nil, err
 	}
-	if c.endpoints, err = c.schemes(p); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.readEndpoints(p)
 }
 
-func areEndpoints(endpoints []string) bool {
-	for _, e := range endpoints {
-		if _, host := cutScheme(e); !spi.IsHostPort(host) {
-			return false
-		}
+// readEndpoints reads endpoints. All have one scheme, or none: etcd's client takes
+// the first one's for all, and leaves TLS out where that is http, whatever was
+// configured.
+func (c *cluster) readEndpoints(p spi.Props) error {
+	if c.endpoints = p.List("endpoints"); len(c.endpoints) == 0 {
+		return p.WrongAddress("endpoints", wantEndpoints)
 	}
-	return len(endpoints) > 0
+	first, _ := cutScheme(c.endpoints[0])
+	for i, endpoint := range c.endpoints {
+		scheme, host := cutScheme(endpoint)
+		switch {
+		case !spi.IsHostPort(host):
+			return p.WrongAddress("endpoints", wantEndpoints)
+		case scheme == "http://" && c.tls != nil:
+			return p.Wrong("endpoints", "https:// or no scheme, as the property tls is on")
+		case scheme != first:
+			return p.Wrong("endpoints", "all of them with the same scheme, or without: https:// speaks TLS, http:// does not")
+		}
+		c.endpoints[i] = scheme + host
+	}
+	if first == "https://" && c.tls == nil {
+		c.tls = func() (*tls.Config, error) { return &tls.Config{MinVersion: tls.VersionTLS12}, nil }
+	}
+	return nil
 }
 
 // cutScheme takes http:// or https:// off an endpoint.
 func cutScheme(endpoint string) (scheme, host string) {
-	for _, scheme := range []string{"http", "https"} {
-		if n := len(scheme + "://"); len(endpoint) > n && strings.EqualFold(endpoint[:n], scheme+"://") {
+	for _, scheme := range []string{"http://", "https://"} {
+		if n := len(scheme); len(endpoint) >= n && strings.EqualFold(endpoint[:n], scheme) {
 			return scheme, strings.TrimSuffix(endpoint[n:], "/")
 		}
 	}
 	return "", endpoint
-}
-
-// schemes returns the endpoints with one scheme, or none: etcd's client takes the
-// first one's for all, and leaves TLS out where that is http, whatever was
-// configured.
-func (c *cluster) schemes(p spi.Props) ([]string, error) {
-	first, _ := cutScheme(c.endpoints[0])
-	endpoints := make([]string, len(c.endpoints))
-	for i, endpoint := range c.endpoints {
-		scheme, host := cutScheme(endpoint)
-		switch {
-		case scheme == "http" && c.tls != nil:
-			return nil, p.Wrong("endpoints", "https:// or no scheme, as the property tls is on")
-		case scheme != first:
-			return nil, p.Wrong("endpoints", "all of them with the same scheme, or without: https:// speaks TLS, http:// does not")
-		}
-		if endpoints[i] = host; scheme != "" {
-			endpoints[i] = scheme + "://" + host
-		}
-	}
-	return endpoints, nil
 }
 
 // name is the members' addresses, for messages.
@@ -116,101 +101,65 @@ func (c *cluster) name() string { return strings.Join(c.endpoints, ",") }
 
 // call runs one call of the cluster within the timeout.
 func call[T any](ctx context.Context, c *cluster, f func(context.Context, *clientv3.Client) (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil {
-		return zero, c.wrap(ctx, err)
-	}
+	var value T
 	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	client, err := c.open(callCtx)
-	if err != nil {
-		return zero, c.wrap(ctx, err)
+	if err == nil {
+		value, err = f(callCtx, client)
 	}
-	value, err := f(callCtx, client)
-	if err != nil {
-		return zero, c.wrap(ctx, err)
-	}
-	return value, nil
+	return value, c.wrap(ctx, err)
 }
 
-// open returns the client, which the first call makes. With a password that is
-// a call of the cluster already, so no caller waits for it longer than its context
-// lasts.
+// open returns the client, which the first call makes. With a password that is a
+// call of the cluster already, so it ends with ctx, and with Close.
 func (c *cluster) open(ctx context.Context) (*clientv3.Client, error) {
-	c.mu.Lock()
-	if c.closed || c.client != nil {
-		defer c.mu.Unlock()
-		if c.closed {
-			return nil, spi.ErrClosed
-		}
-		return c.client, nil
-	}
-	if c.making == nil {
-		c.making = c.make()
-	}
-	m := c.making
-	c.mu.Unlock()
 	select {
-	case <-m.done:
-		return m.client, m.err
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// make begins to make the client. The client lives until Close, which also ends
-// the making.
-func (c *cluster) make() *making {
-	ctx, cancel := context.WithCancel(context.Background())
-	m := &making{done: make(chan struct{}), cancel: cancel}
-	go func() {
-		defer close(m.done)
-		m.err = guarded(func() (err error) { m.client, err = c.connect(ctx); return err })
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.making = nil
-		if m.err == nil && c.closed {
-			_ = m.client.Close()
-			m.client, m.err = nil, spi.ErrClosed
-		}
-		c.client = m.client
-		if m.err != nil {
-			cancel()
-		}
-	}()
-	return m
-}
-
-// guarded makes a panic of the client, for example on an answer that it doesn't understand, an error.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the client panicked: %v", p)
-		}
-	}()
-	return call()
+	switch {
+	case c.live.Err() != nil:
+		return nil, spi.ErrClosed
+	case c.client != nil:
+		return c.client, nil
+	}
+	live, end := context.WithCancel(c.live)
+	stop := context.AfterFunc(ctx, end)
+	client, err := c.connect(live)
+	inTime := stop()
+	if err == nil && inTime {
+		c.client = client
+		return client, nil
+	}
+	end()
+	switch {
+	case err == nil:
+		_ = client.Close()
+		err = ctx.Err()
+	case c.live.Err() != nil:
+		err = spi.ErrClosed
+	case !inTime:
+		err = ctx.Err()
+	}
+	return nil, err
 }
 
 func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
+	// A cluster that was away for long is found again in a second or two;
+	// gRPC by itself would look each two minutes only.
+	retry := backoff.DefaultConfig
+	retry.BaseDelay, retry.MaxDelay = 100*time.Millisecond, time.Second
+	connect := grpc.ConnectParams{Backoff: retry, MinConnectTimeout: c.timeout}
+	options := []grpc.DialOption{grpc.WithConnectParams(connect)}
 	var tlsConfig *tls.Config
 	if c.tls != nil {
 		var err error
 		if tlsConfig, err = c.tls(); err != nil {
 			return nil, err
 		}
-	}
-	if scheme, _ := cutScheme(c.endpoints[0]); tlsConfig == nil && scheme == "https" {
-		tlsConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	options := []grpc.DialOption{
-		// A cluster that was away for long is found again in a second or two;
-		// gRPC by itself would look each two minutes only.
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: c.timeout,
-		}),
-	}
-	if tlsConfig != nil {
 		options = append(options, grpc.WithTransportCredentials(noting{credentials.NewTLS(tlsConfig), &c.refused}))
 	}
 	return clientv3.New(clientv3.Config{
@@ -221,27 +170,19 @@ func (c *cluster) connect(ctx context.Context) (*clientv3.Client, error) {
 	})
 }
 
-// refusals keeps why the newest TLS handshake failed: gRPC tries again, and says
-// in the end that time was up.
-type refusals struct{ newest atomic.Pointer[error] }
-
-func (r *refusals) err() error {
-	if err := r.newest.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// noting are credentials that note the outcome of each handshake.
+// noting are credentials that note why a handshake failed: gRPC tries again, and
+// says in the end that time was up.
 type noting struct {
 	credentials.TransportCredentials
-	refused *refusals
+	refused *atomic.Pointer[error]
 }
 
-func (n noting) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (n noting) ClientHandshake(
+	ctx context.Context, authority string, conn net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := n.TransportCredentials.ClientHandshake(ctx, authority, conn)
-	if n.refused.newest.Store(nil); err != nil && ctx.Err() == nil {
-		n.refused.newest.Store(&err)
+	if n.refused.Store(nil); err != nil && ctx.Err() == nil {
+		n.refused.Store(&err)
 	}
 	return secured, info, err
 }
@@ -253,18 +194,14 @@ func (n noting) Clone() credentials.TransportCredentials {
 
 // Close ends the connections.
 func (c *cluster) Close() error {
-	c.mu.Lock()
-	client, m := c.client, c.making
-	c.client, c.closed = nil, true
-	c.mu.Unlock()
-	if m != nil {
-		m.cancel()
-		<-m.done
-	}
-	if client == nil {
+	c.end()
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	client := c.client
+	if c.client = nil; client == nil {
 		return nil
 	}
-	if err := client.Close(); err != nil && !errors.Is(err, context.Canceled) {
+	if err := client.Close(); !errors.Is(err, context.Canceled) {
 		return c.wrap(context.Background(), err)
 	}
 	return nil
@@ -272,19 +209,23 @@ func (c *cluster) Close() error {
 
 // wrap makes the error of a call: the context's own when that has ended.
 func (c *cluster) wrap(ctx context.Context, err error) error {
+	e := &spi.StoreError{Store: "ETCD at " + c.name(), Cause: err}
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, spi.ErrClosed):
 		return spi.ErrClosed
 	case ctx.Err() != nil:
-		return c.storeError(ctx.Err())
+		e.Cause = ctx.Err()
+		return e
 	case status.Code(err) == codes.Canceled: // the client was closed under the call
 		return spi.ErrClosed
 	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.DeadlineExceeded:
-		if err = c.refused.err(); err == nil {
-			err = fmt.Errorf("no answer within %v", c.timeout)
+		e.Cause = fmt.Errorf("no answer within %v", c.timeout)
+		if refused := c.refused.Load(); refused != nil {
+			e.Cause = *refused
 		}
 	}
-	e := c.storeError(err)
 	for _, a := range []struct{ word, advice string }{
 		{"authentication failed", "set the properties username and password"},
 		{"user name is empty", "set the properties username and password"},
@@ -292,14 +233,10 @@ func (c *cluster) wrap(ctx context.Context, err error) error {
 		{"certificate", "set the property tls to the PEM file of the cluster's authority"},
 		{"no answer", "see that a majority of the members runs and can be reached"},
 	} {
-		if strings.Contains(err.Error(), a.word) {
+		if strings.Contains(e.Cause.Error(), a.word) {
 			e.Advice = a.advice
 			break
 		}
 	}
 	return e
-}
-
-func (c *cluster) storeError(cause error) *spi.StoreError {
-	return &spi.StoreError{Store: "ETCD at " + c.name(), Cause: cause}
 }

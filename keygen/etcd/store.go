@@ -98,8 +98,5 @@ func (s *store) CompareAndSet(ctx context.Context, workerID int64, prev, next wo
 			Then(clientv3.OpPut(key, next.Text())).
 			Commit()
 	})
-	if err != nil {
-		return false, err
-	}
-	return r.Succeeded, nil
+	return err == nil && r.Succeeded, err
 }
