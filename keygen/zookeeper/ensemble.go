@@ -32,10 +32,10 @@ type ensemble struct {
 	mu      sync.Mutex
 	conn    *zk.Conn
 	closed  bool
-	session bool          // there is one now
-	failed  int           // connections that could not be made
-	dialErr error         // the last one's error
-	changed chan struct{} // closed, and replaced, when any of these changes
+	session bool       // there is one now
+	failed  int        // connections that could not be made
+	dialErr error      // the last one's error
+	changed *sync.Cond // any of these has changed, or a caller's context has ended
 	calls   sync.WaitGroup
 
 	login    sync.Mutex
@@ -45,9 +45,11 @@ type ensemble struct {
 // newEnsemble reads the property that names the servers, and those that all
 // have.
 func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
-	e := &ensemble{username: p.String("username", ""), password: p.Secret("password"), changed: make(chan struct{})}
+	e := &ensemble{username: p.String("username", ""), password: p.Secret("password")}
+	e.changed = sync.NewCond(&e.mu)
 	var err error
-	if e.sessionTimeout, err = p.Duration("session-timeout", defaultSessionTimeout, 100*time.Millisecond, time.Hour); err != nil {
+	e.sessionTimeout, err = p.Duration("session-timeout", defaultSessionTimeout, 100*time.Millisecond, time.Hour)
+	if err != nil {
 		return nil, err
 	}
 	if e.timeout, err = p.Duration("timeout", defaultTimeout, time.Millisecond, time.Hour); err != nil {
@@ -70,7 +72,8 @@ func newEnsemble(p spi.Props, servers string) (*ensemble, error) {
 func parseServers(text string) (servers []string, chroot string, err error) {
 	list, path, found := strings.Cut(text, "/")
 	if strings.ContainsAny(path, "@?=") {
-		return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181/path, without @, ? and = in the path")
+		return nil, "", errors.New("the members' addresses, for example 10.0.0.1:2181,10.0.0.2:2181/path, " +
+			"without @, ? and = in the path")
 	}
 	if found && strings.Trim(path, "/") != "" {
 		chroot = "/" + strings.Trim(path, "/")
@@ -103,97 +106,69 @@ func (e *ensemble) acl() []zk.ACL {
 // The client knows no contexts, and a call that ctx gave up may still happen. It
 // is not begun without a session, for the client would keep it for later.
 func do[T any](ctx context.Context, e *ensemble, call func(*zk.Conn) (T, error)) (T, error) {
-	var zero T
-	if err := ctx.Err(); err != nil {
-		return zero, e.wrap(err)
-	}
-	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
-	conn, err := e.await(callCtx)
-	if err != nil {
-		return zero, e.wrap(ended(ctx, e, err))
-	}
 	type answer struct {
 		value T
 		err   error
 	}
+	var a answer
+	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	conn, err := e.await(callCtx)
+	if err != nil {
+		return a.value, e.wrap(ctx, err)
+	}
 	answers := make(chan answer, 1)
 	go func() {
 		defer e.calls.Done()
-		a := answer{err: e.logIn(conn)}
-		if a.err == nil {
-			a.err = guarded(func() (err error) { a.value, err = call(conn); return err })
+		var a answer
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = fmt.Errorf("the client panicked: %v", p)
+			}
+			answers <- a
+		}()
+		if a.err = e.logIn(conn); a.err == nil {
+			a.value, a.err = call(conn)
 		}
-		answers <- a
 	}()
 	select {
-	case a := <-answers:
-		return a.value, e.wrap(a.err)
+	case a = <-answers:
 	case <-callCtx.Done():
-		return zero, e.wrap(ended(ctx, e, callCtx.Err()))
+		a.err = callCtx.Err()
 	}
-}
-
-// guarded makes a panic of the client, for example on an answer that it doesn't understand, an error.
-func guarded(call func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("the client panicked: %v", p)
-		}
-	}()
-	return call()
+	return a.value, e.wrap(ctx, a.err)
 }
 
 // await returns the connection once it has a session, and counts the call. It
 // gives up when no member can be connected to.
 func (e *ensemble) await(ctx context.Context) (*zk.Conn, error) {
+	defer context.AfterFunc(ctx, func() { e.change(func() {}) })()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.connect(); err != nil {
-		return nil, err
-	}
-	enough := e.failed + len(e.servers)
-	for !e.session {
-		if e.closed {
+	for enough := e.failed + len(e.servers); ; e.changed.Wait() {
+		switch {
+		case e.closed:
 			return nil, spi.ErrClosed
-		}
-		if e.failed >= enough {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case e.session:
+			e.calls.Add(1)
+			return e.conn, nil
+		case e.failed >= enough:
 			return nil, e.dialErr
-		}
-		changed := e.changed
-		e.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		e.mu.Lock()
-		if err := ctx.Err(); err != nil {
-			return nil, err
+		case e.conn == nil:
+			if err := e.connect(); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if e.closed {
-		return nil, spi.ErrClosed
-	}
-	e.calls.Add(1)
-	return e.conn, nil
 }
 
-// connect makes the client, which connects in goroutines of its own until
-// Close.
-func (e *ensemble) connect() error {
-	if e.closed {
-		return spi.ErrClosed
-	}
-	if e.conn != nil {
-		return nil
-	}
-	conn, _, err := zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
+// connect makes the client, which connects in goroutines of its own until Close.
+func (e *ensemble) connect() (err error) {
+	e.conn, _, err = zk.Connect(e.servers, e.sessionTimeout, zk.WithDialer(e.dial), zk.WithEventCallback(e.event),
 		zk.WithLogger(silence{}), zk.WithLogInfo(false), zk.WithHostProvider(&hosts{}))
-	if err != nil {
-		return err
-	}
-	e.conn = conn
-	return nil
+	return err
 }
 
 // logIn sends the credentials, once; the client repeats them by itself with
@@ -236,19 +211,13 @@ func (e *ensemble) change(f func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	f()
-	close(e.changed)
-	e.changed = make(chan struct{})
+	e.changed.Broadcast()
 }
 
 // Close ends the session.
 func (e *ensemble) Close() error {
 	var conn *zk.Conn
-	e.change(func() {
-		if !e.closed {
-			conn = e.conn
-		}
-		e.closed = true
-	})
+	e.change(func() { conn, e.conn, e.closed = e.conn, nil, true })
 	if conn != nil {
 		conn.Close()
 	}
@@ -256,45 +225,24 @@ func (e *ensemble) Close() error {
 	return nil
 }
 
-// hosts returns to the client the next member to try. Names are looked up by each
-// dial, so that a member may move to another address.
+// hosts returns to the client's loop the next member to try. Names are looked up by
+// each dial, so that a member may move to another address.
 type hosts struct {
-	mu      sync.Mutex
 	servers []string
 	next    int
 	tried   int // since the last good one
 }
 
-// Init is called by the client with its servers.
-func (h *hosts) Init(servers []string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.servers = servers
-	return nil
-}
+func (h *hosts) Init(servers []string) error { h.servers = servers; return nil }
+func (h *hosts) Len() int                    { return len(h.servers) }
+func (h *hosts) Connected()                  { h.tried = 0 }
 
-// Len is the number of servers.
-func (h *hosts) Len() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.servers)
-}
-
-// Next is the next server, and whether all have been tried: the client then
+// Next returns the next server, and whether all have been tried: the client then
 // rests for a second.
 func (h *hosts) Next() (server string, retryStart bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	server = h.servers[h.next]
 	h.next = (h.next + 1) % len(h.servers)
 	retryStart = h.tried > 0 && h.tried%len(h.servers) == 0
 	h.tried++
 	return server, retryStart
-}
-
-// Connected is called when the last server is good.
-func (h *hosts) Connected() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.tried = 0
 }

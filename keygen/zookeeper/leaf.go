@@ -1,9 +1,7 @@
 package zookeeper
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +83,7 @@ func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (
 // newLeaf makes a generator of a rule's properties. It asks the ensemble at the
 // first key. grace is leafGrace; tests have less time.
 func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
-	store, err := newLeafStore(p, grace)
+	store, err := readLeafStore(p, grace)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +103,8 @@ func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 	return joinLeaf(p, store, assigner, epoch)
 }
 
-// newLeafStore reads where the node is, and whose.
-func newLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
+// readLeafStore reads where the node is, and whose.
+func readLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	e, err := newEnsemble(p, "leaf.zk.list")
 	if err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func newLeafStore(p spi.Props, grace time.Duration) (*leafStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &leafStore{ensemble: e, name: name, report: leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace: grace}, nil
+	return newLeafStore(e, name, leafLayout{leafReport{IP: ip, Port: strconv.FormatInt(port, 10)}, grace}), nil
 }
 
 // machineIP is this machine's address as Leaf takes it; 127.0.0.1 when there is
@@ -167,86 +165,17 @@ func (l *leaf) Ready(ctx context.Context) error {
 
 // Describe returns address, worker id and epoch.
 func (l *leaf) Describe() string {
-	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.info().Name, strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE "))
+	text := strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE ")
+	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.info().Name, text)
 }
 
 // Close gives the worker id back when no other generator of this process uses
 // it. It may be called again.
 func (l *leaf) Close() error {
-	l.closed.Store(true)
-	return l.shared.close(l)
-}
-
-// leafReport is what Leaf writes into its node, in its words.
-type leafReport struct {
-	IP        string `json:"ip"`
-	Port      string `json:"port"`
-	Timestamp int64  `json:"timestamp"`
-}
-
-// leafGrace is how much earlier than its keys a Leaf server may report: it does so
-// each 3 s, and the report takes its time.
-const leafGrace = 5 * time.Second
-
-// leafText is a node's data: Leaf's report, and below it our record. Leaf's
-// JSON reader stops where the report ends.
-func leafText(report leafReport, r workerid.Record) []byte {
-	report.Timestamp = r.ReservedUntil
-	if r.FreeFrom > 0 {
-		report.Timestamp = r.FreeFrom
+	if l.closed.Swap(true) {
+		return nil
 	}
-	text, err := json.Marshal(report)
-	if err != nil {
-		return nil // cannot be: strings and integers always marshal
-	}
-	if r.IsZero() {
-		return text
-	}
-	return append(append(text, '\n'), r.Text()...)
-}
-
-// parseLeaf reads a node's data, that a Leaf server or we have written.
-//
-// A Leaf server's report stands for a record: it holds the worker id
-// until shortly after its report. version makes that record's token, as no two
-// reports have the same.
-func parseLeaf(workerID int64, data []byte, version int32, grace time.Duration) (workerid.Record, error) {
-	foreign := func(err error) (workerid.Record, error) {
-		return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: workerID, Value: string(data), Err: err}
-	}
-	var report leafReport
-	d := json.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&report); err != nil {
-		return foreign(fmt.Errorf("it is not Leaf's JSON: %w", err))
-	}
-	switch rest := strings.TrimSpace(string(data[d.InputOffset():])); {
-	case rest != "":
-		return workerid.ParseRecord(workerID, rest)
-	case report.Timestamp < 0 || report.IP == "":
-		return foreign(fmt.Errorf("it is not Leaf's JSON: ip and timestamp"))
-	case report.Timestamp == 0: // as we make it
-		return workerid.Record{}, nil
-	}
-	return workerid.Record{
-		Owner:         leafOwner + strconv.Itoa(int(version)),
-		ReservedUntil: report.Timestamp + grace.Milliseconds(),
-		Holder:        "a Leaf server at " + report.IP + ":" + report.Port,
-		Since:         report.Timestamp,
-	}, nil
-}
-
-const leafOwner = "leaf-"
-
-func isLeafs(r workerid.Record) bool { return strings.HasPrefix(r.Owner, leafOwner) }
-
-// leafNumber takes a node's name, <ip>:<port>-NNNNNNNNNN, apart.
-func leafNumber(name string) (address string, workerID int64, ok bool) {
-	i := strings.LastIndexByte(name, '-')
-	if i < 0 {
-		return "", 0, false
-	}
-	n, err := strconv.ParseInt(name[i+1:], 10, 32)
-	return name[:i], n, err == nil && n >= 0
+	return l.shared.leave()
 }
 
 // leafs are the live generators of this process. An address has one worker id,
@@ -258,7 +187,7 @@ var leafs = struct {
 }{byKey: map[leafKey]*sharedLeaf{}}
 
 type leafKey struct {
-	ensemble, name, address string
+	ensemble, path, address string
 	epoch                   int64
 }
 
@@ -267,44 +196,42 @@ type sharedLeaf struct {
 	store     *leafStore
 	assigner  spi.WorkerIDAssigner
 	generator snowflake
-	users     map[*leaf]struct{}
+	users     int
 }
 
 // joinLeaf makes the generator of an address, or joins the one that there is;
 // then the assigner is not needed, which has not asked the ensemble yet. Those
 // with a clock of their own are for tests, and stay apart.
 func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoch time.Time) (*leaf, error) {
-	key := leafKey{store.ensemble.name(), store.name, store.address(), epoch.UnixMilli()}
+	key := leafKey{store.ensemble.name(), store.path, store.address(), epoch.UnixMilli()}
 	share := p.Clock() == spi.SystemClock
 
 	leafs.Lock()
 	defer leafs.Unlock()
 	s := leafs.byKey[key]
 	if s != nil && share {
-		if err := closeAll(assigner); err != nil {
+		if err := closeAssigner(assigner); err != nil {
 			return nil, err
 		}
 	} else {
 		generator, err := newSnowflake(p, assigner, epoch)
 		if err != nil {
-			return nil, errors.Join(err, closeAll(assigner))
+			return nil, errors.Join(err, closeAssigner(assigner))
 		}
-		s = &sharedLeaf{key: key, store: store, assigner: assigner, generator: generator, users: map[*leaf]struct{}{}}
+		s = &sharedLeaf{key: key, store: store, assigner: assigner, generator: generator}
 		if share {
 			leafs.byKey[key] = s
 		}
 	}
-	l := &leaf{snowflake: s.generator, shared: s}
-	s.users[l] = struct{}{}
-	return l, nil
+	s.users++
+	return &leaf{snowflake: s.generator, shared: s}, nil
 }
 
-// close ends the generator with its last user.
-func (s *sharedLeaf) close(l *leaf) error {
+// leave ends the generator with its last user.
+func (s *sharedLeaf) leave() error {
 	leafs.Lock()
-	_, used := s.users[l]
-	delete(s.users, l)
-	last := used && len(s.users) == 0
+	s.users--
+	last := s.users == 0
 	if last && leafs.byKey[s.key] == s {
 		delete(leafs.byKey, s.key)
 	}
@@ -312,15 +239,12 @@ func (s *sharedLeaf) close(l *leaf) error {
 	if !last {
 		return nil
 	}
-	return closeAll(s.generator, s.assigner)
+	return errors.Join(s.generator.Close(), closeAssigner(s.assigner))
 }
 
-func closeAll(all ...any) error {
-	var errs []error
-	for _, one := range all {
-		if c, ok := one.(io.Closer); ok {
-			errs = append(errs, c.Close())
-		}
+func closeAssigner(a spi.WorkerIDAssigner) error {
+	if c, ok := a.(io.Closer); ok {
+		return c.Close()
 	}
-	return errors.Join(errs...)
+	return nil
 }

@@ -301,22 +301,25 @@ func TestLeaf_foreignNode(t *testing.T) {
 }
 
 func TestLeaf_data(t *testing.T) {
-	report := leafReport{IP: "10.1.2.3", Port: "8080"}
+	l := leafLayout{leafReport{IP: "10.1.2.3", Port: "8080"}, leafGrace}
+	parse := func(text string) (workerid.Record, error) {
+		return l.parse(3, node{data: []byte(text), stat: &zk.Stat{Version: 7}})
+	}
 	held := workerid.Record{Owner: "x", ReservedUntil: 5000, Holder: "h", Since: 1}
 	back := workerid.Record{Owner: "x", ReservedUntil: 5000, FreeFrom: 4000, Holder: "h", Since: 1}
 	for _, r := range []workerid.Record{{}, held, back} {
-		text := leafText(report, r)
-		if have, err := parseLeaf(3, text, 7, leafGrace); have != r || err != nil {
+		text := string(l.text(r))
+		if have, err := parse(text); have != r || err != nil {
 			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", text, have, err, r)
 		}
 	}
-	leafs, err := parseLeaf(3, []byte(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`), 7, leafGrace)
+	leafs, err := parse(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`)
 	if err != nil || leafs.ReservedUntil != 1700000005000 || leafs.FreeFrom != 0 || !isLeafs(leafs) || leafs.Owner != "leaf-7" {
 		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: held until 5 s after it", leafs, err)
 	}
 	for _, text := range []string{"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`, `{"ip":"a","port":"b","timestamp":5} x`} {
 		var foreign *workerid.ForeignRecordError
-		if r, err := parseLeaf(3, []byte(text), 7, leafGrace); !errors.As(err, &foreign) || !r.IsZero() {
+		if r, err := parse(text); !errors.As(err, &foreign) || !r.IsZero() {
 			t.Errorf("%q\nhave: %+v, %v\nwant: a *ForeignRecordError", text, r, err)
 		}
 	}

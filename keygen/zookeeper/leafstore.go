@@ -1,10 +1,13 @@
 package zookeeper
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,32 +19,30 @@ import (
 // leafStore is a store of the one worker id that belongs to an address: the
 // number of its node below /snowflake/<name>/forever.
 type leafStore struct {
-	ensemble *ensemble
-	name     string
-	report   leafReport // with this machine's ip and port
-	grace    time.Duration
+	store
+	leafLayout
+	root string // /snowflake/<name>
+}
+
+func newLeafStore(e *ensemble, name string, l leafLayout) *leafStore {
+	root := "/snowflake/" + name
+	return &leafStore{store{e, root + "/forever", l}, l, root}
 }
 
 // leafMax is the highest worker id of 10 bits.
 const leafMax = 1<<10 - 1
 
-func (s *leafStore) forever() string { return "/snowflake/" + s.name + "/forever" }
-
-func (s *leafStore) address() string { return net.JoinHostPort(s.report.IP, s.report.Port) }
-
 func (s *leafStore) info() workerid.Info {
 	return workerid.Info{
-		Name: fmt.Sprintf("ZOOKEEPER %s %s/%s", s.ensemble.name(), s.forever(), s.address()),
+		Name: fmt.Sprintf("ZOOKEEPER %s %s/%s", s.ensemble.name(), s.path, s.address()),
 		Now:  s.now, NowWrites: true, WorkerIDs: s.workerIDs,
 	}
 }
 
-func (s *leafStore) Close() error { return s.ensemble.Close() }
-
 // now is the ensemble's clock. Leaf does not know of the node that is written
 // for it.
 func (s *leafStore) now(ctx context.Context) (time.Time, error) {
-	return s.ensemble.now(ctx, "/snowflake/"+s.name+"/shardkey")
+	return s.ensemble.now(ctx, s.root+"/shardkey")
 }
 
 // workerIDs is the worker id of this machine's address. A first start makes the
@@ -52,23 +53,25 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 	if err == nil && id < 0 {
 		var path string
 		// 0 means that no keys have been made yet.
-		path, _, err = s.ensemble.create(ctx, s.forever()+"/"+s.address()+"-", leafText(s.report, workerid.Record{}), zk.FlagSequence)
+		path, _, err = s.ensemble.create(ctx, s.path+"/"+s.address()+"-", s.text(workerid.Record{}), zk.FlagSequence)
 		_, id, _ = leafNumber(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if id > min(maxWorkerID, leafMax) {
-		return nil, fmt.Errorf("the node of %s has the number %d, and worker ids end at %d: %w", s.address(), id, leafMax, &numberError{s.name})
+		return nil, fmt.Errorf("the node of %s has the number %d, and worker ids end at %d: %w", s.address(), id, leafMax,
+			&numberError{s.root})
 	}
 	return []int64{id}, nil
 }
 
 // numberError says that ZooKeeper has counted past the last worker id.
-type numberError struct{ name string }
+type numberError struct{ root string }
 
 func (e *numberError) Error() string {
-	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker ids left: give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.name)
+	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker ids left: "+
+		"give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.root)
 }
 
 func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
@@ -76,106 +79,124 @@ func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
 // find is the worker id of this machine's node; -1 for none. Of several nodes,
 // which a lost answer can leave behind, it is the one that was reported to last.
 func (s *leafStore) find(ctx context.Context) (int64, error) {
-	names, nodes, err := s.own(ctx)
-	if err != nil {
-		return 0, err
-	}
+	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
+		address, _, ok := leafNumber(name)
+		return ok && address == s.address()
+	})
 	best, latest := int64(-1), int64(0)
-	for i, n := range nodes {
-		_, id, _ := leafNumber(names[i])
+	for _, n := range nodes {
+		_, id, _ := leafNumber(n.name)
 		if best < 0 || n.stat.Mtime > latest || n.stat.Mtime == latest && id < best {
 			best, latest = id, n.stat.Mtime
 		}
 	}
-	return best, nil
+	return best, err
 }
 
-// own reads the nodes of this machine's address.
-func (s *leafStore) own(ctx context.Context) (names []string, nodes []*node, err error) {
-	return s.nodes(ctx, func(address string) bool { return address == s.address() })
-}
-
-// nodes reads the nodes of the addresses that are wanted.
-func (s *leafStore) nodes(ctx context.Context, wanted func(address string) bool) (names []string, nodes []*node, err error) {
-	all, err := s.ensemble.children(ctx, s.forever())
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil, nil
-	}
-	for _, name := range all {
-		if address, _, ok := leafNumber(name); ok && wanted(address) {
-			names = append(names, name)
-		}
-	}
-	if err != nil || len(names) == 0 {
-		return nil, nil, err
-	}
-	found, err := s.ensemble.getAll(ctx, s.forever(), names)
-	if err != nil {
-		return nil, nil, err
-	}
-	left := names[:0]
-	for i, n := range found {
-		if n != nil { // else it has gone since
-			left, nodes = append(left, names[i]), append(nodes, n)
-		}
-	}
-	return left, nodes, nil
-}
-
-// List is the worker ids of all machines.
-func (s *leafStore) List(ctx context.Context) ([]workerid.Entry, error) {
-	names, nodes, err := s.nodes(ctx, func(string) bool { return true })
-	return s.entries(names, nodes), err
-}
-
-func (s *leafStore) entries(names []string, nodes []*node) (entries []workerid.Entry) {
-	for i, n := range nodes {
-		_, id, _ := leafNumber(names[i])
-		r, err := parseLeaf(id, n.data, n.stat.Version, s.grace)
-		entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
-	}
-	return entries
-}
-
-func (s *leafStore) Get(ctx context.Context, workerID int64) (workerid.Record, error) {
-	r, _, err := s.get(ctx, workerID)
-	return r, err
-}
-
-func (s *leafStore) path(workerID int64) string {
-	return fmt.Sprintf("%s/%s-%010d", s.forever(), s.address(), workerID)
-}
-
-// get reads a worker id's record and the node that it stands in; without a
-// node both are zero.
-func (s *leafStore) get(ctx context.Context, workerID int64) (workerid.Record, node, error) {
-	n, err := s.ensemble.get(ctx, s.path(workerID))
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return workerid.Record{}, node{}, nil
-	case err != nil:
-		return workerid.Record{}, node{}, err
-	}
-	r, err := parseLeaf(workerID, n.data, n.stat.Version, s.grace)
-	return r, n, err
-}
-
+// CompareAndSet changes no node that a running Leaf server writes. It makes none:
+// their numbers are ZooKeeper's.
 func (s *leafStore) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
 	found, n, err := s.get(ctx, workerID)
 	if err != nil || n.stat == nil || !found.Same(prev) {
 		return false, err
 	}
 	if isLeafs(found) {
-		if quiet, err := s.quiet(ctx, n); err != nil || !quiet {
+		// It is the ensemble's clock that is asked: the Leaf server's may be wrong.
+		now, err := s.now(ctx)
+		if err != nil || now.Sub(time.UnixMilli(n.stat.Mtime)) < s.grace {
 			return false, err
 		}
 	}
-	return s.ensemble.set(ctx, s.path(workerID), leafText(s.report, next), n.stat.Version)
+	return s.ensemble.set(ctx, s.node(workerID), s.text(next), n.stat.Version)
 }
 
-// quiet reports whether a Leaf server has stopped writing its node. It is the
-// ensemble's clock that is asked: the server's may be wrong.
-func (s *leafStore) quiet(ctx context.Context, n node) (bool, error) {
-	now, err := s.now(ctx)
-	return err == nil && now.Sub(time.UnixMilli(n.stat.Mtime)) >= s.grace, err
+// leafGrace is how much earlier than its keys a Leaf server may report: it does so
+// each 3 s, and the report takes its time.
+const leafGrace = 5 * time.Second
+
+// leafLayout keeps a record in Leaf's node of an address.
+type leafLayout struct {
+	report leafReport // with the address
+	grace  time.Duration
 }
+
+// leafReport is what Leaf writes into its node, in its words.
+type leafReport struct {
+	IP        string `json:"ip"`
+	Port      string `json:"port"`
+	Timestamp int64  `json:"timestamp"`
+}
+
+func (l leafLayout) address() string { return net.JoinHostPort(l.report.IP, l.report.Port) }
+
+func (l leafLayout) name(workerID int64) string {
+	return fmt.Sprintf("%s-%010d", l.address(), workerID)
+}
+
+// workerID is the number of a node of any address.
+func (leafLayout) workerID(name string) (int64, bool) {
+	_, id, ok := leafNumber(name)
+	return id, ok
+}
+
+// leafNumber takes a node's name, <ip>:<port>-NNNNNNNNNN, apart.
+func leafNumber(name string) (address string, workerID int64, ok bool) {
+	i := strings.LastIndexByte(name, '-')
+	if i < 0 {
+		return "", 0, false
+	}
+	n, err := strconv.ParseInt(name[i+1:], 10, 32)
+	return name[:i], n, err == nil && n >= 0
+}
+
+// text is Leaf's report, and below it our record. Leaf's JSON reader stops where
+// the report ends.
+func (l leafLayout) text(r workerid.Record) []byte {
+	l.report.Timestamp = r.ReservedUntil
+	if r.FreeFrom > 0 {
+		l.report.Timestamp = r.FreeFrom
+	}
+	text, err := json.Marshal(l.report)
+	if err != nil {
+		return nil // cannot be: strings and integers always marshal
+	}
+	if r.IsZero() {
+		return text
+	}
+	return append(append(text, '\n'), r.Text()...)
+}
+
+// parse reads data that a Leaf server or we have written.
+//
+// A Leaf server's report stands for a record: it holds the worker id until
+// shortly after its report. The node's version makes that record's token, as no two
+// reports have the same.
+func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {
+	foreign := func(format string, args ...any) (workerid.Record, error) {
+		err := fmt.Errorf("it is not Leaf's JSON: "+format, args...)
+		return workerid.Record{}, &workerid.ForeignRecordError{WorkerID: workerID, Value: string(n.data), Err: err}
+	}
+	var report leafReport
+	d := json.NewDecoder(bytes.NewReader(n.data))
+	if err := d.Decode(&report); err != nil {
+		return foreign("%w", err)
+	}
+	switch rest := strings.TrimSpace(string(n.data[d.InputOffset():])); {
+	case rest != "":
+		return workerid.ParseRecord(workerID, rest)
+	case report.Timestamp < 0 || report.IP == "":
+		return foreign("ip and timestamp")
+	case report.Timestamp == 0: // as we make it
+		return workerid.Record{}, nil
+	}
+	return workerid.Record{
+		Owner:         leafOwner + strconv.Itoa(int(n.stat.Version)),
+		ReservedUntil: report.Timestamp + l.grace.Milliseconds(),
+		Holder:        "a Leaf server at " + report.IP + ":" + report.Port,
+		Since:         report.Timestamp,
+	}, nil
+}
+
+const leafOwner = "leaf-"
+
+func isLeafs(r workerid.Record) bool { return strings.HasPrefix(r.Owner, leafOwner) }

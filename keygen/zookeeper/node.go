@@ -1,64 +1,73 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/shardkey/shardkey/spi"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/shardkey/shardkey/spi"
 )
 
 // node is what a node holds, and the version of that.
 type node struct {
+	name string // below its path, if it was listed
 	data []byte
-	stat *zk.Stat
+	stat *zk.Stat // nil: there is no node
 }
 
 // get reads a node, after all that the ensemble has confirmed.
 func (e *ensemble) get(ctx context.Context, path string) (node, error) {
-	return do(ctx, e, func(c *zk.Conn) (node, error) {
+	return there(do(ctx, e, func(c *zk.Conn) (node, error) {
 		if _, err := c.Sync(e.chroot + path); err != nil {
 			return node{}, err
 		}
 		data, stat, err := c.Get(e.chroot + path)
-		return node{data, stat}, err
-	})
+		return node{data: data, stat: stat}, err
+	}))
 }
 
-// getAll reads nodes of which names were just listed; those that have gone since
-// are nil.
-func (e *ensemble) getAll(ctx context.Context, path string, names []string) ([]*node, error) {
-	nodes := make([]*node, len(names))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(32)
-	for i, name := range names {
-		group.Go(func() error {
-			n, err := do(ctx, e, func(c *zk.Conn) (node, error) {
-				data, stat, err := c.Get(e.chroot + path + "/" + name)
-				return node{data, stat}, err
-			})
-			if errors.Is(err, zk.ErrNoNode) {
-				return nil
-			}
-			nodes[i] = &n
-			return err
-		})
-	}
-	return nodes, group.Wait()
-}
-
-func (e *ensemble) children(ctx context.Context, path string) ([]string, error) {
-	return do(ctx, e, func(c *zk.Conn) ([]string, error) {
+// list reads the nodes below a path whose names are wanted, after all that the
+// ensemble has confirmed.
+func (e *ensemble) list(ctx context.Context, path string, wanted func(name string) bool) ([]node, error) {
+	names, err := there(do(ctx, e, func(c *zk.Conn) ([]string, error) {
 		if _, err := c.Sync(e.chroot + path); err != nil {
 			return nil, err
 		}
 		names, _, err := c.Children(e.chroot + path)
-		return names, err
-	})
+		return slices.DeleteFunc(names, func(name string) bool { return !wanted(name) }), err
+	}))
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]node, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(32)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			nodes[i], err = there(do(ctx, e, func(c *zk.Conn) (node, error) {
+				data, stat, err := c.Get(e.chroot + path + "/" + name)
+				return node{name, data, stat}, err
+			}))
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.DeleteFunc(nodes, func(n node) bool { return n.stat == nil }), err
+}
+
+// there makes the zero value of the answer that there is no node.
+func there[T any](found T, err error) (T, error) {
+	if errors.Is(err, zk.ErrNoNode) {
+		return *new(T), nil
+	}
+	return found, err
 }
 
 // set changes a node that still has the version; it is false when it has not.
@@ -122,21 +131,9 @@ func swapped[T any](_ T, err error) (bool, error) {
 	return err == nil, err
 }
 
-// ended makes the error of a call that a context has ended: the caller's own,
-// or our timeout.
-func ended(ctx context.Context, e *ensemble, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer within %v", e.timeout)
-	}
-	return err
-}
-
-// wrap makes the error of a call. What ZooKeeper says about nodes stays as it
-// is: it is the answer to the question.
-func (e *ensemble) wrap(err error) error {
+// wrap makes the error of a call: the context's own when that has ended it. What
+// ZooKeeper says about nodes stays as it is: it is the answer to the question.
+func (e *ensemble) wrap(ctx context.Context, err error) error {
 	switch {
 	case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrBadVersion):
 		return err
@@ -144,13 +141,14 @@ func (e *ensemble) wrap(err error) error {
 		return spi.ErrClosed
 	case errors.Is(err, zk.ErrConnectionClosed) && e.isClosed():
 		return spi.ErrClosed
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = cmp.Or(ctx.Err(), fmt.Errorf("no answer within %v", e.timeout))
 	}
 	w := &spi.StoreError{Store: "ZOOKEEPER at " + e.name(), Cause: err}
 	switch {
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed):
 		w.Advice = "set the properties username and password of a user that may read, create and write there"
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-	default:
+	case ctx.Err() == nil:
 		w.Advice = "see that a majority of the members runs and can be reached"
 	}
 	return w

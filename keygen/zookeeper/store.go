@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
@@ -26,7 +23,7 @@ func init() {
 			return nil, p.Wrong("path", err.Error())
 		}
 		return workerid.NewAssigner(p, func(namespace string) (workerid.Store, workerid.Info, error) {
-			s := newStore(e, path, namespace)
+			s := &store{e, path + "/" + namespace, decimal{}}
 			return s, s.info(), nil
 		})
 	})
@@ -34,17 +31,6 @@ func init() {
 
 // defaultPath is the node below which the records are.
 const defaultPath = "/shardkey"
-
-// store keeps each record in a node of its own.
-type store struct {
-	ensemble *ensemble
-	path     string // with the namespace
-}
-
-// newStore keeps worker-id records in the nodes <path>/<namespace>/<worker id>.
-func newStore(e *ensemble, path, namespace string) *store {
-	return &store{ensemble: e, path: path + "/" + namespace}
-}
 
 // checkPath wants a path of ZooKeeper's that is not the root.
 func checkPath(path string) error {
@@ -56,44 +42,59 @@ func checkPath(path string) error {
 	return nil
 }
 
+// store keeps each record in a node of its own.
+type store struct {
+	ensemble *ensemble
+	path     string // of the nodes' parent
+	layout
+}
+
+// layout is how a node keeps a record.
+type layout interface {
+	name(workerID int64) string
+	workerID(name string) (id int64, ok bool)
+	parse(workerID int64, n node) (workerid.Record, error)
+	text(r workerid.Record) []byte
+}
+
+// decimal has the record in a node named after the worker id.
+type decimal struct{}
+
+func (decimal) name(workerID int64) string    { return strconv.FormatInt(workerID, 10) }
+func (decimal) text(r workerid.Record) []byte { return []byte(r.Text()) }
+
+func (d decimal) workerID(name string) (int64, bool) {
+	id, err := strconv.ParseInt(name, 10, 64)
+	return id, err == nil && d.name(id) == name
+}
+
+func (decimal) parse(workerID int64, n node) (workerid.Record, error) {
+	return workerid.ParseRecord(workerID, string(n.data))
+}
+
 func (s *store) info() workerid.Info {
 	return workerid.Info{Name: fmt.Sprintf("ZOOKEEPER %s %s", s.ensemble.name(), s.path), Now: s.now, NowWrites: true}
 }
 
 func (s *store) Close() error { return s.ensemble.Close() }
 
-func (s *store) node(workerID int64) string {
-	return s.path + "/" + strconv.FormatInt(workerID, 10)
-}
+func (s *store) node(workerID int64) string { return s.path + "/" + s.name(workerID) }
 
 // now is the ensemble's clock.
 func (s *store) now(ctx context.Context) (time.Time, error) { return s.ensemble.now(ctx, s.path) }
 
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
-	names, err := s.ensemble.children(ctx, s.path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool {
-		id, err := strconv.ParseInt(name, 10, 64)
-		return err != nil || strconv.FormatInt(id, 10) != name // nothing that a worker id could meet
+	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
+		_, ok := s.workerID(name)
+		return ok // else nothing that a worker id could meet
 	})
-	nodes, err := s.ensemble.getAll(ctx, s.path, names)
-	if err != nil {
-		return nil, err
-	}
 	var entries []workerid.Entry
-	for i, n := range nodes {
-		if n != nil {
-			id, _ := strconv.ParseInt(names[i], 10, 64)
-			r, err := workerid.ParseRecord(id, string(n.data))
-			entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
-		}
+	for _, n := range nodes {
+		id, _ := s.workerID(n.name)
+		r, err := s.parse(id, n)
+		entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 	}
-	return entries, nil
+	return entries, err
 }
 
 func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error) {
@@ -101,28 +102,24 @@ func (s *store) Get(ctx context.Context, workerID int64) (workerid.Record, error
 	return r, err
 }
 
-// get reads a record and its node's version; -1 for no node.
-func (s *store) get(ctx context.Context, workerID int64) (workerid.Record, int32, error) {
+// get reads a record and its node.
+func (s *store) get(ctx context.Context, workerID int64) (workerid.Record, node, error) {
 	n, err := s.ensemble.get(ctx, s.node(workerID))
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return workerid.Record{}, -1, nil
-	case err != nil:
-		return workerid.Record{}, 0, err
+	if err != nil || n.stat == nil {
+		return workerid.Record{}, n, err
 	}
-	r, err := workerid.ParseRecord(workerID, string(n.data))
-	return r, n.stat.Version, err
+	r, err := s.parse(workerID, n)
+	return r, n, err
 }
 
 func (s *store) CompareAndSet(ctx context.Context, workerID int64, prev, next workerid.Record) (bool, error) {
-	found, version, err := s.get(ctx, workerID)
+	found, n, err := s.get(ctx, workerID)
 	if err != nil || !found.Same(prev) {
 		return false, err
 	}
-	data := []byte(next.Text())
-	if version >= 0 {
-		return s.ensemble.set(ctx, s.node(workerID), data, version)
+	if n.stat != nil {
+		return s.ensemble.set(ctx, s.node(workerID), s.text(next), n.stat.Version)
 	}
-	_, made, err := s.ensemble.create(ctx, s.node(workerID), data, 0)
+	_, made, err := s.ensemble.create(ctx, s.node(workerID), s.text(next), 0)
 	return made, err
 }

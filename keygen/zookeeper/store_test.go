@@ -30,7 +30,7 @@ func openStore(t testing.TB, values map[string]any, path, namespace string) *sto
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(e, path, namespace)
+	s := &store{e, path + "/" + namespace, decimal{}}
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
