@@ -51,6 +51,11 @@ var mayImport = map[string][]string{
 	"internal/explain":     {"driver"},
 	"internal/testbrowser": {"internal/testserver"},
 
+	// What a store of users may import, and nothing internal.
+	"keygen/etcd":      {"spi", "keygen/workerid"},
+	"keygen/redis":     {"spi", "keygen/snowflake", "keygen/workerid"},
+	"keygen/zookeeper": {"spi", "keygen/snowflake", "keygen/workerid"},
+
 	"driver/internal/session": {"driver/internal/base", "internal/rewrite", "internal/columntype", "internal/sqltext"},
 	"driver/internal/spool":   {"driver/internal/session"},
 }
