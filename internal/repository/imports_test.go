@@ -49,7 +49,6 @@ var mayImport = map[string][]string{
 	"otelshardkey":         {"driver"},
 	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},
 	"internal/explain":     {"driver"},
-	"internal/testbrowser": {"internal/testserver"},
 
 	// What a store of users may import, and nothing internal.
 	"keygen/etcd":      {"spi", "keygen/workerid"},

@@ -1,0 +1,121 @@
+package debug
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/explain"
+	"github.com/shardkey/shardkey/internal/guard"
+	"github.com/shardkey/shardkey/rule"
+	"github.com/shardkey/shardkey/spi"
+)
+
+// decoded is the content of a key if that generator has made it.
+type decoded struct {
+	Generator string       `json:"generator,omitempty"`
+	Error     string       `json:"error,omitempty"`
+	Parts     spi.KeyParts `json:"parts"`
+	Belongs   []string     `json:"belongs,omitempty"` // the actual tables of a row with the key
+}
+
+func decode(c *driver.Connector, text string) (all []decoded) {
+	text = strings.TrimSpace(text)
+	key, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return []decoded{decodeUUID(text)}
+	}
+	known := map[string]int{} // places in all, by generator
+	for _, t := range c.Rule().Tables() {
+		live := c.Lookup("", t.Logical)
+		if live == nil {
+			continue
+		}
+		decoder, ok := live.Generator.(spi.KeyDecoder)
+		if !ok {
+			continue
+		}
+		i, found := known[t.GeneratorName]
+		if !found {
+			i = len(all)
+			known[t.GeneratorName], all = i, append(all, decodeBy(decoder, t.GeneratorName, key))
+		}
+		all[i].place(live, key)
+	}
+	if len(all) == 0 {
+		return []decoded{{Error: "no generator of the rule makes keys that can be decoded"}}
+	}
+	return all
+}
+
+func decodeBy(decoder spi.KeyDecoder, name string, key int64) decoded {
+	d := decoded{Generator: name}
+	err := guard.Call("the generator's DecodeKey", func() (err error) {
+		d.Parts, err = decoder.DecodeKey(key)
+		return err
+	})
+	if err != nil {
+		d.Error = err.Error()
+	}
+	return d
+}
+
+// decodeUUID decodes a UUID. Of the versions that generators make, only 7 has a time.
+func decodeUUID(text string) decoded {
+	u, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err != nil || len(u) != 16 {
+		return decoded{Error: "expected an integer in 0..9223372036854775807, or a UUID"}
+	}
+	d := decoded{Generator: "UUID", Parts: spi.KeyParts{Layout: fmt.Sprintf("version %d", u[6]>>4)}}
+	if u[6]>>4 == 7 {
+		d.Parts.Time = time.UnixMilli(int64(binary.BigEndian.Uint64(u) >> 16))
+	}
+	return d
+}
+
+// place adds the actual table of t to which a row with the key belongs.
+func (d *decoded) place(t *rule.Table, key int64) {
+	const most = 20
+	s := t.Sharding
+	if d.Error != "" || s == nil || len(s.Columns) != 1 || !strings.EqualFold(s.Columns[0], t.Column) ||
+		len(d.Belongs) == most {
+		return
+	}
+	place, err := s.Place([]any{key})
+	if err != nil {
+		d.Belongs = append(d.Belongs, fmt.Sprintf("%s: to no table: %v", t.Logical, err))
+		return
+	}
+	d.Belongs = append(d.Belongs, t.Logical+": "+place.String())
+}
+
+// planned is how a statement is handled.
+type planned struct {
+	Outcome string       `json:"outcome"` // filled, passed, refused or unknown
+	Class   state        `json:"-"`       // of the outcome's colours
+	Reason  string       `json:"reason,omitempty"`
+	Plan    *driver.Plan `json:"plan,omitempty"`
+}
+
+func plan(c *driver.Connector, statement string) *planned {
+	p, err := c.Plan(statement)
+	switch {
+	case errors.Is(err, driver.ErrNoConnection):
+		return &planned{"unknown", warned, err.Error(), nil}
+	case err != nil:
+		return &planned{"refused", failing, err.Error(), nil}
+	case len(p.Inserts) == 0:
+		return &planned{"passed", good, "sent unchanged: it inserts into no sharded table", p}
+	case p.Literal:
+		return &planned{"filled", good, "the statement has no arguments: keys are written in place of each ?", p}
+	}
+	return &planned{"filled", good, "", p}
+}
+
+// rows describes how the rows of an INSERT get their keys.
+func rows(in driver.PlannedInsert) []string { return append(explain.Rows(&in, 20), in.Notes...) }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/shardkey/shardkey/debug"
+	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/internal/testserver"
+)
+
+// browser starts Chromium for as long as the test lasts.
+func browser(t *testing.T) context.Context {
+	t.Helper()
+	testserver.NotShort(t)
+	ctx, end := chromedp.NewContext(t.Context(), chromedp.WithAllocatorOptions(chromedp.NoSandbox))
+	t.Cleanup(end)
+	err := chromedp.Do(ctx)
+	if errors.Is(err, exec.ErrNotFound) {
+		testserver.Missing(t, fmt.Errorf("no browser is installed, make servers installs Debian's: %w", err))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// tab is a tab of the browser, and what the browser reported of its pages.
+type tab struct {
+	context.Context
+	t  *testing.T
+	mu sync.Mutex
+	// complaints are errors in the console and requests to other addresses.
+	complaints []string
+}
+
+func openTab(t *testing.T, browser context.Context, address string) *tab {
+	t.Helper()
+	tab := &tab{t: t}
+	ctx, end := chromedp.NewContext(browser, chromedp.WithListener(func(event any) {
+		tab.mu.Lock()
+		defer tab.mu.Unlock()
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			tab.complaints = append(tab.complaints, e.Entry.Text)
+		case *runtime.EventExceptionThrown:
+			tab.complaints = append(tab.complaints, e.ExceptionDetails.Text)
+		case *network.EventRequestWillBeSent:
+			if url := e.Request.URL; !strings.HasPrefix(url, address) && url != "data:," {
+				tab.complaints = append(tab.complaints, "request to "+url)
+			}
+		}
+	}))
+	t.Cleanup(end)
+	tab.Context = ctx
+	return tab
+}
+
+func (tab *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	tab.t.Helper()
+	if err := chromedp.Do(tab, steps...); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
+// submit clicks a button that loads a page.
+func (tab *tab) submit(button string) {
+	tab.t.Helper()
+	if _, err := chromedp.RunResponse(tab, chromedp.Click(button)); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
+func read[T any](tab *tab, action chromedp.Action[T]) T {
+	tab.t.Helper()
+	v, err := chromedp.Run(tab, action)
+	if err != nil {
+		tab.t.Fatal(err)
+	}
+	return v
+}
+
+func (tab *tab) check() {
+	tab.t.Helper()
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	if len(tab.complaints) > 0 {
+		tab.t.Errorf("the browser reports: %q", tab.complaints)
+	}
+}
+
+// pages serves the debug page of a program that works and of one that gets no worker IDs.
+func pages(t *testing.T) (address string) {
+	t.Helper()
+	dsn, stop, err := embedded.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stop() })
+	failing, good := mustOpen(t, dsn, ruleText), openEmbedded(t, ruleText)
+	if err := failing.order(t.Context(), 1); err == nil {
+		t.Fatal("a key without a worker ID")
+	}
+	if err := good.order(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(debug.Handler(good.connector, failing.connector))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// measured is what the browser measures of a page.
+type measured struct {
+	Background  string
+	LowContrast []string // text with less than 4.5 to 1, as WCAG asks for
+	Unnamed     int      // form fields without a label, tables without headers
+	Headings    string   // their levels, in order
+	Width       int
+}
+
+const measure = `(() => {
+	const parts = (c) => c.match(/[\d.]+/g).map(Number);
+	const light = (c) => {
+		const [r, g, b] = parts(c).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const background = (el) => {
+		for (; el; el = el.parentElement) {
+			const c = getComputedStyle(el).backgroundColor, p = parts(c);
+			if (p.length < 4 || p[3] === 1) return c;
+		}
+		return "rgb(255, 255, 255)";
+	};
+	const low = [];
+	for (const el of document.querySelectorAll("body *")) {
+		if (!el.checkVisibility() || ![...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim())) continue;
+		if (el.tagName === "OPTION") continue;
+		const a = light(getComputedStyle(el).color), b = light(background(el));
+		if ((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5) low.push(el.textContent.trim().slice(0, 40));
+	}
+	return {
+		Background: getComputedStyle(document.body).backgroundColor, LowContrast: low,
+		Unnamed: [...document.querySelectorAll("input, textarea, select")].filter((i) => i.labels.length === 0).length +
+			[...document.querySelectorAll("table")].filter((t) => !t.querySelector("th[scope=col]")).length,
+		Headings: [...document.querySelectorAll("h1, h2, h3")].map((h) => h.tagName[1]).join(""),
+		Width: document.documentElement.scrollWidth,
+	};
+})()`
+
+func TestPage_inBrowser(t *testing.T) {
+	browser, address := browser(t), pages(t)
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{1200, 360} {
+			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
+				tab := openTab(t, browser, address)
+				prefers := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
+				media := emulation.SetEmulatedMediaParams{Features: prefers}
+				if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
+					t.Fatal(err)
+				}
+				tab.do(chromedp.EmulateViewport(width, 800), chromedp.Navigate(address))
+				checkForms(tab)
+				page := read(tab, chromedp.Evaluate[measured](measure))
+				if dark := page.Background == "rgb(15, 18, 22)"; dark != (theme == "dark") {
+					t.Errorf("the background is %s", page.Background)
+				}
+				if len(page.LowContrast) > 0 || page.Unnamed > 0 || page.Width > int(width) || page.Headings != "123333233332233" {
+					t.Errorf("%+v", page)
+				}
+				tab.check()
+			})
+		}
+	}
+}
+
+// checkForms checks what the page shows, and uses its forms.
+func checkForms(tab *tab) {
+	tab.t.Helper()
+	if title := read(tab, chromedp.Title()); title != "shardkey: failing" {
+		tab.t.Errorf("the title is %q", title)
+	}
+	for text := range strings.SplitSeq("keys can be generated,shardkey_worker,LEAF_SEGMENT", ",") {
+		if have := read(tab, chromedp.Text("main")); !strings.Contains(have, text) {
+			tab.t.Errorf("have: %s\nwant: %s", have, text)
+		}
+	}
+	tab.do(chromedp.SendKeys("#decode input", "1084326182498902016"))
+	tab.submit("#decode button")
+	if have := read(tab, chromedp.Text("#decode dd")); have != "2025-01-10 04:05:07.714 UTC" {
+		tab.t.Errorf("the key's time is %s", have)
+	}
+	tab.do(chromedp.SendKeys("#plan textarea", "INSERT INTO t_token (user_id) VALUES (?)"))
+	tab.submit("#plan button")
+	if have := read(tab, chromedp.Text("#plan pre")); have != "INSERT INTO t_token (user_id, `token`) VALUES (?, ?)" {
+		tab.t.Errorf("sent: %s", have)
+	}
+}
+
+// TestPage_runsNothing opens the page with a script in its forms.
+func TestPage_runsNothing(t *testing.T) {
+	browser, address := browser(t), pages(t)
+	tab := openTab(t, browser, address)
+	const attack = `<script>window.hacked=1</script><img src=x onerror="window.hacked=1">"'</textarea>`
+	for field, param := range map[string]string{"input": "key", "textarea": "statement"} {
+		tab.do(chromedp.Navigate(address + "/?" + url.Values{param: {attack}}.Encode()))
+		const ran = "window.hacked + ' ' + document.querySelectorAll('img, script').length"
+		if have := read(tab, chromedp.Evaluate[string](ran)); have != "undefined 0" {
+			t.Errorf("%s: %s", param, have)
+		}
+		if have := read(tab, chromedp.Value(field)); have != attack {
+			t.Errorf("%s shows %q", param, have)
+		}
+	}
+	tab.check()
+}
