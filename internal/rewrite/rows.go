@@ -167,7 +167,7 @@ func (r *rowReader) row() error {
 	if r.key < 0 {
 		r.in.slots.add(closing, closing, SlotFill, r.params)
 	}
-	if r.in.given != nil {
+	if r.in.given != nil && !r.in.Refused {
 		r.noteRow(misread)
 	}
 	return nil
