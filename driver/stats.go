@@ -39,8 +39,8 @@ type Stats struct {
 	// Verification counts the texts that the second reader has read.
 	Verification Verification `json:"verification"`
 	// Refused counts the statements that were refused before they were sent, by
-	// [StatementError.Reason].
-	Refused map[string]int64 `json:"refused,omitempty"`
+	// [StatementError.Reason]. It has all reasons.
+	Refused map[string]int64 `json:"refused"`
 }
 
 // RuleStats says which rule holds.
@@ -262,6 +262,9 @@ func (c *counts) refuse(reason string) {
 
 func (c *counts) refusals() map[string]int64 {
 	all := map[string]int64{}
+	for reason := range sentinels {
+		all[reason] = 0
+	}
 	c.refused.Range(func(reason, n any) bool {
 		all[reason.(string)] = n.(*atomic.Int64).Load()
 		return true

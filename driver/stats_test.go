@@ -296,7 +296,11 @@ func TestRefused_byOtherPackages(t *testing.T) {
 			t.Errorf("%v\nhave: %v, reason %q\nwant: %q and %v", of.err, err, have, of.reason, of.sentinel)
 		}
 	}
-	want := map[string]int64{reasonPlaceholders: 1, reasonUnsupported: 1, reasonNoGene: 1}
+	want := map[string]int64{}
+	for reason := range sentinels {
+		want[reason] = 0
+	}
+	want[reasonPlaceholders], want[reasonUnsupported], want[reasonNoGene] = 1, 1, 1
 	if have := c.counts.refusals(); !maps.Equal(have, want) {
 		t.Errorf("have: %v\nwant: %v", have, want)
 	}

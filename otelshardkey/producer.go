@@ -3,7 +3,6 @@ package otelshardkey
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -67,8 +66,7 @@ func callsOf(tables []driver.TableStats) (list []*calls) {
 }
 
 func (c *calls) point(r *registration, now time.Time) metricdata.HistogramDataPoint[float64] {
-	attrs := attribute.NewSet(append(r.attrs.ToSlice(),
-		attribute.String(attrGenerator, c.generator), attribute.String(attrGeneratorType, c.typ))...)
+	attrs := attribute.NewSet(r.with(attrGenerator.String(c.generator), attrGeneratorType.String(c.typ))...)
 	p := metricdata.HistogramDataPoint[float64]{Attributes: attrs, StartTime: r.since, Time: now, Sum: c.Sum.Seconds()}
 	for _, bound := range c.Bounds {
 		p.Bounds = append(p.Bounds, bound.Seconds())
@@ -78,30 +76,4 @@ func (c *calls) point(r *registration, now time.Time) metricdata.HistogramDataPo
 		p.Count += uint64(n)
 	}
 	return p
-}
-
-// registered are the connectors that a [Producer] reads.
-var registered registrations
-
-type registrations struct {
-	mu   sync.Mutex
-	list []*registration
-}
-
-func (l *registrations) all() []*registration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.list)
-}
-
-func (l *registrations) add(r *registration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, r)
-}
-
-func (l *registrations) remove(r *registration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = slices.DeleteFunc(l.list, func(o *registration) bool { return o == r })
 }

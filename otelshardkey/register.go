@@ -1,3 +1,23 @@
+// Package otelshardkey reports to OpenTelemetry: metrics of a connector, and attributes of
+// spans.
+//
+//	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes(false))
+//	…
+//	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
+//	provider := metric.NewMeterProvider(metric.WithReader(reader))
+//	…
+//	metrics, err := otelshardkey.Register(connector, provider)
+//	…
+//	defer metrics.Unregister()
+//
+// The metrics are read from [driver.Connector.Stats] when they are collected, and cost
+// nothing in between. docs/observability.md lists them; a dashboard for Grafana and alerts
+// for Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
+// conventions: dots, units of UCUM, db.collection.name for a table, error.type for a kind
+// of error.
+//
+// You choose readers and exporters. Without the [Producer] all metrics but the histogram
+// shardkey.generate.duration are reported.
 package otelshardkey
 
 import (
@@ -16,16 +36,17 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// scope is the instrumentation scope of the metrics.
-const scope = "github.com/shardkey/shardkey/otelshardkey"
-
-// poolName is the attribute that names the connector.
-const poolName = attribute.Key("db.client.connection.pool.name")
+const (
+	// scope is the instrumentation scope of the metrics.
+	scope = "github.com/shardkey/shardkey/otelshardkey"
+	// poolName is the attribute that names the connector.
+	poolName = attribute.Key("db.client.connection.pool.name")
+)
 
 // Register reports a connector's metrics each time that they are collected, and lets a
-// [Producer] report its histogram, until the registration's Unregister is called; do
-// that before or after the sql.DB is closed. The error is for a nil connector, as of a
-// sql.DB that another driver opened, or comes from the meter.
+// [Producer] report its histogram, until you call Unregister, before or after the sql.DB is
+// closed. The error is for a nil connector, which [driver.ConnectorOf] returns for a sql.DB of
+// another driver, or comes from the meter.
 //
 // A nil provider is the global one, otel.GetMeterProvider(). All metrics of the connector
 // have attrs. One of them, db.client.connection.pool.name, names the connector among several
@@ -34,79 +55,106 @@ const poolName = attribute.Key("db.client.connection.pool.name")
 // taken gets a number, for example "app#2".
 //
 // It may be called by many goroutines at once, for as many connectors as there are.
-func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attribute.KeyValue) (metric.Registration, error) {
+func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attribute.KeyValue) (
+	metric.Registration, error) {
 	if c == nil {
-		return nil, errors.New("otelshardkey: there is no connector: driver.ConnectorOf returns nil for a sql.DB that another driver opened")
+		return nil, errors.New("otelshardkey: there is no connector: " +
+			"driver.ConnectorOf returns nil for a sql.DB that another driver opened")
 	}
 	if provider == nil {
 		provider = otel.GetMeterProvider()
 	}
-	m, err := newInstruments(provider.Meter(scope))
-	if err != nil {
+	r := &registration{connector: c, since: time.Now()}
+	registered.add(r, attrs)
+	if err := r.report(provider.Meter(scope)); err != nil {
+		registered.remove(r)
 		return nil, fmt.Errorf("otelshardkey: %w", err)
 	}
-	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
-	name := names.take(c, given.AsString())
-	all := attribute.NewSet(append(slices.Clone(attrs), poolName.String(name))...)
-	named := new(namedTables)
-	callback, err := m.meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		observation{m, to, all.ToSlice(), named}.observe(c.Stats())
-		return nil
-	}, m.all...)
-	if err != nil {
-		names.release(name)
-		return nil, fmt.Errorf("otelshardkey: %w", err)
-	}
-	r := &registration{Registration: callback, connector: c, name: name, attrs: all, since: time.Now()}
-	registered.add(r)
 	return r, nil
 }
 
-// registration is what one call of [Register] made.
+// registration is the result of one call of [Register].
 type registration struct {
 	metric.Registration
 	connector *driver.Connector
 	name      string
 	attrs     attribute.Set
 	since     time.Time
-	once      sync.Once
+	named     namedTables
 }
 
-// Unregister ends the reports, and gives the name back.
+// Unregister ends the reports, and releases the name.
 func (r *registration) Unregister() error {
-	err := r.Registration.Unregister()
-	r.once.Do(func() {
-		registered.remove(r)
-		names.release(r.name)
-	})
+	registered.remove(r)
+	return r.Registration.Unregister()
+}
+
+// report creates the instruments, and observes them when they are collected.
+func (r *registration) report(meter metric.Meter) error {
+	var all []metric.Observable
+	tables, err1 := create(meter, tableMetrics, &all)
+	health, err2 := create(meter, healthMetrics, &all)
+	generators, err3 := create(meter, generatorMetrics, &all)
+	connector, err4 := create(meter, connectorMetrics, &all)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
+	}
+	callback, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		s := r.connector.Stats()
+		observe(to, connector, &s, r.with()...)
+		for _, t := range r.named.group(s.Tables) {
+			attrs := r.with(attrTable.String(t.Table), attrGenerator.String(t.Generator), attrGeneratorType.String(t.Type))
+			observe(to, tables, &t, attrs...)
+		}
+		for _, g := range s.Generators {
+			attrs := r.with(attrGenerator.String(g.Name), attrGeneratorType.String(g.Type))
+			if observe(to, health, &g, attrs...); !g.Assigner {
+				observe(to, generators, &g, attrs...)
+			}
+		}
+		return nil
+	}, all...)
+	r.Registration = callback
 	return err
 }
 
-// names are those in use.
-var names = nameList{taken: map[string]bool{}}
-
-type nameList struct {
-	mu    sync.Mutex
-	taken map[string]bool
+// with returns the attributes of all the connector's metrics, and more.
+func (r *registration) with(more ...attribute.KeyValue) []attribute.KeyValue {
+	return append(r.attrs.ToSlice(), more...)
 }
 
-func (l *nameList) take(c *driver.Connector, given string) string {
-	if given == "" {
-		s := c.Stats()
-		given = cmp.Or(s.Database, s.Rule.Name)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	name := given
-	for n := 2; l.taken[name]; n++ {
-		name = fmt.Sprintf("%s#%d", given, n)
-	}
-	l.taken[name] = true
-	return name
+// registered are the connectors that a [Producer] reads.
+var registered registrations
+
+type registrations struct {
+	mu   sync.Mutex
+	list []*registration
 }
 
-func (l *nameList) release(name string) {
+func (l *registrations) all() []*registration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.taken, name)
+	return slices.Clone(l.list)
+}
+
+// add adds a registration with a name that no other has.
+func (l *registrations) add(r *registration, attrs []attribute.KeyValue) {
+	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
+	stats := r.connector.Stats()
+	name := cmp.Or(given.AsString(), stats.Database, stats.Rule.Name)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken := func(o *registration) bool { return o.name == r.name }
+	r.name = name
+	for n := 2; slices.ContainsFunc(l.list, taken); n++ {
+		r.name = fmt.Sprintf("%s#%d", name, n)
+	}
+	r.attrs = attribute.NewSet(append(slices.Clone(attrs), poolName.String(r.name))...)
+	l.list = append(l.list, r)
+}
+
+func (l *registrations) remove(r *registration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = slices.DeleteFunc(l.list, func(o *registration) bool { return o == r })
 }

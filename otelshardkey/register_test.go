@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/test/fakedb"
 	"github.com/shardkey/shardkey/otelshardkey"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
@@ -47,29 +48,38 @@ func (f *fake) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) 
 
 func (f *fake) Health() spi.Health { return f.health }
 
-// everything is a health in which all is set.
-func everything(now time.Time) spi.Health {
+// everything is a health with all figures.
+func everything() spi.Health {
 	return spi.Health{
-		Err: errors.New("away"), Waits: new(int64(4)), Waited: 1500 * time.Millisecond, Borrowed: new(20 * time.Millisecond), ClockSteps: new(int64(2)),
-		WorkerID: new(int64(17)), LeaseLimit: now.Add(time.Hour), LeaseLength: 2 * time.Hour, LeaseRenewals: new(int64(9)), LeasesLost: new(int64(1)),
-		SegmentLeft: new(int64(70)), SegmentSize: 100, Fetches: new(int64(5)), FetchTime: 2 * time.Millisecond, Errors: map[string]int64{"store": 3},
+		Err: errors.New("away"), Errors: map[string]int64{"store": 3},
+		Waits: new(int64(4)), Waited: 1500 * time.Millisecond,
+		Borrowed: new(20 * time.Millisecond), ClockSteps: new(int64(2)), WorkerID: new(int64(17)),
+		LeaseLimit: time.Now().Add(time.Hour), LeaseLength: 2 * time.Hour,
+		LeaseRenewals: new(int64(9)), LeasesLost: new(int64(1)), SegmentLeft: new(int64(70)), SegmentSize: 100,
+		Fetches: new(int64(5)), FetchTime: 2 * time.Millisecond,
 	}
 }
 
 func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connector {
 	t.Helper()
-	r, err := rule.New(rule.Config{
+	return connect(t, rule.Config{
 		Tables: []rule.TableConfig{
 			{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}},
 			{Name: "t_item", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}},
 			{Name: "t_token", KeyConfig: rule.KeyConfig{Column: "id", Generator: "uuid"}},
 		},
 		Generators: map[string]rule.GeneratorConfig{"g": {Generator: f}, "uuid": {Type: "UUID"}},
-	})
+	}, opts...)
+}
+
+func connect(t testing.TB, config rule.Config, opts ...driver.Option) *driver.Connector {
+	t.Helper()
+	r, err := rule.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := driver.NewConnector(base{}, r, append(opts, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))...)
+	opts = append(opts, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))
+	c, err := driver.NewConnector(new(fakedb.Server), r, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +87,9 @@ func newConnector(t testing.TB, f *fake, opts ...driver.Option) *driver.Connecto
 	return c
 }
 
-func register(t testing.TB, c *driver.Connector, p metric.MeterProvider, attrs ...attribute.KeyValue) metric.Registration {
+func register(
+	t testing.TB, c *driver.Connector, p metric.MeterProvider, attrs ...attribute.KeyValue,
+) metric.Registration {
 	t.Helper()
 	r, err := otelshardkey.Register(c, p, attrs...)
 	if err != nil {
@@ -122,38 +134,32 @@ func pointsOf(t testing.TB, m metricdata.Metrics) (all []value) {
 	t.Helper()
 	switch d := m.Data.(type) {
 	case metricdata.Sum[int64]:
-		for _, p := range d.DataPoints {
-			all = append(all, value{float64(p.Value), p.Attributes})
-		}
-		if !d.IsMonotonic {
-			t.Errorf("%s is no counter", m.Name)
-		}
+		return valuesOf(d.DataPoints)
 	case metricdata.Sum[float64]:
-		for _, p := range d.DataPoints {
-			all = append(all, value{p.Value, p.Attributes})
-		}
+		return valuesOf(d.DataPoints)
 	case metricdata.Gauge[int64]:
-		for _, p := range d.DataPoints {
-			all = append(all, value{float64(p.Value), p.Attributes})
-		}
+		return valuesOf(d.DataPoints)
 	case metricdata.Gauge[float64]:
-		for _, p := range d.DataPoints {
-			all = append(all, value{p.Value, p.Attributes})
+		return valuesOf(d.DataPoints)
+	}
+	d := m.Data.(metricdata.Histogram[float64])
+	for _, p := range d.DataPoints {
+		all = append(all, value{float64(p.Count), p.Attributes})
+		sum := uint64(0)
+		for _, n := range p.BucketCounts {
+			sum += n
 		}
-	case metricdata.Histogram[float64]:
-		for _, p := range d.DataPoints {
-			all = append(all, value{float64(p.Count), p.Attributes})
-			sum := uint64(0)
-			for _, n := range p.BucketCounts {
-				sum += n
-			}
-			if d.Temporality != metricdata.CumulativeTemporality || len(p.BucketCounts) != len(p.Bounds)+1 || len(p.Bounds) == 0 ||
-				sum != p.Count || (p.Sum > 0) != (p.Count > 0) {
-				t.Errorf("%s has %d in its buckets: %+v", m.Name, sum, p)
-			}
+		if d.Temporality != metricdata.CumulativeTemporality || len(p.Bounds) == 0 ||
+			len(p.BucketCounts) != len(p.Bounds)+1 || sum != p.Count || (p.Sum > 0) != (p.Count > 0) {
+			t.Errorf("%s has %d in its buckets: %+v", m.Name, sum, p)
 		}
-	default:
-		t.Errorf("%s is a %T", m.Name, d)
+	}
+	return all
+}
+
+func valuesOf[N int64 | float64](points []metricdata.DataPoint[N]) (all []value) {
+	for _, p := range points {
+		all = append(all, value{float64(p.Value), p.Attributes})
 	}
 	return all
 }
@@ -176,7 +182,7 @@ func find(t testing.TB, points []value, attrs ...string) float64 {
 }
 
 func TestRegister_whatIsCounted(t *testing.T) {
-	f := &fake{health: everything(time.Now())}
+	f := &fake{health: everything()}
 	c := newConnector(t, f)
 	reader, provider := newReader()
 	register(t, c, provider)
@@ -233,23 +239,19 @@ func TestRegister_whatIsCounted(t *testing.T) {
 	}
 }
 
-// Each reason that the driver has is reported from the start.
-func TestRegister_reasonsOfRefusals(t *testing.T) {
-	source, err := os.ReadFile("../driver/errors.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	reader, provider := newReader()
 	register(t, newConnector(t, new(fake)), provider)
 	points, _ := collect(t, reader)
-	reasons := regexp.MustCompile(`reason[A-Z]\w+ += "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1)
+	reasons := strings.Fields("unsupported unlisted unverified wrong-shard no-fitting-key not-consecutive placeholders " +
+		"narrow-column no-gene no-key")
 	for _, reason := range reasons {
-		if n := find(t, points["shardkey.refused"], "shardkey.reason="+reason[1]); n != 0 {
-			t.Errorf("%s: %v", reason[1], n)
+		if n := find(t, points["shardkey.refused"], "shardkey.reason="+reason); n != 0 {
+			t.Errorf("%s: %v", reason, n)
 		}
 	}
 	if have := len(points["shardkey.refused"]); have != len(reasons) {
-		t.Errorf("%d reasons are reported, the driver has %d", have, len(reasons))
+		t.Errorf("have: %d reasons\nwant: %d", have, len(reasons))
 	}
 }
 
@@ -269,21 +271,15 @@ func TestRegister_anotherRule(t *testing.T) {
 
 // A rule may have a million tables, and a series of each would be too many.
 func TestRegister_manyTables(t *testing.T) {
-	config := rule.Config{Generators: map[string]rule.GeneratorConfig{"g": {Generator: new(fake)}, "h": {Generator: new(fake)}}}
+	generators := map[string]rule.GeneratorConfig{"g": {Generator: new(fake)}, "h": {Generator: new(fake)}}
+	config := rule.Config{Generators: generators}
 	const tables = 3000
 	name := func(i int) string { return fmt.Sprintf("t%d_x", i) }
 	for i := range tables {
-		config.Tables = append(config.Tables, rule.TableConfig{Name: name(i), KeyConfig: rule.KeyConfig{Column: "id", Generator: "gh"[i%2 : i%2+1]}})
+		key := rule.KeyConfig{Column: "id", Generator: "gh"[i%2 : i%2+1]}
+		config.Tables = append(config.Tables, rule.TableConfig{Name: name(i), KeyConfig: key})
 	}
-	r, err := rule.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := driver.NewConnector(base{}, r, driver.Config{Server: "other"}, driver.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := connect(t, config)
 	reader, provider := newReader()
 	register(t, c, provider)
 	use := func(from, until, keys int) {
@@ -323,33 +319,33 @@ func TestRegister_manyTables(t *testing.T) {
 	find(t, points["shardkey.keys"], "db.collection.name=_OTHER", "shardkey.generator.name=h")
 }
 
-// What does not apply is not reported.
-func TestRegister_leavesOutWhatDoesNotApply(t *testing.T) {
-	reader, provider := newReader()
-	register(t, newConnector(t, new(fake)), provider)
-	points, _ := collect(t, reader)
-	for _, name := range []string{"lease.remaining", "lease.length", "lease.losses", "segment.remaining", "segment.size", "fetches", "worker.id", "errors",
-		"statement.cache.limit", "clock.steps", "clock.ahead", "waits", "wait.time", "lease.renewals", "fetch.duration"} {
-		if n := len(points["shardkey."+name]); n != 0 {
-			t.Errorf("%s has %d points", name, n)
+// A generator reports the figures that it has, from 0 on, and no others.
+func TestRegister_figuresOfGenerators(t *testing.T) {
+	zero := spi.Health{Waits: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration), LeaseRenewals: new(int64),
+		LeasesLost: new(int64), SegmentLeft: new(int64), Fetches: new(int64)}
+	figures := strings.Fields("waits wait.time clock.steps clock.ahead lease.renewals lease.losses " +
+		"segment.remaining fetches")
+	others := strings.Fields("lease.remaining lease.length segment.size worker.id fetch.duration errors " +
+		"statement.cache.limit")
+	for _, c := range []struct {
+		health        spi.Health
+		there, absent []string
+	}{{spi.Health{}, nil, append(figures, others...)}, {zero, figures, others}} {
+		reader, provider := newReader()
+		register(t, newConnector(t, &fake{health: c.health}), provider)
+		points, _ := collect(t, reader)
+		for _, name := range c.there {
+			if have := find(t, points["shardkey."+name], "shardkey.generator.name=g"); have != 0 {
+				t.Errorf("%s: %v", name, have)
+			}
 		}
-	}
-	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
-		t.Errorf("healthy: %v", have)
-	}
-}
-
-// A counter that a generator has is reported before it counts anything.
-func TestRegister_figuresBeginAtZero(t *testing.T) {
-	reader, provider := newReader()
-	register(t, newConnector(t, &fake{health: spi.Health{
-		Waits: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration), LeaseRenewals: new(int64), LeasesLost: new(int64),
-		SegmentLeft: new(int64), Fetches: new(int64),
-	}}), provider)
-	points, _ := collect(t, reader)
-	for _, name := range []string{"waits", "wait.time", "clock.steps", "clock.ahead", "lease.renewals", "lease.losses", "segment.remaining", "fetches"} {
-		if have := find(t, points["shardkey."+name], "shardkey.generator.name=g"); have != 0 {
-			t.Errorf("%s: %v", name, have)
+		for _, name := range c.absent {
+			if n := len(points["shardkey."+name]); n != 0 {
+				t.Errorf("%s has %d points", name, n)
+			}
+		}
+		if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
+			t.Errorf("healthy: %v", have)
 		}
 	}
 }
@@ -401,25 +397,18 @@ func TestRegister_closedConnector(t *testing.T) {
 func TestRegister_globalProvider(t *testing.T) {
 	reader, provider := newReader()
 	otel.SetMeterProvider(provider)
-	r, err := otelshardkey.Register(newConnector(t, new(fake)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Unregister() }()
+	register(t, newConnector(t, new(fake)), nil)
 	if points, _ := collect(t, reader); len(points) == 0 {
 		t.Error("nothing is reported")
 	}
-}
-
-func TestRegister_nilConnector(t *testing.T) {
 	if r, err := otelshardkey.Register(driver.ConnectorOf(nil), nil); err == nil || r != nil {
-		t.Errorf("have: %v, %v", r, err)
+		t.Errorf("a nil connector\nhave: %v, %v\nwant: an error", r, err)
 	}
 }
 
 func TestRegister_manyAtOnce(t *testing.T) {
 	reader, provider := newReader()
-	c := newConnector(t, &fake{health: everything(time.Now())})
+	c := newConnector(t, &fake{health: everything()})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -455,11 +444,13 @@ func TestDocs_listTheMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
-		documented[row[1]] = fmt.Sprintf("%s, %s, %s", row[2], strings.Trim(row[3], "` "), strings.Join(regexp.MustCompile("[a-z_.]+").FindAllString(row[4], -1), " "))
+	rows := regexp.MustCompile("(?m)^\\| `(shardkey\\.[a-z._]+)` \\| (\\w+) \\| ([^|]+) \\| ([^|]*) \\|")
+	for _, row := range rows.FindAllStringSubmatch(string(text), -1) {
+		attrs := regexp.MustCompile("[a-z_.]+").FindAllString(row[4], -1)
+		documented[row[1]] = fmt.Sprintf("%s, %s, %s", row[2], strings.Trim(row[3], "` "), strings.Join(attrs, " "))
 	}
 	reader, provider := newReader()
-	c := newConnector(t, &fake{health: everything(time.Now())})
+	c := newConnector(t, &fake{health: everything()})
 	register(t, c, provider)
 	points, metrics := collect(t, reader)
 	for name, m := range metrics {

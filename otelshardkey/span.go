@@ -30,9 +30,9 @@ func SpanAttributes(firstKey bool) driver.Option {
 			return
 		}
 		attrs := []attribute.KeyValue{
-			attribute.String(attrTable, f.Table),
-			attribute.String(attrGenerator, f.Generator),
-			attribute.String(attrGeneratorType, f.Type),
+			attrTable.String(f.Table),
+			attrGenerator.String(f.Generator),
+			attrGeneratorType.String(f.Type),
 			attribute.Int("shardkey.rows", f.Rows),
 		}
 		if firstKey {

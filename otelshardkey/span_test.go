@@ -2,7 +2,6 @@ package otelshardkey_test
 
 import (
 	"database/sql"
-	"io"
 	"maps"
 	"testing"
 
@@ -11,8 +10,6 @@ import (
 
 	"github.com/shardkey/shardkey/otelshardkey"
 )
-
-var errEnd = io.EOF
 
 func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
 	for _, firstKey := range []bool{false, true} {
@@ -28,7 +25,8 @@ func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
 		for _, a := range recorder.Ended()[0].Attributes() {
 			have[string(a.Key)] = a.Value.String()
 		}
-		want := map[string]string{"db.collection.name": "t_order", "shardkey.generator.name": "g", "shardkey.generator.type": "", "shardkey.rows": "2"}
+		want := map[string]string{"db.collection.name": "t_order", "shardkey.generator.name": "g",
+			"shardkey.generator.type": "", "shardkey.rows": "2"}
 		if firstKey {
 			want["shardkey.first_key"] = "1"
 		}

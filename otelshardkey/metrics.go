@@ -1,0 +1,209 @@
+package otelshardkey
+
+import (
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/shardkey/shardkey/driver"
+)
+
+// The attributes, in addition to db.client.connection.pool.name and the program's own.
+const (
+	attrTable         = attribute.Key("db.collection.name")
+	attrGenerator     = attribute.Key("shardkey.generator.name")
+	attrGeneratorType = attribute.Key("shardkey.generator.type")
+	attrErrorType     = attribute.Key("error.type")
+	attrReason        = attribute.Key("shardkey.reason")
+	attrOutcome       = attribute.Key("shardkey.outcome")
+	attrResult        = attribute.Key("shardkey.result")
+)
+
+// definition defines a metric of a T.
+type definition[T any] struct {
+	counter           bool // otherwise a gauge
+	name, unit, about string
+	attr              attribute.Key // of each point; empty for a metric with one point
+	points            func(*T) points
+}
+
+const counter, gauge = true, false
+
+type (
+	tableStats     = driver.TableStats
+	generatorStats = driver.GeneratorStats
+)
+
+var tableMetrics = []definition[tableStats]{
+	{counter, "shardkey.keys", "{key}", "Generated keys, for INSERTs and in advance.", "",
+		func(t *tableStats) points { return one(t.Keys) }},
+	{counter, "shardkey.statements", "{statement}", "Executions of INSERTs that got keys.", "",
+		func(t *tableStats) points { return one(t.Statements) }},
+	{counter, "shardkey.generate.errors", "{error}", "Failed calls of the generator: INSERTs without keys.", "",
+		func(t *tableStats) points { return one(t.Errors) }},
+}
+
+// healthMetrics are those of generators and worker-ID assigners.
+var healthMetrics = []definition[generatorStats]{
+	{gauge, "shardkey.generator.healthy", "{flag}",
+		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts.", "",
+		func(g *generatorStats) points { return flag(g.Health.Err == nil) }},
+	{counter, "shardkey.errors", "{error}", "Errors of generators and worker-ID assigners, by kind.", attrErrorType,
+		func(g *generatorStats) points { return each(g.Health.Errors) }},
+}
+
+// generatorMetrics are those of generators. An assigner's leases are reported by the
+// generators that use it.
+var generatorMetrics = []definition[generatorStats]{
+	{gauge, "shardkey.worker.id", "{id}", "The worker ID in use.", "",
+		func(g *generatorStats) points { return figure(g.Health.WorkerID) }},
+	{counter, "shardkey.waits", "{call}", "Calls that waited: for the clock, a store or the next sequence.", "",
+		func(g *generatorStats) points { return figure(g.Health.Waits) }},
+	{counter, "shardkey.wait.time", "s", "Total time of the calls that waited.", "",
+		func(g *generatorStats) points { return seconds(g.Health.Waited).when(g.Health.Waits != nil) }},
+	{counter, "shardkey.clock.steps", "{step}", "Backward steps of the clock.", "",
+		func(g *generatorStats) points { return figure(g.Health.ClockSteps) }},
+	{gauge, "shardkey.clock.ahead", "s", "How far the time of the newest key is ahead of the clock.", "",
+		func(g *generatorStats) points {
+			if g.Health.Borrowed == nil {
+				return nil
+			}
+			return seconds(*g.Health.Borrowed)
+		}},
+	{gauge, "shardkey.lease.remaining", "s", "Time until the worker ID's lease ends; negative once it has ended.", "",
+		func(g *generatorStats) points { return seconds(g.LeaseLeft).when(!g.Health.LeaseLimit.IsZero()) }},
+	{gauge, "shardkey.lease.length", "s", "The time that remains right after a renewal.", "",
+		func(g *generatorStats) points {
+			return seconds(g.Health.LeaseLength).when(!g.Health.LeaseLimit.IsZero())
+		}},
+	{counter, "shardkey.lease.renewals", "{renewal}", "Renewals of leases.", "",
+		func(g *generatorStats) points { return figure(g.Health.LeaseRenewals) }},
+	{counter, "shardkey.lease.losses", "{lease}", "Leases that another process has now.", "",
+		func(g *generatorStats) points { return figure(g.Health.LeasesLost) }},
+	{gauge, "shardkey.segment.remaining", "{key}", "Keys in memory.", "",
+		func(g *generatorStats) points { return figure(g.Health.SegmentLeft) }},
+	{gauge, "shardkey.segment.size", "{key}", "Keys that come with one fetch.", "",
+		func(g *generatorStats) points { return one(g.Health.SegmentSize).when(g.Health.SegmentSize > 0) }},
+	{counter, "shardkey.fetches", "{fetch}", "Requests to the store of segments or tickets.", "",
+		func(g *generatorStats) points { return figure(g.Health.Fetches) }},
+	{gauge, "shardkey.fetch.duration", "s", "Duration of the last fetch.", "",
+		func(g *generatorStats) points { return seconds(g.Health.FetchTime).when(g.Health.FetchTime > 0) }},
+}
+
+var connectorMetrics = []definition[driver.Stats]{
+	{counter, "shardkey.refused", "{statement}", "Statements that were refused before they were sent.", attrReason,
+		func(s *driver.Stats) points { return each(s.Refused) }},
+	{counter, "shardkey.verified", "{statement}", "Statements that the second parser has read.", attrOutcome,
+		func(s *driver.Stats) points {
+			v := s.Verification
+			return each(map[string]int64{"agreed": v.Agreed, "unknown": v.Unknown, "refused": v.Refused})
+		}},
+	{gauge, "shardkey.plan.cache.entries", "{statement}", "Statements in the plan cache.", "",
+		func(s *driver.Stats) points { return one(s.Plans.Entries) }},
+	{gauge, "shardkey.plan.cache.size", "By", "Estimated memory of the plan cache.", "",
+		func(s *driver.Stats) points { return one(s.Plans.Bytes) }},
+	{counter, "shardkey.plan.cache.lookups", "{lookup}", "Lookups in the plan cache.", attrResult,
+		func(s *driver.Stats) points { return lookups(s.Plans.Hits, s.Plans.Misses) }},
+	{gauge, "shardkey.statement.cache.open", "{statement}", "Prepared statements in the caches.", "",
+		func(s *driver.Stats) points { return one(s.Kept.Open) }},
+	{gauge, "shardkey.statement.cache.limit", "{statement}", "Limit of the caches, once the server was asked.", "",
+		func(s *driver.Stats) points { return one(s.Kept.Limit).when(s.Kept.Limit >= 0) }},
+	{counter, "shardkey.statement.cache.lookups", "{lookup}",
+		"Executions by a cached statement, and statements that were prepared for the cache.", attrResult,
+		func(s *driver.Stats) points { return lookups(s.Kept.Hits, s.Kept.Misses) }},
+	{counter, "shardkey.statement.cache.closed", "{statement}", "Cached statements that were closed.", "",
+		func(s *driver.Stats) points { return one(s.Kept.Dropped) }},
+	{gauge, "shardkey.rule.generation", "{rule}", "The number of the rule among the connector's rules, from 1.", "",
+		func(s *driver.Stats) points { return one(s.Rule.Generation) }},
+	{counter, "shardkey.rule.reload.errors", "{error}", "Changed rule files that could not be loaded.", "",
+		func(s *driver.Stats) points { return one(s.Rule.ReloadErrors) }},
+	{gauge, "shardkey.rule.outdated", "{flag}", "1 while the rule's file cannot be loaded, otherwise 0.", "",
+		func(s *driver.Stats) points { return flag(s.Rule.ReloadError != "") }},
+}
+
+// points are a metric's numbers, by the value of its attribute.
+type points map[string]float64
+
+func one[N int | int64](n N) points { return points{"": float64(n)} }
+
+func seconds(d time.Duration) points { return points{"": d.Seconds()} }
+
+// figure returns no point for a figure that the generator doesn't have.
+func figure(n *int64) points {
+	if n == nil {
+		return nil
+	}
+	return one(*n)
+}
+
+func flag(set bool) points {
+	if set {
+		return one(1)
+	}
+	return one(0)
+}
+
+func lookups(hits, misses int64) points { return each(map[string]int64{"hit": hits, "miss": misses}) }
+
+func each(counts map[string]int64) points {
+	p := points{}
+	for value, n := range counts {
+		p[value] = float64(n)
+	}
+	return p
+}
+
+// when returns no points unless they apply.
+func (p points) when(applies bool) points {
+	if !applies {
+		return nil
+	}
+	return p
+}
+
+// instrument is a metric of a T and its instrument.
+type instrument[T any] struct {
+	definition[T]
+	metric.Observable
+}
+
+// create creates the instruments of metrics, and adds them to all.
+func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable) (list []instrument[T], err error) {
+	for _, d := range of {
+		var o metric.Observable
+		var failed error
+		unit, about := metric.WithUnit(d.unit), metric.WithDescription(d.about)
+		switch {
+		case d.counter && d.unit == "s":
+			o, failed = m.Float64ObservableCounter(d.name, unit, about)
+		case d.counter:
+			o, failed = m.Int64ObservableCounter(d.name, unit, about)
+		case d.unit == "s":
+			o, failed = m.Float64ObservableGauge(d.name, unit, about)
+		default:
+			o, failed = m.Int64ObservableGauge(d.name, unit, about)
+		}
+		list, *all, err = append(list, instrument[T]{d, o}), append(*all, o), errors.Join(err, failed)
+	}
+	return list, err
+}
+
+// observe reports the metrics of a T.
+func observe[T any](to metric.Observer, metrics []instrument[T], of *T, attrs ...attribute.KeyValue) {
+	for _, m := range metrics {
+		for value, n := range m.points(of) {
+			with := metric.WithAttributes(attrs...)
+			if m.attr != "" {
+				with = metric.WithAttributes(append(attrs[:len(attrs):len(attrs)], m.attr.String(value))...)
+			}
+			switch o := m.Observable.(type) {
+			case metric.Int64Observable:
+				to.ObserveInt64(o, int64(n), with)
+			case metric.Float64Observable:
+				to.ObserveFloat64(o, n, with)
+			}
+		}
+	}
+}
