@@ -312,9 +312,13 @@ func TestRegister_manyTables(t *testing.T) {
 	look(1002, 50+1500+70)
 	use(0, tables, 2)
 	look(1002, 50+1500+70+2*tables)
+	use(2010, tables, 20) // the busiest now, too late for series of their own
+	look(1002, 50+1500+70+2*tables+20*(tables-2010))
 	points, _ := collect(t, reader)
-	if have := find(t, points["shardkey.keys"], "db.collection.name=t2000_x"); have != 9 {
-		t.Errorf("the busiest: %v keys", have)
+	for table, want := range map[string]float64{"t100_x": 7, "t2000_x": 9} { // the first in use, then the busiest
+		if have := find(t, points["shardkey.keys"], "db.collection.name="+table); have != want {
+			t.Errorf("%s: %v keys, want %v", table, have, want)
+		}
 	}
 	find(t, points["shardkey.keys"], "db.collection.name=_OTHER", "shardkey.generator.name=h")
 }
@@ -347,6 +351,29 @@ func TestRegister_figuresOfGenerators(t *testing.T) {
 		if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=g"); have != 1 {
 			t.Errorf("healthy: %v", have)
 		}
+	}
+}
+
+// A worker-ID assigner reports its health and errors. The generators report its leases.
+func TestRegister_assigners(t *testing.T) {
+	c := connect(t, rule.Config{
+		Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+		Generators: map[string]rule.GeneratorConfig{
+			"g": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id-assigner": "files"}}},
+		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{
+			"files": {Type: "FILE", Props: rule.Props{"path": t.TempDir()}}},
+	})
+	if _, err := c.NextKeys(t.Context(), "t_order", 1); err != nil {
+		t.Fatal(err)
+	}
+	reader, provider := newReader()
+	register(t, c, provider)
+	points, _ := collect(t, reader)
+	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=files"); have != 1 {
+		t.Errorf("healthy: %v", have)
+	}
+	if have := find(t, points["shardkey.lease.length"]); have <= 0 { // one point: the generator's
+		t.Errorf("lease: %v", have)
 	}
 }
 
