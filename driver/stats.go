@@ -36,7 +36,7 @@ type Stats struct {
 	Generators []GeneratorStats `json:"generators"`
 	Plans      PlanStats        `json:"plans"`
 	Kept       KeptStats        `json:"kept"`
-	// Verification counts the texts that the second reader has read.
+	// Verification counts the statements that the second parser has read.
 	Verification Verification `json:"verification"`
 	// Refused counts the statements that were refused before they were sent, by
 	// [StatementError.Reason]. It has all reasons.
