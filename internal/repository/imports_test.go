@@ -45,7 +45,7 @@ var mayImport = map[string][]string{
 	"internal":             {"internal", "driver", "keygen", "internal/rewrite", "rule", "spi"},
 	"internal/testrouter":  {},
 	"internal/test/fakedb": {},
-	"internal/testserver":  {"internal/testserver"},
+	"internal/testserver":  {"internal/testserver", "spi"},
 	"otelshardkey":         {"driver"},
 	"debug":                {"driver", "rule", "spi", "internal/explain", "internal/guard"},
 	"internal/explain":     {"driver"},

@@ -181,7 +181,9 @@ func (n noting) ClientHandshake(
 	ctx context.Context, authority string, conn net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
 	secured, info, err := n.TransportCredentials.ClientHandshake(ctx, authority, conn)
-	if n.refused.Store(nil); err != nil && ctx.Err() == nil {
+	if err == nil {
+		n.refused.Store(nil)
+	} else if ctx.Err() == nil {
 		n.refused.Store(&err)
 	}
 	return secured, info, err

@@ -1,11 +1,15 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,13 +22,6 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-var aRecord = workerid.Record{Owner: "a", ReservedUntil: 1}
-
-// namespace is one that no other test uses, on a server that may be used again.
-func namespace(t testing.TB) string {
-	return fmt.Sprintf("test-%s-%d", t.Name(), time.Now().UnixNano())
-}
-
 func openStore(t testing.TB, values map[string]any, namespace string) *store {
 	t.Helper()
 	c, err := newCluster(props(t, values))
@@ -34,6 +31,15 @@ func openStore(t testing.TB, values map[string]any, namespace string) *store {
 	s := newStore(c, defaultPrefix, namespace)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+func props(t testing.TB, values map[string]any) spi.Props {
+	t.Helper()
+	p, err := spi.NewProps(values, spi.Host{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 func client(t testing.TB, addr string) *clientv3.Client {
@@ -46,98 +52,40 @@ func client(t testing.TB, addr string) *clientv3.Client {
 	return c
 }
 
-func props(t testing.TB, values map[string]any) spi.Props {
-	t.Helper()
-	p, err := spi.NewProps(values, spi.Host{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 func TestStore_conforms(t *testing.T) {
 	addr := testserver.Etcd(t)
 	workeridtest.TestStore(t, func(t testing.TB) workeridtest.Namespace {
-		ns := namespace(t)
+		ns := fmt.Sprintf("test-%s-%d", t.Name(), time.Now().UnixNano())
 		return workeridtest.Namespace{
 			Open: func() (workerid.Store, workerid.Info) {
-				s := openStore(t, map[string]any{"endpoints": addr}, ns)
+				s := openStore(t, map[string]any{"endpoints": "http://" + addr}, ns)
 				return s, s.info()
 			},
 			PutForeign: func(id int64) {
-				key := fmt.Sprintf("%s%s/%d", defaultPrefix, ns, id)
-				if _, err := client(t, addr).Put(t.Context(), key, "not ours"); err != nil {
-					t.Fatal(err)
+				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x", "4/5"} { // the first counts
+					if _, err := client(t, addr).Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"); err != nil {
+						t.Fatal(err)
+					}
 				}
 			},
 		}
 	})
 }
 
-func TestStore_foreignRecord(t *testing.T) {
-	addr, ns := testserver.Etcd(t), namespace(t)
-	s, c := openStore(t, map[string]any{"endpoints": "http://" + addr}, ns), client(t, addr)
-	for _, name := range []string{"3", "03", "x", "4/5"} {
-		if _, err := c.Put(t.Context(), defaultPrefix+ns+"/"+name, "not ours"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var foreign *workerid.ForeignRecordError
-	if _, err := s.Get(t.Context(), 3); !errors.As(err, &foreign) || foreign.WorkerID != 3 {
-		t.Errorf("Get\nhave: %v\nwant: a *ForeignRecordError of 3", err)
-	}
-	if ok, _ := s.CompareAndSet(t.Context(), 3, workerid.Record{}, aRecord); ok {
-		t.Error("CompareAndSet\nhave: a foreign value replaced\nwant: false")
-	}
-	entries, err := s.List(t.Context())
-	if err != nil || len(entries) != 1 || entries[0].WorkerID != 3 || entries[0].Err == nil {
-		t.Errorf("List\nhave: %v, %v\nwant: 3, with an error", entries, err)
-	}
-}
-
-func TestStore_serverAwayPausedAndBack(t *testing.T) {
+func TestStore_outages(t *testing.T) {
 	server := testserver.StartEtcd(t)
 	s := openStore(t, map[string]any{"endpoints": server.Addr(), "timeout": "1s"}, "orders")
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
+	record := workerid.Record{Owner: "a", ReservedUntil: 1}
+	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, record); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	server.Pause()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		_, err := s.Get(ctx, 1)
-		done <- err
-	}()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled\nhave: %v\nwant: context.Canceled", err)
-	}
-	if _, err := s.CompareAndSet(t.Context(), 1, aRecord, aRecord); !errors.Is(err, spi.ErrStore) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("paused\nhave: %v\nwant: spi.ErrStore, no context's error", err)
-	}
-	server.Resume()
-	server.Kill()
-	if _, err := s.Get(t.Context(), 1); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), server.Addr()) {
-		t.Errorf("killed\nhave: %v\nwant: spi.ErrStore with the address", err)
-	}
-	server.Start()
-	if have := getSoon(t, s, 1); have != aRecord {
-		t.Errorf("back\nhave: %v\nwant: %v", have, aRecord)
-	}
-}
-
-// getSoon asks until the client has found its server again.
-func getSoon(t *testing.T, s workerid.Store, id int64) workerid.Record {
-	t.Helper()
-	for {
-		r, err := s.Get(t.Context(), id)
-		if err == nil {
-			return r
+	testserver.Outages(t, server, func(ctx context.Context) error {
+		r, err := s.Get(ctx, 1)
+		if err == nil && r != record {
+			t.Errorf("have: %v\nwant: %v", r, record)
 		}
-		if !errors.Is(err, spi.ErrStore) {
-			t.Fatal(err)
-		}
-	}
+		return err
+	})
 }
 
 func TestStore_password(t *testing.T) {
@@ -148,30 +96,66 @@ func TestStore_password(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	const key, end = "/shardkey/orders/", "/shardkey/orders0"
 	_, err1 := c.RoleAdd(ctx, "orders")
-	_, err2 := c.RoleGrantPermission(ctx, "orders", "/shardkey/orders/", "/shardkey/orders0", clientv3.PermissionType(clientv3.PermReadWrite))
+	_, err2 := c.RoleGrantPermission(ctx, "orders", key, end, clientv3.PermissionType(clientv3.PermReadWrite))
 	_, err3 := c.UserGrantRole(ctx, "app", "orders")
 	_, err4 := c.UserGrantRole(ctx, "root", "root")
 	_, err5 := c.AuthEnable(ctx)
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		t.Fatal(err)
 	}
+	const credentials = "set the properties username and password"
 	for name, x := range map[string]struct{ user, password, want string }{
 		"right":          {"app", "s3cret", ""},
-		"wrong password": {"app", "guess77", "set the properties username and password"},
-		"no user":        {"", "", "set the properties username and password"},
+		"wrong password": {"app", "guess77", credentials},
+		"no user":        {"", "", credentials},
 		"no rights":      {"guest", "s3cret", "needs to read and write"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := openStore(t, map[string]any{"endpoints": server.Addr(), "username": x.user, "password": x.password}, "orders")
-			_, err := s.List(ctx)
+			values := map[string]any{
+				"endpoints": server.Addr(), "namespace": "orders", "username": x.user, "password": x.password,
+			}
+			a, err := spi.NewWorkerIDAssigner("etcd", props(t, values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.(io.Closer).Close()
+			_, err = a.AcquireWorkerID(ctx, 1023)
 			switch {
 			case x.want == "" && err != nil:
 				t.Errorf("have: %v\nwant: no error", err)
-			case x.want != "" && (!errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), x.want) || strings.Contains(err.Error(), "guess77")):
+			case x.want != "" && (!errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), x.want)):
 				t.Errorf("have: %v\nwant: spi.ErrStore, %q", err, x.want)
 			}
+			if strings.Contains(fmt.Sprint(err), "guess77") {
+				t.Errorf("the password is shown: %v", err)
+			}
 		})
+	}
+}
+
+// A paused server gets no password checked. Close and a caller's end don't wait for it.
+func TestStore_passwordOfASilentServer(t *testing.T) {
+	server := testserver.StartEtcd(t)
+	server.Pause()
+	defer server.Resume()
+	values := map[string]any{"endpoints": server.Addr(), "username": "app", "password": "s3cret", "timeout": "1h"}
+	s := openStore(t, values, "orders")
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error)
+	get := func(ctx context.Context) { _, err := s.Get(ctx, 1); errs <- err }
+	go get(ctx)
+	cancel()
+	if err := <-errs; !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller gives up\nhave: %v\nwant: context.Canceled", err)
+	}
+	go get(t.Context())
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	if err := <-errs; !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("closed\nhave: %v\nwant: spi.ErrClosed", err)
 	}
 }
 
@@ -195,24 +179,96 @@ func TestProperties_refused(t *testing.T) {
 	}
 }
 
-func TestAssigner_leasesDiffer(t *testing.T) {
-	ns := namespace(t)
-	ns = ns[len(ns)-20:]
-	values := map[string]any{"endpoints": testserver.Etcd(t), "namespace": ns}
-	seen := map[int64]bool{}
-	for range 3 {
-		a, err := spi.NewWorkerIDAssigner("etcd", props(t, values))
+// listen returns the address of a server that answers nothing, and what it was
+// sent first. With a TLS configuration it answers the handshake.
+func listen(t *testing.T, config *tls.Config) (addr string, heard func() []byte) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	var mu sync.Mutex
+	var first []byte
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if config != nil {
+				conn = tls.Server(conn, config)
+			}
+			b := make([]byte, 64)
+			n, _ := conn.Read(b)
+			mu.Lock()
+			first = append(first, b[:n]...)
+			mu.Unlock()
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String(), func() []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		return first
+	}
+}
+
+// No member hears a word in clear where TLS was asked for, whatever the scheme of
+// the others.
+func TestTLS_neverInClear(t *testing.T) {
+	for _, c := range []struct{ endpoints, tls string }{
+		{"http://A", "true"}, {"HttP://A", "true"}, {"http://A", "skip-verify"}, {"http://A,http://B", "true"},
+		{"http://A,https://B", ""}, {"https://A,http://B", ""}, {"A,https://B", ""}, {"https://A,B", ""},
+		{"http://A,https://B", "true"}, {"https://A,http://B", "true"}, {"A,http://B", "true"}, {"A,https://B", "true"},
+		{"A", "true"}, {"A,B", "skip-verify"}, {"https://A,https://B", ""}, {"https://A", "true"}, {"HttPS://A/", "false"},
+	} {
+		a, heardA := listen(t, nil)
+		b, heardB := listen(t, nil)
+		endpoints := strings.NewReplacer("A", a, "B", b).Replace(c.endpoints)
+		values := map[string]any{"endpoints": endpoints, "username": "u", "password": "canary", "timeout": "300ms"}
+		if c.tls != "" {
+			values["tls"] = c.tls
+		}
+		cluster, err := newCluster(props(t, values))
 		if err != nil {
-			t.Fatal(err)
+			var bad *spi.PropError
+			if !errors.As(err, &bad) || bad.Name != "endpoints" {
+				t.Errorf("%v\nhave: %v\nwant: a PropError of endpoints", c, err)
+			}
+			continue
 		}
-		defer a.(io.Closer).Close()
-		lease, err := a.AcquireWorkerID(t.Context(), 1023)
-		if err != nil {
-			t.Fatal(err)
+		s := newStore(cluster, defaultPrefix, "x")
+		if _, err := s.Get(t.Context(), 1); err == nil {
+			t.Errorf("%v: an answer of nobody", c)
 		}
-		if seen[lease.WorkerID()] {
-			t.Errorf("worker id %d was given twice", lease.WorkerID())
+		_ = s.Close()
+		if heard := append(heardA(), heardB()...); len(heard) == 0 || bytes.Contains(heard, []byte("PRI")) {
+			t.Errorf("%v\nhave: %q\nwant: a handshake, nothing in clear", c, heard)
 		}
-		seen[lease.WorkerID()] = true
+	}
+}
+
+// A member whose certificate is wrong is told as such, and not as one that does
+// not answer.
+func TestTLS_wrongCertificateIsTold(t *testing.T) {
+	certificate, err := testserver.Certify(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(certificate.CertFile, certificate.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := listen(t, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
+	s := openStore(t, map[string]any{"endpoints": addr, "tls": "true", "timeout": "500ms"}, "x")
+	for range 20 { // a handshake may take longer on a busy machine
+		if _, err = s.Get(t.Context(), 1); err == nil || strings.Contains(err.Error(), "x509") {
+			break
+		}
+	}
+	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "x509") ||
+		!strings.Contains(err.Error(), "PEM file") {
+		t.Errorf("\nhave: %v\nwant: the x509 reason, and the property tls", err)
 	}
 }

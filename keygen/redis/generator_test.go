@@ -3,64 +3,23 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/snowflake"
 	"github.com/shardkey/shardkey/spi"
 )
 
-// started sets the state of this run of the tests apart from that of the last.
-var started = time.Now().UnixNano()
-
-// open makes a generator by its properties, with a namespace of the test's own.
-func open(t testing.TB, addr string, more ...any) *generator {
-	t.Helper()
-	values := map[string]any{"addr": addr, "namespace": fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)}
-	for i := 0; i+1 < len(more); i += 2 {
-		values[more[i].(string)] = fmt.Sprint(more[i+1])
-	}
-	g, err := spi.NewKeyGenerator("redis", props(t, values))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = g.(*generator).Close() })
-	return g.(*generator)
-}
-
-func mustKeys(t testing.TB, g *generator, n int) []int64 {
-	t.Helper()
-	keys := make([]int64, n)
-	if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, keys); err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
-func client(t testing.TB, addr string) *goredis.Client {
-	t.Helper()
-	c := goredis.NewClient(&goredis.Options{Addr: addr})
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func TestGenerator_keysAscendAndDecode(t *testing.T) {
 	g := open(t, testserver.Redis(t), "shard-id", 4095)
-	last := int64(0)
+	var all []int64
 	for _, n := range []int{1, 2, 1000, 1024, 1025, 5000, 65536, 65537, 1} {
 		keys := mustKeys(t, g, n)
-		for i, k := range keys {
-			if k <= last {
-				t.Fatalf("key %d of a call of %d\nhave: %d\nwant: over %d", i, n, k, last)
-			}
-			last = k
-		}
+		all = append(all, keys...)
 		if n <= 1024 && keys[n-1]-keys[0] != int64(n-1) {
 			t.Errorf("call of %d keys\nhave: %d..%d\nwant: contiguous", n, keys[0], keys[n-1])
 		}
@@ -69,6 +28,7 @@ func TestGenerator_keysAscendAndDecode(t *testing.T) {
 			t.Errorf("DecodeKey\nhave: %+v, %v\nwant: shard 4095, now", parts, err)
 		}
 	}
+	wantAscending(t, all)
 }
 
 func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
@@ -98,26 +58,24 @@ func TestGenerator_keysOfManyAreDistinct(t *testing.T) {
 	}
 }
 
-func wantApart(t testing.TB, keys []int64) {
-	t.Helper()
-	slices.Sort(keys)
-	if n := len(slices.Compact(slices.Clone(keys))); n != len(keys) {
-		t.Errorf("different keys\nhave: %d\nwant: %d", n, len(keys))
-	}
-}
-
-func TestGenerator_oneCallIsOneCommand(t *testing.T) {
-	s := start(t)
-	g := open(t, s.Addr())
+// A call is one command. It tells the script which process of the server it speaks
+// to: that is how a server that has come up without its last writes is known.
+func TestGenerator_whatIsSent(t *testing.T) {
+	s := testserver.StartRedis(t)
+	g, c := open(t, s.Addr()), client(t, s.Addr())
 	mustKeys(t, g, 1)
-	c := client(t, s.Addr())
 	if err := c.ConfigResetStat(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	mustKeys(t, g, 10_000)
-	stats, err := c.Info(t.Context(), "commandstats").Result()
-	if err != nil || !strings.Contains(stats, "cmdstat_evalsha:calls=1,") || strings.Contains(stats, "cmdstat_eval:") {
-		t.Errorf("commands for 10,000 keys\nhave: %v %s\nwant: one evalsha", err, stats)
+	info := c.InfoMap(t.Context(), "commandstats", "server").Val()
+	commands := info["Commandstats"]
+	if !strings.HasPrefix(commands["cmdstat_evalsha"], "calls=1,") || commands["cmdstat_eval"] != "" {
+		t.Errorf("commands for 10,000 keys\nhave: %v\nwant: one evalsha", commands)
+	}
+	have, err := c.HGet(t.Context(), g.stateKey, "run").Result()
+	if err != nil || have == "" || have != info["Server"]["run_id"] {
+		t.Errorf("run in the state\nhave: %q, %v\nwant: the server's run_id", have, err)
 	}
 }
 
@@ -125,14 +83,12 @@ func TestGenerator_oneCallIsOneCommand(t *testing.T) {
 func TestGenerator_rateIsTheLayouts(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	mustKeys(t, g, 1)
-	begin := time.Now()
 	for range 8 {
 		mustKeys(t, g, 65_536)
 	}
-	first := mustKeys(t, g, 1)[0]
-	parts, _ := g.DecodeKey(first)
+	parts, _ := g.DecodeKey(mustKeys(t, g, 1)[0])
 	if ahead := time.Until(parts.Time); ahead > 150*time.Millisecond {
-		t.Errorf("time of a key after %v of saturation is ahead of the clock by\nhave: %v\nwant: at most 129ms", time.Since(begin), ahead)
+		t.Errorf("a saturated key's time is ahead of the clock by\nhave: %v\nwant: at most 129ms", ahead)
 	}
 	if h := g.Health(); *h.Waits == 0 || h.Waited == 0 {
 		t.Errorf("Health\nhave: %+v\nwant: waits", h)
@@ -142,70 +98,69 @@ func TestGenerator_rateIsTheLayouts(t *testing.T) {
 func TestGenerator_canceledWhileItWaits(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	ctx, cancel := context.WithCancel(t.Context())
-	clock := &sleeper{asleep: make(chan struct{}, 1)}
-	g.clock = clock
-	go func() { <-clock.asleep; cancel() }()
-	for {
-		err := g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 65_536))
-		if err != nil {
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("have: %v\nwant: context.Canceled", err)
-			}
-			return
+	g.clock = shifted{onSleep: cancel}
+	var err error
+	for err == nil {
+		err = g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 65_536))
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("have: %v\nwant: context.Canceled", err)
+	}
+}
+
+// shifted is the system's clock with another time. It calls onSleep, if there is
+// one, before it sleeps.
+type shifted struct {
+	by      time.Duration
+	onSleep func()
+}
+
+func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
+
+func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
+	if s.onSleep != nil {
+		s.onSleep()
+	}
+	return spi.SystemClock.Sleep(ctx, d)
+}
+
+func TestGenerator_outages(t *testing.T) {
+	s := testserver.StartRedis(t)
+	g := open(t, s.Addr(), "timeout", "1s")
+	var all []int64
+	testserver.Outages(t, s, func(ctx context.Context) error {
+		keys := make([]int64, 100)
+		err := g.GenerateInt64Keys(ctx, spi.Column{}, keys)
+		gaveUp := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+		if h := g.Health(); (h.Err != nil) != (err != nil && !gaveUp) {
+			t.Errorf("Health after %v\nhave: %+v\nwant: Err while the server is away", err, h)
 		}
+		if err == nil {
+			all = append(all, keys...)
+		} else if !slices.Equal(keys, make([]int64, 100)) {
+			t.Errorf("keys with an error\nhave: %v\nwant: none", keys)
+		}
+		return err
+	})
+	wantAscending(t, all)
+	if h := g.Health(); h.Err != nil || h.Errors["store"] == 0 || h.Errors["canceled"] != 1 || h.Errors["deadline"] != 1 {
+		t.Errorf("Health with the server back\nhave: %+v\nwant: no Err, all errors counted", h)
 	}
 }
 
-// sleeper is the system's clock, and tells when somebody sleeps by it; it then
-// sleeps until the context ends.
-type sleeper struct{ asleep chan struct{} }
-
-func (s *sleeper) Now() time.Time { return time.Now() }
-func (s *sleeper) Sleep(ctx context.Context, _ time.Duration) error {
-	s.asleep <- struct{}{}
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-func TestGenerator_serverPausedKilledAndBack(t *testing.T) {
-	s := start(t)
-	g := open(t, s.Addr(), "timeout", "5s")
-	all := mustKeys(t, g, 100)
-
-	s.Pause()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- g.GenerateInt64Keys(ctx, spi.Column{}, make([]int64, 1)) }()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled call of a paused server\nhave: %v\nwant: context.Canceled", err)
-	}
-	s.Resume()
-	all = append(all, mustKeys(t, g, 100)...)
-
-	s.Kill()
-	keys := make([]int64, 3)
-	err := g.GenerateInt64Keys(t.Context(), spi.Column{}, keys)
-	if !errors.Is(err, spi.ErrStore) || !slices.Equal(keys, []int64{0, 0, 0}) || !strings.Contains(err.Error(), s.Addr()) {
-		t.Errorf("server away\nhave: %v, %v\nwant: spi.ErrStore with the address, no keys", keys, err)
-	}
-	if h := g.Health(); h.Err == nil || h.Errors["store"] == 0 {
-		t.Errorf("Health with the server away\nhave: %+v\nwant: Err", h)
-	}
-	s.Start()
-	all = append(all, mustKeys(t, g, 100)...)
-	if h := g.Health(); h.Err != nil {
-		t.Errorf("Health with the server back\nhave: %v\nwant: no Err", h.Err)
-	}
-	wantApart(t, all)
-	if !slices.IsSorted(all) {
-		t.Error("keys over a restart do not ascend")
+// wantAscending checks that each key is over the one before, so that none repeats.
+func wantAscending(t testing.TB, keys []int64) {
+	t.Helper()
+	for i := 1; i < len(keys); i++ {
+		if keys[i] <= keys[i-1] {
+			t.Fatalf("key %d\nhave: %d\nwant: over %d", i, keys[i], keys[i-1])
+		}
 	}
 }
 
 // Without any persistence each restart loses the state; so does FLUSHALL.
 func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
-	s := start(t, "--appendonly", "no")
+	s := testserver.StartRedis(t, "--appendonly", "no")
 	g, idle := open(t, s.Addr()), open(t, s.Addr())
 	all := mustKeys(t, idle, 10)
 	for range 3 {
@@ -219,16 +174,13 @@ func TestGenerator_stateLostWithTheClockRight(t *testing.T) {
 		all = append(all, mustKeys(t, open(t, s.Addr()), 10)...)
 	}
 	all = append(all, mustKeys(t, idle, 10)...)
-	if !slices.IsSorted(all) {
-		t.Error("keys over lost states do not ascend")
-	}
-	wantApart(t, all)
+	wantAscending(t, all)
 }
 
 // To a generator whose server was ahead, a server with the right time is one
 // whose clock went back.
 func TestGenerator_stateLostAndTheClockBack(t *testing.T) {
-	s := start(t)
+	s := testserver.StartRedis(t)
 	g := open(t, s.Addr())
 	before := mustKeys(t, g, 1)[0]
 	g.memory.line += time.Hour.Milliseconds()
@@ -270,7 +222,7 @@ func TestGenerator_clockBack(t *testing.T) {
 		keys := mustKeys(t, g, 3000)
 		parts, _ := g.DecodeKey(keys[0])
 		if keys[0] <= last || time.Until(parts.Time) < 59*time.Minute || time.Until(parts.Time) > 61*time.Minute {
-			t.Fatalf("a key after the clock stepped back\nhave: %d of %v\nwant: above %d, an hour ahead", keys[0], parts.Time, last)
+			t.Fatalf("a key after a step back\nhave: %d of %v\nwant: above %d, an hour ahead", keys[0], parts.Time, last)
 		}
 		last = keys[2999]
 	}
@@ -282,26 +234,28 @@ func TestGenerator_clockBack(t *testing.T) {
 func TestGenerator_foreignState(t *testing.T) {
 	addr := testserver.Redis(t)
 	c := client(t, addr)
-	for name, spoil := range map[string]func(key string) error{
-		"string":          func(key string) error { return c.Set(t.Context(), key, "mine", 0).Err() },
-		"last no number":  func(key string) error { return c.HSet(t.Context(), key, "last", "yours").Err() },
-		"last huge":       func(key string) error { return c.HSet(t.Context(), key, "last", "1e300").Err() },
-		"last a fraction": func(key string) error { return c.HSet(t.Context(), key, "last", "1.5").Err() },
-		"last absent":     func(key string) error { return c.HSet(t.Context(), key, "x", "y").Err() },
-		"lag":             func(key string) error { return c.HSet(t.Context(), key, "last", "1", "lag", "-1").Err() },
-		"epoch":           func(key string) error { return c.HSet(t.Context(), key, "last", "1", "epoch", "5").Err() },
+	for name, fields := range map[string][]any{
+		"string":          nil,
+		"last no number":  {"last", "yours"},
+		"last huge":       {"last", "1e300"},
+		"last a fraction": {"last", "1.5"},
+		"last absent":     {"x", "y"},
+		"lag":             {"last", "1", "lag", "-1"},
+		"epoch":           {"last", "1", "epoch", "5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := open(t, addr)
-			if err := spoil(g.stateKey); err != nil {
-				t.Fatal(err)
+			if fields == nil {
+				c.Set(t.Context(), g.stateKey, "mine", 0)
+			} else {
+				c.HSet(t.Context(), g.stateKey, fields...)
 			}
 			before := c.Dump(t.Context(), g.stateKey).Val()
-			err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-			if !errors.Is(err, errForeignState) || !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), g.stateKey) {
+			if _, err := makeKeys(t, g, 1); !errors.Is(err, errForeignState) || !errors.Is(err, spi.ErrStore) ||
+				!strings.Contains(err.Error(), g.stateKey) {
 				t.Errorf("have: %v\nwant: errForeignState that names %s", err, g.stateKey)
 			}
-			if c.Dump(t.Context(), g.stateKey).Val() != before {
+			if after := c.Dump(t.Context(), g.stateKey).Val(); before == "" || after != before {
 				t.Error("the foreign value was changed")
 			}
 		})
@@ -312,19 +266,12 @@ func TestGenerator_clockDecadesOff(t *testing.T) {
 	addr := testserver.Redis(t)
 	for _, years := range []int{-30, 30} {
 		g := open(t, addr, "shard-id", 30+years)
-		g.clock = shifted{time.Duration(years) * 365 * 24 * time.Hour}
-		err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
+		g.clock = shifted{by: time.Duration(years) * 365 * 24 * time.Hour}
+		_, err := makeKeys(t, g, 1)
 		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "clock") {
 			t.Errorf("clock %d years off\nhave: %v\nwant: spi.ErrStore about clocks", years, err)
 		}
 	}
-}
-
-type shifted struct{ by time.Duration }
-
-func (s shifted) Now() time.Time { return time.Now().Add(s.by) }
-func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
-	return spi.SystemClock.Sleep(ctx, d)
 }
 
 // Ready asks the server, and reserves nothing.
@@ -354,20 +301,7 @@ func TestGenerator_ready(t *testing.T) {
 	}
 }
 
-func TestGenerator_close(t *testing.T) {
-	g := open(t, testserver.Redis(t))
-	mustKeys(t, g, 1)
-	for range 2 {
-		if err := g.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	}
-	if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1)); !errors.Is(err, spi.ErrClosed) {
-		t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
-	}
-}
-
-func TestGenerator_boxedKeys(t *testing.T) {
+func TestGenerator_closeAndBoxedKeys(t *testing.T) {
 	g := open(t, testserver.Redis(t))
 	keys, err := g.GenerateKeys(t.Context(), spi.Column{Table: "t_order", Name: "id"}, 3)
 	if err != nil || len(keys) != 3 {
@@ -375,5 +309,94 @@ func TestGenerator_boxedKeys(t *testing.T) {
 	}
 	if _, ok := keys[0].(int64); !ok {
 		t.Errorf("type of a key\nhave: %T\nwant: int64", keys[0])
+	}
+	for range 2 {
+		if err := g.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	if _, err := makeKeys(t, g, 1); !errors.Is(err, spi.ErrClosed) {
+		t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
+	}
+}
+
+func TestProperties_refused(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"addr", "", "host:port"},
+		{"addr", "localhost", "host:port"},
+		{"addr", "a:1,b", "host:port"},
+		{"shard-id", "4096", "0..4095"},
+		{"shard-id", "-1", "0..4095"},
+		{"db", "x", "integer"},
+		{"timeout", "3", "duration"},
+		{"tls", "", "skip-verify"},
+		{"tls-cert", "cert.pem", "tls-key"},
+		{"tls-key", "key.pem", "tls-cert"},
+		{"epoch", "2999-01-01", "in the past"},
+		{"epoch", "1960-01-01", "after 1970"},
+		{"worker-id", "1", "unknown"},
+	} {
+		values := map[string]any{"addr": "127.0.0.1:1", c.name: c.value}
+		_, err := spi.NewKeyGenerator("REDIS", props(t, values))
+		var bad *spi.PropError
+		if !errors.As(err, &bad) || !strings.EqualFold(bad.Name, c.name) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q\nhave: %v\nwant: a *spi.PropError about it with %q", c.name, c.value, err, c.want)
+		}
+	}
+	if err := checkEpoch(time.UnixMilli(0), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)); err == nil {
+		t.Error("an epoch that leaves nine years\nhave: no error\nwant: one")
+	}
+}
+
+func TestGenerator_decodeAndRange(t *testing.T) {
+	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1", "shard-id": "5"})
+	at := time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
+	key, err := g.key(position(at.UnixMilli()<<10 | 1023))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (at.UnixMilli()-snowflake.DefaultEpoch.UnixMilli())<<22 | 5<<10 | 1023; key != want {
+		t.Errorf("key\nhave: %d\nwant: %d", key, want)
+	}
+	parts, err := g.DecodeKey(key)
+	if want := (spi.KeyParts{Time: at, WorkerID: 5, Sequence: 1023, Layout: "41-12-10"}); err != nil || parts != want {
+		t.Errorf("DecodeKey\nhave: %+v, %v\nwant: %+v", parts, err, want)
+	}
+	if _, err := g.DecodeKey(-1); err == nil {
+		t.Error("DecodeKey(-1)\nhave: no error\nwant: one")
+	}
+	for _, c := range []struct {
+		from, until time.Duration // from at
+		in          bool
+	}{{0, time.Millisecond, true}, {-time.Hour, 0, false}, {1, time.Hour, false}, {-time.Hour, 1, true}} {
+		first, last, err := g.KeyRange(at.Add(c.from), at.Add(c.until))
+		if err != nil || (first <= key && key <= last) != c.in {
+			t.Errorf("KeyRange(%v, %v)\nhave: %d..%d, %v\nwant: %d in it: %v", c.from, c.until, first, last, err, key, c.in)
+		}
+	}
+	if first, last, err := g.KeyRange(at, at); err == nil {
+		t.Errorf("KeyRange of no time\nhave: %d..%d\nwant: an error", first, last)
+	}
+}
+
+func TestGenerator_timeOutsideTheLayout(t *testing.T) {
+	g := newOffline(t, spi.SystemClock, map[string]any{"addr": "h:1"})
+	epoch := snowflake.DefaultEpoch
+	for _, at := range []time.Time{epoch.Add(-time.Millisecond), epoch.AddDate(70, 0, 0)} {
+		if key, err := g.key(position(at.UnixMilli() << 10)); !errors.Is(err, spi.ErrTimeOverflow) {
+			t.Errorf("key of %v\nhave: %d, %v\nwant: spi.ErrTimeOverflow", at, key, err)
+		}
+	}
+}
+
+// A call for more keys than the script makes at once does not run further ahead
+// of the clock than one that the script makes: what a server that lost its state
+// begins behind rests on it.
+func TestGenerator_largeCallStaysWithinTheMargin(t *testing.T) {
+	g := open(t, testserver.Redis(t))
+	mustKeys(t, g, 5*maxBatch)
+	const margin = (64 + 65) * time.Millisecond // MARGIN in reserve.lua
+	if have := *g.Health().Borrowed; have > margin {
+		t.Errorf("\nhave: keys %v ahead of the clock\nwant: %v at most", have, margin)
 	}
 }

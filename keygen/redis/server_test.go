@@ -1,20 +1,21 @@
 package redis
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// start starts a Redis server whose lifetime is the test's.
-func start(t *testing.T, args ...string) *testserver.Server {
-	t.Helper()
-	return testserver.StartRedis(t, args...)
-}
 
 // props makes the properties of a test's generator or assigner.
 func props(t testing.TB, values map[string]any) spi.Props {
@@ -32,6 +33,24 @@ func unique(t testing.TB) string {
 	return fmt.Sprintf("shardkey-test-%s-%d", t.Name(), time.Now().UnixNano())
 }
 
+// started sets the state of this run of the tests apart from that of the last.
+var started = time.Now().UnixNano()
+
+// open makes a generator by its properties, with a namespace of the test's own.
+func open(t testing.TB, addr string, more ...any) *generator {
+	t.Helper()
+	values := map[string]any{"addr": addr, "namespace": fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)}
+	for i := 0; i+1 < len(more); i += 2 {
+		values[more[i].(string)] = fmt.Sprint(more[i+1])
+	}
+	g, err := spi.NewKeyGenerator("redis", props(t, values))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.(*generator).Close() })
+	return g.(*generator)
+}
+
 // newOffline makes a generator that is never connected, in the time of a clock.
 func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator {
 	t.Helper()
@@ -44,4 +63,168 @@ func newOffline(t testing.TB, clock spi.Clock, values map[string]any) *generator
 		t.Fatal(err)
 	}
 	return g
+}
+
+func client(t testing.TB, addr string) *goredis.Client {
+	t.Helper()
+	c := goredis.NewClient(&goredis.Options{Addr: addr})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// makeKeys makes n keys.
+func makeKeys(t testing.TB, g *generator, n int) ([]int64, error) {
+	keys := make([]int64, n)
+	err := g.GenerateInt64Keys(t.Context(), spi.Column{}, keys)
+	return keys, err
+}
+
+func mustKeys(t testing.TB, g *generator, n int) []int64 {
+	t.Helper()
+	keys, err := makeKeys(t, g, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func wantApart(t testing.TB, keys []int64) {
+	t.Helper()
+	if n := len(slices.Compact(slices.Sorted(slices.Values(keys)))); n != len(keys) {
+		t.Errorf("different keys\nhave: %d\nwant: %d", n, len(keys))
+	}
+}
+
+// wantErr checks an error of a server that contains a part, or that there is none.
+func wantErr(t testing.TB, what string, err error, part string) {
+	t.Helper()
+	switch {
+	case part == "" && err != nil:
+		t.Errorf("%s\nhave: %v\nwant: no error", what, err)
+	case part != "" && (!errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), part)):
+		t.Errorf("%s\nhave: %v\nwant: spi.ErrStore, %q", what, err, part)
+	}
+}
+
+func TestServer_password(t *testing.T) {
+	s := testserver.StartRedis(t)
+	c := client(t, s.Addr())
+	setUser(t, c, "app", "on", ">pa55", "~shardkey-test-*", "+eval", "+evalsha", "+time", "+type", "+hmget", "+hset")
+	setUser(t, c, "elsewhere", "on", ">pa55", "~elsewhere:*", "+@all")
+	setUser(t, c, "default", "resetpass", ">s3cret")
+	const credentials = "set the properties username and password"
+	for name, c := range map[string]struct{ username, password, want string }{
+		"default user":      {"", "s3cret", ""},
+		"own user":          {"app", "pa55", ""},
+		"wrong password":    {"", "guess77", credentials},
+		"wrong user":        {"nobody", "guess77", credentials},
+		"none":              {"", "", credentials},
+		"user without keys": {"elsewhere", "pa55", "the user needs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := open(t, s.Addr(), "username", c.username, "password", c.password)
+			_, err := makeKeys(t, g, 5)
+			wantErr(t, "keys", err, c.want)
+			if shown := fmt.Sprint(g.Describe(), err); c.password != "" && strings.Contains(shown, c.password) {
+				t.Errorf("the password is shown: %s", shown)
+			}
+		})
+	}
+}
+
+func setUser(t *testing.T, c *goredis.Client, user string, rules ...string) {
+	t.Helper()
+	if err := c.ACLSetUser(t.Context(), user, rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An assigner's user needs what docs/redis.md says, and no more. What it may not
+// look at is said.
+func TestServer_privilegesOfTheAssigner(t *testing.T) {
+	s := testserver.StartRedis(t)
+	enough := []string{"reset", "on", ">pa55", "~orders:*", "+eval", "+evalsha", "+time", "+hget", "+hset", "+hgetall"}
+	for name, c := range map[string]struct {
+		rules []string
+		want  string // part of the warning; "" for none
+	}{
+		"all":    {append(slices.Clip(enough), "+config|get", "+info"), ""},
+		"enough": {enough, "+config|get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			setUser(t, client(t, s.Addr()), "app", c.rules...)
+			values := map[string]any{"addr": s.Addr(), "username": "app", "password": "pa55", "namespace": "orders"}
+			a, err := spi.NewWorkerIDAssigner("REDIS", props(t, values))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.(io.Closer).Close()
+			if _, err := a.AcquireWorkerID(t.Context(), 1023); err != nil {
+				t.Errorf("have: %v\nwant: no error", err)
+			}
+			wantWarning(t, "assigner", a, c.want)
+			if h := a.(spi.HealthReporter).Health(); strings.Contains(fmt.Sprint(h.Warnings), "pa55") {
+				t.Errorf("the password is shown: %q", h.Warnings)
+			}
+		})
+	}
+}
+
+func TestServer_tls(t *testing.T) {
+	var files [2]*testserver.Certificate
+	for i := range files {
+		var err error
+		if files[i], err = testserver.Certify(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cert, key := files[0].CertFile, files[0].KeyFile
+	s := testserver.StartRedis(t, "--port", "0", "--tls-port", "{port}", "--tls-cert-file", cert, "--tls-key-file", key,
+		"--tls-ca-cert-file", cert, "--tls-auth-clients", "optional")
+	for name, c := range map[string]struct {
+		props []any
+		want  string // part of the error; "" for none
+	}{
+		"authority":          {[]any{"tls", cert}, ""},
+		"not checked":        {[]any{"tls", "skip-verify"}, ""},
+		"client certificate": {[]any{"tls", cert, "tls-cert", cert, "tls-key", key}, ""},
+		"system authorities": {[]any{"tls", "true"}, "PEM file of the server's authority"},
+		"other authority":    {[]any{"tls", files[1].CertFile}, "PEM file of the server's authority"},
+		"no file":            {[]any{"tls", cert + ".missing"}, "no such file"},
+		"not PEM":            {[]any{"tls", "generator_test.go"}, "no certificate"},
+		"plain text":         {nil, "REDIS at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := makeKeys(t, open(t, s.Addr(), c.props...), 5)
+			wantErr(t, "keys", err, c.want)
+		})
+	}
+}
+
+// A cluster of one node takes the same way through the client as one of many.
+func TestServer_cluster(t *testing.T) {
+	s := testserver.StartRedis(t, "--cluster-enabled", "yes")
+	c := client(t, s.Addr())
+	if err := c.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(c.ClusterInfo(t.Context()).Val(), "cluster_state:ok") {
+	}
+	nodes := s.Addr() + ", " + s.Addr()
+	var all []int64
+	for range 3 {
+		all = append(all, mustKeys(t, open(t, nodes), 2000)...)
+	}
+	wantApart(t, all)
+
+	store := openStore(t, nodes, "orders")
+	if ok, err := store.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if have, err := store.Get(t.Context(), 1); have != aRecord || err != nil {
+		t.Errorf("have: %v, %v\nwant: %v", have, err, aRecord)
+	}
+	if found, err := store.warnings(t.Context()); len(found) != 0 || err != nil {
+		t.Errorf("warnings\nhave: %q, %v\nwant: none", found, err)
+	}
 }

@@ -181,10 +181,12 @@ func TestSimulation_findsNoRepeat(t *testing.T) {
 func TestSimulation_findsSeededBugs(t *testing.T) {
 	addr := testserver.Redis(t)
 	for safeguard, change := range map[string][]string{
-		"never back":             {"math.max(known + 1, time * 1024)", "time * 1024"},
-		"margin of a new state":  {"(time + MARGIN) * 1024 - 1)\nend", "time * 1024 - 1)\nend"},
-		"another process":        {" or (run ~= '' and run ~= (state[3] or ''))", ""},
-		"the callers' floor":     {"local lost = floor > (last or 0)", "local lost = false", "math.max(last or 0, floor)", "last or 0"},
+		"never back":            {"math.max(known + 1, time * 1024)", "time * 1024"},
+		"margin of a new state": {"(time + MARGIN) * 1024 - 1)\nend", "time * 1024 - 1)\nend"},
+		"another process":       {" or (run ~= '' and run ~= (state[3] or ''))", ""},
+		"the callers' floor": {
+			"local lost = floor > (last or 0)", "local lost = false", "math.max(last or 0, floor)", "last or 0",
+		},
 		"the callers' stopwatch": {"behind = math.max(behind, reach - now)", ""},
 		"all n are reserved":     {"known = first + n - 1", "known = first + math.floor(n / 2)"},
 	} {
@@ -203,5 +205,75 @@ func TestSimulation_findsSeededBugs(t *testing.T) {
 			}
 			t.Errorf("repeats without it\nhave: none found\nwant: one")
 		})
+	}
+}
+
+// A restart without the last writes while the server's clock is behind: the time line
+// goes on as far ahead of the clock as it was, also for a process that knows nothing
+// of it.
+func TestSimulation_restartWhileTheClockIsBehind(t *testing.T) {
+	addr := testserver.Redis(t)
+	for name, c := range map[string]struct {
+		source string
+		repeat bool
+	}{
+		"as it is":        {reserveSource, false},
+		"without the lag": {strings.Replace(reserveSource, "fresh and lag or", "fresh and 0 or", 1), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.repeat && c.source == reserveSource {
+				t.Fatal("the script is as it was")
+			}
+			w := newWorld(t, addr, c.source, 1)
+			w.offset -= 10_000
+			w.askAll()
+			state := w.redis.HGetAll(t.Context(), w.key).Val()
+			w.now += 5000
+			w.askAll()
+			w.run++
+			w.restore(state)
+			w.newGenerator()
+			w.ask(w.gens[len(w.gens)-1], 1)
+			if (w.repeat != nil) != c.repeat {
+				t.Errorf("have: %v\nwant: a repeat: %v", fmt.Sprint(w.repeat), c.repeat)
+			}
+		})
+	}
+}
+
+// What a generator knows of its time line is the newest answer's, and the last
+// position of all that it had.
+func TestMemory_isOfTheNewestAnswer(t *testing.T) {
+	w := &world{t: t, now: 1_790_000_000_000}
+	g := newOffline(t, w, map[string]any{"addr": "sim:1"})
+	first := position(w.now << layout.SequenceBits)
+	older := w.Now()
+	w.now += 10
+	newer := w.Now()
+	w.now += 10
+	g.answered(newer, request{n: 5}, reply{kind: "ok", first: first + 100, now: 2000, time: 2100})
+	g.answered(older, request{n: 300}, reply{kind: "ok", first: first, now: 1000, time: 1100})
+	want := memory{floor: first + 299, server: 2000, line: 2100, local: time.UnixMilli(w.now)}
+	if g.memory != want {
+		t.Errorf("\nhave: %+v\nwant: %+v", g.memory, want)
+	}
+	w.now += 700
+	if have := g.request(w.Now(), 1, ""); have.floor != want.floor || have.reach != 2800 {
+		t.Errorf("\nhave: floor %d, reach %d\nwant: %d, 2800", have.floor, have.reach, want.floor)
+	}
+}
+
+// The keys of a call that fit into one millisecond are in one, wherever the last
+// call ended.
+func TestScript_callStaysInAMillisecond(t *testing.T) {
+	w := newWorld(t, testserver.Redis(t), reserveSource, 1)
+	w.now += 60_000 // a new state begins as far ahead of the clock as it may
+
+	for i, n := range []int{1, 1023, 1000, 30, 1000, 1024, 2, 1024} { // all at one time
+		r, err := w.gens[0].ask(t.Context(), scripter{w: w}, n, "")
+		if used := int(r.first % 1024); err != nil || r.kind != "ok" || used+n > 1024 {
+			t.Errorf("call %d, of %d keys\nhave: %s, the first at %d of 1024 (%v)\nwant: one millisecond",
+				i, n, r.kind, used, err)
+		}
 	}
 }

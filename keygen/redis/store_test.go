@@ -1,10 +1,15 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
+	"net"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,9 +19,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
+var aRecord = workerid.Record{Owner: "a", ReservedUntil: 1}
+
 func openStore(t testing.TB, addr, namespace string) *store {
 	t.Helper()
-	server, err := newServer(props(t, map[string]any{"addr": addr}))
+	server, err := newServer(props(t, map[string]any{"addr": addr, "timeout": "1s"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,93 +41,133 @@ func TestStore_conforms(t *testing.T) {
 				s := openStore(t, addr, ns)
 				return s, s.info()
 			},
-			PutForeign: func(id int64) {
-				client(t, addr).HSet(t.Context(), ns+":{workers}", strconv.FormatInt(id, 10), "not ours")
+			PutForeign: func(id int64) { // an empty text must not count as none
+				client(t, addr).HSet(t.Context(), ns+":{workers}", strconv.FormatInt(id, 10), "", "x", "nothing")
 			},
 		}
 	})
 }
 
-func TestStore_foreignRecords(t *testing.T) {
-	addr := testserver.Redis(t)
-	ns := unique(t)
-	c, s := client(t, addr), openStore(t, addr, ns)
-	key := ns + ":{workers}"
-	next := workerid.Record{Owner: "x", ReservedUntil: 1}
-
-	c.HSet(t.Context(), key, "3", "not ours", "4", "", "x", "nothing")
-	for _, id := range []int64{3, 4} {
-		_, err := s.Get(t.Context(), id)
+func TestStore_keyIsNoHash(t *testing.T) {
+	addr, ns := testserver.Redis(t), unique(t)
+	s := openStore(t, addr, ns)
+	client(t, addr).Set(t.Context(), ns+":{workers}", "a text", 0)
+	_, err := s.List(t.Context())
+	ok, err2 := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
+	for what, err := range map[string]error{"List": err, "CompareAndSet": err2} {
 		var foreign *workerid.ForeignRecordError
-		if !errors.As(err, &foreign) || foreign.WorkerID != id {
-			t.Errorf("Get(%d)\nhave: %v\nwant: a *ForeignRecordError", id, err)
+		if ok || !errors.As(err, &foreign) {
+			t.Errorf("%s\nhave: %v, %v\nwant: a *ForeignRecordError", what, ok, err)
 		}
-		if ok, _ := s.CompareAndSet(t.Context(), id, workerid.Record{}, next); ok {
-			t.Errorf("CompareAndSet(%d)\nhave: a foreign value replaced\nwant: false", id)
-		}
-	}
-	entries, err := s.List(t.Context())
-	if err != nil || len(entries) != 2 || entries[0].Err == nil || entries[1].Err == nil {
-		t.Errorf("List\nhave: %v, %v\nwant: 3 and 4, with errors", entries, err)
-	}
-
-	c.Set(t.Context(), key, "a text", 0)
-	var foreign *workerid.ForeignRecordError
-	if _, err := s.List(t.Context()); !errors.As(err, &foreign) {
-		t.Errorf("List of a text\nhave: %v\nwant: a *ForeignRecordError", err)
-	}
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, next); ok || !errors.As(err, &foreign) {
-		t.Errorf("CompareAndSet on a text\nhave: %v, %v\nwant: a *ForeignRecordError", ok, err)
 	}
 }
 
-func TestStore_serverAway(t *testing.T) {
-	server := start(t)
+func TestStore_outages(t *testing.T) {
+	server := testserver.StartRedis(t)
 	s := openStore(t, server.Addr(), "shardkey")
-	r := workerid.Record{Owner: "a", ReservedUntil: 1}
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, r); !ok || err != nil {
+	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	server.Kill()
-	if _, err := s.Get(t.Context(), 1); !errors.Is(err, spi.ErrStore) {
-		t.Errorf("killed\nhave: %v\nwant: spi.ErrStore", err)
+	testserver.Outages(t, server, func(ctx context.Context) error {
+		r, err := s.Get(ctx, 1)
+		if err == nil && r != aRecord {
+			t.Errorf("have: %v\nwant: %v", r, aRecord)
+		}
+		return err
+	})
+}
+
+// A swap whose answer is lost is not sent again: the second one would find what
+// the first had done, and say no.
+func TestStore_swapIsSentOnce(t *testing.T) {
+	var sent atomic.Int32
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	server.Start()
-	if have, err := s.Get(t.Context(), 1); have != r || err != nil {
-		t.Errorf("back after a kill\nhave: %v, %v\nwant: %v", have, err, r)
-	}
-	server.Pause()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := s.Get(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("paused\nhave: %v\nwant: context.DeadlineExceeded", err)
-	}
-	server.Resume()
-	if have, err := s.Get(t.Context(), 1); have != r || err != nil {
-		t.Errorf("resumed\nhave: %v, %v\nwant: %v", have, err, r)
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			sent.Add(1)
+			_, _ = conn.Read(make([]byte, 1)) // the question is there, and the answer does not come
+			_ = conn.Close()
+		}
+	}()
+	s := openStore(t, l.Addr().String(), unique(t))
+	ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
+	if have := sent.Load(); ok || err == nil || have != 1 {
+		t.Errorf("\nhave: %v, %v, tried %d times\nwant: an error, tried once", ok, err, have)
 	}
 }
 
-func TestAssigner_leasesDiffer(t *testing.T) {
-	addr := testserver.Redis(t)
-	values := map[string]any{"addr": addr, "namespace": "test-assigner", "lease": "5s", "renew": "1s"}
-	var ids []int64
-	for range 3 {
-		a, err := spi.NewWorkerIDAssigner("redis", props(t, values))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.(io.Closer).Close()
-		lease, err := a.AcquireWorkerID(t.Context(), 1023)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, lease.WorkerID())
+// A server that may forget leases is said in the log, once, and in the health of the
+// assigner and of each lease for as long as it is so.
+func TestStore_warnsOfAServerThatForgets(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string // part of the warning; "" for none
+	}{
+		"always":                          {nil, ""},
+		"everysec":                        {[]string{"--appendfsync", "everysec"}, "appendfsync everysec"},
+		"no append-only file":             {[]string{"--appendonly", "no"}, "appendonly no"},
+		"eviction of all keys":            {[]string{"--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"}, "allkeys"},
+		"eviction, but no limit":          {[]string{"--maxmemory", "0", "--maxmemory-policy", "allkeys-random"}, ""},
+		"eviction of keys that expire":    {[]string{"--maxmemory", "64mb", "--maxmemory-policy", "volatile-lru"}, ""},
+		"a limit, and nothing is evicted": {[]string{"--maxmemory", "64mb", "--maxmemory-policy", "noeviction"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantWarnings(t, testserver.StartRedis(t, c.args...).Addr(), c.want)
+		})
 	}
-	wantApart(t, ids)
-	_, err := spi.NewWorkerIDAssigner("redis", props(t, map[string]any{"addr": addr, "path": "/x"}))
-	var bad *spi.PropError
-	if !errors.As(err, &bad) || !bad.Unknown {
-		t.Errorf("property of another type\nhave: %v\nwant: a *spi.PropError", err)
+	t.Run("replicas", func(t *testing.T) {
+		master := testserver.StartRedis(t)
+		testserver.StartRedis(t, "--replicaof", strings.Replace(master.Addr(), ":", " ", 1))
+		c := client(t, master.Addr())
+		if err := c.Set(t.Context(), "x", 1, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Wait(t.Context(), 1, time.Minute).Result(); n != 1 || err != nil {
+			t.Fatalf("replicas\nhave: %d, %v\nwant: 1", n, err)
+		}
+		wantWarnings(t, master.Addr(), "1 replicas")
+	})
+}
+
+func wantWarnings(t *testing.T, addr, want string) {
+	t.Helper()
+	var log bytes.Buffer
+	p, err := spi.NewProps(map[string]any{"addr": addr}, spi.Host{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := spi.NewWorkerIDAssigner("REDIS", p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.(io.Closer).Close()
+	for range 2 { // the second is not logged again
+		l, err := a.AcquireWorkerID(t.Context(), 1023)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantWarning(t, "assigner", a, want)
+		wantWarning(t, "lease", l, want)
+	}
+	lines := strings.Count(log.String(), "level=WARN")
+	if want == "" && lines != 0 || want != "" && (lines != 1 || !strings.Contains(log.String(), want)) {
+		t.Errorf("logged\nhave: %q\nwant: %q once", log.String(), want)
+	}
+}
+
+// wantWarning checks the one warning of a reporter's health, or that it has none.
+func wantWarning(t *testing.T, what string, reporter any, want string) {
+	t.Helper()
+	have := reporter.(spi.HealthReporter).Health().Warnings
+	if want == "" && len(have) != 0 || want != "" && (len(have) != 1 || !strings.Contains(have[0], want)) {
+		t.Errorf("warnings of the %s\nhave: %q\nwant: %q", what, have, want)
 	}
 }

@@ -71,6 +71,7 @@ var tests = []struct {
 	{"close twice", testClose},
 	{"info", testInfo},
 	{"leases", testLeases},
+	{"leases differ", testLeasesDiffer},
 }
 
 // open opens a store that the test's end closes.
@@ -342,6 +343,25 @@ func testLeases(t testing.TB, n Namespace) {
 		t.Errorf("Close: %v", err)
 	}
 	wantWorkerID(t, looker, lease, "free")
+}
+
+// testLeasesDiffer leases worker IDs as several processes would.
+func testLeasesDiffer(t testing.TB, n Namespace) {
+	s, info := n.Open()
+	if _ = s.Close(); info.WorkerIDs != nil {
+		t.Skip("the store assigns worker ids itself")
+	}
+	seen := map[int64]bool{}
+	for range 3 {
+		lease, err := n.assigner(t).AcquireWorkerID(t.Context(), 1023)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[lease.WorkerID()] {
+			t.Errorf("worker id %d was leased twice", lease.WorkerID())
+		}
+		seen[lease.WorkerID()] = true
+	}
 }
 
 // assigner makes an assigner as a process would.

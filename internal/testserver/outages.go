@@ -1,0 +1,48 @@
+package testserver
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shardkey/shardkey/spi"
+)
+
+// Outages tests how a client bears it that its server is paused, killed and started
+// again. The function makes one call of the server. A call gives up by itself after
+// a second or so, and its errors have [spi.ErrStore].
+func Outages(t testing.TB, s *Server, call func(ctx context.Context) error) {
+	t.Helper()
+	want := func(when string, err, is error) {
+		t.Helper()
+		if !errors.Is(err, is) || is == spi.ErrStore && errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s\nhave: %v\nwant: %v", when, err, is)
+		}
+	}
+	want("running", call(t.Context()), nil)
+
+	s.Pause()
+	canceled, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- call(canceled) }()
+	cancel()
+	want("paused, and the caller gives up", <-done, context.Canceled)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	want("paused, and the caller's time is up", call(short), context.DeadlineExceeded)
+	want("paused", call(t.Context()), spi.ErrStore)
+	s.Resume()
+
+	s.Kill()
+	err := call(t.Context())
+	if want("killed", err, spi.ErrStore); err != nil && !strings.Contains(err.Error(), s.Addr()) {
+		t.Errorf("killed\nhave: %v\nwant: the server's address", err)
+	}
+	s.Start()
+	for err = call(t.Context()); errors.Is(err, spi.ErrStore); { // until the client has found it
+		err = call(t.Context())
+	}
+	want("back", err, nil)
+}
