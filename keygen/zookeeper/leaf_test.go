@@ -29,7 +29,9 @@ func (s shifted) Sleep(ctx context.Context, d time.Duration) error {
 
 func leafProps(t testing.TB, name string, port int) map[string]any {
 	t.Helper()
-	return map[string]any{"leaf.zk.list": testserver.ZooKeeper(t), "leaf.key": name, "ip": "10.1.2.3", "port": fmt.Sprint(port)}
+	return map[string]any{
+		"leaf.zk.list": testserver.ZooKeeper(t), "leaf.key": name, "ip": "10.1.2.3", "port": fmt.Sprint(port),
+	}
 }
 
 // openAs opens a generator that shares nothing with others, as one of another
@@ -48,13 +50,28 @@ func openAs(t testing.TB, values map[string]any, clock, grace time.Duration) *le
 	return l
 }
 
+// makeKeys makes n keys.
+func makeKeys(t testing.TB, l *leaf, n int) ([]int64, error) {
+	keys := make([]int64, n)
+	err := l.GenerateInt64Keys(t.Context(), spi.Column{}, keys)
+	return keys, err
+}
+
 func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	t.Helper()
-	keys := make([]int64, n)
-	if err := l.GenerateInt64Keys(t.Context(), spi.Column{}, keys); err != nil {
+	keys, err := makeKeys(t, l, n)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return keys
+}
+
+// wantNoID checks that a leaf gets no worker id, for a reason.
+func wantNoID(t testing.TB, what string, l *leaf, reason string) {
+	t.Helper()
+	if _, err := makeKeys(t, l, 1); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), reason) {
+		t.Errorf("%s\nhave: %v\nwant: spi.ErrNoWorkerID, %q", what, err, reason)
+	}
 }
 
 func worker(t testing.TB, l *leaf, key int64) int64 {
@@ -93,9 +110,13 @@ func leafReads(t testing.TB, c *zk.Conn, path string) leafReport {
 
 func leafWrites(t testing.TB, c *zk.Conn, path string, at time.Time) {
 	t.Helper()
-	if _, err := c.Set(path, fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"8080","timestamp":%d}`, at.UnixMilli()), -1); err != nil {
+	if _, err := c.Set(path, leafsData(8080, at), -1); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func leafsData(port int, at time.Time) []byte {
+	return fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"%d","timestamp":%d}`, port, at.UnixMilli())
 }
 
 // Two machines that start first at the same time are both worker 0 in Leaf.
@@ -109,8 +130,8 @@ func TestLeaf_firstStartersDiffer(t *testing.T) {
 		l := openAs(t, leafProps(t, name, 8001+i), 0, leafGrace)
 		wg.Go(func() {
 			for range 10 {
-				more := make([]int64, 500)
-				if err := l.GenerateInt64Keys(t.Context(), spi.Column{}, more); err != nil {
+				more, err := makeKeys(t, l, 500)
+				if err != nil {
 					t.Error(err)
 					return
 				}
@@ -134,8 +155,8 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	mustCreate(t, c, forever, "")
 	for port := 8080; port < 8084; port++ {
-		data := fmt.Appendf(nil, `{"ip":"10.1.2.3","port":"%d","timestamp":%d}`, port, old.UnixMilli())
-		if _, err := c.Create(fmt.Sprintf("%s/10.1.2.3:%d-", forever, port), data, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+		path := fmt.Sprintf("%s/10.1.2.3:%d-", forever, port)
+		if _, err := c.Create(path, leafsData(port, old), zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +177,8 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := leafReads(t, c, path); r.Timestamp <= parts.Time.UnixMilli() || r.Timestamp > time.Now().Add(time.Second).UnixMilli() {
+	soon := time.Now().Add(time.Second).UnixMilli()
+	if r := leafReads(t, c, path); r.Timestamp <= parts.Time.UnixMilli() || r.Timestamp > soon {
 		t.Errorf("what Leaf reads when we have closed\nhave: %+v\nwant: a time right after the keys', so that it starts", r)
 	}
 	if names, _, _ := c.Children(forever); len(names) != 4 {
@@ -172,10 +194,7 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 		mustCreate(t, c, path, "")
 		leafWrites(t, c, path, time.Now().Add(clock))
 		l := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
-		err := l.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-		if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "a Leaf server at 10.1.2.3:8080") {
-			t.Errorf("%s\nhave: %v\nwant: spi.ErrNoWorkerID, held by a Leaf server", what, err)
-		}
+		wantNoID(t, what, l, "a Leaf server at 10.1.2.3:8080")
 		_ = l.Close()
 		if err := c.Delete(path, -1); err != nil {
 			t.Fatal(err)
@@ -211,11 +230,7 @@ func TestLeaf_restarts(t *testing.T) {
 	}
 	second := openAs(t, values, 0, leafGrace)
 	keys = append(keys, mustKeys(t, second, 5000)...) // crashes: no Close
-	third := openAs(t, values, 0, leafGrace)
-	err := third.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "pid") {
-		t.Errorf("right after a crash\nhave: %v\nwant: spi.ErrNoWorkerID with the holder", err)
-	}
+	wantNoID(t, "right after a crash", openAs(t, values, 0, leafGrace), "pid")
 	fourth := openAs(t, values, 11*time.Second, leafGrace)
 	keys = append(keys, mustKeys(t, fourth, 5000)...)
 	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
@@ -223,8 +238,7 @@ func TestLeaf_restarts(t *testing.T) {
 	}
 	// The one that was taken for dead goes on in its own time, or not at all.
 	for range 3 {
-		more := make([]int64, 5000)
-		if err := second.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
+		if more, err := makeKeys(t, second, 5000); err == nil {
 			keys = append(keys, more...)
 		}
 	}
@@ -232,8 +246,7 @@ func TestLeaf_restarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	fifth := openAs(t, values, -time.Hour, leafGrace)
-	more := make([]int64, 100)
-	if err := fifth.GenerateInt64Keys(t.Context(), spi.Column{}, more); err == nil {
+	if more, err := makeKeys(t, fifth, 100); err == nil {
 		keys = append(keys, more...)
 	} else if !errors.Is(err, spi.ErrNoWorkerID) {
 		t.Errorf("restarted with the clock an hour back\nhave: %v\nwant: later keys or a StartError", err)
@@ -242,7 +255,9 @@ func TestLeaf_restarts(t *testing.T) {
 }
 
 func TestLeaf_sharedInOneProcess(t *testing.T) {
-	p := props(t, map[string]any{"leaf.key": unique(t), "leaf.zk.list": testserver.ZooKeeper(t), "port": "9090", "lease": "5s"})
+	values := leafProps(t, unique(t), 9090)
+	delete(values, "ip")
+	p := props(t, values)
 	var keys []int64
 	var gens []*leaf
 	for range 3 {
@@ -259,7 +274,7 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if err := g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1)); !errors.Is(err, spi.ErrClosed) {
+		if _, err := makeKeys(t, g, 1); !errors.Is(err, spi.ErrClosed) {
 			t.Errorf("after Close\nhave: %v\nwant: spi.ErrClosed", err)
 		}
 		if i < 2 {
@@ -272,31 +287,27 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.(*leaf).Close()
-	if text := g.(spi.Describer).Describe(); !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
+	text := g.(spi.Describer).Describe()
+	if !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
 		t.Errorf("Describe\nhave: %s\nwant: type and address", text)
 	}
 	mustKeys(t, g.(*leaf), 1) // given back, so free at once
 }
 
-func TestLeaf_numbersRunOut(t *testing.T) {
-	name, c := unique(t), client(t, testserver.ZooKeeper(t))
-	mustCreate(t, c, "/snowflake/"+name+"/forever/10.1.2.3:8080-0000001024", `{"ip":"10.1.2.3","port":"8080","timestamp":1}`)
-	err := openAs(t, leafProps(t, name, 8080), 0, leafGrace).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "1024") {
-		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID with the number", err)
-	}
-}
-
-func TestLeaf_foreignNode(t *testing.T) {
-	name, c := unique(t), client(t, testserver.ZooKeeper(t))
-	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000005"
-	mustCreate(t, c, path, "not Leaf's")
-	err := openAs(t, leafProps(t, name, 8080), 0, leafGrace).GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, 1))
-	if !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "not Leaf's") {
-		t.Errorf("have: %v\nwant: an error that shows the value", err)
-	}
-	if data, _, _ := c.Get(path); string(data) != "not Leaf's" {
-		t.Errorf("the node\nhave: %s\nwant: as it was", data)
+// A node that gives no worker id stays as it is, and the error says why.
+func TestLeaf_nodesThatGiveNone(t *testing.T) {
+	c := client(t, testserver.ZooKeeper(t))
+	for what, n := range map[string]struct{ number, data, reason string }{
+		"numbers have run out": {"0000001024", `{"ip":"10.1.2.3","port":"8080","timestamp":1}`, "1024"},
+		"foreign":              {"0000000005", "not Leaf's", "not Leaf's"},
+	} {
+		name := unique(t)
+		path := "/snowflake/" + name + "/forever/10.1.2.3:8080-" + n.number
+		mustCreate(t, c, path, n.data)
+		wantNoID(t, what, openAs(t, leafProps(t, name, 8080), 0, leafGrace), n.reason)
+		if data, _, _ := c.Get(path); string(data) != n.data {
+			t.Errorf("%s: the node\nhave: %s\nwant: as it was", what, data)
+		}
 	}
 }
 
@@ -313,11 +324,17 @@ func TestLeaf_data(t *testing.T) {
 			t.Errorf("%s\nhave: %+v, %v\nwant: %+v", text, have, err, r)
 		}
 	}
-	leafs, err := parse(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`)
-	if err != nil || leafs.ReservedUntil != 1700000005000 || leafs.FreeFrom != 0 || !isLeafs(leafs) || leafs.Owner != "leaf-7" {
-		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: held until 5 s after it", leafs, err)
+	have, err := parse(`{"ip":"10.1.2.3","port":"8080","timestamp":1700000000000}`)
+	want := workerid.Record{
+		Owner: "leaf-7", ReservedUntil: 1700000005000, Holder: "a Leaf server at 10.1.2.3:8080", Since: 1700000000000,
 	}
-	for _, text := range []string{"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`, `{"ip":"a","port":"b","timestamp":5} x`} {
+	if err != nil || have != want || !isLeafs(have) {
+		t.Errorf("Leaf's report\nhave: %+v, %v\nwant: %+v, held until 5 s after it", have, err, want)
+	}
+	for _, text := range []string{
+		"", "x", "[]", `{"ip":"a","port":"b","timestamp":-1}`, `{}`, `{"ip":"a","timestamp":"x"}`,
+		`{"ip":"a","port":"b","timestamp":5} x`,
+	} {
 		var foreign *workerid.ForeignRecordError
 		if r, err := parse(text); !errors.As(err, &foreign) || !r.IsZero() {
 			t.Errorf("%q\nhave: %+v, %v\nwant: a *ForeignRecordError", text, r, err)

@@ -77,7 +77,9 @@ func TestStore_conforms(t *testing.T) {
 				return s, s.info()
 			},
 			PutForeign: func(id int64) {
-				mustCreate(t, client(t, addr), fmt.Sprintf("/a/b/%s/%d", ns, id), "not ours")
+				for _, name := range []string{fmt.Sprint(id), fmt.Sprint("0", id), "x"} { // the first counts
+					mustCreate(t, client(t, addr), "/a/b/"+ns+"/"+name, "not ours")
+				}
 			},
 		}
 	})
@@ -99,71 +101,20 @@ func TestStore_belowAPath(t *testing.T) {
 	}
 }
 
-func TestStore_now(t *testing.T) {
-	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, unique(t))
-	now, err := s.now(t.Context())
-	if err != nil || time.Since(now).Abs() > time.Minute {
-		t.Errorf("have: %v, %v\nwant: now", now, err)
-	}
-}
-
-func TestStore_foreignRecord(t *testing.T) {
-	addr, ns := testserver.ZooKeeper(t), unique(t)
-	s, c := openStore(t, map[string]any{"servers": addr}, defaultPath, ns), client(t, addr)
-	for _, name := range []string{"3", "03", "x"} {
-		mustCreate(t, c, defaultPath+"/"+ns+"/"+name, "not ours")
-	}
-	var foreign *workerid.ForeignRecordError
-	if _, err := s.Get(t.Context(), 3); !errors.As(err, &foreign) || foreign.WorkerID != 3 {
-		t.Errorf("Get\nhave: %v\nwant: a *ForeignRecordError of 3", err)
-	}
-	if ok, _ := s.CompareAndSet(t.Context(), 3, workerid.Record{}, aRecord); ok {
-		t.Error("CompareAndSet\nhave: a foreign value replaced\nwant: false")
-	}
-	entries, err := s.List(t.Context())
-	if err != nil || len(entries) != 1 || entries[0].WorkerID != 3 || entries[0].Err == nil {
-		t.Errorf("List\nhave: %v, %v\nwant: 3, with an error", entries, err)
-	}
-}
-
-func TestStore_serverAwayPausedAndBack(t *testing.T) {
+func TestStore_outages(t *testing.T) {
 	server := testserver.StartZooKeeper(t)
-	s := openStore(t, map[string]any{"servers": server.Addr(), "timeout": "1s", "session-timeout": "2s"}, defaultPath, "orders")
+	values := map[string]any{"servers": server.Addr(), "timeout": "1s", "session-timeout": "2s"}
+	s := openStore(t, values, defaultPath, "orders")
 	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	server.Pause()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() {
-		_, err := s.Get(ctx, 1)
-		done <- err
-	}()
-	cancel()
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled\nhave: %v\nwant: context.Canceled", err)
-	}
-	if _, err := s.CompareAndSet(t.Context(), 1, aRecord, aRecord); !errors.Is(err, spi.ErrStore) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("paused\nhave: %v\nwant: spi.ErrStore, no context's error", err)
-	}
-	server.Resume()
-	server.Kill()
-	if _, err := s.Get(t.Context(), 1); !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), server.Addr()) {
-		t.Errorf("killed\nhave: %v\nwant: spi.ErrStore with the address", err)
-	}
-	server.Start()
-	for {
-		r, err := s.Get(t.Context(), 1)
-		if err != nil && !errors.Is(err, spi.ErrStore) {
-			t.Fatal(err)
+	testserver.Outages(t, server, func(ctx context.Context) error {
+		r, err := s.Get(ctx, 1)
+		if err == nil && r != aRecord {
+			t.Errorf("have: %v\nwant: %v", r, aRecord)
 		}
-		if err == nil {
-			if r != aRecord {
-				t.Errorf("back\nhave: %v\nwant: %v", r, aRecord)
-			}
-			break
-		}
-	}
+		return err
+	})
 }
 
 func TestStore_connectionRefused(t *testing.T) {
@@ -177,42 +128,28 @@ func TestStore_connectionRefused(t *testing.T) {
 }
 
 func TestStore_password(t *testing.T) {
-	addr, ns := testserver.ZooKeeper(t), unique(t)
-	in := func(user, password string) workerid.Store {
-		return openStore(t, map[string]any{"servers": addr, "username": user, "password": password}, "/"+ns, "orders")
-	}
-	if ok, err := in("app", "s3cret").CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	if r, err := in("app", "s3cret").Get(t.Context(), 1); r != aRecord || err != nil {
-		t.Errorf("the same user\nhave: %v, %v\nwant: %v", r, err, aRecord)
-	}
-	for _, s := range []workerid.Store{in("app", "guess77"), in("", "")} {
-		_, err := s.Get(t.Context(), 1)
-		if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "username and password") || strings.Contains(err.Error(), "guess77") {
-			t.Errorf("another user\nhave: %v\nwant: spi.ErrStore, what to set", err)
-		}
-	}
-}
-
-func TestAssigner_leasesDiffer(t *testing.T) {
-	ns := unique(t)
-	values := map[string]any{"servers": testserver.ZooKeeper(t), "namespace": ns, "path": "/x", "session-timeout": "5s"}
-	seen := map[int64]bool{}
-	for range 3 {
+	addr, path := testserver.ZooKeeper(t), "/"+unique(t)
+	for i, c := range []struct{ user, password, want string }{
+		{"app", "s3cret", ""}, // makes the nodes
+		{"app", "s3cret", ""},
+		{"app", "guess77", "username and password"},
+		{"", "", "username and password"},
+	} {
+		values := map[string]any{"servers": addr, "path": path, "username": c.user, "password": c.password}
 		a, err := spi.NewWorkerIDAssigner("zookeeper", props(t, values))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer a.(io.Closer).Close()
-		lease, err := a.AcquireWorkerID(t.Context(), 1023)
-		if err != nil {
-			t.Fatal(err)
+		switch _, err = a.AcquireWorkerID(t.Context(), 1023); {
+		case c.want == "" && err != nil:
+			t.Errorf("%d\nhave: %v\nwant: no error", i, err)
+		case c.want != "" && (!errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%d\nhave: %v\nwant: spi.ErrStore, %q", i, err, c.want)
 		}
-		if seen[lease.WorkerID()] {
-			t.Errorf("worker id %d was given twice", lease.WorkerID())
+		if strings.Contains(fmt.Sprint(err), "guess77") {
+			t.Errorf("the password is shown: %v", err)
 		}
-		seen[lease.WorkerID()] = true
 	}
 }
 
