@@ -13,7 +13,7 @@
 // a small grammar of the forms that INSERT has. Rows of values are scanned, not
 // parsed into trees: of each row only the key's own value is looked at. Time is
 // linear in the length, and planning 16 MB of literal rows and writing the keys into
-// them allocates 1.5 times that.
+// them allocates less than twice that.
 //
 // Package tidb, below this one, is the second reader: it holds plans against the
 // parser of TiDB, in the driver for each text that is new and in the tests here

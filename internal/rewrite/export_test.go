@@ -66,39 +66,20 @@ func (in *Insert) SetKeyPrefix(text string) { in.keyPrefix = text }
 
 // SetSlot moves the key of a row, and what it replaces.
 func (in *Insert) SetSlot(row, at, end int) {
-	in.slots.at[row] = uint32(at)
-	if in.slots.ends != nil {
-		in.slots.ends[row] = uint32(end)
-	}
+	in.slots[row].at, in.slots[row].end = uint32(at), uint32(end)
 }
 
 // SwapSlots exchanges the kinds of key and the arguments of two rows.
 func (in *Insert) SwapSlots(a, b int) {
-	if k := in.slots.kinds; k != nil {
-		k[a], k[b] = k[b], k[a]
-	}
-	if p := in.slots.before; p != nil {
-		p[a], p[b] = p[b], p[a]
-	}
+	one, other := &in.slots[a], &in.slots[b]
+	one.kind, other.kind, one.before, other.before = other.kind, one.kind, other.before, one.before
 }
 
 // SetArgument makes another argument decide about the key of a row.
-func (in *Insert) SetArgument(row, param int) { in.slots.before[row] = uint32(param) }
+func (in *Insert) SetArgument(row, param int) { in.slots[row].before = uint32(param) }
 
 // DropRow forgets the last row.
-func (in *Insert) DropRow() {
-	n := len(in.slots.at) - 1
-	in.slots.at = in.slots.at[:n]
-	if in.slots.ends != nil {
-		in.slots.ends = in.slots.ends[:n]
-	}
-	if in.slots.kinds != nil {
-		in.slots.kinds = in.slots.kinds[:n]
-	}
-	if in.slots.before != nil {
-		in.slots.before = in.slots.before[:n]
-	}
-}
+func (in *Insert) DropRow() { in.slots = in.slots[:len(in.slots)-1] }
 
 // CheckStatementError holds that an error says what it must.
 func CheckStatementError(t *testing.T, text string, err error) {

@@ -132,6 +132,3 @@ func (r *exactReader) arguments() (last string, ok bool) {
 		}
 	}
 }
-
-// takesKey reports whether a key is generated for a row, even if it may go unused.
-func (k SlotKind) takesKey() bool { return k == SlotFill || k == SlotExpression }

@@ -196,7 +196,7 @@ func (m Mode) names() string {
 func goldenKeys(p *Plan) []Keys {
 	keys, next := make([]Keys, len(p.Inserts)), int64(101)
 	for i := range p.Inserts {
-		for range p.Inserts[i].slots.fills() {
+		for range p.Inserts[i].fills() {
 			if p.Inserts[i].Table.Kind == KindText {
 				keys[i].Values = append(keys[i].Values, fmt.Sprintf("k%d", next))
 			} else {

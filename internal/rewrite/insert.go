@@ -263,7 +263,8 @@ func (p *parser) values(in *Insert, cols columns) error {
 	}
 	if p.continuesQuery(p.peek()) {
 		// VALUES (1), (2) LIMIT 1 is a query.
-		in.slots, in.given, in.Refused, in.headAt, in.headText, in.keyPrefix, in.keyAdded = slots{}, nil, false, -1, "", "", false
+		in.slots, in.others, in.given, in.Refused = nil, 0, nil, false
+		in.headAt, in.headText, in.keyPrefix, in.keyAdded = -1, "", "", false
 		p.rewind(verb)
 		p.params = params
 		return p.source(in, cols, p.next())
@@ -354,7 +355,7 @@ func (p *parser) assignments(in *Insert) error {
 	}
 	if !found {
 		in.keyPrefix, in.keyAdded = ", "+sqltext.QuoteIdentifier(in.Table.KeyColumn)+" = ", true
-		in.slots.add(end, end, SlotFill, p.params)
+		p.addSlot(in, slot{at: uint32(end), end: uint32(end), before: uint32(p.params)})
 	}
 	return p.tail(in, nil)
 }

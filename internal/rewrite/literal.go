@@ -251,10 +251,10 @@ func (l literal) string() any {
 // Kept returns the key that the text has for row i, an int64, uint64 or string;
 // nil when it is not of that kind or needs the server to be understood.
 func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
-	if in.slots.kind(i) != SlotKept {
+	if in.slots[i].kind != SlotKept {
 		return nil
 	}
-	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots.end(i)], pos: int(in.slots.at[i]), mode: mode, charset: p.charset}, plan: &Plan{}}
+	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots[i].end], pos: int(in.slots[i].at), mode: mode, charset: p.charset}, plan: &Plan{}}
 	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
@@ -427,7 +427,7 @@ func (p *parser) addKey(in *Insert, v *value) error {
 	if kind == SlotExpression {
 		before = p.params // our placeholder stands after the expression's
 	}
-	in.slots.add(v.start, v.end, kind, before)
+	p.addSlot(in, slot{uint32(v.start), uint32(v.end), uint32(before), kind})
 	return err
 }
 
@@ -479,7 +479,7 @@ func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
 		}
 		var err error
 		keeps := func() (bool, error) { return p.keepsStrings(in) }
-		if asks, reason, err = AsksForKey(l.text, p.mode, in.Ignore, len(in.slots.at), keeps); err != nil {
+		if asks, reason, err = AsksForKey(l.text, p.mode, in.Ignore, in.Rows(), keeps); err != nil {
 			return SlotUnknown, err
 		}
 	}
@@ -536,35 +536,6 @@ func (p *parser) isNull(tokens []token) bool {
 		return fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "IGNORE") && !p.isMySQL()
 	case 2:
 		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
-	}
-	return false
-}
-
-// decimal writes integers in decimal. Keys of one statement mostly follow each
-// other, and the next number is the last one with its end counted up.
-type decimal struct {
-	value  int64
-	digits int // of value, in buf; 0 at first
-	buf    [20]byte
-}
-
-// text returns the digits of n, valid until the next call.
-func (d *decimal) text(n int64) []byte {
-	if d.digits == 0 || n != d.value+1 || n <= 0 || !d.increment() {
-		d.digits = len(strconv.AppendInt(d.buf[:0], n, 10))
-	}
-	d.value = n
-	return d.buf[:d.digits]
-}
-
-// increment counts the digits up, unless they become one more.
-func (d *decimal) increment() bool {
-	for i := d.digits - 1; i >= 0; i-- {
-		if d.buf[i] < '9' {
-			d.buf[i]++
-			return true
-		}
-		d.buf[i] = '0'
 	}
 	return false
 }

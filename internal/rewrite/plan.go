@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -147,7 +148,8 @@ type Insert struct {
 	Refused bool
 
 	start, end  int
-	slots       slots
+	slots       []slot  // one a row
+	others      int     // the rows that are not SlotFill
 	given       []given // as Table.Sharding; nil where none of them is named
 	headAt      int     // where headText goes, −1 for nowhere
 	headText    string  // the addition to the column list
@@ -201,27 +203,47 @@ const (
 )
 
 // Rows is the number of rows that the statement gives; 0 for a Source.
-func (in *Insert) Rows() int { return len(in.slots.at) }
+func (in *Insert) Rows() int { return len(in.slots) }
 
 // Slot tells what becomes of row i's key and, for a SlotParam, which argument
 // decides, from 0.
 func (in *Insert) Slot(i int) (kind SlotKind, param int) {
-	return in.slots.kind(i), in.slots.params(i)
+	return in.slots[i].kind, int(in.slots[i].before)
 }
 
 // AllFilled reports whether every row's key is generated.
-func (in *Insert) AllFilled() bool { return in.slots.kinds == nil }
+func (in *Insert) AllFilled() bool { return in.others == 0 }
+
+// fills counts the rows for which a key is generated, even if it may go unused.
+func (in *Insert) fills() int { return countFills(in.slots) }
+
+func countFills(slots []slot) (n int) {
+	for _, s := range slots {
+		if s.takesKey() {
+			n++
+		}
+	}
+	return n
+}
+
+// fillsBefore counts the rows whose key of ours stands before the user's placeholder i.
+func (in *Insert) fillsBefore(i int) int {
+	rows := sort.Search(len(in.slots), func(row int) bool { return int(in.slots[row].before) > i })
+	if in.AllFilled() {
+		return rows
+	}
+	return countFills(in.slots[:rows])
+}
 
 // Params counts the placeholders of the user's text.
 func (p *Plan) Params() int { return p.params }
 
 // Fills counts the keys that the text itself asks for, or may ask for, SlotParam
 // rows apart: so many placeholders the bind text has more than the user's.
-func (p *Plan) Fills() int {
-	n := 0
+func (p *Plan) Fills() (n int) {
 	for i := range p.Inserts {
 		if !p.Inserts[i].Refused {
-			n += p.Inserts[i].slots.fills()
+			n += p.Inserts[i].fills()
 		}
 	}
 	return n
@@ -229,11 +251,10 @@ func (p *Plan) Fills() int {
 
 // FillsBefore counts the placeholders of ours that stand before the user's
 // placeholder i in the bind text.
-func (p *Plan) FillsBefore(i int) int {
-	n := 0
+func (p *Plan) FillsBefore(i int) (n int) {
 	for k := range p.Inserts {
 		if !p.Inserts[k].Refused {
-			n += p.Inserts[k].slots.fillsBefore(i)
+			n += p.Inserts[k].fillsBefore(i)
 		}
 	}
 	return n
@@ -248,20 +269,12 @@ func (p *Plan) InsertsElsewhere(from, to int) bool {
 // Size estimates the bytes that the plan occupies besides its text, the bind
 // text included, which may not have been made yet.
 func (p *Plan) Size() int {
-	n := 200 + cap(p.Inserts)*int(unsafe.Sizeof(Insert{}))
+	n := 200 + 100*len(p.Updates) + 8*len(p.elsewhere)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		s := &in.slots
-		n += 400 + 4*cap(s.at) + 4*cap(s.ends) + cap(s.kinds) + 4*cap(s.before) + len(in.headText) + len(in.keyPrefix)
-		if in.Source != nil {
-			n += 200 + len(in.Source.columns)
-		}
-		n += len(in.keyPrefix) * in.Rows()
-		for k := range in.given {
-			n += 4 * cap(in.given[k].places)
-		}
+		row := int(unsafe.Sizeof(slot{})) + len(in.keyPrefix) + 4*len(in.given)
+		n += 1000 + len(in.headText) + in.Rows()*row
 	}
-	n += 100*len(p.Updates) + 8*cap(p.elsewhere)
 	if p.params > 0 {
 		n += len(p.text)
 	}
@@ -345,21 +358,12 @@ func (p *Plan) Plain() *Plan {
 // argument may ask for one, or an expression before it, or none is.
 func (in *Insert) firstFill() int {
 	first := -1
-	for i := range in.Rows() {
-		switch in.slots.kind(i) {
-		case SlotParam:
+	for i, s := range in.slots {
+		switch {
+		case s.kind == SlotParam, s.kind == SlotExpression && first < 0:
 			return -1
-		case SlotExpression:
-			if first < 0 {
-				return -1
-			}
-		case SlotFill:
-			if first < 0 {
-				first = i
-			}
-			if in.slots.kinds == nil {
-				return first
-			}
+		case s.kind == SlotFill && first < 0:
+			first = i
 		}
 	}
 	return first
@@ -376,32 +380,16 @@ func (in *Insert) isTold() bool {
 
 // keepsAll reports whether no row's key is generated.
 func (in *Insert) keepsAll() bool {
-	for i := range in.Rows() {
-		switch in.slots.kind(i) {
-		case SlotKept, SlotUnknown:
-		case SlotParam:
-			if !in.Table.KeepExplicit {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(in.slots, func(s slot) bool {
+		return s.takesKey() || s.kind == SlotParam && !in.Table.KeepExplicit
+	})
 }
 
 // isUncertain reports whether only the table can show which rows were inserted with
 // which keys.
 func (in *Insert) isUncertain() bool {
-	if in.Rows() > 1 && (in.Ignore || in.OnDuplicate) {
-		return true
-	}
-	for i := range in.Rows() {
-		if in.slots.kind(i) == SlotExpression {
-			return true
-		}
-	}
-	return false
+	return in.Rows() > 1 && (in.Ignore || in.OnDuplicate) ||
+		slices.ContainsFunc(in.slots, func(s slot) bool { return s.kind == SlotExpression })
 }
 
 // noteWord remembers that the statement reads LAST_INSERT_ID(), also as

@@ -82,7 +82,7 @@ func TestPlan_size(t *testing.T) {
 	if have := short.Size(); have < 400 || have > 2000 {
 		t.Errorf("short\nhave: %d\nwant: some hundred bytes", have)
 	}
-	if have, slots := long.Size(), 4*long.Inserts[0].Rows(); have < slots || have > 8*slots {
+	if have, slots := long.Size(), 16*long.Inserts[0].Rows(); have < slots || have > 2*slots {
 		t.Errorf("many rows\nhave: %d\nwant: about %d", have, slots)
 	}
 	if have := bound.Size(); have < 100_000 {

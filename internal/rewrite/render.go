@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 
@@ -60,19 +61,17 @@ func (p *Plan) BindText() string {
 // LiteralText is the text with the keys written into it; keys[i] are those of
 // the SlotFill and SlotExpression rows of Inserts[i].
 func (p *Plan) LiteralText(keys []Keys) string {
-	longest := 0
+	longest := 20 // digits of an integer
 	for i := range keys {
-		if keys[i].Ints == nil && keys[i].Len() > 0 {
+		if keys[i].Len() > 0 {
 			longest = max(longest, len(keys[i].appendLiteral(nil, 0)))
-		} else {
-			longest = max(longest, 20)
 		}
 	}
 	return p.render(keys, longest)
 }
 
-// render writes the text with its additions. Without keys, placeholders stand
-// in their place.
+// render writes the text with its splices. Without keys, placeholders stand in their
+// place.
 func (p *Plan) render(keys []Keys, longest int) string {
 	size := len(p.text)
 	for i := range p.Inserts {
@@ -82,91 +81,86 @@ func (p *Plan) render(keys []Keys, longest int) string {
 			size += 256
 		}
 	}
-	w := writer{text: p.text}
-	w.out.Grow(size)
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		if in.Refused {
-			w.upTo(in.refuseAt)
-			w.add(in.refuseText)
+	var out strings.Builder
+	out.Grow(size)
+	var key []byte
+	pos, insert, next := 0, 0, 0 // next is the insert's next key
+	for s := range p.Splices() {
+		if s.Insert != insert {
+			insert, next = s.Insert, 0
 		}
-		if in.Refused || in.Source != nil {
-			continue
-		}
-		if keys != nil {
-			w.insert(in, &keys[i])
-		} else {
-			w.insert(in, nil)
-		}
-	}
-	w.upTo(len(p.text))
-	return w.out.String()
-}
-
-// writer copies the text and puts the additions in.
-type writer struct {
-	text    string
-	out     strings.Builder
-	pos     int
-	integer decimal
-}
-
-func (w *writer) upTo(end int) {
-	w.out.WriteString(w.text[w.pos:end])
-	w.pos = end
-}
-
-func (w *writer) add(s string) { w.out.WriteString(s) }
-
-func (w *writer) key(keys *Keys, i int) {
-	if keys.Ints != nil {
-		w.out.Write(w.integer.text(keys.Ints[i]))
-		return
-	}
-	w.out.Write(keys.appendLiteral(nil, i))
-}
-
-func (w *writer) insert(in *Insert, keys *Keys) {
-	if in.headAt >= 0 && in.headText != "" {
-		w.upTo(in.headAt)
-		w.add(in.headText)
-	}
-	next := 0 // the next generated key
-	for i := range in.slots.at {
-		before, after := in.keyPrefix, ""
-		switch in.slots.kind(i) {
-		case SlotFill:
-			w.upTo(int(in.slots.at[i]))
-			w.pos = in.slots.end(i)
-			after = gap(w.text, w.pos)
-			if in.InText && i == in.inTextSlot {
-				before, after = before+"LAST_INSERT_ID(", ")"
+		out.WriteString(p.text[pos:s.At])
+		out.WriteString(s.Before)
+		if s.HasKey {
+			key = append(key[:0], '?')
+			if keys != nil {
+				key = keys[insert].appendLiteral(key[:0], next)
 			}
-		case SlotExpression:
-			w.upTo(int(in.slots.at[i]))
-			w.add(in.wrapper.before)
-			w.upTo(in.slots.end(i))
-			before, after = in.wrapper.between, in.wrapper.after
-		default:
-			continue
-		}
-		w.add(before)
-		if keys != nil {
-			w.key(keys, next)
+			out.Write(key)
 			next++
-		} else {
-			w.add("?")
 		}
-		w.add(after)
+		out.WriteString(s.After)
+		pos = s.End
 	}
-	if in.aliasAt >= 0 {
-		w.upTo(in.aliasAt)
-		w.add(", `shardkey_key`")
+	out.WriteString(p.text[pos:])
+	return out.String()
+}
+
+// Splice is one change that a plan makes to its text: Before, then a key if
+// HasKey, then After stand in place of what stood from At to End.
+type Splice struct {
+	Insert        int // which of the plan's inserts, from 0
+	At, End       int // the same where something is only added
+	Before, After string
+	HasKey        bool
+}
+
+// Splices yields the changes that the plan makes, in the order of the text:
+// all that [Plan.BindText] and [Plan.LiteralText] differ in from the text.
+func (p *Plan) Splices() iter.Seq[Splice] {
+	return func(yield func(Splice) bool) {
+		for i := range p.Inserts {
+			if !p.splices(i, yield) {
+				return
+			}
+		}
 	}
-	if in.Guarded {
-		w.upTo(in.duplicateAt)
-		w.add(", " + in.guard())
+}
+
+func (p *Plan) splices(insert int, yield func(Splice) bool) bool {
+	in := &p.Inserts[insert]
+	added := func(at int, more string) bool {
+		return yield(Splice{Insert: insert, At: at, End: at, Before: more})
 	}
+	switch {
+	case in.Refused:
+		return added(in.refuseAt, in.refuseText)
+	case in.Source != nil:
+		return true
+	case in.headAt >= 0 && in.headText != "" && !added(in.headAt, in.headText):
+		return false
+	}
+	for row, slot := range in.slots {
+		s := Splice{Insert: insert, At: int(slot.at), End: int(slot.end), Before: in.keyPrefix, HasKey: true}
+		switch {
+		case slot.kind == SlotExpression:
+			if !added(s.At, in.wrapper.before) {
+				return false
+			}
+			s.At, s.Before, s.After = s.End, in.wrapper.between, in.wrapper.after
+		case slot.kind != SlotFill:
+			continue
+		case in.InText && row == in.inTextSlot:
+			s.Before, s.After = s.Before+"LAST_INSERT_ID(", ")"
+		case s.End < len(p.text) && isWordByte(p.text[s.End]):
+			s.After = " " // the key must not touch the word after it
+		}
+		if !yield(s) {
+			return false
+		}
+	}
+	return (in.aliasAt < 0 || added(in.aliasAt, ", `shardkey_key`")) &&
+		(!in.Guarded || added(in.duplicateAt, ", "+in.guard()))
 }
 
 // guard is the assignment of a guarded ON DUPLICATE KEY UPDATE. It leaves the

@@ -2,7 +2,6 @@ package rewrite
 
 import (
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -51,7 +50,7 @@ func (r *rowReader) noteValue(column int) {
 // noteRow makes the notes as many as the rows, of which this is the last. One with
 // commas that are none has its values elsewhere.
 func (r *rowReader) noteRow(misread bool) {
-	rows := len(r.in.slots.at)
+	rows := r.in.Rows()
 	for i := range r.in.given {
 		g := &r.in.given[i]
 		if misread && len(g.places) == rows {
@@ -62,7 +61,6 @@ func (r *rowReader) noteRow(misread bool) {
 }
 
 func (r *rowReader) all() error {
-	first, reserved := r.pos, false
 	for {
 		t := r.next()
 		if fold(r.word(t), "ROW") {
@@ -74,17 +72,9 @@ func (r *rowReader) all() error {
 		if err := r.row(); err != nil {
 			return err
 		}
-		if !reserved && len(r.in.slots.at) == reserveAfter {
-			r.reserve(first)
-			reserved = true
-		}
 		for r.nextRow() {
 			if err := r.row(); err != nil {
 				return err
-			}
-			if !reserved && len(r.in.slots.at) == reserveAfter {
-				r.reserve(first)
-				reserved = true
 			}
 		}
 		if !r.isPunct(r.peek(), ',') {
@@ -109,21 +99,6 @@ func (r *rowReader) nextRow() bool {
 	r.prev = token{tokenPunct, pos, pos + 1}
 	r.pos = pos + 1
 	return true
-}
-
-// reserveAfter rows it is worth guessing how many there will be.
-const reserveAfter = 1 << 10
-
-// reserve makes room for as many rows as the statement would hold if the others
-// were as long as those since first, so that long texts do not grow it again and
-// again.
-func (r *rowReader) reserve(first int) {
-	rest := r.text[r.pos:]
-	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {
-		rest = rest[:semicolon]
-	}
-	length := (r.pos - first) / reserveAfter
-	r.in.slots.grow(len(rest)/length/16*17 + reserveAfter)
 }
 
 // row reads one row after its opening bracket.
@@ -165,7 +140,7 @@ func (r *rowReader) row() error {
 		r.wrong, r.values = start, n
 	}
 	if r.key < 0 {
-		r.in.slots.add(closing, closing, SlotFill, r.params)
+		r.addSlot(r.in, slot{at: uint32(closing), end: uint32(closing), before: uint32(r.params)})
 	}
 	if r.in.given != nil && !r.in.Refused {
 		r.noteRow(misread)
@@ -279,103 +254,37 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	return 0, false, r.fail(len(text), r.in, "a row of values has no end")
 }
 
-// slots are the places of a statement's keys, one a row. Texts can have
-// millions of rows: what is the same for all of them is not stored.
-type slots struct {
-	at     []uint32   // where the key goes
-	ends   []uint32   // the end of the text that it replaces; nil: none
-	kinds  []SlotKind // nil: all SlotFill
-	before []uint32   // the user's placeholders before at; nil: none
+// slot is the place of one row's key.
+type slot struct {
+	at, end uint32 // the text that the key replaces; the same where it is added
+	before  uint32 // the user's placeholders before it
+	kind    SlotKind
 }
 
-func (s *slots) kind(i int) SlotKind {
-	if s.kinds == nil {
-		return SlotFill
-	}
-	return s.kinds[i]
-}
+// takesKey reports whether a key is generated for the row, even if it may go unused.
+func (s slot) takesKey() bool { return s.kind == SlotFill || s.kind == SlotExpression }
 
-func (s *slots) params(i int) int {
-	if s.before == nil {
-		return 0
+// addSlot adds the key of the next row.
+func (p *parser) addSlot(in *Insert, s slot) {
+	if len(in.slots) == reserveAfter {
+		p.reserve(in)
 	}
-	return int(s.before[i])
-}
-
-func (s *slots) end(i int) int {
-	if s.ends == nil {
-		return int(s.at[i])
-	}
-	return int(s.ends[i])
-}
-
-// fills counts the rows that take a key.
-func (s *slots) fills() int {
-	if s.kinds == nil {
-		return len(s.at)
-	}
-	n := 0
-	for _, k := range s.kinds {
-		if k.takesKey() {
-			n++
-		}
-	}
-	return n
-}
-
-// fillsBefore counts the rows whose key of ours stands before the user's
-// placeholder i. The columns are in the order of the text.
-func (s *slots) fillsBefore(i int) int {
-	rows := len(s.at)
-	if s.before != nil {
-		rows = sort.Search(rows, func(row int) bool { return int(s.before[row]) > i })
-	}
-	if s.kinds == nil {
-		return rows
-	}
-	n := 0
-	for _, k := range s.kinds[:rows] {
-		if k.takesKey() {
-			n++
-		}
-	}
-	return n
-}
-
-// add appends a slot, and widens the columns that it is the first to need.
-func (s *slots) add(at, end int, kind SlotKind, before int) {
-	n := len(s.at)
-	s.at = append(s.at, uint32(at))
-	if s.ends == nil && end != at {
-		s.ends = append(make([]uint32, 0, cap(s.at)), s.at[:n]...)
-	}
-	if s.ends != nil {
-		s.ends = append(s.ends, uint32(end))
-	}
-	if s.kinds == nil && kind != SlotFill {
-		s.kinds = make([]SlotKind, n, cap(s.at))
-	}
-	if s.kinds != nil {
-		s.kinds = append(s.kinds, kind)
-	}
-	if s.before == nil && before != 0 {
-		s.before = make([]uint32, n, cap(s.at))
-	}
-	if s.before != nil {
-		s.before = append(s.before, uint32(before))
+	in.slots = append(in.slots, s)
+	if s.kind != SlotFill {
+		in.others++
 	}
 }
 
-// grow makes room for n more slots.
-func (s *slots) grow(n int) {
-	s.at = slices.Grow(s.at, n)
-	if s.ends != nil {
-		s.ends = slices.Grow(s.ends, n)
+// reserveAfter rows it is worth guessing how many there will be.
+const reserveAfter = 64
+
+// reserve makes room for as many rows as the statement would hold if the others were as
+// long as those before, so that long texts do not grow it again and again.
+func (p *parser) reserve(in *Insert) {
+	rest := p.text[p.pos:]
+	if semicolon := strings.IndexByte(rest, ';'); semicolon >= 0 {
+		rest = rest[:semicolon]
 	}
-	if s.kinds != nil {
-		s.kinds = slices.Grow(s.kinds, n)
-	}
-	if s.before != nil {
-		s.before = slices.Grow(s.before, n)
-	}
+	length := (p.pos - int(in.slots[0].at)) / reserveAfter
+	in.slots = slices.Grow(in.slots, len(rest)/length/16*17+reserveAfter)
 }
