@@ -46,21 +46,19 @@ func Classify(text string) Class {
 		return ClassPass
 	}
 	end, letters := firstWord(text, start)
-	if end == start {
-		switch text[start] {
-		case '/', ';': // an executable comment
-			return mayInsertIf(mentionsInsert(text[start:]), ClassSeveral)
-		case '(': // (SELECT …)
-		default:
-			return mayInsertIf(mentionsInsert(text[start:]), ClassPass)
+	if end == start && text[start] != '(' { // (SELECT …)
+		class := ClassPass
+		if text[start] == '/' || text[start] == ';' { // an executable comment
+			class = ClassSeveral
 		}
+		return mayInsertIf(mentionsInsert(text[start:]), class)
 	}
 	class, hold := verbClass(text[start:end], letters)
-	if class.MustParse() || hold && mentionsInsert(text[start:]) {
-		if class != classLoad {
-			class = ClassMayInsert
-		}
+	if class.MustParse() {
 		return class
+	}
+	if hold && mentionsInsert(text[start:]) {
+		return ClassMayInsert
 	}
 	// A further statement after a semicolon.
 	if semicolon := strings.IndexByte(text[end:], ';'); semicolon >= 0 && !isLast(text[end+semicolon:]) {
@@ -121,7 +119,7 @@ func verbClass(word string, letters uint64) (class Class, hold bool) {
 	}
 	known := verbs[len(word)]
 	for i := range known {
-		if v := &known[i]; v.letters == letters && (len(word) <= 8 || fold(word, v.word)) {
+		if v := &known[i]; v.letters == letters && (len(word) <= 8 || hasFold(word, v.word)) {
 			return v.class, v.hold
 		}
 	}
@@ -268,8 +266,15 @@ func indexFold(text, upper string) int {
 	return len(text)
 }
 
-// fold reports whether a word is an upper-case ASCII one but for its case.
-func fold(word, upper string) bool { return len(word) == len(upper) && hasFold(word, upper) }
+// fold reports whether a word is one of upper-case ASCII ones but for its case.
+func fold(word string, upper ...string) bool {
+	for _, u := range upper {
+		if len(word) == len(u) && hasFold(word, u) {
+			return true
+		}
+	}
+	return false
+}
 
 // hasFold reports whether a text begins with an upper-case ASCII word, but for its
 // case. Mostly the first byte tells.

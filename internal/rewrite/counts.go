@@ -10,10 +10,10 @@ func ReadsCounts(text string, mode Mode) bool {
 	p := &parser{lexer: lexer{text: text, mode: mode}, plan: &Plan{}}
 	for {
 		t := p.next()
-		switch word := p.word(t); {
+		switch {
 		case t.kind == tokenEOF, t.kind == tokenBad:
 			return false
-		case (fold(word, "FOUND_ROWS") || fold(word, "ROW_COUNT")) && p.isPunct(p.peek(), '('):
+		case p.is(t, "FOUND_ROWS", "ROW_COUNT") && p.isPunct(p.peek(), '('):
 			p.next()
 			if p.isPunct(p.peek(), ')') {
 				return true

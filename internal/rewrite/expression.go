@@ -68,7 +68,7 @@ func (r *exactReader) sum() bool {
 			return false
 		}
 		switch t := r.peek(); {
-		case r.isOneOf(t, "+-*/%"), fold(r.word(t), "DIV"), fold(r.word(t), "MOD"):
+		case r.isOneOf(t, "+-*/%"), r.is(t, "DIV", "MOD"):
 			r.next()
 		default:
 			return true
@@ -100,12 +100,12 @@ func (r *exactReader) operand() bool {
 		return r.sum() && r.isPunct(r.next(), ')')
 	case !r.isPunct(r.peek(), '('):
 		return false
-	case fold(word, "LAST_INSERT_ID"), fold(word, "UUID_SHORT"):
+	case fold(word, "LAST_INSERT_ID", "UUID_SHORT"):
 		_, ok := r.arguments()
 		return ok
-	case fold(word, "CAST"), fold(word, "CONVERT"):
+	case fold(word, "CAST", "CONVERT"):
 		last, ok := r.arguments()
-		return ok && (fold(last, "SIGNED") || fold(last, "UNSIGNED"))
+		return ok && (fold(last, "SIGNED", "UNSIGNED"))
 	}
 	return false
 }
@@ -125,9 +125,9 @@ func (r *exactReader) arguments() (last string, ok bool) {
 			if depth--; depth == 0 {
 				return last, true
 			}
-		case depth == 1 && (r.isPunct(before, ',') || fold(r.word(before), "AS")):
+		case depth == 1 && (r.isPunct(before, ',') || r.is(before, "AS")):
 			last = r.word(t)
-		case depth == 1 && !fold(r.word(t), "INTEGER") && !fold(r.word(t), "INT"):
+		case depth == 1 && !r.is(t, "INTEGER") && !r.is(t, "INT"):
 			last = ""
 		}
 	}

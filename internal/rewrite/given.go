@@ -65,12 +65,12 @@ func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
 	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text, pos: at, mode: p.mode, charset: p.charset}, plan: &Plan{}}
 	v := r.expression(in)
 	tokens := r.inner(&v)
-	if len(tokens) == 1 && fold(r.word(tokens[0]), "NULL") || len(tokens) == 2 && r.isNull(tokens) {
+	if len(tokens) == 1 && r.is(tokens[0], "NULL") || len(tokens) == 2 && r.isNull(tokens) {
 		return nil, true
 	}
 	l, ok := r.literal(tokens)
 	switch _, base := l.radix(); {
-	case !ok, base != 0, fold(r.word(tokens[0]), "X"):
+	case !ok, base != 0, r.is(tokens[0], "X"):
 		return nil, false // a number or a text, by the server
 	case !l.number:
 		return l.text, r.charset == CharsetUTF8 || isASCII(l.text)

@@ -20,7 +20,7 @@ func (p *parser) insert(verb token) (done bool, err error) {
 		return err == nil && p.skipStatement(), err
 	}
 	in.start = verb.start
-	in.Replace = fold(p.word(verb), "REPLACE")
+	in.Replace = p.is(verb, "REPLACE")
 	in.Statement = p.plan.Statements - 1
 	if !p.fitting && p.several() {
 		return true, p.fail(verb.start, in, severalStatements)
@@ -91,14 +91,9 @@ func (p *parser) noteHints(text string) {
 }
 
 func (p *parser) modifier(t token, in *Insert) bool {
-	switch word := p.word(t); {
-	case fold(word, "IGNORE"):
-		in.Ignore = true
-	case fold(word, "INTO"), fold(word, "LOW_PRIORITY"), fold(word, "HIGH_PRIORITY"), fold(word, "DELAYED"):
-	default:
-		return false
-	}
-	return true
+	ignore := p.is(t, "IGNORE")
+	in.Ignore = in.Ignore || ignore
+	return ignore || p.is(t, "INTO", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED")
 }
 
 // rewind makes t the next token again.
@@ -108,7 +103,7 @@ func (p *parser) rewind(t token) { p.pos = t.start }
 func (p *parser) body(in *Insert) error {
 	headEnd := in.end
 	t := p.next()
-	if fold(p.word(t), "PARTITION") {
+	if p.is(t, "PARTITION") {
 		open := p.next()
 		if _, _, ok := p.names(open); !ok {
 			return p.fail(open.start, in, "the list of partitions is not understood")
@@ -129,10 +124,10 @@ func (p *parser) body(in *Insert) error {
 		t = p.next()
 	}
 	cols := columns{list: list, listed: listed, closing: closing, headEnd: headEnd}
-	switch word := p.word(t); {
-	case fold(word, "VALUES"), fold(word, "VALUE"):
+	switch {
+	case p.is(t, "VALUES", "VALUE"):
 		return p.values(in, cols)
-	case fold(word, "SET") && closing == 0:
+	case p.is(t, "SET") && closing == 0:
 		return p.assignments(in)
 	case p.startsQuery(t), p.isPunct(t, '('):
 		return p.source(in, cols, t)
@@ -150,8 +145,7 @@ type columns struct {
 
 // startsQuery reports whether t begins the query of an INSERT … SELECT.
 func (p *parser) startsQuery(t token) bool {
-	word := p.word(t)
-	return fold(word, "SELECT") || fold(word, "WITH") || fold(word, "TABLE") || fold(word, "VALUES") || p.isPunct(t, '(')
+	return p.is(t, "SELECT", "WITH", "TABLE", "VALUES") || p.isPunct(t, '(')
 }
 
 // name is a name of one part or more; qualifier is the part before the last.
@@ -277,11 +271,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 
 // continuesQuery reports whether t makes a query of the VALUES before it.
 func (p *parser) continuesQuery(t token) bool {
-	switch word := p.word(t); {
-	case fold(word, "ORDER"), fold(word, "LIMIT"), fold(word, "UNION"), fold(word, "EXCEPT"), fold(word, "INTERSECT"):
-		return true
-	}
-	return false
+	return p.is(t, "ORDER", "LIMIT", "UNION", "EXCEPT", "INTERSECT")
 }
 
 // listColumns makes the statement name its columns.
@@ -309,10 +299,9 @@ func (p *parser) tableColumns(in *Insert) (columns []string, err error) {
 
 // emptyRow reports whether the first row is ().
 func (p *parser) emptyRow() bool {
-	saved := p.lexer
-	defer func() { p.restore(saved) }()
+	defer p.lookAhead()()
 	t := p.next()
-	if fold(p.word(t), "ROW") {
+	if p.is(t, "ROW") {
 		t = p.next()
 	}
 	return p.isPunct(t, '(') && p.isPunct(p.next(), ')')
@@ -366,11 +355,10 @@ func (p *parser) endsAssignment(in clause, before, t token) bool {
 	if p.isPunct(before, '.') {
 		return false
 	}
-	word := p.word(t)
-	if in == inSet {
-		return fold(word, "AS") || fold(word, "ON") || p.isReturning(t, before)
+	if in == inSet && p.is(t, "AS", "ON") || in == inUpdate && p.is(t, "WHERE", "ORDER", "LIMIT") {
+		return true
 	}
-	return fold(word, "WHERE") || fold(word, "ORDER") || fold(word, "LIMIT") || p.isReturning(t, before)
+	return p.isReturning(t, before)
 }
 
 // tail reads what follows the rows: a row alias, ON DUPLICATE KEY UPDATE,
@@ -378,7 +366,7 @@ func (p *parser) endsAssignment(in clause, before, t token) bool {
 func (p *parser) tail(in *Insert, columns []string) error {
 	t := p.next()
 	var alias *rowAlias
-	if fold(p.word(t), "AS") {
+	if p.is(t, "AS") {
 		as, ok := p.name(p.next())
 		if !ok {
 			return p.fail(p.prev.start, in, "the row alias is not understood")
@@ -398,11 +386,12 @@ func (p *parser) tail(in *Insert, columns []string) error {
 	if p.onDuplicate(t) {
 		in.OnDuplicate = true
 		p.duplicate(in, alias)
-		t = p.duplicates(in, t)
+		in.duplicateAt = t.end
+		t = p.skipTo(true, &in.duplicateAt)
 	}
-	if fold(p.word(t), "RETURNING") {
+	if p.is(t, "RETURNING") {
 		in.Returning = true
-		t = p.skipTo(false)
+		t = p.skipTo(false, new(int))
 	}
 	switch {
 	case t.kind == tokenEOF, p.isPunct(t, ';'):
@@ -415,62 +404,53 @@ func (p *parser) tail(in *Insert, columns []string) error {
 
 // onDuplicate reports whether t begins ON DUPLICATE KEY.
 func (p *parser) onDuplicate(t token) bool {
-	if !fold(p.word(t), "ON") {
+	if !p.is(t, "ON") {
 		return false
 	}
-	saved := p.lexer
-	is := fold(p.word(p.next()), "DUPLICATE") && fold(p.word(p.next()), "KEY")
-	p.restore(saved)
-	return is
-}
-
-// duplicates reads ON DUPLICATE KEY UPDATE's assignments and returns the token
-// after them.
-func (p *parser) duplicates(in *Insert, on token) token {
-	in.duplicateAt = on.end
-	return p.skipTo(true, &in.duplicateAt)
+	defer p.lookAhead()()
+	return p.is(p.next(), "DUPLICATE") && p.is(p.next(), "KEY")
 }
 
 // skipTo moves to the end of the statement, or to RETURNING, and stores the
 // end of the last token before it.
-func (p *parser) skipTo(returning bool, end ...*int) token {
+func (p *parser) skipTo(returning bool, end *int) token {
 	depth := 0
 	for {
 		before := p.prev
-		t := p.next()
-		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+		t := p.take(&depth)
+		if p.endsStatement(t) ||
+			returning && depth == 0 && p.isReturning(t, before) && !p.isPunct(p.peek(), '=') {
 			return t
-		case t.kind == tokenParam:
-			p.params++
-		case p.isPunct(t, '('):
-			depth++
-		case p.isPunct(t, ')'):
-			depth--
-		case t.kind == tokenWord:
-			p.noteWord(t)
-			if returning && depth == 0 && p.isReturning(t, before) && !p.isPunct(p.peek(), '=') {
-				return t
-			}
 		}
-		for _, e := range end {
-			*e = t.end
-		}
+		*end = t.end
 	}
+}
+
+// take returns the next token. It counts placeholders and the brackets that are open,
+// and remembers that the statement reads LAST_INSERT_ID().
+func (p *parser) take(depth *int) token {
+	t := p.next()
+	switch {
+	case t.kind == tokenParam:
+		p.params++
+	case t.kind == tokenWord:
+		p.noteWord(t)
+	case p.isPunct(t, '('):
+		*depth++
+	case p.isPunct(t, ')'):
+		*depth--
+	}
+	return t
 }
 
 // isReturning reports whether t, after the token before, begins the clause
 // RETURNING. For MySQL the word is a name like any other.
 func (p *parser) isReturning(t, before token) bool {
-	return fold(p.word(t), "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
+	return p.is(t, "RETURNING") && !p.isNamePosition(before) && !p.isMySQL()
 }
 
 // isNamePosition: after a dot, comma or operator a word is a name.
 func (p *parser) isNamePosition(before token) bool {
-	switch word := p.word(before); {
-	case fold(word, "UPDATE"), fold(word, "AS"), fold(word, "NOT"), fold(word, "AND"), fold(word, "OR"), fold(word, "XOR"),
-		fold(word, "DIV"), fold(word, "MOD"), fold(word, "LIKE"), fold(word, "IS"), fold(word, "IN"), fold(word, "SELECT"), fold(word, "FROM"):
-		return true
-	}
-	return before.kind == tokenPunct && !p.isPunct(before, ')')
+	return before.kind == tokenPunct && !p.isPunct(before, ')') ||
+		p.is(before, "UPDATE", "AS", "NOT", "AND", "OR", "XOR", "DIV", "MOD", "LIKE", "IS", "IN", "SELECT", "FROM")
 }

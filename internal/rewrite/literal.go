@@ -49,9 +49,9 @@ func (p *parser) literal(tokens []token) (literal, bool) {
 		return literal{"0b" + digits.text, true}, ok
 	case fold(first, "X") && len(tokens) == 2:
 		return p.hexadecimal(tokens[1:])
-	case fold(first, "N"), fold(first, "_UTF8MB4"), fold(first, "_UTF8MB3"), fold(first, "_UTF8"):
+	case fold(first, "N", "_UTF8MB4", "_UTF8MB3", "_UTF8"):
 		return p.strings(tokens[1:])
-	case fold(first, "_UCS2"), fold(first, "_UTF16"), fold(first, "_UTF16LE"), fold(first, "_UTF32"):
+	case fold(first, "_UCS2", "_UTF16", "_UTF16LE", "_UTF32"):
 		return literal{}, false // two bytes or four are a character
 	case first[0] == '_':
 		l, ok := p.strings(tokens[1:])
@@ -79,7 +79,7 @@ func (p *parser) hexadecimal(tokens []token) (literal, bool) {
 
 // strings reads string literals side by side, which are one: 'a' "b".
 func (p *parser) strings(tokens []token) (literal, bool) {
-	if n := len(tokens) - 2; n > 0 && fold(p.word(tokens[n]), "COLLATE") {
+	if n := len(tokens) - 2; n > 0 && p.is(tokens[n], "COLLATE") {
 		tokens = tokens[:n]
 	}
 	text := ""
@@ -283,7 +283,7 @@ func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
 }
 
 func (p *parser) givenNumbers() (numbers []float64, plain bool) {
-	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !fold(p.word(p.peek()), "ROW"); {
+	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !p.is(p.peek(), "ROW"); {
 		t := p.next()
 		word = p.word(t)
 		if t.kind == tokenEOF || t.kind == tokenBad || t.kind == tokenNumber || fold(word, "SELECT") || p.isPunct(t, ';') {
@@ -303,7 +303,7 @@ func (p *parser) givenNumbers() (numbers []float64, plain bool) {
 		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
 			p.next()
 			continue // no generated key is negative
-		case fold(p.word(t), "TRUE"):
+		case p.is(t, "TRUE"):
 			number = 1
 		case t.kind != tokenWord, !p.plainWord(t):
 			return nil, false
@@ -329,7 +329,7 @@ func (p *parser) givenNumber(t token) float64 {
 // ROW before a row, or a function without arguments, whose brackets it takes.
 func (p *parser) plainWord(t token) bool {
 	word := p.word(t)
-	if fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "FALSE") || fold(word, "ROW") {
+	if fold(word, "NULL", "DEFAULT", "FALSE", "ROW") {
 		return !fold(word, "DEFAULT") || !p.isPunct(p.peek(), '(')
 	}
 	if p.isPunct(p.peek(), '(') {
@@ -378,23 +378,14 @@ const (
 func (p *parser) expression(in clause) value {
 	v := value{params: p.params, start: p.pos, end: p.pos}
 	for depth := 0; ; {
-		saved := p.lexer
-		t := p.next()
-		outside := depth == 0 && (p.isPunct(t, ',') || p.isPunct(t, ')') || p.isPunct(t, ';') ||
-			in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.prev, t))
-		if outside || t.kind == tokenEOF || t.kind == tokenBad {
+		saved, params := p.lexer, p.params
+		outside := depth == 0
+		t := p.take(&depth)
+		if t.kind == tokenEOF || t.kind == tokenBad || outside && (p.isPunct(t, ',') || p.isPunct(t, ')') ||
+			p.isPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.prev, t)) {
 			p.restore(saved)
+			p.params = params
 			return v
-		}
-		switch {
-		case t.kind == tokenParam:
-			p.params++
-		case t.kind == tokenWord:
-			p.noteWord(t)
-		case p.isPunct(t, '('):
-			depth++
-		case p.isPunct(t, ')'):
-			depth--
 		}
 		p.add(&v, t, depth)
 	}
@@ -522,7 +513,7 @@ func (p *parser) keyKind(in *Insert) (Kind, error) {
 // inner returns the tokens of a value without brackets around them: (NULL) is
 // NULL. (DEFAULT) is nothing: the servers refuse it.
 func (p *parser) inner(v *value) []token {
-	if v.complex || v.n == 0 || v.open > 0 && (fold(p.word(v.tokens[0]), "DEFAULT") || fold(p.word(v.tokens[0]), "IGNORE")) {
+	if v.complex || v.n == 0 || v.open > 0 && (p.is(v.tokens[0], "DEFAULT", "IGNORE")) {
 		return nil
 	}
 	return v.tokens[:v.n]
@@ -532,8 +523,7 @@ func (p *parser) inner(v *value) []token {
 func (p *parser) isNull(tokens []token) bool {
 	switch len(tokens) {
 	case 1:
-		word := p.word(tokens[0])
-		return fold(word, "NULL") || fold(word, "DEFAULT") || fold(word, "IGNORE") && !p.isMySQL()
+		return p.is(tokens[0], "NULL", "DEFAULT") || p.is(tokens[0], "IGNORE") && !p.isMySQL()
 	case 2:
 		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
 	}

@@ -6,7 +6,7 @@ func (p *parser) load(verb token) (done bool, err error) {
 	if word := p.word(p.peek()); !fold(word, "DATA") && !fold(word, "XML") {
 		return p.skipStatement(), nil
 	}
-	xml := fold(p.word(p.next()), "XML")
+	xml := p.is(p.next(), "XML")
 	in, err := p.loadTarget()
 	if in == nil {
 		return false, err
@@ -32,9 +32,9 @@ func (p *parser) loadTarget() (*Insert, error) {
 	for {
 		t := p.next()
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+		case p.endsStatement(t):
 			return nil, nil
-		case !fold(p.word(t), "INTO") || !fold(p.word(p.peek()), "TABLE"):
+		case !p.is(t, "INTO") || !p.is(p.peek(), "TABLE"):
 			continue
 		}
 		p.next()
@@ -62,18 +62,18 @@ func (p *parser) loadsKey(in *Insert) (given, listed bool, err error) {
 		before := p.prev
 		t := p.next()
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+		case p.endsStatement(t):
 			return given, listed, nil
 		case p.isPunct(t, '('):
-			partition = fold(p.word(before), "PARTITION")
+			partition = p.is(before, "PARTITION")
 			depth++
 			listed = listed || !sets && !partition
 		case p.isPunct(t, ')'):
 			depth--
-		case fold(p.word(t), "SET") && depth == 0 && !fold(p.word(before), "CHARACTER"):
+		case p.is(t, "SET") && depth == 0 && !p.is(before, "CHARACTER"):
 			sets = true
 		case t.kind == tokenWord || t.kind == tokenQuoted:
-			begins := p.isPunct(before, ',') || p.isPunct(before, '(') || sets && fold(p.word(before), "SET")
+			begins := p.isPunct(before, ',') || p.isPunct(before, '(') || sets && p.is(before, "SET")
 			if !begins || sets && depth > 0 || !sets && (depth == 0 || partition) {
 				continue
 			}

@@ -168,6 +168,23 @@ func (p *parser) word(t token) string {
 	return p.text[t.start:t.end]
 }
 
+// is reports whether a token is one of the keywords.
+func (p *parser) is(t token, keywords ...string) bool {
+	return t.kind == tokenWord && fold(p.word(t), keywords...)
+}
+
+// endsStatement reports whether a token is the semicolon after a statement, or the end of
+// what is readable.
+func (p *parser) endsStatement(t token) bool {
+	return t.kind == tokenEOF || t.kind == tokenBad || p.isPunct(t, ';')
+}
+
+// lookAhead returns the way back to the next token.
+func (p *parser) lookAhead() (back func()) {
+	saved := p.lexer
+	return func() { p.restore(saved) }
+}
+
 func (p *parser) isPunct(t token, c byte) bool {
 	return t.kind == tokenPunct && p.text[t.start] == c
 }

@@ -395,8 +395,7 @@ func (in *Insert) isUncertain() bool {
 // noteWord remembers that the statement reads LAST_INSERT_ID(), also as
 // @@last_insert_id or @@identity.
 func (p *parser) noteWord(t token) {
-	switch word := p.word(t); {
-	case fold(word, "LAST_INSERT_ID"), fold(word, "IDENTITY"):
+	if p.is(t, "LAST_INSERT_ID", "IDENTITY") {
 		p.last = true
 	}
 }

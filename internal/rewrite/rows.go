@@ -63,7 +63,7 @@ func (r *rowReader) noteRow(misread bool) {
 func (r *rowReader) all() error {
 	for {
 		t := r.next()
-		if fold(r.word(t), "ROW") {
+		if r.is(t, "ROW") {
 			t = r.next()
 		}
 		if !r.isPunct(t, '(') {

@@ -52,13 +52,13 @@ func (p *parser) together(t token) error {
 		p.untold, p.uncertain = p.untold || !in.isTold(), p.uncertain || in.isUncertain()
 		p.judged++
 	}
-	if fold(p.word(t), "ROLLBACK") {
+	if p.is(t, "ROLLBACK") {
 		for i := range p.plan.Inserts {
 			p.plan.Inserts[i].RolledBack = true
 		}
 	}
 	switch {
-	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !fold(p.word(t), "COMMIT"):
+	case mixed == keyAfterOther && p.last, mixed == otherAfterKey && !p.is(t, "COMMIT"):
 		return p.fail(t.start, nil, "after INSERTs into other tables and one into a sharded table, "+
 			"what LAST_INSERT_ID() returns would not be certain if a statement failed; send the statements one by one")
 	case p.last && p.untold:
@@ -97,7 +97,7 @@ func (m *mixture) follow(elsewhere bool, p *Plan) mixture {
 
 // takesBack reports whether the statement that begins with t removes rows.
 func (p *parser) takesBack(t token) bool {
-	return fold(p.word(t), "ROLLBACK") || fold(p.word(t), "REPLACE")
+	return p.is(t, "ROLLBACK", "REPLACE")
 }
 
 // several reports whether the string has another statement than the one at hand.
@@ -105,8 +105,7 @@ func (p *parser) several() bool {
 	if p.plan.Statements > 1 {
 		return true
 	}
-	saved := p.lexer
-	defer func() { p.restore(saved) }()
+	defer p.lookAhead()()
 	for t := p.next(); !p.isPunct(t, ';'); t = p.next() {
 		if t.kind == tokenEOF || t.kind == tokenBad {
 			return false
@@ -125,10 +124,9 @@ func (p *parser) listsValues() bool {
 	if p.plan.Statements == 1 && strings.IndexByte(p.text[p.pos:], ';') < 0 {
 		return false
 	}
-	saved := p.lexer
-	defer func() { p.restore(saved) }()
+	defer p.lookAhead()()
 	t := p.next()
-	if fold(p.word(t), "PARTITION") {
+	if p.is(t, "PARTITION") {
 		if _, _, ok := p.names(p.next()); !ok {
 			return false
 		}
@@ -138,21 +136,21 @@ func (p *parser) listsValues() bool {
 	if !ok || len(list) == 0 {
 		return false
 	}
-	word := p.word(p.next())
-	return fold(word, "VALUES") || fold(word, "VALUE")
+	return p.is(p.next(), "VALUES", "VALUE")
 }
 
 // statement reads one statement, up to its semicolon. It is done when nothing
 // after it can be an insert.
 func (p *parser) statement(t token) (done bool, err error) {
-	p.last, p.modeSet = false, false
+	p.modeSet = false
 	isSet := false // SET STATEMENT came before
-	for fold(p.word(t), "SET") && fold(p.word(p.peek()), "STATEMENT") {
+	for p.is(t, "SET") && p.is(p.peek(), "STATEMENT") {
 		if t, err = p.setStatement(t); err != nil || t.kind == tokenEOF {
 			return false, err
 		}
 		isSet = true
 	}
+	p.last = false
 	before := len(p.plan.Inserts)
 	done, err = p.dispatch(t)
 	p.fitting = p.fitting && !isSet
@@ -165,31 +163,30 @@ func (p *parser) statement(t token) (done bool, err error) {
 
 // dispatch reads the statement that begins with t.
 func (p *parser) dispatch(t token) (done bool, err error) {
-	switch word := p.word(t); {
+	switch {
 	case t.kind == tokenParam:
 		p.params++ // a syntax error, but counted
-	case fold(word, "INSERT"), fold(word, "REPLACE"):
+	case p.is(t, "INSERT", "REPLACE"):
 		return p.insert(t)
-	case fold(word, "LOAD"):
+	case p.is(t, "LOAD"):
 		return p.load(t)
-	case fold(word, "ANALYZE"), isExplain(word) && fold(p.word(p.peek()), "ANALYZE"):
+	case p.is(t, "ANALYZE"), p.is(t, "EXPLAIN", "DESCRIBE", "DESC") && p.is(p.peek(), "ANALYZE"):
 		// ANALYZE [FORMAT=JSON] statement (MariaDB), EXPLAIN ANALYZE (TiDB): both
 		// run the statement.
 		return false, p.wrapped("ANALYZE of an INSERT runs it; run the INSERT by itself")
-	case isExplain(word):
-	case fold(word, "BEGIN") && p.beginsBlock(),
-		fold(word, "IF"), fold(word, "CASE"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"),
-		fold(word, "FOR"), fold(word, "DECLARE"):
+	case p.is(t, "EXPLAIN", "DESCRIBE", "DESC"):
+	case p.is(t, "BEGIN") && p.beginsBlock(),
+		p.is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
 		// A compound statement of MariaDB goes on after its semicolons.
 		return true, p.compound("an INSERT within a compound statement is not filled; run it by itself")
-	case fold(word, "CREATE"), fold(word, "ALTER"):
+	case p.is(t, "CREATE", "ALTER"):
 		if p.storedProgram() {
 			return false, p.skipProgram()
 		}
-	case fold(word, "BEGIN"), fold(word, "COMMIT"), fold(word, "ROLLBACK"), fold(word, "SAVEPOINT"),
-		fold(word, "START") && fold(p.word(p.peek()), "TRANSACTION"):
+	case p.is(t, "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT"),
+		p.is(t, "START") && p.is(p.peek(), "TRANSACTION"):
 		p.fitting = true
-	case fold(word, "WITH"):
+	case p.is(t, "WITH"):
 		return false, p.wrapped("WITH before an INSERT is not understood")
 	case !p.isKnown(t):
 		if word := p.text[t.start:t.end]; mentionsInsert(word) && validPrefix(word) != word {
@@ -206,7 +203,7 @@ func (p *parser) isKnown(t token) bool {
 	case tokenWord:
 		_, letters := firstWord(p.text[:t.end], t.start)
 		_, hold := verbClass(p.text[t.start:t.end], letters)
-		return !hold || fold(p.word(t), "SET") || fold(p.word(t), "BEGIN")
+		return !hold || p.is(t, "SET", "BEGIN")
 	case tokenPunct:
 		return p.text[t.start] == '('
 	}
@@ -222,14 +219,9 @@ func (p *parser) skipStatement() (done bool) {
 		p.unread = p.pos
 		return true
 	}
-	for {
-		switch t := p.next(); {
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'):
+	for depth := 0; ; {
+		if t := p.take(&depth); p.endsStatement(t) {
 			return false
-		case t.kind == tokenParam:
-			p.params++
-		default:
-			p.noteWord(t)
 		}
 	}
 }
@@ -245,20 +237,19 @@ func (p *parser) mentioned(from int) bool {
 
 // wrapped refuses a statement that runs an insert into a ruled table.
 func (p *parser) wrapped(reason string) error {
-	for {
-		switch u := p.next(); {
-		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
+	for depth := 0; ; {
+		u := p.take(&depth)
+		switch {
+		case p.endsStatement(u):
 			return nil
-		case u.kind == tokenParam:
-			p.params++
-		case fold(p.word(u), "INSERT"), fold(p.word(u), "REPLACE"):
+		case p.is(u, "INSERT", "REPLACE"):
 			in := &Insert{}
 			ruled, err := p.target(u, in)
+			if ruled && err == nil {
+				err = p.fail(u.start, in, reason)
+			}
 			if err != nil {
 				return err
-			}
-			if ruled {
-				return p.fail(u.start, in, reason)
 			}
 		}
 	}
@@ -278,10 +269,10 @@ func (p *parser) compound(reason string) error {
 // setStatement reads MariaDB's SET STATEMENT variable = value FOR, whose first
 // word is set, and returns the first token of the statement that follows.
 func (p *parser) setStatement(set token) (token, error) {
-	depth := 0
-	for {
-		switch u := p.next(); {
-		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
+	for depth := 0; ; {
+		u := p.take(&depth)
+		switch {
+		case p.endsStatement(u):
 			// It is not understood: the server reports a syntax error unless it
 			// knows better.
 			saved := p.params
@@ -289,13 +280,7 @@ func (p *parser) setStatement(set token) (token, error) {
 			err := p.wrapped("SET STATEMENT before the INSERT is not understood")
 			p.params = saved
 			return token{kind: tokenEOF, start: p.pos}, err
-		case u.kind == tokenParam:
-			p.params++
-		case p.isPunct(u, '('):
-			depth++
-		case p.isPunct(u, ')'):
-			depth--
-		case depth == 0 && fold(p.word(u), "FOR"):
+		case depth == 0 && p.is(u, "FOR"):
 			if mentionsSQLMode(p.text[set.start:u.start]) {
 				p.modeSet = true
 			}
@@ -304,28 +289,23 @@ func (p *parser) setStatement(set token) (token, error) {
 	}
 }
 
-func isExplain(word string) bool {
-	return fold(word, "EXPLAIN") || fold(word, "DESCRIBE") || fold(word, "DESC")
-}
-
 // beginsBlock reports whether t is BEGIN NOT ATOMIC or the BEGIN of MariaDB's Oracle
 // mode, and not the BEGIN [WORK] of a transaction.
 func (p *parser) beginsBlock() bool {
 	t := p.peek()
-	return t.kind == tokenWord && !fold(p.word(t), "WORK")
+	return t.kind == tokenWord && !p.is(t, "WORK")
 }
 
 // storedProgram reports whether CREATE or ALTER is of a PROCEDURE, FUNCTION,
 // TRIGGER, EVENT or PACKAGE: their bodies are not this session's statements.
 func (p *parser) storedProgram() bool {
-	saved := p.lexer
-	defer func() { p.restore(saved) }()
+	defer p.lookAhead()()
 	for range 16 {
 		t := p.next()
 		switch word := p.word(t); {
-		case fold(word, "PROCEDURE"), fold(word, "FUNCTION"), fold(word, "TRIGGER"), fold(word, "EVENT"), fold(word, "PACKAGE"):
+		case fold(word, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"):
 			return true
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';'), p.isPunct(t, '('), fold(word, "TABLE"):
+		case p.endsStatement(t), p.isPunct(t, '('), fold(word, "TABLE"):
 			return false
 		}
 	}
@@ -347,7 +327,7 @@ func (p *parser) skipProgram() error {
 			p.restore(saved)
 			p.params = params
 			return p.compound("it is not certain where the definition of the stored program ends; if there is an INSERT after it, send them one by one")
-		case t.kind == tokenEOF, t.kind == tokenBad, p.isPunct(t, ';') && depth <= 0:
+		case p.endsStatement(t) && depth <= 0:
 			return nil
 		case t.kind == tokenParam:
 			p.params++
@@ -364,35 +344,23 @@ func (p *parser) skipProgram() error {
 
 // opensBlock reports whether t, after the token before, is a word that END ends.
 func (p *parser) opensBlock(t, before token) bool {
-	switch word := p.word(t); {
-	case fold(word, "CASE"):
-		return true
-	case fold(word, "FOR") && p.locks(t):
+	if p.is(t, "FOR") && p.locks(t) {
 		return false
-	case fold(word, "BEGIN"), fold(word, "IF"), fold(word, "LOOP"), fold(word, "REPEAT"), fold(word, "WHILE"), fold(word, "FOR"):
-		return p.beginsStatement(before)
 	}
-	return false
+	return p.is(t, "CASE") || p.is(t, "BEGIN", "IF", "LOOP", "REPEAT", "WHILE", "FOR") && p.beginsStatement(before)
 }
 
 // locks reports whether t, which is FOR, begins FOR UPDATE or FOR SHARE.
 func (p *parser) locks(t token) bool {
-	saved := p.lexer
-	defer func() { p.restore(saved) }()
+	defer p.lookAhead()()
 	p.pos = t.end
-	word := p.word(p.next())
-	return fold(word, "UPDATE") || fold(word, "SHARE")
+	return p.is(p.next(), "UPDATE", "SHARE")
 }
 
 // beginsStatement reports whether a statement of a program may follow the
 // token before.
 func (p *parser) beginsStatement(before token) bool {
-	switch word := p.word(before); {
-	case fold(word, "BEGIN"), fold(word, "THEN"), fold(word, "ELSE"), fold(word, "DO"), fold(word, "LOOP"),
-		fold(word, "REPEAT"), fold(word, "ROW"), fold(word, "END"), fold(word, "ATOMIC"):
-		return true
-	case fold(word, "DETERMINISTIC"), fold(word, "SQL"), fold(word, "DATA"), fold(word, "INVOKER"), fold(word, "DEFINER"):
-		return true // characteristics of a routine
-	}
-	return before.kind == tokenString || p.isPunct(before, ';') || p.isPunct(before, ')') || p.isPunct(before, ':')
+	return p.is(before, "BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT", "ROW", "END", "ATOMIC") ||
+		p.is(before, "DETERMINISTIC", "SQL", "DATA", "INVOKER", "DEFINER") || // characteristics of a routine
+		before.kind == tokenString || p.isPunct(before, ';') || p.isPunct(before, ')') || p.isPunct(before, ':')
 }

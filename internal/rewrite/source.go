@@ -19,7 +19,7 @@ func (p *parser) source(in *Insert, cols columns, t token) error {
 	head := p.text[in.start:cols.headEnd]
 	before := p.params
 	p.rewind(t)
-	form := queryForm{selects: fold(p.word(t), "SELECT") || fold(p.word(t), "WITH")}
+	form := queryForm{selects: p.is(t, "SELECT", "WITH")}
 	end, queryEnd := p.query(&form)
 	after := p.params
 	tail := p.prev
@@ -56,10 +56,9 @@ func (f *queryForm) note(word string) {
 		f.from = true
 	case fold(word, "ORDER"):
 		f.ordered = true
-	case fold(word, "LIMIT"), fold(word, "FETCH"), fold(word, "OFFSET"):
+	case fold(word, "LIMIT", "FETCH", "OFFSET"):
 		f.limited = true
-	case fold(word, "UNION"), fold(word, "INTERSECT"), fold(word, "EXCEPT"), fold(word, "MINUS"),
-		fold(word, "FOR"), fold(word, "LOCK"), fold(word, "INTO"), fold(word, "PROCEDURE"):
+	case fold(word, "UNION", "INTERSECT", "EXCEPT", "MINUS", "FOR", "LOCK", "INTO", "PROCEDURE"):
 		f.special = true
 	}
 }
@@ -71,23 +70,15 @@ func (p *parser) query(form *queryForm) (next, end int) {
 	depth := 0
 	for {
 		before := p.prev
-		t := p.next()
+		t := p.take(&depth)
+		outside := depth == 0
 		switch {
-		case t.kind == tokenEOF, t.kind == tokenBad, depth == 0 && p.isPunct(t, ';'),
-			depth == 0 && p.onDuplicate(t),
-			depth == 0 && p.isReturning(t, before):
+		case t.kind == tokenEOF, t.kind == tokenBad, outside && p.isPunct(t, ';'),
+			outside && p.onDuplicate(t),
+			outside && p.isReturning(t, before):
 			return t.start, end
-		case t.kind == tokenParam:
-			p.params++
-		case p.isPunct(t, '('):
-			depth++
-		case p.isPunct(t, ')'):
-			depth--
-		case t.kind == tokenWord:
-			p.noteWord(t)
-			if depth == 0 && !p.isPunct(before, '.') {
-				form.note(p.word(t))
-			}
+		case t.kind == tokenWord && outside && !p.isPunct(before, '.'):
+			form.note(p.word(t))
 		}
 		end = t.end
 	}

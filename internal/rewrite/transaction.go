@@ -44,8 +44,8 @@ func MayChangeTransaction(text string, class Class) bool {
 func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 	verb := p.word(t)
 	set := fold(verb, "SET")
-	keeps = set || fold(verb, "USE") || fold(verb, "SELECT") || fold(verb, "DO") || fold(verb, "VALUES") || p.isPunct(t, '(') ||
-		fold(verb, "SAVEPOINT") || fold(verb, "PREPARE") || fold(verb, "DEALLOCATE") || fold(verb, "UNLOCK")
+	keeps = set || fold(verb, "USE", "SELECT", "DO", "VALUES") || p.isPunct(t, '(') ||
+		fold(verb, "SAVEPOINT", "PREPARE", "DEALLOCATE", "UNLOCK")
 	show := fold(verb, "SHOW")
 	session := false
 	for first := true; ; first = false {
@@ -53,18 +53,18 @@ func (p *parser) nextTransaction(t token) (next, keeps bool, end int) {
 		u := p.next()
 		word := p.word(u)
 		switch {
-		case u.kind == tokenEOF, u.kind == tokenBad, p.isPunct(u, ';'):
+		case p.endsStatement(u):
 			return next && !session, keeps, end
 		case set && first && fold(word, "TRANSACTION"):
 			next = true
 		case set && strings.HasSuffix(p.text[:u.start], "@@") && isTransactionVariable(p.text[u.start:u.end]):
 			next = true
-		case set && (fold(word, "SESSION") || fold(word, "LOCAL")) && fold(p.word(p.peek()), "TRANSACTION"):
+		case set && (fold(word, "SESSION", "LOCAL")) && p.is(p.peek(), "TRANSACTION"):
 			session, keeps = true, false // it ends what was set for one transaction
-		case set && first && fold(word, "STATEMENT"), fold(word, "FROM") && !fold(p.word(p.peek()), "DUAL"):
+		case set && first && fold(word, "STATEMENT"), fold(word, "FROM") && !p.is(p.peek(), "DUAL"):
 			keeps = false
 		case show && first:
-			keeps = fold(word, "WARNINGS") || fold(word, "ERRORS") || fold(word, "VARIABLES") || fold(word, "STATUS") || fold(word, "CREATE")
+			keeps = fold(word, "WARNINGS", "ERRORS", "VARIABLES", "STATUS", "CREATE")
 		}
 	}
 }
@@ -75,5 +75,5 @@ func isTransactionVariable(name string) bool {
 	if name[0] == '`' {
 		name = unquoteIdentifier(name)
 	}
-	return fold(name, "TRANSACTION_ISOLATION") || fold(name, "TRANSACTION_READ_ONLY") || fold(name, "TX_ISOLATION") || fold(name, "TX_READ_ONLY")
+	return fold(name, "TRANSACTION_ISOLATION", "TRANSACTION_READ_ONLY", "TX_ISOLATION", "TX_READ_ONLY")
 }

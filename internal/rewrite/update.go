@@ -72,7 +72,7 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) int32 {
 		return notSet
 	}
 	_, literal := p.literal(tokens)
-	if literal || len(tokens) == 1 && fold(p.word(tokens[0]), "NULL") || p.isTemporal(tokens) {
+	if literal || len(tokens) == 1 && p.is(tokens[0], "NULL") || p.isTemporal(tokens) {
 		return int32(-2 - v.start)
 	}
 	return givenUnknown
@@ -81,7 +81,7 @@ func (p *parser) assigned(v *value, column string, own func(name) bool) int32 {
 // isOwn reports whether a value is the column's own: user_id, t.user_id, or
 // LAST_INSERT_ID(user_id).
 func (p *parser) isOwn(tokens []token, column string, own func(name) bool) bool {
-	if n := len(tokens); n > 3 && fold(p.word(tokens[0]), "LAST_INSERT_ID") && p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
+	if n := len(tokens); n > 3 && p.is(tokens[0], "LAST_INSERT_ID") && p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
 		tokens = tokens[2 : n-1]
 	}
 	of, ok := p.nameOf(tokens)
@@ -112,8 +112,7 @@ func (p *parser) isTemporal(tokens []token) bool {
 	if len(tokens) != 2 || tokens[1].kind != tokenString {
 		return false
 	}
-	word := p.word(tokens[0])
-	return fold(word, "DATE") || fold(word, "TIMESTAMP") || fold(word, "TIME")
+	return p.is(tokens[0], "DATE", "TIMESTAMP", "TIME")
 }
 
 // rowAlias is the other name of the rows of an INSERT, and those of their columns.
@@ -174,7 +173,7 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 // VALUES(user_id), or new.user_id with a row alias.
 func (p *parser) takesRow(v *value, column string, alias *rowAlias) bool {
 	tokens := p.inner(v)
-	if n := len(tokens); n > 3 && (fold(p.word(tokens[0]), "VALUES") || fold(p.word(tokens[0]), "VALUE")) &&
+	if n := len(tokens); n > 3 && (p.is(tokens[0], "VALUES", "VALUE")) &&
 		p.isPunct(tokens[1], '(') && p.isPunct(tokens[n-1], ')') {
 		of, ok := p.nameOf(tokens[2 : n-1])
 		return ok && strings.EqualFold(of.last, column)
