@@ -65,7 +65,7 @@ test-engines: servers ## Vitess, Spider, Galera, groups, replicas and haproxy: t
 	@PATH=$$PATH:/usr/sbin; [ -e /usr/lib/galera/libgalera_smm.so ] && command -v haproxy >/dev/null || \
 		bash .ci/install-servers galera-4 haproxy
 	@export SHARDKEY_ENGINES=$(ENGINETIME) SHARDKEY_TEST_REQUIRE=1; \
-		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/engines ./examples/vitess ./examples/spider && \
+		go test -count=1 -timeout 60m $(TESTFLAGS) ./internal/engines ./examples/vitess && \
 		go test -v -count=1 -timeout 0 $(TESTFLAGS) ./internal/engines/chaos -subjects '$(ENGINES)'
 
 soak-engines: ## the faults of test-engines for SOAKTIME each: make soak-engines SOAKTIME=1h ENGINES=GALERA

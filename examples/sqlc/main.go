@@ -1,0 +1,113 @@
+//go:build sqlc
+
+// Command sqlc inserts with the code that sqlc generates from query.sql:
+//
+//	GOWORK=off CGO_ENABLED=0 go generate ./examples/sqlc/orders
+//	go run -C examples -tags sqlc ./sqlc
+//
+// The one line to change is sql.Open: the generated code accepts any driver. A query
+// that is :execlastid returns the key, and driver.WithKeys has those of several rows.
+// The build tag keeps out the program while the package orders is not generated.
+package main
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/examples/internal/embedded"
+	"github.com/shardkey/shardkey/examples/sqlc/orders"
+	"github.com/shardkey/shardkey/rule"
+)
+
+//go:embed schema.sql
+var schema string
+
+const ruleText = `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      actualDataNodes: app.t_order_${0..1}
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 5}}
+`
+
+func main() {
+	dsn := flag.String("dsn", "", "a `server` with an empty database; default: one within this process")
+	flag.Parse()
+	if err := start(context.Background(), *dsn); err != nil {
+		fmt.Fprintln(os.Stderr, "sqlc:", err)
+		os.Exit(1)
+	}
+}
+
+func start(ctx context.Context, dsn string) (err error) {
+	if dsn == "" {
+		var stop func() error
+		if dsn, stop, err = embedded.Start(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	r, err := rule.Parse("sqlc", []byte(ruleText))
+	if err != nil {
+		return err
+	}
+	if err := driver.RegisterRule("sqlc", r); err != nil {
+		return err
+	}
+	db, err := sql.Open("shardkey", dsn+"?shardkeyRule=sqlc") // was: "mysql", dsn
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, schema); err != nil {
+		return err
+	}
+	return insert(ctx, db)
+}
+
+// insert fails if a key is not that of the row.
+func insert(ctx context.Context, db *sql.DB) error {
+	queries, have := orders.New(db), map[string]int64{}
+	var err error
+	have["tea"], err = queries.CreateOrder(ctx, orders.CreateOrderParams{Item: "tea", Amount: 2})
+	if err != nil {
+		return err
+	}
+	var keys driver.Keys
+	two := orders.CreateTwoOrdersParams{Item: "milk", Item_2: "sugar"}
+	if err := queries.CreateTwoOrders(driver.WithKeys(ctx, &keys), two); err != nil {
+		return err
+	}
+	have["milk"], have["sugar"] = keys.Values()[0].(int64), keys.Values()[1].(int64)
+
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	inTx := queries.WithTx(tx)
+	have["cups"], err = inTx.AddToOrder(ctx, orders.AddToOrderParams{Item: "cups", Amount: 6})
+	if err != nil {
+		return err
+	}
+	for item, key := range have {
+		order, err := inTx.Order(ctx, key)
+		if err != nil {
+			return err
+		}
+		if order.Item != item {
+			return fmt.Errorf("key %d is that of %s, not of %s", key, order.Item, item)
+		}
+		fmt.Println(order.OrderID, order.Item, order.Amount)
+	}
+	return tx.Commit()
+}
