@@ -1,13 +1,16 @@
 // Command gormsharding has gorm.io/sharding choose the table of each row, and
-// shardkey fill its key:
+// shardkey generate its key:
 //
 //	go run -C examples ./gormsharding
 //
-// Each of the two does what it is good at. gorm.io/sharding routes an order to
-// orders_0 … orders_3 by its user. It is told to make no key (PKCustom with a
-// function that returns 0), since its own repeat as soon as two processes run.
-// shardkey sees the statement as it is sent, finds the table in its rule, and
-// fills the key; gormshardkey gives each order the key that its row has.
+// gorm.io/sharding routes an order to orders_0 … orders_3 by its user. Its own keys
+// repeat as soon as two processes run, so that PKCustom with a function that returns 0
+// turns them off. shardkey sees the statement as it is sent, finds the table in its
+// rule, and generates the key; gormshardkey gives each order the key of its row.
+//
+// The lowest bits of each key are the shard of its user (shard bits, 基因法), because
+// the rule has gene-column: user_id. So an order is found by its key alone as well, in
+// one table.
 package main
 
 import (
@@ -31,17 +34,22 @@ import (
 // writes the number with two digits from 10 tables, with three from 100.
 const shards = 4
 
+// ruleText serves up to sixteen tables: the keys have four bits of their users.
 const ruleText = `
 rules:
 - !SHARDING
   tables:
     orders:
       actualDataNodes: app.orders_${0..3}
-      keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
+      tableStrategy: {standard: {shardingColumn: user_id, shardingAlgorithmName: by_user}}
+      keyGenerateStrategy: {column: id, keyGeneratorName: shard_bits}
     lines:
       keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}
   keyGenerators:
-    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 124}}
+    shard_bits: {type: SNOWFLAKE, props: {worker-id: 123, gene-column: user_id, gene-bits: 4}}
+  shardingAlgorithms:
+    by_user: {type: INLINE, props: {algorithm-expression: "orders_${user_id % 4}"}}
 `
 
 // Order is in one of four tables, by its user.
@@ -76,7 +84,11 @@ func run(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closePool(db)) }()
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pool.Close()) }()
 	if err := createTables(db); err != nil {
 		return err
 	}
@@ -97,7 +109,7 @@ func run(out io.Writer) (err error) {
 			return err
 		}
 	}
-	fmt.Fprintln(out, "8 orders found by user and key")
+	fmt.Fprintln(out, "8 orders found by user, and by key")
 	return nil
 }
 
@@ -122,19 +134,21 @@ func open(dsn string, config *gorm.Config) (*gorm.DB, error) {
 		ShardingKey:           "user_id",
 		NumberOfShards:        shards,
 		PrimaryKeyGenerator:   sharding.PKCustom,
-		PrimaryKeyGeneratorFn: func(int64) int64 { return 0 }, // no key: shardkey fills it
+		PrimaryKeyGeneratorFn: func(int64) int64 { return 0 }, // no key: shardkey generates it
+		// A key has the lowest bits of its user.
+		ShardingAlgorithmByPrimaryKey: func(id int64) string { return fmt.Sprintf("_%d", id%shards) },
 	}, "orders"))
 }
 
-// createTables makes the shards, and no table "orders": a statement that is not
-// routed is then an error, and no row that is found nowhere.
+// createTables creates the shards, and no table "orders": a statement that isn't
+// routed is then an error, and not a row that is found nowhere.
 func createTables(db *gorm.DB) error {
 	pool, err := db.DB()
 	if err != nil {
 		return err
 	}
 	for i := range shards {
-		_, err := pool.Exec(fmt.Sprintf("CREATE TABLE orders_%d (id BIGINT PRIMARY KEY, user_id BIGINT, item VARCHAR(20))", i))
+		_, err := pool.Exec(fmt.Sprintf("CREATE TABLE orders_%d (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20))", i))
 		if err != nil {
 			return err
 		}
@@ -143,29 +157,25 @@ func createTables(db *gorm.DB) error {
 	return err
 }
 
-// check finds each order by its user and the key that it holds. By the key alone
-// gorm.io/sharding does not know the table.
+// check finds each order by its user and by its key.
 func check(db *gorm.DB, orders []Order) error {
 	for _, o := range orders {
-		var found Order
-		if err := db.Where("user_id = ? AND id = ?", o.UserID, o.ID).First(&found).Error; err != nil {
-			return fmt.Errorf("order %d of user %d: %w", o.ID, o.UserID, err)
+		for _, where := range []*gorm.DB{db.Where("user_id = ? AND id = ?", o.UserID, o.ID), db.Where("id = ?", o.ID)} {
+			var found Order
+			if err := where.First(&found).Error; err != nil {
+				return fmt.Errorf("order %d of user %d: %w", o.ID, o.UserID, err)
+			}
+			if found.Item != o.Item || found.UserID != o.UserID {
+				return fmt.Errorf("order %d is %s of user %d, not %s of user %d", o.ID, found.Item, found.UserID, o.Item, o.UserID)
+			}
 		}
 		var lines int64
 		if err := db.Model(&Line{}).Where("order_id = ?", o.ID).Count(&lines).Error; err != nil {
 			return err
 		}
-		if found.Item != o.Item || int(lines) != len(o.Lines) {
-			return fmt.Errorf("order %d is %s with %d lines, not %s with %d", o.ID, found.Item, lines, o.Item, len(o.Lines))
+		if int(lines) != len(o.Lines) {
+			return fmt.Errorf("order %d has %d lines, not %d", o.ID, lines, len(o.Lines))
 		}
 	}
 	return nil
-}
-
-func closePool(db *gorm.DB) error {
-	pool, err := db.DB()
-	if err != nil {
-		return err
-	}
-	return pool.Close()
 }

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 	"gorm.io/sharding"
 
+	"github.com/shardkey/shardkey/driver"
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -19,7 +20,7 @@ func TestRun(t *testing.T) {
 	if err := run(&out); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "8 orders found by user and key") {
+	if !strings.Contains(out.String(), "8 orders found by user, and by key") {
 		t.Errorf("have: %s", out.String())
 	}
 }
@@ -71,6 +72,33 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 	}
 }
 
+// Each generated key has the four lowest bits of its user, and no row is inserted into
+// the table of another user.
+func TestSharding_keysHaveTheShard(t *testing.T) {
+	if testserver.Each(t, TestSharding_keysHaveTheShard) {
+		return
+	}
+	db := openServer(t, &gorm.Config{})
+	for user := range int64(16) {
+		orders := []Order{{UserID: user, Item: "tea"}, {UserID: user, Item: "milk"}}
+		if err := db.Create(&orders).Error; err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range orders {
+			if o.ID%16 != user {
+				t.Errorf("key %d of user %d has the lowest bits %d", o.ID, user, o.ID%16)
+			}
+		}
+		if err := check(db, orders); err != nil {
+			t.Error(err)
+		}
+	}
+	err := db.Exec("INSERT INTO orders_3 (user_id, item) VALUES (?, ?)", 4, "milk").Error
+	if !errors.Is(err, driver.ErrWrongShard) {
+		t.Errorf("a row of another table\nhave: %v\nwant: ErrWrongShard", err)
+	}
+}
+
 // What gorm.io/sharding does not do is loud.
 func TestSharding_itsLimits(t *testing.T) {
 	if testserver.Each(t, TestSharding_itsLimits) {
@@ -94,8 +122,8 @@ func TestSharding_itsLimits(t *testing.T) {
 		t.Errorf("a prepared statement goes to the table that is not there\nhave: %v\nwant: error 1146", err)
 	}
 	var o Order
-	if err := db.First(&o, 5).Error; err == nil || errors.Is(err, gorm.ErrRecordNotFound) {
-		t.Errorf("a look-up without the sharding key: %v", err)
+	if err := db.First(&o, "item = ?", "a").Error; !errors.Is(err, sharding.ErrMissingShardingKey) {
+		t.Errorf("a look-up without user and key\nhave: %v\nwant: %v", err, sharding.ErrMissingShardingKey)
 	}
 }
 
@@ -105,7 +133,11 @@ func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { closePool(db) })
+	t.Cleanup(func() {
+		if pool, err := db.DB(); err == nil {
+			pool.Close()
+		}
+	})
 	if err := createTables(db); err != nil {
 		t.Fatal(err)
 	}

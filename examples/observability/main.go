@@ -1,5 +1,5 @@
 // Command observability starts all that shows how shardkey is doing, around a small
-// program that writes rows:
+// program that writes rows, and prints the first spans of otelsql:
 //
 //	go run -C examples ./observability
 //	go run -C examples ./observability -dsn 'user:pass@tcp(127.0.0.1:3306)/app'
@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 		defer os.RemoveAll(dir)
 		rule = inDirectory(rule, dir)
 	}
-	shop, err := openShop(ctx, dsn, rule)
+	shop, err := openShop(ctx, out, dsn, rule)
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,13 @@ func TestRun(t *testing.T) {
 	}()
 	addresses := map[string]string{}
 	lines := bufio.NewScanner(out)
-	for len(addresses) < 4 && lines.Scan() {
+	for len(addresses) < 5 && lines.Scan() {
 		name, address, _ := strings.Cut(lines.Text(), " ")
 		addresses[name] = strings.TrimSpace(address)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if span := addresses["span"]; !strings.Contains(span, "INSERT INTO t_order_") || strings.Contains(span, "order_id") {
+		t.Errorf("first span\nhave: %s\nwant: an INSERT without a key", span)
 	}
 	for name, want := range map[string]string{"page": "<h1>shardkey</h1>", "metrics": "shardkey_keys_total", "expvar": `{"shardkey": {`, "ready": "ready\n"} {
 		answer, err := http.Get(addresses[name])
@@ -72,7 +76,7 @@ func openEmbedded(t *testing.T, rule string) *shop {
 
 func mustOpen(t *testing.T, dsn, rule string) *shop {
 	t.Helper()
-	s, err := openShop(t.Context(), dsn, rule)
+	s, err := openShop(t.Context(), io.Discard, dsn, rule)
 	if err != nil {
 		t.Fatal(err)
 	}

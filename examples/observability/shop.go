@@ -7,17 +7,20 @@ import (
 	"errors"
 	"expvar"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/XSAM/otelsql"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	sdk "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/shardkey/shardkey/debug"
 	"github.com/shardkey/shardkey/driver"
@@ -42,15 +45,13 @@ type shop struct {
 	metrics   metric.Registration
 }
 
-func openShop(ctx context.Context, dsn, text string) (*shop, error) {
+func openShop(ctx context.Context, out io.Writer, dsn, text string) (*shop, error) {
 	r, err := rule.Parse("rule.yaml", []byte(text))
 	if err != nil {
 		return nil, err
 	}
-	if err := driver.RegisterRule("shop", r); err != nil {
-		return nil, err
-	}
-	db, connector, err := driver.Open(dsn+"?shardkeyRule=shop", otelshardkey.SpanAttributes(false))
+	traces := trace.NewTracerProvider(trace.WithSyncer(&firstSpans{out, 6}))
+	db, connector, err := tracingOverShardkey(dsn, r, otelsql.WithTracerProvider(traces))
 	if err != nil {
 		return nil, err
 	}

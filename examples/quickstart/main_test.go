@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
@@ -22,7 +24,7 @@ func TestRunOnServer(t *testing.T) {
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder
-	if err := run(t.Context(), &out, dsn, ruleFile()); err != nil {
+	if err := run(t.Context(), &out, dsn); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	t.Log(out.String())
@@ -50,7 +52,7 @@ func TestRun_asTheReadmeShows(t *testing.T) {
 	_, shown, _ := strings.Cut(string(readme), "```text\n")
 	shown, _, ok := strings.Cut(shown, "```")
 	var out strings.Builder
-	if err := run(t.Context(), &out, "", ruleFile()); err != nil {
+	if err := run(t.Context(), &out, ""); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(shown) {
@@ -69,7 +71,7 @@ func TestRunTwiceOnOneDatabase(t *testing.T) {
 	}
 	dsn := testserver.Database(t)
 	for range 2 { // the first drops its tables
-		if err := run(t.Context(), new(strings.Builder), dsn, ruleFile()); err != nil {
+		if err := run(t.Context(), new(strings.Builder), dsn); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,11 +82,15 @@ func TestRunLeavesOthersTables(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	other := &shop{tables: [2]string{"t_order_1", "t_mine"}}
-	if err := other.open(t.Context(), mustParse(t, dsn), "mysql", "", "BIGINT PRIMARY KEY"); err != nil {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
 		t.Fatal(err)
 	}
-	err := run(t.Context(), new(strings.Builder), dsn, ruleFile())
+	other, err := openShop(t.Context(), cfg, "mysql", "", "BIGINT PRIMARY KEY", "t_order_1", "t_mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = run(t.Context(), new(strings.Builder), dsn)
 	if err == nil || !strings.Contains(err.Error(), "t_order_1") || !strings.Contains(err.Error(), "another database") {
 		t.Errorf("have: %v\nwant: an error that names t_order_1 and says what to do", err)
 	}
@@ -93,14 +99,14 @@ func TestRunLeavesOthersTables(t *testing.T) {
 	}
 }
 
-func TestVerdictFailsOnARepeat(t *testing.T) {
+func TestPrintRepeats_failsOnARepeat(t *testing.T) {
 	twice := []order{{key: 1}, {key: 2}, {key: 1}}
-	if err := verdict(new(strings.Builder), twice, twice); err != errRepeat {
+	if err := printRepeats(new(strings.Builder), twice, twice); err != errRepeat {
 		t.Errorf("have: %v\nwant: %v", err, errRepeat)
 	}
 }
 
-func TestToldAnotherKeyIsAnError(t *testing.T) {
+func TestPrintOrders_failsOnAnotherKey(t *testing.T) {
 	for _, o := range []order{
 		{key: 1 << 40, row: 1, lastInsert: 1 << 40, withKeys: int64(1<<40 + 1)},
 		{key: 1 << 40, row: 1, lastInsert: 1, withKeys: int64(1 << 40)},

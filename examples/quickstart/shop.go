@@ -8,69 +8,43 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
 	"github.com/shardkey/shardkey/driver"
 )
 
-// shop is a program's database: two tables that orders go to, and the driver
-// that it is opened with.
+// shop is a program's database with two tables for orders.
 type shop struct {
 	db     *sql.DB
 	shown  string // its DSN without the password
-	tables [2]string
+	tables []string
 }
 
-type shops struct{ plain, sharded *shop }
-
-// openShops makes the tables and opens both shops: one of AUTO_INCREMENT, with
-// the plain driver, and one with shardkey.
-func openShops(ctx context.Context, dsn, rule string) (*shops, error) {
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.DBName == "" {
-		return nil, errors.New("-dsn names no database: write …/app")
-	}
-	s := &shops{
-		plain:   &shop{tables: [2]string{"t_plain_0", "t_plain_1"}},
-		sharded: &shop{tables: [2]string{"t_order_0", "t_order_1"}},
-	}
-	if err := s.plain.open(ctx, cfg, "mysql", "", "BIGINT AUTO_INCREMENT PRIMARY KEY"); err != nil {
-		return nil, err
-	}
-	if err := s.sharded.open(ctx, cfg, "shardkey", "shardkeyRule="+rule, "BIGINT PRIMARY KEY"); err != nil {
-		return nil, errors.Join(err, s.plain.close())
-	}
-	return s, nil
-}
-
-func (s *shops) close() error { return errors.Join(s.sharded.close(), s.plain.close()) }
-
-// open opens the database and makes the tables, which must not be there.
-func (s *shop) open(ctx context.Context, cfg *mysql.Config, driverName, param, column string) error {
+// openShop opens the database and creates the tables, which must not exist. param is
+// added to the DSN.
+func openShop(ctx context.Context, cfg *mysql.Config, driverName, param, keyColumn string, tables ...string) (*shop, error) {
 	shown := cfg.Clone()
 	if shown.Passwd != "" {
 		shown.Passwd = "..."
 	}
-	s.shown = withParam(shown.FormatDSN(), param)
-	db, err := sql.Open(driverName, withParam(cfg.FormatDSN(), param))
-	if err != nil {
-		return err
+	s := &shop{shown: withParam(shown.FormatDSN(), param)}
+	var err error
+	if s.db, err = sql.Open(driverName, withParam(cfg.FormatDSN(), param)); err != nil {
+		return nil, err
 	}
-	for i, table := range s.tables {
-		_, err := db.ExecContext(ctx, "CREATE TABLE "+table+
-			" (order_id "+column+", user_id INT NOT NULL, item VARCHAR(20) NOT NULL)")
+	for _, table := range tables {
+		_, err := s.db.ExecContext(ctx, "CREATE TABLE "+table+
+			" (order_id "+keyColumn+", user_id INT NOT NULL, item VARCHAR(20) NOT NULL)")
 		if err != nil {
 			const tableExists = 1050
 			if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && refused.Number == tableExists {
-				err = fmt.Errorf("database %s has such a table already, which is left as it is; give -dsn another database, for example an empty one", cfg.DBName)
+				err = fmt.Errorf("database %s has such a table already, and it is left as it is; "+
+					"give -dsn another database, for example an empty one", cfg.DBName)
 			}
-			s.db, s.tables = db, [2]string(append(s.tables[:i:i], make([]string, 2-i)...))
-			return errors.Join(fmt.Errorf("make table %s: %w", table, err), s.close())
+			return nil, errors.Join(fmt.Errorf("create table %s: %w", table, err), s.close())
 		}
+		s.tables = append(s.tables, table)
 	}
-	s.db = db
-	return nil
+	return s, nil
 }
 
 func withParam(dsn, param string) string {
@@ -83,70 +57,102 @@ func withParam(dsn, param string) string {
 	return dsn + "?" + param
 }
 
-// close drops the tables that open has made, and closes the database.
-func (s *shop) close() error {
-	var errs []error
+// close drops the tables that openShop created, and closes the database.
+func (s *shop) close() (err error) {
 	for _, table := range s.tables {
-		if table != "" {
-			_, err := s.db.Exec("DROP TABLE " + table)
-			errs = append(errs, err)
-		}
+		_, dropErr := s.db.Exec("DROP TABLE " + table)
+		err = errors.Join(err, dropErr)
 	}
-	return errors.Join(append(errs, s.db.Close())...)
+	return errors.Join(err, s.db.Close())
 }
 
-// order puts orders into both tables: single rows, a batch, and a prepared
-// statement. It knows nothing of keys but what it is told.
-func (s *shop) order(ctx context.Context) ([]order, error) {
-	var orders []order
+// order is an inserted row, and the key that the program was told.
+type order struct {
+	table, how string
+	item       string
+	key        int64 // in the table
+	row        int   // within its statement, from 1
+	lastInsert int64 // LastInsertId of the statement
+	withKeys   any   // the row's entry in driver.Keys; nil if there is none
+}
+
+// insert inserts orders into both tables: single rows, a batch, and with a prepared
+// statement. The statements are as for one table with AUTO_INCREMENT.
+func (s *shop) insert(ctx context.Context) (orders []order, err error) {
 	for shard, table := range s.tables {
-		got, err := s.orderFrom(ctx, table, shard)
+		inserted, err := s.insertInto(ctx, table, shard)
 		if err != nil {
 			return nil, err
 		}
-		orders = append(orders, got...)
+		orders = append(orders, inserted...)
 	}
 	return orders, nil
 }
 
-func (s *shop) orderFrom(ctx context.Context, table string, shard int) ([]order, error) {
-	insert := "INSERT INTO " + table + " (user_id, item) VALUES "
-	prepared, err := s.db.PrepareContext(ctx, insert+"(?, ?)")
+func (s *shop) insertInto(ctx context.Context, table string, shard int) (orders []order, err error) {
+	query := "INSERT INTO " + table + " (user_id, item) VALUES "
+	prepared, err := s.db.PrepareContext(ctx, query+"(?, ?)")
 	if err != nil {
 		return nil, err
 	}
 	defer prepared.Close()
 
-	// Users with even numbers go to shard 0, the others to shard 1.
-	a, b, c := shard, shard+2, shard+4
-	statements := []struct {
+	a, b, c := shard, shard+2, shard+4 // users with even numbers belong to shard 0
+	for _, statement := range []struct {
 		how  string
 		exec func(context.Context) (sql.Result, error)
 	}{
 		{"single", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, insert+"(?, ?)", a, "tea")
+			return s.db.ExecContext(ctx, query+"(?, ?)", a, "tea")
 		}},
 		{"literal", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, fmt.Sprintf("%s(%d, 'cups')", insert, b))
+			return s.db.ExecContext(ctx, fmt.Sprintf("%s(%d, 'cups')", query, b))
 		}},
 		{"batch", func(ctx context.Context) (sql.Result, error) {
-			return s.db.ExecContext(ctx, insert+"(?, ?), (?, ?), (?, ?)", a, "milk", b, "sugar", c, "lemon")
+			return s.db.ExecContext(ctx, query+"(?, ?), (?, ?), (?, ?)", a, "milk", b, "sugar", c, "lemon")
 		}},
 		{"prepared", func(ctx context.Context) (sql.Result, error) { return prepared.ExecContext(ctx, b, "spoons") }},
 		{"prepared", func(ctx context.Context) (sql.Result, error) { return prepared.ExecContext(ctx, c, "biscuits") }},
-	}
-	var told []order
-	for _, statement := range statements {
+	} {
 		var keys driver.Keys
 		result, err := statement.exec(driver.WithKeys(ctx, &keys))
 		if err != nil {
 			return nil, err
 		}
-		rows, err := report(table, statement.how, result, &keys)
+		n, err := result.RowsAffected()
 		if err != nil {
 			return nil, err
 		}
-		told = append(told, rows...)
+		id, err := result.LastInsertId()
+		if err != nil {
+			return nil, err
+		}
+		for i := range int(n) {
+			o := order{table: table, how: statement.how, row: i + 1, lastInsert: id}
+			if values := keys.Values(); i < len(values) {
+				o.withKeys = values[i]
+			}
+			orders = append(orders, o)
+		}
 	}
-	return s.readKeys(ctx, table, told)
+	return orders, s.readKeys(ctx, table, orders)
+}
+
+// readKeys reads the keys of the rows. They are in the order of insertion, because the
+// keys of one generator, and of one counter, ascend.
+func (s *shop) readKeys(ctx context.Context, table string, orders []order) error {
+	rows, err := s.db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" ORDER BY order_id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for i := range orders {
+		if !rows.Next() {
+			return fmt.Errorf("%s has %d rows, not the %d that were inserted", table, i, len(orders))
+		}
+		if err := rows.Scan(&orders[i].key, &orders[i].item); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -1,5 +1,5 @@
-// Command vitess shows shardkey before Vitess: a keyspace of four shards, whose vtgate
-// hands each row to its shard, with the keys of shardkey beside those of Vitess' own
+// Command vitess shows shardkey in front of Vitess: a keyspace of four shards, whose vtgate
+// hands each row to its shard, with the keys of shardkey next to those of Vitess'
 // sequences.
 //
 //	go run -C examples ./vitess
@@ -24,9 +24,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/shardkey/shardkey/driver"
-	"github.com/shardkey/shardkey/examples/internal/printed"
 	"github.com/shardkey/shardkey/internal/engines"
 	"github.com/shardkey/shardkey/internal/testserver"
 	_ "github.com/shardkey/shardkey/keygen/snowflake"
@@ -212,23 +212,25 @@ func find(ctx context.Context, v *engines.Vitess, table string, row order) (shar
 }
 
 func show(out io.Writer, all []outcome, withKeys bool) {
-	lines := [][]any{{"statement", "shard", "row", "key", "WithKeys", "LastInsertId", "LAST_INSERT_ID()", ""}}
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "  statement\tshard\trow\tkey\tWithKeys\tLastInsertId\tLAST_INSERT_ID()\t")
 	for _, o := range all {
-		line := []any{"", o.shard, fmt.Sprintf("user %d, %s", o.row.user, o.row.item), o.key, "not known", "", "", ""}
+		known := "not known"
 		if o.withKeys != nil {
-			line[4] = o.withKeys
+			known = fmt.Sprint(o.withKeys)
 		} else if withKeys {
-			line[4] = "not inserted"
+			known = "not inserted"
 		}
+		statement, ids := "", "\t\t"
 		if o.first {
-			line[0], line[5], line[6] = o.statement, o.lastID, o.session
+			statement, ids = o.statement, fmt.Sprintf("%d\t%d\t", o.lastID, o.session)
 			if o.inNoRow {
-				line[7] = "LastInsertId is the key of none of these rows"
+				ids += "LastInsertId is the key of none of these rows"
 			}
 		}
-		lines = append(lines, line)
+		fmt.Fprintf(w, "  %s\t%s\tuser %d, %s\t%d\t%s\t%s\n", statement, o.shard, o.row.user, o.row.item, o.key, known, ids)
 	}
-	printed.Table(out, lines)
+	_ = w.Flush() // a writer that fails has nothing to show
 }
 
 var errWrong = errors.New("shardkey told a wrong key")

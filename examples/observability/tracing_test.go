@@ -1,0 +1,126 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/XSAM/otelsql"
+	"github.com/go-sql-driver/mysql"
+	"go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/shardkey/shardkey/driver"
+	"github.com/shardkey/shardkey/internal/testserver"
+	"github.com/shardkey/shardkey/rule"
+)
+
+const tracingRule = `
+rules:
+- !SHARDING
+  tables:
+    t_order:
+      keyGenerateStrategy: {column: order_id, keyGeneratorName: snowflake}
+  keyGenerators:
+    snowflake: {type: SNOWFLAKE, props: {worker-id: 6}}
+`
+
+// spans records the spans of otelsql.
+func spans() (*tracetest.SpanRecorder, otelsql.Option) {
+	recorder := tracetest.NewSpanRecorder()
+	return recorder, otelsql.WithTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
+}
+
+// statements are the INSERTs of all spans.
+func statements(recorder *tracetest.SpanRecorder) string {
+	var all strings.Builder
+	for _, span := range recorder.Ended() {
+		if text := statement(span); strings.HasPrefix(text, "INSERT") {
+			all.WriteString(text + "\n")
+		}
+	}
+	return all.String()
+}
+
+func TestTracing_bothOrders(t *testing.T) {
+	if testserver.Each(t, TestTracing_bothOrders) {
+		return
+	}
+	r, err := rule.Parse("tracing", []byte(tracingRule))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name     string
+		open     func(string, *rule.Rule, otelsql.Option) (*sql.DB, *driver.Connector, error)
+		withKeys bool // the spans' statements
+	}{
+		{"otelsql over shardkey", tracingOverShardkey, false},
+		{"shardkey over otelsql", shardkeyOverTracing, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			recorder, option := spans()
+			db, connector, err := test.open(testserver.Database(t), r, option)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := connector.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if have := driver.ConnectorOf(db); (have != nil) != test.withKeys { // otelsql hides it
+				t.Errorf("connector of the sql.DB: %p", have)
+			}
+			use(t, db, connector)
+			if text := statements(recorder); text == "" || strings.Contains(text, "order_id") != test.withKeys {
+				t.Errorf("have: %s\nwant: statements with keys: %t", text, test.withKeys)
+			}
+		})
+	}
+}
+
+// use does what must work in both orders, and closes the database.
+func use(t *testing.T, db *sql.DB, connector *driver.Connector) {
+	t.Helper()
+	ctx := t.Context()
+	if _, err := db.ExecContext(ctx, "CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, item VARCHAR(20) UNIQUE)"); err != nil {
+		t.Fatal(err)
+	}
+	var keys driver.Keys
+	res, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO t_order (item) VALUES (?), (?)", "a", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := res.LastInsertId()
+	if values := keys.Values(); err != nil || len(values) != 2 || values[0] != id {
+		t.Errorf("LastInsertId %d, %v, keys %v", id, err, values)
+	}
+	st, err := db.PrepareContext(ctx, "INSERT INTO t_order (item) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.ExecContext(ctx, "c"); err != nil {
+		t.Error(err)
+	}
+	var refused *mysql.MySQLError
+	if _, err := st.ExecContext(ctx, "c"); !errors.As(err, &refused) || refused.Number != 1062 {
+		t.Errorf("a duplicate: %v", err)
+	}
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t_order WHERE order_id > 0").Scan(&n); err != nil || n != 3 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Raw(func(c any) error {
+		if have := driver.ConnectorOf(c); have != connector {
+			t.Errorf("connector behind %T\nhave: %p\nwant: %p", c, have, connector)
+		}
+		return nil
+	})
+	if err := errors.Join(conn.Close(), st.Close(), db.Close()); err != nil {
+		t.Error(err)
+	}
+}
