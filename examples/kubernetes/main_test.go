@@ -114,7 +114,7 @@ func TestManifest_fitsTheProgram(t *testing.T) {
 	if w := r.Warnings(); len(w) > 0 {
 		t.Errorf("have: %v\nwant: no warnings", w)
 	}
-	for _, dsn := range []string{env["DATABASE_DSN"], env["DATABASE_DSN"] + "?parseTime=true", "u:a?b@tcp(h)/d"} {
+	for _, dsn := range []string{env["DATABASE_DSN"], "app@tcp(h)/d", "u:a?b@tcp(h)/d"} {
 		o, err := open(dsn, ruleFile(t))
 		if err != nil {
 			t.Fatalf("%s: %v", dsn, err)
