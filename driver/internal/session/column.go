@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"strconv"
@@ -197,30 +198,23 @@ func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
 	return err == nil && (known.Form == columntype.Chars || known.Form == columntype.Bytes), err
 }
 
+// unasked are the facts of a column before it was asked.
+var unasked = &ColumnFacts{Type: columntype.Parse("")}
+
+func (c *Column) facts() *ColumnFacts { return cmp.Or(c.known.Load(), unasked) }
+
 // IsTriggered reports whether a trigger may give a row another value.
-func (c *Column) IsTriggered() bool {
-	known := c.known.Load()
-	return known != nil && known.Triggered
-}
+func (c *Column) IsTriggered() bool { return c.facts().Triggered }
 
 // ReadsLastID reports whether a trigger of the table reads LAST_INSERT_ID().
-func (c *Column) ReadsLastID() bool {
-	known := c.known.Load()
-	return known != nil && known.ReadsLastID
-}
+func (c *Column) ReadsLastID() bool { return c.facts().ReadsLastID }
 
 // OtherHasAutoIncrement reports whether another column of the table has AUTO_INCREMENT.
-func (c *Column) OtherHasAutoIncrement() bool {
-	known := c.known.Load()
-	return known != nil && known.OtherHasAutoIncrement
-}
+func (c *Column) OtherHasAutoIncrement() bool { return c.facts().OtherHasAutoIncrement }
 
 // Holds reports whether the column can hold a key that a statement gave, as far as that is
 // known.
-func (c *Column) Holds(key any) bool {
-	known := c.known.Load()
-	return known == nil || key == nil || known.Type.Holds(key)
-}
+func (c *Column) Holds(key any) bool { return key == nil || c.facts().Type.Holds(key) }
 
 // Table returns the column's table, quoted, as statements name it.
 func (c *Column) Table() string { return sqltext.QuoteTable(c.schema, c.table) }

@@ -76,18 +76,15 @@ func (s *Server) String() string {
 			not = append(not, trait.name)
 		}
 	}
-	text := s.Kind
+	text, and := s.Kind, ", "
 	if s.Version != "" {
 		text += fmt.Sprintf(" (%.64q)", s.Version)
 	}
-	if text += ", "; len(does) > 0 {
-		text += "with " + strings.Join(does, ", ")
-	}
-	if len(does) > 0 && len(not) > 0 {
-		text += "; "
+	if len(does) > 0 {
+		text, and = text+and+"with "+strings.Join(does, ", "), "; "
 	}
 	if len(not) > 0 {
-		text += "without " + strings.Join(not, ", ")
+		text += and + "without " + strings.Join(not, ", ")
 	}
 	return text
 }

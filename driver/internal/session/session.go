@@ -110,16 +110,15 @@ func (s *Session) Mode(ctx context.Context) (rewrite.Mode, rewrite.Charset, erro
 		return s.mode, s.charset, nil
 	}
 	// The limit stands above the session's own sql_select_limit.
-	row, err := s.QueryRow(ctx, "SELECT @@sql_mode, @@character_set_client LIMIT 1")
+	row, err := s.askRow(ctx, "SELECT @@sql_mode, @@character_set_client LIMIT 1")
 	switch {
-	case err != nil && IsFatal(ctx, err):
-		return 0, 0, err
 	case err != nil:
+		return 0, 0, err
+	case row == nil:
 		s.mode, s.charset = 0, rewrite.CharsetUTF8
-	case len(row) != 2 || row[1] == nil || isWide(Text(row[0])+Text(row[1])):
-		// character_set_results may be one that this package cannot read.
-		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: "+
-			"%q; is character_set_results one of UTF-16?", rewrite.ErrUnsupportedStatement, row)
+	case len(row) != 2 || row[1] == nil:
+		return 0, 0, fmt.Errorf("%w: the server's answer for @@sql_mode and @@character_set_client is not understood: %q",
+			rewrite.ErrUnsupportedStatement, row)
 	default:
 		s.mode, s.charset = rewrite.ParseMode(Text(row[0])), rewrite.ParseCharset(Text(row[1]))
 	}

@@ -1,8 +1,8 @@
 package session
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,9 +16,7 @@ import (
 // Stored appends what the column stores for a value: one value where that is known, several
 // where it is one of them, and none where only the server knows it.
 func (f *ColumnFacts) Stored(ctx context.Context, s *Session, to []any, v any) []any {
-	if f == nil {
-		f = &ColumnFacts{}
-	}
+	f = cmp.Or(f, unasked)
 	switch {
 	case f.Triggered, v == nil && f.NotNull:
 		return nil
@@ -183,85 +181,36 @@ func MayBeNumber(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
-// storedTime reads a text as MySQL and MariaDB read one for a DATETIME: numbers with
-// the usual signs between them, with one digit for two, or digits alone. ok is false for
-// what only one of them takes, and for a text with a time zone.
+// storedTime reads a string as MySQL and MariaDB read it for a DATETIME: numbers with the
+// usual signs between them, with one digit for two, or digits alone. ok is false for a form
+// that only one of them takes, and for a string with a time zone.
 func storedTime(text string) (t time.Time, ok bool) {
-	date, clock, hasClock := strings.Cut(text, " ")
-	if !hasClock {
-		date, clock, hasClock = strings.Cut(text, "T")
+	date, clock, hasClock := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
+	_, fraction, _ := strings.Cut(clock, ".")
+	if strings.Trim(date, "0123456789-/")+strings.Trim(clock, "0123456789:.") != "" || len(fraction) > 9 {
+		return t, false
 	}
-	var numbers [7]int // year to second, and nanoseconds
-	parts, ok := timeParts(date, "-/")
+	layout, isShort := "20060102", len(date) == 6 || len(date) == 12
+	if i := strings.IndexAny(date, "-/"); i >= 0 {
+		sign := date[i : i+1]
+		layout, isShort = "2006"+sign+"1"+sign+"2", i == 2
+	} else if hasClock {
+		return t, false
+	} else if len(date) > len(layout) {
+		layout += "150405"
+	}
 	switch {
-	case !ok || hasClock && len(parts) == 1:
-		return t, false
-	case len(parts) == 1:
-		if parts = digitParts(date); parts == nil {
-			return t, false
-		}
-	case len(parts) != 3:
-		return t, false
+	case isShort && date < "70":
+		date = "20" + date
+	case isShort:
+		date = "19" + date
 	}
 	if hasClock {
-		clock, fraction, _ := strings.Cut(clock, ".")
-		own, ok := timeParts(clock, ":")
-		if !ok || len(own) < 2 || len(own) > 3 || fraction != "" && len(own) < 3 ||
-			len(fraction) > 9 || strings.Trim(fraction, "0123456789") != "" {
-			return t, false
-		}
-		parts = append(parts, own...)
-		numbers[6], _ = strconv.Atoi((fraction + "000000000")[:9])
+		layout, date = layout+" 15:4", date+" "+clock
 	}
-	for i, part := range parts {
-		if len(part) > 2 && (i > 0 || len(part) != 4) || len(part) == 3 {
-			return t, false
-		}
-		n, _ := strconv.Atoi(part)
-		if i == 0 && len(part) <= 2 {
-			if len(part) == 1 {
-				return t, false
-			}
-			if n += 1900; n < 1970 { // 70 to 99 are of the last century
-				n += 100
-			}
-		}
-		numbers[i] = n
+	if strings.Count(clock, ":") == 2 {
+		layout += ":5"
 	}
-	t = time.Date(numbers[0], time.Month(numbers[1]), numbers[2], numbers[3], numbers[4], numbers[5], numbers[6], time.UTC)
-	h, m, s := t.Clock()
-	isSame := t.Month() == time.Month(numbers[1]) && t.Day() == numbers[2]
-	return t, isSame && h == numbers[3] && m == numbers[4] && s == numbers[5]
-}
-
-// timeParts are the numbers of a text with one of the separators between them, the same
-// one everywhere.
-func timeParts(text, separators string) ([]string, bool) {
-	sep := ""
-	if i := strings.IndexAny(text, separators); i >= 0 {
-		sep = text[i : i+1]
-	}
-	parts := []string{text}
-	if sep != "" {
-		parts = strings.Split(text, sep)
-	}
-	isNoNumber := func(part string) bool { return part == "" || strings.Trim(part, "0123456789") != "" }
-	return parts, !slices.ContainsFunc(parts, isNoNumber)
-}
-
-// digitParts cuts a time of digits alone.
-func digitParts(digits string) (parts []string) {
-	year := 2
-	switch len(digits) {
-	case 8, 14:
-		year = 4
-	case 6, 12:
-	default:
-		return nil
-	}
-	parts = append(parts, digits[:year])
-	for i := year; i < len(digits); i += 2 {
-		parts = append(parts, digits[i:i+2])
-	}
-	return parts
+	t, err := time.Parse(layout, date)
+	return t, err == nil
 }
