@@ -63,10 +63,15 @@ func (k *insertion) carriedKey() int64 {
 	if !k.carries {
 		return 0
 	}
+	return k.generated(0)
+}
+
+// generated is generated key i as an insert id.
+func (k *insertion) generated(i int) int64 {
 	if k.keys.Ints != nil {
-		return k.keys.Ints[0]
+		return k.keys.Ints[i]
 	}
-	return toInt64(k.keys.Values[0])
+	return toInt64(k.keys.Values[i])
 }
 
 // checkLastIDRead refuses a string of several statements of which one reads

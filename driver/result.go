@@ -145,10 +145,7 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	for i := range n - 1 {
 		affected[i] = unknownCount
 	}
-	var err error
-	if affected[n-1], err = base.RowsAffected(); err != nil {
-		affected[n-1] = unknownCount
-	}
+	affected[n-1] = saidBy(base).affected
 	ids[n-1], _ = base.LastInsertId()
 	return affected, ids
 }

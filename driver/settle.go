@@ -147,7 +147,7 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	case k.carries:
 		f.key = k.carriedKey()
 	case f.guarded && k.isGenerated(k.in.Rows()-1):
-		f.key = toInt64(k.keys.At(k.keys.Len() - 1))
+		f.key = k.generated(k.keys.Len() - 1)
 	case f.guarded && f.rows == 1:
 		f.key = toInt64(e.keyOf(k, 0, &next))
 	}
@@ -177,25 +177,15 @@ func judge(f insertFacts, said said) verdict {
 	all, none := said.affected == f.rows, said.affected == 0
 	changed := none || said.affected == 2 // of one row: it existed
 	switch {
-	case f.upsert && f.beside:
-		switch {
-		case f.rows == 1 && f.guarded && changed && said.id != 0:
-			return oneExists
-		case f.rows == 1 && changed:
-			return noneInserted
-		case f.rows == 1 && all && !f.foundRows:
-			return allInserted
-		}
-		return unclear
 	case f.upsert && f.rows > 1:
 		// (The key of the last row was no existing row's, if it was generated.)
-		if f.guarded && all && (said.id == 0 && !f.zero || said.id == f.key && said.id != 0) {
+		if f.guarded && !f.beside && all && (said.id == 0 && !f.zero || said.id == f.key && said.id != 0) {
 			return allInserted
 		}
 		return unclear
-	case f.upsert && f.unsure:
+	case f.upsert && (!f.guarded || f.unsure || f.beside):
 		switch {
-		case changed && said.id != 0:
+		case changed && f.guarded && said.id != 0:
 			return oneExists
 		case changed:
 			return noneInserted
@@ -203,7 +193,7 @@ func judge(f insertFacts, said said) verdict {
 			return allInserted
 		}
 		return unclear
-	case f.upsert && f.carries && f.guarded:
+	case f.upsert && f.carries:
 		switch {
 		case said.id != f.key:
 			return oneExists
@@ -211,7 +201,7 @@ func judge(f insertFacts, said said) verdict {
 			return noneInserted // by IGNORE
 		}
 		return allInserted
-	case f.upsert && f.guarded:
+	case f.upsert:
 		switch {
 		case f.ignore && none && said.id == 0:
 			return noneInserted
@@ -219,14 +209,6 @@ func judge(f insertFacts, said said) verdict {
 			return oneExists
 		}
 		return allInserted
-	case f.upsert:
-		switch {
-		case changed:
-			return noneInserted
-		case all && !f.foundRows:
-			return allInserted
-		}
-		return unclear
 	case none:
 		return noneInserted // by IGNORE, or it did not run: it is in a comment for other servers
 	case f.ignore && !all:
@@ -257,13 +239,10 @@ func (k *insertion) firstInserted() (first int64, ok bool) {
 		if !k.isGenerated(i) {
 			continue
 		}
-		next++
 		if k.rows.of(i) == rowInserted {
-			if k.keys.Ints != nil {
-				return k.keys.Ints[next-1], true
-			}
-			return toInt64(k.keys.Values[next-1]), true
+			return k.generated(next), true
 		}
+		next++
 	}
 	return 0, false
 }
@@ -274,7 +253,7 @@ func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	last := k.in.Rows() - 1
 	switch {
 	case k.in.Ignore && !k.in.OnDuplicate && k.rows != nil && k.rows.lastPresent:
-	case k.isGenerated(last) && said.id == toInt64(k.keys.At(k.keys.Len()-1)):
+	case k.isGenerated(last) && said.id == k.generated(k.keys.Len()-1):
 		return 0 // an ignored row's: the server returns the last key of an AUTO_INCREMENT column
 	case k.rows.of(last) != rowInserted:
 		return said.id

@@ -109,24 +109,18 @@ func (c *Conn) Direct(ctx context.Context, query string, args []driver.NamedValu
 	switch {
 	case want == WantResult && c.execCtx != nil:
 		r.Result, err = c.execCtx.ExecContext(ctx, query, args)
-		return r, c.noted(err)
 	case want == WantRows && c.queryCtx != nil:
 		r.Rows, err = answered(c.queryCtx.QueryContext(ctx, query, args))
-		return r, c.noted(err)
-	case want == WantResult && c.exec == nil, want == WantRows && c.query == nil:
+	case want == WantResult && c.exec != nil:
+		r.Result, err = withoutContext(ctx, args, func(values []driver.Value) (driver.Result, error) {
+			return c.exec.Exec(query, values)
+		})
+	case want == WantRows && c.query != nil:
+		r.Rows, err = answered(withoutContext(ctx, args, func(values []driver.Value) (driver.Rows, error) {
+			return c.query.Query(query, values)
+		}))
+	default:
 		return r, driver.ErrSkip
-	}
-	values, err := toValues(args)
-	if err != nil {
-		return r, err
-	}
-	if err := ctx.Err(); err != nil {
-		return r, err
-	}
-	if want == WantRows {
-		r.Rows, err = answered(c.query.Query(query, values))
-	} else {
-		r.Result, err = c.exec.Exec(query, values)
 	}
 	return r, c.noted(err)
 }
@@ -318,16 +312,21 @@ func DefaultConvert(nv *driver.NamedValue) (err error) {
 	return err
 }
 
-// toValues drops the ordinals, for the deprecated methods.
-func toValues(named []driver.NamedValue) ([]driver.Value, error) {
-	values := make([]driver.Value, len(named))
-	for i, nv := range named {
+// withoutContext calls a deprecated method as database/sql does.
+func withoutContext[T any](
+	ctx context.Context, args []driver.NamedValue, call func([]driver.Value) (T, error),
+) (none T, err error) {
+	values := make([]driver.Value, len(args))
+	for i, nv := range args {
 		if nv.Name != "" {
-			return nil, errors.New("sql: driver does not support the use of Named Parameters")
+			return none, errors.New("sql: driver does not support the use of Named Parameters")
 		}
 		values[i] = nv.Value
 	}
-	return values, nil
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	return call(values)
 }
 
 // IsServerError reports whether err is a server's error with one of these numbers.

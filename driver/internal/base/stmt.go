@@ -6,9 +6,17 @@ import (
 	"fmt"
 )
 
-type columnConverter interface {
-	ColumnConverter(idx int) driver.ValueConverter
-}
+type (
+	columnConverter interface {
+		ColumnConverter(idx int) driver.ValueConverter
+	}
+	stmtExecer interface {
+		Exec(args []driver.Value) (driver.Result, error)
+	}
+	stmtQueryer interface {
+		Query(args []driver.Value) (driver.Rows, error)
+	}
+)
 
 // Stmt is a prepared statement of the underlying driver with its optional
 // interfaces, found once. The zero value is no statement.
@@ -36,26 +44,12 @@ func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r
 	switch {
 	case want == WantResult && s.execCtx != nil:
 		r.Result, err = s.execCtx.ExecContext(ctx, args)
-		return r, s.conn.noted(err)
 	case want == WantRows && s.queryCtx != nil:
 		r.Rows, err = answered(s.queryCtx.QueryContext(ctx, args))
-		return r, s.conn.noted(err)
-	}
-	values, err := toValues(args)
-	if err != nil {
-		return r, err
-	}
-	if err := ctx.Err(); err != nil {
-		return r, err
-	}
-	if want == WantRows {
-		r.Rows, err = answered(s.Stmt.(interface {
-			Query(args []driver.Value) (driver.Rows, error)
-		}).Query(values))
-	} else {
-		r.Result, err = s.Stmt.(interface {
-			Exec(args []driver.Value) (driver.Result, error)
-		}).Exec(values)
+	case want == WantResult:
+		r.Result, err = withoutContext(ctx, args, s.Stmt.(stmtExecer).Exec)
+	default:
+		r.Rows, err = answered(withoutContext(ctx, args, s.Stmt.(stmtQueryer).Query))
 	}
 	return r, s.conn.noted(err)
 }
