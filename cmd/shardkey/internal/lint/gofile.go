@@ -28,12 +28,13 @@ func (l *Linter) Packages(patterns []string, tests bool) error {
 			return fmt.Errorf("package %s: %w", p.PkgPath, e)
 		}
 	}
-	s := newSource(loaded)
-	g := &goCode{Linter: l, source: s, seen: map[string]bool{}}
-	for _, visit := range []func(ast.Node) bool{g.node, g.unsent} {
+	g := &goCode{l, evaluator{source: newSource(loaded)}}
+	for _, visit := range []func(ast.Node){g.node, g.unsent} {
 		for _, p := range loaded {
 			for _, file := range p.Syntax {
-				ast.Inspect(file, visit)
+				for n := range ast.Preorder(file) {
+					visit(n)
+				}
 			}
 		}
 	}
@@ -43,8 +44,7 @@ func (l *Linter) Packages(patterns []string, tests bool) error {
 // goCode lints Go code.
 type goCode struct {
 	*Linter
-	*source
-	seen map[string]bool // findings: a package and its test variant share files
+	evaluator
 }
 
 var (
@@ -60,47 +60,45 @@ var (
 	inserts = regexp.MustCompile(`^(Insert|InsertInto|ReplaceInto|Into)$`)
 )
 
-func (g *goCode) node(n ast.Node) bool {
+func (g *goCode) node(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
 		if n.Name.Name == "TableName" && n.Recv != nil {
-			for _, results := range g.functionOf(n.Name).results {
+			for _, results := range g.functions[g.info.Defs[n.Name]].results {
 				g.builderTable(results[0])
 			}
 		}
 	case *ast.CallExpr:
-		fn := g.function(n)
-		if fn == nil {
-			return true
+		name := g.name(n)
+		if sends.MatchString(name) {
+			g.query(n)
 		}
-		if sends.MatchString(fn.Name()) {
-			g.query(n, fn)
-		}
-		method, _ := ast.Unparen(n.Fun).(*ast.SelectorExpr)
 		switch {
-		case method != nil && stores.MatchString(fn.Name()):
-			g.chain(method.X, 0, func(call *ast.CallExpr) {
-				if g.calls(call, "Table") && isString(g.info.TypeOf(call.Args[0])) {
-					g.table(call.Args[0])
+		case stores.MatchString(name):
+			g.chain(receiver(n), 0, func(call *ast.CallExpr) {
+				if table := g.tableOf(call); table != nil && g.name(call) == "Table" {
+					g.table(table)
 				}
 			})
-		case method != nil && tables.MatchString(fn.Name()):
-			g.chain(method.X, 0, func(call *ast.CallExpr) {
-				if g.calls(call, "NewInsert") {
+		case tables.MatchString(name):
+			g.chain(receiver(n), 0, func(call *ast.CallExpr) {
+				if g.name(call) == "NewInsert" {
 					g.table(n.Args[0])
 				}
 			})
 		}
-		if inserts.MatchString(fn.Name()) && len(n.Args) > 0 && isString(g.info.TypeOf(n.Args[0])) {
-			g.builderTable(n.Args[0])
+		if table := g.tableOf(n); table != nil && inserts.MatchString(name) {
+			g.builderTable(table)
 		}
 	}
-	return true
 }
 
-// calls reports whether a call is that of a method, with its table.
-func (g *goCode) calls(call *ast.CallExpr, name string) bool {
-	return g.name(call) == name && (name == "NewInsert" || len(call.Args) > 0)
+// tableOf returns the first argument of a call, if it is a string.
+func (g *goCode) tableOf(call *ast.CallExpr) ast.Expr {
+	if len(call.Args) > 0 && isString(g.info.TypeOf(call.Args[0])) {
+		return call.Args[0]
+	}
+	return nil
 }
 
 // chain visits the calls that led to an expression: db.Table(…).Where(…), also by variables and by
@@ -109,27 +107,22 @@ func (g *goCode) chain(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 	if depth == maxWithin {
 		return
 	}
-	e = ast.Unparen(e)
-	if v := g.variable(e); v != nil {
-		for _, value := range g.values[v] {
-			if value.expr != nil {
-				g.chain(value.expr, depth+1, visit)
-			}
-		}
-		return
+	for _, value := range g.values[g.variable(e)] {
+		g.chain(value.expr, depth+1, visit)
 	}
-	call, ok := e.(*ast.CallExpr)
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	if !ok {
 		return
 	}
 	visit(call)
-	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-		g.chain(s.X, depth, visit)
+	g.chain(receiver(call), depth, visit)
+	made := []ast.Expr{call}
+	if g.name(call) == "Scopes" {
+		made = append(made, call.Args...)
 	}
-	for _, arg := range append([]ast.Expr{call}, call.Args...) {
-		made, ok := ast.Unparen(arg).(*ast.CallExpr)
-		if ok && (made == call || g.calls(call, "Scopes")) {
-			for _, results := range g.functionOf(made.Fun).results {
+	for _, e := range made {
+		if of, ok := ast.Unparen(e).(*ast.CallExpr); ok {
+			for _, results := range g.functionOf(of).results {
 				g.inspect(results[0], depth, visit)
 			}
 		}
@@ -143,28 +136,34 @@ func (g *goCode) inspect(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 		g.chain(e, depth+1, visit)
 		return
 	}
-	ast.Inspect(literal, func(n ast.Node) bool {
+	for n := range ast.Preorder(literal) {
 		if call, ok := n.(*ast.CallExpr); ok {
 			visit(call)
 		}
-		return true
-	})
+	}
 }
 
 // query lints the statements that a call may send.
-func (g *goCode) query(call *ast.CallExpr, fn *types.Func) {
-	signature := fn.Type().(*types.Signature)
-	for i := range min(signature.Params().Len(), len(call.Args)) {
-		if !isString(signature.Params().At(i).Type()) {
+func (g *goCode) query(call *ast.CallExpr) {
+	fn := g.function(call)
+	params := fn.Type().(*types.Signature).Params()
+	for i := range min(params.Len(), len(call.Args)) {
+		if !isString(params.At(i).Type()) {
 			continue
 		}
-		for _, q := range g.queries(call.Args[i], nil) {
-			text := arguments(q.text, fn)
-			switch {
-			case q.composed || strings.Contains(text, hole):
-				g.report(q.at, "", g.composed(text))
-			default:
-				g.report(q.at, q.text, g.Statement(text))
+		first := g.evaluator
+		first.first = true
+		for _, c := range first.candidates(call.Args[i]) {
+			at := c.at
+			if at == nil {
+				at = call.Args[i]
+			}
+			plain := plain(c.text)
+			text := arguments(plain, fn)
+			if plain != c.text || strings.Contains(text, hole) {
+				g.found(at, "", g.composed(text))
+			} else {
+				g.found(at, plain, g.Statement(text))
 			}
 		}
 		return
@@ -173,58 +172,46 @@ func (g *goCode) query(call *ast.CallExpr, fn *types.Func) {
 
 // unsent lints an INSERT that reaches none of the calls, if its table is computed: it may be sent by
 // a function that is not known.
-func (g *goCode) unsent(n ast.Node) bool {
+func (g *goCode) unsent(n ast.Node) {
 	e, ok := n.(ast.Expr)
 	switch n.(type) {
 	case *ast.BinaryExpr, *ast.CallExpr:
 	default:
-		return true
+		return
 	}
 	if !ok || g.used[e] || !isString(g.info.TypeOf(e)) {
-		return true
+		return
 	}
-	if text := (&composer{source: g.source}).text(e); isInsert(mask(text, g.Mode)) {
-		computed := slices.DeleteFunc(g.composed(text), func(f Finding) bool { return !f.computed })
-		g.report(e, "", computed)
+	if text := plain(g.text(e)); isInsert(mask(text, g.Mode)) {
+		g.found(e, "", slices.DeleteFunc(g.composed(text), func(f Finding) bool { return !f.computed }))
 	}
-	return true
 }
 
 // table lints the table that a query builder inserts into.
 func (g *goCode) table(e ast.Expr) {
-	text := strings.ReplaceAll((&composer{source: g.source}).text(e), "?", hole)
-	if strings.Contains(text, hole) {
-		g.report(e, "", g.composed("INSERT INTO "+text+" VALUES ()"))
+	if text := strings.ReplaceAll(plain(g.text(e)), "?", hole); strings.Contains(text, hole) {
+		g.found(e, "", g.composed("INSERT INTO "+text+" VALUES ()"))
 	}
 }
 
 // builderTable is table for functions of any package: a part of the name must be known.
 func (g *goCode) builderTable(e ast.Expr) {
-	if text := (&composer{source: g.source}).text(e); strings.Trim(text, hole+" `\"") != "" {
+	if strings.Trim(plain(g.text(e)), hole+" `\"") != "" {
 		g.table(e)
 	}
 }
 
-// report keeps the findings about a string. In a raw string the lines are known, of other strings,
-// whose text is empty here, the place where they begin.
-func (g *goCode) report(e ast.Expr, text string, found []Finding) {
-	at := g.fset.Position(e.Pos())
-	literal, ok := ast.Unparen(e).(*ast.BasicLit)
-	ok = ok && strings.HasPrefix(literal.Value, "`")
-	for _, f := range found {
-		f.File, f.Line, f.Column = relative(at.Filename), at.Line, at.Column
-		if before := text[:min(f.offset, len(text))]; ok {
-			f.Line += strings.Count(before, "\n")
-			f.Column += len(before) + 1
-			if i := strings.LastIndexByte(before, '\n'); i >= 0 {
-				f.Column = len(before) - i
-			}
-		}
-		if key := f.String(); !g.seen[key] {
-			g.seen[key] = true
-			g.findings = append(g.findings, f)
-		}
+// found reports findings about a string. In a raw string, whose content is text, their places are
+// known; other findings have the place where the string begins.
+func (g *goCode) found(e ast.Expr, text string, found []Finding) {
+	start := g.fset.Position(e.Pos())
+	start.Filename = relative(start.Filename)
+	if literal, ok := ast.Unparen(e).(*ast.BasicLit); ok && strings.HasPrefix(literal.Value, "`") {
+		start.Column++
+	} else {
+		text = ""
 	}
+	g.report(start, text, found)
 }
 
 var (

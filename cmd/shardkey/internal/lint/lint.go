@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"go/token"
 	"slices"
 	"strings"
 
@@ -69,6 +70,7 @@ type Linter struct {
 
 	columns  map[string][]string // of tables whose CREATE TABLE was seen, in lower case
 	findings []Finding
+	seen     map[Finding]bool // a package and its test variant share files
 }
 
 // Findings returns the findings so far, in the order of files and lines.
@@ -183,13 +185,20 @@ func insertFinding(in *driver.PlannedInsert) Finding {
 	return f
 }
 
-// add keeps the findings of a statement that begins at an offset of a file's
-// text.
-func (l *Linter) add(file, text string, base int, found []Finding) {
+// report keeps findings about a text that begins at a place.
+func (l *Linter) report(start token.Position, text string, found []Finding) {
+	if l.seen == nil {
+		l.seen = map[Finding]bool{}
+	}
 	for _, f := range found {
-		before := text[:min(base+f.offset, len(text))]
-		f.File, f.Line = file, 1+strings.Count(before, "\n")
-		f.Column = len(before) - strings.LastIndexByte(before, '\n')
-		l.findings = append(l.findings, f)
+		before := text[:min(f.offset, len(text))]
+		f.File, f.Line, f.Column = start.Filename, start.Line+strings.Count(before, "\n"), start.Column+len(before)
+		if i := strings.LastIndexByte(before, '\n'); i >= 0 {
+			f.Column = len(before) - i
+		}
+		if f.offset = 0; !l.seen[f] {
+			l.seen[f] = true
+			l.findings = append(l.findings, f)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+	"golang.org/x/tools/go/types/typeutil"
 )
 
 // source is the Go code of a program, with what its variables are set to, in the order of the code.
@@ -211,7 +212,7 @@ func (s *source) assignment(n *ast.AssignStmt) {
 		case len(n.Lhs) == len(n.Rhs):
 			more = s.addition(v, n.Rhs[i]) // q = q + more
 		}
-		if more != nil && isString(v.Type()) {
+		if more != nil && (isString(v.Type()) || isList(v.Type())) {
 			s.added[v] = append(s.added[v], more)
 			s.loose[more] = s.loose[n]
 		} else if more != nil {
@@ -224,6 +225,10 @@ func (s *source) assignment(n *ast.AssignStmt) {
 
 // addition returns what an expression adds to a variable; nil when it doesn't begin with it.
 func (s *source) addition(v *types.Var, e ast.Expr) ast.Expr {
+	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && !call.Ellipsis.IsValid() && isList(v.Type()) &&
+		s.callee(call) == types.Universe.Lookup("append") && s.variable(call.Args[0]) == v {
+		return &ast.CompositeLit{Elts: call.Args[1:]}
+	}
 	sum, ok := ast.Unparen(e).(*ast.BinaryExpr)
 	if !ok || sum.Op != token.ADD {
 		return nil
@@ -246,7 +251,7 @@ func (s *source) call(n *ast.CallExpr) {
 			s.written[v] = append(s.written[v], n)
 		}
 	}
-	params := s.functionOf(n.Fun).params
+	params := s.functionOf(n).params
 	for i, arg := range n.Args {
 		if v := s.builder(arg); v != nil {
 			s.written[v] = append(s.written[v], n)
@@ -290,29 +295,46 @@ func (s *source) builder(e ast.Expr) *types.Var {
 	return nil
 }
 
+// callee returns the function that is called, or the variable that holds it.
+func (s *source) callee(call *ast.CallExpr) types.Object {
+	o := typeutil.Callee(&s.info, call)
+	if fn, ok := o.(*types.Func); ok {
+		return fn.Origin()
+	}
+	return o
+}
+
 // function returns the function or method that a call names.
 func (s *source) function(call *ast.CallExpr) *types.Func {
-	fn, _ := s.object(call.Fun).(*types.Func)
+	fn, _ := s.callee(call).(*types.Func)
 	return fn
 }
 
-func (s *source) functionOf(e ast.Expr) function {
-	o := s.object(e)
-	if fn, ok := o.(*types.Func); ok {
-		o = fn.Origin()
+// name returns the name of the function that is called.
+func (s *source) name(call *ast.CallExpr) string {
+	if fn := s.function(call); fn != nil {
+		return fn.Name()
 	}
-	return s.functions[o]
+	return ""
 }
 
-// object returns what the function of a call is.
-func (s *source) object(e ast.Expr) types.Object {
-	switch f := ast.Unparen(e).(type) {
-	case *ast.Ident:
-		return s.info.ObjectOf(f)
-	case *ast.SelectorExpr:
-		return s.info.ObjectOf(f.Sel)
-	case *ast.IndexExpr: // of a generic function
-		return s.object(f.X)
+func (s *source) functionOf(call *ast.CallExpr) function { return s.functions[s.callee(call)] }
+
+func isString(t types.Type) bool {
+	if t == nil {
+		return false
 	}
-	return nil
+	basic, ok := t.Underlying().(*types.Basic)
+	return ok && basic.Info()&types.IsString != 0
+}
+
+// isList reports whether a type is a slice or an array of strings.
+func isList(t types.Type) bool {
+	switch t := t.Underlying().(type) {
+	case *types.Slice:
+		return isString(t.Elem())
+	case *types.Array:
+		return isString(t.Elem())
+	}
+	return false
 }

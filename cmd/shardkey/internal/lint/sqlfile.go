@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,7 +33,10 @@ func (l *Linter) statements(name, text string) {
 		if s.copies {
 			found = copies(found)
 		}
-		l.add(name, text, s.start, found)
+		for i := range found {
+			found[i].offset += s.start
+		}
+		l.report(token.Position{Filename: name, Line: 1, Column: 1}, text, found)
 	}
 }
 
