@@ -11,91 +11,51 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// mask is a text of the same length without what is in strings and comments:
-// words and names stay where they are, and so do quotes. Executable comments
-// are text.
+// mask returns a text of the same length without the content of strings and comments: words, names
+// and quotes stay where they are, and so does the content of executable comments.
 func mask(text string, mode rewrite.Mode) string {
-	m := masker{text: text, out: []byte(text), mode: mode}
-	for m.pos < len(text) {
-		m.step()
-	}
-	return string(m.out)
-}
-
-type masker struct {
-	text string
-	out  []byte
-	pos  int
-	mode rewrite.Mode
-}
-
-func (m *masker) step() {
-	rest := m.text[m.pos:]
-	switch c := rest[0]; {
-	case c == '`', c == '"' && m.mode&rewrite.ANSIQuotes != 0:
-		m.pos += quotedLen(rest, false) // names stay
-	case c == '\'', c == '"':
-		n := quotedLen(rest, m.mode&rewrite.NoBackslashEscapes == 0)
-		end := m.pos + n
-		if n > 1 && m.text[end-1] == c {
-			end--
+	return tokens(mode).ReplaceAllStringFunc(text, func(token string) string {
+		switch first, n := token[0], len(token); {
+		case first == '`', first == '"' && mode&rewrite.ANSIQuotes != 0:
+			return token // names stay
+		case first != '\'' && first != '"':
+			return blank(token)
+		case n > 1 && token[n-1] == first:
+			return token[:1] + blank(token[1:n-1]) + token[:1]
+		default:
+			return token[:1] + blank(token[1:])
 		}
-		m.blank(m.pos+1, end)
-		m.pos += n
-	case c == '#', strings.HasPrefix(rest, "--") && (len(rest) == 2 || rest[2] <= ' '):
-		m.skip(lineLen(rest))
-	case strings.HasPrefix(rest, "/*!"), strings.HasPrefix(rest, "/*M!"):
-		m.skip(len(executable.FindString(rest)))
-	case strings.HasPrefix(rest, "/*"):
-		end := strings.Index(rest[2:], "*/")
-		if end < 0 {
-			end = len(rest) - 4
+	})
+}
+
+// tokens returns the form of a name in quotes, a string or a comment, also without its end.
+var tokens = func() func(rewrite.Mode) *regexp.Regexp {
+	const escape = `|\\(?s:.)?`
+	const form = "`(?:``|[^`])*`?" + `|'(?:''|[^'\\]%s)*'?|"(?:""|[^"\\]%s)*"?|` +
+		`#[^\n]*|--(?:[\x00-\t\v-\x20][^\n]*|\n|\z)|/\*M?!\d*|/\*(?s:.*?)(?:\*/|\z)|\*/`
+	forms := map[rewrite.Mode]*regexp.Regexp{}
+	for _, mode := range []rewrite.Mode{0, rewrite.ANSIQuotes, rewrite.NoBackslashEscapes, relevant} {
+		text := escape
+		if mode&rewrite.NoBackslashEscapes != 0 {
+			text = `|\\`
 		}
-		m.skip(max(end, 0) + 4)
-	case strings.HasPrefix(rest, "*/"):
-		m.skip(2) // of an executable comment
-	default:
-		m.pos++
-	}
-}
-
-var executable = regexp.MustCompile(`^/\*M?![0-9]*`)
-
-func (m *masker) skip(n int) {
-	end := min(m.pos+n, len(m.text))
-	m.blank(m.pos, end)
-	m.pos = end
-}
-
-func (m *masker) blank(from, to int) {
-	for i := from; i < min(to, len(m.out)); i++ {
-		if m.out[i] != '\n' {
-			m.out[i] = ' '
+		double := text
+		if mode&rewrite.ANSIQuotes != 0 {
+			double = `|\\`
 		}
+		forms[mode] = regexp.MustCompile(fmt.Sprintf(form, text, double))
 	}
+	return func(mode rewrite.Mode) *regexp.Regexp { return forms[mode&relevant] }
+}()
+
+// relevant are the modes that strings and names depend on.
+const relevant = rewrite.ANSIQuotes | rewrite.NoBackslashEscapes
+
+func blank(text string) string {
+	return notNewline.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat(" ", len(s)) })
 }
 
-func lineLen(s string) int {
-	if end := strings.IndexByte(s, '\n'); end >= 0 {
-		return end
-	}
-	return len(s)
-}
-
-// quotedLen is the length of the string or name that s begins with.
-func quotedLen(s string, escapes bool) int {
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '\\' && escapes:
-			i++
-		case s[i] == s[0] && i+1 < len(s) && s[i+1] == s[0]:
-			i++
-		case s[i] == s[0]:
-			return i + 1
-		}
-	}
-	return len(s)
-}
+var notNewline = regexp.MustCompile(`[^\n]+`)
 
 // target is a table that a masked text names at a position.
 type target struct {

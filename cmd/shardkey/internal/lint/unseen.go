@@ -41,7 +41,7 @@ func (l *Linter) unseen(text, masked string) []Finding {
 // prepared looks at a text that the server prepares.
 func (l *Linter) prepared(text, masked string) (found []Finding) {
 	start := len(prepared.FindString(masked)) - 1
-	quoted := text[start : start+quotedLen(text[start:], l.Mode&rewrite.NoBackslashEscapes == 0)]
+	quoted := tokens(l.Mode).FindString(text[start:])
 	inner := mask(quoted[1:max(len(quoted)-1, 1)], l.Mode)
 	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, "the server prepares and runs this text itself, and no key is generated; send the INSERT by itself") {
 		f.offset += start + 1
