@@ -140,7 +140,6 @@ $L`},
 func TestSecrets_rules(t *testing.T) {
 	for i, m := range secretMakers {
 		t.Run(fmt.Sprintf("%s-%d", m.typ, i), func(t *testing.T) {
-			t.Parallel()
 			dir := t.TempDir()
 			for _, entry := range entriesOf(m.secret, m.address, m.props) {
 				given := maps.Clone(m.props)
