@@ -11,10 +11,11 @@ import (
 )
 
 // Outages tests how a client bears it that its server is paused, killed and started
-// again. The function makes one call of the server. A call gives up by itself after
-// a second or so, and its errors have [spi.ErrStore].
-func Outages(t testing.TB, s *Server, call func(ctx context.Context) error) {
+// again. The function makes a client that gives up a call after a timeout, with
+// [spi.ErrStore], and returns one call of the server.
+func Outages(t testing.TB, s *Server, client func(timeout string) (call func(context.Context) error)) {
 	t.Helper()
+	call, patient := client("1s"), client("1h")
 	want := func(when string, err, is error) {
 		t.Helper()
 		if !errors.Is(err, is) || is == spi.ErrStore && errors.Is(err, context.DeadlineExceeded) {
@@ -22,16 +23,17 @@ func Outages(t testing.TB, s *Server, call func(ctx context.Context) error) {
 		}
 	}
 	want("running", call(t.Context()), nil)
+	want("running", patient(t.Context()), nil)
 
 	s.Pause()
 	canceled, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- call(canceled) }()
+	go func() { done <- patient(canceled) }()
 	cancel()
 	want("paused, and the caller gives up", <-done, context.Canceled)
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	want("paused, and the caller's time is up", call(short), context.DeadlineExceeded)
+	want("paused, and the caller's time is up", patient(short), context.DeadlineExceeded)
 	want("paused", call(t.Context()), spi.ErrStore)
 	s.Resume()
 

@@ -74,17 +74,17 @@ func TestStore_conforms(t *testing.T) {
 
 func TestStore_outages(t *testing.T) {
 	server := testserver.StartEtcd(t)
-	s := openStore(t, map[string]any{"endpoints": server.Addr(), "timeout": "1s"}, "orders")
 	record := workerid.Record{Owner: "a", ReservedUntil: 1}
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, record); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	testserver.Outages(t, server, func(ctx context.Context) error {
-		r, err := s.Get(ctx, 1)
-		if err == nil && r != record {
-			t.Errorf("have: %v\nwant: %v", r, record)
+	testserver.Outages(t, server, func(timeout string) func(context.Context) error {
+		s := openStore(t, map[string]any{"endpoints": server.Addr(), "timeout": timeout}, "orders")
+		_, _ = s.CompareAndSet(t.Context(), 1, workerid.Record{}, record)
+		return func(ctx context.Context) error {
+			r, err := s.Get(ctx, 1)
+			if err == nil && r != record {
+				t.Errorf("have: %v\nwant: %v", r, record)
+			}
+			return err
 		}
-		return err
 	})
 }
 

@@ -21,31 +21,15 @@
 // places a millisecond. Clients' clocks play no part, and any number of
 // processes share one shard: all with the same server, namespace and shard-id
 // share its time line. Two servers that do not replicate each other need two
-// shard ids.
-//
-// n keys cost one call of the script (65,536 at most; more take several). A
-// shard has 1024 keys a millisecond; callers that want more wait.
-//
-// # What it survives
+// shard ids. A call of the script makes 65,536 keys at most. A shard has 1024 keys
+// a millisecond; callers that want more wait.
 //
 // The time line only goes up. When the server's clock steps back, the time line
 // continues from where it was, at the rate of the clock, until the clock is past
-// it.
-//
-// Its state is one hash in the server, and uniqueness does not depend on the
-// hash's durability while the server's clock runs forward: all places handed out
-// are less than 129 ms ahead of the clock, and a server process that is seen for
-// the first time, or has no state, starts after that. So a crash that loses the
-// last writes, a restart without persistence and a flush repeat nothing, and cost
-// one wait of 65 ms.
-//
-// When the state is lost and the clock has gone back as well, nothing in the
-// server knows what was handed out. A live generator does: it remembers its last
-// key, and measures with its monotonic clock where the time line must be by now;
-// the time line continues after that. A process that starts after such an event,
-// before any other has made a call, cannot know, nor can a live one that has made
-// no call since an earlier loss: run Redis with appendonly yes, and keep its clock
-// synchronized.
+// it. A server that lost its state starts ahead of all places that it can have
+// handed out, which its clock bounds. When the state is lost and the clock has gone
+// back as well, live generators know where the time line must be, and a process
+// that starts then does not: docs/redis.md lists what the generator survives.
 //
 // # The assigner
 //

@@ -163,10 +163,13 @@ func (g *generator) Ready(ctx context.Context) error {
 // ask runs the script once and remembers what it says.
 func (g *generator) ask(ctx context.Context, c goredis.Scripter, n int, run string) (reply, error) {
 	start := g.clock.Now()
-	req := g.request(start, n, run)
-	r, err := req.send(ctx, c)
+	raw, err := reserveScript.Run(ctx, c, []string{g.stateKey}, g.args(start, n, run)...).Slice()
+	if err != nil {
+		return reply{}, err
+	}
+	r, err := parseReply(raw)
 	if err == nil {
-		g.answered(start, req, r)
+		g.answered(start, n, r)
 	}
 	return r, err
 }

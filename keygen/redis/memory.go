@@ -15,14 +15,11 @@ type memory struct {
 	lost   int64     // how often the server had forgotten
 }
 
-// request is the next question for reserve.lua.
-func (g *generator) request(now time.Time, n int, run string) request {
+// args is the next question for n places: ARGV of reserve.lua.
+func (g *generator) args(now time.Time, n int, run string) []any {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return request{
-		key: g.stateKey, n: n, floor: g.memory.floor, reach: g.memory.reach(now),
-		epoch: g.epoch.UnixMilli(), caller: now, run: run,
-	}
+	return []any{n, int64(g.memory.floor), g.memory.reach(now), g.epoch.UnixMilli(), now.UnixMilli(), run}
 }
 
 // reach is where the time line must be by now. Our own clock counts as a
@@ -34,8 +31,8 @@ func (m *memory) reach(now time.Time) int64 {
 	return m.line + max(0, now.Sub(m.local).Milliseconds())
 }
 
-// answered remembers a reply to a question asked at start.
-func (g *generator) answered(start time.Time, req request, r reply) {
+// answered remembers a reply to a question for n places asked at start.
+func (g *generator) answered(start time.Time, n int, r reply) {
 	now := g.clock.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,8 +46,8 @@ func (g *generator) answered(start time.Time, req request, r reply) {
 		f.Warnings = []string{fmt.Sprintf("the server %s forgot the state %s, %d times: "+
 			"keys went on after it, but see that it keeps its data", g.server.addr, g.stateKey, m.lost)}
 	}
-	if r.kind == "ok" && req.n > 0 {
-		m.floor = max(m.floor, r.first+position(req.n)-1)
+	if r.kind == "ok" && n > 0 {
+		m.floor = max(m.floor, r.first+position(n)-1)
 		f.Borrowed = new(max(0, time.Duration(m.floor.ms()-r.now)*time.Millisecond))
 		f.Err = nil
 	}

@@ -16,17 +16,6 @@ var reserveSource string
 
 var reserveScript = goredis.NewScript(reserveSource)
 
-// request is what reserve.lua is asked; see there.
-type request struct {
-	key    string
-	n      int
-	floor  position
-	reach  int64
-	epoch  int64
-	caller time.Time
-	run    string
-}
-
 // reply is what reserve.lua says; see there.
 type reply struct {
 	kind  string        // ok, wait, clock, foreign
@@ -37,16 +26,6 @@ type reply struct {
 	lost  bool          // the caller knew more than the server
 	field string        // of kind foreign
 	value string
-}
-
-// send runs the script once.
-func (r request) send(ctx context.Context, c goredis.Scripter) (reply, error) {
-	args := []any{r.n, int64(r.floor), r.reach, r.epoch, r.caller.UnixMilli(), r.run}
-	raw, err := reserveScript.Run(ctx, c, []string{r.key}, args...).Slice()
-	if err != nil {
-		return reply{}, err
-	}
-	return parseReply(raw)
 }
 
 func parseReply(raw []any) (reply, error) {

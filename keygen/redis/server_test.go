@@ -39,16 +39,22 @@ var started = time.Now().UnixNano()
 // open makes a generator by its properties, with a namespace of the test's own.
 func open(t testing.TB, addr string, more ...any) *generator {
 	t.Helper()
-	values := map[string]any{"addr": addr, "namespace": fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)}
-	for i := 0; i+1 < len(more); i += 2 {
-		values[more[i].(string)] = fmt.Sprint(more[i+1])
-	}
-	g, err := spi.NewKeyGenerator("redis", props(t, values))
+	namespace := fmt.Sprintf("shardkey-test-%s-%d", t.Name(), started)
+	g, err := spi.NewKeyGenerator("redis", props(t, values(append(more, "addr", addr, "namespace", namespace)...)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.(*generator).Close() })
 	return g.(*generator)
+}
+
+// values makes properties of names and their values.
+func values(pairs ...any) map[string]any {
+	m := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		m[pairs[i].(string)] = fmt.Sprint(pairs[i+1])
+	}
+	return m
 }
 
 // newOffline makes a generator that is never connected, in the time of a clock.

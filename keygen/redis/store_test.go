@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/keygen/workerid"
 	"github.com/shardkey/shardkey/keygen/workerid/workeridtest"
@@ -21,9 +23,9 @@ import (
 
 var aRecord = workerid.Record{Owner: "a", ReservedUntil: 1}
 
-func openStore(t testing.TB, addr, namespace string) *store {
+func openStore(t testing.TB, addr, namespace string, more ...any) *store {
 	t.Helper()
-	server, err := newServer(props(t, map[string]any{"addr": addr, "timeout": "1s"}))
+	server, err := newServer(props(t, values(append(more, "addr", addr)...)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,16 +66,16 @@ func TestStore_keyIsNoHash(t *testing.T) {
 
 func TestStore_outages(t *testing.T) {
 	server := testserver.StartRedis(t)
-	s := openStore(t, server.Addr(), "shardkey")
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	testserver.Outages(t, server, func(ctx context.Context) error {
-		r, err := s.Get(ctx, 1)
-		if err == nil && r != aRecord {
-			t.Errorf("have: %v\nwant: %v", r, aRecord)
+	testserver.Outages(t, server, func(timeout string) func(context.Context) error {
+		s := openStore(t, server.Addr(), "shardkey", "timeout", timeout)
+		_, _ = s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
+		return func(ctx context.Context) error {
+			r, err := s.Get(ctx, 1)
+			if err == nil && r != aRecord {
+				t.Errorf("have: %v\nwant: %v", r, aRecord)
+			}
+			return err
 		}
-		return err
 	})
 }
 
@@ -102,6 +104,12 @@ func TestStore_swapIsSentOnce(t *testing.T) {
 	if have := sent.Load(); ok || err == nil || have != 1 {
 		t.Errorf("\nhave: %v, %v, tried %d times\nwant: an error, tried once", ok, err, have)
 	}
+}
+
+func TestServer_panicOfTheClient(t *testing.T) {
+	s := openStore(t, "127.0.0.1:1", unique(t))
+	_, err := do(t.Context(), s.server, func(context.Context, goredis.UniversalClient) (int, error) { panic("x") })
+	wantErr(t, "a call that panics", err, "panicked")
 }
 
 // A server that may forget leases is said in the log, once, and in the health of the

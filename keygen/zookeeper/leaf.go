@@ -59,6 +59,12 @@ type snowflake interface {
 	io.Closer
 }
 
+// assigner is one of workerid's.
+type assigner interface {
+	spi.WorkerIDAssigner
+	io.Closer
+}
+
 // newSnowflake makes the generator of a leaf. p is the leaf's properties.
 func newSnowflake(p spi.Props, assigner spi.WorkerIDAssigner, epoch time.Time) (snowflake, error) {
 	props, err := spi.NewProps(map[string]any{
@@ -94,13 +100,13 @@ func newLeaf(p spi.Props, grace time.Duration) (*leaf, error) {
 	if p.Has("namespace") {
 		return nil, p.Wrong("namespace", "no namespace: leaf.key is that")
 	}
-	assigner, err := workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
+	a, err := workerid.NewAssigner(p, func(string) (workerid.Store, workerid.Info, error) {
 		return store, store.info(), nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return joinLeaf(p, store, assigner, epoch)
+	return joinLeaf(p, store, a.(assigner), epoch)
 }
 
 // readLeafStore reads where the node is, and whose.
@@ -194,7 +200,7 @@ type leafKey struct {
 type sharedLeaf struct {
 	key       leafKey
 	store     *leafStore
-	assigner  spi.WorkerIDAssigner
+	assigner  assigner
 	generator snowflake
 	users     int
 }
@@ -202,7 +208,7 @@ type sharedLeaf struct {
 // joinLeaf makes the generator of an address, or joins the one that there is;
 // then the assigner is not needed, which has not asked the ensemble yet. Those
 // with a clock of their own are for tests, and stay apart.
-func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoch time.Time) (*leaf, error) {
+func joinLeaf(p spi.Props, store *leafStore, a assigner, epoch time.Time) (*leaf, error) {
 	key := leafKey{store.ensemble.name(), store.path, store.address(), epoch.UnixMilli()}
 	share := p.Clock() == spi.SystemClock
 
@@ -210,15 +216,15 @@ func joinLeaf(p spi.Props, store *leafStore, assigner spi.WorkerIDAssigner, epoc
 	defer leafs.Unlock()
 	s := leafs.byKey[key]
 	if s != nil && share {
-		if err := closeAssigner(assigner); err != nil {
+		if err := a.Close(); err != nil {
 			return nil, err
 		}
 	} else {
-		generator, err := newSnowflake(p, assigner, epoch)
+		generator, err := newSnowflake(p, a, epoch)
 		if err != nil {
-			return nil, errors.Join(err, closeAssigner(assigner))
+			return nil, errors.Join(err, a.Close())
 		}
-		s = &sharedLeaf{key: key, store: store, assigner: assigner, generator: generator}
+		s = &sharedLeaf{key: key, store: store, assigner: a, generator: generator}
 		if share {
 			leafs.byKey[key] = s
 		}
@@ -239,12 +245,5 @@ func (s *sharedLeaf) leave() error {
 	if !last {
 		return nil
 	}
-	return errors.Join(s.generator.Close(), closeAssigner(s.assigner))
-}
-
-func closeAssigner(a spi.WorkerIDAssigner) error {
-	if c, ok := a.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
+	return errors.Join(s.generator.Close(), s.assigner.Close())
 }

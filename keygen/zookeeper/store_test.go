@@ -103,18 +103,26 @@ func TestStore_belowAPath(t *testing.T) {
 
 func TestStore_outages(t *testing.T) {
 	server := testserver.StartZooKeeper(t)
-	values := map[string]any{"servers": server.Addr(), "timeout": "1s", "session-timeout": "2s"}
-	s := openStore(t, values, defaultPath, "orders")
-	if ok, err := s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	testserver.Outages(t, server, func(ctx context.Context) error {
-		r, err := s.Get(ctx, 1)
-		if err == nil && r != aRecord {
-			t.Errorf("have: %v\nwant: %v", r, aRecord)
+	testserver.Outages(t, server, func(timeout string) func(context.Context) error {
+		values := map[string]any{"servers": server.Addr(), "timeout": timeout, "session-timeout": "2s"}
+		s := openStore(t, values, defaultPath, "orders")
+		_, _ = s.CompareAndSet(t.Context(), 1, workerid.Record{}, aRecord)
+		return func(ctx context.Context) error {
+			r, err := s.Get(ctx, 1)
+			if err == nil && r != aRecord {
+				t.Errorf("have: %v\nwant: %v", r, aRecord)
+			}
+			return err
 		}
-		return err
 	})
+}
+
+func TestEnsemble_panicOfTheClient(t *testing.T) {
+	s := openStore(t, map[string]any{"servers": testserver.ZooKeeper(t)}, defaultPath, "orders")
+	_, err := do(t.Context(), s.ensemble, func(*zk.Conn) (int, error) { panic("x") })
+	if !errors.Is(err, spi.ErrStore) || !strings.Contains(err.Error(), "panicked") {
+		t.Errorf("have: %v\nwant: spi.ErrStore", err)
+	}
 }
 
 func TestStore_connectionRefused(t *testing.T) {
