@@ -26,12 +26,11 @@ func Outages(t testing.TB, s *Server, client func(timeout string) (call func(con
 	want("running", patient(t.Context()), nil)
 
 	s.Pause()
+	const while = 50 * time.Millisecond // so that the call waits for the server by then
 	canceled, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- patient(canceled) }()
-	cancel()
-	want("paused, and the caller gives up", <-done, context.Canceled)
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer time.AfterFunc(while, cancel).Stop()
+	want("paused, and the caller gives up", patient(canceled), context.Canceled)
+	short, cancel := context.WithTimeout(t.Context(), while)
 	defer cancel()
 	want("paused, and the caller's time is up", patient(short), context.DeadlineExceeded)
 	want("paused", call(t.Context()), spi.ErrStore)
