@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,7 +38,7 @@ const Ceiling = 4096 * 1000
 type Load struct {
 	Share float64       // of the ceiling
 	Cores float64       // processor time a second
-	Stall time.Duration // the longest call of all; 0 when calls were not timed
+	Stall time.Duration // the longest call of all, if calls are timed
 }
 
 // Saturate lets goroutines take keys of s for d. Timing each call costs more
@@ -52,55 +51,36 @@ func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, err
 	defer done()
 	// Ticks that the run before left unused must not count here.
 	time.Sleep(100 * time.Millisecond)
-	var keys, stall atomic.Int64
-	var failure atomic.Pointer[error]
-	var wg sync.WaitGroup
+	batch := 256
+	if timed {
+		batch = 1
+	}
+	var mu sync.Mutex
+	var keys int
+	var stall time.Duration
 	cpu, start := ProcessorTime(), time.Now()
-	for range goroutines {
-		wg.Go(func() {
-			run := untimed
-			if timed {
-				run = everyCall
-			}
-			n, longest, err := run(next, start.Add(d))
-			if err != nil {
-				failure.Store(&err)
-			}
-			keys.Add(n)
-			for old := stall.Load(); int64(longest) > old && !stall.CompareAndSwap(old, int64(longest)); old = stall.Load() {
-			}
-		})
-	}
-	wg.Wait()
+	err = AtOnce(goroutines, func(int) error {
+		n, longest, err := take(next, batch, start.Add(d))
+		mu.Lock()
+		defer mu.Unlock()
+		keys, stall = keys+n, max(stall, longest)
+		return err
+	})
 	took := time.Since(start).Seconds()
-	if err := failure.Load(); err != nil {
-		return Load{}, *err
-	}
 	return Load{
-		Share: float64(keys.Load()) / took / Ceiling,
+		Share: float64(keys) / took / Ceiling,
 		Cores: (ProcessorTime() - cpu).Seconds() / took,
-		Stall: time.Duration(stall.Load()),
-	}, nil
+		Stall: stall,
+	}, err
 }
 
-func untimed(next func() error, until time.Time) (n int64, _ time.Duration, err error) {
-	for {
-		for range 256 {
+// take takes keys until a time, and returns the longest time of a batch.
+func take(next func() error, batch int, until time.Time) (n int, longest time.Duration, err error) {
+	for last := time.Now(); last.Before(until); n += batch {
+		for range batch {
 			if err := next(); err != nil {
-				return n, 0, err
+				return n, longest, err
 			}
-			n++
-		}
-		if !time.Now().Before(until) {
-			return n, 0, nil
-		}
-	}
-}
-
-func everyCall(next func() error, until time.Time) (n int64, longest time.Duration, err error) {
-	for last := time.Now(); last.Before(until); n++ {
-		if err := next(); err != nil {
-			return n, longest, err
 		}
 		now := time.Now()
 		longest, last = max(longest, now.Sub(last)), now

@@ -37,7 +37,7 @@ func Snowflakes() []Subject {
 		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id": "1"})},
 		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"layout": wide, "worker-id-assigner": "leases"})},
 		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"layout": wide, "worker-id": "0"})},
-		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 22, BitsMachineID: 1, TimeUnit: time.Millisecond})},
+		{"sony/sonyflake v2", openSonyflake(22, 1)},
 	}
 }
 
@@ -48,7 +48,7 @@ func Saturated() []Subject {
 		{"shardkey SNOWFLAKE", openShardkey("SNOWFLAKE", props{"worker-id": "2"})},
 		{"shardkey SNOWFLAKE, leased", openShardkey("SNOWFLAKE", props{"worker-id-assigner": "leases"})},
 		{"shardkey SNOWFLAKE_RING", openShardkey("SNOWFLAKE_RING", props{"worker-id": "3"})},
-		{"sony/sonyflake v2", openSonyflake(sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond})},
+		{"sony/sonyflake v2", openSonyflake(12, 10)},
 		{"godruoyi/go-snowflake", openGodruoyi},
 	}
 }
@@ -59,8 +59,8 @@ func Random() []Subject {
 		{"google/uuid v4", plain(func() error { _, err := google.NewRandom(); return err })},
 		{"google/uuid v4, pool", openGooglePool},
 		{"google/uuid v7", plain(func() error { _, err := google.NewV7(); return err })},
-		{"shardkey UUID v4", openUUID("4")},
-		{"shardkey UUID v7", openUUID("7")},
+		{"shardkey UUID v4", openShardkey("UUID", props{"version": "4"})},
+		{"shardkey UUID v7", openShardkey("UUID", props{"version": "7"})},
 		{"gofrs/uuid v4", plain(func() error { _, err := gofrs.NewV4(); return err })},
 		{"gofrs/uuid v7", plain(func() error { _, err := gofrs.NewV7(); return err })},
 		{"oklog/ulid", plain(func() error { ulid.Make(); return nil })},
@@ -86,13 +86,21 @@ func newGenerator(typ string, values props) (spi.KeyGenerator, error) {
 	return spi.NewKeyGenerator(typ, p)
 }
 
+// openShardkey generates keys one by one: integers into an array, others as values.
 func openShardkey(typ string, values props) open {
 	return func() (func() error, func(), error) {
 		g, err := newGenerator(typ, values)
 		if err != nil {
 			return nil, nil, err
 		}
-		ints := g.(spi.Int64KeyGenerator)
+		ints, ok := g.(spi.Int64KeyGenerator)
+		if !ok {
+			next := func() error {
+				_, err := g.GenerateKeys(context.Background(), spi.Column{}, 1)
+				return err
+			}
+			return next, func() {}, nil
+		}
 		next := func() error {
 			var key [1]int64
 			return ints.GenerateInt64Keys(context.Background(), spi.Column{}, key[:])
@@ -112,51 +120,24 @@ func openBwmarrin(nodeBits, stepBits uint8) open {
 	}
 }
 
-func openSonyflake(settings sonyflake.Settings) open {
+func openSonyflake(sequence, machine int) open {
 	return func() (func() error, func(), error) {
-		settings.MachineID = func() (int, error) { return 1, nil }
-		sf, err := sonyflake.New(settings)
-		if err != nil {
-			return nil, nil, err
-		}
-		next := func() error {
-			_, err := sf.NextID()
-			return err
-		}
-		return next, func() {}, nil
+		sf, err := sonyflake.New(sonyflake.Settings{
+			BitsSequence: sequence, BitsMachineID: machine, TimeUnit: time.Millisecond,
+			MachineID: func() (int, error) { return 1, nil },
+		})
+		return func() error { _, err := sf.NextID(); return err }, func() {}, err
 	}
 }
 
 func openGodruoyi() (func() error, func(), error) {
 	godruoyi.SetMachineID(1)
-	next := func() error {
-		_, err := godruoyi.NextID()
-		return err
-	}
-	return next, func() {}, nil
+	return func() error { _, err := godruoyi.NextID(); return err }, func() {}, nil
 }
 
 func openGooglePool() (func() error, func(), error) {
 	google.EnableRandPool()
-	next := func() error {
-		_, err := google.NewRandom()
-		return err
-	}
-	return next, google.DisableRandPool, nil
-}
-
-func openUUID(version string) open {
-	return func() (func() error, func(), error) {
-		g, err := newGenerator("UUID", props{"version": version})
-		if err != nil {
-			return nil, nil, err
-		}
-		next := func() error {
-			_, err := g.GenerateKeys(context.Background(), spi.Column{}, 1)
-			return err
-		}
-		return next, func() {}, nil
-	}
+	return func() error { _, err := google.NewRandom(); return err }, google.DisableRandPool, nil
 }
 
 // leases grants worker id 1 for a day, so that the check of the limit is

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // Median returns the middle of the durations, which it sorts.
@@ -20,46 +23,37 @@ func Median(all []time.Duration) time.Duration {
 	return all[len(all)/2]
 }
 
-// Turn lets so many goroutines make keys of s together, so many in all, and returns
-// what that took. Generators are opened anew in each turn, since peers have settings
-// that hold for the whole process.
-func Turn(s Subject, goroutines, keys int) (time.Duration, error) {
-	next, done, err := s.Open()
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	if err := next(); err != nil {
-		return 0, err
-	}
-	errs := make([]error, goroutines)
-	each := max(1, keys/goroutines)
-	var ready, ended sync.WaitGroup
-	start := make(chan struct{})
-	for i := range goroutines {
-		ready.Add(1)
-		ended.Go(func() {
-			ready.Done()
-			<-start
-			for range each {
-				if err := next(); err != nil {
-					errs[i] = err
-					return
-				}
+// Rounds lets so many subjects take turns, each round in another order, and returns what
+// their turns took. A first round warms up.
+func Rounds(rounds, subjects int, turn func(i int) error) ([][]time.Duration, error) {
+	took := make([][]time.Duration, subjects)
+	for round := range rounds + 1 {
+		for at := range subjects {
+			i := (at + round) % subjects
+			start := time.Now()
+			if err := turn(i); err != nil {
+				return nil, err
 			}
-		})
-	}
-	ready.Wait()
-	from := time.Now()
-	close(start)
-	ended.Wait()
-	took := time.Since(from)
-	for _, err := range errs {
-		if err != nil {
-			return 0, err
+			if round > 0 {
+				took[i] = append(took[i], time.Since(start))
+			}
 		}
 	}
-	return took * time.Duration(keys) / time.Duration(each*goroutines), nil
+	return took, nil
+}
+
+// AtOnce calls f in so many goroutines.
+func AtOnce(goroutines int, f func(i int) error) error {
+	if goroutines == 1 {
+		return f(0)
+	}
+	errs := make([]error, goroutines)
+	var all sync.WaitGroup
+	for i := range errs {
+		all.Go(func() { errs[i] = f(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // Pin puts this process and the server of admin on one processor, and says whether
@@ -100,9 +94,37 @@ func pin(cpu int, admin *sql.DB) error {
 	return nil
 }
 
+// Database creates an empty database with tables, and returns the DSN of a server with
+// that database and more parameters.
+func Database(admin *sql.DB, dsn, name, params string, tables ...string) (string, error) {
+	queries := []string{"DROP DATABASE IF EXISTS " + name, "CREATE DATABASE " + name}
+	for _, table := range tables {
+		queries = append(queries, "CREATE TABLE "+name+"."+table)
+	}
+	for _, query := range queries {
+		if _, err := admin.Exec(query); err != nil {
+			return "", err
+		}
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return "", err
+	}
+	cfg.DBName = name
+	dsn = cfg.FormatDSN()
+	switch {
+	case params == "":
+		return dsn, nil
+	case strings.Contains(dsn[strings.LastIndex(dsn, "/"):], "?"):
+		return dsn + "&" + params, nil
+	}
+	return dsn + "?" + params, nil
+}
+
 // Machine says where figures were made.
 func Machine() string {
-	text := fmt.Sprintf("%s, %s/%s, %d processors, %s", time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+	text := fmt.Sprintf("%s, %s/%s, %d processors, %s",
+		time.Now().Format(time.DateOnly), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 	if load, err := os.ReadFile("/proc/loadavg"); err == nil {
 		one, _, _ := strings.Cut(string(load), " ")
 		text += ", load " + one

@@ -37,37 +37,43 @@ func main() {
 	}
 }
 
-// oneKey lets all subjects take turns, and prints medians.
+// oneKey lets all subjects take turns, and prints medians. Subjects are opened anew in
+// each turn, since peers have settings that hold for the whole process.
 func oneKey(title string, subjects []bench.Subject, rounds int, each time.Duration) error {
 	goroutines := []int{1, 2, 16}
-	took := make([][][]time.Duration, len(goroutines)) // of a key, in nanoseconds times a thousand
+	perKey := make([][]float64, len(goroutines)) // ns, of each subject
 	for j, n := range goroutines {
-		took[j] = make([][]time.Duration, len(subjects))
-		keys := make([]int, len(subjects))
-		for round := range rounds + 2 { // the first two find out how many keys a turn has
-			for at := range subjects {
-				i := (at + round) % len(subjects)
-				if round == 0 {
-					keys[i] = 10_000
+		keys := make([]int, len(subjects)) // of each goroutine in a turn
+		turn := func(i int) error {
+			if err := inOneTurn(subjects[i], n, keys[i]); err != nil {
+				return fmt.Errorf("%s: %w", subjects[i].Name, err)
+			}
+			return nil
+		}
+		for i := range keys { // find out how many keys take as long as a turn
+			keys[i] = 10_000
+			for range 2 {
+				start := time.Now()
+				if err := turn(i); err != nil {
+					return err
 				}
-				d, err := bench.Turn(subjects[i], n, keys[i])
-				if err != nil {
-					return fmt.Errorf("%s: %w", subjects[i].Name, err)
-				}
-				if round < 2 {
-					keys[i] = max(1_000, int(float64(keys[i])*each.Seconds()/d.Seconds()))
-					continue
-				}
-				took[j][i] = append(took[j][i], 1000*d/time.Duration(keys[i]))
+				keys[i] = max(1_000, int(float64(keys[i])*each.Seconds()/time.Since(start).Seconds()))
 			}
 		}
+		took, err := bench.Rounds(rounds, len(subjects), turn)
+		if err != nil {
+			return err
+		}
+		for i := range subjects {
+			perKey[j] = append(perKey[j], float64(bench.Median(took[i]).Nanoseconds())/float64(n*keys[i]))
+		}
 	}
-	fmt.Printf("\n### %s: ns, and the ratio to the first\n\n| | alone | 2 goroutines | 16 goroutines | allocations |\n| --- | --- | --- | --- | --- |\n", title)
+	fmt.Printf("\n### %s: ns, and the ratio to the first\n\n"+
+		"| | alone | 2 goroutines | 16 goroutines | allocations |\n| --- | --- | --- | --- | --- |\n", title)
 	for i, s := range subjects {
 		fmt.Printf("| %s |", s.Name)
-		for j := range goroutines {
-			own, first := bench.Median(took[j][i]), bench.Median(took[j][0])
-			fmt.Printf(" %.0f (%.2f) |", float64(own)/1000, float64(own)/float64(first))
+		for _, ns := range perKey {
+			fmt.Printf(" %.0f (%.2f) |", ns[i], ns[i]/ns[0])
 		}
 		allocs, err := allocations(s)
 		if err != nil {
@@ -76,6 +82,23 @@ func oneKey(title string, subjects []bench.Subject, rounds int, each time.Durati
 		fmt.Printf(" %.0f |\n", allocs)
 	}
 	return nil
+}
+
+// inOneTurn opens a subject and has goroutines generate so many keys each.
+func inOneTurn(s bench.Subject, goroutines, keys int) error {
+	next, done, err := s.Open()
+	if err != nil {
+		return err
+	}
+	defer done()
+	return bench.AtOnce(goroutines, func(int) error {
+		for range keys {
+			if err := next(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // allocations are those of one key.
@@ -93,7 +116,8 @@ func allocations(s bench.Subject) (n float64, err error) {
 }
 
 func batches() {
-	fmt.Print("\n### A batch of keys of shardkey SNOWFLAKE, leased\n\n| keys | ns a key | allocations |\n| --- | --- | --- |\n")
+	fmt.Print("\n### A batch of keys of shardkey SNOWFLAKE, leased\n\n" +
+		"| keys | ns a key | allocations |\n| --- | --- | --- |\n")
 	for _, n := range []int{100, 1000} {
 		r := testing.Benchmark(bench.Batch(n))
 		fmt.Printf("| %d | %.2f | %d |\n", n, float64(r.T.Nanoseconds())/float64(r.N)/float64(n), r.AllocsPerOp())
@@ -102,7 +126,8 @@ func batches() {
 
 // saturated shows share and cores of the round with the highest share.
 func saturated(rounds int, d time.Duration) error {
-	fmt.Print("\n### Saturated at 41-10-12, 16 goroutines\n\n| | of 4.096 million a second | cores | longest stall, best and worst round |\n| --- | --- | --- | --- |\n")
+	fmt.Print("\n### Saturated at 41-10-12, 16 goroutines\n\n" +
+		"| | of 4.096 million a second | cores | longest stall, best and worst round |\n| --- | --- | --- | --- |\n")
 	for _, s := range bench.Saturated() {
 		var top bench.Load
 		var shortest, longest time.Duration
@@ -122,7 +147,8 @@ func saturated(rounds int, d time.Duration) error {
 				shortest = timed.Stall
 			}
 		}
-		fmt.Printf("| %s | %.1f %% | %.2f | %v, %v |\n", s.Name, 100*top.Share, top.Cores, shortest.Round(10*time.Microsecond), longest.Round(10*time.Microsecond))
+		fmt.Printf("| %s | %.1f %% | %.2f | %v, %v |\n",
+			s.Name, 100*top.Share, top.Cores, shortest.Round(10*time.Microsecond), longest.Round(10*time.Microsecond))
 	}
 	return nil
 }

@@ -1,15 +1,14 @@
-// Command growth measures what shardkey takes as what it is given grows: tables in a
-// rule, texts, rows of a statement, connections, rows of an INSERT … SELECT. It prints
-// Markdown tables, and draws them:
+// Command growth measures what shardkey takes as its input grows: tables in a rule,
+// statements, rows of a statement, connections, rows of an INSERT … SELECT. It prints
+// Markdown tables:
 //
-//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./growth -svg ../docs/growth.svg
+//	go run ./internal/testserver/run -servers mysql,mariadb go run -C bench ./growth
 //
-// A slope is that of the logarithms over the last three points: 1 where what is
-// measured grows as what is counted does, 0 where it does not grow.
+// A slope is that of the logarithms over the last three rows: 1 if the value grows as the
+// number does, 0 if it doesn't grow.
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -17,78 +16,43 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/shardkey/shardkey/bench"
 )
 
 func main() {
-	svg := flag.String("svg", "", "the file to draw to")
 	most := flag.Int("most", 1_000_000, "the largest number of anything")
-	only := flag.String("only", "", "the one growth to measure: tables, texts, rows, connections or select")
+	only := flag.String("only", "", "the one table to print: tables, statements, rows, connections or select")
 	cpu := flag.Int("cpu", runtime.NumCPU()-1, "the processor to pin client and server to; -1: none")
 	flag.Parse()
-	if err := run(*svg, *only, *most, *cpu); err != nil {
+	if err := run(*only, *most, *cpu); err != nil {
 		fmt.Fprintln(os.Stderr, "growth:", err)
 		os.Exit(1)
 	}
 }
 
-// growth is one thing that grows, and the lines that say how.
+// growth is a table: what is counted, up to top, and the values for each number.
 type growth struct {
-	title, counted string
-	lines          []line
+	name, title, counted string
+	top                  int
+	columns              []string
+	measure              func(n int) ([]float64, error)
 }
 
-type line struct {
-	name   string
-	points []point
-}
-
-type point struct{ n, value float64 }
-
-// slope is that of the logarithms over the last three points, by least squares.
-func (l line) slope() float64 {
-	points := l.points[max(0, len(l.points)-3):]
-	var x, y, xx, xy float64
-	for _, p := range points {
-		a, b := math.Log(p.n), math.Log(p.value)
-		x, y, xx, xy = x+a, y+b, xx+a*a, xy+a*b
-	}
-	n := float64(len(points))
-	if d := n*xx - x*x; d != 0 {
-		return (n*xy - x*y) / d
-	}
-	return 0
-}
-
-// counts are 1, 10, 100, … and top.
-func counts(top int) (all []int) {
-	for n := 1; n < top; n *= 10 {
-		all = append(all, n)
-	}
-	return append(all, top)
-}
-
-func run(svg, only string, most, cpu int) error {
+func run(only string, most, cpu int) error {
 	fmt.Println(bench.Machine())
-	var all []growth
-	add := func(name string, measure func() (growth, error)) error {
-		if only != "" && only != name {
-			return nil
+	print := func(all []growth) error {
+		for _, g := range all {
+			if only != "" && only != g.name {
+				continue
+			}
+			g.top = min(g.top, most)
+			if err := g.print(); err != nil {
+				return fmt.Errorf("%s: %w", g.name, err)
+			}
 		}
-		g, err := measure()
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		g.print()
-		all = append(all, g)
 		return nil
 	}
-	err := errors.Join(
-		add("tables", func() (growth, error) { return tables(min(most, 100_000)) }),
-		add("texts", func() (growth, error) { return texts(most) }),
-	)
-	if err != nil {
+	if err := print(inMemory); err != nil {
 		return err
 	}
 	dsn := os.Getenv("SHARDKEY_TEST_MYSQL_DSN")
@@ -97,7 +61,7 @@ func run(svg, only string, most, cpu int) error {
 	}
 	if dsn == "" {
 		fmt.Println("\nno server: rows, connections and INSERT … SELECT are not measured")
-		return draw(svg, all)
+		return nil
 	}
 	s, err := newServer(dsn)
 	if err != nil {
@@ -105,45 +69,57 @@ func run(svg, only string, most, cpu int) error {
 	}
 	defer s.close()
 	fmt.Printf("\n%s, %s\n", s.version, bench.Pin(cpu, s.admin))
-	err = errors.Join(
-		add("rows", func() (growth, error) { return s.rows(min(most, 65_535)) }),
-		add("connections", func() (growth, error) { return s.connections(min(most, 1_000)) }),
-		add("select", func() (growth, error) { return s.insertSelect(most) }),
-	)
-	if err != nil {
-		return err
-	}
-	return draw(svg, all)
+	return print(s.growths())
 }
 
-func draw(path string, all []growth) error {
-	if path == "" {
-		return nil
-	}
-	return os.WriteFile(path, []byte(chart(all)), 0o666)
-}
-
-func (g growth) print() {
-	fmt.Printf("\n### %s\n\n| %s |", g.title, g.counted)
-	for _, l := range g.lines {
-		fmt.Printf(" %s |", l.name)
-	}
-	fmt.Print("\n|" + strings.Repeat(" --- |", 1+len(g.lines)) + "\n")
-	for i, p := range g.lines[0].points {
-		fmt.Printf("| %s |", number(p.n))
-		for _, l := range g.lines {
-			fmt.Printf(" %s |", number(l.points[i].value))
+// print measures and prints a table.
+func (g growth) print() error {
+	fmt.Printf("\n### %s\n\n| %s | %s |\n", g.title, g.counted, strings.Join(g.columns, " | "))
+	fmt.Println("|" + strings.Repeat(" --- |", 1+len(g.columns)))
+	numbers := counts(g.top)
+	values := make([][]float64, len(g.columns))
+	for _, n := range numbers {
+		row, err := g.measure(n)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("| %s |", number(float64(n)))
+		for i, v := range row {
+			values[i] = append(values[i], v)
+			fmt.Printf(" %s |", number(v))
 		}
 		fmt.Println()
 	}
 	fmt.Print("| slope |")
-	for _, l := range g.lines {
-		fmt.Printf(" %.2f |", l.slope())
+	for _, column := range values {
+		fmt.Printf(" %.2f |", slope(numbers, column))
 	}
 	fmt.Println()
+	return nil
 }
 
-// number writes three digits, and commas in large ones.
+// counts returns 1, 10, 100, … and top.
+func counts(top int) (all []int) {
+	for n := 1; n < top; n *= 10 {
+		all = append(all, n)
+	}
+	return append(all, top)
+}
+
+// slope is that of the logarithms over the last three values, by least squares.
+func slope(numbers []int, values []float64) float64 {
+	var n, x, y, xx, xy float64
+	for i := max(0, len(values)-3); i < len(values); i++ {
+		a, b := math.Log(float64(numbers[i])), math.Log(values[i])
+		n, x, y, xx, xy = n+1, x+a, y+b, xx+a*a, xy+a*b
+	}
+	if d := n*xx - x*x; d != 0 {
+		return (n*xy - x*y) / d
+	}
+	return 0
+}
+
+// number writes three digits, and commas in large numbers.
 func number(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.3g", v)
@@ -153,31 +129,4 @@ func number(v float64) string {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
-}
-
-// heap is what is in use after a garbage collection.
-func heap() float64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return float64(m.HeapAlloc)
-}
-
-// dsnOf returns a DSN with another database and more parameters.
-func dsnOf(dsn, database, params string) (string, error) {
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return "", err
-	}
-	cfg.DBName = database
-	dsn = cfg.FormatDSN()
-	switch {
-	case params == "":
-	case strings.Contains(dsn, "?"):
-		dsn += "&" + params
-	default:
-		dsn += "?" + params
-	}
-	return dsn, nil
 }

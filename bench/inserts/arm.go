@@ -53,43 +53,36 @@ func (a arm) query(rows int) string {
 // one aren't inserted in the middle of another's.
 func schema(i int) string { return fmt.Sprintf("%s_%d", database, i) }
 
-// create creates an arm's database and its table.
-func (a arm) create(admin *sql.DB, database string) error {
-	auto := ""
-	if a.auto {
-		auto = " AUTO_INCREMENT"
-	}
-	for _, query := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database,
-		"CREATE TABLE " + database + ".t_order (id BIGINT NOT NULL" + auto +
-			" PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))"} {
-		if _, err := admin.Exec(query); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // runningArm is an arm with its connections.
 type runningArm struct {
 	arm
 	db    *sql.DB
 	node  *snowflake.Node
 	exec  func(args ...any) (sql.Result, error)
-	took  []time.Duration // by round
-	spent time.Duration   // processor time of this process, in all rounds
+	spent time.Duration // processor time of this process, in all turns
 }
 
 // start creates an arm's table and opens its connections.
 func (s scene) start(admin *sql.DB, cfg *mysql.Config, i int) (*runningArm, error) {
+	cfg = cfg.Clone()
+	cfg.InterpolateParams = s.interpolate
 	a := &runningArm{arm: arms[i]}
-	err := a.create(admin, schema(i))
+	auto, params := "", ""
+	if a.auto {
+		auto = " AUTO_INCREMENT"
+	}
+	if a.driver == "shardkey" {
+		params = "shardkeyRule=bench" + s.params
+	}
+	dsn, err := bench.Database(admin, cfg.FormatDSN(), schema(i), params, "t_order (id BIGINT NOT NULL"+auto+
+		" PRIMARY KEY, user_id BIGINT, amount BIGINT, note VARCHAR(40))")
 	if err != nil {
 		return nil, err
 	}
 	if a.node, err = snowflake.NewNode(int64(i)); err != nil {
 		return nil, err
 	}
-	if a.db, err = sql.Open(a.driver, s.dsn(cfg, i)); err != nil {
+	if a.db, err = sql.Open(a.driver, dsn); err != nil {
 		return nil, err
 	}
 	a.db.SetMaxOpenConns(s.conns)
@@ -107,26 +100,15 @@ func (s scene) start(admin *sql.DB, cfg *mysql.Config, i int) (*runningArm, erro
 	return a, nil
 }
 
-func (s scene) dsn(cfg *mysql.Config, i int) string {
-	own := cfg.Clone()
-	own.DBName, own.InterpolateParams = schema(i), s.interpolate
-	dsn := own.FormatDSN()
-	if arms[i].driver != "shardkey" {
-		return dsn
-	}
-	if !strings.Contains(dsn, "?") {
-		return dsn + "?shardkeyRule=bench" + s.params
-	}
-	return dsn + "&shardkeyRule=bench" + s.params
-}
-
 // turn is one turn of an arm: so many INSERTs on each connection.
 func (a *runningArm) turn(s scene, calls int) error {
-	start, spent := time.Now(), bench.ProcessorTime()
-	err := atOnce(s.conns, func() error { return a.inserts(s.rows, calls) })
-	a.took = append(a.took, time.Since(start))
+	spent := bench.ProcessorTime()
+	err := bench.AtOnce(s.conns, func(int) error { return a.inserts(s.rows, calls) })
 	a.spent += bench.ProcessorTime() - spent
-	return err
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.name, err)
+	}
+	return nil
 }
 
 // inserts is one connection's part of a turn.

@@ -2,11 +2,9 @@ package main
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -50,32 +48,11 @@ func (o options) measure(s scene, admin *sql.DB, cfg *mysql.Config) ([]ratio, er
 	if s.conns > 1 || s.rows > 1 {
 		calls = max(1, calls/4)
 	}
-	for round := range o.rounds + 1 {
-		for i := range running {
-			a := running[(i+round)%len(running)]
-			if err := a.turn(s, calls); err != nil {
-				return nil, fmt.Errorf("%s: %w", a.name, err)
-			}
-			if round == 0 { // it warms up
-				a.took, a.spent = nil, 0
-			}
-		}
+	took, err := bench.Rounds(o.rounds, len(running), func(i int) error { return running[i].turn(s, calls) })
+	if err != nil {
+		return nil, err
 	}
-	return s.print(o.out, running, calls), nil
-}
-
-// atOnce calls f so many times at once.
-func atOnce(n int, f func() error) error {
-	if n == 1 {
-		return f()
-	}
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = f() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return s.print(o.out, running, took, calls), nil
 }
 
 // printHead prints the table's head. A ratio is how many times as fast shardkey is.
@@ -89,16 +66,16 @@ func printHead(out io.Writer) {
 
 // print prints the scene's row: of each arm the median time of an INSERT, and the
 // processor time that this process used for it; and the ratios.
-func (s scene) print(out io.Writer, running []*runningArm, calls int) (ratios []ratio) {
+func (s scene) print(out io.Writer, running []*runningArm, took [][]time.Duration, calls int) (ratios []ratio) {
 	fmt.Fprintf(out, "| %s |", s.name)
-	own := running[shardkey].took
 	for _, to := range []int{ownKeys, sameQuery} {
-		ratios = append(ratios, ratio{Scene: s.name, To: arms[to].name, Ratio: medianRatio(running[to].took, own)})
+		ratios = append(ratios, ratio{Scene: s.name, To: arms[to].name, Ratio: medianRatio(took[to], took[shardkey])})
 	}
-	for _, a := range running {
+	for i, a := range running {
 		per := 1e6 / float64(calls*s.conns)
-		spent := a.spent.Seconds() / float64(len(a.took))
-		fmt.Fprintf(out, " %.1f (%.1f) |", bench.Median(a.took).Seconds()*per, spent*per)
+		spent := a.spent.Seconds() / float64(1+len(took[i])) // the first round counts
+		median := bench.Median(slices.Clone(took[i]))
+		fmt.Fprintf(out, " %.1f (%.1f) |", median.Seconds()*per, spent*per)
 	}
 	for _, r := range ratios {
 		fmt.Fprintf(out, " %.2f |", r.Ratio)
