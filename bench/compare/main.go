@@ -44,20 +44,21 @@ func oneKey(title string, subjects []bench.Subject, rounds int, each time.Durati
 	perKey := make([][]float64, len(goroutines)) // ns, of each subject
 	for j, n := range goroutines {
 		keys := make([]int, len(subjects)) // of each goroutine in a turn
-		turn := func(i int) error {
-			if err := inOneTurn(subjects[i], n, keys[i]); err != nil {
-				return fmt.Errorf("%s: %w", subjects[i].Name, err)
+		turn := func(i int) (time.Duration, error) {
+			took, err := inOneTurn(subjects[i], n, keys[i])
+			if err != nil {
+				return 0, fmt.Errorf("%s: %w", subjects[i].Name, err)
 			}
-			return nil
+			return took, nil
 		}
 		for i := range keys { // find out how many keys take as long as a turn
 			keys[i] = 10_000
 			for range 2 {
-				start := time.Now()
-				if err := turn(i); err != nil {
+				took, err := turn(i)
+				if err != nil {
 					return err
 				}
-				keys[i] = max(1_000, int(float64(keys[i])*each.Seconds()/time.Since(start).Seconds()))
+				keys[i] = max(1_000/n, int(float64(keys[i])*each.Seconds()/took.Seconds()))
 			}
 		}
 		took, err := bench.Rounds(rounds, len(subjects), turn)
@@ -84,14 +85,19 @@ func oneKey(title string, subjects []bench.Subject, rounds int, each time.Durati
 	return nil
 }
 
-// inOneTurn opens a subject and has goroutines generate so many keys each.
-func inOneTurn(s bench.Subject, goroutines, keys int) error {
+// inOneTurn opens a subject, has goroutines generate so many keys each, and returns what
+// that took.
+func inOneTurn(s bench.Subject, goroutines, keys int) (time.Duration, error) {
 	next, done, err := s.Open()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer done()
-	return bench.AtOnce(goroutines, func(int) error {
+	if err := next(); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err = bench.AtOnce(goroutines, func(int) error {
 		for range keys {
 			if err := next(); err != nil {
 				return err
@@ -99,6 +105,7 @@ func inOneTurn(s bench.Subject, goroutines, keys int) error {
 		}
 		return nil
 	})
+	return time.Since(start), err
 }
 
 // allocations are those of one key.

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bwmarrin/snowflake"
 
@@ -106,7 +107,11 @@ func (s *server) both(rounds int, turn func(i int) error) ([]float64, error) {
 			return nil, err
 		}
 	}
-	took, err := bench.Rounds(rounds, len(s.arms), turn)
+	took, err := bench.Rounds(rounds, len(s.arms), func(i int) (time.Duration, error) {
+		start := time.Now()
+		err := turn(i)
+		return time.Since(start), err
+	})
 	if err != nil {
 		return nil, err
 	}

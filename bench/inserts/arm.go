@@ -101,14 +101,15 @@ func (s scene) start(admin *sql.DB, cfg *mysql.Config, i int) (*runningArm, erro
 }
 
 // turn is one turn of an arm: so many INSERTs on each connection.
-func (a *runningArm) turn(s scene, calls int) error {
-	spent := bench.ProcessorTime()
+func (a *runningArm) turn(s scene, calls int) (time.Duration, error) {
+	start, spent := time.Now(), bench.ProcessorTime()
 	err := bench.AtOnce(s.conns, func(int) error { return a.inserts(s.rows, calls) })
+	took := time.Since(start)
 	a.spent += bench.ProcessorTime() - spent
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.name, err)
+		return 0, fmt.Errorf("%s: %w", a.name, err)
 	}
-	return nil
+	return took, nil
 }
 
 // inserts is one connection's part of a turn.

@@ -48,7 +48,9 @@ func (o options) measure(s scene, admin *sql.DB, cfg *mysql.Config) ([]ratio, er
 	if s.conns > 1 || s.rows > 1 {
 		calls = max(1, calls/4)
 	}
-	took, err := bench.Rounds(o.rounds, len(running), func(i int) error { return running[i].turn(s, calls) })
+	took, err := bench.Rounds(o.rounds, len(running), func(i int) (time.Duration, error) {
+		return running[i].turn(s, calls)
+	})
 	if err != nil {
 		return nil, err
 	}
