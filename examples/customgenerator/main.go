@@ -1,10 +1,10 @@
-// Command customgenerator fills keys with a generator of one's own, which a
-// sharding rule names by its type as it names SNOWFLAKE:
+// Command customgenerator generates keys with a custom generator, which a sharding rule
+// names by its type as it names SNOWFLAKE:
 //
 //	go run -C examples ./customgenerator
 //
 // generator.go is the generator. It counts in a row of one database: a counter
-// in memory would begin again with each process, and repeat its keys.
+// in memory would begin again in each process, and repeat its keys.
 package main
 
 import (
@@ -45,35 +45,19 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	if err := makeCounter(ctx, dsn); err != nil {
-		return err
-	}
-	// Twice, as if the program were started again: the keys go on.
-	for _, table := range []string{"t_order_0", "t_order_1"} {
-		if err := start(ctx, out, dsn, table); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// makeCounter makes the counter's row; a real one is made once, by whoever makes
-// the tables.
-func makeCounter(ctx context.Context, dsn string) (err error) {
-	db, err := sql.Open("mysql", dsn)
+	// Created once, by whoever creates the tables.
+	admin, err := sql.Open("mysql", dsn)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, countersDDL); err != nil {
-		return err
+	defer func() { err = errors.Join(err, admin.Close()) }()
+	for _, query := range []string{countersDDL, "INSERT INTO counters VALUES ('orders', 0)",
+		"CREATE TABLE t_order_0 (order_id BIGINT PRIMARY KEY, item VARCHAR(20))",
+		"CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, item VARCHAR(20))"} {
+		if _, err := admin.ExecContext(ctx, query); err != nil {
+			return err
+		}
 	}
-	_, err = db.ExecContext(ctx, "INSERT INTO counters VALUES ('orders', 0)")
-	return err
-}
-
-// start is what a program does: it opens the database with its rule and inserts.
-func start(ctx context.Context, out io.Writer, dsn, table string) (err error) {
 	r, err := rule.Parse("customgenerator", fmt.Appendf(nil, ruleText, dsn))
 	if err != nil {
 		return err
@@ -82,19 +66,20 @@ func start(ctx context.Context, out io.Writer, dsn, table string) (err error) {
 		return err
 	}
 	defer driver.DeregisterRule("customgenerator")
-	db, err := sql.Open("shardkey", dsn+"?shardkeyRule=customgenerator")
-	if err != nil {
-		return err
+	// Opened twice, as if the program were started again: the counter continues.
+	for _, table := range []string{"t_order_0", "t_order_1"} {
+		db, err := sql.Open("shardkey", dsn+"?shardkeyRule=customgenerator")
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(insert(ctx, out, db, table), db.Close()); err != nil {
+			return err
+		}
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-
-	return insert(ctx, out, db, table)
+	return nil
 }
 
 func insert(ctx context.Context, out io.Writer, db *sql.DB, table string) error {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE "+table+" (order_id BIGINT PRIMARY KEY, item VARCHAR(20))"); err != nil {
-		return err
-	}
 	for _, values := range []string{"('tea')", "('milk'), ('sugar'), ('lemon')"} {
 		var keys driver.Keys
 		_, err := db.ExecContext(driver.WithKeys(ctx, &keys), "INSERT INTO "+table+" (item) VALUES "+values)

@@ -30,7 +30,8 @@ rules:
 `
 
 var tables = []string{
-	"CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, item VARCHAR(20) NOT NULL UNIQUE, amount INT NOT NULL DEFAULT 1)",
+	"CREATE TABLE t_order_1 (order_id BIGINT PRIMARY KEY, item VARCHAR(20) NOT NULL UNIQUE, " +
+		"amount INT NOT NULL DEFAULT 1)",
 	"CREATE TABLE t_line (line_id BIGINT PRIMARY KEY, order_id BIGINT NOT NULL, note VARCHAR(20) NOT NULL)",
 	"CREATE TABLE t_user (user_id CHAR(32) PRIMARY KEY, name VARCHAR(20) NOT NULL)",
 }

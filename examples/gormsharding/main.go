@@ -148,7 +148,8 @@ func createTables(db *gorm.DB) error {
 		return err
 	}
 	for i := range shards {
-		_, err := pool.Exec(fmt.Sprintf("CREATE TABLE orders_%d (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20))", i))
+		_, err := pool.Exec(fmt.Sprintf("CREATE TABLE orders_%d"+
+			" (id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20))", i))
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,8 @@ import (
 
 func main() {
 	addr := flag.String("addr", "127.0.0.1:8080", "the `address` to serve at")
-	dsn := flag.String("dsn", "", "a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
+	dsn := flag.String("dsn", "",
+		"a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -75,7 +76,10 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 	server := &http.Server{Handler: shop.routes(), ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	fmt.Fprintf(out, "page     http://%[1]s/debug/shardkey/\nmetrics  http://%[1]s/metrics\nexpvar   http://%[1]s/debug/vars\nready    http://%[1]s/readyz\n", listener.Addr())
+	fmt.Fprintf(out, "page     http://%[1]s/debug/shardkey/\n"+
+		"metrics  http://%[1]s/metrics\n"+
+		"expvar   http://%[1]s/debug/vars\n"+
+		"ready    http://%[1]s/readyz\n", listener.Addr())
 
 	shop.sell(ctx) // until ctx ends
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -112,8 +112,9 @@ func (s *shop) makeTables(ctx context.Context) error {
 		"CREATE TABLE IF NOT EXISTS t_order_1 (order_id BIGINT PRIMARY KEY, user_id BIGINT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS t_invoice (invoice_id BIGINT PRIMARY KEY, amount BIGINT NOT NULL)",
 		"CREATE TABLE IF NOT EXISTS t_token (token VARCHAR(36) PRIMARY KEY, user_id BIGINT NOT NULL)",
-		"CREATE TABLE IF NOT EXISTS leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1," +
-			" step INT NOT NULL, description VARCHAR(256) DEFAULT NULL, update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
+		"CREATE TABLE IF NOT EXISTS leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '' PRIMARY KEY, " +
+			"max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256) DEFAULT NULL, " +
+			"update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)",
 		"INSERT IGNORE INTO leaf_alloc (biz_tag, max_id, step) VALUES ('invoice', 1, 1000)",
 	} {
 		if _, err := s.db.ExecContext(ctx, text); err != nil {

@@ -83,7 +83,8 @@ func TestTracing_bothOrders(t *testing.T) {
 func use(t *testing.T, db *sql.DB, connector *driver.Connector) {
 	t.Helper()
 	ctx := t.Context()
-	if _, err := db.ExecContext(ctx, "CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, item VARCHAR(20) UNIQUE)"); err != nil {
+	const table = "CREATE TABLE t_order (order_id BIGINT PRIMARY KEY, item VARCHAR(20) UNIQUE)"
+	if _, err := db.ExecContext(ctx, table); err != nil {
 		t.Fatal(err)
 	}
 	var keys driver.Keys

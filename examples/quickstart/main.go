@@ -25,7 +25,8 @@ import (
 )
 
 func main() {
-	dsn := flag.String("dsn", "", "a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
+	dsn := flag.String("dsn", "",
+		"a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -70,7 +71,8 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, plain.close()) }()
-	sharded, err := openShop(ctx, cfg, "shardkey", "shardkeyRule="+ruleFile(), "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
+	param := "shardkeyRule=" + ruleFile()
+	sharded, err := openShop(ctx, cfg, "shardkey", param, "BIGINT PRIMARY KEY", "t_order_0", "t_order_1")
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,8 @@ type shop struct {
 
 // openShop opens the database and creates the tables, which must not exist. param is
 // added to the DSN.
-func openShop(ctx context.Context, cfg *mysql.Config, driverName, param, keyColumn string, tables ...string) (*shop, error) {
+func openShop(ctx context.Context, cfg *mysql.Config,
+	driverName, param, keyColumn string, tables ...string) (*shop, error) {
 	shown := cfg.Clone()
 	if shown.Passwd != "" {
 		shown.Passwd = "..."

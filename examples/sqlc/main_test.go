@@ -32,7 +32,8 @@ func build(t *testing.T) (program string) {
 	if err := os.CopyFS(dir, os.DirFS(".")); err != nil {
 		t.Fatal(err)
 	}
-	command(t, "go", "tool", "-modfile=../../internal/tools/go.mod", "sqlc", "generate", "-f", filepath.Join(dir, "sqlc.yaml"))
+	command(t, "go", "tool", "-modfile=../../internal/tools/go.mod", "sqlc", "generate",
+		"-f", filepath.Join(dir, "sqlc.yaml"))
 	generated, err := filepath.Glob(filepath.Join(dir, "orders", "*.go"))
 	if err != nil || len(generated) == 0 {
 		t.Fatalf("sqlc generated nothing: %v", err)

@@ -71,15 +71,18 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
 `
 
-// statements are what both tables get.
+// statements are inserted into both tables, with two arguments for each row.
 var statements = []struct {
 	name, text string
 	rows       []order
 }{
 	{"one row", "INSERT INTO %s (user_id, item) VALUES (?, ?)", []order{{11, "pen"}}},
-	{"three rows", "INSERT INTO %s (user_id, item) VALUES (?, ?), (?, ?), (?, ?)", []order{{12, "ink"}, {17, "cup"}, {14, "bag"}}},
-	{"IGNORE, the first is there", "INSERT IGNORE INTO %s (user_id, item) VALUES (?, ?), (?, ?), (?, ?)", []order{{11, "pen"}, {18, "cap"}, {16, "map"}}},
-	{"upsert of one that is there", "INSERT INTO %s (user_id, item) VALUES (?, ?) ON DUPLICATE KEY UPDATE n = n + 1", []order{{11, "pen"}}},
+	{"three rows", "INSERT INTO %s (user_id, item) VALUES (?, ?), (?, ?), (?, ?)",
+		[]order{{12, "ink"}, {17, "cup"}, {14, "bag"}}},
+	{"IGNORE, the first exists", "INSERT IGNORE INTO %s (user_id, item) VALUES (?, ?), (?, ?), (?, ?)",
+		[]order{{11, "pen"}, {18, "cap"}, {16, "map"}}},
+	{"upsert of an existing row", "INSERT INTO %s (user_id, item) VALUES (?, ?) ON DUPLICATE KEY UPDATE n = n + 1",
+		[]order{{11, "pen"}}},
 }
 
 // order is a row, of which each user has one.
@@ -101,9 +104,11 @@ func run(ctx context.Context, out, progress io.Writer, over string) error {
 		return err
 	}
 	defer v.Close()
-	const columns = "(id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20) NOT NULL, n INT NOT NULL DEFAULT 1, UNIQUE KEY (user_id, item))"
+	const columns = "(id BIGINT NOT NULL PRIMARY KEY, user_id BIGINT NOT NULL, item VARCHAR(20) NOT NULL, " +
+		"n INT NOT NULL DEFAULT 1, UNIQUE KEY (user_id, item))"
 	err = errors.Join(
-		engines.Run(v.DSN("lookup"), "CREATE TABLE seq (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
+		engines.Run(v.DSN("lookup"),
+			"CREATE TABLE seq (id BIGINT PRIMARY KEY, next_id BIGINT, cache BIGINT) COMMENT 'vitess_sequence'",
 			"INSERT INTO seq (id, next_id, cache) VALUES (0, 1, 1000)"),
 		engines.Run(v.DSN("app"), "CREATE TABLE t_order "+columns, "CREATE TABLE t_seq "+columns))
 	if err != nil {
@@ -202,7 +207,8 @@ func find(ctx context.Context, v *engines.Vitess, table string, row order) (shar
 		if err != nil {
 			return "", 0, err
 		}
-		err = db.QueryRowContext(ctx, "SELECT id FROM "+table+" WHERE user_id = ? AND item = ?", row.user, row.item).Scan(&key)
+		query := "SELECT id FROM " + table + " WHERE user_id = ? AND item = ?"
+		err = db.QueryRowContext(ctx, query, row.user, row.item).Scan(&key)
 		err = errors.Join(err, db.Close())
 		if !errors.Is(err, sql.ErrNoRows) {
 			return shard, key, err
@@ -246,7 +252,8 @@ func verdict(out io.Writer, ours, theirs []outcome) error {
 		}
 		return n
 	}
-	fmt.Fprintf(out, "\n  statements with a LastInsertId that is in none of their rows: sequence %d, shardkey %d\n", wrong(theirs), wrong(ours))
+	fmt.Fprintf(out, "\n  statements with a LastInsertId that is in none of their rows: sequence %d, shardkey %d\n",
+		wrong(theirs), wrong(ours))
 	if wrong(ours) > 0 {
 		return errWrong
 	}
