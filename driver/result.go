@@ -217,7 +217,7 @@ func (e *execution) givenKey(k *insertion, row int) any {
 	case rewrite.SlotParam:
 		return boundKey(k.table.kind(), e.user[param].Value)
 	case rewrite.SlotKept:
-		return e.plan.Kept(k.in, row, e.plan.key.mode)
+		return e.plan.Kept(k.in, row)
 	}
 	return nil
 }

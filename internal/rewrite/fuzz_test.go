@@ -92,7 +92,7 @@ func FuzzRewrite(f *testing.F) {
 		for i := range plan.Inserts {
 			in := &plan.Inserts[i]
 			for row := range in.Rows() {
-				plan.Kept(in, row, opts.Mode)
+				plan.Kept(in, row)
 			}
 		}
 	})

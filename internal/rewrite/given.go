@@ -24,45 +24,40 @@ const (
 	GivenNot
 )
 
-// given are the values of one column, one a row: the number of the placeholder, or
-// where the value begins in the text.
+// given is how a value is given: at is the number of the argument, or where the literal
+// begins in the text. (Texts of 2 GiB are longer than the server takes.)
 type given struct {
-	places []int32
-}
-
-// A place that is negative is that of a text, counted from the end: −2 is
-// position 0. Texts of 2 GiB are longer than the server takes.
-const givenUnknown = -1
-
-func (g *given) param(param int)   { g.places = append(g.places, int32(param)) }
-func (g *given) text(position int) { g.places = append(g.places, int32(-2-position)) }
-func (g *given) unknown(rows int) {
-	for len(g.places) < rows {
-		g.places = append(g.places, givenUnknown)
-	}
+	kind GivenKind
+	at   int32
 }
 
 // Given tells how a row gives the value of the column Table.Sharding[column]: by the
 // argument param, from 0, or as a literal with this value, an int64, uint64,
 // *big.Int, string, or nil for NULL.
 func (p *Plan) Given(in *Insert, column, row int) (kind GivenKind, param int, value any) {
-	if column >= len(in.given) || row >= len(in.given[column].places) {
+	if column >= len(in.given) || row >= len(in.given[column]) {
 		return GivenUnknown, 0, nil
 	}
-	switch at := in.given[column].places[row]; {
-	case at >= 0:
-		return GivenParam, int(at), nil
-	case at != givenUnknown:
-		if value, ok := p.literalAt(int(-2-at), inSet); ok {
+	return p.resolve(in.given[column][row], inSet)
+}
+
+// resolve returns the value that is given within a clause, as [Plan.Given] does.
+func (p *Plan) resolve(g given, in clause) (kind GivenKind, param int, value any) {
+	switch g.kind {
+	case GivenParam:
+		return GivenParam, int(g.at), nil
+	case GivenLiteral:
+		if value, ok := p.literalAt(int(g.at), in); ok {
 			return GivenLiteral, 0, value
 		}
+		return GivenUnknown, 0, nil
 	}
-	return GivenUnknown, 0, nil
+	return g.kind, 0, nil
 }
 
 // literalAt reads the literal that begins at a place within a clause.
 func (p *Plan) literalAt(at int, in clause) (value any, ok bool) {
-	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text, pos: at, mode: p.mode, charset: p.charset}, plan: &Plan{}}
+	r := p.reader(at, len(p.text))
 	v := r.expression(in)
 	tokens := r.inner(&v)
 	if len(tokens) == 1 && r.is(tokens[0], "NULL") || len(tokens) == 2 && r.isNull(tokens) {
@@ -99,16 +94,18 @@ func (in *Insert) noted(column string) int {
 // note takes down how a row gives a value.
 func (p *parser) note(in *Insert, column int, v *value) {
 	if in.given == nil {
-		in.given = make([]given, len(in.Table.Sharding))
+		in.given = make([][]given, len(in.Table.Sharding))
 	}
-	g := &in.given[column]
-	tokens := p.inner(v)
-	switch {
+	in.given[column] = append(in.given[column], p.givenBy(v))
+}
+
+// givenBy returns how a value is given: what is longer than a literal is unknown.
+func (p *parser) givenBy(v *value) given {
+	switch tokens := p.inner(v); {
 	case len(tokens) == 1 && tokens[0].kind == tokenParam:
-		g.param(v.params)
-	case len(tokens) == 0:
-		g.unknown(len(g.places) + 1)
-	default:
-		g.text(v.start)
+		return given{GivenParam, int32(v.params)}
+	case len(tokens) > 0:
+		return given{GivenLiteral, int32(v.start)}
 	}
+	return given{}
 }

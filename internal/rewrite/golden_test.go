@@ -171,7 +171,7 @@ func (c *goldenCase) see() string {
 	}
 	show("--- statements %d, placeholders %d + %d%s", plan.Statements, plan.Params(), plan.Fills(), plan.Consulted.names())
 	for i := range plan.Inserts {
-		show("%s", plan.showInsert(&plan.Inserts[i], c.opts.Mode))
+		show("%s", plan.showInsert(&plan.Inserts[i]))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -208,7 +208,7 @@ func goldenKeys(p *Plan) []Keys {
 	return keys
 }
 
-func (p *Plan) showInsert(in *Insert, mode Mode) string {
+func (p *Plan) showInsert(in *Insert) string {
 	out := sqltext.QuoteTable(in.Schema, in.Name)
 	for _, f := range []struct {
 		name string
@@ -231,7 +231,7 @@ func (p *Plan) showInsert(in *Insert, mode Mode) string {
 		case SlotParam:
 			out += fmt.Sprintf(" argument(%d)", param)
 		case SlotKept:
-			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i, mode))
+			out += fmt.Sprintf(" kept(%#v)", p.Kept(in, i))
 		case SlotUnknown:
 			out += " unknown"
 		case SlotExpression:

@@ -315,12 +315,8 @@ func (p *parser) assignments(in *Insert) error {
 		if !ok {
 			return p.fail(p.prev.start, in, "a column is expected")
 		}
-		t := p.next()
-		if p.isPunct(t, ':') {
-			t = p.next()
-		}
-		if !p.isPunct(t, '=') {
-			return p.fail(t.start, in, "= is expected")
+		if !p.assigns() {
+			return p.fail(p.prev.start, in, "= is expected")
 		}
 		isKey := !found && strings.EqualFold(column.last, in.Table.KeyColumn)
 		v := p.expression(inSet)
@@ -328,7 +324,7 @@ func (p *parser) assignments(in *Insert) error {
 			return p.fail(p.pos, in, "a value is expected")
 		}
 		end = v.end
-		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i].places) == 0) {
+		if i := in.noted(column.last); i >= 0 && (in.given == nil || len(in.given[i]) == 0) {
 			p.note(in, i, &v)
 		}
 		if isKey {

@@ -250,11 +250,11 @@ func (l literal) string() any {
 
 // Kept returns the key that the text has for row i, an int64, uint64 or string;
 // nil when it is not of that kind or needs the server to be understood.
-func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
+func (p *Plan) Kept(in *Insert, i int) any {
 	if in.slots[i].kind != SlotKept {
 		return nil
 	}
-	r := &parser{answered: true, server: p.dialect, lexer: lexer{text: p.text[:in.slots[i].end], pos: int(in.slots[i].at), mode: mode, charset: p.charset}, plan: &Plan{}}
+	r := p.reader(int(in.slots[i].at), int(in.slots[i].end))
 	v := r.expression(inRow)
 	l, ok := r.literal(r.inner(&v))
 	switch {
@@ -264,6 +264,12 @@ func (p *Plan) Kept(in *Insert, i int, mode Mode) any {
 		return l.integer()
 	}
 	return l.string()
+}
+
+// reader reads a part of the text again.
+func (p *Plan) reader(start, end int) *parser {
+	of := lexer{text: p.text[:end], pos: start, mode: p.mode, charset: p.charset}
+	return &parser{answered: true, server: p.dialect, lexer: of, plan: &Plan{}}
 }
 
 // maxGiven is how long a text is at most in which GivenNumbers looks.

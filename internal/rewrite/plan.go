@@ -148,16 +148,16 @@ type Insert struct {
 	Refused bool
 
 	start, end  int
-	slots       []slot  // one a row
-	others      int     // the rows that are not SlotFill
-	given       []given // as Table.Sharding; nil where none of them is named
-	headAt      int     // where headText goes, −1 for nowhere
-	headText    string  // the addition to the column list
-	keyPrefix   string  // what stands before a key that is added to a row
-	keyAdded    bool    // the rows have no place for the key of their own
-	aliasAt     int     // where the row alias' column list takes one more, −1
-	duplicateAt int     // the end of ON DUPLICATE KEY UPDATE's assignments
-	refuseAt    int     // where a refused statement takes refuseText
+	slots       []slot    // one a row
+	others      int       // the rows that are not SlotFill
+	given       [][]given // as Table.Sharding; nil where none of them is named
+	headAt      int       // where headText goes, −1 for nowhere
+	headText    string    // the addition to the column list
+	keyPrefix   string    // what stands before a key that is added to a row
+	keyAdded    bool      // the rows have no place for the key of their own
+	aliasAt     int       // where the row alias' column list takes one more, −1
+	duplicateAt int       // the end of ON DUPLICATE KEY UPDATE's assignments
+	refuseAt    int       // where a refused statement takes refuseText
 	refuseText  string
 	wrapper     *wrapper // around the expressions of SlotExpression rows
 	inTextSlot  int      // the row whose key is written as LAST_INSERT_ID(key)
@@ -272,7 +272,7 @@ func (p *Plan) Size() int {
 	n := 200 + 100*len(p.Updates) + 8*len(p.elsewhere)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		row := int(unsafe.Sizeof(slot{})) + len(in.keyPrefix) + 4*len(in.given)
+		row := int(unsafe.Sizeof(slot{})) + len(in.keyPrefix) + 8*len(in.given)
 		n += 1000 + len(in.headText) + in.Rows()*row
 	}
 	if p.params > 0 {

@@ -115,7 +115,7 @@ func TestPlan_isShared(t *testing.T) {
 				t.Errorf("have: %s\nwant: %s", have, want)
 			}
 			p.LiteralText(goldenKeys(p))
-			if have := p.Kept(&p.Inserts[0], 1, 0); have != int64(7) {
+			if have := p.Kept(&p.Inserts[0], 1); have != int64(7) {
 				t.Errorf("have: %v\nwant: 7", have)
 			}
 		})

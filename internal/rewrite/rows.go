@@ -52,11 +52,11 @@ func (r *rowReader) noteValue(column int) {
 func (r *rowReader) noteRow(misread bool) {
 	rows := r.in.Rows()
 	for i := range r.in.given {
-		g := &r.in.given[i]
-		if misread && len(g.places) == rows {
-			g.places = g.places[:rows-1]
+		g := r.in.given[i]
+		if misread && len(g) == rows {
+			g = g[:rows-1]
 		}
-		g.unknown(rows)
+		r.in.given[i] = append(g, make([]given, rows-len(g))...)
 	}
 }
 

@@ -12,27 +12,12 @@ type Update struct {
 	Schema, Name string // the table as the text names it, without quotes
 	Table        *Table
 
-	set []int32 // by Table.Fixed: a place as in given, or notSet
+	set []given // by Table.Fixed
 }
-
-// notSet is the place of a column that is not assigned.
-const notSet = -1 << 31
 
 // Set tells what is assigned to the column Table.Fixed[column], as [Plan.Given] does.
 func (p *Plan) Set(u *Update, column int) (kind GivenKind, param int, value any) {
-	switch at := u.set[column]; {
-	case at == notSet:
-		return GivenNot, 0, nil
-	case at == givenUnknown:
-		return GivenExpression, 0, nil
-	case at >= 0:
-		return GivenParam, int(at), nil
-	default:
-		if value, ok := p.literalAt(int(-2-at), inUpdate); ok {
-			return GivenLiteral, 0, value
-		}
-	}
-	return GivenUnknown, 0, nil
+	return p.resolve(u.set[column], inUpdate)
 }
 
 // assigns reads the = or := of an assignment.
@@ -44,38 +29,18 @@ func (p *parser) assigns() bool {
 	return p.isPunct(t, '=')
 }
 
-// assign takes down what is assigned to a column, if that is one of those that are
-// fixed. own tells whether the name of a column, of which the last part is known,
-// means this one.
-func (p *parser) assign(u *Update, column string, v *value, own func(name) bool) {
-	for i, fixed := range u.Table.Fixed {
-		if !strings.EqualFold(fixed, column) {
-			continue
-		}
-		if u.set == nil {
-			u.set = make([]int32, len(u.Table.Fixed))
-			for k := range u.set {
-				u.set[k] = notSet
-			}
-		}
-		u.set[i] = p.assigned(v, column, own)
-	}
-}
-
-// assigned is the place of a value that is assigned.
-func (p *parser) assigned(v *value, column string, own func(name) bool) int32 {
-	tokens := p.inner(v)
-	if len(tokens) == 1 && tokens[0].kind == tokenParam {
-		return int32(v.params)
-	}
-	if p.isOwn(tokens, column, own) {
-		return notSet
-	}
+// assigned returns what is assigned to a column. own tells whether the name of a column,
+// of which the last part is known, means this one.
+func (p *parser) assigned(v *value, column string, own func(name) bool) given {
+	g, tokens := p.givenBy(v), p.inner(v)
 	_, literal := p.literal(tokens)
-	if literal || len(tokens) == 1 && p.is(tokens[0], "NULL") || p.isTemporal(tokens) {
-		return int32(-2 - v.start)
+	switch {
+	case g.kind == GivenParam, literal, len(tokens) == 1 && p.is(tokens[0], "NULL"), p.isTemporal(tokens):
+		return g
+	case p.isOwn(tokens, column, own):
+		return given{kind: GivenNot}
 	}
-	return givenUnknown
+	return given{kind: GivenExpression}
 }
 
 // isOwn reports whether a value is the column's own: user_id, t.user_id, or
@@ -149,22 +114,28 @@ func (p *parser) duplicate(in *Insert, alias *rowAlias) {
 	for range 3 { // DUPLICATE KEY UPDATE
 		p.next()
 	}
-	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table}
+	own := func(of name) bool { return of.parts == 1 || strings.EqualFold(of.qualifier, in.Name) }
+	u := Update{Schema: in.Schema, Name: in.Name, Table: in.Table, set: make([]given, len(in.Table.Fixed))}
+	for i := range u.set {
+		u.set[i].kind = GivenNot
+	}
 	for {
 		column, ok := p.name(p.next())
 		if !ok || !p.assigns() {
 			return
 		}
 		v := p.expression(inUpdate)
-		if !p.takesRow(&v, column.last, alias) {
-			p.assign(&u, column.last, &v, func(of name) bool { return of.parts == 1 || strings.EqualFold(of.qualifier, in.Name) })
+		for i, fixed := range in.Table.Fixed {
+			if strings.EqualFold(fixed, column.last) && !p.takesRow(&v, column.last, alias) {
+				u.set[i] = p.assigned(&v, column.last, own)
+			}
 		}
 		if !p.isPunct(p.peek(), ',') {
 			break
 		}
 		p.next()
 	}
-	if slices.ContainsFunc(u.set, func(at int32) bool { return at != notSet }) {
+	if slices.ContainsFunc(u.set, func(g given) bool { return g.kind != GivenNot }) {
 		p.plan.Updates = append(p.plan.Updates, u)
 	}
 }
