@@ -15,11 +15,10 @@
 // linear in the length, and planning 16 MB of literal rows and writing the keys into
 // them allocates less than twice that.
 //
-// Package tidb, below this one, is the second reader: it holds plans against the
-// parser of TiDB, in the driver for each text that is new and in the tests here
-// for golden files and fuzzing. It is no substitute, since that grammar refuses
-// row aliases, RETURNING and what a newer server adds, and is many times slower
-// on long texts (the README has the figures).
+// Package internal/tidb is the second parser: it compares plans with TiDB's grammar, in
+// the driver for each new statement and in the tests here. It is no substitute: that
+// grammar lacks row aliases, RETURNING and the additions of newer servers, and is many
+// times slower on long statements.
 //
 // Whether an executable comment (/*!80000 … */) is part of a statement depends on
 // the server and its version, and where a string ends depends on the character

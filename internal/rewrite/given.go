@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"math/big"
+	"strconv"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -108,4 +109,77 @@ func (p *parser) givenBy(v *value) given {
 		return given{GivenLiteral, int32(v.start)}
 	}
 	return given{}
+}
+
+// maxGiven is how long a text is at most in which GivenNumbers looks.
+const maxGiven = 8 << 10
+
+// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it has
+// as values, and whether it is plain, which is to say that literals,
+// placeholders, NULL, DEFAULT and functions without arguments are all that it
+// has, so that an insert id that is none of them was generated. A long text,
+// and whatever is not VALUES with rows alone, is not plain.
+func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
+	if len(p.text) > maxGiven || p.charset.readable(p.text) != p.text {
+		return nil, false
+	}
+	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset}}
+	return r.givenNumbers()
+}
+
+func (p *parser) givenNumbers() (numbers []float64, plain bool) {
+	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !p.is(p.peek(), "ROW"); {
+		t := p.next()
+		word = p.word(t)
+		if t.kind == tokenEOF || t.kind == tokenBad || t.kind == tokenNumber || fold(word, "SELECT") || p.isPunct(t, ';') {
+			return nil, false
+		}
+	}
+	for {
+		before, number := p.prev, 0.0
+		t := p.next()
+		switch {
+		case t.kind == tokenEOF:
+			return numbers, p.unsure == ""
+		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
+			continue
+		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
+			number = p.givenNumber(t)
+		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
+			p.next()
+			continue // no generated key is negative
+		case p.is(t, "TRUE"):
+			number = 1
+		case t.kind != tokenWord, !p.plainWord(t):
+			return nil, false
+		}
+		if number != 0 {
+			numbers = append(numbers, number)
+		}
+	}
+}
+
+func (p *parser) givenNumber(t token) float64 {
+	if t.kind == tokenString {
+		return sqltext.LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
+	}
+	text := p.text[t.start:t.end]
+	if n, err := strconv.ParseUint(text, 0, 64); err == nil && (strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0b")) {
+		return float64(n)
+	}
+	return sqltext.LeadingNumber(text)
+}
+
+// plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the
+// ROW before a row, or a function without arguments, whose brackets it takes.
+func (p *parser) plainWord(t token) bool {
+	word := p.word(t)
+	if fold(word, "NULL", "DEFAULT", "FALSE", "ROW") {
+		return !fold(word, "DEFAULT") || !p.isPunct(p.peek(), '(')
+	}
+	if p.isPunct(p.peek(), '(') {
+		p.next()
+		return p.isPunct(p.next(), ')')
+	}
+	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
 }

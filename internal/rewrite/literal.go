@@ -272,266 +272,47 @@ func (p *Plan) reader(start, end int) *parser {
 	return &parser{answered: true, server: p.dialect, lexer: of, plan: &Plan{}}
 }
 
-// maxGiven is how long a text is at most in which GivenNumbers looks.
-const maxGiven = 8 << 10
-
-// GivenNumbers reads an INSERT or REPLACE without rule: the numbers that it has
-// as values, and whether it is plain, which is to say that literals,
-// placeholders, NULL, DEFAULT and functions without arguments are all that it
-// has, so that an insert id that is none of them was generated. A long text,
-// and whatever is not VALUES with rows alone, is not plain.
-func (p *Plan) GivenNumbers() (numbers []float64, plain bool) {
-	if len(p.text) > maxGiven || p.charset.readable(p.text) != p.text {
-		return nil, false
-	}
-	r := &parser{lexer: lexer{text: p.text, mode: p.mode, charset: p.charset}}
-	return r.givenNumbers()
+func unquoteIdentifier(s string) string {
+	quote := s[len(s)-1:]
+	return strings.ReplaceAll(s[1:len(s)-1], quote+quote, quote)
 }
 
-func (p *parser) givenNumbers() (numbers []float64, plain bool) {
-	for word := ""; !fold(word, "VALUES") && !fold(word, "VALUE") || !p.isPunct(p.peek(), '(') && !p.is(p.peek(), "ROW"); {
-		t := p.next()
-		word = p.word(t)
-		if t.kind == tokenEOF || t.kind == tokenBad || t.kind == tokenNumber || fold(word, "SELECT") || p.isPunct(t, ';') {
-			return nil, false
-		}
+// unquoteString returns the contents of a string literal (MySQL manual, "String
+// Literals").
+func unquoteString(s string, mode Mode) string {
+	quote, body := s[0], s[1:len(s)-1]
+	if strings.IndexByte(body, quote) < 0 && strings.IndexByte(body, '\\') < 0 {
+		return body
 	}
-	for {
-		before, number := p.prev, 0.0
-		t := p.next()
+	var b strings.Builder
+	for i := 0; i < len(body); i++ {
+		c := body[i]
 		switch {
-		case t.kind == tokenEOF:
-			return numbers, p.unsure == ""
-		case t.kind == tokenParam, p.isPunct(t, '('), p.isPunct(t, ')'), p.isPunct(t, ','):
-			continue
-		case t.kind == tokenNumber, t.kind == tokenString && (p.isPunct(before, '(') || p.isPunct(before, ',')):
-			number = p.givenNumber(t)
-		case p.isPunct(t, '-') && p.peek().kind == tokenNumber:
-			p.next()
-			continue // no generated key is negative
-		case p.is(t, "TRUE"):
-			number = 1
-		case t.kind != tokenWord, !p.plainWord(t):
-			return nil, false
+		case c == quote:
+			i++ // doubled
+		case c == '\\' && mode&NoBackslashEscapes == 0 && i+1 < len(body):
+			i++
+			switch body[i] {
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			case 'b':
+				c = '\b'
+			case '0':
+				c = 0
+			case 'Z':
+				c = 0x1a
+			case '%', '_': // for LIKE, which reads the backslash itself
+				b.WriteByte('\\')
+				c = body[i]
+			default:
+				c = body[i]
+			}
 		}
-		if number != 0 {
-			numbers = append(numbers, number)
-		}
+		b.WriteByte(c)
 	}
-}
-
-func (p *parser) givenNumber(t token) float64 {
-	if t.kind == tokenString {
-		return sqltext.LeadingNumber(unquoteString(p.text[t.start:t.end], p.mode))
-	}
-	text := p.text[t.start:t.end]
-	if n, err := strconv.ParseUint(text, 0, 64); err == nil && (strings.HasPrefix(text, "0x") || strings.HasPrefix(text, "0b")) {
-		return float64(n)
-	}
-	return sqltext.LeadingNumber(text)
-}
-
-// plainWord reports whether a word among the values is NULL, DEFAULT, FALSE, the
-// ROW before a row, or a function without arguments, whose brackets it takes.
-func (p *parser) plainWord(t token) bool {
-	word := p.word(t)
-	if fold(word, "NULL", "DEFAULT", "FALSE", "ROW") {
-		return !fold(word, "DEFAULT") || !p.isPunct(p.peek(), '(')
-	}
-	if p.isPunct(p.peek(), '(') {
-		p.next()
-		return p.isPunct(p.next(), ')')
-	}
-	return strings.HasPrefix(strings.ToUpper(word), "CURRENT_") || strings.HasPrefix(strings.ToUpper(word), "UTC_")
-}
-
-// value is an expression as far as it matters: its place, and its tokens
-// without brackets around them when they are so few that it may be a literal.
-type value struct {
-	start, end int
-	tokens     [6]token
-	n          int
-	open       int  // brackets that it begins with
-	closed     int  // those of them that are closed again
-	complex    bool // it is more than tokens within brackets
-	params     int  // placeholders before it
-}
-
-func (v *value) isEmpty() bool { return v.start == v.end }
-
-// keyValue reads the key's value in a row of VALUES.
-func (r *rowReader) keyValue() error {
-	v := r.expression(inRow)
-	if v.isEmpty() {
-		r.in.Refused = true // no value between the commas
-		return nil
-	}
-	return r.addKey(r.in, &v)
-}
-
-// clause is where an expression stands.
-type clause uint8
-
-const (
-	inRow    clause = iota // of VALUES
-	inSet                  // of INSERT … SET
-	inUpdate               // the assignments of ON DUPLICATE KEY UPDATE
-)
-
-// expression reads tokens up to a comma, closing bracket or semicolon outside
-// of brackets, in assignments also up to the word that begins what follows them,
-// and leaves the reader before that.
-func (p *parser) expression(in clause) value {
-	v := value{params: p.params, start: p.pos, end: p.pos}
-	for depth := 0; ; {
-		saved, params := p.lexer, p.params
-		outside := depth == 0
-		t := p.take(&depth)
-		if t.kind == tokenEOF || t.kind == tokenBad || outside && (p.isPunct(t, ',') || p.isPunct(t, ')') ||
-			p.isPunct(t, ';') || in != inRow && !v.isEmpty() && p.endsAssignment(in, saved.prev, t)) {
-			p.restore(saved)
-			p.params = params
-			return v
-		}
-		p.add(&v, t, depth)
-	}
-}
-
-// add takes the next token of a value; depth is the number of brackets that
-// are open after it.
-func (p *parser) add(v *value, t token, depth int) {
-	if v.isEmpty() {
-		v.start = t.start
-	}
-	v.end = t.end
-	switch {
-	case p.isPunct(t, '(') && v.n == 0 && v.closed == 0:
-		v.open++
-	case p.isPunct(t, ')') && depth < v.open:
-		v.closed++
-	case v.closed > 0, v.n == len(v.tokens):
-		v.complex = true
-	default:
-		v.tokens[v.n] = t
-		v.n++
-	}
-}
-
-// addKey decides what becomes of the key of a row in the text.
-func (p *parser) addKey(in *Insert, v *value) error {
-	kind, err := p.keySlot(in, v)
-	before := v.params
-	if kind == SlotExpression {
-		before = p.params // our placeholder stands after the expression's
-	}
-	p.addSlot(in, slot{uint32(v.start), uint32(v.end), uint32(before), kind})
-	return err
-}
-
-func (p *parser) keySlot(in *Insert, v *value) (SlotKind, error) {
-	tokens := p.inner(v)
-	if len(tokens) == 1 && tokens[0].kind == tokenParam {
-		return SlotParam, p.modeKnown(in, v) // for a bound 0 the execution asks the session itself
-	}
-	l, ok := p.literal(tokens)
-	switch null := p.isNull(tokens); {
-	case null && !in.Table.KeepExplicit:
-		return SlotFill, nil
-	case null:
-		return SlotUnknown, nil
-	case !ok:
-		return p.expressionSlot(in, v)
-	case in.Table.KeepExplicit:
-		return SlotKept, nil
-	}
-	if !l.isZero() {
-		return SlotKept, nil
-	}
-	kind, err := p.keyKind(in)
-	switch {
-	case err != nil, kind == KindUnknown:
-		return SlotUnknown, err
-	case kind == KindText && l.isEmpty():
-		return SlotFill, nil
-	case kind == KindText:
-		return SlotKept, nil
-	}
-	return p.zeroSlot(in, v, l)
-}
-
-// zeroSlot decides about a key of an integer column that the server converts to 0.
-func (p *parser) zeroSlot(in *Insert, v *value, l literal) (SlotKind, error) {
-	if l.isEmpty() {
-		p.plan.Consulted |= EmptyStringIsNull
-		if p.mode&EmptyStringIsNull != 0 {
-			return SlotFill, nil
-		}
-	}
-	p.plan.Consulted |= NoAutoValueOnZero
-	asks, whole, reason := p.mode&NoAutoValueOnZero == 0, true, ""
-	if !l.number {
-		var certain bool
-		if _, whole, certain = readZero(l.text); !whole || !certain {
-			p.plan.Consulted |= Strict
-		}
-		var err error
-		keeps := func() (bool, error) { return p.keepsStrings(in) }
-		if asks, reason, err = AsksForKey(l.text, p.mode, in.Ignore, in.Rows(), keeps); err != nil {
-			return SlotUnknown, err
-		}
-	}
-	switch {
-	case reason != "":
-		return SlotUnknown, p.fail(v.start, in, reason)
-	case asks:
-		return SlotFill, p.modeKnown(in, v)
-	case whole:
-		return SlotKept, p.modeKnown(in, v)
-	}
-	return SlotUnknown, p.modeKnown(in, v) // the server converts or refuses it
-}
-
-// keepsStrings reports whether the key column holds strings.
-func (p *parser) keepsStrings(in *Insert) (bool, error) {
-	if p.opts.KeepsStrings == nil {
-		return false, nil
-	}
-	return p.opts.KeepsStrings(in)
-}
-
-// modeKnown refuses a key that may be 0 in a statement that sets sql_mode for
-// itself: whether 0 asks for a key depends on that.
-func (p *parser) modeKnown(in *Insert, v *value) error {
-	if !p.modeSet || in.Table.KeepExplicit || in.Table.Kind == KindText {
-		return nil
-	}
-	return p.fail(v.start, in, "sql_mode is set for this statement alone, and decides whether 0 asks for a key; set it for the session, or leave the key out")
-}
-
-// keyKind is the kind of the table's keys.
-func (p *parser) keyKind(in *Insert) (Kind, error) {
-	if in.Table.Kind != KindUnknown || p.opts.Kind == nil {
-		return in.Table.Kind, nil
-	}
-	return p.opts.Kind(in.Table)
-}
-
-// inner returns the tokens of a value without brackets around them: (NULL) is
-// NULL. (DEFAULT) is nothing: the servers refuse it.
-func (p *parser) inner(v *value) []token {
-	if v.complex || v.n == 0 || v.open > 0 && (p.is(v.tokens[0], "DEFAULT", "IGNORE")) {
-		return nil
-	}
-	return v.tokens[:v.n]
-}
-
-// isNull: NULL, DEFAULT, IGNORE, which MariaDB takes for DEFAULT, and the \N of MariaDB and of MySQL 5.7.
-func (p *parser) isNull(tokens []token) bool {
-	switch len(tokens) {
-	case 1:
-		return p.is(tokens[0], "NULL", "DEFAULT") || p.is(tokens[0], "IGNORE") && !p.isMySQL()
-	case 2:
-		return p.isPunct(tokens[0], '\\') && p.word(tokens[1]) == "N"
-	}
-	return false
+	return b.String()
 }

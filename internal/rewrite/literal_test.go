@@ -1,25 +1,11 @@
 package rewrite
 
-import "testing"
+import (
+	"bytes"
+	"testing"
 
-func TestParseMode_names(t *testing.T) {
-	for text, want := range map[string]Mode{
-		"":                      0,
-		"STRICT_TRANS_TABLES":   Strict,
-		"STRICT_ALL_TABLES":     Strict,
-		"ANSI_QUOTES":           ANSIQuotes,
-		"ansi_quotes, strict":   ANSIQuotes,
-		"ANSI":                  ANSIQuotes,
-		"NO_BACKSLASH_ESCAPES":  NoBackslashEscapes,
-		"NO_AUTO_VALUE_ON_ZERO": NoAutoValueOnZero,
-		"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO": 7,
-		"XANSI_QUOTES": 0,
-	} {
-		if have := ParseMode(text); have != want {
-			t.Errorf("%s\nhave: %b\nwant: %b", text, have, want)
-		}
-	}
-}
+	"github.com/shardkey/shardkey/internal/sqltext"
+)
 
 // What is zero was asked of the servers, with an AUTO_INCREMENT column.
 func TestIsZero_literals(t *testing.T) {
@@ -41,6 +27,63 @@ func TestIsZero_literals(t *testing.T) {
 	} {
 		if have := c.literal.isZero(); have != c.want {
 			t.Errorf("%+v\nhave: %v\nwant: %v", c.literal, have, c.want)
+		}
+	}
+}
+
+func TestUnquoteString_literals(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode Mode
+		want string
+	}{
+		{`''`, 0, ``}, {`'a'`, 0, `a`}, {`'it''s'`, 0, `it's`}, {`"it''s"`, 0, `it''s`}, {`"a""b"`, 0, `a"b`},
+		{`'\n\t\r\b\0\Z\'\"\\\q'`, 0, "\n\t\r\b\x00\x1a'\"\\q"},
+		{`'\%\_'`, 0, `\%\_`},
+		{`'\n\\'`, NoBackslashEscapes, `\n\\`},
+		{`'日''本'`, 0, `日'本`},
+		{"'\xff\x00'", 0, "\xff\x00"},
+	} {
+		if have := unquoteString(c.text, c.mode); have != c.want {
+			t.Errorf("%s mode %d\nhave: %q\nwant: %q", c.text, c.mode, have, c.want)
+		}
+	}
+}
+
+// FuzzAppendLiteral holds that a key's literal is one value in every mode, and
+// that plain ones read back as they were.
+func FuzzAppendLiteral(f *testing.F) {
+	for _, key := range []string{"", "a", "it's", `"`, `\`, "\x00\n", "日本", "--", "/*", "?"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		for _, k := range []any{key, []byte(key)} {
+			literal, _ := sqltext.AppendLiteral([]byte("("), k)
+			literal = append(literal, ')')
+			for mode := range Mode(8) {
+				r := &parser{lexer: lexer{text: string(literal), mode: mode}, plan: &Plan{}}
+				r.next()
+				v := r.expression(inRow)
+				if end := r.next(); !r.isPunct(end, ')') || end.end != len(literal) || r.consulted != 0 {
+					t.Fatalf("%q in mode %d is no value: %s", key, mode, literal)
+				}
+				if l, ok := r.literal(r.inner(&v)); ok && l.text != key {
+					t.Fatalf("have: %q\nwant: %q", l.text, key)
+				}
+			}
+			if bytes.ContainsAny(literal, "?\\\"") && literal[1] != '\'' {
+				t.Fatalf("%s", literal)
+			}
+		}
+	})
+}
+
+func TestUnquoteIdentifier_undoesQuotes(t *testing.T) {
+	for text, want := range map[string]string{
+		"`id`": "id", "``": "", "`we``ird`": "we`ird", `"a""b"`: `a"b`,
+	} {
+		if have := unquoteIdentifier(text); have != want {
+			t.Errorf("%s\nhave: %q\nwant: %q", text, have, want)
 		}
 	}
 }

@@ -84,15 +84,18 @@ func (p *parser) mayInsertInto() string {
 	const longest = 300 // bytes of a name in quotes, at most 64 characters
 	for i := 0; i < len(text); {
 		names := []string(nil)
-		switch c := text[i]; {
+		c := text[i]
+		switch {
 		case isWordByte(c):
 			end := wordEnd(text, i)
 			names = append(strings.FieldsFunc(text[i:end], func(r rune) bool { return r >= utf8.RuneSelf }), text[i:end])
 			i = end
 		case (c == '`' || c == '"' || c == '[') && (i == 0 || text[i-1] != c):
-			quote := map[bool]byte{true: ']', false: c}[c == '[']
+			if c == '[' {
+				c = ']'
+			}
 			lx := lexer{text: text[i:min(i+longest, len(text))]}
-			if end, ok := lx.skipQuoted(0, quote); ok {
+			if end, ok := lx.skipQuoted(0, c); ok {
 				names = []string{unquoteIdentifier(lx.text[:end])}
 			}
 			i++
@@ -220,4 +223,12 @@ func (p *parser) dialect() Dialect {
 func (p *parser) isMySQL() bool {
 	d := p.dialect()
 	return d == DialectMySQL || d == DialectVitess
+}
+
+// noteWord remembers that the statement reads LAST_INSERT_ID(), also as
+// @@last_insert_id or @@identity.
+func (p *parser) noteWord(t token) {
+	if p.is(t, "LAST_INSERT_ID", "IDENTITY") {
+		p.last = true
+	}
 }

@@ -3,7 +3,6 @@ package rewrite
 import (
 	"slices"
 	"sort"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 )
@@ -390,96 +389,4 @@ func (in *Insert) keepsAll() bool {
 func (in *Insert) isUncertain() bool {
 	return in.Rows() > 1 && (in.Ignore || in.OnDuplicate) ||
 		slices.ContainsFunc(in.slots, func(s slot) bool { return s.kind == SlotExpression })
-}
-
-// noteWord remembers that the statement reads LAST_INSERT_ID(), also as
-// @@last_insert_id or @@identity.
-func (p *parser) noteWord(t token) {
-	if p.is(t, "LAST_INSERT_ID", "IDENTITY") {
-		p.last = true
-	}
-}
-
-// noteCall sees LAST_INSERT_ID before a bracket, or before the comments there.
-func (r *rowReader) noteCall(bracket int) {
-	end := r.blanksBefore(bracket)
-	if end == r.commentEnd && end > 0 {
-		end = r.commentStart
-	}
-	const name = "LAST_INSERT_ID"
-	if end >= len(name) && fold(r.text[end-len(name):end], name) {
-		r.last = true
-	}
-}
-
-// noteComment remembers where a run of comments and blanks begins and ends.
-func (r *rowReader) noteComment(start, end int) {
-	if start = r.blanksBefore(start); start != r.commentEnd || start == 0 {
-		r.commentStart = start
-	}
-	r.commentEnd = r.blanksBefore(end)
-}
-
-func (r *rowReader) blanksBefore(pos int) int {
-	for pos > 0 && isBlank(r.text[pos-1]) {
-		pos--
-	}
-	return pos
-}
-
-// noteVariable sees @@last_insert_id and @@identity, with or without scope.
-func (r *rowReader) noteVariable(at int) {
-	const longest = len("@@session . `last_insert_id`")
-	if at+1 < len(r.text) && r.text[at+1] == '@' && MentionsLastInsertID(r.text[at:min(at+longest, len(r.text))]) {
-		r.last = true
-	}
-}
-
-// SetsLastInsertID reports whether a text of a class that need not be parsed may
-// change what LAST_INSERT_ID() returns: what runs is not in it, it calls the
-// function with an argument or sets @@identity, or is DDL, as CREATE … SELECT.
-func SetsLastInsertID(text string, class Class) bool {
-	// A bracket is found fast, and there are few.
-	bracket := strings.IndexByte(text, '(')
-	return class != ClassPass && changesLastInsertID(text, class) || bracket >= 0 && callsLastInsertID(text, bracket)
-}
-
-// changesLastInsertID reports whether a text may change LAST_INSERT_ID() without a call
-// of it.
-func changesLastInsertID(text string, class Class) bool {
-	switch class {
-	case classCall, ClassSeveral, classDDL:
-		return true
-	case classSet:
-		return containsFold(text, "IDENTITY") // that is @@last_insert_id, which mentions INSERT
-	}
-	return false
-}
-
-// callsLastInsertID reports whether a text calls LAST_INSERT_ID() with an
-// argument. Its first bracket is given.
-func callsLastInsertID(text string, pos int) bool {
-	const name = "LAST_INSERT_ID"
-	for ; ; pos++ {
-		next := strings.IndexByte(text[pos:], '(')
-		if next < 0 {
-			return false
-		}
-		pos += next
-		end := pos
-		for end > 0 && isBlank(text[end-1]) {
-			end--
-		}
-		switch {
-		case end > 0 && text[end-1] == '/': // a comment before it
-			if containsFold(text, name) {
-				return true
-			}
-		case end >= len(name) && fold(text[end-len(name):end], name):
-			lx := lexer{text: text, pos: pos + 1}
-			if t := lx.next(); t.kind != tokenPunct || text[t.start] != ')' {
-				return true
-			}
-		}
-	}
 }

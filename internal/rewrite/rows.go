@@ -254,6 +254,41 @@ func (r *rowReader) skipValues(one bool) (commas int, end bool, err error) {
 	return 0, false, r.fail(len(text), r.in, "a row of values has no end")
 }
 
+// noteCall sees LAST_INSERT_ID before a bracket, or before the comments there.
+func (r *rowReader) noteCall(bracket int) {
+	end := r.blanksBefore(bracket)
+	if end == r.commentEnd && end > 0 {
+		end = r.commentStart
+	}
+	const name = "LAST_INSERT_ID"
+	if end >= len(name) && fold(r.text[end-len(name):end], name) {
+		r.last = true
+	}
+}
+
+// noteComment remembers where a run of comments and blanks begins and ends.
+func (r *rowReader) noteComment(start, end int) {
+	if start = r.blanksBefore(start); start != r.commentEnd || start == 0 {
+		r.commentStart = start
+	}
+	r.commentEnd = r.blanksBefore(end)
+}
+
+func (r *rowReader) blanksBefore(pos int) int {
+	for pos > 0 && isBlank(r.text[pos-1]) {
+		pos--
+	}
+	return pos
+}
+
+// noteVariable sees @@last_insert_id and @@identity, with or without scope.
+func (r *rowReader) noteVariable(at int) {
+	const longest = len("@@session . `last_insert_id`")
+	if at+1 < len(r.text) && r.text[at+1] == '@' && MentionsLastInsertID(r.text[at:min(at+longest, len(r.text))]) {
+		r.last = true
+	}
+}
+
 // slot is the place of one row's key.
 type slot struct {
 	at, end uint32 // the text that the key replaces; the same where it is added

@@ -5,6 +5,48 @@ import (
 	"unicode/utf8"
 )
 
+// Mode is the part of a session's sql_mode that decides how a text is read.
+type Mode uint8
+
+const (
+	// ANSIQuotes: "x" is an identifier, not a string.
+	ANSIQuotes Mode = 1 << iota
+	// NoBackslashEscapes: a backslash in a string is a backslash.
+	NoBackslashEscapes
+	// NoAutoValueOnZero: 0 is a key like any other, only NULL asks for one.
+	NoAutoValueOnZero
+	// MSSQL: [x] is an identifier (MariaDB).
+	MSSQL
+	// EmptyStringIsNull: '' is NULL (MariaDB).
+	EmptyStringIsNull
+	// Strict: a value that its column cannot hold is an error, at least in the
+	// first row of a statement.
+	Strict
+)
+
+// ParseMode reads the value of @@sql_mode. Combination modes arrive spelled
+// out, because the server expands them.
+func ParseMode(sqlMode string) Mode {
+	var m Mode
+	for word := range strings.SplitSeq(sqlMode, ",") {
+		switch strings.ToUpper(strings.TrimSpace(word)) {
+		case "ANSI_QUOTES", "ANSI":
+			m |= ANSIQuotes
+		case "NO_BACKSLASH_ESCAPES":
+			m |= NoBackslashEscapes
+		case "NO_AUTO_VALUE_ON_ZERO":
+			m |= NoAutoValueOnZero
+		case "MSSQL":
+			m |= MSSQL
+		case "EMPTY_STRING_IS_NULL":
+			m |= EmptyStringIsNull
+		case "STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL":
+			m |= Strict
+		}
+	}
+	return m
+}
+
 // Charset is the character set in which the server reads a session's statements
 // (@@character_set_client), as far as it decides where words and strings end.
 // The zero value is UTF-8; [ParseCharset] returns the others.

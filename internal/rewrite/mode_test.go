@@ -7,6 +7,25 @@ import (
 	"testing"
 )
 
+func TestParseMode_names(t *testing.T) {
+	for text, want := range map[string]Mode{
+		"":                      0,
+		"STRICT_TRANS_TABLES":   Strict,
+		"STRICT_ALL_TABLES":     Strict,
+		"ANSI_QUOTES":           ANSIQuotes,
+		"ansi_quotes, strict":   ANSIQuotes,
+		"ANSI":                  ANSIQuotes,
+		"NO_BACKSLASH_ESCAPES":  NoBackslashEscapes,
+		"NO_AUTO_VALUE_ON_ZERO": NoAutoValueOnZero,
+		"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ANSI,NO_BACKSLASH_ESCAPES,NO_AUTO_VALUE_ON_ZERO": 7,
+		"XANSI_QUOTES": 0,
+	} {
+		if have := ParseMode(text); have != want {
+			t.Errorf("%s\nhave: %b\nwant: %b", text, have, want)
+		}
+	}
+}
+
 func TestParseCharset_names(t *testing.T) {
 	for name, want := range map[string]Charset{
 		"utf8mb4": CharsetUTF8, "UTF8MB3": CharsetUTF8, "utf8": CharsetUTF8, "latin1": charsetLatin1, "ascii": charsetLatin1,
