@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,14 @@ type goldenCase struct {
 	opts   Options
 }
 
+var (
+	goldenModes = map[string]Mode{
+		"ansi": ANSIQuotes, "noescapes": NoBackslashEscapes, "nozero": NoAutoValueOnZero,
+		"mssql": MSSQL, "emptynull": EmptyStringIsNull, "strict": Strict,
+	}
+	goldenDialects = map[string]Dialect{"mysql": DialectMySQL, "vitess": DialectVitess, "mariadb": DialectMariaDB}
+)
+
 func readGolden(t testing.TB, file string) (cases []goldenCase) {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -80,30 +89,18 @@ func readGolden(t testing.TB, file string) (cases []goldenCase) {
 		}
 		_, flags, _ := strings.Cut(title, "[")
 		for flag := range strings.FieldsSeq(strings.TrimSuffix(flags, "]")) {
-			switch flag {
-			case "ansi":
-				c.opts.Mode |= ANSIQuotes
-			case "noescapes":
-				c.opts.Mode |= NoBackslashEscapes
-			case "nozero":
-				c.opts.Mode |= NoAutoValueOnZero
-			case "mssql":
-				c.opts.Mode |= MSSQL
-			case "emptynull":
-				c.opts.Mode |= EmptyStringIsNull
-			case "strict":
-				c.opts.Mode |= Strict
-			case "gbk", "big5", "sjis", "latin1", "strange":
+			mode, isMode := goldenModes[flag]
+			dialect, isDialect := goldenDialects[flag]
+			switch {
+			case isMode:
+				c.opts.Mode |= mode
+			case isDialect:
+				c.opts.Dialect = func() (Dialect, error) { return dialect, nil }
+			case slices.Contains([]string{"gbk", "big5", "sjis", "latin1", "strange"}, flag):
 				c.opts.Charset = ParseCharset(flag)
-			case "mysql":
-				c.opts.Dialect = func() (Dialect, error) { return DialectMySQL, nil }
-			case "vitess":
-				c.opts.Dialect = func() (Dialect, error) { return DialectVitess, nil }
-			case "mariadb":
-				c.opts.Dialect = func() (Dialect, error) { return DialectMariaDB, nil }
-			case "beyond":
+			case flag == "beyond":
 				c.opts.NamesBeyondASCII = true
-			case "quoted":
+			case flag == "quoted":
 				c.quoted = true
 				if c.text, err = strconv.Unquote(text); err != nil {
 					t.Fatalf("%s: %s: %v", file, title, err)

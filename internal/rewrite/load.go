@@ -3,7 +3,7 @@ package rewrite
 // load reads LOAD DATA and LOAD XML, whose first word is verb. A file's rows
 // are not filled: into a ruled table they must bring the key.
 func (p *parser) load(verb token) (done bool, err error) {
-	if word := p.word(p.peek()); !fold(word, "DATA") && !fold(word, "XML") {
+	if !p.is(p.peek(), "DATA", "XML") {
 		return p.skipStatement(), nil
 	}
 	xml := p.is(p.next(), "XML")
@@ -11,11 +11,11 @@ func (p *parser) load(verb token) (done bool, err error) {
 	if in == nil {
 		return false, err
 	}
-	wayOut := "LOAD DATA does not give the key column " + in.Table.KeyColumn + ", and no key is generated; name it among the columns, or INSERT the rows"
-	given, listed, err := p.loadsKey(in)
-	switch {
-	case err != nil || given:
-		return false, err
+	wayOut := "LOAD DATA does not give the key column " + in.Table.KeyColumn + ", and no key is generated; " +
+		"name it among the columns, or INSERT the rows"
+	switch given, listed := p.loadsKey(in); {
+	case given:
+		return false, nil
 	case listed || xml:
 		return false, p.fail(verb.start, in, wayOut)
 	}
@@ -56,14 +56,14 @@ func (p *parser) loadTarget() (*Insert, error) {
 
 // loadsKey reads the rest of the statement: whether it lists its columns, and
 // whether one that is listed, or one that SET assigns, is the key.
-func (p *parser) loadsKey(in *Insert) (given, listed bool, err error) {
+func (p *parser) loadsKey(in *Insert) (given, listed bool) {
 	partition, sets := false, false
 	for depth := 0; ; {
 		before := p.prev
 		t := p.next()
 		switch {
 		case p.endsStatement(t):
-			return given, listed, nil
+			return given, listed
 		case p.isPunct(t, '('):
 			partition = p.is(before, "PARTITION")
 			depth++

@@ -120,7 +120,7 @@ func indexVerb(text string) int {
 		for i++; i < len(text) && text[i] < utf8.RuneSelf && isWordByte(text[i]); i++ {
 		}
 		word := text[start:i]
-		if !fold(word, "INSERT") && !fold(word, "REPLACE") && !fold(word, "LOAD") ||
+		if !fold(word, "INSERT", "REPLACE", "LOAD") ||
 			start > 0 && text[start-1] < utf8.RuneSelf && isWordByte(text[start-1]) {
 			continue
 		}

@@ -321,7 +321,6 @@ func (p *parser) skipProgram() error {
 	for {
 		before := p.prev
 		t := p.next()
-		word := p.word(t)
 		switch {
 		case (t.kind == tokenEOF || t.kind == tokenBad) && depth > 0:
 			p.restore(saved)
@@ -331,7 +330,7 @@ func (p *parser) skipProgram() error {
 			return nil
 		case t.kind == tokenParam:
 			p.params++
-		case fold(word, "END"):
+		case p.is(t, "END"):
 			depth--
 			if p.opensBlock(p.peek(), p.prev) {
 				p.next() // END IF
