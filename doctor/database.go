@@ -107,13 +107,11 @@ func hostOf(db *sql.DB) (host spi.Host, isOwn bool) {
 func (d *database) placeholder() (spi.Host, error) {
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.DBName = ownNetwork, cmp.Or(d.name, "database"), "database"
-	query := "SELECT CONCAT(@@hostname, ':', @@port), DATABASE()"
-	err := schema.Rows(d.ctx, d.conn, query, func(row []string) {
-		cfg.Addr, cfg.DBName = cmp.Or(row[0], cfg.Addr), cmp.Or(row[1], cfg.DBName)
-	})
+	row, err := schema.Row(d.ctx, d.conn, "SELECT CONCAT(@@hostname, ':', @@port), DATABASE()", 2)
 	if err != nil && !refused(err) {
 		return spi.Host{}, err
 	}
+	cfg.Addr, cfg.DBName = cmp.Or(row[0], cfg.Addr), cmp.Or(row[1], cfg.DBName)
 	quiet := slog.New(slog.DiscardHandler)
 	return spi.Host{DSN: spi.NewSecret(cfg.FormatDSN()), Logger: quiet}, nil
 }

@@ -23,11 +23,10 @@ type grant struct {
 }
 
 func readGrants(ctx context.Context, q schema.Queryer) (g grants) {
-	roles := ""
-	_ = schema.Rows(ctx, q, "SELECT CURRENT_ROLE()", func(row []string) { roles = row[0] })
 	queries := []string{"SHOW GRANTS"}
-	if strings.Contains(roles, "@") { // MySQL's, which SHOW GRANTS alone does not follow
-		queries = []string{"SHOW GRANTS FOR CURRENT_USER() USING " + roles, "SHOW GRANTS"}
+	roles, _ := schema.Row(ctx, q, "SELECT CURRENT_ROLE()", 1)
+	if strings.Contains(roles[0], "@") { // MySQL's, which SHOW GRANTS alone does not follow
+		queries = []string{"SHOW GRANTS FOR CURRENT_USER() USING " + roles[0], "SHOW GRANTS"}
 	}
 	for _, query := range queries {
 		err := schema.Rows(ctx, q, query, func(row []string) {
@@ -43,8 +42,10 @@ func readGrants(ctx context.Context, q schema.Queryer) (g grants) {
 	return g
 }
 
+const grantedOn = "(\\*|`(?:[^`]|``)+`)"
+
 var (
-	grantForm = regexp.MustCompile("^(GRANT|REVOKE) (.+?) ON (?:TABLE )?(\\*|`(?:[^`]|``)+`)\\.(\\*|`(?:[^`]|``)+`) (?:TO|FROM) ")
+	grantForm = regexp.MustCompile("^(GRANT|REVOKE) (.+?) ON (?:TABLE )?" + grantedOn + `\.` + grantedOn + " (?:TO|FROM) ")
 	rightForm = regexp.MustCompile(`([A-Z][A-Z ]*[A-Z])\s*(?:\(([^)]*)\))?`)
 )
 
@@ -85,14 +86,14 @@ func (g grants) has(right, inSchema, table, column string) bool {
 		return o.revoked && (all || one) && o.meets(inSchema)
 	})
 	for _, o := range g.list {
-		if o.revoked || revoked && o.schema == "*" || !o.meets(inSchema) || o.table != "*" && !strings.EqualFold(o.table, table) {
+		isOn := o.meets(inSchema) && (o.table == "*" || strings.EqualFold(o.table, table))
+		if o.revoked || revoked && o.schema == "*" || !isOn {
 			continue
 		}
-		if _, ok := o.rights["ALL PRIVILEGES"]; ok {
-			return true
-		}
-		columns, ok := o.rights[right]
-		if ok && (columns == nil || slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, column) })) {
+		_, all := o.rights["ALL PRIVILEGES"]
+		columns, one := o.rights[right]
+		isColumn := func(c string) bool { return strings.EqualFold(c, column) }
+		if all || one && (columns == nil || slices.ContainsFunc(columns, isColumn)) {
 			return true
 		}
 	}
@@ -105,21 +106,9 @@ func (g grant) meets(name string) bool {
 	if g.schema == "*" || g.table != "*" {
 		return g.schema == "*" || strings.EqualFold(g.schema, name)
 	}
-	var expr strings.Builder
-	expr.WriteString("(?i)^")
-	for i := 0; i < len(g.schema); i++ {
-		switch c := g.schema[i]; {
-		case c == '\\' && i+1 < len(g.schema):
-			i++
-			expr.WriteString(regexp.QuoteMeta(g.schema[i : i+1]))
-		case c == '%':
-			expr.WriteString(".*")
-		case c == '_':
-			expr.WriteString(".")
-		default:
-			expr.WriteString(regexp.QuoteMeta(string(c)))
-		}
-	}
-	pattern, err := regexp.Compile(expr.String() + "$")
+	pattern, err := regexp.Compile("(?i)^" + wildcards.Replace(regexp.QuoteMeta(g.schema)) + "$")
 	return err == nil && pattern.MatchString(name)
 }
+
+// wildcards turns those of LIKE into a regular expression's, where a backslash has been doubled.
+var wildcards = strings.NewReplacer(`\\\\`, `\\`, `\\%`, "%", `\\_`, "_", "%", ".*", "_", ".")

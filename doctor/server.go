@@ -23,40 +23,36 @@ type server struct {
 }
 
 // shownVariables are those that findings are about.
-var shownVariables = []string{"version", "version_comment", "sql_mode", "read_only", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin",
-	"wsrep_on", "group_replication_single_primary_mode"}
+const shownVariables = "'version', 'version_comment', 'sql_mode', 'read_only', 'innodb_flush_log_at_trx_commit', " +
+	"'sync_binlog', 'log_bin', 'wsrep_on', 'group_replication_single_primary_mode'"
 
 // askServer asks a server for what findings are about. now is our clock.
 func askServer(ctx context.Context, conn *sql.Conn, now func() time.Time) (server, error) {
 	s := server{variables: map[string]string{}}
-	list := make([]string, len(shownVariables))
-	for i, name := range shownVariables {
-		list[i] = schema.Literal(name)
+	query := "SHOW VARIABLES WHERE Variable_name IN (" + shownVariables + ")"
+	err := schema.Rows(ctx, conn, query, func(row []string) { s.variables[strings.ToLower(row[0])] = row[1] })
+	if err == nil {
+		err = s.clock(ctx, conn, now)
 	}
-	err := schema.Rows(ctx, conn, "SHOW VARIABLES WHERE Variable_name IN ("+strings.Join(list, ", ")+")", func(row []string) {
-		s.variables[strings.ToLower(row[0])] = row[1]
-	})
+	if err == nil {
+		err = schema.PrepareSession(ctx, conn)
+	}
 	if err != nil {
-		return s, err
-	}
-	if err := s.clock(ctx, conn, now); err != nil {
-		return s, err
-	}
-	if err := schema.PrepareSession(ctx, conn); err != nil {
 		return s, err
 	}
 	if s.isVitess = schema.Rows(ctx, conn, "SHOW VITESS_SHARDS", func([]string) {}) == nil; s.isVitess {
 		return s, ctx.Err() // the user and its rights are those of vttablet
 	}
-	_ = schema.Rows(ctx, conn, "SELECT CURRENT_USER()", func(row []string) { s.user = quotedUser(row[0]) })
+	user, _ := schema.Row(ctx, conn, "SELECT CURRENT_USER()", 1)
+	s.user = quotedUser(user[0])
 	s.grants = readGrants(ctx, conn)
 	return s, ctx.Err()
 }
 
 func (s *server) clock(ctx context.Context, conn *sql.Conn, now func() time.Time) error {
 	before := now()
-	var ms int64
-	err := schema.Rows(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", func(row []string) { ms, _ = strconv.ParseInt(row[0], 10, 64) })
+	row, err := schema.Row(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)", 1)
+	ms, _ := strconv.ParseInt(row[0], 10, 64)
 	if err != nil || ms <= 0 {
 		return err
 	}
@@ -99,32 +95,63 @@ const maxAhead = 5 * time.Second
 const synchronize = "-- synchronize the clocks of both machines (chrony, systemd-timesyncd)"
 
 func (s server) findings() []Finding {
-	found := []Finding{{Severity: OK, Check: "server", What: s.describe()}}
-	add := func(severity Severity, check, what, why, fix string) {
-		found = append(found, Finding{Severity: severity, Check: check, What: what, Why: why, Fix: fix})
+	mode, direction := s.variables["sql_mode"], "ahead of"
+	if s.ahead < 0 {
+		direction = "behind"
 	}
-	mode := s.variables["sql_mode"]
-	if !strings.Contains(mode, "STRICT_") {
-		add(Info, "sql-mode", "sql_mode is not strict", "the server truncates values that do not fit, and stores the rest; "+
-			"generated keys are checked against their column before, so that none is truncated",
-			"SET PERSIST sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); -- in MariaDB SET GLOBAL, and in its configuration")
-	}
-	if strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO") {
-		add(Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
-			"a key that a statement gives as 0 is stored as 0, and none is generated", "")
-	}
-	if s.variables["read_only"] == "ON" {
-		add(Error, "read-only", "the server is read only (read_only=ON)",
-			"no row and no state can be written there: it may be a replica", "give the primary's address in the data source name")
-	}
-	if s.ahead.Abs() >= maxAhead {
-		direction := "ahead of"
-		if s.ahead < 0 {
-			direction = "behind"
+	return met([]condition{
+		{true, OK, "server", s.describe(), "", ""},
+		{!strings.Contains(mode, "STRICT_"), Info, "sql-mode", "sql_mode is not strict",
+			"the server truncates values that do not fit, and stores the rest; " +
+				"generated keys are checked against their column before, so that none is truncated",
+			"SET PERSIST sql_mode = CONCAT(@@GLOBAL.sql_mode, ',STRICT_TRANS_TABLES'); " +
+				"-- in MariaDB SET GLOBAL, and in its configuration"},
+		{strings.Contains(mode, "NO_AUTO_VALUE_ON_ZERO"), Info, "sql-mode", "sql_mode has NO_AUTO_VALUE_ON_ZERO",
+			"a key that a statement gives as 0 is stored as 0, and none is generated", ""},
+		{s.variables["read_only"] == "ON", Error, "read-only", "the server is read only (read_only=ON)",
+			"no row and no state can be written there: it may be a replica",
+			"give the primary's address in the data source name"},
+		{s.ahead.Abs() >= maxAhead, Warning, "clock",
+			fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
+			"keys carry the time of the machine that generates them: their order and their times are wrong, " +
+				"and keys wait once the clock is corrected", synchronize},
+	})
+}
+
+// durability returns the findings about settings with which a server of state forgets confirmed writes.
+func (s server) durability() []Finding {
+	flush, sync := s.variables["innodb_flush_log_at_trx_commit"], s.variables["sync_binlog"]
+	const one = "the state must be written on one node: two nodes that are cut off from each other, or that are both " +
+		"written to, hand out the same numbers or fail each other's writes"
+	return met([]condition{
+		{flush != "" && flush != "1", Warning, "", "innodb_flush_log_at_trx_commit is " + flush,
+			"confirmed writes must last: after a crash of its machine " +
+				"the server may forget numbers or worker IDs that it handed out, and hand them out again",
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration"},
+		{sync != "" && sync != "1" && s.variables["log_bin"] == "ON", Warning, "", "sync_binlog is " + sync,
+			"after a crash a replica may lack writes that the server has, or the reverse: " +
+				"a replica that takes its place hands out numbers again",
+			"SET GLOBAL sync_binlog = 1; -- and in the server's configuration"},
+		{s.variables["wsrep_on"] == "ON", Info, "", "the server is a node of a Galera cluster", one,
+			"give the address of one node, or of a proxy that writes to one"},
+		{s.variables["group_replication_single_primary_mode"] == "OFF", Warning, "",
+			"the server's group has several primaries", one,
+			"SELECT group_replication_switch_to_single_primary_mode();"},
+	})
+}
+
+// condition is a finding where it is met.
+type condition struct {
+	isMet                 bool
+	severity              Severity
+	check, what, why, fix string
+}
+
+func met(list []condition) (found []Finding) {
+	for _, c := range list {
+		if c.isMet {
+			found = append(found, Finding{Severity: c.severity, Check: c.check, What: c.what, Why: c.why, Fix: c.fix})
 		}
-		add(Warning, "clock", fmt.Sprintf("this machine's clock is %v %s the server's", s.ahead.Abs().Round(time.Second), direction),
-			"keys carry the time of the machine that generates them: their order and their times are wrong, "+
-				"and keys wait once the clock is corrected", synchronize)
 	}
 	return found
 }

@@ -137,12 +137,10 @@ func (s *stateCheck) look() (err error) {
 	if s.server, err = askServer(s.ctx, s.conn, s.database.now); err != nil {
 		return err
 	}
-	for _, f := range s.server.findings() {
-		if f.isProblem() {
-			s.add(f.Severity, f.What, f.Why, f.Fix)
-		}
+	server := slices.DeleteFunc(s.server.findings(), func(f Finding) bool { return !f.isProblem() })
+	for _, f := range append(server, s.server.durability()...) {
+		s.add(f.Severity, f.What, f.Why, f.Fix)
 	}
-	s.durability()
 	in, name, qualified := strings.Cut(s.Name, ".")
 	if !qualified {
 		in, name = "", s.Name
@@ -210,29 +208,6 @@ func (s *stateCheck) missing(in, name string) {
 		s.add(Error, fmt.Sprintf("the table does not exist, and the user %s may not create it", s.server.user),
 			"no worker ID can be leased, and so no key generated",
 			fmt.Sprintf("%s;\nGRANT SELECT, INSERT, UPDATE ON %s TO %s;", s.DDL, sqltext.QuoteTable(in, name), s.server.user))
-	}
-}
-
-// durability examines the settings with which a server forgets confirmed writes.
-func (s *stateCheck) durability() {
-	v := s.server.variables
-	if flush := v["innodb_flush_log_at_trx_commit"]; flush != "" && flush != "1" {
-		s.add(Warning, "innodb_flush_log_at_trx_commit is "+flush, "confirmed writes must last: after a crash of its machine "+
-			"the server may forget numbers or worker IDs that it handed out, and hand them out again",
-			"SET GLOBAL innodb_flush_log_at_trx_commit = 1; -- and in the server's configuration")
-	}
-	if sync := v["sync_binlog"]; sync != "" && sync != "1" && v["log_bin"] == "ON" {
-		s.add(Warning, "sync_binlog is "+sync, "after a crash a replica may lack writes that the server has, or the reverse: "+
-			"a replica that takes its place hands out numbers again",
-			"SET GLOBAL sync_binlog = 1; -- and in the server's configuration")
-	}
-	const one = "the state must be written on one node: two nodes that are cut off from each other, or that are both " +
-		"written to, hand out the same numbers or fail each other's writes"
-	if v["wsrep_on"] == "ON" {
-		s.add(Info, "the server is a node of a Galera cluster", one, "give the address of one node, or of a proxy that writes to one")
-	}
-	if v["group_replication_single_primary_mode"] == "OFF" {
-		s.add(Warning, "the server's group has several primaries", one, "SELECT group_replication_switch_to_single_primary_mode();")
 	}
 }
 

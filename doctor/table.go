@@ -295,13 +295,12 @@ func (x *tableCheck) maximum() error {
 			"finding it would read the whole table, and so does every query by the key", fix)
 		return nil
 	}
-	greatest := ""
 	query := "SELECT MAX(" + sqltext.QuoteIdentifier(x.column.Name) + ") FROM " + x.quoted()
-	err := schema.Rows(x.ctx, x.conn, query, func(row []string) { greatest = row[0] })
+	row, err := schema.Row(x.ctx, x.conn, query, 1)
 	if err != nil {
 		return err
 	}
-	key, err := strconv.ParseUint(greatest, 10, 64)
+	key, err := strconv.ParseUint(row[0], 10, 64)
 	if err != nil {
 		return nil // no rows, or a negative key
 	}

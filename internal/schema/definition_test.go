@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 )
 
@@ -46,10 +47,14 @@ func TestReferring_namesByHabit(t *testing.T) {
 	}
 }
 
-func TestCutName_quotes(t *testing.T) {
-	for text, want := range map[string]string{"`a` int": "a|int", "`a``b` int": "a`b|int", "`a": "|", "a": "|", "``": "|"} {
-		if name, rest, _ := cutName(text); name+"|"+rest != want {
-			t.Errorf("%s\nhave: %s|%s\nwant: %s", text, name, rest, want)
-		}
+func TestDefinitions_namesInQuotes(t *testing.T) {
+	have := definitionsIn("CREATE TABLE `t` (\n  `a` int NOT NULL,\n  `B``c` int COMMENT '`x`, y',\n" +
+		"  PRIMARY KEY (`a`),\n  CONSTRAINT `F``k` FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE\n) ENGINE=InnoDB")
+	if want := map[string]string{"a": "int NOT NULL", "b`c": "int COMMENT '`x`, y'"}; !maps.Equal(have.Columns, want) {
+		t.Errorf("have: %q\nwant: %q", have.Columns, want)
+	}
+	const key = "FOREIGN KEY (`a`) REFERENCES `u` (`id`) ON DELETE CASCADE"
+	if want := map[string]string{"f``k": key, "f`k": key}; !maps.Equal(have.ForeignKeys, want) {
+		t.Errorf("have: %q\nwant: %q", have.ForeignKeys, want)
 	}
 }

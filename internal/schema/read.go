@@ -20,10 +20,11 @@ type Queryer interface {
 // tables that the user has no right on, have no columns.
 func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
 	d := &Database{byName: map[[2]string]*Table{}, definitions: map[*Table]Definitions{}}
-	err := Rows(ctx, q, "SELECT DATABASE()", func(row []string) { d.Name = row[0] })
+	own, err := Row(ctx, q, "SELECT DATABASE()", 1)
 	if err != nil {
 		return nil, err
 	}
+	d.Name = own[0]
 	var schemas []string
 	for _, name := range append([]string{d.Name}, others...) {
 		if name != "" && !slices.ContainsFunc(schemas, func(s string) bool { return strings.EqualFold(s, name) }) {
@@ -53,6 +54,13 @@ func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
 // Rows calls each with the columns of each row of a query, NULL as an empty string.
 func Rows(ctx context.Context, q Queryer, query string, each func(row []string)) error {
 	return namedRows(ctx, q, query, func(_, row []string) { each(row) })
+}
+
+// Row returns the first n columns of a query's last row, which are empty if there is none.
+func Row(ctx context.Context, q Queryer, query string, n int) ([]string, error) {
+	last := make([]string, n)
+	err := Rows(ctx, q, query, func(row []string) { copy(last, row) })
+	return last, err
 }
 
 // namedRows is Rows with the names of the columns.
@@ -261,47 +269,32 @@ func (d *Database) Definitions(ctx context.Context, q Queryer, t *Table) (Defini
 	if defs, known := d.definitions[t]; known {
 		return defs, nil
 	}
-	defs := Definitions{Columns: map[string]string{}, ForeignKeys: map[string]string{}}
-	err := Rows(ctx, q, "SHOW CREATE TABLE "+sqltext.QuoteTable(t.Schema, t.Name), func(row []string) { defs.Text = row[1] })
+	row, err := Row(ctx, q, "SHOW CREATE TABLE "+sqltext.QuoteTable(t.Schema, t.Name), 2)
 	if err != nil {
-		return defs, err
+		return Definitions{}, err
 	}
-	for line := range strings.Lines(defs.Text) {
-		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), ",")
-		constraint, isConstraint := strings.CutPrefix(line, "  CONSTRAINT `")
-		switch {
-		case isConstraint:
-			// MariaDB does not double what it quotes the name with.
-			if name, rest, ok := strings.Cut(constraint, "` FOREIGN KEY ("); ok {
-				defs.ForeignKeys[strings.ToLower(name)] = "FOREIGN KEY (" + rest
-				defs.ForeignKeys[strings.ToLower(strings.ReplaceAll(name, "``", "`"))] = "FOREIGN KEY (" + rest
-			}
-		case strings.HasPrefix(line, "  `"):
-			if name, rest, ok := cutName(line[2:]); ok {
-				defs.Columns[strings.ToLower(name)] = rest
-			}
-		}
-	}
-	d.definitions[t] = defs
-	return defs, nil
+	d.definitions[t] = definitionsIn(row[1])
+	return d.definitions[t], nil
 }
 
-// cutName cuts a quoted name off a text.
-func cutName(text string) (name, rest string, ok bool) {
-	if !strings.HasPrefix(text, "`") {
-		return "", "", false
+func definitionsIn(text string) Definitions {
+	defs := Definitions{Columns: map[string]string{}, ForeignKeys: map[string]string{}, Text: text}
+	for _, m := range columnLine.FindAllStringSubmatch(text, -1) {
+		defs.Columns[strings.ToLower(strings.ReplaceAll(m[1], "``", "`"))] = m[2]
 	}
-	for i := 1; i < len(text); i++ {
-		switch {
-		case text[i] != '`':
-		case i+1 < len(text) && text[i+1] == '`':
-			i++
-		default:
-			return strings.ReplaceAll(text[1:i], "``", "`"), strings.TrimPrefix(text[i+1:], " "), true
+	for _, m := range foreignKeyLine.FindAllStringSubmatch(text, -1) {
+		// MariaDB does not double what it quotes the name with.
+		for _, name := range []string{m[1], strings.ReplaceAll(m[1], "``", "`")} {
+			defs.ForeignKeys[strings.ToLower(name)] = m[2]
 		}
 	}
-	return "", "", false
+	return defs
 }
+
+var (
+	columnLine     = regexp.MustCompile("(?m)^  `((?:[^`]|``)*)` ?(.*?),?$")
+	foreignKeyLine = regexp.MustCompile("(?m)^  CONSTRAINT `(.*?)` (FOREIGN KEY \\(.*?),?$")
+)
 
 var (
 	typeAtStart = regexp.MustCompile(`^\w+(?:\([^)]*\))?(?: unsigned)?(?: zerofill)?`)

@@ -3,6 +3,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/sqltext"
@@ -91,32 +92,28 @@ func (d *Database) Shown(t *Table) string {
 
 // Column finds a column by its name, without case; nil when there is none.
 func (t *Table) Column(name string) *Column {
-	for _, c := range t.Columns {
-		if strings.EqualFold(c.Name, name) {
-			return c
-		}
+	return first(t.Columns, func(c *Column) bool { return strings.EqualFold(c.Name, name) })
+}
+
+// first returns the first of a list that is as wanted, nil when there is none.
+func first[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
 	}
 	return nil
 }
 
 // PrimaryKey returns the columns of the primary key, nil when there is none.
 func (t *Table) PrimaryKey() []string {
-	for _, x := range t.Indexes {
-		if x.Name == "PRIMARY" {
-			return x.Columns
-		}
+	if x := first(t.Indexes, func(x *Index) bool { return x.Name == "PRIMARY" }); x != nil {
+		return x.Columns
 	}
 	return nil
 }
 
 // AutoIncrement returns the column with AUTO_INCREMENT, nil when there is none.
 func (t *Table) AutoIncrement() *Column {
-	for _, c := range t.Columns {
-		if c.AutoIncrement {
-			return c
-		}
-	}
-	return nil
+	return first(t.Columns, func(c *Column) bool { return c.AutoIncrement })
 }
 
 // Uniqueness says what keeps the values of a column apart: alone is an index of
@@ -124,19 +121,12 @@ func (t *Table) AutoIncrement() *Column {
 // begins with it, or any that has it; nil when there is none.
 func (t *Table) Uniqueness(column string) (alone bool, with []string) {
 	for _, x := range t.Indexes {
-		if !x.Unique {
-			continue
-		}
-		for _, c := range x.Columns {
-			if !strings.EqualFold(c, column) {
-				continue
-			}
-			if len(x.Columns) == 1 {
-				return true, nil
-			}
-			if with == nil || len(x.Columns) < len(with) {
-				with = x.Columns
-			}
+		switch has := slices.ContainsFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, column) }); {
+		case !x.Unique || !has:
+		case len(x.Columns) == 1:
+			return true, nil
+		case with == nil || len(x.Columns) < len(with):
+			with = x.Columns
 		}
 	}
 	return false, with
@@ -145,10 +135,5 @@ func (t *Table) Uniqueness(column string) (alone bool, with []string) {
 // Leads reports whether an index begins with the column, so that its maximum is found
 // at once.
 func (t *Table) Leads(column string) bool {
-	for _, x := range t.Indexes {
-		if strings.EqualFold(x.Columns[0], column) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Indexes, func(x *Index) bool { return strings.EqualFold(x.Columns[0], column) })
 }
