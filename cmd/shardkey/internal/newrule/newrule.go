@@ -56,48 +56,30 @@ func New(sources []Source, only ...string) Rule {
 			return slices.ContainsFunc(only, func(o string) bool { return strings.EqualFold(o, name) })
 		})
 	}
-	families, singles := group(sources)
-	for _, f := range families {
+	for _, f := range group(sources) {
 		if !wanted(append(f.names(), f.logical)...) {
 			continue
 		}
 		column, why := f.key()
-		if why != "" {
+		if !f.isNumbered() && len(only) == 0 && f.first().AutoIncrement() == nil {
+			why = "it has no AUTO_INCREMENT, and no sibling with another number"
+		}
+		switch same := func(o Table) bool { return strings.EqualFold(o.Logical, f.logical) }; {
+		case why != "" && f.isNumbered():
 			r.leaveOut(f.logical+"…", why)
-			continue
-		}
-		r.add(f.table(column))
-	}
-	for _, f := range singles {
-		if !wanted(f.logical) {
-			continue
-		}
-		t := f.first()
-		auto := t.AutoIncrement()
-		if auto == nil && len(only) == 0 {
-			r.leaveOut(f.logical, "it has no AUTO_INCREMENT, and no sibling with another number")
-			continue
-		}
-		column, why := f.key()
-		if why != "" {
+		case why != "":
 			r.leaveOut(f.logical, why)
-			continue
+		case slices.ContainsFunc(r.Tables, same):
+			r.leaveOut(f.logical, "it has the name of the tables with numbers together")
+		default:
+			r.Tables = append(r.Tables, f.table(column))
 		}
-		r.add(f.table(column))
 	}
 	slices.SortFunc(r.Tables, func(a, b Table) int { return cmp.Compare(a.Logical, b.Logical) })
 	return r
 }
 
 func (r *Rule) leaveOut(name, why string) { r.LeftOut = append(r.LeftOut, LeftOut{name, why}) }
-
-func (r *Rule) add(t Table) {
-	if slices.ContainsFunc(r.Tables, func(o Table) bool { return strings.EqualFold(o.Logical, t.Logical) }) {
-		r.leaveOut(t.Logical, "it has the name of the tables with numbers together")
-		return
-	}
-	r.Tables = append(r.Tables, t)
-}
 
 // member is an actual table.
 type member struct {
@@ -114,48 +96,54 @@ type family struct {
 
 var numbered = regexp.MustCompile(`^(.*?[^0-9_-])((?:[_-]?\d+)+)$`)
 
-// group makes families of the tables whose names differ in numbers, and of those with
-// the same name in several sources.
-func group(sources []Source) (families, singles []family) {
-	byKey, byName := map[string]*family{}, map[string]*family{}
-	var keys, order []string
-	put := func(of map[string]*family, list *[]string, key, logical string, m member) {
-		f := of[key]
-		if f == nil {
-			f = &family{logical: logical}
-			of[key], *list = f, append(*list, key)
-		}
-		f.members = append(f.members, m)
+// isNumbered reports whether the names of the tables differ in numbers.
+func (f *family) isNumbered() bool { return f.members[0].parts != nil }
+
+// families are in the order in which their first tables were added.
+type families struct {
+	list  []*family
+	byKey map[string]*family // of the list
+}
+
+func (fs *families) add(key, logical string, m member) {
+	f := fs.byKey[key]
+	if f == nil {
+		f = &family{logical: logical}
+		fs.byKey[key], fs.list = f, append(fs.list, f)
 	}
+	f.members = append(f.members, m)
+}
+
+// group makes families of the tables whose names differ in numbers, and then of those with
+// the same name in several sources.
+func group(sources []Source) (list []*family) {
+	numbers, names := families{byKey: map[string]*family{}}, families{byKey: map[string]*family{}}
 	for _, s := range sources {
 		for _, t := range s.Schema.Tables {
-			if t.IsView || t.Outside || t.Schema != s.Schema.Name || slices.Contains(ownTables, strings.ToLower(t.Name)) {
+			isOwn := slices.Contains(ownTables, strings.ToLower(t.Name))
+			if t.IsView || t.Outside || t.Schema != s.Schema.Name || isOwn {
 				continue
 			}
 			m := member{source: s.Name, table: t}
 			if match := numbered.FindStringSubmatch(t.Name); match != nil {
 				m.parts = partsOf(match[2])
-				put(byKey, &keys, strings.ToLower(match[1])+shape(m.parts), match[1], m)
+				numbers.add(strings.ToLower(match[1])+digits.ReplaceAllString(match[2], "#"), match[1], m)
 			} else {
-				put(byName, &order, strings.ToLower(t.Name), t.Name, m)
+				names.add(strings.ToLower(t.Name), t.Name, m)
 			}
 		}
 	}
-	for _, key := range keys {
-		f := byKey[key]
+	for _, f := range numbers.list {
 		if len(f.names()) > 1 && f.alike() {
-			families = append(families, *f)
+			list = append(list, f)
 			continue
 		}
 		for _, m := range f.members {
 			m.parts = nil
-			put(byName, &order, strings.ToLower(m.table.Name), m.table.Name, m)
+			names.add(strings.ToLower(m.table.Name), m.table.Name, m)
 		}
 	}
-	for _, key := range order {
-		singles = append(singles, *byName[key])
-	}
-	return families, singles
+	return append(list, names.list...)
 }
 
 // first is a table of the family.
@@ -191,7 +179,8 @@ func (f *family) key() (column *schema.Column, why string) {
 	case column == nil:
 		return nil, "its key column is not known: it has no AUTO_INCREMENT, and no primary key of one column"
 	case !column.IsInteger():
-		return nil, fmt.Sprintf("its key %s is %s: give it a generator of texts, UUID or NANOID, if keys are to be generated", column.Name, column.Type)
+		return nil, fmt.Sprintf("its key %s is %s: give it a generator of texts, UUID or NANOID, if keys are to be generated",
+			column.Name, column.Type)
 	case wrongName(f.logical) || wrongName(column.Name) || slices.ContainsFunc(f.names(), wrongName):
 		return nil, "a rule cannot have its name"
 	}
@@ -209,8 +198,9 @@ func KeyOf(t *schema.Table, logical string) *schema.Column {
 	if len(primary) == 1 {
 		return t.Column(primary[0])
 	}
+	names := append(schema.Referring(logical, "id"), "id")
 	for _, name := range primary {
-		if slices.ContainsFunc(append(schema.Referring(logical, "id"), "id"), func(n string) bool { return strings.EqualFold(n, name) }) {
+		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) {
 			return t.Column(name)
 		}
 	}

@@ -2,6 +2,7 @@ package newrule
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,45 +12,28 @@ import (
 // part is a number in a table's name and what stands before it.
 type part struct{ before, digits string }
 
+var (
+	partForm = regexp.MustCompile(`([_-]?)(\d+)`)
+	digits   = regexp.MustCompile(`\d+`)
+)
+
 func partsOf(suffix string) (parts []part) {
-	for i := 0; i < len(suffix); {
-		p := part{}
-		if suffix[i] == '_' || suffix[i] == '-' {
-			p.before = suffix[i : i+1]
-			i++
-		}
-		end := i
-		for end < len(suffix) && suffix[end] >= '0' && suffix[end] <= '9' {
-			end++
-		}
-		p.digits, i = suffix[i:end], end
-		parts = append(parts, p)
+	for _, m := range partForm.FindAllStringSubmatch(suffix, -1) {
+		parts = append(parts, part{m[1], m[2]})
 	}
 	return parts
-}
-
-// shape is what stands before the numbers.
-func shape(parts []part) string {
-	s := ""
-	for _, p := range parts {
-		s += p.before + "#"
-	}
-	return s
 }
 
 // nodes writes the family's data nodes. Sources with the same tables share an item.
 func (f *family) nodes() string {
 	var sources []string
+	var all [][]part
 	suffixes := map[string][][]part{}
 	for _, m := range f.members {
-		if _, known := suffixes[m.source]; !known {
+		if suffixes[m.source] == nil {
 			sources = append(sources, m.source)
 		}
-		suffixes[m.source] = append(suffixes[m.source], m.parts)
-	}
-	all := [][]part{}
-	for _, m := range f.members {
-		all = append(all, m.parts)
+		all, suffixes[m.source] = append(all, m.parts), append(suffixes[m.source], m.parts)
 	}
 	date := dateOf(all)
 	same := map[string][]string{} // sources by their tables
