@@ -4,11 +4,13 @@ package migrate
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"text/template"
 
 	"github.com/shardkey/shardkey/cmd/shardkey/internal/newrule"
 	"github.com/shardkey/shardkey/internal/nearest"
@@ -94,7 +96,8 @@ func (m *migration) choose(names []string) error {
 		known = append(known, t.Name)
 		named := len(names) == 0
 		for _, name := range names {
-			if strings.EqualFold(name, t.Name) || strings.EqualFold(name, k.logical) || strings.EqualFold(name, t.Schema+"."+t.Name) {
+			isName := func(n string) bool { return strings.EqualFold(n, name) }
+			if slices.ContainsFunc([]string{t.Name, k.logical, t.Schema + "." + t.Name}, isName) {
 				named, found[name] = true, true
 			}
 		}
@@ -154,16 +157,17 @@ func (m *migration) column(t *schema.Table, asked bool) (c *schema.Column, why s
 		c = newrule.KeyOf(t, m.logical(t))
 	}
 	switch {
-	case c == nil && asked:
-		return nil, "has no AUTO_INCREMENT, and no primary key of one column"
 	case c == nil:
-		return nil, ""
-	case !c.IsInteger() && asked:
-		return nil, fmt.Sprintf("has the key %s of type %s, which is none of integers", c.Name, c.Type)
+		why = "has no AUTO_INCREMENT, and no primary key of one column"
 	case !c.IsInteger():
-		return nil, ""
+		why = fmt.Sprintf("has the key %s of type %s, which is none of integers", c.Name, c.Type)
+	default:
+		return c, ""
 	}
-	return c, ""
+	if !asked {
+		why = ""
+	}
+	return nil, why
 }
 
 func (m *migration) widen() (err error) {
@@ -209,7 +213,8 @@ func computed(t *schema.Table, from string) (list []*schema.Column) {
 func (m *migration) auto() error {
 	linked := false
 	for _, k := range m.keys {
-		m.plan.Maxima = append(m.plan.Maxima, fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltext.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table)))
+		maximum := fmt.Sprintf("SELECT MAX(%s) FROM %s", sqltext.QuoteIdentifier(k.Column.Name), m.d.Quoted(k.Table))
+		m.plan.Maxima = append(m.plan.Maxima, maximum)
 		if !k.Column.AutoIncrement {
 			continue
 		}
@@ -221,15 +226,14 @@ func (m *migration) auto() error {
 		linked = linked || m.d.IsLinked(k.ColumnOf)
 	}
 	if linked {
-		m.plan.Auto = slices.Concat([]string{"SET foreign_key_checks = 0"}, m.plan.Auto, []string{"SET foreign_key_checks = 1"})
+		m.plan.Auto = append(slices.Insert(m.plan.Auto, 0, "SET foreign_key_checks = 0"), "SET foreign_key_checks = 1")
 	}
 	return nil
 }
 
 var (
-	byRange   = regexp.MustCompile(`(?i)PARTITION BY RANGE\s*(?:COLUMNS)?\s*\(([^)]*)\)`)
-	hasHigher = regexp.MustCompile(`(?i)VALUES LESS THAN \(?MAXVALUE`)
-	byList    = regexp.MustCompile(`(?i)PARTITION BY LIST\s*(?:COLUMNS)?\s*\(([^)]*)\)`)
+	partitioned = regexp.MustCompile(`(?i)PARTITION BY (RANGE|LIST)\s*(?:COLUMNS)?\s*\(([^)]*)\)`)
+	hasHighest  = regexp.MustCompile(`(?i)VALUES LESS THAN \(?MAXVALUE`)
 )
 
 // partitions gives tables that are partitioned by ranges of the key one for the keys
@@ -243,12 +247,14 @@ func (m *migration) partitions() error {
 		if err != nil {
 			return err
 		}
-		name := strings.ToLower(k.Column.Name)
-		if by := byRange.FindStringSubmatch(defs.Text); by != nil && strings.Contains(strings.ToLower(by[1]), name) && !hasHigher.MatchString(defs.Text) {
-			m.plan.Widen = append(m.plan.Widen, "ALTER TABLE "+m.d.Quoted(k.Table)+" ADD PARTITION (PARTITION p_generated VALUES LESS THAN (MAXVALUE))")
-		}
-		if by := byList.FindStringSubmatch(defs.Text); by != nil && strings.Contains(strings.ToLower(by[1]), name) {
+		by := partitioned.FindStringSubmatch(defs.Text)
+		switch {
+		case by == nil || !strings.Contains(strings.ToLower(by[2]), strings.ToLower(k.Column.Name)):
+		case strings.EqualFold(by[1], "LIST"):
 			m.note("%s is partitioned by a list of keys: no generated key is in it", m.d.Shown(k.Table))
+		case !hasHighest.MatchString(defs.Text):
+			m.plan.Widen = append(m.plan.Widen, "ALTER TABLE "+m.d.Quoted(k.Table)+
+				" ADD PARTITION (PARTITION p_generated VALUES LESS THAN (MAXVALUE))")
 		}
 	}
 	return nil
@@ -266,22 +272,41 @@ func (m *migration) notes() error {
 			return err
 		}
 		if len(backEnds) > 0 {
-			m.note("%s is the head of a Spider table: the tables on its back ends %s were not examined; run migrate and step 1 there, too",
-				m.d.Shown(k.Table), strings.Join(backEnds, ", "))
+			m.note("%s is the head of a Spider table: the tables on its back ends %s were not examined; "+
+				"run migrate and step 1 there, too", m.d.Shown(k.Table), strings.Join(backEnds, ", "))
 		}
 		for _, c := range computed(k.Table, k.Column.Name) {
-			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one", m.d.Shown(k.Table), c.Name, c.Generated)
+			m.note("%s.%s is generated from the key, by %s: look whether a BIGINT holds what comes of a large one",
+				m.d.Shown(k.Table), c.Name, c.Generated)
 		}
 		if alone, with := k.Table.Uniqueness(k.Column.Name); !alone && with != nil {
-			m.note("%s: the key is unique together with other columns only (%s); the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))
+			m.note("%s: the key is unique together with other columns only (%s); "+
+				"the server does not notice one that comes twice", m.d.Shown(k.Table), strings.Join(with, ", "))
 		}
 	}
 	if n := len(m.d.Shards); n > 1 {
 		m.note("vtgate shows the tables of one shard: those of the other %d were not examined", n-1)
 	}
-	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, need BIGINT too; JavaScript rounds such keys (docs/migrating.md)")
+	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, " +
+		"need BIGINT too; JavaScript rounds such keys (docs/migrating.md)")
 	m.note("foreign keys that the user of this connection may not see are not here")
 	return nil
+}
+
+//go:embed plan.sql.tmpl
+var planSQL string
+
+var planTemplate = template.Must(template.New("plan.sql").Funcs(template.FuncMap{
+	"join": strings.Join, "comment": comment,
+}).Parse(planSQL))
+
+// comment makes each line a comment.
+func comment(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight("-- "+line, " \n") + "\n")
+	}
+	return b.String()
 }
 
 // SQL writes the plan as one text of SQL, with all else in comments. So are the
@@ -289,49 +314,12 @@ func (m *migration) notes() error {
 // text while programs still insert without shardkey.
 func (p *Plan) SQL(dropAuto bool) string {
 	var b strings.Builder
-	comment := func(text string) { b.WriteString("-- " + strings.ReplaceAll(text, "\n", "\n-- ") + "\n") }
-	section := func(text string) { b.WriteString("\n"); comment(text) }
-	statements := func(list []string) {
-		for _, s := range list {
-			b.WriteString(s + ";\n")
-		}
-	}
-	comment("Keys: " + strings.Join(p.Keys, ", "))
-	comment("Nothing of this has been run. Try it on a copy first: each ALTER TABLE may copy its table.")
-	section("1. Make the keys, and what refers to them, BIGINT. Programs that use AUTO_INCREMENT go on working.\n" +
-		"   Between DROP and ADD nothing holds the foreign keys: stop the programs that write, or look for orphans afterwards.")
-	if len(p.Widen) == 0 {
-		comment("They are already.")
-	}
-	statements(p.Widen)
-	if p.Rule != "" {
-		section("2. The rule: what follows, without the two dashes, in a file rule.yaml.")
-		for line := range strings.Lines(p.Rule) {
-			b.WriteString(strings.TrimRight("-- "+strings.TrimSuffix(line, "\n"), " ") + "\n")
-		}
-	} else {
-		section("2. The rule: as it was given.")
-	}
-	section("3. Check: every key of SNOWFLAKE is above 10^18, and so above these; then start the programs with the rule.")
-	statements(p.Maxima)
-	comment("shardkey check --strict rule.yaml\nshardkey doctor --rule rule.yaml --dsn …")
-	section("4. When no program inserts without shardkey any more: take AUTO_INCREMENT off, so that an INSERT without key is an error.")
-	switch {
-	case len(p.Auto) == 0:
-		comment("No key has it.")
-	case dropAuto:
-		statements(p.Auto)
-	default:
-		comment("These are comments, unless migrate runs with --drop-auto-increment.")
-		for _, s := range p.Auto {
-			comment(s + ";")
-		}
-	}
-	if len(p.Notes) > 0 {
-		section("Mind")
-		for _, n := range p.Notes {
-			comment("  " + n)
-		}
+	data := struct {
+		*Plan
+		DropAuto bool
+	}{p, dropAuto}
+	if err := planTemplate.Execute(&b, data); err != nil {
+		panic(err) // of the template
 	}
 	return b.String()
 }
