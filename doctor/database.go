@@ -174,7 +174,8 @@ func (d *database) look() (err error) {
 		d.add(Finding{Severity: Info, Check: "table",
 			What: fmt.Sprintf("vtgate shows the tables of one shard: those of the other %d were not examined", n-1),
 			Why:  "an INSERT may fail on a shard whose columns differ, for example after a schema change that ended halfway",
-			Fix:  fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on", d.schema.Name, d.schema.Shards[0])})
+			Fix: fmt.Sprintf("-- compare SHOW CREATE TABLE on each shard: USE `%s:%s`, and so on",
+				d.schema.Name, d.schema.Shards[0])})
 	}
 	if d.live == nil {
 		return nil
@@ -233,7 +234,8 @@ func (d *database) listed() map[string][]*schema.Table {
 	for _, t := range d.rule.Tables() {
 		patterned := false
 		for p := range d.rule.Places(t.Logical) {
-			elsewhere := d.name != "" && p.DataSource != "" && !strings.EqualFold(d.name, p.DataSource) && !isPattern(p.DataSource)
+			elsewhere := d.name != "" && p.DataSource != "" && !strings.EqualFold(d.name, p.DataSource) &&
+				!isPattern(p.DataSource)
 			found := d.schema.Table(cmp.Or(p.Schema, d.schema.Name), p.Table)
 			switch {
 			case elsewhere:

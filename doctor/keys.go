@@ -140,9 +140,11 @@ func (w wanted) greatest(key uint64, now time.Time) (what, why, fix string) {
 	zone := (ahead + 30*time.Minute - 1).Truncate(30 * time.Minute)
 	epoch, _ := w.decoder.DecodeKey(0)
 	moved := epoch.Time.In(time.FixedZone("", int(zone/time.Second))).Add(-zone)
-	return fmt.Sprintf("the greatest key, %d, is %v in the future, by the epoch of generator %s", key, ahead.Round(time.Minute), w.generator),
+	return fmt.Sprintf("the greatest key, %d, is %v in the future, by the epoch of generator %s",
+			key, ahead.Round(time.Minute), w.generator),
 		fmt.Sprintf("existing keys have another epoch, as ShardingSphere's was local midnight: the keys of the last "+
 			"%.3g hours repeat where worker IDs are the same", zone.Hours()),
 		fmt.Sprintf("epoch: %s in the props of %s, if that table had an INSERT a moment ago; "+
-			"otherwise midnight in the time zone of the machines that generated the keys", moved.Format(time.RFC3339), w.generator)
+			"otherwise midnight in the time zone of the machines that generated the keys",
+			moved.Format(time.RFC3339), w.generator)
 }

@@ -156,7 +156,8 @@ func (s *stateCheck) look() (err error) {
 	}
 	s.rights(t)
 	if !strings.EqualFold(t.Engine, "InnoDB") && t.Engine != "" {
-		s.add(Error, "its engine is "+t.Engine, "a confirmed write must last, and two processes must not change one row at the same time",
+		s.add(Error, "its engine is "+t.Engine,
+			"a confirmed write must last, and two processes must not change one row at the same time",
 			fmt.Sprintf("ALTER TABLE %s ENGINE=InnoDB;", s.schema.Quoted(t)))
 	}
 	if !s.server.grants.has("SELECT", t.Schema, t.Name, "") {
@@ -219,7 +220,8 @@ func (s *stateCheck) leases(t *schema.Table) error {
 	})
 	table := s.schema.Quoted(t)
 	if !keyed {
-		s.add(Error, "it has no primary key (namespace, worker_id)", "several processes can hold one worker ID, and generate the same keys",
+		s.add(Error, "it has no primary key (namespace, worker_id)",
+			"several processes can hold one worker ID, and generate the same keys",
 			fmt.Sprintf("ALTER TABLE %s ADD PRIMARY KEY (namespace, worker_id);", table))
 	}
 	tomorrow := s.database.now().Add(24 * time.Hour)
@@ -232,7 +234,8 @@ func (s *stateCheck) leases(t *schema.Table) error {
 			return
 		}
 		s.add(Warning, fmt.Sprintf("worker ID %s begins only at %s", row[0], start.UTC().Format(time.RFC3339)), aheadWhy,
-			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %s; -- only if no key with such a time is in any table",
+			fmt.Sprintf("DELETE FROM %s WHERE namespace = %s AND worker_id = %s; "+
+				"-- only if no key with such a time is in any table",
 				table, schema.Literal(s.Key), row[0]))
 	})
 }
@@ -254,7 +257,8 @@ func (s *stateCheck) firstRow() string {
 	if n, ok := s.above(); ok {
 		first = n.key + 1
 	}
-	return fmt.Sprintf("\nINSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (%s, %d, 1000);", schema.Literal(s.Key), first)
+	return fmt.Sprintf("\nINSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (%s, %d, 1000);",
+		schema.Literal(s.Key), first)
 }
 
 // segments examines the row of a LEAF_SEGMENT.
@@ -329,7 +333,8 @@ func (s *stateCheck) tickets(t *schema.Table) error {
 	if limit := column.Holds().High; next > limit/10*8 {
 		s.add(Warning, fmt.Sprintf("its next number is %d, and its column holds numbers up to %d", next, limit),
 			"no key can be generated from then on",
-			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;", table, sqltext.QuoteIdentifier(column.Name)))
+			fmt.Sprintf("ALTER TABLE %s MODIFY %s BIGINT UNSIGNED NOT NULL AUTO_INCREMENT;",
+				table, sqltext.QuoteIdentifier(column.Name)))
 	}
 	return nil
 }

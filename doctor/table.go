@@ -73,7 +73,8 @@ func (x *tableCheck) look() error {
 	x.trigger()
 	for _, check := range []func() error{x.backEnds, x.width, x.autoIncrement, x.references, x.maximum} {
 		if err := check(); refused(err) {
-			x.add(Warning, "rights", "a part of it cannot be examined: "+plain(err), "what is there is not known", x.grant("SELECT"))
+			x.add(Warning, "rights", "a part of it cannot be examined: "+plain(err),
+				"what is there is not known", x.grant("SELECT"))
 		} else if err != nil {
 			return err
 		}
@@ -90,7 +91,8 @@ func (x *tableCheck) backEnds() error {
 	if err != nil {
 		return err
 	}
-	x.add(Info, "table", "its engine is SPIDER: only the head was examined, not the tables on its back ends "+strings.Join(names, ", "),
+	x.add(Info, "table",
+		"its engine is SPIDER: only the head was examined, not the tables on its back ends "+strings.Join(names, ", "),
 		"an INSERT fails where a back end's column cannot hold the key, for example an INT",
 		"-- run shardkey doctor with the data source name of each back end, too")
 	return nil
@@ -124,7 +126,8 @@ func (x *tableCheck) noColumn() {
 	}
 	fix := x.alter("ADD COLUMN %s %s NOT NULL FIRST", x.want.sqlType()) + " -- and give the existing rows keys"
 	if near := nearest.Word(x.logical.Column, columns); near != "" {
-		fix = fmt.Sprintf("column: %s next to the keyGeneratorName of %s in the rule, if that is the key", near, x.logical.Logical)
+		fix = fmt.Sprintf("column: %s next to the keyGeneratorName of %s in the rule, if that is the key",
+			near, x.logical.Logical)
 	}
 	x.add(Error, "key-column", "the key column does not exist", why, fix)
 }
@@ -134,14 +137,16 @@ func (x *tableCheck) uniqueness() {
 	switch {
 	case alone:
 	case with != nil:
-		x.add(Info, "unique", fmt.Sprintf("the key is unique only together with other columns: (%s)", strings.Join(with, ", ")),
+		x.add(Info, "unique",
+			fmt.Sprintf("the key is unique only together with other columns: (%s)", strings.Join(with, ", ")),
 			"the server does not notice a key that comes twice; a table partitioned by another column has no other way", "")
 	default:
 		fix := x.alter("ADD PRIMARY KEY (%s)")
 		if x.actual.PrimaryKey() != nil {
 			fix = x.alter("ADD UNIQUE KEY (%s)")
 		}
-		x.add(Warning, "unique", "no unique index has the key column", "the server does not notice a key that a program gives twice", fix)
+		x.add(Warning, "unique", "no unique index has the key column",
+			"the server does not notice a key that a program gives twice", fix)
 	}
 }
 
@@ -170,7 +175,8 @@ func (x *tableCheck) width() error {
 		return nil
 	}
 	x.add(Error, "key-type", fmt.Sprintf("%s %s of generator %s", of, shownKey(unfit), x.logical.GeneratorName),
-		"the INSERT is refused before it is sent: the server would refuse the key, or truncate it and store the same for every row", fix)
+		"the INSERT is refused before it is sent: the server would refuse the key, "+
+			"or truncate it and store the same for every row", fix)
 	return nil
 }
 
@@ -187,7 +193,8 @@ func (x *tableCheck) collation() {
 	if !x.want.caseMatters || !strings.HasSuffix(x.column.Collation, "_ci") {
 		return
 	}
-	x.add(Warning, "key-type", fmt.Sprintf("the column's collation %s takes small and capital letters for the same", x.column.Collation),
+	x.add(Warning, "key-type",
+		fmt.Sprintf("the column's collation %s takes small and capital letters for the same", x.column.Collation),
 		"keys that differ only in case are one key to the server: INSERTs fail with a duplicate key",
 		x.alter("MODIFY %s %s CHARACTER SET ascii COLLATE ascii_bin NOT NULL", x.column.Type))
 }
@@ -265,7 +272,8 @@ func (x *tableCheck) reference(t *schema.Table, c *schema.Column, severity Sever
 		return err
 	}
 	x.add(severity, check,
-		fmt.Sprintf("%s column %s of %s is %s, which cannot hold the key %s", how, c.Name, x.schema.Shown(t), c.Type, shownKey(unfit)),
+		fmt.Sprintf("%s column %s of %s is %s, which cannot hold the key %s",
+			how, c.Name, x.schema.Shown(t), c.Type, shownKey(unfit)),
 		"a row that refers to a new key cannot be stored, or is stored with another number", fix)
 	return nil
 }

@@ -62,7 +62,8 @@ func listWorkerIDs(ctx context.Context, lister spi.WorkerIDLister) (list spi.Wor
 // found in their table, with the statement that frees them.
 func listed(list spi.WorkerIDs, inSQL bool) (found []Finding) {
 	add := func(severity Severity, what, why, fix string) {
-		found = append(found, Finding{Severity: severity, Check: "leases", What: list.Store + ": " + what, Why: why, Fix: fix})
+		found = append(found, Finding{Severity: severity, Check: "leases", What: list.Store + ": " + what,
+			Why: why, Fix: fix})
 	}
 	taken, held := int64(0), 0
 	for _, id := range list.List {

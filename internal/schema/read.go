@@ -46,7 +46,9 @@ func Read(ctx context.Context, q Queryer, others ...string) (*Database, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(d.Tables, func(a, b *Table) int { return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(d.Tables, func(a, b *Table) int {
+		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
+	})
 	d.readShards(ctx, q)
 	return d, ctx.Err()
 }

@@ -101,7 +101,8 @@ func (d *Database) ReferringByName(t *Table, logical, key string) (list []Column
 			continue
 		}
 		for _, c := range other.Columns {
-			if c.IsInteger() && !c.AutoIncrement && c.Generated == "" && slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+			isName := func(name string) bool { return strings.EqualFold(name, c.Name) }
+			if c.IsInteger() && !c.AutoIncrement && c.Generated == "" && slices.ContainsFunc(names, isName) {
 				list = append(list, ColumnOf{other, c})
 			}
 		}
@@ -161,14 +162,14 @@ func (d *Database) WithoutAuto(ctx context.Context, q Queryer, c Change) (string
 	if c.Type != "" && plainType(c.Column.Type) != plainType(c.Type) {
 		definition = withType(definition, c.Type)
 	}
-	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " + withoutAutoIncrement(definition), nil
+	return "ALTER TABLE " + d.Quoted(c.Table) + " MODIFY " + sqltext.QuoteIdentifier(c.Column.Name) + " " +
+		withoutAutoIncrement(definition), nil
 }
 
 // has reports whether a column is one of the foreign key's.
 func (fk *ForeignKey) has(c ColumnOf) bool {
-	named := func(t *Table, columns []string) bool {
-		return t == c.Table && slices.ContainsFunc(columns, func(name string) bool { return strings.EqualFold(name, c.Column.Name) })
-	}
+	isName := func(name string) bool { return strings.EqualFold(name, c.Column.Name) }
+	named := func(t *Table, columns []string) bool { return t == c.Table && slices.ContainsFunc(columns, isName) }
 	return named(fk.Child, fk.Columns) || named(fk.Parent, fk.ParentCols)
 }
 

@@ -73,10 +73,11 @@ const (
 
 var (
 	// A hole may be the verb, or the words between it and INTO.
-	insertTarget = regexp.MustCompile(`(?i)(?:(?:\b(?:INSERT|REPLACE)` + words + `(?:\s*` + hole + `)?|` + hole + `)\s*\bINTO\s+|` +
-		`\b(?:INSERT|REPLACE)` + words + `\s+)` + table)
+	insertTarget = regexp.MustCompile(`(?i)(?:(?:\b(?:INSERT|REPLACE)` + words + `(?:\s*` + hole + `)?|` +
+		hole + `)\s*\bINTO\s+|\b(?:INSERT|REPLACE)` + words + `\s+)` + table)
 	loadTarget   = regexp.MustCompile(`(?i)^\s*LOAD\s+(?:DATA|XML)\b[^;]*?\bINTO\s+TABLE\s+` + table)
-	createTarget = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?` + table)
+	createTarget = regexp.MustCompile(`(?i)^\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?TABLE\s+` +
+		`(?:IF\s+NOT\s+EXISTS\s+)?` + table)
 )
 
 var insertBody = regexp.MustCompile(`(?i)^\s*(?:\(|(?:SET|VALUES?|SELECT)\b)`)

@@ -139,11 +139,16 @@ func sqlcArguments(text string) string {
 // copies are the findings of a query that sqlc makes LOAD DATA LOCAL INFILE of.
 func copies(found []Finding) []Finding {
 	for i := range found {
-		switch f := &found[i]; {
-		case f.Outcome == Filled && strings.Contains(f.Reason, "a key is generated"):
-			f.Outcome, f.Reason = Refused, "sqlc's :copyfrom makes LOAD DATA of it, which does not give the key column, and no key is generated; name it among the columns, or use :exec"
-		case f.Outcome == Filled:
-			f.Outcome, f.Reason = Passed, "sqlc's :copyfrom makes LOAD DATA of it: the key is what the program gives, and none is generated"
+		f := &found[i]
+		switch {
+		case f.Outcome != Filled:
+		case strings.Contains(f.Reason, "a key is generated"):
+			f.Outcome = Refused
+			f.Reason = "sqlc's :copyfrom makes LOAD DATA of it, which does not give the key column, and no key is generated; " +
+				"name it among the columns, or use :exec"
+		default:
+			f.Outcome = Passed
+			f.Reason = "sqlc's :copyfrom makes LOAD DATA of it: the key is what the program gives, and none is generated"
 		}
 	}
 	return found

@@ -25,7 +25,9 @@ func (l *Linter) unseen(text, masked string) []Finding {
 	switch {
 	case program.MatchString(masked):
 		kind := strings.ToLower(program.FindStringSubmatch(masked)[1])
-		return l.only(inserts, Unfilled, "the server runs what is in a "+kind+" itself, and no key is generated; give the key there, or insert from the program")
+		return l.only(inserts, Unfilled,
+			"the server runs what is in a "+kind+" itself, and no key is generated; "+
+				"give the key there, or insert from the program")
 	case prepared.MatchString(masked):
 		return l.prepared(text, masked)
 	case explained.MatchString(masked):
@@ -43,7 +45,8 @@ func (l *Linter) prepared(text, masked string) (found []Finding) {
 	start := len(prepared.FindString(masked)) - 1
 	quoted := tokens(l.Mode).FindString(text[start:])
 	inner := mask(quoted[1:max(len(quoted)-1, 1)], l.Mode)
-	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, "the server prepares and runs this text itself, and no key is generated; send the INSERT by itself") {
+	const why = "the server prepares and runs this text itself, and no key is generated; send the INSERT by itself"
+	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, why) {
 		f.offset += start + 1
 		found = append(found, f)
 	}
@@ -54,7 +57,8 @@ func (l *Linter) prepared(text, masked string) (found []Finding) {
 func (l *Linter) createSelect(masked string) (found []Finding) {
 	for _, t := range l.ruled(namesIn(masked, createTarget)) {
 		if selects.MatchString(masked[t.end:]) {
-			found = append(found, l.only([]target{t}, Unfilled, "CREATE TABLE … SELECT stores rows without generated keys; create the table, then INSERT … SELECT")...)
+			found = append(found, l.only([]target{t}, Unfilled,
+				"CREATE TABLE … SELECT stores rows without generated keys; create the table, then INSERT … SELECT")...)
 		}
 	}
 	return found
@@ -128,7 +132,8 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 				}
 			case decides(key, column):
 				if !keeps(a, column) && !isValues(a) {
-					reason = verb + " changes " + column + ", by which the rows are sharded: the row stays in the table where it is; delete it, and insert it where it belongs"
+					reason = verb + " changes " + column + ", by which the rows are sharded: " +
+						"the row stays in the table where it is; delete it, and insert it where it belongs"
 				}
 			}
 			if reason == "" {
@@ -150,7 +155,8 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 // decides reports whether a column decides which table or key a row has.
 func decides(t *rule.Table, column string) bool {
 	isColumn := func(c string) bool { return strings.EqualFold(c, column) }
-	return t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) || t.Gene != nil && isColumn(t.Gene.Column)
+	return t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) ||
+		t.Gene != nil && isColumn(t.Gene.Column)
 }
 
 // keeps reports whether an assignment leaves a key as it is: id = id, or the

@@ -50,7 +50,8 @@ var ErrNoTable = errors.New("shardkey: no table to migrate")
 // New makes the plan for the tables that are named, or all that the rule has, or
 // without a rule (live is nil) all with AUTO_INCREMENT. A name is that of a table or
 // of a logical one. The connection is one that schema.PrepareSession prepared.
-func New(ctx context.Context, q schema.Queryer, source newrule.Source, live *rule.Live, names ...string) (*Plan, error) {
+func New(ctx context.Context, q schema.Queryer, source newrule.Source, live *rule.Live,
+	names ...string) (*Plan, error) {
 	m := &migration{ctx: ctx, q: q, d: source.Schema, live: live, plan: &Plan{}}
 	if err := m.choose(names); err != nil {
 		return nil, err

@@ -47,7 +47,8 @@ func (r Rule) store() string {
 	if len(r.Sources) < 2 {
 		return ""
 	}
-	return fmt.Sprintf(", dsn: \"${SHARDKEY_IDS_DSN::%s}\"", strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.Sources[0].DSN))
+	escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r.Sources[0].DSN)
+	return fmt.Sprintf(", dsn: \"${SHARDKEY_IDS_DSN::%s}\"", escaped)
 }
 
 var notInNamespace = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
