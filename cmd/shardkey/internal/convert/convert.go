@@ -80,19 +80,19 @@ func (c *conversion) yaml(data []byte) error {
 		if root.Kind != yaml.MappingNode {
 			return c.errorAt(root, "a map was expected, with rules, shardingRule, or the settings of a Spring Boot application")
 		}
-		pairs, err := c.entries(root)
+		settings, err := c.entries(root)
 		if err != nil {
 			return err
 		}
 		before := len(c.rules)
-		if err := c.springDocument(pairs); err != nil {
+		if err := c.springDocument(settings); err != nil {
 			return err
 		}
-		if isRule := find(pairs, "rules") != nil || find(pairs, "shardingRule") != nil; !isRule || len(c.rules) > before {
-			continue
-		}
-		if err := c.document(pairs); err != nil {
-			return err
+		isRule := get(settings, "rules") != nil || get(settings, "shardingRule") != nil
+		if isRule && len(c.rules) == before {
+			if err := c.document(settings); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -123,19 +123,19 @@ func decode(data []byte) (roots []*yaml.Node, err error) {
 }
 
 // document reads a rule file of any version.
-func (c *conversion) document(pairs []pair) error {
-	for _, p := range pairs {
-		switch value := resolve(p.value); {
-		case p.key.Value == "shardingRule":
-			if err := c.rule(p.value); err != nil {
+func (c *conversion) document(settings *yaml.Node) error {
+	for key, alias := range pairsOf(settings) {
+		switch value := resolve(alias); {
+		case key.Value == "shardingRule":
+			if err := c.rule(alias); err != nil {
 				return err
 			}
-		case p.key.Value != "rules":
-			if p.value.Anchor == "" && !strings.HasPrefix(p.key.Value, "x-") {
-				c.leave(p.key, p.key.Value, notKeys)
+		case key.Value != "rules":
+			if alias.Anchor == "" && !strings.HasPrefix(key.Value, "x-") {
+				c.leave(key, key.Value, notKeys)
 			}
 		case value.Kind != yaml.SequenceNode && value.ShortTag() != "!!null":
-			return c.errorAt(p.value, "a list was expected: rules, each beginning with \"- !SHARDING\" or another tag")
+			return c.errorAt(alias, "a list was expected: rules, each beginning with \"- !SHARDING\" or another tag")
 		default:
 			for _, item := range value.Content {
 				tag := resolve(item).ShortTag()

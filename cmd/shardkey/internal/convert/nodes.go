@@ -6,23 +6,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pair is one entry of a map.
-type pair struct{ key, value *yaml.Node }
-
 func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	return n
-}
-
-func find(pairs []pair, key string) *yaml.Node {
-	for _, p := range pairs {
-		if p.key.Value == key {
-			return p.value
-		}
-	}
-	return nil
 }
 
 // maxNodes bounds a file in which aliases multiply, or lead back to where they stand.
@@ -35,40 +23,36 @@ func (c *conversion) count(n *yaml.Node) error {
 	return nil
 }
 
-// entries returns the entries of a map: its own, and those that "<<" merges in.
-func (c *conversion) entries(n *yaml.Node) (own []pair, err error) {
+// entries returns a map with its own entries and those that "<<" merges in.
+func (c *conversion) entries(n *yaml.Node) (*yaml.Node, error) {
 	if err := c.count(n); err != nil {
 		return nil, err
 	}
-	n = resolve(n)
-	var merged []pair
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := resolve(n.Content[i]), n.Content[i+1]
-		if n.Content[i].ShortTag() != "!!merge" {
-			own = append(own, pair{key, value})
-			continue
-		}
-		from := []*yaml.Node{value}
-		if list := resolve(value); list.Kind == yaml.SequenceNode {
-			from = list.Content
-		}
-		for _, m := range from {
-			if resolve(m).Kind != yaml.MappingNode {
-				return nil, c.errorAt(m, "a map was expected after <<")
-			}
-			more, err := c.entries(m)
-			if err != nil {
-				return nil, err
-			}
-			merged = append(merged, more...)
+	all, merged := mapping(n), []*yaml.Node{}
+	for key, value := range pairsOf(resolve(n)) {
+		if key.ShortTag() != "!!merge" {
+			all.Content = append(all.Content, resolve(key), value)
+		} else if list := resolve(value); list.Kind == yaml.SequenceNode {
+			merged = append(merged, list.Content...)
+		} else {
+			merged = append(merged, value)
 		}
 	}
-	for _, p := range merged {
-		if find(own, p.key.Value) == nil {
-			own = append(own, p)
+	for _, m := range merged {
+		if resolve(m).Kind != yaml.MappingNode {
+			return nil, c.errorAt(m, "a map was expected after <<")
+		}
+		more, err := c.entries(m)
+		if err != nil {
+			return nil, err
+		}
+		for key, value := range pairsOf(more) {
+			if index(all, key.Value) < 0 {
+				all.Content = append(all.Content, key, value)
+			}
 		}
 	}
-	return own, nil
+	return all, nil
 }
 
 // plain returns a copy without aliases, merges and comments.
@@ -83,14 +67,11 @@ func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
 	}
 	list := n.Content
 	if n.Kind == yaml.MappingNode {
-		pairs, err := c.entries(n)
+		all, err := c.entries(n)
 		if err != nil {
 			return nil, err
 		}
-		list = nil
-		for _, p := range pairs {
-			list = append(list, p.key, p.value)
-		}
+		list = all.Content
 	}
 	for _, inner := range list {
 		one, err := c.plain(inner)

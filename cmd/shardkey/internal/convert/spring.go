@@ -26,8 +26,7 @@ type setting struct {
 func (c *conversion) spring(settings []setting) error {
 	for _, prefix := range prefixes {
 		var tree *yaml.Node
-		others := slices.Clone(settings)
-		others = slices.DeleteFunc(others, func(s setting) bool { return s.has(prefix) })
+		others := slices.DeleteFunc(slices.Clone(settings), func(s setting) bool { return s.has(prefix) })
 		if len(others) == len(settings) {
 			continue
 		}
@@ -112,34 +111,33 @@ func (s setting) name(most int) string {
 }
 
 // springDocument reads a YAML document of a Spring Boot application.
-func (c *conversion) springDocument(pairs []pair) error {
+func (c *conversion) springDocument(document *yaml.Node) (err error) {
 	var settings []setting
-	for _, p := range pairs {
-		first, _, _ := strings.Cut(p.key.Value, ".")
-		if first != "spring" && first != "sharding" {
-			continue
+	for key, value := range pairsOf(document) {
+		first, _, _ := strings.Cut(key.Value, ".")
+		if err == nil && (first == "spring" || first == "sharding") {
+			settings, err = c.flatten(settings, nil, key, value)
 		}
-		var err error
-		if settings, err = c.flatten(settings, nil, p); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	return c.spring(settings)
 }
 
 // flatten appends the settings of an entry that stands below other words.
-func (c *conversion) flatten(settings []setting, above []*yaml.Node, p pair) ([]setting, error) {
-	words := append(slices.Clone(above), splitWords(p.key.Value, p.key)...)
+func (c *conversion) flatten(settings []setting, above []*yaml.Node, key, value *yaml.Node) ([]setting, error) {
+	words := append(slices.Clone(above), splitWords(key.Value, key)...)
 	if len(words) > maxWords {
-		return nil, c.errorAt(p.key, "there are too many words here, or an alias leads back to itself")
+		return nil, c.errorAt(key, "there are too many words here, or an alias leads back to itself")
 	}
-	if value := resolve(p.value); value.Kind != yaml.MappingNode || len(value.Content) == 0 {
-		return append(settings, setting{words, p.value}), c.count(p.key)
+	if target := resolve(value); target.Kind != yaml.MappingNode || len(target.Content) == 0 {
+		return append(settings, setting{words, value}), c.count(key)
 	}
-	inner, err := c.entries(p.value)
-	for _, p := range inner {
+	inner, err := c.entries(value)
+	for key, value := range pairsOf(inner) {
 		if err == nil {
-			settings, err = c.flatten(settings, words, p)
+			settings, err = c.flatten(settings, words, key, value)
 		}
 	}
 	return settings, err
