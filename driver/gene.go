@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,8 +70,7 @@ func (r *geneRows) make(ctx context.Context, t *table, one *[1]int64) (rewrite.K
 // withGene returns the columns whose values a plan must know, with that of the gene, and
 // its place among them.
 func withGene(columns []string, gene *rule.Gene) ([]string, int) {
-	i := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
-	if i >= 0 {
+	if i := indexOf(columns, gene.Column); i >= 0 {
 		return columns, i
 	}
 	return append(slices.Clone(columns), gene.Column), len(columns)
@@ -83,28 +83,27 @@ type rowGene struct {
 }
 
 // geneOf returns the gene of a row.
-func (p *plan) geneOf(ctx context.Context, s *session.Session, of *target, row int, user []driver.NamedValue) (g rowGene, err error) {
-	in, t := of.in, of.table
-	kind, param, value := p.Given(in, of.geneAt, row)
+func (e *execution) geneOf(ctx context.Context, k *insertion, row int) (g rowGene, err error) {
+	in, t := k.in, k.table
+	kind, param, value := e.plan.Given(in, k.geneAt, row)
 	switch kind {
 	case rewrite.GivenUnknown:
 		return g, t.noGene(in, row, "the row does not have its value: it is left out, DEFAULT or an expression", nil)
 	case rewrite.GivenParam:
-		if user[param].Value == (unknownArg{}) {
+		if e.user[param].Value == (unknownArg{}) {
 			return g, errUndecided
 		}
-		if value, err = geneArg(user[param].Value); err != nil {
+		if value, err = geneArg(e.user[param].Value); err != nil {
 			return g, t.noGene(in, row, err.Error(), nil)
 		}
 	}
 	if text, ok := value.(string); ok {
-		column := of.geneColumn
-		known, err := column.Learn(ctx, s)
+		known, err := k.geneColumn.Learn(ctx, e.session)
 		if err != nil {
 			return g, err
 		}
-		if mayConvert(known, text) {
-			return g, errUndecided
+		if known.Assumed && session.MayBeNumber(text) {
+			return g, errUndecided // the column may hold an integer for it
 		}
 		if value = textIn(known, text); value == nil {
 			return g, t.noGene(in, row, fmt.Sprintf("the value is not an integer, and the column is %s", known.Text), nil)
@@ -120,12 +119,6 @@ func textIn(column *session.ColumnFacts, text string) any {
 		return text
 	}
 	return sqltext.ParseInteger(strings.TrimSpace(text), 10)
-}
-
-// mayConvert reports whether the column's type is assumed, and the column may hold an integer
-// for a text.
-func mayConvert(column *session.ColumnFacts, text string) bool {
-	return column.Assumed && session.MayBeNumber(text)
 }
 
 // geneOf returns the gene of a value.
@@ -151,12 +144,7 @@ func (t *table) noGene(in *rewrite.Insert, row int, reason string, cause error) 
 }
 
 // nameOf is the table's name as the text has it.
-func nameOf(in *rewrite.Insert) string {
-	if in.Schema == "" {
-		return in.Name
-	}
-	return in.Schema + "." + in.Name
-}
+func nameOf(in *rewrite.Insert) string { return tableName(in.Schema, in.Name) }
 
 // geneArg is a bound value as the column holds it.
 func geneArg(bound driver.Value) (any, error) {
@@ -171,7 +159,7 @@ func geneArg(bound driver.Value) (any, error) {
 
 // checkGene returns the error for a row whose gene is that of another table, and nil where it is
 // only to be logged. values are the row's in Columns, nil where not all are known.
-func (x *shard) checkGene(ctx context.Context, logger shardLogger, row int, g rowGene, values []any) error {
+func (x *shard) checkGene(ctx context.Context, logger *slog.Logger, row int, g rowGene, values []any) error {
 	switch {
 	case x == nil || x.key < 0 || !x.looks():
 		return nil
@@ -204,7 +192,7 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 		if !k.isGenerated(row) {
 			continue
 		}
-		g, err := e.plan.geneOf(ctx, e.session, k.target, row, e.user)
+		g, err := e.geneOf(ctx, k, row)
 		if err == errUndecided {
 			continue
 		}
@@ -213,7 +201,7 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 		}
 		var values []any
 		if x != nil && x.key >= 0 && x.belongs == nil {
-			values, _ = x.values(nil, e.plan, k.in, row, e.user)
+			values, _ = e.shardValues(nil, k, row)
 			if at := k.geneAt; values != nil && at < len(values) {
 				values[at] = g.value
 			}
@@ -229,7 +217,7 @@ func (e *execution) geneRows(ctx context.Context, k *insertion, n int) (*geneRow
 // geneColumn returns the place, among the columns that a query gives, of what the keys'
 // gene is of, whose type is known afterwards.
 func (r *insertSelect) geneColumn(ctx context.Context) (int, error) {
-	at := slices.IndexFunc(r.in.Source.Columns, func(c string) bool { return strings.EqualFold(c, r.table.rule.Gene.Column) })
+	at := indexOf(r.in.Source.Columns, r.table.rule.Gene.Column)
 	if at < 0 {
 		return 0, r.table.noGene(r.in, -1, "the query's rows have no such column", nil)
 	}

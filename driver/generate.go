@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -26,10 +25,8 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 			return n, nil, err
 		}
 	}
-	if k.shard != nil {
-		if err := e.guard(ctx, k, k.shard); err != nil {
-			return n, nil, err
-		}
+	if err := e.guard(ctx, k); err != nil {
+		return n, nil, err
 	}
 	if n > 0 && k.geneColumn != nil {
 		genes, err = e.geneRows(ctx, k, n)
@@ -41,8 +38,8 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 func (e *execution) generate(ctx context.Context, k *insertion) error {
 	var genes *geneRows
 	var err error
-	n, x := k.in.Rows(), k.shard
-	if x != nil || k.geneColumn != nil || !k.in.AllFilled() { // else there is nothing to check
+	n := k.in.Rows()
+	if k.shard != nil || k.geneColumn != nil || !k.in.AllFilled() { // else there is nothing to check
 		if n, genes, err = e.check(ctx, k); err != nil {
 			return err
 		}
@@ -54,10 +51,10 @@ func (e *execution) generate(ctx context.Context, k *insertion) error {
 	switch {
 	case k.geneColumn != nil:
 		k.keys, err = genes.make(ctx, k.table, k.one)
-	case x != nil && x.key >= 0:
-		k.keys, err = e.fitting(ctx, k, x, n)
+	case k.drawsByRow():
+		k.keys, err = e.fitting(ctx, k, n)
 	default:
-		k.keys, err = k.table.generate(ctx, n, k.one)
+		k.keys, err = k.target.generate(ctx, n, k.one)
 	}
 	if err != nil {
 		return err
@@ -199,14 +196,12 @@ func plainKey(key any) any {
 		return key
 	case uint:
 		return uint64(k)
-	case []byte:
-		if k == nil {
-			return nil
-		}
-		return key
 	}
 	if v, err := driver.DefaultParameterConverter.ConvertValue(key); err == nil {
-		return v
+		key = v
+	}
+	if text, ok := key.([]byte); ok && text == nil {
+		return nil
 	}
 	return key
 }
@@ -273,17 +268,15 @@ func (t *table) learnKind(ctx context.Context) error {
 func (t *table) isMissing(
 	ctx context.Context, s *session.Session, bound driver.Value, in *rewrite.Insert, row int,
 ) (bool, error) {
-	if isNull(bound) {
+	plain := plainKey(bound)
+	if plain == nil {
 		return true, nil
 	}
-	given, isText := boundText(bound)
-	zero, certain := isZero(bound)
-	if isText {
-		zero = rewrite.IsZero(given)
-	}
+	zero, certain := isZero(plain)
 	if !zero {
 		return false, nil
 	}
+	given, isText := textOf(plain)
 	if t.kind() == rewrite.KindUnknown {
 		if err := t.learnKind(ctx); err != nil {
 			return false, err
@@ -349,60 +342,36 @@ func typeFor(key any) string {
 	return "BIGINT NOT NULL"
 }
 
-func isNull(bound driver.Value) bool {
-	switch v := bound.(type) {
-	case nil:
-		return true
-	case int64, string:
-		return false
-	case []byte:
-		return v == nil
-	}
-	v := reflect.ValueOf(bound)
-	return v.Kind() == reflect.Slice && v.IsNil()
-}
-
-// boundText returns what the server is sent as a string.
-func boundText(bound driver.Value) (text string, ok bool) {
+// isZero reports whether the server converts a bound value to 0 in an integer column. That
+// is not certain of a half, which it rounds by how it is sent, and of a time, which it
+// refuses in a strict sql_mode.
+func isZero(bound any) (zero, certain bool) {
 	switch v := bound.(type) {
 	case int64:
-		return "", false
+		return v == 0, true
+	case uint64:
+		return v == 0, true
+	case bool:
+		return !v, true
+	case float64:
+		f := math.Abs(v)
+		return !(f > 0.5), f < 0.5 // so is NaN
+	case time.Time:
+		return true, false
+	}
+	text, ok := textOf(bound)
+	return ok && rewrite.IsZero(text), true
+}
+
+// textOf returns a bound string.
+func textOf(bound any) (text string, ok bool) {
+	switch v := bound.(type) {
 	case string:
 		return v, true
 	case []byte:
 		return string(v), true
 	}
-	switch v := reflect.ValueOf(bound); {
-	case v.Kind() == reflect.String:
-		return v.String(), true
-	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8: // json.RawMessage
-		return string(v.Bytes()), true
-	}
 	return "", false
-}
-
-// isZero reports whether the server converts what is no string to 0 in an integer
-// column. That is not certain of a half, which it rounds by how it is sent, and of a
-// time, which it refuses in a strict sql_mode.
-func isZero(bound driver.Value) (zero, certain bool) {
-	switch v := bound.(type) {
-	case int64:
-		return v == 0, true
-	case bool:
-		return !v, true
-	case time.Time:
-		return true, false
-	}
-	switch v := reflect.ValueOf(bound); {
-	case v.CanInt():
-		return v.Int() == 0, true
-	case v.CanUint():
-		return v.Uint() == 0, true
-	case v.CanFloat():
-		f := math.Abs(v.Float())
-		return !(f > 0.5), f < 0.5 // so is NaN
-	}
-	return false, true
 }
 
 // boundKey is a bound key as it stands in the table, nil when only the server
@@ -411,18 +380,19 @@ func boundKey(kind rewrite.Kind, bound driver.Value) any {
 	switch v := bound.(type) {
 	case int64, uint64:
 		return v
-	case string:
-		if kind == rewrite.KindInteger {
-			return sqltext.ParseInteger(v, 10)
-		}
-		return v
 	case []byte:
-		if kind == rewrite.KindInteger {
-			return sqltext.ParseInteger(string(v), 10)
+		if kind != rewrite.KindInteger {
+			return append([]byte(nil), v...)
 		}
-		return append([]byte(nil), v...)
 	}
-	return nil
+	text, ok := textOf(bound)
+	switch {
+	case !ok:
+		return nil
+	case kind == rewrite.KindInteger:
+		return sqltext.ParseInteger(text, 10)
+	}
+	return text
 }
 
 func toInt64(key any) int64 {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/shardkey/shardkey/internal/guard"
 	"github.com/shardkey/shardkey/internal/nearest"
 	"github.com/shardkey/shardkey/internal/rewrite"
-	"github.com/shardkey/shardkey/rule"
 )
 
 // maxNextKeys bounds the keys of one call.
@@ -61,11 +61,10 @@ func NextKeys(ctx context.Context, db *sql.DB, table string, n int, values ...an
 }
 
 func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any) ([]any, error) {
-	ruled, x, err := r.find(name)
+	t, x, err := r.find(name)
 	if err != nil {
 		return nil, err
 	}
-	t := r.plans.table(ruled)
 	var one [1]int64
 	var made rewrite.Keys
 	switch {
@@ -73,10 +72,8 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 		made, err = t.nextGeneKeys(ctx, r.logger, name, x, n, values)
 	case len(values) > 0:
 		err = noKeys(name, "its keys carry no shard of another column; leave the values out", nil)
-	case x != nil && x.belongs != nil && t.ints != nil:
-		made, err = x.generate(ctx, n, &one)
 	default:
-		made, err = t.generate(ctx, n, &one)
+		made, err = (&target{table: t, shard: x}).generate(ctx, n, &one)
 	}
 	if err != nil {
 		return nil, err
@@ -93,7 +90,7 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 
 // nextGeneKeys draws the keys of rows whose gene's column has the given values.
 func (t *table) nextGeneKeys(
-	ctx context.Context, logger shardLogger, name string, x *shard, n int, values []any,
+	ctx context.Context, logger *slog.Logger, name string, x *shard, n int, values []any,
 ) (rewrite.Keys, error) {
 	wrong := func(err error, format string, args ...any) (rewrite.Keys, error) {
 		return rewrite.Keys{}, noKeys(name, fmt.Sprintf(format, args...), err)
@@ -124,19 +121,19 @@ func (t *table) nextGeneKeys(
 }
 
 // find looks a table up by the name that an INSERT would have.
-func (r *ruleSet) find(name string) (*rule.Table, *shard, error) {
-	if t := r.generators.Lookup("", name); t != nil {
-		return t, r.plans.table(t).shard("", name), nil
+func (r *ruleSet) find(name string) (*table, *shard, error) {
+	schema, unqualified := "", name
+	ruled := r.generators.Lookup("", name)
+	if before, after, ok := strings.Cut(name, "."); ruled == nil && ok {
+		schema, unqualified = before, after
+		ruled = r.generators.Lookup(schema, unqualified)
 	}
-	schema, table, qualified := strings.Cut(name, ".")
-	if !qualified {
-		schema, table = "", name
+	if ruled != nil {
+		t := r.plans.table(ruled)
+		return t, t.shard(schema, unqualified), nil
 	}
-	if t := r.generators.Lookup(schema, table); t != nil {
-		return t, r.plans.table(t).shard(schema, table), nil
-	}
-	const reason = "the rule has no key for it"
-	if like := r.generators.Unlisted(schema, table); like != nil {
+	reason := "the rule has no key for it"
+	if like := r.generators.Unlisted(schema, unqualified); like != nil {
 		return nil, nil, noKeys(name, reason, like)
 	}
 	var known []string
@@ -144,7 +141,7 @@ func (r *ruleSet) find(name string) (*rule.Table, *shard, error) {
 		known = append(known, t.Logical)
 	}
 	if near := nearest.Word(name, known); near != "" {
-		return nil, nil, noKeys(name, fmt.Sprintf("%s; did you mean %q?", reason, near), nil)
+		reason += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return nil, nil, noKeys(name, reason, nil)
 }

@@ -64,12 +64,18 @@ type target struct {
 	geneColumn *session.Column
 }
 
-// generate makes n keys of which no more is known than the table.
+// generate makes n keys of the table's rows, whatever else is in the rows. One key goes into one.
 func (t *target) generate(ctx context.Context, n int, one *[1]int64) (rewrite.Keys, error) {
-	if x := t.shard; x != nil && x.belongs != nil && t.table.ints != nil {
-		return x.generate(ctx, n, one)
+	if t.shard != nil && t.shard.belongs != nil && t.table.ints != nil {
+		return t.shard.generate(ctx, n, one)
 	}
 	return t.table.generate(ctx, n, one)
+}
+
+// drawsByRow reports whether the key decides on the actual table, and generate doesn't draw it.
+func (t *target) drawsByRow() bool {
+	x := t.shard
+	return x != nil && x.key >= 0 && (x.belongs == nil || t.table.ints == nil)
 }
 
 func (p *plan) anyRefused() bool {
@@ -169,9 +175,6 @@ func (p *plan) isCurrentWithout(rules *ruleSet, s *session.Session) bool {
 // isCurrent reports whether a plan holds in the session: a table's columns
 // depend on the current database when its name is not qualified.
 func (p *plan) isCurrent(ctx context.Context, s *session.Session) (bool, error) {
-	if len(p.columns) == 0 {
-		return true, nil
-	}
 	for t := range p.columns {
 		if named, err := s.Names(ctx, t); !named || err != nil {
 			return false, err

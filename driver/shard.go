@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -60,11 +61,16 @@ func (t *table) newShard(schema, name string) *shard {
 		return nil
 	}
 	x := &shard{Shard: of, table: t, name: tableName(schema, name), schema: schema, actual: name}
-	x.key = slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, t.rule.Column) })
+	x.key = indexOf(x.Columns, t.rule.Column)
 	if len(x.Columns) == 1 {
 		x.belongs, x.targets, _ = x.Keys(t.rule.Column, []any{nil})
 	}
 	return x
+}
+
+// indexOf returns the place of a column among columns, −1 if it is none of them.
+func indexOf(columns []string, name string) int {
+	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
 }
 
 // looks reports whether rows are held against the table.
@@ -78,20 +84,20 @@ func tableName(schema, name string) string {
 	return schema + "." + name
 }
 
-// values appends those of a row's columns, a nil for the key; ok is false when one of
-// them is not known.
-func (x *shard) values(to []any, p *plan, in *rewrite.Insert, row int, user []driver.NamedValue) (values []any, ok bool) {
-	for i := range x.Columns {
-		if i == x.key {
+// shardValues appends a row's values of the columns that decide on its table, a nil for the
+// key; ok is false when one of them is not known.
+func (e *execution) shardValues(to []any, k *insertion, row int) (values []any, ok bool) {
+	for i := range k.shard.Columns {
+		if i == k.shard.key {
 			to = append(to, nil)
 			continue
 		}
-		kind, param, value := p.Given(in, i, row)
+		kind, param, value := e.plan.Given(k.in, i, row)
 		switch kind {
 		case rewrite.GivenUnknown:
 			return nil, false
 		case rewrite.GivenParam:
-			if value, ok = shardValue(user[param].Value); !ok {
+			if value, ok = shardValue(e.user[param].Value); !ok {
 				return nil, false
 			}
 		}
@@ -103,7 +109,7 @@ func (x *shard) values(to []any, p *plan, in *rewrite.Insert, row int, user []dr
 // shardValue is a bound value as the column holds it; ok is false when only the
 // server knows.
 func shardValue(bound driver.Value) (value any, ok bool) {
-	switch v := bound.(type) {
+	switch v := plainKey(bound).(type) {
 	case nil, int64, uint64, string, time.Time:
 		return v, true
 	case bool:
@@ -112,19 +118,16 @@ func shardValue(bound driver.Value) (value any, ok bool) {
 		}
 		return int64(0), true
 	case float64:
-		return integral(v)
-	case []byte:
-		return nil, v == nil
-	}
-	if plain := plainKey(bound); plain != bound {
-		return shardValue(plain)
+		const exact = 1e15 // from there on its text has an exponent
+		n := int64(v)
+		return n, v > -exact && v < exact && float64(n) == v && !(v == 0 && math.Signbit(v))
 	}
 	return nil, false
 }
 
 // check returns the error for a row that does not belong to the table, and nil
 // where it is only to be logged. Rows are counted from 0.
-func (x *shard) check(ctx context.Context, s *session.Session, logger shardLogger, row int, values []any) error {
+func (x *shard) check(ctx context.Context, s *session.Session, logger *slog.Logger, row int, values []any) error {
 	if x.table.rule.ShardGuard == "warn" && x.warned.Load() {
 		return nil
 	}
@@ -136,7 +139,7 @@ func (x *shard) check(ctx context.Context, s *session.Session, logger shardLogge
 }
 
 // judge returns an error, or logs it once, as the rule says. It may be nil.
-func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bool, wrong *StatementError) error {
+func (t *table) judge(ctx context.Context, logger *slog.Logger, warned *atomic.Bool, wrong *StatementError) error {
 	switch {
 	case wrong == nil:
 		return nil
@@ -150,19 +153,16 @@ func (t *table) judge(ctx context.Context, logger shardLogger, warned *atomic.Bo
 	return nil
 }
 
-type shardLogger interface {
-	WarnContext(ctx context.Context, msg string, args ...any)
-}
-
 // guard holds the rows that an execution has so far against the table, before any
 // key is made: all but those whose place is decided by a key that is generated.
-func (e *execution) guard(ctx context.Context, k *insertion, x *shard) error {
-	if !x.looks() {
+func (e *execution) guard(ctx context.Context, k *insertion) error {
+	x := k.shard
+	if x == nil || !x.looks() {
 		return nil
 	}
 	var buf [4]any
 	for row := range k.in.Rows() {
-		values, ok := x.values(buf[:0], e.plan, k.in, row, e.user)
+		values, ok := e.shardValues(buf[:0], k, row)
 		if !ok {
 			continue
 		}
@@ -202,8 +202,7 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 	u := &p.Updates[i]
 	of := slices.IndexFunc(p.Inserts, func(in rewrite.Insert) bool { return in.Table == u.Table })
 	t, x := p.targets[of].table, p.targets[of].shard
-	var columns []string // those that take a value
-	var values []any
+	var set columnValues
 	for c, column := range u.Table.Fixed {
 		kind, param, value := p.Set(u, c)
 		switch kind {
@@ -222,77 +221,83 @@ func (p *plan) checkUpdate(ctx context.Context, s *session.Session, i int, args 
 		default:
 			continue
 		}
-		columns, values = append(columns, column), append(values, value)
+		set.columns, set.values = append(set.columns, column), append(set.values, value)
 	}
 	if x == nil {
 		return nil // where the rows are is not known
 	}
-	if err := x.checkGeneUpdate(ctx, p.rules.logger, columns, values); err != nil {
+	if err := x.checkGeneUpdate(ctx, p.rules.logger, &set); err != nil {
 		return err
 	}
-	row := make([]any, 0, len(x.Columns))
-	for _, column := range x.Columns {
-		for k := range columns {
-			if columns[k] == column {
-				row = append(row, values[k])
-			}
+	row := make([]any, len(x.Columns))
+	for i, column := range x.Columns {
+		var ok bool
+		if row[i], ok = set.of(column); !ok {
+			return nil // other columns decide too, or do alone
 		}
-	}
-	if len(row) < len(x.Columns) {
-		return nil // other columns decide too, or do alone
 	}
 	return t.judge(ctx, p.rules.logger, &x.warned, inUpdate(x.wrong(ctx, s, row)))
 }
 
+// columnValues are the columns that take a value.
+type columnValues struct {
+	columns []string
+	values  []any
+}
+
+func (s *columnValues) of(column string) (value any, ok bool) {
+	if i := indexOf(s.columns, column); i >= 0 {
+		return s.values[i], true
+	}
+	return nil, false
+}
+
 // checkGeneUpdate returns the error for a row whose keys carry the shard of another column, when
 // that is set to a value of another shard: by it the row would be looked for elsewhere.
-func (x *shard) checkGeneUpdate(ctx context.Context, logger shardLogger, columns []string, values []any) error {
+func (x *shard) checkGeneUpdate(ctx context.Context, logger *slog.Logger, set *columnValues) error {
 	gene := x.table.rule.Gene
 	if gene == nil || x.belongs == nil {
 		return nil
 	}
-	at := slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, gene.Column) })
-	if at < 0 {
+	value, ok := set.of(gene.Column)
+	if !ok {
 		return nil
 	}
-	of, err := gene.Of(values[at])
+	of, err := gene.Of(value)
 	if err != nil {
 		return nil // a value without gene is not looked for by it
 	}
-	return x.checkGene(ctx, logger, -1, rowGene{of, values[at]}, nil)
+	return x.checkGene(ctx, logger, -1, rowGene{of, value}, nil)
 }
 
 // fitting draws the n keys of an insert's rows, each of which belongs to the table with its row.
-func (e *execution) fitting(ctx context.Context, k *insertion, x *shard, n int) (rewrite.Keys, error) {
-	switch {
-	case k.table.ints == nil:
+func (e *execution) fitting(ctx context.Context, k *insertion, n int) (rewrite.Keys, error) {
+	x, t := k.shard, k.table
+	if t.ints == nil {
 		d := draw[any]{name: x.name}
-		err := addRows(&d, e, k, x, x.test)
-		if err != nil {
+		if err := addRows(&d, e, k, x.test); err != nil {
 			return rewrite.Keys{}, err
 		}
-		return k.table.drawValues(ctx, &d, n)
-	case x.belongs != nil:
-		return x.generate(ctx, n, k.one)
+		return t.drawValues(ctx, &d, n)
 	}
 	d := draw[int64]{name: x.name}
-	err := addRows(&d, e, k, x, func(values []any) (func(int64) bool, int, error) { return x.Keys(k.table.rule.Column, values) })
-	if err != nil {
+	test := func(values []any) (func(int64) bool, int, error) { return x.Keys(t.rule.Column, values) }
+	if err := addRows(&d, e, k, test); err != nil {
 		return rewrite.Keys{}, err
 	}
-	return k.table.drawInts(ctx, &d, n, k.one)
+	return t.drawInts(ctx, &d, n, k.one)
 }
 
 // addRows adds the rows that need a key. Rows that follow each other and have the same values are
 // one lot; any key will do for a row of which not all values are known.
-func addRows[K any](d *draw[K], e *execution, k *insertion, x *shard, test func(values []any) (func(K) bool, int, error)) error {
+func addRows[K any](d *draw[K], e *execution, k *insertion, test func(values []any) (func(K) bool, int, error)) error {
 	var last []any
 	next := 0
 	for row := range k.in.Rows() {
 		if !k.isGenerated(row) {
 			continue
 		}
-		values, known := x.values(nil, e.plan, k.in, row, e.user)
+		values, known := e.shardValues(nil, k, row)
 		switch {
 		case next > 0 && slices.Equal(values, last):
 		case known:
@@ -484,11 +489,4 @@ func (x *shard) typesKnown(columns []*session.Column) bool {
 		return known == nil || known.Stores == session.StoresUnknown
 	}
 	return columns != nil && !slices.ContainsFunc(columns, isUnknown)
-}
-
-// integral returns the integer that a float is, where every server stores it as such.
-func integral(v float64) (int64, bool) {
-	const exact = 1e15 // from there on its text has an exponent
-	n := int64(v)
-	return n, v > -exact && v < exact && float64(n) == v && !(v == 0 && math.Signbit(v))
 }
