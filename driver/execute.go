@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -274,9 +273,7 @@ func (e *execution) bindArgs(placeholders bool) ([]driver.NamedValue, error) {
 			}
 			if kind == rewrite.SlotParam || placeholders {
 				b.upTo(param)
-				if k.keys.Ints != nil {
-					b.addInt(k.keys.Ints[next])
-				} else if err := b.add(k.keys.Values[next]); err != nil {
+				if err := b.add(k.keys.At(next)); err != nil {
 					return nil, err
 				}
 			}
@@ -316,15 +313,10 @@ func (b *binder) upTo(n int) {
 	}
 }
 
-// addInt adds a key that needs no conversion.
-func (b *binder) addInt(key int64) {
-	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
-}
-
 func (b *binder) add(key any) error {
 	b.out = append(b.out, driver.NamedValue{Ordinal: len(b.out) + 1, Value: key})
 	if _, ok := key.(int64); ok {
-		return nil
+		return nil // it needs no conversion
 	}
 	if err := b.base.Convert(&b.out[len(b.out)-1]); err != nil {
 		return fmt.Errorf("shardkey: a generated key cannot be bound: %w", err)
@@ -350,7 +342,7 @@ func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Du
 	}
 	var tables, generators []string
 	for i := range p.Inserts {
-		tables = append(tables, strings.TrimPrefix(p.Inserts[i].Schema+"."+p.Inserts[i].Name, "."))
+		tables = append(tables, nameOf(&p.Inserts[i]))
 		generators = append(generators, p.targets[i].table.rule.GeneratorName)
 	}
 	how := rewrite.Options{Mode: p.key.mode, Charset: p.key.charset}

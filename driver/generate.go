@@ -36,16 +36,12 @@ func (e *execution) check(ctx context.Context, k *insertion) (n int, genes *gene
 
 // generate makes the keys of an insert's rows, and checks that the rows may have them.
 func (e *execution) generate(ctx context.Context, k *insertion) error {
-	var genes *geneRows
-	var err error
-	n := k.in.Rows()
-	if k.shard != nil || k.geneColumn != nil || !k.in.AllFilled() { // else there is nothing to check
-		if n, genes, err = e.check(ctx, k); err != nil {
-			return err
-		}
+	n, genes, err := e.check(ctx, k)
+	if err != nil {
+		return err
 	}
 	if n == 0 {
-		_, err := k.column.Learn(ctx, e.session)
+		_, err = k.column.Learn(ctx, e.session)
 		return err
 	}
 	switch {
@@ -252,10 +248,13 @@ func areConsecutive(keys *rewrite.Keys) bool {
 	return true
 }
 
-// learnKind finds out the kind of a generator's keys by one that is not used.
+// learnKind finds out the kind of a generator's keys, by one that is not used if none was made.
 // It is needed only where a statement gives 0 or an empty string, or has ON
 // DUPLICATE KEY UPDATE, before any key was made.
 func (t *table) learnKind(ctx context.Context) error {
+	if t.kind() != rewrite.KindUnknown {
+		return nil
+	}
 	var one [1]int64
 	_, err := t.generate(ctx, 1, &one)
 	return err
@@ -277,10 +276,8 @@ func (t *table) isMissing(
 		return false, nil
 	}
 	given, isText := textOf(plain)
-	if t.kind() == rewrite.KindUnknown {
-		if err := t.learnKind(ctx); err != nil {
-			return false, err
-		}
+	if err := t.learnKind(ctx); err != nil {
+		return false, err
 	}
 	if t.kind() == rewrite.KindText {
 		return isText && given == "", nil

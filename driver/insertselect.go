@@ -59,6 +59,9 @@ type insertSelect struct {
 	args  []driver.NamedValue
 	out   *keysRing
 
+	// query is sent for the rows: up to where a lock can be demanded, and what follows it.
+	query, afterLock string
+
 	transport *session.Transport
 	// commit and rollback end the transaction, or what stands behind the savepoint.
 	commit, rollback []string
@@ -150,7 +153,7 @@ func (p *plan) executeKeptSource(
 
 func (p *plan) newInsertSelect(s *session.Session) *insertSelect {
 	t := &p.targets[0]
-	return &insertSelect{Session: s, plan: p, in: t.in, table: t.table, key: t.column}
+	return &insertSelect{Session: s, plan: p, in: t.in, table: t.table, key: t.column, query: t.in.Source.Query}
 }
 
 // checkSource returns the error with which every execution of an INSERT … SELECT is refused.
@@ -195,10 +198,8 @@ func (r *insertSelect) run(ctx context.Context, want base.Want) (base.Reply, err
 // learn asks for what depends on the rows' values: nothing can be asked while they are read.
 func (r *insertSelect) learn(ctx context.Context) (err error) {
 	if r.in.Source.KeyIndex >= 0 {
-		if r.table.kind() == rewrite.KindUnknown {
-			if err := r.table.learnKind(ctx); err != nil {
-				return err
-			}
+		if err := r.table.learnKind(ctx); err != nil {
+			return err
 		}
 		if _, _, err := r.Mode(ctx); err != nil {
 			return err
@@ -291,17 +292,16 @@ func (r *insertSelect) undo() {
 }
 
 // readRows runs the query and keeps its rows.
-func (r *insertSelect) readRows(ctx context.Context) (err error) {
-	query := func(lock string) string { return r.in.Source.Query + lock }
+func (r *insertSelect) readRows(ctx context.Context) error {
 	if r.transport.ParsesTime {
-		if query, err = r.withDatesAsText(ctx, query); err != nil {
+		if err := r.readDatesAsText(ctx); err != nil {
 			return err
 		}
 	}
 	if err := r.send(ctx, r.transport.Set); err != nil {
 		return err
 	}
-	columns, err := r.keepRows(ctx, query)
+	columns, err := r.keepRows(ctx)
 	if again := r.send(context.Background(), r.transport.Restore); again != nil {
 		r.Base.Retire()
 		err = cmp.Or(err, again)
@@ -319,33 +319,30 @@ func (r *insertSelect) readRows(ctx context.Context) (err error) {
 	return cmp.Or(r.rows.Rewind(), r.rows.Next(r.row))
 }
 
-// withDatesAsText looks which columns of the query are dates. The base makes a time.Time of them,
-// which has no 2024-00-00, nor an hour that its location left out. It returns a query that
-// converts them to text. Looking doesn't run the query.
-func (r *insertSelect) withDatesAsText(
-	ctx context.Context, query func(lock string) string,
-) (func(lock string) string, error) {
+// readDatesAsText lets the query convert its columns that are dates to text. The base makes a
+// time.Time of them, which has no 2024-00-00, nor an hour that its location left out. Looking
+// which columns are dates doesn't run the query.
+func (r *insertSelect) readDatesAsText(ctx context.Context) error {
 	names := make([]string, len(r.in.Source.Columns))
 	for i := range names {
 		names[i] = "c" + strconv.Itoa(i)
 	}
-	from := func(columns, query string) string {
+	around := func(columns string) (before, after string) {
 		if r.IsVitess() { // which doesn't name the columns of WITH
-			return "SELECT " + columns + " FROM (" + query + ") AS shardkey_rows"
+			return "SELECT " + columns + " FROM (", ") AS shardkey_rows"
 		}
-		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (" + query + ") " +
-			"SELECT " + columns + " FROM shardkey_rows"
+		return "WITH shardkey_rows (" + strings.Join(names, ", ") + ") AS (", ") SELECT " + columns + " FROM shardkey_rows"
 	}
-	look := "(" + query("") + ")"
-	if startsWith.MatchString(query("")) || r.IsVitess() {
-		look = from("*", query(""))
+	before, after := "(", ")"
+	if startsWith.MatchString(r.query) || r.IsVitess() {
+		before, after = around("*")
 	}
-	found, err := r.openQuery(ctx, look+" LIMIT 0")
+	found, err := r.openQuery(ctx, before+r.query+after+" LIMIT 0")
 	switch {
 	case err != nil && session.IsFatal(ctx, err):
-		return nil, err
+		return err
 	case err != nil:
-		return query, nil // the query itself shows what is wrong
+		return nil // the query itself shows what is wrong
 	}
 	types := columnTypes(found)
 	if r.IsVitess() {
@@ -354,7 +351,7 @@ func (r *insertSelect) withDatesAsText(
 		}
 	}
 	if err := found.Close(); err != nil || len(types) != len(names) || !slices.ContainsFunc(types, isDate) {
-		return query, err
+		return err
 	}
 	columns := slices.Clone(names)
 	for i, typ := range types {
@@ -362,12 +359,11 @@ func (r *insertSelect) withDatesAsText(
 			columns[i] = "CAST(" + columns[i] + " AS CHAR)"
 		}
 	}
-	return func(lock string) string {
-		if r.in.Source.Unlimited { // else its order may be dropped
-			lock = session.AllRows + lock
-		}
-		return from(strings.Join(columns, ", "), query(lock))
-	}, nil
+	before, r.afterLock = around(strings.Join(columns, ", "))
+	if r.query = before + r.query; r.in.Source.Unlimited { // else its order may be dropped
+		r.query += session.AllRows
+	}
+	return nil
 }
 
 var startsWith = regexp.MustCompile(`(?i)^with\b`)
@@ -389,18 +385,18 @@ func isDate(typ string) bool { return typ == "DATE" || typ == "DATETIME" || typ 
 
 // openLocking runs the query so that the rows it reads are locked as INSERT … SELECT locks them,
 // where the query and the server let it.
-func (r *insertSelect) openLocking(ctx context.Context, query func(lock string) string) (driver.Rows, error) {
+func (r *insertSelect) openLocking(ctx context.Context) (driver.Rows, error) {
 	server, err := r.Server(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if server.ShareLocks && r.in.Source.Lockable {
-		rows, err := r.openQuery(ctx, query(" LOCK IN SHARE MODE"))
+		rows, err := r.openQuery(ctx, r.query+" LOCK IN SHARE MODE"+r.afterLock)
 		if !base.IsServerError(err, syntaxError, notSupported, tableDenied, columnDenied, notLocked, lockedForRead, noFeature) {
 			return rows, err
 		}
 	}
-	return r.openQuery(ctx, query(""))
+	return r.openQuery(ctx, r.query+r.afterLock)
 }
 
 func (r *insertSelect) openQuery(ctx context.Context, query string) (driver.Rows, error) {
@@ -418,8 +414,8 @@ func renumbered(args []driver.NamedValue, n int) []driver.NamedValue {
 }
 
 // keepRows reads all rows of the query, and returns how many columns it has.
-func (r *insertSelect) keepRows(ctx context.Context, query func(lock string) string) (columns int, err error) {
-	rows, err := r.openLocking(ctx, query)
+func (r *insertSelect) keepRows(ctx context.Context) (columns int, err error) {
+	rows, err := r.openLocking(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -497,22 +493,20 @@ func (r *insertSelect) keepKey(ctx context.Context, v driver.Value) (missing boo
 }
 
 // makeKeys generates a key for each row that needs one.
-func (r *insertSelect) makeKeys(ctx context.Context) error {
-	n := r.missing
-	if n == 0 {
-		_, err := r.key.Learn(ctx, r.Session)
+func (r *insertSelect) makeKeys(ctx context.Context) (err error) {
+	switch {
+	case r.missing == 0:
+		_, err = r.key.Learn(ctx, r.Session)
 		return err
-	}
-	var err error
-	if r.drawn != nil {
+	case r.drawn != nil:
 		r.keys, err = r.drawn.make(ctx, r.table, &r.one)
-	} else {
-		r.keys, err = r.plan.targets[0].generate(ctx, n, &r.one)
+	default:
+		r.keys, err = r.plan.targets[0].generate(ctx, r.missing, &r.one)
 	}
 	if err != nil {
 		return err
 	}
-	if r.doubt = n; r.in.Returning {
+	if r.doubt = r.missing; r.in.Returning {
 		r.doubt = 0
 	}
 	if err := r.plan.targets[0].accept(ctx, r.plan.rules, r.Session, &r.keys, r.out == nil); err != nil {
