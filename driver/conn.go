@@ -69,7 +69,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 		if err != nil {
 			return base.Reply{}, c.connector.refused(err)
 		}
-		if p == nil || !p.fills() {
+		if !p.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
 			c.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
@@ -147,9 +147,6 @@ func (r *recentTexts) add(text string, p *plan) {
 	r.texts[at], r.plans[at] = text, p
 }
 
-// remove forgets the plans: one of them was out of date.
-func (r *recentTexts) remove() { *r = recentTexts{} }
-
 // planFor returns the plan of a text that may insert.
 func (c *conn) planFor(ctx context.Context, query string) (*plan, error) {
 	c.session.ForInsert = query
@@ -171,7 +168,7 @@ const maxStale = 3
 // this comes to an end. Otherwise the error is the one to return.
 func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if stale, ok := err.(*staleError); ok {
-		c.recent.remove()
+		c.recent = recentTexts{} // a plan was out of date
 		if c.stale++; c.stale <= maxStale && stale.plan.columnsChanged(ctx, &c.session) {
 			return true, stale.error
 		}
@@ -182,7 +179,7 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	if err != errReplan || c.closed {
 		return false, err
 	}
-	c.recent.remove()
+	c.recent = recentTexts{}
 	return true, err
 }
 

@@ -47,8 +47,9 @@ func (p *plan) source() *rewrite.Insert {
 	return nil
 }
 
-// fills reports whether the text has keys to generate; otherwise it passes through.
-func (p *plan) fills() bool { return len(p.targets) > 0 }
+// fills reports whether the text has keys to generate. Otherwise, and without a plan, it passes
+// through.
+func (p *plan) fills() bool { return p != nil && len(p.targets) > 0 }
 
 // target is what an INSERT of a plan inserts into.
 type target struct {

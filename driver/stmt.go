@@ -28,9 +28,6 @@ type stmt struct {
 	asks bool
 }
 
-// fills reports whether the statement has keys to fill; else it passes.
-func (s *stmt) fills() bool { return s.plan != nil && s.plan.fills() }
-
 var (
 	_ driver.Stmt              = (*stmt)(nil)
 	_ driver.StmtExecContext   = (*stmt)(nil)
@@ -50,7 +47,7 @@ func (s *stmt) prepare(ctx context.Context) error {
 				return err
 			}
 		}
-		if (p == nil || !p.fills()) && s.base.Stmt != nil && !s.fills() {
+		if !p.fills() && s.base.Stmt != nil && !s.plan.fills() {
 			s.set(rules, p) // still the base's own statement
 			return nil
 		}
@@ -72,15 +69,15 @@ func (s *stmt) prepare(ctx context.Context) error {
 
 func (s *stmt) set(rules *ruleSet, p *plan) {
 	s.rules, s.plan = rules, p
-	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.fills() && p.source() == nil {
+	if s.inputs = s.base.NumInput(); s.inputs >= 0 && s.plan.fills() && p.source() == nil {
 		s.inputs -= p.added
 	}
-	s.asks = !s.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
+	s.asks = !s.plan.fills() && !s.free || p != nil && (len(p.columns) > 0 || p.Consulted&rewrite.NoAutoValueOnZero != 0)
 }
 
 // prepareBase prepares the text as it is, or with placeholders for its keys.
 func (s *stmt) prepareBase(ctx context.Context, p *plan) (base.Stmt, error) {
-	if p == nil || !p.fills() {
+	if !p.fills() {
 		return s.conn.base.Prepare(ctx, s.query)
 	}
 	text, added := s.query, 0
@@ -127,19 +124,10 @@ func (s *stmt) ready(ctx context.Context, rows bool) (use session.Use, err error
 			return use, err
 		}
 	}
-	if s.free && !s.conn.session.PendingTransaction() || s.fills() {
+	if s.free && !s.conn.session.PendingTransaction() || s.plan.fills() {
 		return use, nil
 	}
 	return s.conn.session.BeforePass(ctx, s.query, s.class, s.plan.given(), rows)
-}
-
-// again reports whether to execute once more, planned again.
-func (s *stmt) again(ctx context.Context, err error) (bool, error) {
-	again, err := s.conn.again(ctx, err)
-	if again {
-		s.rules = nil
-	}
-	return again, err
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
@@ -163,7 +151,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 				return base.Reply{}, s.conn.connector.refused(err)
 			}
 		}
-		if !s.fills() {
+		if !s.plan.fills() {
 			r, err := s.base.Send(ctx, args, want)
 			s.conn.session.AfterPass(ctx, use, args, r.Result, err)
 			return r, err
@@ -173,9 +161,10 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			s.conn.stale = 0
 			return r, nil
 		}
-		if again, err := s.again(ctx, err); !again {
+		if again, err := s.conn.again(ctx, err); !again {
 			return r, s.conn.connector.refused(err)
 		}
+		s.rules = nil
 	}
 }
 
@@ -203,7 +192,7 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 // ColumnConverter is asked for the user's arguments; the base knows them by
 // their place among the keys.
 func (s *stmt) ColumnConverter(idx int) driver.ValueConverter {
-	if s.fills() && s.plan.source() == nil {
+	if s.plan.fills() && s.plan.source() == nil {
 		idx += s.plan.FillsBefore(idx)
 	}
 	return s.base.ColumnConverter(idx)
