@@ -244,20 +244,20 @@ func (p *plan) explainGenes(i int) (notes []string) {
 		gene := t.rule.Gene
 		return []string{fmt.Sprintf("the lowest %d bits of a generated key are %s, of its row", gene.Bits, gene)}
 	}
-	for first := 0; first < in.Rows(); {
-		bits, last := p.explainGene(i, first), first
-		for last+1 < in.Rows() && p.explainGene(i, last+1) == bits {
-			last++
+	first := 0
+	for row := range in.Rows() {
+		bits := p.explainGene(i, row)
+		if row+1 < in.Rows() && p.explainGene(i, row+1) == bits {
+			continue
 		}
 		if bits != "" {
-			rows := fmt.Sprintf("row %d", first+1)
-			if last > first {
-				rows = fmt.Sprintf("rows %d to %d", first+1, last+1)
+			rows := fmt.Sprintf("row %d", row+1)
+			if first < row {
+				rows = fmt.Sprintf("rows %d to %d", first+1, row+1)
 			}
-			note := fmt.Sprintf("%s: the lowest %d bits of a generated key are %s", rows, t.rule.Gene.Bits, bits)
-			notes = append(notes, note)
+			notes = append(notes, fmt.Sprintf("%s: the lowest %d bits of a generated key are %s", rows, t.rule.Gene.Bits, bits))
 		}
-		first = last + 1
+		first = row + 1
 	}
 	return notes
 }

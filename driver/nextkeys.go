@@ -78,12 +78,9 @@ func (r *ruleSet) nextKeys(ctx context.Context, name string, n int, values []any
 	if err != nil {
 		return nil, err
 	}
-	if made.Ints == nil {
-		return made.Values, nil
-	}
 	keys := make([]any, n)
 	for i := range keys {
-		keys[i] = made.Ints[i]
+		keys[i] = made.At(i)
 	}
 	return keys, nil
 }

@@ -433,7 +433,7 @@ func (x *shard) columnsIn(s *session.Session) []*session.Column {
 const maxStored = 4096
 
 // misplaced returns the error for values that belong elsewhere, whichever of those that
-// may be stored for them are. columns are nil without a server.
+// may be stored for them are. The types of columns were asked for.
 func (x *shard) misplaced(
 	ctx context.Context, s *session.Session, values []any, columns []*session.Column,
 ) (wrong *StatementError) {
@@ -442,15 +442,11 @@ func (x *shard) misplaced(
 	candidates := each[:0]
 	total := 1
 	for i, v := range values {
-		var known *session.ColumnFacts
-		if columns != nil {
-			known = columns[i].Known()
-		}
 		var to []any
 		if i < len(room) {
 			to = room[i][:0]
 		}
-		list := known.Stored(ctx, s, to, v)
+		list := columns[i].Known().Stored(ctx, s, to, v)
 		if total *= len(list); total == 0 || total > maxStored {
 			return nil
 		}
@@ -464,12 +460,13 @@ func (x *shard) misplaced(
 			rest /= len(list)
 		}
 		place, here, err := x.Place(row)
-		var nowhere *rule.PlaceError
+		nowhere, ok := errors.AsType[*rule.PlaceError](err)
 		switch {
 		case here:
 			return nil
-		case err != nil && (!errors.As(err, &nowhere) || nowhere.Unknown):
-			if x.typesKnown(columns) {
+		case err != nil && (!ok || nowhere.Unknown):
+			// Of a type that the server hasn't shown, such a value is not the one that is stored.
+			if !slices.ContainsFunc(columns, isUnshown) {
 				return nil
 			}
 		case wrong == nil:
@@ -481,12 +478,5 @@ func (x *shard) misplaced(
 	return wrong
 }
 
-// typesKnown reports whether the server has told the types of all columns. Of a type that
-// it has not told, a value that an algorithm cannot take is not the one that is stored.
-func (x *shard) typesKnown(columns []*session.Column) bool {
-	isUnknown := func(c *session.Column) bool {
-		known := c.Known()
-		return known == nil || known.Stores == session.StoresUnknown
-	}
-	return columns != nil && !slices.ContainsFunc(columns, isUnknown)
-}
+// isUnshown reports whether the server hasn't shown a column's type.
+func isUnshown(c *session.Column) bool { return c.Known().Stores == session.StoresUnknown }
