@@ -42,11 +42,6 @@ type ruleSet struct {
 	inUse *planCache
 }
 
-func newRuleSet(of *rule.Rule, generators *rule.Live, c *Connector) *ruleSet {
-	return &ruleSet{rule: of, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
-		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, filled: c.filled}
-}
-
 // install opens the rule's generators and makes them the current ones. It
 // returns what they replace, for the caller to close.
 func (c *Connector) install(r *rule.Rule) (old *ruleSet, err error) {
@@ -79,7 +74,8 @@ func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newRuleSet(r, generators, c), nil
+	return &ruleSet{rule: r, generators: generators, plans: newPlanCache(&c.counts), logger: c.host.Logger,
+		verifier: &c.verifier, unlisted: &c.unlisted, counts: &c.counts, filled: c.filled}, nil
 }
 
 // set makes next the current rule.

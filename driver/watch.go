@@ -155,15 +155,16 @@ type watcher struct {
 	// These belong to the goroutine.
 	info   fs.FileInfo // nil if the file can change and still look the same
 	sum    [sha256.Size]byte
-	err    error // the file cannot be read
-	tried  attempt
-	failed error // of the attempt
-	logged string
+	err    error   // the file cannot be read
+	failed attempt // the last one, if it failed
+	logged string  // the error that was logged last; empty after a success
 }
 
-// attempt is a content of the file, loaded into so many connectors. It is made once.
+// attempt is a content of the file, or the error of reading it, loaded into so many
+// connectors. One that failed is not made again.
 type attempt struct {
 	sum        [sha256.Size]byte
+	err        string
 	connectors int
 }
 
@@ -212,12 +213,21 @@ func (w *watcher) changed() bool {
 // once.
 func (w *watcher) update() {
 	using := openConnectors.using(w.file)
-	next, err := w.load(using)
-	text, was := "", w.logged
-	if err != nil {
-		text = err.Error()
+	behind := slices.DeleteFunc(slices.Clone(using), func(c *Connector) bool {
+		_, sum := c.Rule().Source()
+		return sum == w.sum
+	})
+	now := attempt{w.sum, fmt.Sprint(w.err), len(behind)}
+	if now == w.failed {
+		return
 	}
-	if next == nil && text == was {
+	next, err := w.load(behind)
+	w.failed = attempt{}
+	text := ""
+	if err != nil {
+		w.failed, text = now, err.Error()
+	}
+	if next == nil && text == w.logged {
 		return
 	}
 	w.logged = text
@@ -238,28 +248,18 @@ func (w *watcher) update() {
 	}
 }
 
-// load loads the file into the connectors whose rule is another one. It returns a nil rule
-// if there is none.
-func (w *watcher) load(using []*Connector) (*rule.Rule, error) {
-	if w.err != nil {
-		return nil, fmt.Errorf("shardkey: cannot read the rule: %w", w.err)
-	}
-	behind := slices.DeleteFunc(slices.Clone(using), func(c *Connector) bool {
-		_, sum := c.Rule().Source()
-		return sum == w.sum
-	})
-	now := attempt{w.sum, len(behind)}
+// load loads the file into the connectors. It returns a nil rule if there are none.
+func (w *watcher) load(behind []*Connector) (*rule.Rule, error) {
 	switch {
+	case w.err != nil:
+		return nil, fmt.Errorf("shardkey: cannot read the rule: %w", w.err)
 	case len(behind) == 0:
 		return nil, nil
-	case w.failed != nil && w.tried == now:
-		return nil, w.failed
 	}
 	next, err := rule.Load(w.file)
 	if err == nil {
 		err = takeRule(behind, next)
 	}
-	w.tried, w.failed = now, err
 	if err != nil {
 		return nil, err
 	}
