@@ -331,19 +331,10 @@ func isHead(text string) bool {
 	}
 	address := text[strings.LastIndexByte(text[:slash], '@')+1 : slash]
 	network, rest, hasAddr := strings.Cut(address, "(")
-	if !isNetwork(network) {
-		return false
+	if hasAddr { // a dial function could be registered under the network's name
+		return strings.HasSuffix(rest, ")") && !strings.ContainsAny(network, ":/?&=@() ")
 	}
-	if !hasAddr {
-		return network == "" || network == "tcp" || network == "unix"
-	}
-	return strings.HasSuffix(rest, ")")
-}
-
-// isNetwork reports whether a dial function could be registered under the name.
-// It may be empty.
-func isNetwork(name string) bool {
-	return !strings.ContainsAny(name, ":/?&=@() ")
+	return network == "" || network == "tcp" || network == "unix"
 }
 
 // unescape decodes percent signs. Other than in a form, '+' is a plus; what is
@@ -390,15 +381,6 @@ func constantPart(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// clientOf is what a DSN of the underlying driver shows, if it is known.
-func clientOf(dsn spi.Secret) session.Client {
-	if dsn.Reveal() == "" {
-		return session.NewClient(nil)
-	}
-	cfg, _ := parseBase(dsn.Reveal()) // without one nothing is known
-	return session.NewClient(cfg)
-}
-
 // parseBase is mysql.ParseDSN, which panics for one parameter that it no longer
 // knows.
 func parseBase(text string) (cfg *mysql.Config, err error) {
@@ -410,14 +392,13 @@ func parseBase(text string) (cfg *mysql.Config, err error) {
 	return mysql.ParseDSN(text)
 }
 
-// databaseName is the network address and the database of a DSN, without user,
-// password and parameters; empty when there is none.
-func databaseName(dsn string) string {
-	cfg, err := parseBase(dsn)
-	if dsn == "" || err != nil {
-		return ""
+// configOf returns the configuration in a DSN of go-sql-driver, nil if it is none.
+func configOf(dsn string) *mysql.Config {
+	if dsn == "" {
+		return nil
 	}
-	return fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+	cfg, _ := parseBase(dsn)
+	return cfg
 }
 
 // Filled is an INSERT whose keys have been made, and which is about to be sent.

@@ -76,8 +76,11 @@ func newConnector(under driver.Connector, d ownDriver, r *rule.Rule, o options, 
 	}
 	c := &Connector{base: under, host: o.host(dsn), config: o.Config, filled: o.filled}
 	c.driver = d.of(c)
-	c.database = databaseName(dsn)
-	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), clientOf(c.host.DSN)
+	cfg := configOf(dsn)
+	if cfg != nil {
+		c.database = fmt.Sprintf("%s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+	}
+	c.known.Kind, c.known.Client = cmp.Or(o.Server, session.ServerAuto), session.NewClient(cfg)
 	c.verifier.set(o.Verify)
 	c.cache = base.NewCache(o.Statements == statementsAlways)
 	c.logger = cmp.Or(o.logger, slog.Default())
@@ -124,18 +127,15 @@ func (c *Connector) Lookup(schema, table string) *rule.Table {
 	return c.current().generators.Lookup(schema, table)
 }
 
-// Describe tells what the rule's tables, generators and assigners are, what the server is
-// and can do as far as that is known, and how many prepared statements are kept,
+// Describe returns the rule's tables, generators and assigners, the server's kind and
+// abilities as far as they are known, and the number of cached prepared statements,
 // for logs and debugging. It holds no secrets.
 func (c *Connector) Describe() string {
-	return c.current().generators.Describe() + "\n  " + c.known.Describe() + "\n  " + c.describeCache()
-}
-
-func (c *Connector) describeCache() string {
-	stats := c.cache.Stats()
-	text := fmt.Sprintf("prepared statements: %s, %d kept", cmp.Or(c.config.Statements, statementsAuto), stats.Open)
-	if stats.Limit >= 0 {
-		text += fmt.Sprintf(" of %d", stats.Limit)
+	cache := c.cacheStats()
+	text := fmt.Sprintf("%s\n  %s\n  prepared statements: %s, %d kept",
+		c.current().generators.Describe(), c.known.Describe(), cache.Mode, cache.Open)
+	if cache.Limit >= 0 {
+		text += fmt.Sprintf(" of %d", cache.Limit)
 	}
 	return text
 }

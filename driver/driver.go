@@ -100,10 +100,10 @@ func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 }
 
 type wrapped struct {
-	connector *Connector // as Driver's
-	base      driver.Driver
-	rule      *rule.Rule
-	opts      options
+	Driver
+	base driver.Driver
+	rule *rule.Rule
+	opts options
 }
 
 func (d *wrapped) Open(name string) (driver.Conn, error) { return open(d, name) }
@@ -178,10 +178,7 @@ func (c noConnector) Driver() driver.Driver { return c.driver }
 // mysqlDSN is the name when it is a data source of go-sql-driver/mysql, which
 // generators may then use as well; empty otherwise.
 func mysqlDSN(name string) string {
-	if name == "" {
-		return ""
-	}
-	if _, err := parseBase(name); err != nil {
+	if configOf(name) == nil {
 		return ""
 	}
 	return name
@@ -248,9 +245,6 @@ func (d Driver) Host() spi.Host {
 	return d.connector.host
 }
 
-func (d *wrapped) Host() spi.Host { return Driver{d.connector}.Host() }
-
-func (d *wrapped) connectorOf() *Connector { return d.connector }
 func (d *wrapped) of(c *Connector) driver.Driver {
 	own := *d
 	own.connector = c
