@@ -182,34 +182,45 @@ func (e *execution) values() []any {
 		if k.in.Refused {
 			continue
 		}
-		if values == nil {
-			values = make([]any, 0, k.in.Rows())
-		}
-		next := 0
-		for row := range k.in.Rows() {
-			key := e.keyOf(k, row, &next)
+		keys := e.rowKeys(k)
+		for row := range keys {
 			switch state := k.rows.of(row); {
 			case k.in.RolledBack, state == rowUncertain:
-				key = nil
+				keys[row] = nil
 			case state == rowNotInserted:
-				key = k.rows.existing
+				keys[row] = k.rows.existing
 			}
-			values = append(values, key)
+		}
+		if values == nil {
+			values = keys
+		} else {
+			values = append(values, keys...)
 		}
 	}
 	return values
 }
 
-// keyOf is the key that a row was given; nil when the server made it.
-func (e *execution) keyOf(k *insertion, row int, next *int) any {
-	if k.isGenerated(row) {
-		*next++
-		return k.keys.At(*next - 1)
+// rowKeys returns the key of each row of an insert, generated or explicit; nil if only the
+// server knows it.
+func (e *execution) rowKeys(k *insertion) []any {
+	keys, next := make([]any, k.in.Rows()), 0
+	for row := range keys {
+		if k.isGenerated(row) {
+			keys[row], next = k.keys.At(next), next+1
+		} else {
+			keys[row] = e.storedKey(k, row)
+		}
 	}
+	return keys
+}
+
+// storedKey returns the explicit key of a row if the column holds it; otherwise the server
+// stores what is left of it.
+func (e *execution) storedKey(k *insertion, row int) any {
 	if key := e.givenKey(k, row); k.column.Holds(key) {
 		return key
 	}
-	return nil // the server stored what was left of it
+	return nil
 }
 
 func (e *execution) givenKey(k *insertion, row int) any {

@@ -142,14 +142,13 @@ func (e *execution) addUpsert(f *insertFacts, k *insertion) {
 	f.unsure = f.guarded && !e.session.ReportsInsertIDs()
 	mode, _, _ := e.session.KnownMode()
 	f.zero = mode&rewrite.NoAutoValueOnZero != 0
-	next := 0
 	switch {
 	case k.carries:
 		f.key = k.carriedKey()
 	case f.guarded && k.isGenerated(k.in.Rows()-1):
 		f.key = k.generated(k.keys.Len() - 1)
 	case f.guarded && f.rows == 1:
-		f.key = toInt64(e.keyOf(k, 0, &next))
+		f.key = toInt64(e.storedKey(k, 0))
 	}
 }
 
@@ -261,8 +260,7 @@ func (e *execution) lastRowsKey(k *insertion, said said) int64 {
 	if k.isGenerated(last) {
 		return 0 // the first generated key was reported
 	}
-	next := 0
-	return toInt64(e.keyOf(k, last, &next))
+	return toInt64(e.storedKey(k, last))
 }
 
 // findExisting takes the insert id of an upsert of many rows for the key of the
@@ -271,9 +269,8 @@ func (e *execution) findExisting(k *insertion, said said) {
 	if !k.in.Guarded || k.column.OtherHasAutoIncrement() || said.id == 0 || k.count(rowNotInserted) != 1 || k.count(rowUncertain) > 0 {
 		return
 	}
-	next := 0
-	for i := range k.in.Rows() {
-		if toInt64(e.keyOf(k, i, &next)) == said.id {
+	for _, key := range e.rowKeys(k) {
+		if toInt64(key) == said.id {
 			return
 		}
 	}
@@ -294,11 +291,7 @@ func (e *execution) settleReplaced(ctx context.Context, k *insertion, said said)
 // verify asks the server which of the rows' keys are in the table. What cannot
 // be asked stays uncertain: the statement itself has succeeded.
 func (e *execution) verify(ctx context.Context, k *insertion, said said) {
-	keys := make([]any, k.in.Rows())
-	next := 0
-	for i := range keys {
-		keys[i] = e.keyOf(k, i, &next)
-	}
+	keys := e.rowKeys(k)
 	k.mark(rowUncertain)
 	present, err := e.session.PresentKeys(ctx, k.in, keys)
 	if err != nil {
