@@ -330,16 +330,13 @@ func (r *refusals) due(key refusedKey) (leftOut int, due bool) {
 	if r.seen == nil {
 		r.seen = map[refusedKey]*refusedLog{}
 	}
+	if r.seen[key] == nil && len(r.seen) >= maxRefused {
+		key.table = ""
+	}
 	last := r.seen[key]
 	if last == nil {
-		if len(r.seen) >= maxRefused {
-			key.table = ""
-			last = r.seen[key]
-		}
-		if last == nil {
-			last = new(refusedLog)
-			r.seen[key] = last
-		}
+		last = new(refusedLog)
+		r.seen[key] = last
 	}
 	now := time.Now()
 	if !last.logged.IsZero() && now.Sub(last.logged) < refusedEvery {

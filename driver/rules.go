@@ -61,8 +61,9 @@ func (c *Connector) open(r *rule.Rule) (*ruleSet, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: the rule is nil", ErrNoRule)
 	}
-	if err := checkWarnings(r, c.config.RuleWarnings); err != nil {
-		return nil, err
+	if warnings := r.Warnings(); len(warnings) > 0 && c.config.RuleWarnings == "error" {
+		return nil, &DSNError{Param: paramWarnings, Err: warnings[0],
+			Reason: fmt.Sprintf("the rule has %d warnings, the first being", len(warnings))}
 	}
 	var generators *rule.Live
 	var err error
@@ -175,16 +176,6 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 	return nil
 }
 
-// checkWarnings refuses a rule that has warnings where they are errors.
-func checkWarnings(r *rule.Rule, mode string) error {
-	warnings := r.Warnings()
-	if len(warnings) > 0 && mode == "error" {
-		return &DSNError{Param: paramWarnings, Err: warnings[0],
-			Reason: fmt.Sprintf("the rule has %d warnings, the first being", len(warnings))}
-	}
-	return nil
-}
-
 func logWarnings(r *rule.Rule, logger *slog.Logger) {
 	for _, w := range r.Warnings() {
 		logger.Warn("shardkey: the rule has a warning", "warning", w)
@@ -240,12 +231,11 @@ func (n *registeredRules) renew(file string, next *rule.Rule) {
 // written, else a registered name, an environment variable or a path after
 // percent-decoding.
 func ruleOf(value string) (*rule.Rule, error) {
-	if r, ok := namedRule(value); ok {
-		return r, nil
-	}
 	path := unescape(value)
-	if r, ok := namedRule(path); ok {
-		return r, nil
+	for _, name := range []string{value, path} {
+		if r := namedRules.get(name); r != nil {
+			return r, nil
+		}
 	}
 	if variable, ok := strings.CutPrefix(path, envPrefix); ok {
 		return envRule(variable)
@@ -265,11 +255,10 @@ func ruleOf(value string) (*rule.Rule, error) {
 	return nil, &DSNError{Param: paramRule, Reason: "the rule does not load", Err: err}
 }
 
-func namedRule(name string) (*rule.Rule, bool) {
-	namedRules.RLock()
-	defer namedRules.RUnlock()
-	r, ok := namedRules.rules[name]
-	return r, ok
+func (n *registeredRules) get(name string) *rule.Rule {
+	n.RLock()
+	defer n.RUnlock()
+	return n.rules[name]
 }
 
 func (n *registeredRules) list() string {
@@ -287,10 +276,7 @@ const envPrefix = "env:"
 
 // envRules are the rules read from environment variables, by variable. The same
 // text is the same rule, whose generators all connectors share.
-var envRules = struct {
-	sync.Mutex
-	rules map[string]*rule.Rule
-}{rules: map[string]*rule.Rule{}}
+var envRules = registeredRules{rules: map[string]*rule.Rule{}}
 
 // envRule reads the rule that is the text of an environment variable.
 func envRule(variable string) (*rule.Rule, error) {
