@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"database/sql/driver"
 	"strconv"
@@ -201,7 +200,12 @@ func (c *Column) KeepsStrings(ctx context.Context, s *Session) (bool, error) {
 // unasked are the facts of a column before it was asked.
 var unasked = &ColumnFacts{Type: columntype.Parse("")}
 
-func (c *Column) facts() *ColumnFacts { return cmp.Or(c.known.Load(), unasked) }
+func (c *Column) facts() *ColumnFacts {
+	if known := c.known.Load(); known != nil { // cmp.Or would not be inlined
+		return known
+	}
+	return unasked
+}
 
 // IsTriggered reports whether a trigger may give a row another value.
 func (c *Column) IsTriggered() bool { return c.facts().Triggered }
