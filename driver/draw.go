@@ -30,15 +30,6 @@ const (
 // an ordinary caller of the generator has at most one of them before it.
 type turns chan struct{}
 
-func (t turns) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // lot is rows that need a key of the same kind.
 type lot[K any] struct {
 	belongs func(key K) bool
@@ -139,10 +130,12 @@ func (d *draw[K]) run(ctx context.Context, of turns, to []K, from source[K]) err
 			n = min(max(n, inVain), maxBatch)
 		}
 		if !held && drawn+n > maxFree {
-			if err := of.take(ctx); err != nil {
-				return err
+			select {
+			case of <- struct{}{}:
+				held = true
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-			held = true
 		}
 		keys, err := from.make(ctx, n)
 		if err != nil {

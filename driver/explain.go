@@ -169,7 +169,13 @@ func (p *plan) explainInsert(i int) PlannedInsert {
 	case in.Refused:
 		return out
 	case in.Source != nil:
-		out.Select, out.Rows = in.Source.Query, []PlannedRow{{Key: keyOfSource(in)}}
+		key := "query"
+		if in.KeepsSource() {
+			key = "statement"
+		} else if in.Source.KeyIndex < 0 {
+			key = "generated"
+		}
+		out.Select, out.Rows = in.Source.Query, []PlannedRow{{Key: key}}
 	default:
 		out.Rows = make([]PlannedRow, in.Rows())
 		for row := range out.Rows {
@@ -184,16 +190,6 @@ func (p *plan) explainInsert(i int) PlannedInsert {
 		out.Notes = append(out.Notes, "ON DUPLICATE KEY UPDATE reports the key of a row that exists already")
 	}
 	return out
-}
-
-func keyOfSource(in *rewrite.Insert) string {
-	switch {
-	case in.KeepsSource():
-		return "statement"
-	case in.Source.KeyIndex < 0:
-		return "generated"
-	}
-	return "query"
 }
 
 func plannedRow(in *rewrite.Insert, row int) PlannedRow {

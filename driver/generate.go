@@ -155,7 +155,12 @@ func (t *table) makeValues(ctx context.Context, n int) ([]any, error) {
 		}
 	}
 	if t.kind() == rewrite.KindUnknown {
-		t.setKind(kindOf(values[0]))
+		kind := rewrite.KindText
+		switch values[0].(type) {
+		case int64, uint64:
+			kind = rewrite.KindInteger
+		}
+		t.setKind(kind)
 	}
 	return values, nil
 }
@@ -200,14 +205,6 @@ func plainKey(key any) any {
 		return nil
 	}
 	return key
-}
-
-func kindOf(key any) rewrite.Kind {
-	switch key.(type) {
-	case int64, uint64:
-		return rewrite.KindInteger
-	}
-	return rewrite.KindText
 }
 
 // checkConsecutive is for the keys of one statement whose caller reads

@@ -321,11 +321,6 @@ func (g *reading) lookup(schema, name string) *rewrite.Table {
 	if r.Sharding != nil && r.ShardGuard != "off" {
 		parsed.Fixed = r.Sharding.Columns
 	}
-	return g.note(parsed, t)
-}
-
-// note remembers a table that was looked up.
-func (g *reading) note(parsed *rewrite.Table, t *table) *rewrite.Table {
 	if g.tables == nil {
 		g.tables = g.room[:0]
 	}
