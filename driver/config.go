@@ -39,20 +39,18 @@ type Config struct {
 	// are sent: "on", the default, or "off". It checks a statement once, before its plan
 	// is cached: not one of more than 256 KiB, or 8 KiB without placeholders.
 	Verify string
-	// Statements is which INSERTs a connection caches the prepared statements of, so
-	// that executing one again takes one round trip to the server, and not two or
-	// three: "auto", the default, those that the underlying driver prepares for each
-	// execution, as go-sql-driver does without interpolateParams; "always", all of them;
-	// "off", none.
+	// Statements is which INSERTs a connection caches the prepared statements of, so that executing
+	// one again takes one round trip to the server, and not two or three: "auto", the default,
+	// those that the underlying driver prepares for each execution, as go-sql-driver does without
+	// interpolateParams; "always", all of them; "off", none.
 	//
-	// A statement is cached if it has arguments, at most 16 KiB, and no user variable
-	// (@). A connection caches 16, each for the types of arguments that it was prepared
-	// with, and a connector an eighth of the server's max_prepared_stmt_count, at most
-	// 2,048. A small statement takes 16 to 26 kB of the server's memory. SET, USE, CALL,
-	// EXECUTE and several statements in one string empty a connection's cache, since they
-	// may change how the server reads a statement. When the server has no room for another
-	// statement (error 1461), the connector's connections empty their caches and cache
-	// no more.
+	// A statement is cached if it has arguments, at most 16 KiB, and no user variable (@). A
+	// connection caches 16, each for the types of arguments that it was prepared with, and a
+	// connector an eighth of the server's max_prepared_stmt_count, at most 2,048. A small statement
+	// takes 16 to 26 kB of the server's memory. SET, USE, CALL, EXECUTE and several statements in
+	// one string empty a connection's cache, since they may change how the server reads a
+	// statement. When the server has no room for another statement (error 1461), the connector's
+	// connections empty their caches and cache no more.
 	Statements string
 	// Reload is how often the rule's file is checked for changes, from 10 ms to 24 h;
 	// 0, the default, is never. See [WatchRule].
@@ -81,8 +79,7 @@ const (
 	paramReload     = "shardkeyReload"
 )
 
-// params are our parameters. All names that begin with shardkey, in any case, are
-// meant for us.
+// params are our parameters. All names that begin with shardkey, in any case, are meant for us.
 var params = [...]param{
 	{name: paramRule, form: "a path, a name given to `RegisterRule`, or `env:NAME`",
 		about: "the rule; required. A path is relative to the working directory. Write `&` in it as `%26`"},
@@ -203,13 +200,11 @@ type optionFunc func(*options)
 
 func (f optionFunc) apply(o *options) { f(o) }
 
-// WithLogger sets the logger. The default is slog.Default(). A line whose handler
-// panics is lost.
+// WithLogger sets the logger. The default is slog.Default(). A line whose handler panics is lost.
 //
-// At level Debug each INSERT that got keys is logged after the server has answered: as
-// it was sent, with placeholders in place of values; the number of its arguments and
-// keys, and how long it took. ShardingSphere calls this sql-show. It takes some
-// microseconds for a statement.
+// At level Debug each INSERT that got keys is logged after the server has answered: as it was sent,
+// with placeholders in place of values; the number of its arguments and keys, and how long it took.
+// ShardingSphere calls this sql-show. It takes some microseconds for a statement.
 func WithLogger(logger *slog.Logger) Option {
 	return optionFunc(func(o *options) { o.logger = logger })
 }
@@ -300,10 +295,9 @@ func isOurs(name string) bool {
 	return len(name) >= len(paramPrefix) && strings.EqualFold(name[:len(paramPrefix)], paramPrefix)
 }
 
-// splitQuery finds the '?' that the parameters follow. go-sql-driver
-// looks for the last '/', which may be in a rule's path; the password before
-// and the values after may hold '?', '/', '@' and more. So the right '?' is
-// the last one that has a whole DSN before it.
+// splitQuery finds the '?' that the parameters follow. go-sql-driver looks for the last '/', which
+// may be in a rule's path; the password before and the values after may hold '?', '/', '@' and
+// more. So the right '?' is the last one that has a whole DSN before it.
 func splitQuery(text string) (head, query string, found bool) {
 	for i := len(text) - 1; i >= 0; i-- {
 		if text[i] == '?' && isHead(text[:i]) {
@@ -313,17 +307,15 @@ func splitQuery(text string) (head, query string, found bool) {
 	if isHead(text) {
 		return text, "", false
 	}
-	// No '?' fits. Our parameters still should not be what the
-	// error is about.
+	// No '?' fits. Our parameters still should not be what the error is about.
 	if i := strings.LastIndex(text, "?"+paramPrefix); i >= 0 {
 		return text[:i], text[i+1:], true
 	}
 	return text, "", false
 }
 
-// isHead reports whether text is [user[:password]@][net[(addr)]]/dbname, read as
-// go-sql-driver does: the last '/' ends the address, the last '@' before it the
-// password.
+// isHead reports whether text is [user[:password]@][net[(addr)]]/dbname, read as go-sql-driver
+// does: the last '/' ends the address, the last '@' before it the password.
 func isHead(text string) bool {
 	slash := strings.LastIndexByte(text, '/')
 	if slash < 0 || strings.ContainsAny(text[slash:], "?") {
@@ -353,9 +345,8 @@ func (d dsn) baseConnector() (driver.Connector, error) {
 	return mysql.MySQLDriver{}.OpenConnector(d.base)
 }
 
-// checkBase finds what go-sql-driver refuses, part by part: its errors
-// for the part with the password may quote the password, and its errors for
-// parameters do not name the parameter.
+// checkBase finds what go-sql-driver refuses, part by part: its errors for the part with the
+// password may quote the password, and its errors for parameters do not name the parameter.
 func checkBase(head string, params []string) error {
 	if _, err := parseBase(head); err != nil || head == "" {
 		return &DSNError{Reason: "want [user[:password]@][net[(addr)]]/dbname before the parameters" + constantPart(err)}
@@ -372,8 +363,7 @@ func checkBase(head string, params []string) error {
 	return nil
 }
 
-// constantPart returns the text of those errors of go-sql-driver that quote
-// nothing.
+// constantPart returns the text of those errors of go-sql-driver that quote nothing.
 func constantPart(err error) string {
 	if err == nil || !strings.HasPrefix(err.Error(), "invalid DSN: ") {
 		return ""
@@ -381,8 +371,7 @@ func constantPart(err error) string {
 	return " (" + err.Error() + ")"
 }
 
-// parseBase is mysql.ParseDSN, which panics for one parameter that it no longer
-// knows.
+// parseBase is mysql.ParseDSN, which panics for one parameter that it no longer knows.
 func parseBase(text string) (cfg *mysql.Config, err error) {
 	defer func() {
 		if r := recover(); r != nil {

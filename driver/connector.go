@@ -19,10 +19,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Connector is the driver.Connector of this package: a base connector, a rule
-// and the rule's live generators. Make it with [NewConnector], or reach that of
-// an open database with [ConnectorOf]. A zero Connector has no rule: its methods
-// return an error, [ErrNoRule], or nothing.
+// Connector is the driver.Connector of this package: a base connector, a rule and the rule's live
+// generators. Make it with [NewConnector], or reach that of an open database with [ConnectorOf]. A
+// zero Connector has no rule: its methods return an error, [ErrNoRule], or nothing.
 //
 // Its methods are called by many goroutines at once.
 type Connector struct {
@@ -55,9 +54,8 @@ var (
 	_ io.Closer        = (*Connector)(nil)
 )
 
-// NewConnector returns a connector for sql.OpenDB that fills keys by the rule
-// on connections of base: go-sql-driver's connector, sqlmock's, an instrumented
-// one.
+// NewConnector returns a connector for sql.OpenDB that fills keys by the rule on connections of
+// base: go-sql-driver's connector, sqlmock's, an instrumented one.
 //
 // The base's DSN is not known here: a generator or assigner that would use the
 // connector's own database needs its own dsn property.
@@ -144,16 +142,14 @@ func (c *Connector) Describe() string {
 // have a password in it.
 func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Describe()) }
 
-// Close closes the rule's generators and the base's connector. sql.DB.Close
-// calls it. It may be called any number of times; the first error of the base
-// is returned once.
+// Close closes the rule's generators and the base's connector. sql.DB.Close calls it. It may be
+// called any number of times; the first error of the base is returned once.
 //
-// Generators serve the connections that are still open, as that of a
-// transaction which has not ended, or of a second sql.DB on this connector: the
-// last connection that closes then closes them. sql.DB.Close doesn't wait for
-// statements that run. A program that exits right after it, while some do, keeps its
-// worker id until the lease ends: wait for them first, with http.Server.Shutdown for
-// example.
+// Generators serve the connections that are still open, as that of a transaction which has not
+// ended, or of a second sql.DB on this connector: the last connection that closes then closes them.
+// sql.DB.Close doesn't wait for statements that run. A program that exits right after it, while
+// some do, keeps its worker id until the lease ends: wait for them first, with http.Server.Shutdown
+// for example.
 func (c *Connector) Close() error {
 	openConnectors.remove(c)
 	err := c.release(func() { c.closed = true })
@@ -200,10 +196,9 @@ func (c *Connector) release(change func()) error {
 	return rules.generators.Close()
 }
 
-// Ready returns nil when a key can be made now for every table of the rule, and
-// else what stands in the way: a [*NotReadyError] for each generator that cannot
-// make one, joined where there are several, or [spi.ErrClosed]. It is for a
-// readiness probe:
+// Ready returns nil when a key can be made now for every table of the rule, and else what stands in
+// the way: a [*NotReadyError] for each generator that cannot make one, joined where there are
+// several, or [spi.ErrClosed]. It is for a readiness probe:
 //
 //	http.HandleFunc("/readyz", func(w http.ResponseWriter, r *http.Request) {
 //		ctx, cancel := context.WithTimeout(r.Context(), time.Second)

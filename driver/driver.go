@@ -11,9 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// The generator and assigner types that every rule can name. Those that need a
-// client library of a server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are
-// imported by the programs that use them.
+// The generator and assigner types that every rule can name. Those that need a client library of a
+// server (REDIS, ETCD, ZOOKEEPER, LEAF_SNOWFLAKE) are imported by the programs that use them.
 import (
 	_ "github.com/shardkey/shardkey/keygen/nanoid"
 	_ "github.com/shardkey/shardkey/keygen/sequence"
@@ -91,10 +90,9 @@ func Open(dsn string, opts ...Option) (*sql.DB, *Connector, error) {
 
 const emptyDSN = "it is empty; " + ruleAdvice
 
-// Wrap returns a driver for sql.Register that fills keys by the rule on
-// connections of base. The data source name is passed to the base as it is: the
-// rule is the one given here, and no parameter is taken out. A nil base or rule
-// is the error of every open.
+// Wrap returns a driver for sql.Register that fills keys by the rule on connections of base. The
+// data source name is passed to the base as it is: the rule is the one given here, and no parameter
+// is taken out. A nil base or rule is the error of every open.
 func Wrap(base driver.Driver, r *rule.Rule, opts ...Option) driver.Driver {
 	return &wrapped{base: base, rule: r, opts: newOptions(opts)}
 }
@@ -139,8 +137,7 @@ func open(d driver.DriverContext, name string) (driver.Conn, error) {
 	return c, err
 }
 
-// asConnector keeps a nil *Connector from becoming a driver.Connector that is
-// not nil.
+// asConnector keeps a nil *Connector from becoming a driver.Connector that is not nil.
 func asConnector(c *Connector, err error) (driver.Connector, error) {
 	if err != nil {
 		return nil, err

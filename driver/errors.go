@@ -193,8 +193,7 @@ func refusal(err error) error {
 	return err
 }
 
-// refusalAt returns the error for a statement that a parser refuses, with its place if err
-// has one.
+// refusalAt returns the error for a statement that a parser refuses, with its place if err has one.
 func refusalAt(reason string, err error) error {
 	e := &StatementError{Reason: reason, Err: err}
 	var at *rewrite.StatementError
@@ -205,8 +204,7 @@ func refusalAt(reason string, err error) error {
 	return e
 }
 
-// GeneratorError is the cause of the [*StatementError] for keys that a generator could not
-// make.
+// GeneratorError is the cause of the [*StatementError] for keys that a generator could not make.
 type GeneratorError struct {
 	Generator string // the generator's name in the rule
 	Table     string // the logical table
@@ -239,9 +237,8 @@ func (e *NotReadyError) Error() string {
 
 func (e *NotReadyError) Unwrap() error { return e.Err }
 
-// hideBadConn returns an error that did not come from the connection without
-// driver.ErrBadConn in its chain: database/sql closes the connection for it, and
-// executes the statement again.
+// hideBadConn returns an error that did not come from the connection without driver.ErrBadConn in
+// its chain: database/sql closes the connection for it, and executes the statement again.
 func hideBadConn(err error) error {
 	if errors.Is(err, driver.ErrBadConn) {
 		return goodConnError{err}
@@ -286,8 +283,7 @@ type refusedLog struct {
 
 const (
 	refusedEvery = time.Minute
-	// maxRefused bounds the tables that are told apart: names in texts may be
-	// anybody's.
+	// maxRefused bounds the tables that are told apart: names in texts may be anybody's.
 	maxRefused = 256
 )
 

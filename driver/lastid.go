@@ -74,9 +74,8 @@ func (k *insertion) generated(i int) int64 {
 	return toInt64(k.keys.Values[i])
 }
 
-// checkLastIDRead refuses a string of several statements of which one reads
-// LAST_INSERT_ID(), itself or in a trigger, when the server is not told what a former one
-// generated.
+// checkLastIDRead refuses a string of several statements of which one reads LAST_INSERT_ID(),
+// itself or in a trigger, when the server is not told what a former one generated.
 func (e *execution) checkLastIDRead() error {
 	untold := false
 	for i := range e.inserts() {

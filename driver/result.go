@@ -130,9 +130,8 @@ func (e *execution) settleEach(ctx context.Context, base driver.Result) {
 	e.result.id, e.result.ids = ids[len(ids)-1], ids
 }
 
-// perStatement returns rows affected and insert ids of each statement of the
-// text, and of what follows them. A base that reports only the last one leaves the others
-// unknown.
+// perStatement returns rows affected and insert ids of each statement of the text, and of what
+// follows them. A base that reports only the last one leaves the others unknown.
 func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	n := e.plan.Statements
 	if all, ok := base.(mysql.Result); ok {
@@ -150,9 +149,8 @@ func (e *execution) perStatement(base driver.Result) (affected, ids []int64) {
 	return affected, ids
 }
 
-// settleRows is settle for a text that returns rows. What came of it shows when
-// they are read to their end, or closed, and how many rows were affected is not
-// known even then.
+// settleRows is settle for a text that returns rows. What came of it shows when they are read to
+// their end, or closed, and how many rows were affected is not known even then.
 func (e *execution) settleRows(sent driver.Rows) driver.Rows {
 	e.session.TransactionBegan()
 	kept := e.keep()
@@ -240,15 +238,13 @@ type Keys struct {
 	column string
 }
 
-// Values returns one entry for each row that the last execution gave, in the
-// order of the rows: the key that the row has in the table, or nil where it is
-// not known (an expression, a row of ON DUPLICATE KEY UPDATE that existed) or
-// the row was not inserted (IGNORE). Generated integer keys are int64; keys that
-// the statement gave are what was bound or written.
+// Values returns one entry for each row that the last execution gave, in the order of the rows: the
+// key that the row has in the table, or nil where it is not known (an expression, a row of ON
+// DUPLICATE KEY UPDATE that existed) or the row was not inserted (IGNORE). Generated integer keys
+// are int64; keys that the statement gave are what was bound or written.
 //
-// It is nil after an execution that failed, or that inserted into no ruled
-// table. The keys of a statement that returns rows are there once these are
-// closed.
+// It is nil after an execution that failed, or that inserted into no ruled table. The keys of a
+// statement that returns rows are there once these are closed.
 func (k *Keys) Values() []any { return k.values }
 
 // Int64s returns Values as int64, and whether every row has one: it does not
@@ -264,9 +260,8 @@ func (k *Keys) Int64s() ([]int64, bool) {
 	return ints, k.values != nil
 }
 
-// Column returns the name of the key column that Values are of, as the rule has
-// it; of several INSERTs in one text, that of the first. It is empty where
-// Values is nil.
+// Column returns the name of the key column that Values are of, as the rule has it; of several
+// INSERTs in one text, that of the first. It is empty where Values is nil.
 func (k *Keys) Column() string { return k.column }
 
 // WithKeys returns a context with which an execution, direct or of a prepared
@@ -281,8 +276,7 @@ func WithKeys(ctx context.Context, keys *Keys) context.Context {
 
 type keysKey struct{}
 
-// keysRing is the keys of a context, and those of the contexts around it. Nil is
-// none.
+// keysRing is the keys of a context, and those of the contexts around it. Nil is none.
 type keysRing struct {
 	keys  *Keys
 	outer *keysRing

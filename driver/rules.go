@@ -182,8 +182,7 @@ func logWarnings(r *rule.Rule, logger *slog.Logger) {
 	}
 }
 
-// namedRules are the rules that a DSN can name, as mysql.RegisterTLSConfig's
-// are for tls=.
+// namedRules are the rules that a DSN can name, as mysql.RegisterTLSConfig's are for tls=.
 var namedRules = registeredRules{rules: map[string]*rule.Rule{}}
 
 type registeredRules struct {
@@ -227,9 +226,8 @@ func (n *registeredRules) renew(file string, next *rule.Rule) {
 	}
 }
 
-// ruleOf finds the rule of a shardkeyRule parameter: a registered name as it is
-// written, else a registered name, an environment variable or a path after
-// percent-decoding.
+// ruleOf finds the rule of a shardkeyRule parameter: a registered name as it is written, else a
+// registered name, an environment variable or a path after percent-decoding.
 func ruleOf(value string) (*rule.Rule, error) {
 	path := unescape(value)
 	for _, name := range []string{value, path} {
@@ -270,8 +268,7 @@ func (n *registeredRules) list() string {
 	return "registered: " + strings.Join(slices.Sorted(maps.Keys(n.rules)), ", ")
 }
 
-// envPrefix begins a shardkeyRule that names an environment variable with the
-// rule's text.
+// envPrefix begins a shardkeyRule that names an environment variable with the rule's text.
 const envPrefix = "env:"
 
 // envRules are the rules read from environment variables, by variable. The same
@@ -313,8 +310,7 @@ func envRule(variable string) (*rule.Rule, error) {
 	return r, nil
 }
 
-// isVariable reports whether a text can be a variable's name, and not the end of a
-// password.
+// isVariable reports whether a text can be a variable's name, and not the end of a password.
 func isVariable(name string) bool {
 	for _, c := range name {
 		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {

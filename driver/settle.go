@@ -49,10 +49,9 @@ func (k *insertion) count(state rowState) (n int) {
 	return n
 }
 
-// settleInsert finds out what one insert came to, and returns the insert id that
-// an AUTO_INCREMENT column would report: the first generated key that was
-// inserted; else, when the statement inserted or changed anything, the last row's
-// key; else 0.
+// settleInsert finds out what one insert came to, and returns the insert id that an AUTO_INCREMENT
+// column would report: the first generated key that was inserted; else, when the statement inserted
+// or changed anything, the last row's key; else 0.
 func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) int64 {
 	beside := !k.plain && k.column.OtherHasAutoIncrement()
 	switch {
@@ -100,8 +99,7 @@ func (e *execution) settleInsert(ctx context.Context, k *insertion, said said) i
 	return e.lastRowsKey(k, said)
 }
 
-// judge says what is known of an insert's rows. It takes back an insert id that is not a
-// key.
+// judge says what is known of an insert's rows. It takes back an insert id that is not a key.
 func (e *execution) judge(ctx context.Context, k *insertion, said *said, beside bool) verdict {
 	facts := insertFacts{ignore: k.in.Ignore, upsert: k.in.OnDuplicate, replace: k.in.Replace, rows: int64(k.in.Rows()), beside: beside}
 	if facts.upsert {
@@ -160,8 +158,7 @@ const (
 	noneInserted
 	// oneExists: the only row exists already, and the insert id is its key.
 	oneExists
-	// laterReplaced: all were inserted, and a row of REPLACE may have replaced one
-	// before it.
+	// laterReplaced: all were inserted, and a row of REPLACE may have replaced one before it.
 	laterReplaced
 	// unclear: the table must be asked.
 	unclear

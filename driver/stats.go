@@ -14,10 +14,9 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Stats is what a connector has done and how it is, at one moment. Its counts
-// start with the connector and only grow; those of a table and a generator that
-// another rule brings start with that rule. It holds no secrets, and marshals to
-// JSON, as for expvar:
+// Stats is what a connector has done and how it is, at one moment. Its counts start with the
+// connector and only grow; those of a table and a generator that another rule brings start with
+// that rule. It holds no secrets, and marshals to JSON, as for expvar:
 //
 //	expvar.Publish("shardkey", expvar.Func(func() any { return connector.Stats() }))
 //
@@ -47,8 +46,7 @@ type Stats struct {
 type RuleStats struct {
 	Name string `json:"name"`           // [rule.Rule.Name]
 	File string `json:"file,omitempty"` // the file from the root; empty for a rule that is from none
-	// Generation counts the rules that have held, from 1, and Since is when this one
-	// took hold.
+	// Generation counts the rules that have held, from 1, and Since is when this one took hold.
 	Generation int64     `json:"generation"`
 	Since      time.Time `json:"since"`
 	// Watched reports whether the file is looked at for changes.
@@ -112,8 +110,7 @@ type PlanStats struct {
 type KeptStats struct {
 	Mode string `json:"mode"`
 	Open int64  `json:"open"`
-	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it
-	// had no room.
+	// Limit is how many may be; -1 when the server has not been asked yet, 0 when it had no room.
 	Limit int64 `json:"limit"`
 	// Hits are the executions by a statement that was kept, counted by connections
 	// up to 16 at a time; Misses are the statements prepared to be kept, and Dropped
@@ -293,8 +290,7 @@ type tableCounts struct {
 	generate   histogram
 }
 
-// timedOneIn is of how many calls one is timed: the clock takes longer to read than
-// a key to make.
+// timedOneIn is of how many calls one is timed: the clock takes longer to read than a key to make.
 const timedOneIn = 64
 
 // start is called before a call of the generator, and returns the time if the call is to

@@ -26,22 +26,19 @@ const (
 	settle = 100 * time.Millisecond
 )
 
-// WatchRule loads changes of a rule's file into all connectors of this process that
-// use it, also those opened later, until ctx ends. It checks the file each second in a
-// goroutine, and returns at once. The DSN parameter shardkeyReload does the same until its
-// sql.DB is closed, at its own interval. A file has one goroutine, with the shortest
-// interval that was asked for.
+// WatchRule loads changes of a rule's file into all connectors of this process that use it, also
+// those opened later, until ctx ends. It checks the file each second in a goroutine, and returns at
+// once. The DSN parameter shardkeyReload does the same until its sql.DB is closed, at its own
+// interval. A file has one goroutine, with the shortest interval that was asked for.
 //
-// A file that was replaced by renaming, or by another target of a symbolic link
-// to it or to its directory, has changed as well as one that was written to. All
-// connectors get the new rule, or none does: if it doesn't load, if it has
-// warnings and one of them was opened with shardkeyRuleWarnings=error, or if a
-// generator can't be opened, they keep the old one, and the error is logged once, with
-// its file and line. When the file is fixed, it is loaded. Statements that are
-// running finish with the rule that they began with. Generators that are
-// configured in the same way stay, with their worker ID and their state
-// ([rule.Live.Replace]); others are closed after their last use. Rules given to
-// [RegisterRule] are replaced by newer ones of their file.
+// A file that was replaced by renaming, or by another target of a symbolic link to it or to its
+// directory, has changed as well as one that was written to. All connectors get the new rule, or
+// none does: if it doesn't load, if it has warnings and one of them was opened with
+// shardkeyRuleWarnings=error, or if a generator can't be opened, they keep the old one, and the
+// error is logged once, with its file and line. When the file is fixed, it is loaded. Statements
+// that are running finish with the rule that they began with. Generators that are configured in the
+// same way stay, with their worker ID and their state ([rule.Live.Replace]); others are closed
+// after their last use. Rules given to [RegisterRule] are replaced by newer ones of their file.
 //
 // WatchRule returns an error if the rule doesn't load now, and watches nothing then.
 func WatchRule(ctx context.Context, path string) error {
@@ -209,8 +206,7 @@ func (w *watcher) changed() bool {
 	return changed
 }
 
-// update loads the file into the connectors whose rule is another one, and logs an error
-// once.
+// update loads the file into the connectors whose rule is another one, and logs an error once.
 func (w *watcher) update() {
 	using := openConnectors.using(w.file)
 	behind := slices.DeleteFunc(slices.Clone(using), func(c *Connector) bool {

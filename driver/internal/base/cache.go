@@ -30,8 +30,7 @@ func Cacheable(query string) bool {
 // cache. Many goroutines use it.
 type Cache struct {
 	always bool
-	// limit is the highest number of statements: unknown at first, 0 after the server
-	// had no room.
+	// limit is the highest number of statements: unknown at first, 0 after the server had no room.
 	limit  atomic.Int64
 	wanted atomic.Bool // the limit is needed and unknown
 	open   atomic.Int64
@@ -88,8 +87,7 @@ func (c *Cache) SetLimit(server string) {
 	c.wanted.Store(false)
 }
 
-// statements are the prepared statements that one connection caches, the one used
-// last first.
+// statements are the prepared statements that one connection caches, the one used last first.
 type statements struct {
 	cache  *Cache // nil: none
 	all    []*cachedStmt
@@ -171,8 +169,7 @@ func (s *cachedStmt) takes(args []driver.NamedValue) bool {
 // Caches reports whether the connection caches statements.
 func (c *Conn) Caches() bool { return c.cached.cache != nil }
 
-// NeedsLimit reports whether Cache.SetLimit is to be called before the next
-// SendCached.
+// NeedsLimit reports whether Cache.SetLimit is to be called before the next SendCached.
 func (c *Conn) NeedsLimit() bool { return c.Caches() && c.cached.cache.wanted.Load() }
 
 // ClearCache closes the cached statements, for when the server may read their
@@ -245,8 +242,7 @@ func (c *Conn) sendStatement(
 	return r, err
 }
 
-// prepareCached prepares a statement to be cached. It returns nil when there is no
-// room for it.
+// prepareCached prepares a statement to be cached. It returns nil when there is no room for it.
 func (c *Conn) prepareCached(ctx context.Context, query string, args []driver.NamedValue, added int) (*cachedStmt, error) {
 	k := &c.cached
 	types := typesOf(args)
@@ -366,9 +362,8 @@ func (k *statements) follow() {
 	}
 }
 
-// full is called when the server has no room for another statement: all are closed,
-// those of other connections before their next SendCached, and none is cached from
-// then on.
+// full is called when the server has no room for another statement: all are closed, those of other
+// connections before their next SendCached, and none is cached from then on.
 func (k *statements) full() {
 	k.cache.limit.Store(0)
 	k.cache.wanted.Store(false)

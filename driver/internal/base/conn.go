@@ -1,10 +1,9 @@
 // Package base drives a connection of any database/sql driver the way
 // database/sql does it, and caches its prepared statements.
 //
-// It knows nothing of sharding. The underlying driver may implement any of the
-// optional interfaces of database/sql/driver; where it lacks one, the methods
-// here do what database/sql does (ctxutil.go). Its errors come back as the same
-// values.
+// It knows nothing of sharding. The underlying driver may implement any of the optional interfaces
+// of database/sql/driver; where it lacks one, the methods here do what database/sql does
+// (ctxutil.go). Its errors come back as the same values.
 package base
 
 import (
@@ -22,8 +21,7 @@ import (
 // the protocol has 16 bits for it.
 const MaxPlaceholders = 65535
 
-// ErrTooManyPlaceholders is in the chain of the error for a statement with more
-// placeholders.
+// ErrTooManyPlaceholders is in the chain of the error for a statement with more placeholders.
 var ErrTooManyPlaceholders = errors.New("shardkey: too many placeholders")
 
 // TooManyPlaceholders returns the error for a statement with so many placeholders
@@ -98,9 +96,8 @@ func New(conn driver.Conn, cache *Cache) Conn {
 // Unwrap returns the underlying driver's connection.
 func (c *Conn) Unwrap() driver.Conn { return c.conn }
 
-// PreparesAll reports whether the driver cannot execute a query directly.
-// database/sql then shows arguments to its statements only, which may accept
-// other types than its connections do.
+// PreparesAll reports whether the driver cannot execute a query directly. database/sql then shows
+// arguments to its statements only, which may accept other types than its connections do.
 func (c *Conn) PreparesAll() bool { return c.preparesAll }
 
 // Direct executes a query without preparing it. It returns driver.ErrSkip when the
@@ -197,8 +194,7 @@ func (c *Conn) prepare(ctx context.Context, query string) (stmt driver.Stmt, err
 	return stmt, nil
 }
 
-// ErrNoAnswer is the error for a driver that returns neither an error nor an
-// answer, as a mock may.
+// ErrNoAnswer is the error for a driver that returns neither an error nor an answer, as a mock may.
 var ErrNoAnswer = errors.New("shardkey: the base driver returned nil without an error")
 
 // answered refuses nil rows, which would end the process in database/sql.
@@ -305,8 +301,7 @@ func (c *Conn) Convert(nv *driver.NamedValue) error {
 	return DefaultConvert(nv)
 }
 
-// DefaultConvert is the conversion that database/sql does for a driver without its
-// own.
+// DefaultConvert is the conversion that database/sql does for a driver without its own.
 func DefaultConvert(nv *driver.NamedValue) (err error) {
 	nv.Value, err = driver.DefaultParameterConverter.ConvertValue(nv.Value)
 	return err

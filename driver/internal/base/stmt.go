@@ -54,10 +54,9 @@ func (s *Stmt) Send(ctx context.Context, args []driver.NamedValue, want Want) (r
 	return r, s.conn.noted(err)
 }
 
-// CheckArgs does what database/sql does before it executes a statement. The last
-// added of the arguments don't count in errors about their number. It converts the
-// arguments if the driver prepares all queries; otherwise the connection has
-// converted them.
+// CheckArgs does what database/sql does before it executes a statement. The last added of the
+// arguments don't count in errors about their number. It converts the arguments if the driver
+// prepares all queries; otherwise the connection has converted them.
 func (s *Stmt) CheckArgs(args []driver.NamedValue, added int) error {
 	if want := s.inputs; want >= 0 && want != len(args) {
 		return ArgCountError(want-added, len(args)-added)

@@ -21,8 +21,7 @@ type Column struct {
 	known               atomic.Pointer[ColumnFacts] // nil: to be asked
 }
 
-// ColumnFacts are a column's type, and what else of its table matters to the column's
-// values.
+// ColumnFacts are a column's type, and what else of its table matters to the column's values.
 type ColumnFacts struct {
 	*columntype.Type
 	Stores    Storage
@@ -39,8 +38,7 @@ type ColumnFacts struct {
 	// ReadsLastID: a trigger of the table reads LAST_INSERT_ID(), which must not be the
 	// new key yet.
 	ReadsLastID bool
-	// Plain: none of the three is true, and the column holds all keys that are not
-	// negative.
+	// Plain: none of the three is true, and the column holds all keys that are not negative.
 	Plain bool
 	// Assumed: no server was asked; see [Cache.Assume].
 	Assumed bool
@@ -216,8 +214,7 @@ func (c *Column) ReadsLastID() bool { return c.facts().ReadsLastID }
 // OtherHasAutoIncrement reports whether another column of the table has AUTO_INCREMENT.
 func (c *Column) OtherHasAutoIncrement() bool { return c.facts().OtherHasAutoIncrement }
 
-// Holds reports whether the column can hold a key that a statement gave, as far as that is
-// known.
+// Holds reports whether the column can hold a key that a statement gave, as far as that is known.
 func (c *Column) Holds(key any) bool { return key == nil || c.facts().Type.Holds(key) }
 
 // Table returns the column's table, quoted, as statements name it.

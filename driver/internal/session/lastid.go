@@ -36,8 +36,7 @@ func (l *LastID) Known() bool { return l.known }
 // Lost is called when only the server knows what LAST_INSERT_ID() is now.
 func (l *LastID) Lost() { *l = LastID{synced: true} }
 
-// Set is called when LAST_INSERT_ID() must return id from now on, which the
-// server does not know.
+// Set is called when LAST_INSERT_ID() must return id from now on, which the server does not know.
 func (l *LastID) Set(id uint64) { *l = LastID{must: id, known: true} }
 
 // Told is called when the server returns id for LAST_INSERT_ID(), and this is right.
@@ -47,9 +46,8 @@ func (l *LastID) Told(id uint64) { *l = LastID{must: id, known: true, synced: tr
 // what LAST_INSERT_ID() must return is still the same.
 func (l *LastID) Moved() { l.synced = !l.known }
 
-// Carried is called after a statement that set the server's LAST_INSERT_ID() to now. It
-// must be first, the first generated key that was inserted, or, if none was, remain what
-// it was before.
+// Carried is called after a statement that set the server's LAST_INSERT_ID() to now. It must be
+// first, the first generated key that was inserted, or, if none was, remain what it was before.
 func (l *LastID) Carried(now, first uint64, inserted bool) {
 	if inserted {
 		l.must = first
@@ -97,8 +95,7 @@ type Use struct {
 	// inserted is set for an INSERT of plain values, whose result shows whether an
 	// AUTO_INCREMENT column generated one.
 	inserted *Given
-	// transaction is the statement, if it may change or use what is set for the next
-	// transaction.
+	// transaction is the statement, if it may change or use what is set for the next transaction.
 	transaction string
 }
 

@@ -56,9 +56,8 @@ func (s *Session) QueryRow(ctx context.Context, query string) ([]driver.Value, e
 	return first, err
 }
 
-// askRow is QueryRow for questions that a server may not understand: then the row is nil.
-// Errors are those after which the statement at hand would fail too, and answers that
-// cannot be read.
+// askRow is QueryRow for questions that a server may not understand: then the row is nil. Errors
+// are those after which the statement at hand would fail too, and answers that cannot be read.
 func (s *Session) askRow(ctx context.Context, query string) ([]driver.Value, error) {
 	row, err := s.QueryRow(ctx, query)
 	switch {
@@ -108,8 +107,7 @@ func (s *Session) readRows(ctx context.Context, query string, each func([]driver
 	}
 }
 
-// errWide is the error for answers in a character set of two bytes or more for
-// each character.
+// errWide is the error for answers in a character set of two bytes or more for each character.
 var errWide = errors.New("the server answers in UTF-16 or UTF-32; SET character_set_results to utf8mb4")
 
 func isWide(answer string) bool { return strings.IndexByte(answer, 0) >= 0 }

@@ -60,8 +60,7 @@ func newServer(kind, version string) *Server {
 	return &Server{Kind: kind, Version: version}
 }
 
-// String returns the server's kind and version, and lists what it does and what it does
-// not.
+// String returns the server's kind and version, and lists what it does and what it does not.
 func (s *Server) String() string {
 	var does, not []string
 	for _, trait := range [...]struct {
@@ -151,9 +150,8 @@ func (s *Session) askServer(ctx context.Context) (kind, version string, err erro
 	return ServerOther, version, nil
 }
 
-// signs show what a server is by words of its version or, where comment is set, of its
-// comment alone, in this order: an engine's own before those of the server whose protocol
-// it speaks.
+// signs show what a server is by words of its version or, where comment is set, of its comment
+// alone, in this order: an engine's own before those of the server whose protocol it speaks.
 var signs = [...]struct {
 	word    string
 	comment bool // looked for in the comment only

@@ -13,11 +13,10 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// Session is the server's session of one connection. A fact is asked for when it is needed
-// first, and forgotten when a statement may have changed it; most connections never ask.
-// What is known holds as long as the connection: the underlying driver's ResetSession
-// doesn't reset the server's session, whose sql_mode, for example, is what the last user
-// set. One goroutine at a time uses it.
+// Session is the server's session of one connection. A fact is asked for when it is needed first,
+// and forgotten when a statement may have changed it; most connections never ask. What is known
+// holds as long as the connection: the underlying driver's ResetSession doesn't reset the server's
+// session, whose sql_mode, for example, is what the last user set. One goroutine at a time uses it.
 type Session struct {
 	// Base is the connection.
 	Base *base.Conn
