@@ -106,44 +106,32 @@ func (l *Linter) updates(text, masked string) (found []Finding) {
 	return found
 }
 
-// update looks at the assignments of one statement.
+// update looks at the assignments of one statement to the columns of each table.
 func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*ast.Assignment) (found []Finding) {
 	var tables tableVisitor
 	refs.Accept(&tables)
 	for _, t := range tables.found {
-		found = append(found, l.assignments(masked, verb, t, list)...)
+		own := slices.DeleteFunc(slices.Clone(list), func(a *ast.Assignment) bool {
+			return a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias)
+		})
+		found = append(found, l.assignments(masked, verb, t, own)...)
 	}
 	return found
 }
 
 // assignments looks at those to one table's columns.
 func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
-	computed := strings.Contains(t.name, hole)
 	for _, key := range l.lookup(t.schema, t.name) {
 		for _, a := range list {
-			if a.Column.Table.O != "" && !strings.EqualFold(a.Column.Table.O, t.alias) {
+			effect := effectOf(a, key)
+			if effect == "" {
 				continue
 			}
-			reason := ""
-			switch column := a.Column.Name.O; {
-			case strings.EqualFold(column, key.Column):
-				if !keeps(a, key.Column) {
-					reason = verb + " gives a row another key than the one that was generated"
-				}
-			case decides(key, column):
-				if !keeps(a, column) && !isValues(a) {
-					reason = verb + " changes " + column + ", by which the rows are sharded: " +
-						"the row stays in the table where it is; delete it, and insert it where it belongs"
-				}
-			}
-			if reason == "" {
-				continue
-			}
-			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: reason}
+			f := Finding{Outcome: Changed, Table: shown(t.schema, t.name), Reason: verb + " " + effect}
 			f.offset = max(strings.Index(strings.ToUpper(masked), verb), 0)
-			if computed {
+			if strings.Contains(t.name, hole) {
 				f.Outcome, f.computed = Unknown, true
-				f.Reason = fmt.Sprintf("%s: if %s is a table of %s, %s", computedTable, f.Table, key.Logical, reason)
+				f.Reason = fmt.Sprintf("%s: if %s is a table of %s, %s", computedTable, f.Table, key.Logical, f.Reason)
 				return []Finding{f}
 			}
 			found = append(found, f)
@@ -152,28 +140,33 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 	return found
 }
 
-// decides reports whether a column decides which table or key a row has.
-func decides(t *rule.Table, column string) bool {
-	isColumn := func(c string) bool { return strings.EqualFold(c, column) }
-	return t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) ||
-		t.Gene != nil && isColumn(t.Gene.Column)
+// effectOf returns what an assignment changes of a row's key or of its table; "" if neither.
+func effectOf(a *ast.Assignment, t *rule.Table) string {
+	column := a.Column.Name
+	isColumn := func(name string) bool { return strings.EqualFold(name, column.O) }
+	values, ok := a.Expr.(*ast.ValuesExpr)
+	isInserted := ok && values.Column.Name.Name.L == column.L // VALUES(column)
+	switch decides := t.Sharding != nil && slices.ContainsFunc(t.Sharding.Columns, isColumn) ||
+		t.Gene != nil && isColumn(t.Gene.Column); {
+	case keeps(a):
+	case isColumn(t.Column):
+		return "gives a row another key than the one that was generated"
+	case decides && !isInserted:
+		return "changes " + column.O + ", by which the rows are sharded: " +
+			"the row stays in the table where it is; delete it, and insert it where it belongs"
+	}
+	return ""
 }
 
-// keeps reports whether an assignment leaves a key as it is: id = id, or the
+// keeps reports whether an assignment leaves a column as it is: id = id, or the
 // idiom id = LAST_INSERT_ID(id).
-func keeps(a *ast.Assignment, key string) bool {
+func keeps(a *ast.Assignment) bool {
 	e := a.Expr
 	if call, ok := e.(*ast.FuncCallExpr); ok && call.FnName.L == "last_insert_id" && len(call.Args) == 1 {
 		e = call.Args[0]
 	}
 	column, ok := e.(*ast.ColumnNameExpr)
-	return ok && strings.EqualFold(column.Name.Name.O, key)
-}
-
-// isValues reports whether an assignment takes what the INSERT gives: VALUES(column).
-func isValues(a *ast.Assignment) bool {
-	values, ok := a.Expr.(*ast.ValuesExpr)
-	return ok && values.Column.Name.Name.L == a.Column.Name.L
+	return ok && column.Name.Name.L == a.Column.Name.L
 }
 
 // tableVisitor collects the tables of a FROM or UPDATE clause.
