@@ -164,6 +164,9 @@ func Replaced(db *sql.DB, n int, s string) {
 	parsed := template.Must(template.New("q").Parse("INSERT INTO t_order_{{.N}} (user_id) VALUES (?)"))
 	parsed.Execute(&out, n)
 	db.Exec(out.String()) // computed
+	var whole bytes.Buffer
+	template.Must(template.New("q").Parse("INSERT INTO t_order (user_id) VALUES (?)")).Execute(&whole, n)
+	db.Exec(whole.String()) // unknown
 }
 
 // Helped has functions of the program.
@@ -200,6 +203,28 @@ func Helped(db *sql.DB, n int, s string, o order) {
 	var asked string
 	db.QueryRow("SELECT name FROM tables").Scan(&asked)
 	db.Exec(into + asked + values) // computed
+}
+
+// Returned has functions with several returns or values.
+func Returned(db *sql.DB, n int) {
+	table, _ := tableOrError(n)
+	db.Exec(into + table + values) // filled
+	db.Exec(into + audit(n) + values)
+}
+
+func tableOrError(n int) (string, error) {
+	if n < 0 {
+		return "", errors.New("negative")
+	}
+	return "t_order", nil
+}
+
+func audit(n int) string {
+	schema := "app"
+	if n > 0 {
+		schema = "old"
+	}
+	return schema + ".audit"
 }
 
 type order struct{ user int }
