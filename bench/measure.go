@@ -74,9 +74,9 @@ func Saturate(s Subject, goroutines int, d time.Duration, timed bool) (Load, err
 	}, err
 }
 
-// take takes keys until a time, and returns the longest time of a batch.
+// take takes keys until a time, a batch at least, and returns the longest time of a batch.
 func take(next func() error, batch int, until time.Time) (n int, longest time.Duration, err error) {
-	for last := time.Now(); last.Before(until); n += batch {
+	for last := time.Now(); n == 0 || last.Before(until); n += batch {
 		for range batch {
 			if err := next(); err != nil {
 				return n, longest, err

@@ -205,8 +205,11 @@ const (
 func (in *Insert) Rows() int { return len(in.slots) }
 
 // Slot tells what becomes of row i's key and, for a SlotParam, which argument
-// decides, from 0.
+// decides, from 0. It is the zero value for a row that there is not.
 func (in *Insert) Slot(i int) (kind SlotKind, param int) {
+	if i < 0 || i >= len(in.slots) {
+		return
+	}
 	return in.slots[i].kind, int(in.slots[i].before)
 }
 

@@ -61,10 +61,11 @@ func (p *Plan) BindText() string {
 // LiteralText is the text with the keys written into it; keys[i] are those of
 // the SlotFill and SlotExpression rows of Inserts[i].
 func (p *Plan) LiteralText(keys []Keys) string {
-	longest := 20 // digits of an integer
+	var digits [24]byte // room for an integer
+	longest := 0        // the last key, as keys ascend; another length is rare
 	for i := range keys {
-		if keys[i].Len() > 0 {
-			longest = max(longest, len(keys[i].appendLiteral(nil, 0)))
+		if n := keys[i].Len(); n > 0 {
+			longest = max(longest, len(keys[i].appendLiteral(digits[:0], n-1)))
 		}
 	}
 	return p.render(keys, longest)
@@ -83,24 +84,26 @@ func (p *Plan) render(keys []Keys, longest int) string {
 	}
 	var out strings.Builder
 	out.Grow(size)
-	var key []byte
-	pos, insert, next := 0, 0, 0 // next is the insert's next key
-	for s := range p.Splices() {
-		if s.Insert != insert {
-			insert, next = s.Insert, 0
-		}
-		out.WriteString(p.text[pos:s.At])
-		out.WriteString(s.Before)
-		if s.HasKey {
-			key = append(key[:0], '?')
-			if keys != nil {
-				key = keys[insert].appendLiteral(key[:0], next)
+	var digits [24]byte // room for an integer
+	key := digits[:0]
+	pos := 0
+	for i := range p.Inserts {
+		next := 0 // key of the insert
+		p.splices(i, func(s Splice) bool {
+			out.WriteString(p.text[pos:s.At])
+			out.WriteString(s.Before)
+			if s.HasKey {
+				key = append(key[:0], '?')
+				if keys != nil {
+					key = keys[i].appendLiteral(key[:0], next)
+				}
+				out.Write(key)
+				next++
 			}
-			out.Write(key)
-			next++
-		}
-		out.WriteString(s.After)
-		pos = s.End
+			out.WriteString(s.After)
+			pos = s.End
+			return true
+		})
 	}
 	out.WriteString(p.text[pos:])
 	return out.String()
