@@ -357,7 +357,7 @@ func TestRegister_figuresOfGenerators(t *testing.T) {
 // A worker-ID assigner reports its health and errors. The generators report its leases.
 func TestRegister_assigners(t *testing.T) {
 	c := connect(t, rule.Config{
-		Tables:     []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
+		Tables: []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
 		Generators: map[string]rule.GeneratorConfig{
 			"g": {Type: "SNOWFLAKE", Props: rule.Props{"worker-id-assigner": "files"}}},
 		WorkerIDAssigners: map[string]rule.WorkerIDAssignerConfig{
