@@ -289,10 +289,10 @@ func TestPipe_isRead(t *testing.T) {
 			t.Errorf("have: %s\nwant: %q", lines.Text(), want)
 		}
 	}
-	fmt.Fprintln(in, 1095292305367040001)
+	fmt.Fprintln(in, "1095292305367040001")
 	next("SEQUENCE")
 	next(" 1 ")
-	fmt.Fprintln(in, 1095292305367040002) // while the pipe is open
+	fmt.Fprintln(in, "1095292305367040002") // while the pipe is open
 	next(" 2 ")
 	_ = in.Close()
 	if err := c.Wait(); err != nil {

@@ -253,16 +253,26 @@ func (p *parser) isExact(v *value) bool {
 type exactReader struct{ parser }
 
 // sum reads operands and the operators between them, whatever their precedence.
+// Brackets are counted, as a text may open more of them than a stack can hold.
 func (r *exactReader) sum() bool {
-	for {
-		if !r.operand() {
+	for depth := 0; ; {
+		t := r.next()
+		for ; r.isOneOf(t, "+-("); t = r.next() {
+			if r.isPunct(t, '(') {
+				depth++
+			}
+		}
+		if !r.operand(t) {
 			return false
+		}
+		for ; depth > 0 && r.isPunct(r.peek(), ')'); depth-- {
+			r.next()
 		}
 		switch t := r.peek(); {
 		case r.isOneOf(t, "+-*/%"), r.is(t, "DIV", "MOD"):
 			r.next()
 		default:
-			return true
+			return depth == 0
 		}
 	}
 }
@@ -276,19 +286,14 @@ func (r *exactReader) isOneOf(t token, operators string) bool {
 	return false
 }
 
-func (r *exactReader) operand() bool {
-	t := r.next()
-	for r.isOneOf(t, "+-") {
-		t = r.next()
-	}
+// operand reads the rest of the operand that begins with t.
+func (r *exactReader) operand(t token) bool {
 	word := r.word(t)
 	switch {
 	case t.kind == tokenNumber:
 		l := literal{r.text[t.start:t.end], true}
 		_, base := l.radix()
 		return base == 0 && !l.isFloat()
-	case r.isPunct(t, '('):
-		return r.sum() && r.isPunct(r.next(), ')')
 	case !r.isPunct(r.peek(), '('):
 		return false
 	case fold(word, "LAST_INSERT_ID", "UUID_SHORT"):
