@@ -92,13 +92,13 @@ servers-down: ## end these servers
 	@$(SERVERS) -down
 
 # The packages that take longest begin first, so that they are not waited for.
-# What the tests note of themselves is held against docs/compatibility.md, unless
+# What the tests note of themselves is held against docs/internals/compatibility.md, unless
 # only some of them run.
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)
 	@SHARDKEY_TEST_RECORD=$(RECORD) $(SERVERS) $(call each,unit)
 	@go test -vet=off -run 'Alloc|Fleet|Simulation' ./keygen/uuid ./keygen/workerid # what is skipped with -race
-	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/compatibility.md)
+	@$(if $(TESTFLAGS),,go run ./internal/testserver/matrix $(RECORD) docs/internals/compatibility.md)
 
 # Of the engines' module: processes that are killed, over the stores that need no engine.
 unit/./internal/engines:
@@ -108,8 +108,8 @@ unit/./internal/engines:
 unit/%:
 	@$(module) && CGO_ENABLED=1 go test -race -vet=off -timeout 30m $(TESTFLAGS) $$(ls -d ./driver ./internal/basesuite 2>/dev/null) ./...
 
-matrix: ## docs/compatibility.md of what the last run of all tests noted
-	@go run ./internal/testserver/matrix -write $(RECORD) docs/compatibility.md
+matrix: ## docs/internals/compatibility.md of what the last run of all tests noted
+	@go run ./internal/testserver/matrix -write $(RECORD) docs/internals/compatibility.md
 
 check: fmt vet bits32 staticcheck tidy vuln ## everything that test does but the tests of 64 bits
 

@@ -58,7 +58,7 @@ type Config struct {
 }
 
 // param is a parameter of the DSN. From this table come the parser, the check of a
-// [Config] and the table in docs/configuration.md.
+// [Config] and the table in docs/reference/configuration.md.
 type param struct {
 	name   string
 	values []string // the default first; nil for one that isn't an enumeration

@@ -490,7 +490,7 @@ func TestShared_stateInEachDatabase(t *testing.T) {
 
 // The page's own rule loads, and so does what it says about databases.
 func TestDocs_severalDatabases(t *testing.T) {
-	text := must(os.ReadFile("../docs/several-databases.md"))(t)
+	text := must(os.ReadFile("../docs/guides/databases.md"))(t)
 	_, after, _ := strings.Cut(string(text), "```yaml\n")
 	file, _, ok := strings.Cut(after, "```")
 	r, err := rule.Parse("rule.yaml", []byte(file))

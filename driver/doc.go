@@ -28,7 +28,7 @@
 //	db := sql.OpenDB(connector)
 //
 // The other parameters of the DSN are the fields of [Config], which is an option too:
-// shardkeyServer=mysql is Config{Server: "mysql"}. docs/configuration.md has the table.
+// shardkeyServer=mysql is Config{Server: "mysql"}. docs/reference/configuration.md has the table.
 //
 // Closing the sql.DB closes the generators that were opened with it. All sql.DBs of one process
 // that open one rule share them, and so one worker ID: the last one closes them
@@ -48,8 +48,8 @@
 // LastInsertId is the first generated key that was inserted; otherwise the last row's key,
 // explicit or (ON DUPLICATE KEY UPDATE) existing; 0 if nothing was inserted or changed, and
 // without error for keys that are no integers. LAST_INSERT_ID() on the same connection returns
-// what it would with AUTO_INCREMENT. docs/semantics.md shows each form of statement, and
-// docs/differences.md lists every difference from AUTO_INCREMENT.
+// what it would with AUTO_INCREMENT. docs/reference/sql.md shows each form of statement, and
+// docs/reference/differences.md lists every difference from AUTO_INCREMENT.
 //
 // Keys of any type, one for each row, are returned through the context:
 //
@@ -76,7 +76,7 @@
 // values. The same holds for an ON DUPLICATE KEY UPDATE that sets a sharding column to a value
 // that belongs elsewhere, or to an expression. Keys can also carry the shard bits of another
 // column ([rule.Gene]). The rule's shardGuard changes this; INSERT … SELECT isn't checked.
-// See docs/sharding.md.
+// See docs/reference/sharding.md.
 //
 // # INSERT … SELECT
 //
@@ -93,7 +93,7 @@
 // # Servers
 //
 // The server's version and comment show its kind; shardkeyServer specifies it.
-// [Connector.Describe] shows what was found, and docs/engines.md what each kind gets. A wrong
+// [Connector.Describe] shows what was found, and docs/guides/failover.md what each kind gets. A wrong
 // guess costs an error, or the key of a row that an upsert matched, and stores nothing wrong.
 //
 // The driver asks the server on the same connection, before the first statement that needs the
@@ -107,7 +107,7 @@
 //
 // An INSERT into a sharded table that can't be given its keys is not sent. The error has
 // [ErrUnsupportedStatement] in its chain, and is a [*StatementError] with the place if it's known.
-// docs/refusals.md lists each form and what to write instead.
+// docs/reference/refusals.md lists each form and what to write instead.
 //
 // Warning: the driver doesn't see stored programs and triggers, statements that SQL prepares from
 // a string (PREPARE … FROM, then EXECUTE), NULL or 0 in a file of LOAD DATA that has the key

@@ -56,12 +56,12 @@ func testReadme_asShown(t *testing.T) {
 	}
 }
 
-// TestSemantics_asThePageSays runs the statements of docs/semantics.md, direct and
+// TestSemantics_asThePageSays runs the statements of docs/reference/sql.md, direct and
 // prepared: what is reported is what the table says.
 func TestSemantics_asThePageSays(t *testing.T) { onEach(t, testSemantics_asThePageSays) }
 
 func testSemantics_asThePageSays(t *testing.T) {
-	page := must(os.ReadFile("../docs/semantics.md"))(t)
+	page := must(os.ReadFile("../docs/reference/sql.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(.*?)` \\| (.*?) \\| (.*?) \\| (.*?) \\| (.*?) \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 16 {
 		t.Fatalf("have: %d statements\nwant: more", len(rows))
@@ -117,10 +117,10 @@ func testSemantics_asThePageSays(t *testing.T) {
 	}
 }
 
-// shardingPage returns the blocks of a language in docs/sharding.md.
+// shardingPage returns the blocks of a language in docs/reference/sharding.md.
 func shardingPage(t *testing.T, language string) []string {
 	t.Helper()
-	page := must(os.ReadFile("../docs/sharding.md"))(t)
+	page := must(os.ReadFile("../docs/reference/sharding.md"))(t)
 	blocks := strings.Split(string(page), "```"+language+"\n")[1:]
 	for i := range blocks {
 		blocks[i], _, _ = strings.Cut(blocks[i], "```")
@@ -128,7 +128,7 @@ func shardingPage(t *testing.T, language string) []string {
 	return blocks
 }
 
-// openPage opens the rule of docs/sharding.md that has a table.
+// openPage opens the rule of docs/reference/sharding.md that has a table.
 func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Sharding) {
 	t.Helper()
 	for _, text := range shardingPage(t, "yaml") {
@@ -144,11 +144,11 @@ func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Shardi
 			}
 		}
 	}
-	t.Fatalf("docs/sharding.md has no rule of %s", table)
+	t.Fatalf("docs/reference/sharding.md has no rule of %s", table)
 	return nil, nil, nil
 }
 
-// TestDocs_shardingStatements sends the statements that docs/sharding.md shows.
+// TestDocs_shardingStatements sends the statements that docs/reference/sharding.md shows.
 func TestDocs_shardingStatements(t *testing.T) {
 	blocks := shardingPage(t, "sql")
 	lines := 0
@@ -176,7 +176,7 @@ func TestDocs_shardingStatements(t *testing.T) {
 	}
 }
 
-// The Go of docs/sharding.md, which TestDocs_shardingIsTested holds against this file.
+// The Go of docs/reference/sharding.md, which TestDocs_shardingIsTested holds against this file.
 
 func pageByKey(db *sql.DB) error {
 	res, err := db.Exec("INSERT INTO t_order_3 (user_id) VALUES (?), (?)", 7, 8) // keys whose remainder by 4 is 3
@@ -249,7 +249,7 @@ func TestDocs_shardingIsTested(t *testing.T) {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
 			if !strings.Contains(string(own), strings.TrimSpace(code)) {
-				t.Errorf("docs/sharding.md has Go that no test runs: %s", line)
+				t.Errorf("docs/reference/sharding.md has Go that no test runs: %s", line)
 			}
 		}
 	}

@@ -395,7 +395,7 @@ func TestJudge_cases(t *testing.T) {
 
 // A trigger of the table reads the LAST_INSERT_ID() that was there before the INSERT. A
 // stored function in the INSERT's second row reads the new key, which is a difference that
-// docs/differences.md lists.
+// docs/reference/differences.md lists.
 func TestLastID_readWhileInserting(t *testing.T) { onEach(t, testLastID_readWhileInserting) }
 
 func testLastID_readWhileInserting(t *testing.T) {

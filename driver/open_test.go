@@ -394,9 +394,9 @@ func TestDSN_unlistedTakesThreeWords(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write docs/configuration.md")
+var update = flag.Bool("update", false, "write docs/reference/configuration.md")
 
-// TestParams_areInTheDocs holds the table of docs/configuration.md to the parameters.
+// TestParams_areInTheDocs holds the table of docs/reference/configuration.md to the parameters.
 func TestParams_areInTheDocs(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| parameter | values, default first | |\n| --- | --- | --- |\n")
@@ -408,7 +408,7 @@ func TestParams_areInTheDocs(t *testing.T) {
 		}
 		table.WriteString("| `" + p.name + "` | " + values + " | " + p.about + " |\n")
 	}
-	const page, begin, end = "../docs/configuration.md", "-run TestParams -update -->\n", "<!-- end of parameters -->"
+	const page, begin, end = "../docs/reference/configuration.md", "-run TestParams -update -->\n", "<!-- end of parameters -->"
 	text := must(os.ReadFile(page))(t)
 	before, rest, found := strings.Cut(string(text), begin)
 	have, after, ended := strings.Cut(rest, end)

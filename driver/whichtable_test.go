@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// The flows of docs/which-table.md. TestDocs_whichTable compares the page's lines with this file.
+// The flows of docs/guides/sharding-by-key.md. TestDocs_whichTable compares the page's lines with this file.
 
 func insertByColumn(ctx context.Context, db *sql.DB, userID, amount int64) error {
 	table := driver.ConnectorOf(db).Lookup("", "t_order")
@@ -68,7 +68,7 @@ func keyFirstByBits(ctx context.Context, db *sql.DB, userID int64) (rule.Place, 
 
 func whichTablePage(t *testing.T, language string) []string {
 	t.Helper()
-	page, err := os.ReadFile("../docs/which-table.md")
+	page, err := os.ReadFile("../docs/guides/sharding-by-key.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestDocs_whichTable(t *testing.T) {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
 			if code = strings.TrimPrefix(strings.TrimSpace(code), "place, err := table.Sharding.Place([]any{keys[0]})"); !strings.Contains(string(own), code) {
-				t.Errorf("docs/which-table.md has Go that no test runs: %s", line)
+				t.Errorf("docs/guides/sharding-by-key.md has Go that no test runs: %s", line)
 			}
 		}
 	}

@@ -11,7 +11,7 @@
 //	defer metrics.Unregister()
 //
 // The metrics are read from [driver.Connector.Stats] when they are collected, and cost
-// nothing in between. docs/observability.md lists them; a dashboard for Grafana and alerts
+// nothing in between. docs/reference/metrics.md lists them; a dashboard for Grafana and alerts
 // for Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
 // conventions: dots, units of UCUM, db.collection.name for a table, error.type for a kind
 // of error.

@@ -124,7 +124,7 @@
 //
 // [Table.Sharding] says where the rows of a table belong, by the values of its
 // sharding columns, as ShardingSphere computes it; or what of its strategies and
-// algorithms is not understood. docs/sharding.md has what is.
+// algorithms is not understood. docs/reference/sharding.md has what is.
 //
 // Where keys carry the shard of another column (gene-column and gene-bits in the
 // properties of any generator of int64 keys), [Table.Gene] is that shard, and strategies

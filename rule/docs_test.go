@@ -8,9 +8,9 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// TestDocs_rulesLoad reads the rule files that docs/rules.md shows.
+// TestDocs_rulesLoad reads the rule files that docs/reference/rule-files.md shows.
 func TestDocs_rulesLoad(t *testing.T) {
-	text, err := os.ReadFile("../docs/rules.md")
+	text, err := os.ReadFile("../docs/reference/rule-files.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,9 +24,9 @@ func TestDocs_rulesLoad(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsUnderstood reads the rule files that docs/sharding.md shows.
+// TestDocs_shardingIsUnderstood reads the rule files that docs/reference/sharding.md shows.
 func TestDocs_shardingIsUnderstood(t *testing.T) {
-	text, err := os.ReadFile("../docs/sharding.md")
+	text, err := os.ReadFile("../docs/reference/sharding.md")
 	if err != nil {
 		t.Fatal(err)
 	}

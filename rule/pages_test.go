@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// TestPages_everyKeyIsNamed: docs/configuration.md names each key that a rule file can
+// TestPages_everyKeyIsNamed: docs/reference/configuration.md names each key that a rule file can
 // have, those that are read and those that are ignored.
 func TestPages_everyKeyIsNamed(t *testing.T) {
-	page, err := os.ReadFile("../docs/configuration.md")
+	page, err := os.ReadFile("../docs/reference/configuration.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, _ := strings.Cut(string(page), "\n## Rule file\n")
 	text, _, ok := strings.Cut(text, "\n### Values\n")
 	if !ok {
-		t.Fatal("docs/configuration.md has no Rule file")
+		t.Fatal("docs/reference/configuration.md has no Rule file")
 	}
 	var named []string
 	for _, m := range regexp.MustCompile("`([A-Za-z]+):?`").FindAllStringSubmatch(text, -1) {
@@ -43,7 +43,7 @@ func TestPages_everyKeyIsNamed(t *testing.T) {
 	}
 	for _, key := range want {
 		if !slices.Contains(named, key) {
-			t.Errorf("docs/configuration.md, Rule file, does not name %s", key)
+			t.Errorf("docs/reference/configuration.md, Rule file, does not name %s", key)
 		}
 	}
 	if len(want) < 70 {

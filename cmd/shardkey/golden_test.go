@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var update = flag.Bool("update", false, "write the output to testdata/*.golden and docs/cli.md")
+var update = flag.Bool("update", false, "write the output to testdata/*.golden and docs/reference/cli.md")
 
 // still is a clock that stands still: the first keys of one are the same.
 type still struct{ now time.Time }
@@ -132,7 +132,7 @@ func compare(t *testing.T, file, have, want string) {
 	t.Fatalf("%s ends at line %d\nwant: more lines", file, len(haveLines))
 }
 
-// TestDocs_sessions runs the sessions in docs/cli.md, with its rule.
+// TestDocs_sessions runs the sessions in docs/reference/cli.md, with its rule.
 func TestDocs_sessions(t *testing.T) {
 	const fence = "```console\n"
 	t.Chdir("testdata")
@@ -161,9 +161,9 @@ func TestDocs_sessions(t *testing.T) {
 	compare(t, file, have, string(want))
 }
 
-// TestDocs_names looks for each command, flag and JSON field in docs/cli.md.
+// TestDocs_names looks for each command, flag and JSON field in docs/reference/cli.md.
 func TestDocs_names(t *testing.T) {
-	text := page(t, "docs/cli.md")
+	text := page(t, "docs/reference/cli.md")
 	for _, c := range newProgram(nil, nil, nil, newStill()).rootCommand().Commands() {
 		if !strings.Contains(text, "shardkey "+c.Name()) && !strings.Contains(text, "`"+c.Name()+"`") {
 			t.Errorf("command %s is not documented", c.Name())

@@ -15,7 +15,7 @@
 // Commands that need a rule read the file of --rule, of the environment variable
 // SHARDKEY_RULE, or ./rule.yaml. Only generate, workers, doctor, migrate and init
 // connect to servers. The exit status is 0; 1 if the command found a problem or
-// failed; 2 if the command line is wrong. See docs/cli.md.
+// failed; 2 if the command line is wrong. See docs/reference/cli.md.
 package main
 
 import (

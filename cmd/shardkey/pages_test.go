@@ -63,10 +63,10 @@ var inBackticks = regexp.MustCompile("`([^`]+)`")
 // TestConfiguration_everyTypeAndProperty asks each registered type which properties it
 // has, and compares them with the tables of its section.
 func TestConfiguration_everyTypeAndProperty(t *testing.T) {
-	generators, assigners, ok := strings.Cut(page(t, "docs/configuration.md"), "\n## Worker-id assigners\n")
+	generators, assigners, ok := strings.Cut(page(t, "docs/reference/configuration.md"), "\n## Worker-id assigners\n")
 	_, generators, also := strings.Cut(generators, "\n## Generators\n")
 	if !ok || !also {
-		t.Fatal("docs/configuration.md has no Generators and Worker-id assigners")
+		t.Fatal("docs/reference/configuration.md has no Generators and Worker-id assigners")
 	}
 	check := func(text string, types []string, make func(typ string, props spi.Props) error) {
 		sections := map[string]string{}
@@ -104,11 +104,11 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 			}
 			slices.Sort(known)
 			if !ok || !slices.Equal(documented, known) {
-				t.Errorf("docs/configuration.md, %s (there: %t)\nhave: %q\nwant: %q", typ, ok, documented, known)
+				t.Errorf("docs/reference/configuration.md, %s (there: %t)\nhave: %q\nwant: %q", typ, ok, documented, known)
 			}
 		}
 		for title := range sections {
-			t.Errorf("docs/configuration.md has a section %s, which is no type", title)
+			t.Errorf("docs/reference/configuration.md has a section %s, which is no type", title)
 		}
 	}
 	check(generators, spi.KeyGeneratorTypes(), func(typ string, p spi.Props) error {
@@ -135,7 +135,7 @@ func propertiesOf(section string) (names []string) {
 // TestConfiguration_everyGetterIsNamed looks at the source, for properties that a
 // factory asks for in one of its branches only.
 func TestConfiguration_everyGetterIsNamed(t *testing.T) {
-	text, found := page(t, "docs/configuration.md"), 0
+	text, found := page(t, "docs/reference/configuration.md"), 0
 	getter := regexp.MustCompile(`\bp(?:rops)?\.(?:String|Secrets?|List|Int|Bool|Duration|Time|Enum|Has|WorkerIDAssigner)\("([^"]+)"`)
 	err := filepath.WalkDir(filepath.Join("..", "..", "keygen"), func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
@@ -145,7 +145,7 @@ func TestConfiguration_everyGetterIsNamed(t *testing.T) {
 		for _, m := range getter.FindAllStringSubmatch(string(source), -1) {
 			found++
 			if !strings.Contains(text, "`"+m[1]+"`") {
-				t.Errorf("docs/configuration.md does not name %s, which %s asks for", m[1], path)
+				t.Errorf("docs/reference/configuration.md does not name %s, which %s asks for", m[1], path)
 			}
 		}
 		return err
@@ -225,7 +225,7 @@ func wholeRule(text string) string {
 }
 
 // TestPages_commandsParse parses each command line of the tool in the pages: its command,
-// flags and arguments. docs/cli.md's sessions are run by TestDocs_sessions.
+// flags and arguments. docs/reference/cli.md's sessions are run by TestDocs_sessions.
 func TestPages_commandsParse(t *testing.T) {
 	commands := 0
 	for _, path := range allPages(t) {
@@ -265,10 +265,10 @@ func TestPages_commandsParse(t *testing.T) {
 	}
 }
 
-// TestRefusals_asThePageSays plans the statements of docs/refusals.md: what is refused,
+// TestRefusals_asThePageSays plans the statements of docs/reference/refusals.md: what is refused,
 // with the words that it quotes, and what to write instead.
 func TestRefusals_asThePageSays(t *testing.T) {
-	text := page(t, "docs/refusals.md")
+	text := page(t, "docs/reference/refusals.md")
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	_, after, _ := strings.Cut(text, "```yaml\n")
 	ruleText, _, _ := strings.Cut(after, "```")

@@ -1,6 +1,6 @@
 // Command kubernetes is the program of manifest.yaml: a service that inserts orders,
 // tells when it is ready, takes a changed rule while it runs, and gives its worker id
-// back when it is stopped. docs/kubernetes.md explains it.
+// back when it is stopped. docs/guides/kubernetes.md explains it.
 package main
 
 import (

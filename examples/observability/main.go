@@ -14,7 +14,7 @@
 // while, and see what the page, the metrics and /readyz then say.
 //
 // prometheus.yml, alerts.yml and grafana-dashboard.json beside it are for a Prometheus
-// and a Grafana on this machine; docs/observability.md says how.
+// and a Grafana on this machine; docs/reference/metrics.md says how.
 package main
 
 import (

@@ -2,7 +2,7 @@
 //
 //	go run -C examples ./otherorms
 //
-// Each library has a file that shows the lines to change. docs/orms.md compares how
+// Each library has a file that shows the lines to change. docs/guides/libraries.md compares how
 // they learn the generated keys.
 package main
 

@@ -171,9 +171,9 @@ var errorPackages = []string{"driver", "spi", "rule", "gormshardkey", "keygen/se
 	"keygen/snowflake", "keygen/workerid", "keygen/redis", "keygen/etcd", "keygen/zookeeper", "keygen/uuid", "keygen/nanoid", "debug", "otelshardkey"}
 
 // TestDocs_errorsAreInOperating compares the exported errors with the table of
-// docs/operating.md: each has its row, and each row its error.
+// docs/reference/errors.md: each has its row, and each row its error.
 func TestDocs_errorsAreInOperating(t *testing.T) {
-	page := pages(t)["docs/operating.md"]
+	page := pages(t)["docs/reference/errors.md"]
 	_, table, ok := strings.Cut(page, "\n## Errors\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	rows := map[string]bool{}
@@ -187,14 +187,14 @@ func TestDocs_errorsAreInOperating(t *testing.T) {
 		for _, name := range exportedErrors(t, dir) {
 			errs++
 			if _, ok := rows[name]; !ok {
-				t.Errorf("docs/operating.md, Errors, has no row for %s", name)
+				t.Errorf("docs/reference/errors.md, Errors, has no row for %s", name)
 			}
 			rows[name] = true
 		}
 	}
 	for name, found := range rows {
 		if !found {
-			t.Errorf("docs/operating.md, Errors, has a row for %s, which there is not", name)
+			t.Errorf("docs/reference/errors.md, Errors, has a row for %s, which there is not", name)
 		}
 	}
 	if !ok || errs < 25 {

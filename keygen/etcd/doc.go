@@ -1,6 +1,6 @@
 // Package etcd leases worker ids with an etcd cluster. Import it for its effect:
 // it registers the worker-id assigner type ETCD. Its properties are in
-// docs/worker-ids.md.
+// docs/understand/leases.md.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/etcd"
 //

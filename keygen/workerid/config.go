@@ -28,7 +28,7 @@ const (
 	minClockAhead = time.Second
 )
 
-// config has the properties of lease assigners, which docs/worker-ids.md explains.
+// config has the properties of lease assigners, which docs/understand/leases.md explains.
 type config struct {
 	Namespace     string // of the store, here for messages
 	Lease         time.Duration

@@ -1,6 +1,6 @@
 // Package workerid leases the worker ids of snowflake-like generators so that no
 // two ids can ever be equal, whatever the machines' clocks do. The assigners and
-// their properties are in docs/worker-ids.md.
+// their properties are in docs/understand/leases.md.
 //
 // # Leases by time interval
 //

@@ -16,7 +16,7 @@ import (
 )
 
 // fleet is many processes that lease worker ids of one store: the assigner's own
-// code over a simulated store and a simulated clock. docs/scale.md has the figures
+// code over a simulated store and a simulated clock. docs/understand/scale.md has the figures
 // of ten thousand:
 //
 //	go test ./keygen/workerid -run TestFleet -v -fleet.processes 10000

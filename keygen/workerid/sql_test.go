@@ -404,11 +404,11 @@ func TestSQLStore_wrongPasswordIsNotShown(t *testing.T) {
 
 // The page for operators shows the statement that errors show.
 func TestTableDDL_isInTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/worker-ids.md")
+	page, err := os.ReadFile("../../docs/understand/leases.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ddl := workerid.TableDDL("`shardkey_worker`"); !strings.Contains(string(page), ddl) {
-		t.Errorf("docs/worker-ids.md lacks\n%s", ddl)
+		t.Errorf("docs/understand/leases.md lacks\n%s", ddl)
 	}
 }

@@ -2,7 +2,7 @@
 // a test run noted, or holds a file to it:
 //
 //	make unit
-//	go run ./internal/testserver/matrix -write bin/record docs/compatibility.md
+//	go run ./internal/testserver/matrix -write bin/record docs/internals/compatibility.md
 //
 // Without -write it fails when the file says something else than what ran.
 package main
