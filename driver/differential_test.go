@@ -410,7 +410,7 @@ var shapes = []shape{
 	{name: "VARCHAR", column: "VARCHAR(40) NOT NULL PRIMARY KEY", keys: "text", noID: true},
 	{name: "CHAR(36)", column: "CHAR(36) NOT NULL PRIMARY KEY", keys: "long text", noID: true},
 	{name: "BINARY(16)", column: "BINARY(16) NOT NULL PRIMARY KEY", keys: "bytes", noID: true},
-	{name: "beside AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", beside: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
+	{name: "next to AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", beside: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
 }
 
 // can reports whether what becomes of a case is the same for a key of the shape

@@ -53,7 +53,7 @@ var (
 // fragments with what they take for given around them.
 func TestPages_goCompiles(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"../*.md", "../docs/*.md", "*.md"} {
+	for _, pattern := range []string{"../*.md", "../docs/*/*.md", "*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

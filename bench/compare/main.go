@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// oneKey lets all subjects take turns, and prints medians. Subjects are opened anew in
+// oneKey lets all subjects take turns, and prints medians. Subjects are opened again in
 // each turn, since peers have settings that hold for the whole process.
 func oneKey(title string, subjects []bench.Subject, rounds int, each time.Duration) error {
 	goroutines := []int{1, 2, 16}

@@ -137,7 +137,7 @@ func TestDocs_sessions(t *testing.T) {
 	const fence = "```console\n"
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
-	file := filepath.Join("..", "..", "..", "docs", "cli.md")
+	file := filepath.Join("..", "..", "..", "docs", "reference", "cli.md")
 	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

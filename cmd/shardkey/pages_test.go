@@ -30,7 +30,7 @@ func page(t *testing.T, path string) string {
 // allPages are the documents that show rules and commands.
 func allPages(t *testing.T) (paths []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*/*.md", "examples/*.md"} {
 		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil {
 			t.Fatal(err)

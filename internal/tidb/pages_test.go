@@ -12,7 +12,7 @@ import (
 
 // TestPages_sqlParses reads the SQL that the pages tell somebody to run.
 func TestPages_sqlParses(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
+	pages, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
