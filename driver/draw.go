@@ -215,7 +215,8 @@ func (t *table) drawInts(ctx context.Context, d *draw[int64], n int, one *[1]int
 		sources.Put(from)
 	}()
 	err = d.run(ctx, t.turns, keys.Ints, from)
-	if d.only != nil && errors.Is(err, spi.ErrNoFittingKey) {
+	var inVain *inVainError // not one of the generator's own
+	if d.only != nil && errors.As(err, &inVain) {
 		d.only.noteHopeless(from.first, from.last)
 	}
 	return keys, err

@@ -144,9 +144,13 @@ type workers struct {
 	most   atomic.Int64 // keys that were in the making at once
 	now    atomic.Int64
 	asked  func(n int)
+	err    error // instead of keys
 }
 
 func (g *workers) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) error {
+	if g.err != nil {
+		return g.err
+	}
 	now := g.now.Add(int64(len(keys)))
 	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
 	}
@@ -216,6 +220,20 @@ func TestDraw_hopelessTableIsRecognizedOnce(t *testing.T) {
 	}
 	g.worker.Store(0)
 	must(insert(3))(t)
+}
+
+func TestDraw_generatorsOwnErrorIsNotRemembered(t *testing.T) {
+	g, db, _ := openWorkers(t)
+	for i := range 4 { // keys of the draw before stay in memory
+		g.err = nil
+		if _, err := db.Exec(fmt.Sprintf("INSERT INTO t_order_%d (a) VALUES (?)", i), 1); err != nil {
+			t.Fatalf("table %d\nhave: %v\nwant: a key", i, err)
+		}
+		g.err = spi.ErrNoFittingKey
+		if _, err := db.Exec("INSERT INTO t_order_3 (a) VALUES (?)", 1); !errors.Is(err, spi.ErrNoFittingKey) {
+			t.Errorf("have: %v\nwant: %v", err, spi.ErrNoFittingKey)
+		}
+	}
 }
 
 // While many goroutines look for keys that there are not, one of them at a time has the

@@ -187,6 +187,7 @@ func MayBeNumber(s string) bool {
 func storedTime(text string) (t time.Time, ok bool) {
 	date, clock, hasClock := strings.Cut(strings.Replace(text, "T", " ", 1), " ")
 	_, fraction, _ := strings.Cut(clock, ".")
+	clock = strings.TrimSuffix(clock, ".") // MySQL accepts a fraction without digits
 	if strings.Trim(date, "0123456789-/")+strings.Trim(clock, "0123456789:.") != "" || len(fraction) > 9 {
 		return t, false
 	}
