@@ -123,13 +123,17 @@ vet: ## go vet
 vet/%:
 	@$(module) && CGO_ENABLED=1 go vet -race ./...
 
-# An int of 32 bits: 386, whose programs an amd64 runs as well.
+# An int of 32 bits. Most amd64 machines run programs of 386 too; on one that doesn't, the
+# tests are compiled and vetted.
 bits32: ## the short tests of the modules for users, with GOARCH=386
-	@$(call each,bits32,$(RELEASED))
+	@run='go test -vet=off -short $(TESTFLAGS)'; \
+	if ! GOARCH=386 CGO_ENABLED=0 go test -vet=off -run '^$$' ./internal/columntype >/dev/null 2>&1; then \
+		echo 'This machine runs no 386 programs: their tests are compiled, not run.'; run='go vet'; \
+	fi; \
+	RUN="$$run" $(call each,bits32,$(RELEASED))
 
 bits32/%:
-	@$(module) GOARCH=386 CGO_ENABLED=0 && \
-		if [ "$$(go env GOHOSTARCH)" = amd64 ]; then go test -vet=off -short $(TESTFLAGS) ./...; else go vet ./...; fi
+	@$(module) GOARCH=386 CGO_ENABLED=0 && $${RUN:-go vet} ./...
 
 staticcheck: tools ## staticcheck, as staticcheck.conf says
 	@$(call each,staticcheck)

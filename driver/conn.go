@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 
 	"github.com/shardkey/shardkey/driver/internal/base"
@@ -67,7 +68,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 	for {
 		p, use, err := c.planOrPass(ctx, query, want == base.WantRows)
 		if err != nil {
-			return base.Reply{}, c.connector.refused(err)
+			return base.Reply{}, c.refused(ctx, err)
 		}
 		if !p.fills() {
 			r, err := c.base.Direct(ctx, query, args, want)
@@ -80,7 +81,7 @@ func (c *conn) run(ctx context.Context, query string, args []driver.NamedValue, 
 			return r, nil
 		}
 		if again, err := c.again(ctx, err); !again {
-			return base.Reply{}, c.connector.refused(err)
+			return base.Reply{}, c.refused(ctx, err)
 		}
 	}
 }
@@ -183,11 +184,21 @@ func (c *conn) again(ctx context.Context, err error) (bool, error) {
 	return true, err
 }
 
+// refused counts and logs a statement that was refused, and returns its error. The error of
+// a context that ended replaces driver.ErrBadConn: go-sql-driver closes a connection whose
+// context ends, and a further query of the same statement finds it closed.
+func (c *conn) refused(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil && errors.Is(err, driver.ErrBadConn) {
+		err = ended
+	}
+	return c.connector.refused(err)
+}
+
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	s := &stmt{conn: c, query: query, class: rewrite.Classify(query)}
 	s.free = s.class == rewrite.ClassPass && !rewrite.MentionsLastInsertID(query)
 	if err := s.prepare(ctx); err != nil {
-		return nil, c.connector.refused(err)
+		return nil, c.refused(ctx, err)
 	}
 	return s, nil
 }

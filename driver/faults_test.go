@@ -192,6 +192,31 @@ func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	equal(t, len(base.Queries("INSERT")), 0, "rows")
 }
 
+// go-sql-driver closes a connection whose context ends, and a further query of the same
+// statement then fails with driver.ErrBadConn.
+func TestContext_endsBetweenQueries(t *testing.T) {
+	var cancel context.CancelFunc
+	canceling := script(func(_ context.Context, _ spi.Column, n int) ([]any, error) {
+		cancel()
+		return keysOfInts(n, 1), nil
+	})
+	base := &fakedb.Server{Faults: []fakedb.Fault{
+		{At: "execContext INSERT", Times: -1, Err: driver.ErrBadConn},
+		{At: "queryContext INSERT", Times: -1, Err: driver.ErrBadConn},
+	}}
+	db, _ := openFake(t, base, scriptRule(t, canceling, "ruled.id"), Config{Server: "other"})
+	for _, d := range doors {
+		t.Run(d.name, func(t *testing.T) {
+			var ctx context.Context
+			ctx, cancel = context.WithCancel(t.Context())
+			defer cancel()
+			if _, err := d.exec(ctx, db, "INSERT INTO ruled (a) VALUES (1)"); !errors.Is(err, context.Canceled) {
+				t.Errorf("have: %v\nwant: %v", err, context.Canceled)
+			}
+		})
+	}
+}
+
 func TestPlaceholders_tooManyInEveryDoor(t *testing.T) {
 	onEach(t, testPlaceholders_tooManyInEveryDoor)
 }

@@ -148,7 +148,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 		if s.asks || s.rules != s.conn.connector.rules.Load() || s.conn.session.PendingTransaction() {
 			var err error
 			if use, err = s.ready(ctx, want == base.WantRows); err != nil {
-				return base.Reply{}, s.conn.connector.refused(err)
+				return base.Reply{}, s.conn.refused(ctx, err)
 			}
 		}
 		if !s.plan.fills() {
@@ -162,7 +162,7 @@ func (s *stmt) run(ctx context.Context, args []driver.NamedValue, want base.Want
 			return r, nil
 		}
 		if again, err := s.conn.again(ctx, err); !again {
-			return r, s.conn.connector.refused(err)
+			return r, s.conn.refused(ctx, err)
 		}
 		s.rules = nil
 	}
