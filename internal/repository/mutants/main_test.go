@@ -32,7 +32,7 @@ func TestSurvivors_areNamedByTheirCode(t *testing.T) {
 		Name      string `json:"file_name"`
 		Mutations []mutation
 	}{"p.go", []mutation{
-		{"BOUNDARY", "NOT COVERED", 8, 11}, {"BASE", "LIVED", 4, 15}, {"BASE", "KILLED", 4, 11}, {"NEGATION", "TIMED OUT", 8, 11},
+		{"BOUNDARY", "LIVED", 8, 11}, {"BASE", "LIVED", 4, 15}, {"BASE", "KILLED", 4, 11}, {"NEGATION", "TIMED OUT", 8, 11}, {"BASE", "NOT COVERED", 4, 17},
 	}})
 	have, err := r.survivors("p")
 	want := []string{"p f BASE: return a + b + 1 #2", "p T.m BOUNDARY: return a < 1"}
