@@ -5,56 +5,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/test/fakedb"
-	"github.com/shardkey/shardkey/internal/testserver"
 	"github.com/shardkey/shardkey/rule"
 	"github.com/shardkey/shardkey/spi"
 )
-
-// TestReadme_asShown does what the README's first program does, with its rule.
-func TestReadme_asShown(t *testing.T) { onEach(t, testReadme_asShown) }
-
-func testReadme_asShown(t *testing.T) {
-	readme := must(os.ReadFile("../README.md"))(t)
-	_, after, _ := strings.Cut(string(readme), "```yaml\n")
-	text, _, _ := strings.Cut(after, "```")
-	inserts := regexp.MustCompile(`"(INSERT [^"]*)", (\d+(?:, \d+)*)\)`).FindAllStringSubmatch(string(readme), -1)
-	if len(inserts) != 2 {
-		t.Fatalf("have: %q\nwant: two INSERTs", inserts)
-	}
-	file := filepath.Join(t.TempDir(), "rule.yaml")
-	write(t, file, text)
-	dsn := testserver.Database(t)
-	sep := "?"
-	if strings.Contains(dsn, "?") {
-		sep = "&"
-	}
-	db := must(sql.Open("shardkey", dsn+sep+"shardkeyRule="+url.PathEscape(file)))(t)
-	defer db.Close()
-	create := regexp.MustCompile(`(?m)^CREATE TABLE t_order_1 .*?\)` + "(;|$)").FindString(string(readme))
-	mustExec(t, db, create)
-	for _, m := range inserts {
-		var args []any
-		for arg := range strings.SplitSeq(m[2], ", ") {
-			args = append(args, arg)
-		}
-		var keys Keys
-		res := must(db.ExecContext(WithKeys(t.Context(), &keys), m[1], args...))(t)
-		id, err := res.LastInsertId()
-		values := keys.Values()
-		if err != nil || len(values) != len(args) || values[0] != id || id < 1e18 {
-			t.Errorf("%s\nhave: %d, %v, %v\nwant: a key for each of %d rows", m[1], id, err, values, len(args))
-		}
-	}
-}
 
 // TestSemantics_asThePageSays runs the statements of docs/reference/sql.md, direct and
 // prepared: what is reported is what the table says.
