@@ -90,7 +90,7 @@ var params = [...]param{
 		field: func(c *Config) *string { return &c.Server }},
 	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
 		about: "how an INSERT is handled into " +
-			"[a table that the rule seems to have forgotten](rules.md#tables-that-were-forgotten)",
+			"[a table that the rule seems to have forgotten](rule-files.md#tables-that-were-forgotten)",
 		field: func(c *Config) *string { return &c.Unlisted }},
 	{name: paramWarnings, values: []string{"log", "error"},
 		about: "how the rule's warnings are handled; `error` refuses the rule",
@@ -102,7 +102,7 @@ var params = [...]param{
 		about: "which [prepared statements are cached](differences.md#kept-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
 	{name: paramReload, form: "a duration such as `5s`; `off`",
-		about: "how often the rule's file is checked for changes: [live reload](rules.md#changes-at-run-time). " +
+		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time). " +
 			"The default is `off`"},
 }
 

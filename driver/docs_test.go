@@ -77,21 +77,23 @@ func testSemantics_asThePageSays(t *testing.T) {
 	}
 }
 
-// shardingPage returns the blocks of a language in docs/reference/sharding.md.
-func shardingPage(t *testing.T, language string) []string {
+// shardingPages returns the blocks of a language in the pages about sharding.
+func shardingPages(t *testing.T, language string) (blocks []string) {
 	t.Helper()
-	page := must(os.ReadFile("../docs/reference/sharding.md"))(t)
-	blocks := strings.Split(string(page), "```"+language+"\n")[1:]
-	for i := range blocks {
-		blocks[i], _, _ = strings.Cut(blocks[i], "```")
+	for _, path := range []string{"../docs/guides/shard-bits.md", "../docs/reference/sharding.md"} {
+		page := must(os.ReadFile(path))(t)
+		for _, after := range strings.Split(string(page), "```"+language+"\n")[1:] {
+			block, _, _ := strings.Cut(after, "```")
+			blocks = append(blocks, block)
+		}
 	}
 	return blocks
 }
 
-// openPage opens the rule of docs/reference/sharding.md that has a table.
+// openPage opens the rule of the pages about sharding that has a table.
 func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Sharding) {
 	t.Helper()
-	for _, text := range shardingPage(t, "yaml") {
+	for _, text := range shardingPages(t, "yaml") {
 		if strings.Contains(text, "gene-column") && table == "t_order" {
 			continue // the first one of the table is meant
 		}
@@ -104,13 +106,13 @@ func openPage(t *testing.T, table string) (*sql.DB, *fakedb.Server, *rule.Shardi
 			}
 		}
 	}
-	t.Fatalf("docs/reference/sharding.md has no rule of %s", table)
+	t.Fatalf("no page has a rule of %s", table)
 	return nil, nil, nil
 }
 
-// TestDocs_shardingStatements sends the statements that docs/reference/sharding.md shows.
+// TestDocs_shardingStatements sends the statements that the pages about sharding show.
 func TestDocs_shardingStatements(t *testing.T) {
-	blocks := shardingPage(t, "sql")
+	blocks := shardingPages(t, "sql")
 	lines := 0
 	for _, block := range blocks {
 		for line := range strings.Lines(block) {
@@ -136,7 +138,7 @@ func TestDocs_shardingStatements(t *testing.T) {
 	}
 }
 
-// The Go of docs/reference/sharding.md, which TestDocs_shardingIsTested holds against this file.
+// The Go of the pages about sharding, which TestDocs_shardingIsTested compares with this file.
 
 func pageByKey(db *sql.DB) error {
 	res, err := db.Exec("INSERT INTO t_order_3 (user_id) VALUES (?), (?)", 7, 8) // keys whose remainder by 4 is 3
@@ -175,7 +177,7 @@ func pageByGene(t *rule.Table, userID, orderID int64) (places [2]rule.Place, err
 }
 
 func TestDocs_shardingGenes(t *testing.T) {
-	for _, text := range shardingPage(t, "yaml") {
+	for _, text := range shardingPages(t, "yaml") {
 		if !strings.Contains(text, "gene-column") {
 			continue
 		}
@@ -201,15 +203,15 @@ func TestDocs_shardingRuns(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsTested: each line of Go of the page is in this file.
+// TestDocs_shardingIsTested: each line of Go of the pages is in this file.
 func TestDocs_shardingIsTested(t *testing.T) {
 	own := must(os.ReadFile("docs_test.go"))(t)
-	blocks := shardingPage(t, "go")
+	blocks := shardingPages(t, "go")
 	for _, block := range blocks {
 		for line := range strings.Lines(block) {
 			code, _, _ := strings.Cut(line, "//")
 			if !strings.Contains(string(own), strings.TrimSpace(code)) {
-				t.Errorf("docs/reference/sharding.md has Go that no test runs: %s", line)
+				t.Errorf("a page has Go that no test runs: %s", line)
 			}
 		}
 	}

@@ -24,13 +24,16 @@ func TestDocs_rulesLoad(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsUnderstood reads the rule files that docs/reference/sharding.md shows.
+// TestDocs_shardingIsUnderstood reads the rule files that the pages about sharding show.
 func TestDocs_shardingIsUnderstood(t *testing.T) {
-	text, err := os.ReadFile("../docs/reference/sharding.md")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, path := range []string{"../docs/guides/shard-bits.md", "../docs/reference/sharding.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, strings.Split(string(text), "```yaml\n")[1:]...)
 	}
-	files := strings.Split(string(text), "```yaml\n")[1:]
 	for _, file := range files {
 		file, _, _ = strings.Cut(file, "```")
 		file = strings.Replace(file, "SNOWFLAKE, props: {worker-id: 17, gene", "UNSEEN, props: {gene", 1) // as this package's tests have it
