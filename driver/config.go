@@ -86,7 +86,7 @@ var params = [...]param{
 	{name: paramServer,
 		values: []string{session.ServerAuto, session.ServerMySQL, session.ServerMariaDB, session.ServerVitess, session.ServerTiDB, session.ServerOther},
 		about: "the kind of the server, if its version doesn't show it; " +
-			"[what others get](differences.md#engines-that-get-less)",
+			"[what others get](sql.md#engines-that-get-less)",
 		field: func(c *Config) *string { return &c.Server }},
 	{name: paramUnlisted, values: []string{"refuse", "warn", "pass"},
 		about: "how an INSERT is handled into " +
@@ -99,7 +99,7 @@ var params = [...]param{
 		about: "whether a second parser checks statements before they are sent",
 		field: func(c *Config) *string { return &c.Verify }},
 	{name: paramStatements, values: []string{statementsAuto, statementsAlways, statementsOff},
-		about: "which [prepared statements are cached](differences.md#kept-prepared-statements)",
+		about: "which [prepared statements are cached](sql.md#cached-prepared-statements)",
 		field: func(c *Config) *string { return &c.Statements }},
 	{name: paramReload, form: "a duration such as `5s`; `off`",
 		about: "how often the rule's file is checked for changes: [live reload](rule-files.md#changes-at-run-time). " +

@@ -101,7 +101,7 @@ func compareDatabase(t *testing.T, dsn string) {
 // databases.txt.
 func TestDocs_databases(t *testing.T) {
 	golden, shown := page(t, "cmd/shardkey/testdata/databases.txt"), 0
-	for _, path := range []string{"docs/reference/cli.md", "docs/guides/migrating.md"} {
+	for _, path := range []string{"docs/reference/cli.md", "docs/guides/from-auto-increment.md"} {
 		for _, part := range strings.Split(page(t, path), "```text\n")[1:] {
 			if session, _, _ := strings.Cut(part, "```"); strings.HasPrefix(session, "$ shardkey") {
 				if shown++; !strings.Contains(golden, session) {

@@ -141,7 +141,7 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 		}
 	}
 	readYAML(t, "alerts.yml", &alerts)
-	documented, err := os.ReadFile("../../docs/reference/metrics.md")
+	documented, err := os.ReadFile("../../docs/guides/production.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,12 @@ func TestFiles_nameWhatIsExported(t *testing.T) {
 				t.Errorf("%s has no summary or severity", r.Alert)
 			}
 			if !strings.Contains(string(documented), "| `"+r.Alert+"` |") {
-				t.Errorf("docs/reference/metrics.md does not say what to do about %s", r.Alert)
+				t.Errorf("docs/guides/production.md does not say what to do about %s", r.Alert)
 			}
 		}
 	}
 	if inDocs := strings.Count(string(documented), "| `Shardkey"); inDocs != n || n < 8 {
-		t.Errorf("%d alerts, %d in docs/reference/metrics.md", n, inDocs)
+		t.Errorf("%d alerts, %d in docs/guides/production.md", n, inDocs)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package redis generates keys, and leases worker ids, with a Redis server. Import
 // it for its effect: it registers the key generator type REDIS and the worker-id
-// assigner type REDIS. Their properties are in docs/reference/redis.md.
+// assigner type REDIS. Their properties are in docs/reference/generators.md.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/redis"
 //
@@ -29,12 +29,12 @@
 // it. A server that lost its state starts ahead of all places that it can have
 // handed out, which its clock bounds. When the state is lost and the clock has gone
 // back as well, live generators know where the time line must be, and a process
-// that starts then does not: docs/reference/redis.md lists what the generator survives.
+// that starts then does not: docs/reference/generators.md lists what the generator survives.
 //
 // # The assigner
 //
 // The assigner keeps the records of worker-id leases in Redis, as keygen/workerid
 // describes, and changes them by compare-and-set in Lua. Unlike the generator's
-// state these records must survive: docs/reference/redis.md says what the server's settings
+// state these records must survive: docs/reference/generators.md says what the server's settings
 // must be (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/).
 package redis

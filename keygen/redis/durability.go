@@ -44,7 +44,7 @@ func (s *store) warnings(ctx context.Context) ([]string, error) {
 	}
 	if found.refused != nil {
 		warn("whether it keeps them could not be seen (%v): "+
-			"allow the user +config|get and +info, or see to the settings in docs/reference/redis.md", found.refused)
+			"allow the user +config|get and +info, or see to the settings in docs/reference/generators.md", found.refused)
 	}
 	return all, nil
 }

@@ -145,7 +145,7 @@ func setUser(t *testing.T, c *goredis.Client, user string, rules ...string) {
 	}
 }
 
-// An assigner's user needs what docs/reference/redis.md says, and no more. What it may not
+// An assigner's user needs what docs/reference/generators.md says, and no more. What it may not
 // look at is said.
 func TestServer_privilegesOfTheAssigner(t *testing.T) {
 	s := testserver.StartRedis(t)

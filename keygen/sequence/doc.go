@@ -1,7 +1,7 @@
 // Package sequence has the key generators LEAF_SEGMENT, which claims numbers from the
 // table leaf_alloc of Meituan's Leaf, and TICKET, which claims them from AUTO_INCREMENT
 // columns of ticket servers. Import it for its effect; the driver does. Tables and
-// properties are in docs/reference/leaf-segment.md and docs/reference/ticket.md.
+// properties are in docs/reference/generators.md.
 //
 //	keyGenerators:
 //	  leaf: {type: LEAF_SEGMENT, props: {leaf.key: order, leaf.jdbc.url: "jdbc:mysql://10.0.0.1:3306/leaf"}}

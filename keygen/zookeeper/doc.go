@@ -1,7 +1,7 @@
 // Package zookeeper leases worker ids, and takes over Leaf's, with a ZooKeeper
 // ensemble. Import it for its effect: it registers the worker-id assigner type
 // ZOOKEEPER and the key generator type LEAF_SNOWFLAKE. Their properties are in
-// docs/understand/leases.md and docs/reference/leaf-snowflake.md.
+// docs/understand/leases.md and docs/reference/generators.md.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/zookeeper"
 //
@@ -37,5 +37,5 @@
 // line with the lease's record, which Leaf's reader ignores. timestamp is the end
 // of the reserved time: later than the time in keys, where Leaf's is earlier. So a
 // process that crashed, or whose clock went back, does not repeat its keys;
-// docs/reference/leaf-snowflake.md lists the differences.
+// docs/reference/generators.md lists the differences.
 package zookeeper

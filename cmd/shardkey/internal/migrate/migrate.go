@@ -289,7 +289,7 @@ func (m *migration) notes() error {
 		m.note("vtgate shows the tables of one shard: those of the other %d were not examined", n-1)
 	}
 	m.note("stored programs and triggers that keep a key in an INT variable, and programs that read it into 32 bits, " +
-		"need BIGINT too; JavaScript rounds such keys (docs/guides/migrating.md)")
+		"need BIGINT too; JavaScript rounds such keys (docs/help/faq.md)")
 	m.note("foreign keys that the user of this connection may not see are not here")
 	return nil
 }
