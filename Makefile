@@ -92,7 +92,7 @@ servers-down: ## end these servers
 	@$(SERVERS) -down
 
 # The packages that take longest begin first, so that they are not waited for.
-# What the tests note of themselves is held against docs/internals/compatibility.md, unless
+# What the tests note of themselves is compared with docs/internals/compatibility.md, unless
 # only some of them run.
 unit: ## the tests of all modules with -race, against private servers
 	@mkdir -p bin; rm -f $(RECORD)

@@ -14,7 +14,7 @@
 //	        │
 //	        ├────────► rule ─────┐   which column of which table, which generator
 //	        ▼                    ▼
-//	     keygen/… ───────────► spi   generators and worker ids; the interfaces and registries
+//	     keygen/… ───────────► spi   generators and worker IDs; the interfaces and registries
 //
 // rule has two internal packages: expr evaluates the expressions ${…} in rules, and place decides
 // which table a row belongs to. So has driver: base is any driver's connection and its cached

@@ -1,4 +1,4 @@
-// Package bench measures shardkey's generators beside their peers, in one run
+// Package bench measures shardkey's generators next to their peers, in one run
 // on one machine, so that ratios mean something where times do not.
 //
 //	go run -C bench ./compare          # the tables, a few minutes

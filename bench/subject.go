@@ -140,7 +140,7 @@ func openGooglePool() (func() error, func(), error) {
 	return func() error { _, err := google.NewRandom(); return err }, google.DisableRandPool, nil
 }
 
-// leases grants worker id 1 for a day, so that the check of the limit is
+// leases grants worker ID 1 for a day, so that the check of the limit is
 // measured, without a store.
 type leases struct{}
 

@@ -164,7 +164,7 @@ func TestExamine_findsEach(t *testing.T) {
 		change          string // of the healthy schema
 		want            string // part of the line
 		fix             string // part of it
-		mends           bool   // the fix is SQL that ends the finding
+		fixes           bool   // the fix is SQL that ends the finding
 	}{
 		{"a table is missing", snowflakes, "DROP TABLE t_order_1", "error: table t_order (t_order_1): the table does not exist", "LIKE `t_order_0`", true},
 		{"a table is misspelt", snowflakes, "RENAME TABLE t_order_1 TO t_ordr_1", "there is t_ordr_1", "", false},
@@ -218,7 +218,7 @@ func TestExamine_findsEach(t *testing.T) {
 			if !strings.Contains(f.Fix, c.fix) || f.Why == "" {
 				t.Errorf("have: %s\nwhy: %s\nwant: %s", f.Fix, f.Why, c.fix)
 			}
-			if !c.mends {
+			if !c.fixes {
 				return
 			}
 			for _, f := range found {

@@ -17,7 +17,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// leased is a rule whose worker ids are in the connector's own database.
+// leased is a rule whose worker IDs are in the connector's own database.
 func leased(props string) string {
 	return ruleOf("{type: SNOWFLAKE, props: {worker-id-assigner: a}}") + "\n  workerIdAssigners:\n    a: {type: SQL, props: {namespace: orders" + props + "}}\n"
 }
@@ -49,7 +49,7 @@ func TestExamine_states(t *testing.T) {
 		name, rule, change string
 		want               string // empty: nothing but ok
 		fix                string
-		mends              bool
+		fixes              bool
 	}{
 		{"leases as they must be", leased(""), lease + rows(3, "100"), "", "", false},
 		{"the note of the server", leased(""), lease + "INSERT INTO shardkey_worker VALUES ('orders', -1, 'server', UNIX_TIMESTAMP() * 2000, 1, 'h', 1)", "", "", false},
@@ -58,9 +58,9 @@ func TestExamine_states(t *testing.T) {
 		{"a lease table without its key", leased(""), lease + "ALTER TABLE shardkey_worker DROP PRIMARY KEY", "error: leases: a, table shardkey_worker", "ADD PRIMARY KEY (namespace, worker_id)", true},
 		{"a lease table of MyISAM", leased(""), lease + "ALTER TABLE shardkey_worker ENGINE=MyISAM", "its engine is MyISAM", "ENGINE=InnoDB", true},
 		{"a record far ahead", leased(""), lease + rows(1, "864000"), "warning: leases: a", "worker_id = 0", true},
-		{"all worker ids taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
+		{"all worker IDs taken", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(16, "100"), "16 of 16 worker IDs are held, 0 are free", "", false},
 		{"nearly all", strings.Replace(leased(""), "props: {worker-id-assigner", "props: {layout: js53, worker-id-assigner", 1), lease + rows(15, "100"), "15 of 16 worker IDs are held, 1 are free", "", false},
-		{"a worker id that nobody set", ruleOf("{type: SNOWFLAKE}"), "", "warning: generator: g: ", "", false},
+		{"a worker ID that nobody set", ruleOf("{type: SNOWFLAKE}"), "", "warning: generator: g: ", "", false},
 		{"segments as they must be", ruleOf(segments), small + alloc + "INSERT INTO leaf_alloc VALUES ('orders', 501, 1000)", "", "", false},
 		{"no leaf_alloc", ruleOf(segments), small, "error: segments: g, table leaf_alloc", "VALUES ('orders', 501, 1000)", true},
 		{"no row", ruleOf(segments), small + alloc, "it has no row \"orders\"", "VALUES ('orders', 501, 1000)", true},
@@ -107,10 +107,10 @@ func TestExamine_states(t *testing.T) {
 			if f == nil || f.Why == "" && f.Check != "generator" {
 				t.Fatalf("have: %q\nwant: %s, %s", found, c.want, c.fix)
 			}
-			if c.mends {
+			if c.fixes {
 				run(t, cfg.FormatDSN(), f.Fix)
 				if f := has(examine(t, c.rule, cfg.FormatDSN())); f != nil {
-					t.Errorf("mended, and have: %v", f)
+					t.Errorf("fixed, and have: %v", f)
 				}
 			}
 		})
@@ -267,7 +267,7 @@ func TestExamine_severalDatabases(t *testing.T) {
 		t.Errorf("have: %q", have)
 	}
 
-	// Each keeps its own worker ids: refused, unless it is meant.
+	// Each keeps its own worker IDs: refused, unless it is meant.
 	own := strings.Replace(leased(""), "ds_", "", 1)
 	have = remarks(examine(t, own, a, b))
 	if !strings.Contains(strings.Join(have, "\n"), "error: open ds_1: ") || !strings.Contains(strings.Join(have, "\n"), "keys would repeat") && !strings.Contains(strings.Join(have, "\n"), "each database would give the same keys") {

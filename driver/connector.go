@@ -148,7 +148,7 @@ func (c *Connector) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.Des
 // Generators serve the connections that are still open, as that of a transaction which has not
 // ended, or of a second sql.DB on this connector: the last connection that closes then closes them.
 // sql.DB.Close doesn't wait for statements that run. A program that exits right after it, while
-// some do, keeps its worker id until the lease ends: wait for them first, with http.Server.Shutdown
+// some do, keeps its worker ID until the lease ends: wait for them first, with http.Server.Shutdown
 // for example.
 func (c *Connector) Close() error {
 	openConnectors.remove(c)
@@ -208,7 +208,7 @@ func (c *Connector) release(change func()) error {
 //		}
 //	})
 //
-// It uses no key, but takes what the first one needs, as a worker id or a segment:
+// It uses no key, but takes what the first one needs, as a worker ID or a segment:
 // a program that has been ready once does not wait with its first INSERT. A store
 // that is away is no reason while keys can be made without it, nor is a changed
 // rule file that could not be taken; [Connector.Stats] has both. It does not ask

@@ -69,7 +69,7 @@ func TestConnector_twoDatabases(t *testing.T) {
 	second.SetMaxIdleConns(-1) // its pool empties
 	liveOf(t, "no connection is open", 3, 0)
 	tx := must(second.Begin())(t)
-	liveOf(t, "the second one goes on", 3, 1)
+	liveOf(t, "the second one continues", 3, 1)
 	noError(t, errors.Join(tx.Rollback(), second.Close()))
 	liveOf(t, "both are closed", 3, 0)
 }
@@ -281,7 +281,7 @@ func TestReady_namesGeneratorAndTables(t *testing.T) {
 	if !errors.As(err, &not) || !errors.Is(err, spi.ErrLeaseLost) || not.Generator != "asked" || strings.Join(not.Tables, " ") != "a c e f" {
 		t.Errorf("have: %v\nwant: a NotReadyError for asked", err)
 	}
-	if want := "shardkey: not ready: generator asked makes no keys for a, c, e and 1 more: worker-id lease lost"; err.Error() != want {
+	if want := "shardkey: not ready: generator asked makes no keys for a, c, e and 1 more: worker-ID lease lost"; err.Error() != want {
 		t.Errorf("\nhave: %v\nwant: %s", err, want)
 	}
 	healthy.err = spi.ErrStore
@@ -312,7 +312,7 @@ func TestReady_panicIsAnError(t *testing.T) {
 	}
 }
 
-// leasedRule is a rule over many data sources with leased worker ids of a layout
+// leasedRule is a rule over many data sources with leased worker IDs of a layout
 // that has 16.
 func leasedRule(assigner string) string {
 	return `
@@ -339,7 +339,7 @@ func openShard(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-// records lists the worker ids of a FILE store.
+// records lists the worker IDs of a FILE store.
 func records(t *testing.T, dir string) []string {
 	t.Helper()
 	files := must(filepath.Glob(filepath.Join(dir, "*", "[0-9]*.json")))(t)
@@ -356,7 +356,7 @@ func nextKey(t *testing.T, db *sql.DB) int64 {
 	return keys[0].(int64)
 }
 
-// A database for each shard, or for each tenant: one worker id.
+// A database for each shard, or for each tenant: one worker ID.
 func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(t.TempDir(), "rule.yaml")
@@ -370,18 +370,18 @@ func TestShared_oneLeaseForManyDatabases(t *testing.T) {
 		seen[nextKey(t, db)] = true
 	}
 	if have := records(t, dir); len(have) != 1 || len(seen) != 64 {
-		t.Errorf("have: %d worker ids (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
+		t.Errorf("have: %d worker IDs (%v), %d keys\nwant: 1 and 64", len(have), have, len(seen))
 	}
 	for i, db := range all {
 		if i == 63 && ConnectorOf(db).Stats().Generators[0].Health.WorkerID == nil {
-			t.Error("have: no worker id when one database is left\nwant: the one")
+			t.Error("have: no worker ID when one database is left\nwant: the one")
 		}
 		check(t, db.Close())
 	}
 	waitGoroutines(t, before)
 	text, err := os.ReadFile(records(t, dir)[0])
 	if err != nil || !strings.Contains(string(text), `"free_from"`) {
-		t.Errorf("have: %s, %v\nwant: given back", text, err)
+		t.Errorf("have: %s, %v\nwant: released", text, err)
 	}
 }
 
@@ -423,12 +423,12 @@ func TestShared_openedAndClosedAtOnce(t *testing.T) {
 	wg.Wait()
 	for _, path := range records(t, dir) {
 		if text, err := os.ReadFile(path); err != nil || !strings.Contains(string(text), `"free_from"`) {
-			t.Errorf("have: %s, %v\nwant: given back", text, err)
+			t.Errorf("have: %s, %v\nwant: released", text, err)
 		}
 	}
 }
 
-// Rules that are others take worker ids of their own, until none is left; the error
+// Rules that are others take worker IDs of their own, until none is left; the error
 // says whose they are.
 func TestShared_allTakenByThisProcess(t *testing.T) {
 	dir := t.TempDir()
@@ -529,6 +529,6 @@ func testShared_serverKeepsOneLease(t *testing.T) {
 	defer plain.Close()
 	var n int
 	if err := plain.QueryRow("SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'shardkey'").Scan(&n); err != nil || n != 1 || len(seen) != 64 {
-		t.Errorf("have: %d worker ids, %d keys, %v\nwant: 1 and 64", n, len(seen), err)
+		t.Errorf("have: %d worker IDs, %d keys, %v\nwant: 1 and 64", n, len(seen), err)
 	}
 }

@@ -205,7 +205,7 @@ var ormCases = []differentialCase{
 // generates keys is tried with.
 var middlewareCases = []differentialCase{
 	{"mixed values share no key", []step{q("INSERT INTO t (a) VALUES (?), (1), (?), (2)", 3, 4)}},
-	{"mixed values and given keys", []step{q("INSERT INTO t (id, a) VALUES (?, 1), (2, ?), (NULL, ?), (?, 4)", 100, 5, 6, nil)}},
+	{"mixed values and explicit keys", []step{q("INSERT INTO t (id, a) VALUES (?, 1), (2, ?), (NULL, ?), (?, 4)", 100, 5, 6, nil)}},
 	{"all columns bound", []step{q("INSERT INTO t VALUES (?, ?, ?, ?)", nil, 1, 2, "x"), q("INSERT INTO t VALUES (?, ?, ?, ?), (?, ?, ?, ?)", 3, 1, 3, "x", 0, 1, 4, "x")}},
 	{"key last", []step{q("INSERT INTO t (a, id) VALUES (?, ?)", 1, nil), q("INSERT INTO t (a, id) VALUES (?, NULL), (2, ?)", 1, 200)}},
 	{"key in the middle", []step{q("INSERT INTO t (a, id, s) VALUES (1, NULL, 'x'), (2, 0, 'y'), (?, ?, ?)", 3, nil, "z")}},
@@ -223,7 +223,7 @@ var middlewareCases = []differentialCase{
 	{"upsert given and absent", []step{q("INSERT INTO t (id, u) VALUES (2, 2)"), q("INSERT INTO t (id, u, a) VALUES (2, 9, 1), (NULL, 8, 2), (3, 7, 3) ON DUPLICATE KEY UPDATE a = VALUES(a)")}},
 	{"upsert the key", []step{q("INSERT INTO t (id, u) VALUES (2, 2)"), q("INSERT INTO t (u, a) VALUES (2, 1) ON DUPLICATE KEY UPDATE id = 33, a = 4"), q("SELECT id, a FROM t")}},
 	{"upsert after RETURNING", []step{q("INSERT INTO t (u) VALUES (1) RETURNING id"), q("INSERT INTO t (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = 3"), q("SELECT LAST_INSERT_ID()")}},
-	{"select from another ruled table", []step{q("INSERT INTO child (t_id, a) VALUES (1, 2), (3, 4)"), q("INSERT INTO t (a, u) SELECT a, t_id FROM child ORDER BY id")}},
+	{"select from another sharded table", []step{q("INSERT INTO child (t_id, a) VALUES (1, 2), (3, 4)"), q("INSERT INTO t (a, u) SELECT a, t_id FROM child ORDER BY id")}},
 	{"select with a join and group", []step{q("INSERT INTO t (a, s) SELECT SUM(x.a), MAX(y.s) FROM src x JOIN src y ON x.a = y.a GROUP BY x.a HAVING SUM(x.a) > ? ORDER BY x.a", 10)}},
 	{"select constants", []step{q("INSERT INTO t (a, s) SELECT 1, 'x'"), q("INSERT INTO t (a) SELECT 1 FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM t WHERE a = 99)")}},
 	{"select distinct", []step{q("INSERT INTO t (a) SELECT DISTINCT 5 FROM src")}},
@@ -269,7 +269,7 @@ var sessionCases = []differentialCase{
 	{"LAST_INSERT_ID in SET", []step{q("INSERT IGNORE INTO t (a) VALUES (1)"), q("INSERT INTO child SET t_id = LAST_INSERT_ID(), a = 1"), q("REPLACE child SET t_id = LAST_INSERT_ID()")}},
 	{"LAST_INSERT_ID after an upsert", []step{q("INSERT INTO t (u, a) VALUES (1, 1)"), q("INSERT INTO t (u, a) VALUES (1, 2) ON DUPLICATE KEY UPDATE a = 2"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())"),
 		q("INSERT INTO t (u, a) VALUES (1, 2), (9, 9) ON DUPLICATE KEY UPDATE a = 3"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}},
-	{"LAST_INSERT_ID after a given key", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO t (id, a) VALUES (9, 1)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}},
+	{"LAST_INSERT_ID after a explicit key", []step{q("INSERT INTO t (a) VALUES (1)"), q("INSERT INTO t (id, a) VALUES (9, 1)"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())")}},
 	{"LAST_INSERT_ID after SELECT", []step{q("INSERT INTO t (a) SELECT a FROM src ORDER BY a"), q("INSERT INTO child (t_id) VALUES (LAST_INSERT_ID())"), q("INSERT INTO t (a) SELECT a FROM src WHERE FALSE"), q("SELECT LAST_INSERT_ID()")}},
 	{"LAST_INSERT_ID after a failure", []step{q("INSERT INTO t (id, u) VALUES (1, 1)"), q("INSERT INTO t (u) VALUES (2)"), q("INSERT INTO t (u) SELECT 1"), q("INSERT INTO child (t_id) VALUES (3)")}},
 	{"comment before SELECT", []step{q("INSERT IGNORE INTO t (a) VALUES (1)"), q("SELECT /* x */ LAST_INSERT_ID /* y */ ()"), q("SELECT last_insert_id()")}},

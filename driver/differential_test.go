@@ -26,7 +26,7 @@ import (
 // table with AUTO_INCREMENT and through shardkey on the same table without, and
 // holds rows, rows affected, insert ids, LAST_INSERT_ID() and errors of one
 // side against the other's. Generated keys are compared by their order, which
-// is what both sides agree on; given keys are below generatedFrom.
+// is what both sides agree on; explicit keys are below generatedFrom.
 
 // generatedFrom is where both sides' generated keys begin.
 const generatedFrom = 1_000_000
@@ -213,7 +213,7 @@ func (s side) observe(t *testing.T, c differentialCase, v variant) (seen, untrue
 const firstInsertID = "[77]"
 
 // emptyTables makes the session and the tables new but for AUTO_INCREMENT,
-// which goes on: emptying is quicker than creating.
+// which continues: emptying is quicker than creating.
 func (s side) emptyTables(t *testing.T, conn *sql.Conn) {
 	t.Helper()
 	for _, query := range []string{"SET SESSION sql_mode = DEFAULT", "DELETE FROM t", "DELETE FROM child", "DELETE FROM `we``ird`", "DELETE FROM free", "DO LAST_INSERT_ID(" + strings.Trim(firstInsertID, "[]") + ")"} {
@@ -388,7 +388,7 @@ func rank(seen []string) []string {
 	return ranked
 }
 
-// shape is what the ruled key column is. The plain side's is always BIGINT
+// shape is what the sharded key column is. The plain side's is always BIGINT
 // AUTO_INCREMENT PRIMARY KEY.
 type shape struct {
 	name   string
@@ -413,7 +413,7 @@ var shapes = []shape{
 	{name: "next to AUTO_INCREMENT", column: "BIGINT NOT NULL UNIQUE", beside: ", n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY INVISIBLE", keys: "wide", noID: true},
 }
 
-// can reports whether what becomes of a case is the same for a key of the shape
+// can reports whether what happens to a case is the same for a key of the shape
 // as for an integer: one that is none can neither be 0 nor 100.
 func (sh shape) can(c differentialCase) bool {
 	return !sh.noID || !slices.ContainsFunc(c.steps, func(st step) bool { return namesKey.MatchString(st.text) })

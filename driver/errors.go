@@ -313,9 +313,9 @@ func (r *refusals) log(logger *slog.Logger, e *StatementError) {
 		attrs = append(attrs, "generator", failed.Generator, "error", failed.Err)
 	}
 	if leftOut > 0 {
-		attrs = append(attrs, "left_out", leftOut)
+		attrs = append(attrs, "suppressed", leftOut)
 	}
-	logger.Warn("shardkey: a statement was refused and not sent", attrs...)
+	logger.Warn("shardkey: statement refused", attrs...)
 }
 
 // due reports whether a line is to be written, and how many like it were left out

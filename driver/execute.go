@@ -351,7 +351,7 @@ func logSent(ctx context.Context, p *plan, sent *sending, keys int, took time.Du
 	if err != nil {
 		attrs = append(attrs, "error_type", errorType(err))
 	}
-	p.rules.logger.DebugContext(ctx, "shardkey: a filled statement was sent", attrs...)
+	p.rules.logger.DebugContext(ctx, "shardkey: statement sent", attrs...)
 }
 
 // errorType is an error's type, and a server's number: its text may quote a value.

@@ -246,7 +246,7 @@ func ids(t *testing.T, conn *sql.Conn, table string) (keys []int64) {
 	return keys
 }
 
-// expressionCase is an INSERT whose keys are expressions, beside a table with
+// expressionCase is an INSERT whose keys are expressions, next to a table with
 // AUTO_INCREMENT. Its keys are what WithKeys reports: "key" for a generated one.
 type expressionCase struct {
 	query    string

@@ -162,7 +162,7 @@ func testArguments_wrongCount(t *testing.T) {
 }
 
 // A call that waits for the generator returns when the context ends, and the
-// connection goes on.
+// connection continues.
 func TestContext_endsWhileGeneratorWaits(t *testing.T) {
 	entered := make(chan struct{}, 1)
 	waiting := script(func(ctx context.Context, _ spi.Column, n int) ([]any, error) {
@@ -343,7 +343,7 @@ func TestWithFilled_panicIsNoBadConnection(t *testing.T) {
 // A program's own code that panics, or returns nil: an error of the statement,
 // and nobody who waits is forgotten.
 
-// panicky is a worker-id assigner, and its lease, that panics in one method.
+// panicky is a worker-ID assigner, and its lease, that panics in one method.
 type panicky struct{ at string }
 
 func (p *panicky) in(method string) {
@@ -559,7 +559,7 @@ func (h panickyHandler) WithAttrs([]slog.Attr) slog.Handler      { panic(errScri
 func (h panickyHandler) WithGroup(string) slog.Handler           { panic(errScript) }
 
 // A line that cannot be logged is lost, and nothing else: not the key that the
-// warning of SNOWFLAKE without worker id comes with.
+// warning of SNOWFLAKE without worker ID comes with.
 func TestPanic_ofALogger(t *testing.T) {
 	r := must(panicRule("SNOWFLAKE", "", ""))(t)
 	c := must(NewConnector(&fakedb.Server{}, r, WithLogger(slog.New(panickyHandler{}))))(t)

@@ -222,7 +222,7 @@ func (r *ruleSet) checkConsecutive(ctx context.Context, t *table, keys *rewrite.
 		}
 	}
 	if !t.warned.Swap(true) {
-		r.logger.WarnContext(ctx, "shardkey: the keys of one INSERT are not consecutive: LastInsertId is the first, and the others cannot be counted from it; see WithKeys and batchKeys",
+		r.logger.WarnContext(ctx, "shardkey: keys of an INSERT are not consecutive, use WithKeys",
 			"table", t.rule.Logical, "column", t.rule.Column, "keys", keys.Len())
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 )
 
 // geneRule is a rule whose keys carry the shard of user_id in 4 bits. Where it has tables
-// that are sharded by user_id, these go by its number or its hash. settings stand beside the
+// that are sharded by user_id, these go by its number or its hash. settings stand next to the
 // key's column.
 func geneRule(t testing.TB, settings, users string) *rule.Rule {
 	t.Helper()
@@ -340,7 +340,7 @@ func TestGenes_guardOff(t *testing.T) {
 				t.Errorf("%s\nhave: %s, %v\nwant: gene 6", tt.settings, have, err)
 			}
 		}
-		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
+		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
 			t.Errorf("%s\nhave: %d warnings, %q sent", tt.settings, n, base.Queries("INTO "))
 		}
 	}

@@ -290,7 +290,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onEach is testserver.Each for a test that runs beside others.
+// onEach is testserver.Each for a test that runs next to others.
 func onEach(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()

@@ -406,7 +406,7 @@ func TestInsertSelect_ruinedWhereItCannotRollBack(t *testing.T) {
 	r := &insertSelect{Session: &session.Session{Base: &conn}, rollback: []string{"ROLLBACK"}}
 	b.Faults = []fakedb.Fault{{At: "ROLLBACK", Err: &mysql.MySQLError{Number: 2013, Message: "lost"}}}
 	if r.undo(); r.Base.IsValid() {
-		t.Error("the connection is given back")
+		t.Error("the connection is released")
 	}
 }
 

@@ -448,7 +448,7 @@ func testKeyColumn_widened(t *testing.T) {
 	equal(t, number(t, plain, "SELECT COUNT(*) FROM ruled"), 3, "rows")
 }
 
-// A given key of which the server stores what is left is not reported.
+// A explicit key of which the server stores what is left is not reported.
 func TestKeyColumn_givenKeyOutOfRange(t *testing.T) { onEach(t, testKeyColumn_givenKeyOutOfRange) }
 
 func testKeyColumn_givenKeyOutOfRange(t *testing.T) {

@@ -50,7 +50,7 @@ var lastIDCases = []struct {
 	{"upsert of two rows, one new", []string{"INSERT INTO ruled (u) VALUES (1)", "INSERT INTO ruled (u) VALUES (1), (2) ON DUPLICATE KEY UPDATE n = n + 1"}, "k3 k3", ""},
 	{"upsert of two rows that are one", []string{"INSERT INTO ruled (u) VALUES (1), (1) ON DUPLICATE KEY UPDATE n = n + 1"}, "k1 k1", ""},
 	{"upsert of three rows that are one", []string{"INSERT INTO ruled (u, n) VALUES (1, 1), (1, 2), (1, 2) ON DUPLICATE KEY UPDATE n = VALUES(n)"}, "k1 k1", ""},
-	{"upsert of a given key that is new", []string{"INSERT INTO ruled (id, u) VALUES (5, 1) ON DUPLICATE KEY UPDATE n = 5"}, "5 77", ""},
+	{"upsert of a explicit key that is new", []string{"INSERT INTO ruled (id, u) VALUES (5, 1) ON DUPLICATE KEY UPDATE n = 5"}, "5 77", ""},
 	{"upsert that fails after it met a row", []string{
 		"INSERT INTO ruled (id, u) VALUES (5, 1)",
 		"INSERT INTO ruled (u, n) VALUES (1, 1), (1, 2) ON DUPLICATE KEY UPDATE n = IF(VALUES(n) = 1, 5, NULL)",

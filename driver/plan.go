@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// plan is the parsed form of a text that inserts into ruled tables. It is made
+// plan is the parsed form of a text that inserts into sharded tables. It is made
 // once for a text and used by many connections at once.
 type plan struct {
 	*rewrite.Plan
@@ -88,7 +88,7 @@ func (p *plan) anyRefused() bool {
 	return false
 }
 
-// table is a ruled table in use by one connector.
+// table is a sharded table in use by one connector.
 type table struct {
 	rule   *rule.Table
 	ints   spi.Int64KeyGenerator // the generator, when its keys are int64

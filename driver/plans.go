@@ -40,7 +40,7 @@ type planEntry struct {
 }
 
 // Bounds of the cache, in plans and in bytes of text and plan together. A
-// longer text is planned at each execution: that is cheap beside sending it.
+// longer text is planned at each execution: that is cheap next to sending it.
 const (
 	maxPlans      = 4096
 	maxPlansBytes = 16 << 20
@@ -240,7 +240,7 @@ type reader func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool
 // secondReader is nil in a build without one.
 var secondReader reader
 
-// verifier calls the second reader for one connector.
+// verifier calls the second parser for one connector.
 type verifier struct {
 	read                     reader // nil: texts are not verified
 	agreed, unknown, refused atomic.Int64

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/internal/rewrite"
 )
 
-// KeysResult is implemented, beside mysql.Result, by the driver's results of
+// KeysResult is implemented, next to mysql.Result, by the driver's results of
 // statements that were filled; (*sql.Conn).Raw reaches them.
 type KeysResult interface {
 	mysql.Result
@@ -243,7 +243,7 @@ type Keys struct {
 // DUPLICATE KEY UPDATE that existed) or the row was not inserted (IGNORE). Generated integer keys
 // are int64; keys that the statement gave are what was bound or written.
 //
-// It is nil after an execution that failed, or that inserted into no ruled table. The keys of a
+// It is nil after an execution that failed, or that inserted into no sharded table. The keys of a
 // statement that returns rows are there once these are closed.
 func (k *Keys) Values() []any { return k.values }
 

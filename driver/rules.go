@@ -111,7 +111,7 @@ func (c *Connector) use() (*ruleSet, error) {
 // that they began with, and then its generators are closed; prepared statements
 // are planned again at their next execution. When the new rule cannot be opened,
 // the old one stays. Generators that both rules configure in the same way stay as
-// well, with their worker id and their state; see [rule.Live.Replace].
+// well, with their worker ID and their state; see [rule.Live.Replace].
 //
 // The error is the rule's, that of closing the old generators when nobody uses
 // them any more (the new rule holds all the same), or [spi.ErrClosed].
@@ -170,7 +170,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 			unused = opened[i]
 		}
 		if err := unused.generators.Close(); err != nil {
-			c.host.Logger.Warn("shardkey: closing the generators of the old rule", "error", err)
+			c.host.Logger.Warn("shardkey: closing the old rule's generators failed", "error", err)
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func takeRule(connectors []*Connector, next *rule.Rule) error {
 
 func logWarnings(r *rule.Rule, logger *slog.Logger) {
 	for _, w := range r.Warnings() {
-		logger.Warn("shardkey: the rule has a warning", "warning", w)
+		logger.Warn("shardkey: rule warning", "warning", w)
 	}
 }
 
@@ -321,7 +321,7 @@ func isVariable(name string) bool {
 }
 
 // unlisted decides on INSERTs into tables that no rule lists, but that look like
-// one of a ruled table's: shards that were added and forgotten in the rule.
+// one of a sharded table's: shards that were added and forgotten in the rule.
 type unlisted struct {
 	policy string // Config.Unlisted, where the table's own does not say
 	logger *slog.Logger
@@ -340,14 +340,14 @@ func (u *unlisted) check(live *rule.Live, schema, name string) error {
 		return nil
 	case "warn":
 		if _, known := u.warned.LoadOrStore(strings.ToLower(schema+"."+name), true); !known {
-			u.logger.Warn("shardkey: an INSERT is sent without a key", "table", e.Table, "error", e)
+			u.logger.Warn("shardkey: INSERT sent without a key", "table", e.Table, "error", e)
 		}
 		return nil
 	}
 	return refuseUnlisted(e)
 }
 
-// policyFor is what becomes of an INSERT: warn, pass or refuse.
+// policyFor is what happens to an INSERT: warn, pass or refuse.
 func (u *unlisted) policyFor(e *rule.UnlistedTableError) string {
 	return cmp.Or(e.Like.Unlisted, u.policy, "refuse")
 }

@@ -115,7 +115,7 @@ func (e *execution) judge(ctx context.Context, k *insertion, said *said, beside 
 	return v
 }
 
-// insertFacts are what judge goes by, beside what the server says.
+// insertFacts are what judge goes by, next to what the server says.
 type insertFacts struct {
 	ignore, upsert, replace bool
 
@@ -343,7 +343,7 @@ func (k *insertion) hasExpressions() bool {
 }
 
 // settleGiven decides on the rows whose keys were given, of which so many were
-// inserted. A given key that is in the table may be another row's.
+// inserted. A explicit key that is in the table may be another row's.
 func (k *insertion) settleGiven(inserted int64) {
 	state := rowUncertain
 	switch inserted {

@@ -73,7 +73,7 @@ func indexOf(columns []string, name string) int {
 	return slices.IndexFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
 }
 
-// looks reports whether rows are held against the table.
+// looks reports whether rows are compared with the table.
 func (x *shard) looks() bool { return x.table.rule.ShardGuard != "off" }
 
 // tableName is a table as errors name it.
@@ -147,7 +147,7 @@ func (t *table) judge(ctx context.Context, logger *slog.Logger, warned *atomic.B
 		return wrong
 	case !warned.Swap(true):
 		cause := wrong.Err.(*WrongShardError)
-		logger.WarnContext(ctx, "shardkey: a row is sent to a table that it does not belong to",
+		logger.WarnContext(ctx, "shardkey: row sent to the wrong table",
 			"table", wrong.Table, "row", wrong.Row, "columns", cause.Columns, "belongs_to", cause.Meant.String())
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 )
 
 // shardedRule is a rule whose tables are sharded in every way that the guard has to
-// tell apart. settings stand beside the key's column of t_order.
+// tell apart. settings stand next to the key's column of t_order.
 func shardedRule(t testing.TB, settings string) *rule.Rule {
 	t.Helper()
 	r := mustParseRule(t, `
@@ -268,7 +268,7 @@ func TestShardGuard_warnAndOff(t *testing.T) {
 		for range 2 {
 			mustExec(t, db, "INSERT INTO t_user_1 (user_id) VALUES (?)", 7)
 		}
-		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
+		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) != 2 {
 			t.Errorf("%s\nhave: %d warnings, %d sent: %s\nwant: %d and 2", tt.settings, n, len(base.Queries("INTO ")), log.String(), tt.warnings)
 		}
 	}
@@ -436,7 +436,7 @@ func TestUpsertGuard_warnAndOff(t *testing.T) {
 				mustExec(t, db, "INSERT INTO t_user_3 (id, user_id) VALUES (1, 7) ON DUPLICATE KEY UPDATE "+set)
 			}
 		}
-		if n := strings.Count(log.String(), "does not belong"); n != tt.warnings || len(base.Queries("INTO ")) < 4 {
+		if n := strings.Count(log.String(), "row sent to the wrong table"); n != tt.warnings || len(base.Queries("INTO ")) < 4 {
 			t.Errorf("%s\nhave: %d warnings: %s %q\nwant: %d", tt.settings, n, log.String(), base.Calls, tt.warnings)
 		}
 	}

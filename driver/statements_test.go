@@ -528,7 +528,7 @@ type wire struct {
 	queries  int    // COM_QUERY
 	executed int    // COM_STMT_EXECUTE
 	prepared int    // COM_STMT_PREPARE
-	next     []byte // what becomes of the next executions: 0, unknownToServer, needsReprepare
+	next     []byte // what happens to the next executions: 0, unknownToServer, needsReprepare
 }
 
 const (
@@ -595,7 +595,7 @@ func (w *wire) roundTrips() int {
 	return n
 }
 
-// A statement that the server has no longer is prepared anew, once, and its row
+// A statement that the server has no longer is prepared again, once, and its row
 // stands once.
 func TestStatements_preparedAnewOnServers(t *testing.T) {
 	onEach(t, testStatements_preparedAnewOnServers)

@@ -30,7 +30,7 @@ type Stats struct {
 	Rule        RuleStats `json:"rule"`
 	// Tables are the current rule's, in its order.
 	Tables []TableStats `json:"tables"`
-	// Generators are the current rule's generators, and then the worker-id assigners
+	// Generators are the current rule's generators, and then the worker-ID assigners
 	// that they use, in the rule's order.
 	Generators []GeneratorStats `json:"generators"`
 	Plans      PlanStats        `json:"plans"`
@@ -75,7 +75,7 @@ type TableStats struct {
 	Generate Histogram `json:"generate"`
 }
 
-// GeneratorStats are a live generator or worker-id assigner.
+// GeneratorStats are a live generator or worker-ID assigner.
 type GeneratorStats struct {
 	rule.Status
 	// LeaseLeft is how long keys can be made until Health.LeaseLimit, by the

@@ -131,7 +131,7 @@ func TestStats_reloads(t *testing.T) {
 	w.changed()
 	w.update()
 	if s := c.Stats().Rule; s.ReloadErrors == 0 || s.ReloadError != "" {
-		t.Errorf("have: %+v\nwant: an error that is mended", s)
+		t.Errorf("have: %+v\nwant: an error that is fixed", s)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestRefused_countedAndLoggedOnceAMinute(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		refuse("INSERT INTO t_order_7 (a) VALUES ('secret')")
-		if have := log.take(t); len(have) != 1 || have[0]["left_out"] != 2.0 {
+		if have := log.take(t); len(have) != 1 || have[0]["suppressed"] != 2.0 {
 			t.Errorf("have: %v\nwant: a line, and 2 left out before it", have)
 		}
 	})

@@ -11,8 +11,8 @@ import (
 )
 
 // stmt is a prepared statement as the user wrote it. Behind it is the base's
-// statement: of the same text, or, when that inserts into a ruled table, of one
-// that has a placeholder for each key beside the user's. Which of both is found
+// statement: of the same text, or, when that inserts into a sharded table, of one
+// that has a placeholder for each key next to the user's. Which of both is found
 // out again when the connector's rule has been replaced.
 type stmt struct {
 	conn  *conn

@@ -17,7 +17,7 @@ import (
 func verified(t *testing.T, v string) (*sql.DB, *fakedb.Server, *Connector) {
 	t.Helper()
 	if secondReader == nil {
-		t.Skip("built without the second reader")
+		t.Skip("built without the second parser")
 	}
 	base := &fakedb.Server{}
 	db, c := openFake(t, base, taggedRule(t, "ruled", 0), Config{Server: "other", Verify: v})

@@ -7,7 +7,7 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// TiDB's parser is the second reader, unless the build tag shardkey_noparser
+// TiDB's parser is the second parser, unless the build tag shardkey_noparser
 // leaves it out, which makes a program 12 MB smaller.
 func init() {
 	secondReader = func(text string, opts rewrite.Options, p *rewrite.Plan) (known bool, err error) {

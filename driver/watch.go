@@ -233,13 +233,13 @@ func (w *watcher) update() {
 	for _, logger := range loggersOf(using) {
 		switch {
 		case err != nil:
-			logger.Error("shardkey: the rule's file has changed, but cannot be taken: the old rule goes on",
+			logger.Error("shardkey: changed rule not loaded, the old one stays in use",
 				"file", w.file, "error", err)
 		case next != nil:
-			logger.Info("shardkey: the rule's file has changed: the new rule holds", "file", w.file)
+			logger.Info("shardkey: changed rule loaded", "file", w.file)
 			logWarnings(next, logger)
 		default:
-			logger.Info("shardkey: the rule's file is right again", "file", w.file)
+			logger.Info("shardkey: rule file restored", "file", w.file)
 		}
 	}
 }

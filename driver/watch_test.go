@@ -130,7 +130,7 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "changed", db, "t_order_2", int64(i+1)) // of another generator
 			wantKey(t, "changed", db, "t_item", int64(i+4))    // of the same
 		}
-		log.want(t, "changed", "the new rule holds", 1)
+		log.want(t, "changed", "changed rule loaded", 1)
 		liveOf(t, "the changed one, in use", 6, 1)
 		check(t, running.generators.Release())
 		liveOf(t, "the changed one, left", 6, 0)
@@ -143,15 +143,15 @@ func TestWatch_reload(t *testing.T) {
 			wantKey(t, "broken", db, "t_order_2", int64(i+5))
 			wantKey(t, "broken", db, "t_order_3", 0)
 		}
-		log.want(t, "broken", "cannot be taken", 1)
+		log.want(t, "broken", "changed rule not loaded", 1)
 		log.want(t, "broken", path+":7:59: key generator", 1)
 
 		write(t, path, watched("t_order_${0..3}", 7))
 		time.Sleep(6 * time.Second)
 		for i, db := range all {
-			wantKey(t, "mended", db, "t_order_3", int64(i+8))
+			wantKey(t, "fixed", db, "t_order_3", int64(i+8))
 		}
-		log.want(t, "mended", "the new rule holds", 2)
+		log.want(t, "fixed", "changed rule loaded", 2)
 
 		noError(t, os.Remove(path))
 		time.Sleep(time.Minute)
@@ -159,7 +159,7 @@ func TestWatch_reload(t *testing.T) {
 		log.want(t, "removed", "no such file", 1)
 		write(t, path, watched("t_order_${0..3}", 7))
 		time.Sleep(6 * time.Second)
-		log.want(t, "there again", "right again", 1)
+		log.want(t, "there again", "rule file restored", 1)
 
 		if err := errors.Join(first.Close(), late.Close()); err != nil { // nobody watches
 			t.Error(err)
@@ -241,7 +241,7 @@ func TestWatchRule_halfWritten(t *testing.T) {
 		if keyOf(t, db, "t_order_2") == 0 {
 			t.Error("the whole file was not taken")
 		}
-		log.want(t, "whole", "cannot be taken", 0)
+		log.want(t, "whole", "changed rule not loaded", 0)
 	})
 }
 
@@ -259,7 +259,7 @@ func TestWatchRule_allOrNone(t *testing.T) {
 		for _, db := range []*sql.DB{strict, easy} {
 			wantKey(t, "with a warning", db, "t_order_2", 0)
 		}
-		log.want(t, "with a warning", "cannot be taken", 1)
+		log.want(t, "with a warning", "changed rule not loaded", 1)
 		log.want(t, "with a warning", `unknown key \"comment\"`, 1)
 		liveOf(t, "of the refused rule", 2, 0)
 		if n := factoryCalls.Load(); n > 2 { // the check of the file, and at most one connector

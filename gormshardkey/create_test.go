@@ -207,7 +207,7 @@ func TestCreate_callersKeys(t *testing.T) {
 	})
 }
 
-// What is saved beside a row, and what hooks do, must not see the row's context.
+// What is saved next to a row, and what hooks do, must not see the row's context.
 func TestCreate_contextIsPutBack(t *testing.T) {
 	each(t, TestCreate_contextIsPutBack, "orders_37", func(t *testing.T, w *world) {
 		type own struct{}

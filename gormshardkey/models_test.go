@@ -75,7 +75,7 @@ type Unruled struct {
 
 func (Unruled) TableName() string { return "unruled" }
 
-// Beside has a primary key of the server's, and the rule's beside it.
+// Beside has a primary key of the server's, and the rule's next to it.
 type Beside struct {
 	ID      int64
 	OrderNo int64

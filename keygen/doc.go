@@ -1,4 +1,4 @@
-// Package keygen contains the key generators and worker-id assigners, one family
+// Package keygen contains the key generators and worker-ID assigners, one family
 // a package. It holds no code itself.
 //
 //   - keygen/snowflake: SNOWFLAKE and SNOWFLAKE_RING, 63-bit keys of time,
@@ -7,9 +7,9 @@
 //   - keygen/nanoid: NANOID, short random texts
 //   - keygen/sequence: LEAF_SEGMENT and TICKET, numbers from tables
 //   - keygen/redis: REDIS, time and sequence from a Redis server
-//   - keygen/zookeeper: ZOOKEEPER, worker ids from ZooKeeper, and LEAF_SNOWFLAKE
-//   - keygen/etcd: ETCD, worker ids from etcd
-//   - keygen/workerid: the lease that makes worker ids safe, and its stores
+//   - keygen/zookeeper: ZOOKEEPER, worker IDs from ZooKeeper, and LEAF_SNOWFLAKE
+//   - keygen/etcd: ETCD, worker IDs from etcd
+//   - keygen/workerid: the lease that makes worker IDs safe, and its stores
 //     STATIC, FILE, SQL, IP and HOSTNAME
 //
 // Importing a package registers its types with

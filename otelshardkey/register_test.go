@@ -255,7 +255,7 @@ func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	}
 }
 
-// The connector's rule replaced: counts go on, and what the old rule had is gone.
+// The connector's rule replaced: counts continue, and what the old rule had is gone.
 func TestRegister_anotherRule(t *testing.T) {
 	c := newConnector(t, new(fake))
 	reader, provider := newReader()

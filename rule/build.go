@@ -60,7 +60,7 @@ func (b *builder) makers() error {
 		}
 		key := strings.ToLower(a.name.text)
 		if other, dup := seen[key]; dup {
-			return b.errorAt(a.name, fmt.Sprintf("worker-id assigner %q is defined twice%s", a.name.text, other.place.also()))
+			return b.errorAt(a.name, fmt.Sprintf("worker-ID assigner %q is defined twice%s", a.name.text, other.place.also()))
 		}
 		seen[key] = a.name
 		b.rule.assigners = append(b.rule.assigners, a)

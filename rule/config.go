@@ -99,7 +99,7 @@ type GeneratorConfig struct {
 	Generator spi.KeyGenerator
 }
 
-// WorkerIDAssignerConfig is one worker-id assigner.
+// WorkerIDAssignerConfig is one worker-ID assigner.
 type WorkerIDAssignerConfig struct {
 	// Type is a registered type, as "SQL". Types are case-insensitive.
 	Type string

@@ -73,7 +73,7 @@ func TestNew_errorsNameThePath(t *testing.T) {
 		{"unknown property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("workr-id", 4) }, `Generators["uuid"].Props["workr-id"]: key generator "uuid": unknown property "workr-id"`},
 		{"property's kind", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", 1.5) }, `expected a string, a spi.Secret, a slice of either, a boolean, an integer, a time.Duration or a time.Time, found a float64`},
 		{"nil property", func(c *rule.Config) { c.Generators["uuid"] = uuidWith("worker-id", nil) }, `found a <nil>`},
-		{"assigner", func(c *rule.Config) { c.WorkerIDAssigners = nil }, `Generators["snowflake"].Props["worker-id-assigner"]: worker-id assigner "files" is not defined`},
+		{"assigner", func(c *rule.Config) { c.WorkerIDAssigners = nil }, `Generators["snowflake"].Props["worker-id-assigner"]: worker-ID assigner "files" is not defined`},
 		{"assigner's type", func(c *rule.Config) { c.WorkerIDAssigners["x"] = rule.WorkerIDAssignerConfig{Type: "SQL"} }, `import _ "github.com/shardkey/shardkey/driver"`},
 		{"ready and type", func(c *rule.Config) {
 			c.Generators["uuid"] = rule.GeneratorConfig{Type: "UUID", Generator: new(fake)}

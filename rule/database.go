@@ -7,7 +7,7 @@ import (
 )
 
 // ErrOwnDatabase is in the chain of the error for a rule over several databases
-// with a generator or a worker-id assigner that keeps its state in the
+// with a generator or a worker-ID assigner that keeps its state in the
 // connector's own one: each database would give the same keys. The way out is a
 // dsn of one database for all of them. The property own-database allows it.
 var ErrOwnDatabase = errors.New("shardkey: keys would repeat among the databases of one rule")

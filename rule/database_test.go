@@ -41,7 +41,7 @@ func TestParse_stateInEachDatabase(t *testing.T) {
 		name, text, want string
 	}{
 		{"a generator", oneTable(twoShards, own), `rule.yaml:8:5: key generator "g" keeps its state in the connector's own database, but the tables are in several data sources (ds_0, ds_1): each database would give the same keys; write dsn: with one database for all of them, or own-database: yes if their keys never meet`},
-		{"an assigner", withAssigner(twoShards, own), `rule.yaml:11:5: worker-id assigner "cluster" keeps its state`},
+		{"an assigner", withAssigner(twoShards, own), `rule.yaml:11:5: worker-ID assigner "cluster" keeps its state`},
 		{"any number of data sources", oneTable("ds_${*}.t_${0..3}", own), "(ds_${*})"},
 		{"many", oneTable("ds_${0..9}.t", own), "(ds_0, ds_1, ds_2, …)"},
 		{"schemas of two data sources", oneTable("a.s.t,b.s.t", own), "(a, b)"},

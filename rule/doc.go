@@ -20,7 +20,7 @@
 //
 // ShardingSphere's own YAML files load as they are:
 //
-//   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies beside the tables)
+//   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies next to the tables)
 //   - 4.x (shardingRule, with a keyGenerator in each table and a
 //     defaultKeyGenerator)
 //
@@ -28,7 +28,7 @@
 // the form; "shardkey init --from FILE" converts it.
 //
 // A file may hold several YAML documents and several sharding rules. Generators
-// and worker-id assigners are named across the whole file; a default strategy
+// and worker-ID assigners are named across the whole file; a default strategy
 // is for the tables (and autoTables) of its own sharding rule, where a table
 // has none or leaves its column or generator out. A strategy that names no
 // generator, with no default, gets a SNOWFLAKE without properties, as in
@@ -62,13 +62,13 @@
 // Beside column in a strategy:
 //
 //   - explicitKeys: fill, as AUTO_INCREMENT does, or keep, as ShardingSphere does: what
-//     becomes of a NULL, 0, DEFAULT or empty text that a statement gives for the key
+//     happens to a NULL, 0, DEFAULT or empty text that a statement gives for the key
 //   - batchKeys: any, or consecutive: a statement whose integer keys are not
 //     consecutive is refused, unless its caller asked for each row's key
-//   - unlisted: refuse, warn or pass: what becomes of an INSERT into a table that the
+//   - unlisted: refuse, warn or pass: what happens to an INSERT into a table that the
 //     rule does not list, but that looks like one of this table's; without it that is
 //     the connection's shardkeyUnlisted
-//   - shardGuard: refuse, warn or off: what becomes of a row that does not belong to
+//   - shardGuard: refuse, warn or off: what happens to a row that does not belong to
 //     the actual table that its INSERT names; refuse without it
 //
 // Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
@@ -77,7 +77,7 @@
 //     HASH_MOD and expressions depend; without it that of the value, where an integer is a
 //     Long. With BigInteger and BigDecimal the sharding is not understood
 //
-// workerIdAssigners beside keyGenerators are what the property worker-id-assigner
+// workerIdAssigners next to keyGenerators are what the property worker-id-assigner
 // of a generator names.
 //
 // # Tables
@@ -115,7 +115,7 @@
 // without actualDataNodes whose logical name is schema.table. Two logical tables
 // must not share an actual table's name, unless schemas tell them apart.
 //
-// A table that no rule lists is not filled. One whose name is a ruled table's
+// A table that no rule lists is not filled. One whose name is a sharded table's
 // followed by numbers or dates (t_order_16, t_order_2026_01), or that differs from
 // an actual table's in its numbers only, was likely forgotten: [Live.Unlisted] finds
 // it.

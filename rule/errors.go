@@ -154,13 +154,13 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 
 // instead names what to use in place of types of other systems.
 var instead = map[string]string{
-	"COSID":           "use SNOWFLAKE with worker ids that are leased (worker-id-assigner), or LEAF_SEGMENT",
-	"COSID_SNOWFLAKE": "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
+	"COSID":           "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner), or LEAF_SEGMENT",
+	"COSID_SNOWFLAKE": "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner)",
 	"COSID_SEGMENT":   "use LEAF_SEGMENT",
 	"AUTO_INCREMENT": "leave the table out of the rule to keep the server's AUTO_INCREMENT, or use LEAF_SEGMENT for " +
 		"one count over all shards",
 	"INCREMENT":          "use LEAF_SEGMENT for one count over all shards",
-	"SEATA":              "use SNOWFLAKE with worker ids that are leased (worker-id-assigner)",
+	"SEATA":              "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner)",
 	"LEAF":               "use LEAF_SEGMENT or LEAF_SNOWFLAKE",
 	"UUID_V4":            "use UUID",
 	"UUID_V7":            "use UUID with the property version: 7",

@@ -44,7 +44,7 @@ const ended = math.MinInt64 / 4
 // generator connects when its first key is wanted. The caller closes what it
 // gets.
 //
-// Connectors of one process share generators and worker-id assigners: those that
+// Connectors of one process share generators and worker-ID assigners: those that
 // open the same rule, which is the same file ([Load]) or, where it is from none, the
 // same *Rule, with the same clock. There is one of each
 // name and configuration, and one for each database where the state is kept in the
@@ -54,8 +54,8 @@ const ended = math.MinInt64 / 4
 func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, nil) }
 
 // Replace opens another rule in place of l, for the same connector. Generators
-// and worker-id assigners that are configured in the same way in both are the same
-// ones: they keep their worker id and their state. Both are open afterwards, and
+// and worker-ID assigners that are configured in the same way in both are the same
+// ones: they keep their worker ID and their state. Both are open afterwards, and
 // the caller closes each.
 func (l *Live) Replace(r *Rule) (*Live, error) { return r.open(atWork, l.host, l.holds()) }
 
@@ -172,10 +172,10 @@ func (l *Live) Lookup(schema, table string) *Table {
 }
 
 // UnlistedTableError is the error for an INSERT into a table that no rule lists
-// although its name looks like that of one of a ruled table's.
+// although its name looks like that of one of a sharded table's.
 type UnlistedTableError struct {
 	Table string // as the statement names it
-	Like  *Table // the ruled table
+	Like  *Table // the sharded table
 }
 
 func (e *UnlistedTableError) Error() string {
@@ -194,9 +194,9 @@ func (e *UnlistedTableError) Error() string {
 
 // Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] does
 // not find although its name looks like that of an actual table of a ruled one:
-// a ruled table's name followed by numbers or dates, or one that differs from an
+// a sharded table's name followed by numbers or dates, or one that differs from an
 // actual table's in its numbers only. It returns nil for every other table. What
-// becomes of the INSERT is the Unlisted of the error's Like, and where that is
+// happens to the INSERT is the Unlisted of the error's Like, and where that is
 // "" the connection's.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	o, ok := l.of().names.sibling(schema, table)
@@ -230,7 +230,7 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 	return nil
 }
 
-// WorkerIDAssigners returns the live worker-id assigners that the rule's generators
+// WorkerIDAssigners returns the live worker-ID assigners that the rule's generators
 // use, by name. They are closed with l.
 func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	assigners := map[string]spi.WorkerIDAssigner{}
@@ -261,7 +261,7 @@ func (l *Live) Release() error {
 	return nil
 }
 
-// Close closes the generators and then the worker-id assigners that they used, and
+// Close closes the generators and then the worker-ID assigners that they used, and
 // returns their errors together. While l is in use ([Live.Acquire]), it leaves that to the
 // last [Live.Release], and while another Live shares them ([Rule.Open]), to that one.
 // Generators that were given ready-made ([GeneratorConfig]) stay open. Closing again does
@@ -278,11 +278,11 @@ func (l *Live) closeUnused(users int64) error {
 	return l.pool.leave(l)
 }
 
-// Status is a live generator or worker-id assigner.
+// Status is a live generator or worker-ID assigner.
 type Status struct {
 	Name string // in the rule
 	Type string // in upper case; empty for one built in Go
-	// Assigner reports whether it is a worker-id assigner.
+	// Assigner reports whether it is a worker-ID assigner.
 	Assigner bool
 	// Description is what [Live.Describe] says of it, in one line and without secrets.
 	Description string
@@ -290,7 +290,7 @@ type Status struct {
 	Health spi.Health
 }
 
-// Status returns the generators, and then the worker-id assigners that they use, in
+// Status returns the generators, and then the worker-ID assigners that they use, in
 // the rule's order.
 func (l *Live) Status() (all []Status) {
 	l.each(func(spec makeSpec, v any, assigner bool) {
@@ -305,7 +305,7 @@ func (l *Live) Status() (all []Status) {
 }
 
 // Describe describes the open rule for logs: one line for the rule, each
-// generator, each worker-id assigner in use and each table. It shows no
+// generator, each worker-ID assigner in use and each table. It shows no
 // property's value except what generators say about themselves
 // ([spi.Describer]).
 func (l *Live) Describe() string {
@@ -322,7 +322,7 @@ func (l *Live) Describe() string {
 	return b.String()
 }
 
-// each calls do with each generator, and then with each worker-id assigner in use, in the
+// each calls do with each generator, and then with each worker-ID assigner in use, in the
 // rule's order.
 func (l *Live) each(do func(spec makeSpec, v any, assigner bool)) {
 	for i, spec := range l.of().generators {

@@ -174,7 +174,7 @@ func TestLive_healthAndDescribe(t *testing.T) {
 	want := `rule rule.yaml
   key generator snowflake: SNOWFLAKE worker 5
   key generator uuid: UUID worker 0
-  worker-id assigner files: FILE worker 0
+  worker-ID assigner files: FILE worker 0
   table t_order: column order_id from snowflake (SNOWFLAKE), 16 actual tables: t_order_0, t_order_1, t_order_2, t_order_3, …
   table t_item: column item_id from snowflake (SNOWFLAKE), explicit keys kept, actual tables: app.t_item_0, app.t_item_1
   table app2.t_dot: column id from uuid (UUID)

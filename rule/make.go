@@ -15,7 +15,7 @@ import (
 // What a makeSpec makes, in the words of errors.
 const (
 	generatorKind = "key generator"
-	assignerKind  = "worker-id assigner"
+	assignerKind  = "worker-ID assigner"
 )
 
 // check opens and closes all generators and assigners, so that what is wrong
@@ -85,7 +85,7 @@ func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 		a := r.assignerOf(name)
 		switch {
 		case done:
-			return nil, fmt.Errorf("%w: a worker-id assigner is asked for by a factory, while it runs", spi.ErrClosed)
+			return nil, fmt.Errorf("%w: a worker-ID assigner is asked for by a factory, while it runs", spi.ErrClosed)
 		case a < 0:
 			return nil, r.undefinedAssigner(m, name)
 		}

@@ -150,7 +150,7 @@ func (p pattern) overlaps(q pattern) bool {
 			return false
 		}
 		seen[[2]int{i, j}] = true
-		// The letter has been read; each pattern goes on or, where it may, reads
+		// The letter has been read; each pattern continues or, where it may, reads
 		// the next one with the same atom.
 		return from(i+1, j+1) ||
 			p.atoms[i].more && from(i, j+1) ||

@@ -90,7 +90,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	live := mustOpen(t, mustParse(t, patterns))
 	for _, c := range []struct {
 		schema, table string
-		want          string // the ruled table; empty for none
+		want          string // the sharded table; empty for none
 	}{
 		{"", "t_fixed_4", "t_fixed"},
 		{"any", "T_FIXED_04", "t_fixed"},
@@ -161,7 +161,7 @@ rules:
 	}
 }
 
-// TestLive_unlistedKnowsWhatIsListed has names that differ from a ruled table's in
+// TestLive_unlistedKnowsWhatIsListed has names that differ from a sharded table's in
 // their numbers only, but are another table's, or in another schema.
 func TestLive_unlistedKnowsWhatIsListed(t *testing.T) {
 	live := mustOpen(t, mustParse(t, `

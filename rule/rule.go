@@ -18,8 +18,8 @@ type Rule struct {
 	tables     []Table
 	nodes      []written // of tables, in their order
 	keyless    []string  // the logical tables without a key
-	sources    []string  // the data sources of the ruled tables, sorted
-	spread     string    // a ruled table that a databaseStrategy spreads over data sources that no data node names
+	sources    []string  // the data sources of the sharded tables, sorted
+	spread     string    // a sharded table that a databaseStrategy spreads over data sources that no data node names
 	generators []makeSpec
 	assigners  []makeSpec
 	names      names

@@ -45,7 +45,7 @@ func (rd *reader) document(root *yaml.Node) error {
 	return nil
 }
 
-// rootKey warns of a key that no ShardingSphere file has beside its rules. What
+// rootKey warns of a key that no ShardingSphere file has next to its rules. What
 // carries an anchor is there to be referred to.
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]

@@ -15,7 +15,7 @@ import (
 )
 
 // atWork are the rules that are open in this process. Connectors of one rule share its
-// generators and assigners: otherwise each sql.DB of a process would take a worker id.
+// generators and assigners: otherwise each sql.DB of a process would take a worker ID.
 var atWork = new(pool)
 
 // pool holds open rules, and the generators and assigners that they share. It closes a

@@ -89,7 +89,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 		{"the same text elsewhere", writeRule(t, filepath.Join(t.TempDir(), "rule.yaml"), text), spi.Host{}, false},
 		{"other tables", writeRule(t, path, strings.Replace(text, "0..3", "0..9", 1)), spi.Host{}, true},
 		{"the name spelt otherwise", writeRule(t, path, strings.Replace(text, "worker-id", "worker.ID", 1)), spi.Host{}, true},
-		{"another worker id", writeRule(t, path, strings.Replace(text, "3,", "4,", 1)), spi.Host{}, false},
+		{"another worker ID", writeRule(t, path, strings.Replace(text, "3,", "4,", 1)), spi.Host{}, false},
 		{"another type", writeRule(t, path, strings.Replace(text, "SNOWFLAKE", "UUID", 1)), spi.Host{}, false},
 		{"built in Go", built(), spi.Host{}, false},
 	} {
@@ -156,7 +156,7 @@ func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 	}
 }
 
-// A generator whose assigner is another one has another worker id.
+// A generator whose assigner is another one has another worker ID.
 func TestReplace_changedAssigner(t *testing.T) {
 	first := opened(t, mustParse(t, shop), spi.Host{})
 	next, err := first.Replace(mustParse(t, strings.Replace(shop, "path: /", "path: /else/", 1)))
@@ -169,7 +169,7 @@ func TestReplace_changedAssigner(t *testing.T) {
 	mustClose(t, first, next)
 }
 
-// A generator that is another one has the worker id of the one before, if its
+// A generator that is another one has the worker ID of the one before, if its
 // assigner is the same.
 func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	text := oneTable("t", "{type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: files}}") + "  workerIdAssigners:\n    files: {type: FILE, props: {path: /kept}}\n"

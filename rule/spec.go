@@ -68,7 +68,7 @@ type strategySpec struct {
 	inline *makeSpec // 4.x: the generator that is written in the table
 }
 
-// makeSpec is one generator or worker-id assigner.
+// makeSpec is one generator or worker-ID assigner.
 type makeSpec struct {
 	name  word
 	typ   word

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// settings are shardkey's own words beside the column of a strategy, by index, each empty
+// settings are shardkey's own words next to the column of a strategy, by index, each empty
 // where it is not written.
 type settings [4]string
 

@@ -152,7 +152,7 @@ func wrongIdentifier(name string) string {
 // skew warns where the table is sharded by its key modulo n, and the generator
 // makes keys of too few remainders when it makes them one at a time: each tick's
 // first key has a sequence of 0 up to max-vibration-offset, and the time and the
-// worker id of a key are multiples of large powers of 2. So by the power of 2 in
+// worker ID of a key are multiples of large powers of 2. So by the power of 2 in
 // n whole shards stay nearly empty; by the rest of n the time of each key decides,
 // which is even only if the times are.
 func (b *builder) skew(spec *tableSpec, t *Table) {
@@ -185,7 +185,7 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 			continue
 		}
 		if n < 2 || offset < 0 || offset >= enough || shards < n && n > sequences {
-			continue // also where it is the worker id or the time that decides
+			continue // also where it is the worker ID or the time that decides
 		}
 		effect := "which of the shards they reach is left to the time at which each is made"
 		if power := n & -n; shards < n {

@@ -1,4 +1,4 @@
-// Package spi holds the interfaces that a key generator or a worker-id assigner
+// Package spi holds the interfaces that a key generator or a worker-ID assigner
 // implements, and the registries in which a sharding rule finds them by type.
 //
 // A key generator needs one method and one line of registration. Here the keys

@@ -21,15 +21,15 @@ var (
 
 	// ErrNoWorkerID is in the chain of an assigner's error when every worker
 	// id is taken.
-	ErrNoWorkerID = errors.New("shardkey: no worker id is free")
+	ErrNoWorkerID = errors.New("shardkey: no worker ID is free")
 
-	// ErrLeaseLost is in the chain of an error when a worker id's lease has
+	// ErrLeaseLost is in the chain of an error when a worker ID's lease has
 	// become another owner's.
-	ErrLeaseLost = errors.New("shardkey: worker-id lease lost")
+	ErrLeaseLost = errors.New("shardkey: worker-ID lease lost")
 
 	// ErrLeaseLimit is in the chain of a generator's error when the reserved
-	// interval of its worker id is used up and could not be renewed.
-	ErrLeaseLimit = errors.New("shardkey: worker-id lease is at its limit")
+	// interval of its worker ID is used up and could not be renewed.
+	ErrLeaseLimit = errors.New("shardkey: worker-ID lease is at its limit")
 
 	// ErrNoFittingKey is in the chain of the error when none of the keys that were
 	// drawn belongs to the actual table that an INSERT names.

@@ -84,7 +84,7 @@ type KeyRanger interface {
 }
 
 // Describer describes a live generator or assigner in one line: its type and
-// settings, its worker id, never a secret.
+// settings, its worker ID, never a secret.
 type Describer interface {
 	Describe() string
 }

@@ -15,7 +15,7 @@ type HealthReporter interface {
 // ReadyReporter tells whether a live generator can make a key now.
 //
 // Ready returns nil when it can, and else the error that GenerateKeys would return.
-// It uses no key, but makes ready what the first one needs, as a worker id or a
+// It uses no key, but makes ready what the first one needs, as a worker ID or a
 // segment, so that a program may ask before it serves. It returns soon after ctx
 // ends, with ctx's error in its chain if it does not know by then. It may be called
 // by any goroutine.
@@ -33,7 +33,7 @@ type Health struct {
 	// Err is what is wrong now, before keys stop coming where that can be
 	// known (a lease that could not be renewed). It is nil while all is well.
 	Err error
-	// Warnings are standing risks, such as a worker id that nobody set.
+	// Warnings are standing risks, such as a worker ID that nobody set.
 	Warnings []string
 
 	// Issued counts the keys handed out.
@@ -46,7 +46,7 @@ type Health struct {
 	// ClockSteps counts the backward steps of the clock that were seen.
 	ClockSteps *int64
 
-	// WorkerID is the worker id in use; nil while there is none, and for
+	// WorkerID is the worker ID in use; nil while there is none, and for
 	// generators that need none.
 	WorkerID *int64
 	// LeaseLimit is the end of the reserved id-time interval; zero for a worker

@@ -52,7 +52,7 @@ type Host struct {
 	Clock Clock
 	// Logger receives the few lines that are logged; nil means slog.Default().
 	Logger *slog.Logger
-	// WorkerIDAssigner finds a worker-id assigner by its name in the rule; nil where
+	// WorkerIDAssigner finds a worker-ID assigner by its name in the rule; nil where
 	// there is none. The assigner belongs to the rule, which closes it.
 	WorkerIDAssigner func(name string) (WorkerIDAssigner, error)
 }
@@ -134,7 +134,7 @@ func (p Props) HostDSN() Secret {
 // factory.
 func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
 
-// WorkerIDAssigner returns the rule's worker-id assigner that the property
+// WorkerIDAssigner returns the rule's worker-ID assigner that the property
 // names; nil when the property is absent. Do not close it.
 func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 	v, ok := p.get(name)
@@ -142,7 +142,7 @@ func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 		return nil, nil
 	}
 	if p.host.WorkerIDAssigner == nil {
-		return nil, p.Wrong(name, "the name of a worker-id assigner; the rule has no workerIdAssigners")
+		return nil, p.Wrong(name, "the name of a worker-ID assigner; the rule has no workerIdAssigners")
 	}
 	return p.host.WorkerIDAssigner(v)
 }

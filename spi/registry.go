@@ -15,7 +15,7 @@ import (
 
 var (
 	keyGenerators     = registry[func(Props) (KeyGenerator, error)]{kind: "key generator"}
-	workerIDAssigners = registry[func(Props) (WorkerIDAssigner, error)]{kind: "worker-id assigner"}
+	workerIDAssigners = registry[func(Props) (WorkerIDAssigner, error)]{kind: "worker-ID assigner"}
 )
 
 // RegisterKeyGenerator makes a generator type known to sharding rules. Types

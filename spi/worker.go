@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// WorkerIDAssigner grants worker ids to generators.
+// WorkerIDAssigner grants worker IDs to generators.
 //
-// AcquireWorkerID leases a worker id in 0..maxWorkerID that nobody else can use
+// AcquireWorkerID leases a worker ID in 0..maxWorkerID that nobody else can use
 // for ids of the leased interval. The error is [ErrNoWorkerID] when none is free,
 // and the store's when the store cannot be reached.
 //
@@ -17,12 +17,12 @@ type WorkerIDAssigner interface {
 	AcquireWorkerID(ctx context.Context, maxWorkerID int64) (WorkerIDLease, error)
 }
 
-// WorkerIDLease is the right to make ids of one worker id for a time interval.
+// WorkerIDLease is the right to make ids of one worker ID for a time interval.
 // The interval is in id time: the time written into ids, not that of any clock.
 // All its times are milliseconds since the Unix epoch (time.UnixMilli): bare
 // integers, since generators compare them for each reservation of keys.
 type WorkerIDLease interface {
-	// WorkerID is the leased worker id. It never changes.
+	// WorkerID is the leased worker ID. It never changes.
 	WorkerID() int64
 
 	// Floor is the first millisecond that an id of this lease may carry. It
@@ -31,20 +31,20 @@ type WorkerIDLease interface {
 
 	// Limit is the first millisecond that an id of this lease may not carry. It
 	// grows as the lease is renewed, and falls to 0, below every id, when the
-	// lease is lost or released. math.MaxInt64 means that the worker id is not
+	// lease is lost or released. math.MaxInt64 means that the worker ID is not
 	// leased but fixed (STATIC). Limit is cheap: generators call it for each
 	// reservation of keys.
 	Limit() int64
 
 	// Renew extends the interval so that an id of time until may be made: it
 	// returns nil once Limit is greater than until. The error is [ErrLeaseLost]
-	// when the worker id has become another owner's (acquire another one then),
+	// when the worker ID has become another owner's (acquire another one then),
 	// and the store's when the store cannot be reached (the lease is still good
 	// up to its Limit). A lease renews itself in the background; generators
 	// call Renew when they have reached the limit all the same.
 	Renew(ctx context.Context, until int64) error
 
-	// Release gives the worker id back. No id of this lease may be made
+	// Release gives the worker ID back. No id of this lease may be made
 	// afterwards. lastUsed is the latest id time that was used, so that the
 	// next owner may begin right after it; 0 when none was used.
 	Release(ctx context.Context, lastUsed int64) error

@@ -1,4 +1,4 @@
-// Command compare prints how shardkey's generators do beside their peers, as
+// Command compare prints how shardkey's generators do next to their peers, as
 // Markdown tables. Each figure is the median of many short turns, which all subjects
 // take one after another, so that a busy neighbour slows all or none.
 package main

@@ -77,7 +77,7 @@ type checkedRule struct {
 	description string
 }
 
-// made is a generator or a worker-id assigner.
+// made is a generator or a worker-ID assigner.
 type made struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`

@@ -231,7 +231,7 @@ func TestDoctor_jsonWithoutServer(t *testing.T) {
 	}
 }
 
-// clusterRule is a rule with the worker-id assigner $A.
+// clusterRule is a rule with the worker-ID assigner $A.
 const clusterRule = `rules:
 - !SHARDING
   tables:

@@ -124,8 +124,8 @@ func (v doctorReport) print(w io.Writer, verbose bool) {
 		}
 		fmt.Fprintf(w, "  fix: %s\n", strings.Join(lines, "\n       "))
 	}
-	fmt.Fprintf(w, "%s, %s, %s; %s found nothing wrong\n", counted(n[doctor.Error], "error"),
-		counted(n[doctor.Warning], "warning"), counted(n[doctor.Info], "remark"), counted(n[doctor.OK], "check"))
+	fmt.Fprintf(w, "%s, %s, %s; %s passed\n", counted(n[doctor.Error], "error"),
+		counted(n[doctor.Warning], "warning"), counted(n[doctor.Info], "info"), counted(n[doctor.OK], "check"))
 }
 
 func counted(n int, what string) string {

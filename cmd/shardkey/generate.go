@@ -34,12 +34,12 @@ func generateCommand(p *program) *cobra.Command {
 		Use:   "generate",
 		Short: "Generate keys, to try a rule and its stores",
 		Long: `Generates keys as for one INSERT of as many rows into the table, and prints one a line.
-It connects to the servers that the generator and its worker-id assigner use, and
+It connects to the servers that the generator and its worker-ID assigner use, and
 releases what it leased. The keys are used up. Binary keys are printed as SQL literals.
 
 The keys are those of a rule's --table, or without a rule those of a generator --type
 with the properties --prop. --dsn is the application's database, for generators and
-worker-id assigners that use it.`,
+worker-ID assigners that use it.`,
 		Example: `  shardkey generate --table t_order -n 5
   shardkey generate --type UUID --prop version=7
   shardkey generate --table t_order | shardkey decode --rule rule.yaml`,

@@ -63,10 +63,10 @@ var inBackticks = regexp.MustCompile("`([^`]+)`")
 // TestConfiguration_everyTypeAndProperty asks each registered type which properties it
 // has, and compares them with the tables of its section.
 func TestConfiguration_everyTypeAndProperty(t *testing.T) {
-	generators, assigners, ok := strings.Cut(page(t, "docs/reference/configuration.md"), "\n## Worker-id assigners\n")
+	generators, assigners, ok := strings.Cut(page(t, "docs/reference/configuration.md"), "\n## Worker-ID assigners\n")
 	_, generators, also := strings.Cut(generators, "\n## Generators\n")
 	if !ok || !also {
-		t.Fatal("docs/reference/configuration.md has no Generators and Worker-id assigners")
+		t.Fatal("docs/reference/configuration.md has no Generators and Worker-ID assigners")
 	}
 	check := func(text string, types []string, make func(typ string, props spi.Props) error) {
 		sections := map[string]string{}

@@ -26,10 +26,10 @@ func workersCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "workers [GENERATOR...]",
 		Short: "Show which process holds which worker ID",
-		Long: `Shows the worker IDs of a rule's generators in the store of their worker-id assigner: the
+		Long: `Shows the worker IDs of a rule's generators in the store of their worker-ID assigner: the
 process that holds each, since when, until when keys are reserved, and how many are free.
 It only reads: no worker ID is leased, and nothing is created in the store. --dsn is the
-application's database, for generators and worker-id assigners that use it.
+application's database, for generators and worker-ID assigners that use it.
 
 A worker ID is
   held     a process has leased it

@@ -100,7 +100,7 @@ func create(db *gorm.DB, shard string) ([]Order, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := db.Table(shard).Session(&gorm.Session{}) // each use begins anew
+	table := db.Table(shard).Session(&gorm.Session{}) // each use begins again
 	orders := []Order{{UserID: 1, Item: "milk"}, {UserID: 1, Item: "sugar"}, {UserID: 2, Item: "lemon"}}
 	if err := table.Create(&orders).Error; err != nil {
 		return nil, err

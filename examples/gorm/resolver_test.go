@@ -16,7 +16,7 @@ import (
 )
 
 // TestGORM_resolver has a database for each shard, chosen by GORM's dbresolver, and a
-// replica without a rule: one rule, one store and one worker id for all shards.
+// replica without a rule: one rule, one store and one worker ID for all shards.
 func TestGORM_resolver(t *testing.T) {
 	if testserver.Each(t, TestGORM_resolver) {
 		return
@@ -78,7 +78,7 @@ rules:
 	}
 	n := count(t, store, "SELECT COUNT(*) FROM shardkey_worker WHERE namespace = 'orders'")
 	if n != 1 || len(seen) != 20 {
-		t.Errorf("have: %d worker ids, %d keys\nwant: 1, 20", n, len(seen))
+		t.Errorf("have: %d worker IDs, %d keys\nwant: 1, 20", n, len(seen))
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command kubernetes is the program of manifest.yaml: a service that inserts orders,
-// tells when it is ready, takes a changed rule while it runs, and gives its worker id
+// tells when it is ready, takes a changed rule while it runs, and gives its worker ID
 // back when it is stopped. docs/guides/kubernetes.md explains it.
 package main
 
@@ -37,7 +37,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The last step: it gives the worker id back, so that the next pod has it at once.
+	// The last step: it gives the worker ID back, so that the next pod has it at once.
 	defer func() { err = errors.Join(err, o.db.Close()) }()
 	expvar.Publish("shardkey", expvar.Func(func() any { return o.connector.Stats() }))
 	server := &http.Server{Addr: os.Getenv("LISTEN"), Handler: o.handler(), ReadHeaderTimeout: 5 * time.Second}
@@ -91,7 +91,7 @@ func (o *orders) handler() http.Handler {
 	return mux
 }
 
-// ready says whether the pod is to get requests. It takes the worker id before the
+// ready says whether the pod is to get requests. It takes the worker ID before the
 // first one comes.
 func (o *orders) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)

@@ -176,7 +176,7 @@ func TestServe_ordersOnServer(t *testing.T) {
 		return n
 	}
 	if n := leased(); n != 1 {
-		t.Errorf("worker ids that are leased\nhave: %d\nwant: 1", n)
+		t.Errorf("worker IDs that are leased\nhave: %d\nwant: 1", n)
 	}
 	code, id := answer(t, o, "POST", "/orders?item="+url.QueryEscape("tea"))
 	var stored string
@@ -191,6 +191,6 @@ func TestServe_ordersOnServer(t *testing.T) {
 		t.Error(err)
 	}
 	if n := leased(); n != 0 {
-		t.Errorf("worker ids that are leased after Close\nhave: %d\nwant: 0", n)
+		t.Errorf("worker IDs that are leased after Close\nhave: %d\nwant: 0", n)
 	}
 }

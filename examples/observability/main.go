@@ -13,7 +13,7 @@
 // makes its tables in that database, and leaves them there: stop the server for a
 // while, and see what the page, the metrics and /readyz then say.
 //
-// prometheus.yml, alerts.yml and grafana-dashboard.json beside it are for a Prometheus
+// prometheus.yml, alerts.yml and grafana-dashboard.json next to it are for a Prometheus
 // and a Grafana on this machine; docs/reference/metrics.md says how.
 package main
 
@@ -55,7 +55,7 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		// That server cannot keep worker ids; a directory can.
+		// That server cannot keep worker IDs; a directory can.
 		dir, err := os.MkdirTemp("", "shardkey-workers-")
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func TestShop_embedded(t *testing.T) {
 	checkShop(t, openEmbedded(t, ruleText))
 }
 
-// openEmbedded opens a shop on the embedded server, with worker ids in a directory.
+// openEmbedded opens a shop on the embedded server, with worker IDs in a directory.
 func openEmbedded(t *testing.T, rule string) *shop {
 	t.Helper()
 	dsn, stop, err := embedded.Start()
@@ -134,7 +134,7 @@ func checkShop(t *testing.T, s *shop) {
 	}
 }
 
-// What an operator sees when no worker id can be had: the embedded server cannot keep
+// What an operator sees when no worker ID can be had: the embedded server cannot keep
 // them.
 func TestShop_withoutWorkerIDs(t *testing.T) {
 	dsn, stop, err := embedded.Start()
@@ -144,7 +144,7 @@ func TestShop_withoutWorkerIDs(t *testing.T) {
 	defer func() { _ = stop() }()
 	s := mustOpen(t, dsn, ruleText)
 	if err := s.order(t.Context(), 1); err == nil {
-		t.Fatal("a key without a worker id")
+		t.Fatal("a key without a worker ID")
 	}
 	for address, want := range map[string]string{
 		"/readyz":          "generator snowflake makes no keys for t_order",

@@ -31,7 +31,7 @@ import (
 //go:embed rule.yaml
 var ruleText string
 
-// inDirectory is a rule's text with the worker ids in a directory.
+// inDirectory is a rule's text with the worker IDs in a directory.
 func inDirectory(rule, dir string) string {
 	return strings.Replace(rule, "{type: SQL}", "{type: FILE, props: {path: "+strconv.Quote(dir)+"}}", 1)
 }

@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-// ruleFile is the rule beside this program, whether it is run in examples or in
+// ruleFile is the rule next to this program, whether it is run in examples or in
 // examples/quickstart.
 func ruleFile() string {
 	if _, err := os.Stat("rule.yaml"); err == nil {

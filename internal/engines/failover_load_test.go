@@ -75,7 +75,7 @@ func (c *keyCount) make(ctx context.Context, p *keyProcess, tables []string) {
 	}
 }
 
-// Seven processes make keys, with leases of sixteen worker ids and out of segments, on a
+// Seven processes make keys, with leases of sixteen worker IDs and out of segments, on a
 // server that is killed. Its asynchronous replica, which knows of one of them, becomes the
 // server, and seven more processes start at once. No key is given twice.
 func TestFailover_load(t *testing.T) {

@@ -153,7 +153,7 @@ func (s keySet) add(t *testing.T, table string, keys []any) {
 }
 
 // The stores' server becomes read-only, as in a planned switchover, and its
-// connections are left open. Keys go on from the new one.
+// connections are left open. Keys continue from the new one.
 func TestFailover_switchover(t *testing.T) {
 	servers := engines.StartReplication(t, false)
 	mustRun(t, servers.Source.DSN(), failoverTables...)
@@ -183,7 +183,7 @@ func TestFailover_switchover(t *testing.T) {
 }
 
 // An asynchronous replica that lacks the last claims and leases becomes the server.
-// The processes that were there go on, others start, and no key comes twice.
+// The processes that were there continue, others start, and no key comes twice.
 func TestFailover_lossy(t *testing.T) {
 	servers := engines.StartReplication(t, false)
 	mustRun(t, servers.Source.DSN(), failoverTables...)
@@ -207,7 +207,7 @@ func TestFailover_lossy(t *testing.T) {
 	servers.Source.Kill()
 	mustRun(t, servers.Replica.DSN(), "RESET REPLICA ALL", "SET PERSIST super_read_only = OFF", "SET PERSIST read_only = OFF")
 	address.point(servers.Replica.Addr())
-	// Three worker ids were leased; the replica knows of one.
+	// Three worker IDs were leased; the replica knows of one.
 	all := append([]*keyProcess{newKeyProcess(t, address.Addr().String())}, old...)
 	for range 400 {
 		for _, p := range all {

@@ -12,7 +12,7 @@ import (
 	_ "github.com/shardkey/shardkey/keygen/workerid"
 )
 
-// registerForms registers a rule for the tables of forms. Worker ids and a generator's
+// registerForms registers a rule for the tables of forms. Worker IDs and a generator's
 // segments come out of a database at dsn.
 func registerForms(t *testing.T, name, dsn string) {
 	t.Helper()

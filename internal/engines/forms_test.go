@@ -13,7 +13,7 @@ import (
 
 // The forms of INSERT that are tried on engines that share a table out over servers.
 // Every table has the columns id, user_id, a, u and s. The text names the table as {t},
-// the database as {db}, and given keys as {5}. Column a of the n-th row is n, by which the
+// the database as {db}, and explicit keys as {5}. Column a of the n-th row is n, by which the
 // row is found again.
 var insertForms = []insertForm{
 	{name: "one row", text: "INSERT INTO {t} (user_id, a) VALUES (7, 1)", rows: "g", affected: 1},
@@ -70,7 +70,7 @@ type insertForm struct {
 	integers, texts, unique, query, replace bool
 }
 
-// given is a given key, as the table's type has it.
+// given is a explicit key, as the table's type has it.
 type given int
 
 func manyRows(n int) insertForm {
@@ -215,7 +215,7 @@ func (x *trial) args() []any {
 	return args
 }
 
-// key is a given key as it is bound.
+// key is a explicit key as it is bound.
 func (x *trial) key(k given) any {
 	if x.target.texts {
 		return fmt.Sprintf("k%d", k)

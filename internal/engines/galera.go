@@ -83,7 +83,7 @@ func (g *Galera) Isolate(node *testserver.Server, on bool) error {
 // AwaitAll returns when all nodes take part again and have what the others have.
 func (g *Galera) AwaitAll() error { return g.await(nil) }
 
-// AwaitWithout returns when the other nodes go on without one that is away, which takes
+// AwaitWithout returns when the other nodes continue without one that is away, which takes
 // them some seconds to see. Before that it had better not come back: they would take it
 // for a second one.
 func (g *Galera) AwaitWithout(away *testserver.Server) error { return g.await(away) }

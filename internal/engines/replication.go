@@ -38,7 +38,7 @@ func (r *Replication) start(semiSync bool) error {
 		}
 	}
 	if semiSync {
-		args[0] = append(args[0], "--rpl-semi-sync-source-timeout=3600000") // ms, after which it goes on alone
+		args[0] = append(args[0], "--rpl-semi-sync-source-timeout=3600000") // ms, after which it continues alone
 	}
 	// It is to keep up with the source, and is itself never without power.
 	args[1] = append(args[1], "--innodb-flush-log-at-trx-commit=2", "--sync-binlog=0")

@@ -24,7 +24,7 @@ const envVTCombo = "SHARDKEY_TEST_VTCOMBO"
 
 // buildVTCombo returns the path of Vitess' vtcombo, which it builds out of Vitess'
 // Go module where that has not been done yet. That takes two to three minutes on two
-// cores; how it goes on is written to progress.
+// cores; how it continues is written to progress.
 func buildVTCombo(progress io.Writer) (path string, err error) {
 	if path := os.Getenv(envVTCombo); path != "" {
 		return path, nil

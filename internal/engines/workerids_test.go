@@ -18,13 +18,13 @@ import (
 	"github.com/shardkey/shardkey/keygen/workerid"
 )
 
-// swaps is what is known of the records of a few worker ids. The n-th record of each,
-// counted from 1, is reserved until n, so that all swaps of one worker id are a
+// swaps is what is known of the records of a few worker IDs. The n-th record of each,
+// counted from 1, is reserved until n, so that all swaps of one worker ID are a
 // chain in which each record has one successor.
 type swaps struct {
 	mu       sync.Mutex
 	more     sync.Cond
-	won      map[[2]int64]string // worker id and n: who was told to have written the n-th record
+	won      map[[2]int64]string // worker ID and n: who was told to have written the n-th record
 	unsaid   map[[2]int64]int    // whose attempts at it ended without an answer that can be relied on
 	wins     int
 	lost     int // swaps that found another record
@@ -71,7 +71,7 @@ func number(err error) uint16 {
 	return answer.Number
 }
 
-// note takes in how an attempt to write a worker id's n-th record ended.
+// note takes in how an attempt to write a worker ID's n-th record ended.
 func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *swaps) note(workerID, n int64, owner string, swapped bool, err error) {
 	case !swapped:
 		s.lost++
 	case s.won[link] != "":
-		s.wrong = append(s.wrong, fmt.Sprintf("worker id %d, record %d: won by %s and by %s", workerID, n, s.won[link], owner))
+		s.wrong = append(s.wrong, fmt.Sprintf("worker ID %d, record %d: won by %s and by %s", workerID, n, s.won[link], owner))
 	default:
 		s.won[link] = owner
 	}
@@ -117,7 +117,7 @@ func (s *swaps) swap(ctx context.Context, store workerid.Store, name string, rng
 	}
 }
 
-// swapRace has 24 goroutines replace the records of three worker ids, each through one of
+// swapRace has 24 goroutines replace the records of three worker IDs, each through one of
 // some nodes.
 type swapRace struct {
 	*swaps
@@ -126,7 +126,7 @@ type swapRace struct {
 	stop  func() // returns when nobody swaps any more
 }
 
-// swapWorkerIDs is how many worker ids they share.
+// swapWorkerIDs is how many worker IDs they share.
 const swapWorkerIDs = 3
 
 func startSwaps(t *testing.T, nodes []*testserver.Server) *swapRace {
@@ -207,11 +207,11 @@ func (r *swapRace) check(last []workerid.Entry) {
 			link := [2]int64{e.WorkerID, n}
 			switch owner := r.won[link]; {
 			case owner == "" && r.unsaid[link] == 0:
-				r.t.Errorf("worker id %d, record %d: written by nobody", e.WorkerID, n)
+				r.t.Errorf("worker ID %d, record %d: written by nobody", e.WorkerID, n)
 			case owner == "":
 				unknown++
 			case n == e.Record.ReservedUntil && owner != e.Record.Owner:
-				r.t.Errorf("worker id %d, record %d: of %s\nwant: of %s, who was told so", e.WorkerID, n, e.Record.Owner, owner)
+				r.t.Errorf("worker ID %d, record %d: of %s\nwant: of %s, who was told so", e.WorkerID, n, e.Record.Owner, owner)
 			}
 		}
 	}
@@ -242,7 +242,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 
 	r.await(swapsInTurn)
 	r.must("cut a node off", g.Isolate(cut, true))
-	r.must("go on without it", g.AwaitWithout(cut))
+	r.must("continue without it", g.AwaitWithout(cut))
 	r.await(swapsInTurn)
 	if id := r.name(cut); id != name {
 		t.Errorf("a node that is cut off is named %q\nwant: %q", id, name)
@@ -256,7 +256,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 	r.must("have it back", g.AwaitAll())
 	r.await(swapsInTurn)
 	killed.Kill()
-	r.must("go on without the killed one", g.AwaitWithout(killed))
+	r.must("continue without the killed one", g.AwaitWithout(killed))
 	r.await(swapsInTurn)
 	killed.Start()
 	r.must("have it back", g.AwaitAll())
@@ -272,7 +272,7 @@ func TestGalera_compareAndSet(t *testing.T) {
 	r.check(last)
 }
 
-// One member of a MySQL replication group is killed, and the others go on.
+// One member of a MySQL replication group is killed, and the others continue.
 func TestGroup_compareAndSet(t *testing.T) {
 	g := engines.StartGroup(t, 3)
 	r := startSwaps(t, g.Members)

@@ -13,7 +13,7 @@ import (
 
 // PanicError is the error for a panic.
 type PanicError struct {
-	What  string // what panicked, as "worker-id assigner SQL"
+	What  string // what panicked, as "worker-ID assigner SQL"
 	Value any    // the panic's value
 }
 

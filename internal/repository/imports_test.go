@@ -61,7 +61,7 @@ var mayImport = map[string][]string{
 
 // mustNotReach is what a program must not get into its build by importing one
 // of our packages: a server's client comes with the package that speaks to that
-// server, and the SQL parser with the second reader.
+// server, and the SQL parser with the second parser.
 var mustNotReach = map[string][]string{
 	"spi":              {"github.com/", "go.yaml.in/", "golang.org/x/"},
 	"rule":             {"github.com/pingcap/"},

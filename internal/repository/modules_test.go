@@ -140,7 +140,7 @@ func TestModules_workspace(t *testing.T) {
 	}
 }
 
-// Until a first release an inner module finds our others beside it.
+// Until a first release an inner module finds our others next to it.
 func TestModules_replaceOurs(t *testing.T) {
 	for _, dir := range moduleDirs(t) {
 		mod := readMod(t, dir, "mod")

@@ -19,7 +19,7 @@ func registrations(sources []*source) map[string][]string {
 		s.calls(func(call *ast.CallExpr, f *types.Func) {
 			kind, ok := map[string]string{
 				"RegisterKeyGenerator":     "key generator",
-				"RegisterWorkerIDAssigner": "worker-id assigner",
+				"RegisterWorkerIDAssigner": "worker-ID assigner",
 			}[f.Name()]
 			if !ok || !isOf(f, "spi") {
 				return

@@ -30,7 +30,7 @@ const (
 	ClassSeveral
 )
 
-// MustParse reports whether only [Parse] can tell what becomes of the text.
+// MustParse reports whether only [Parse] can tell what happens to the text.
 func (c Class) MustParse() bool { return c == ClassMayInsert || c == classLoad }
 
 // Classify tells in a few nanoseconds, without allocating, whether a text

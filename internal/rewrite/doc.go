@@ -22,7 +22,7 @@
 //
 // Whether an executable comment (/*!80000 … */) is part of a statement depends on
 // the server and its version, and where a string ends depends on the character
-// set: an INSERT into a ruled table that has such a comment, or bytes above 0x7F in
+// set: an INSERT into a sharded table that has such a comment, or bytes above 0x7F in
 // a character set other than utf8mb4, utf8mb3, latin1 and ascii, is refused, and
 // so is a text that may hide such an INSERT.
 //
@@ -30,7 +30,7 @@
 // or their definitions, strings given to PREPARE and EXECUTE IMMEDIATE, CREATE
 // TABLE … SELECT.
 //
-// A statement that inserts into a ruled table and is not understood is a
+// A statement that inserts into a sharded table and is not understood is a
 // [*StatementError]. One that the server is certain to refuse (a row with the
 // wrong number of values) is sent for the server's own words, in a form that no
 // server takes, however it counts.

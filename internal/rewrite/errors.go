@@ -7,7 +7,7 @@ import (
 )
 
 // ErrUnsupportedStatement is in the chain of the error for an INSERT or
-// REPLACE into a ruled table that cannot be filled. Such a statement is never
+// REPLACE into a sharded table that cannot be filled. Such a statement is never
 // sent to the server.
 var ErrUnsupportedStatement = errors.New("shardkey: statement cannot be filled")
 

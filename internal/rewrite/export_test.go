@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the tests of package rewrite_test, which use the second reader, need of
+// What the tests of package rewrite_test, which use the second parser, need of
 // the inside.
 
 // The classes that only [ChangesOf] asks for.

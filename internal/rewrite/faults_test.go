@@ -107,7 +107,7 @@ func TestCheck_agreesWithCommentsBefore(t *testing.T) {
 			text := before + statement
 			plan, err := rewrite.Parse(text, opts)
 			if err != nil {
-				continue // a query beside another statement
+				continue // a query next to another statement
 			}
 			if outcome, err := tidb.Check(text, opts, plan); outcome != tidb.OutcomeAgreed {
 				t.Errorf("%s\nhave: %d, %v\nwant: agreed", text, outcome, err)

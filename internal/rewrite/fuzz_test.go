@@ -28,7 +28,7 @@ func seeds(f *testing.F, add func(text string)) {
 	}
 }
 
-// Bits of the fuzzer's flags beside the modes.
+// Bits of the fuzzer's flags next to the modes.
 const (
 	fuzzInText = 8 << iota
 	fuzzKeep

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is seen into testdata/*.golden")
 
-// goldenTables are the ruled tables of testdata: t has an integer key, u a text
-// key, v one whose kind and columns are not known, k keeps given keys, inv has
+// goldenTables are the sharded tables of testdata: t has an integer key, u a text
+// key, v one whose kind and columns are not known, k keeps explicit keys, inv has
 // an invisible key, and we`ird an odd one.
 func goldenTables(schema, name string) *Table {
 	if schema != "" && !strings.EqualFold(schema, "app") {

@@ -55,7 +55,7 @@ func (p *parser) target(verb token, in *Insert) (ruled bool, err error) {
 }
 
 // lookup finds the rule of the table that the text names at a place. A name
-// that the server may read otherwise is refused if that may be a ruled table.
+// that the server may read otherwise is refused if that may be a sharded table.
 func (p *parser) lookup(in *Insert, at int) (*Table, error) {
 	if p.opts.Tables == nil {
 		return nil, nil
@@ -242,7 +242,7 @@ func (p *parser) values(in *Insert, cols columns) error {
 			return err
 		}
 		rows.arity = len(cols.list)
-		// The statement names the columns that it was held against: should they be
+		// The statement names the columns that it was compared with: should they be
 		// others by now, the key is still in its column.
 		names := cols.list
 		if rows.key = in.keyIndex(names); rows.key < 0 {

@@ -72,7 +72,7 @@ func (p *parser) add(v *value, t token, depth int) {
 	}
 }
 
-// addKey decides what becomes of the key of a row in the text.
+// addKey decides what happens to the key of a row in the text.
 func (p *parser) addKey(in *Insert, v *value) error {
 	kind, err := p.keySlot(in, v)
 	before := v.params

@@ -1,7 +1,7 @@
 package rewrite
 
 // load reads LOAD DATA and LOAD XML, whose first word is verb. A file's rows
-// are not filled: into a ruled table they must bring the key.
+// are not filled: into a sharded table they must bring the key.
 func (p *parser) load(verb token) (done bool, err error) {
 	if !p.is(p.peek(), "DATA", "XML") {
 		return p.skipStatement(), nil

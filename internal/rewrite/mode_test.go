@@ -59,7 +59,7 @@ func TestASCIIEnd_findsTheFirst(t *testing.T) {
 }
 
 // TestCharset_neverUnfilled puts every byte above 0x7F, and pairs that are one
-// character in gbk, sjis and big5, at each place of INSERTs into a ruled table. In no
+// character in gbk, sjis and big5, at each place of INSERTs into a sharded table. In no
 // character set is a text with such a byte read as one that passes through, and
 // where the byte may hide the end of a string, the text is refused.
 func TestCharset_neverUnfilled(t *testing.T) {
@@ -109,7 +109,7 @@ func TestCharset_passesOthers(t *testing.T) {
 }
 
 // TestExecutable_neverUnfilled puts executable comments of each kind around each part
-// of INSERTs into a ruled table: all are refused, with the comment's place.
+// of INSERTs into a sharded table: all are refused, with the comment's place.
 func TestExecutable_neverUnfilled(t *testing.T) {
 	for _, text := range []string{
 		"INSERT INTO app . t ( a ) VALUES ( 1 )", "INSERT IGNORE INTO `t` SET a = 1 , s = 'x'", "BEGIN ; REPLACE t ( a ) VALUES ( 1 )",
@@ -131,7 +131,7 @@ func TestExecutable_neverUnfilled(t *testing.T) {
 	}
 }
 
-// TestExecutable_passesOthers: what holds no INSERT into a ruled table passes through,
+// TestExecutable_passesOthers: what holds no INSERT into a sharded table passes through,
 // such as the statements of a dump.
 func TestExecutable_passesOthers(t *testing.T) {
 	for _, text := range []string{

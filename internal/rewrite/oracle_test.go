@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/internal/tidb"
 )
 
-// checkPlan holds a plan against the second reader, with placeholders and with
+// checkPlan holds a plan against the second parser, with placeholders and with
 // literals, and what that reader cannot see against the plan's own words.
 func checkPlan(text string, opts rewrite.Options, p *rewrite.Plan) (tidb.Outcome, error) {
 	if err := checkSplices(p); err != nil {
@@ -70,7 +70,7 @@ func checkSplices(p *rewrite.Plan) error {
 }
 
 // TestGolden_secondReader checks the plans of all golden files, and that the
-// second reader knows most of them.
+// second parser knows most of them.
 func TestGolden_secondReader(t *testing.T) {
 	seen := map[tidb.Outcome]int{}
 	for _, c := range rewrite.GoldenCases(t) {

@@ -11,7 +11,7 @@ import (
 
 // Parse understands a text. It returns a plan without inserts for a text that
 // passes through, and a [*StatementError] for one that holds an INSERT or
-// REPLACE into a ruled table that it cannot fill. Other errors are those of the
+// REPLACE into a sharded table that it cannot fill. Other errors are those of the
 // options' functions.
 func Parse(text string, opts Options) (*Plan, error) {
 	if uint64(len(text)) > math.MaxUint32 {
@@ -43,7 +43,7 @@ func Parse(text string, opts Options) (*Plan, error) {
 	return p.plan, nil
 }
 
-// readTo is how far the text decides what becomes of it.
+// readTo is how far the text decides what happens to it.
 func (p *parser) readTo() int {
 	if len(p.plan.Inserts) == 0 && p.unread > 0 {
 		return p.unread
@@ -52,7 +52,7 @@ func (p *parser) readTo() int {
 }
 
 // doubted decides about a text that the servers may read otherwise than it was
-// read, with this error: it passes through unless it may insert into a ruled table.
+// read, with this error: it passes through unless it may insert into a sharded table.
 func (p *parser) doubted(err error) (*Plan, error) {
 	table := ""
 	var failed *StatementError
@@ -71,7 +71,7 @@ func (p *parser) doubted(err error) (*Plan, error) {
 	return nil, NewStatementError(p.plan.text, p.opts, p.unsureAt, table, p.unsure)
 }
 
-// mayInsertInto returns a ruled table into which the text may insert, however it is
+// mayInsertInto returns a sharded table into which the text may insert, however it is
 // read: one that is named after INSERT, REPLACE or LOAD. It is empty for none.
 func (p *parser) mayInsertInto() string {
 	text := p.plan.text[indexVerb(p.plan.text):]

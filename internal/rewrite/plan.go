@@ -19,7 +19,7 @@ const (
 	KindText
 )
 
-// Table is what a plan must know of a ruled table.
+// Table is what a plan must know of a sharded table.
 type Table struct {
 	// KeyColumn is the generate-key column.
 	KeyColumn string
@@ -48,7 +48,7 @@ type Table struct {
 type Options struct {
 	Mode    Mode
 	Charset Charset
-	// Tables finds a ruled table by its name, schema empty when the name is
+	// Tables finds a sharded table by its name, schema empty when the name is
 	// not qualified; nil means that no rule covers it.
 	Tables func(schema, name string) *Table
 	// Kind returns the kind of a table's keys, which 0 and '' in place of a key
@@ -60,7 +60,7 @@ type Options struct {
 	// Dialect returns what the server is, which some rare words need. Nil: it is
 	// not known.
 	Dialect func() (Dialect, error)
-	// NamesBeyondASCII: some ruled table's name has letters beyond ASCII, which
+	// NamesBeyondASCII: some sharded table's name has letters beyond ASCII, which
 	// are read in UTF-8 only. In another Charset a name with such letters is
 	// refused.
 	NamesBeyondASCII bool
@@ -88,7 +88,7 @@ const (
 // Plan is a text understood: what is filled, and where. Many goroutines may use
 // it.
 type Plan struct {
-	// Inserts are the INSERTs and REPLACEs into ruled tables, in the order of
+	// Inserts are the INSERTs and REPLACEs into sharded tables, in the order of
 	// the text. When there are none the text passes through.
 	Inserts []Insert
 	// Updates are what ON DUPLICATE KEY UPDATE assigns to columns that are fixed.
@@ -113,7 +113,7 @@ type Plan struct {
 	bind  atomic.Pointer[string] // BindText, once it was asked for
 }
 
-// Insert is one INSERT or REPLACE into a ruled table.
+// Insert is one INSERT or REPLACE into a sharded table.
 type Insert struct {
 	Schema, Name string // the table as the text names it, without quotes
 	Table        *Table
@@ -183,7 +183,7 @@ type Source struct {
 	guardAt int    // where Tail takes the guard
 }
 
-// SlotKind says what becomes of the key of one row.
+// SlotKind says what happens to the key of one row.
 type SlotKind uint8
 
 const (
@@ -204,7 +204,7 @@ const (
 // Rows is the number of rows that the statement gives; 0 for a Source.
 func (in *Insert) Rows() int { return len(in.slots) }
 
-// Slot tells what becomes of row i's key and, for a SlotParam, which argument
+// Slot tells what happens to row i's key and, for a SlotParam, which argument
 // decides, from 0. It is the zero value for a row that there is not.
 func (in *Insert) Slot(i int) (kind SlotKind, param int) {
 	if i < 0 || i >= len(in.slots) {

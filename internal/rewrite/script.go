@@ -177,7 +177,7 @@ func (p *parser) dispatch(t token) (done bool, err error) {
 	case p.is(t, "EXPLAIN", "DESCRIBE", "DESC"):
 	case p.is(t, "BEGIN") && p.beginsBlock(),
 		p.is(t, "IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR", "DECLARE"):
-		// A compound statement of MariaDB goes on after its semicolons.
+		// A compound statement of MariaDB continues after its semicolons.
 		return true, p.compound("an INSERT within a compound statement is not filled; run it by itself")
 	case p.is(t, "CREATE", "ALTER"):
 		if p.storedProgram() {
@@ -235,7 +235,7 @@ func (p *parser) mentioned(from int) bool {
 	return p.mention < len(p.plan.text)
 }
 
-// wrapped refuses a statement that runs an insert into a ruled table.
+// wrapped refuses a statement that runs an insert into a sharded table.
 func (p *parser) wrapped(reason string) error {
 	for depth := 0; ; {
 		u := p.take(&depth)
@@ -255,7 +255,7 @@ func (p *parser) wrapped(reason string) error {
 	}
 }
 
-// compound refuses an insert into a ruled table anywhere in the rest of the
+// compound refuses an insert into a sharded table anywhere in the rest of the
 // text.
 func (p *parser) compound(reason string) error {
 	for !p.atEnd() {

@@ -100,7 +100,7 @@ func (in *Insert) Text(query string) string {
 }
 
 // KeepsSource reports whether an INSERT … SELECT has the key itself, into a
-// table whose given keys are kept as they are: nothing is filled then.
+// table whose explicit keys are kept as they are: nothing is filled then.
 func (in *Insert) KeepsSource() bool {
 	return in.Source != nil && in.Source.KeyIndex >= 0 && in.Table.KeepExplicit
 }

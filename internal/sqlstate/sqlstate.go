@@ -1,4 +1,4 @@
-// Package sqlstate says where generators and worker-id assigners keep their state in
+// Package sqlstate says where generators and worker-ID assigners keep their state in
 // SQL databases, for those who look at it.
 package sqlstate
 
@@ -21,7 +21,7 @@ type Kind int
 
 // The kinds of tables.
 const (
-	Leases   Kind = iota // worker ids
+	Leases   Kind = iota // worker IDs
 	Segments             // LEAF_SEGMENT's
 	Tickets              // TICKET's
 )

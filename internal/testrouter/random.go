@@ -73,7 +73,7 @@ func RandomRuleOfNames(r *rand.Rand) *Rule {
 }
 
 // Text is the rule as YAML. The column key is made by a generator of this type, with
-// settings beside it.
+// settings next to it.
 func (rr *Rule) Text(key, generator, settings string) string {
 	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      " + strings.Join(rr.settings, "\n      ") + `
       keyGenerateStrategy: {column: ` + key + `, keyGeneratorName: g` + settings + `}

@@ -19,7 +19,7 @@ var productsOf sync.Map
 
 // Each runs a test once for each SQL server, as subtests "mysql", "mariadb" and
 // "mariadb-11.8", and reports whether it did: the test, called again by its
-// subtests, goes on where it did not. In a subtest [Database] and [StartSQL] are
+// subtests, continues where it did not. In a subtest [Database] and [StartSQL] are
 // that server's.
 //
 //	func TestInsert(t *testing.T) {

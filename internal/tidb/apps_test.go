@@ -7,7 +7,7 @@ import (
 )
 
 // TestCheck_besideAnotherDriver runs applications that have TiDB's parser and a
-// value driver of it themselves: set before the second reader's first use, after
+// value driver of it themselves: set before the second parser's first use, after
 // it, and not at all. Both readers work, and the application gets its own values.
 func TestCheck_besideAnotherDriver(t *testing.T) {
 	if testing.Short() {

@@ -101,7 +101,7 @@ func (c *check) run() error {
 		return err
 	}
 	if have, want := len(c.plan.Inserts), len(trees); have != want {
-		return c.disagree(c.place(trees, have), nil, fact{"the inserts into ruled tables", have, want})
+		return c.disagree(c.place(trees, have), nil, fact{"the inserts into sharded tables", have, want})
 	}
 	if len(trees) == 0 {
 		return nil
@@ -129,14 +129,14 @@ func (c *check) place(trees []tree, i int) int {
 	return 0
 }
 
-// tree is an INSERT or REPLACE into a ruled table, and its place in the text.
+// tree is an INSERT or REPLACE into a sharded table, and its place in the text.
 type tree struct {
 	*ast.InsertStmt
 	schema, table string
 	at            int
 }
 
-// inserts are the statements that insert into ruled tables. Those that run
+// inserts are the statements that insert into sharded tables. Those that run
 // within another statement were not to be planned.
 func (c *check) inserts(stmts []ast.StmtNode) (found []tree, err error) {
 	offsets := c.offsets(stmts)

@@ -84,7 +84,7 @@ func TestCheck_outcomes(t *testing.T) {
 	}
 }
 
-// TestCheck_seesPassedInsert: an INSERT into a ruled table that was taken for
+// TestCheck_seesPassedInsert: an INSERT into a sharded table that was taken for
 // something else is refused.
 func TestCheck_seesPassedInsert(t *testing.T) {
 	nothing := parsed(t, "SELECT 1", options(0))
@@ -124,7 +124,7 @@ func TestCheck_concurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// BenchmarkCheck is what the second reader adds to a text that is not in a cache
+// BenchmarkCheck is what the second parser adds to a text that is not in a cache
 // yet; Parse is what the scanner takes for it.
 func BenchmarkCheck(b *testing.B) {
 	for _, c := range []struct{ name, text string }{

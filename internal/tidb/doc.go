@@ -1,4 +1,4 @@
-// Package tidb is the second reader: it holds what [rewrite.Parse] understood of
+// Package tidb is the second parser: it holds what [rewrite.Parse] understood of
 // a text against the parser of TiDB, a grammar of MySQL that others wrote.
 //
 // Package rewrite reads with a scanner that knows the forms of INSERT, changes

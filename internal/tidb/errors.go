@@ -46,7 +46,7 @@ func (c *check) disagree(at int, in *rewrite.Insert, f fact) error {
 		table = sqltext.QuoteTable(in.Schema, in.Name)
 	}
 	reason := fmt.Sprintf("its two readers disagree about %s: the scanner has %s, TiDB's parser %s; "+
-		"please report the statement, or turn the second reader off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)
+		"please report the statement, or turn the second parser off with shardkeyVerify=off", e.What, e.Scanner, e.Parser)
 	e.At = rewrite.NewStatementError(c.text, c.opts, at, table, reason)
 	return e
 }

@@ -57,7 +57,7 @@ func (c *check) rows(t tree, in *rewrite.Insert) error {
 	return nil
 }
 
-// slot holds what becomes of a row's key against the row.
+// slot holds what happens to a row's key against the row.
 func (c *check) slot(t tree, in *rewrite.Insert, n int, row []ast.ExprNode, key int) error {
 	kind, param := in.Slot(n)
 	want, at := kinds(1<<rewrite.SlotFill), t.at
@@ -119,7 +119,7 @@ const (
 	unknown = kinds(1<<rewrite.SlotUnknown | 1<<rewrite.SlotExpression)
 )
 
-// kindsOf is what may become of a key's value.
+// kindsOf is what may happen to a key's value.
 func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	inner, keep := unwrapped(e), in.Table.KeepExplicit
 	switch v := inner.(type) {
@@ -151,7 +151,7 @@ func (c *check) kindsOf(e ast.ExprNode, in *rewrite.Insert) kinds {
 	return unknown
 }
 
-// kindsOfConstant is what may become of a number or string. What the servers
+// kindsOfConstant is what may happen to a number or string. What the servers
 // make of other spellings of zero only the scanner knows.
 func (c *check) kindsOfConstant(v any, in *rewrite.Insert) kinds {
 	isText := in.Table.Kind == rewrite.KindText

@@ -86,7 +86,7 @@ func sqlMode(mode rewrite.Mode) (m mysql.SQLMode) {
 
 // comparable reports whether TiDB reads a text as MySQL and MariaDB do. It takes
 // "/*T!" and "/*+" for text, executes every "/*!" and never "/*M!", lets a text
-// go on after a NUL byte, reads a control character after "--" otherwise, takes
+// continue after a NUL byte, reads a control character after "--" otherwise, takes
 // the 0 of "t. 0" and the INTO of "INTO. t" for names, puts '?' in place of
 // bytes that are no characters, and with ANSI_QUOTES sees escapes in "names\"", where
 // there are none.

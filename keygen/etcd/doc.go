@@ -1,5 +1,5 @@
-// Package etcd leases worker ids with an etcd cluster. Import it for its effect:
-// it registers the worker-id assigner type ETCD. Its properties are in
+// Package etcd leases worker IDs with an etcd cluster. Import it for its effect:
+// it registers the worker-ID assigner type ETCD. Its properties are in
 // docs/understand/leases.md.
 //
 //	import _ "github.com/shardkey/shardkey/keygen/etcd"
@@ -7,8 +7,8 @@
 //	workerIdAssigners:
 //	  cluster: {type: ETCD, props: {endpoints: "10.0.0.1:2379,10.0.0.2:2379", namespace: orders}}
 //
-// It is a store for the leases that keygen/workerid describes: each worker id has
-// a key, <prefix><namespace>/<worker id>, changed in a transaction that succeeds
+// It is a store for the leases that keygen/workerid describes: each worker ID has
+// a key, <prefix><namespace>/<worker ID>, changed in a transaction that succeeds
 // only if the key's mod revision is the one that was read. etcd's own leases (keys
 // that expire by a clock) are not used.
 //

@@ -34,7 +34,7 @@ type store struct {
 	prefix  string // with the namespace and a slash
 }
 
-// newStore keeps worker-id records under the keys <prefix><namespace>/<worker id>.
+// newStore keeps worker-id records under the keys <prefix><namespace>/<worker ID>.
 func newStore(c *cluster, prefix, namespace string) *store {
 	return &store{cluster: c, prefix: prefix + namespace + "/"}
 }
@@ -61,7 +61,7 @@ func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 		name := strings.TrimPrefix(string(kv.Key), s.prefix)
 		id, err := strconv.ParseInt(name, 10, 64)
 		if err != nil || s.key(id) != string(kv.Key) {
-			continue // nothing that a worker id could meet
+			continue // nothing that a worker ID could meet
 		}
 		record, err := workerid.ParseRecord(id, string(kv.Value))
 		entries = append(entries, workerid.Entry{WorkerID: id, Record: record, Err: err})

@@ -1,4 +1,4 @@
-// Package redis generates keys, and leases worker ids, with a Redis server. Import
+// Package redis generates keys, and leases worker IDs, with a Redis server. Import
 // it for its effect: it registers the key generator type REDIS and the worker-id
 // assigner type REDIS. Their properties are in docs/reference/generators.md.
 //
@@ -33,7 +33,7 @@
 //
 // # The assigner
 //
-// The assigner keeps the records of worker-id leases in Redis, as keygen/workerid
+// The assigner keeps the records of worker-ID leases in Redis, as keygen/workerid
 // describes, and changes them by compare-and-set in Lua. Unlike the generator's
 // state these records must survive: docs/reference/generators.md says what the server's settings
 // must be (https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/).

@@ -27,7 +27,7 @@ func (s *store) warnings(ctx context.Context) ([]string, error) {
 	}
 	var all []string
 	warn := func(format string, args ...any) {
-		all = append(all, fmt.Sprintf("worker-id leases in the Redis at %s: ", s.server.addr)+fmt.Sprintf(format, args...))
+		all = append(all, fmt.Sprintf("worker-ID leases in the Redis at %s: ", s.server.addr)+fmt.Sprintf(format, args...))
 	}
 	has := found.known
 	if file, fsync := has["appendonly"], has["appendfsync"]; file != "" && (file != "yes" || fsync != "always") {

@@ -130,7 +130,7 @@ func (w *world) step() {
 	}
 }
 
-// askAll lets all ask, in any order: whoever is first makes a lost state anew.
+// askAll lets all ask, in any order: whoever is first makes a lost state again.
 func (w *world) askAll() {
 	for _, i := range w.rng.Perm(len(w.gens)) {
 		w.ask(w.gens[i], 1)
@@ -209,7 +209,7 @@ func TestSimulation_findsSeededBugs(t *testing.T) {
 }
 
 // A restart without the last writes while the server's clock is behind: the time line
-// goes on as far ahead of the clock as it was, also for a process that knows nothing
+// continues as far ahead of the clock as it was, also for a process that knows nothing
 // of it.
 func TestSimulation_restartWhileTheClockIsBehind(t *testing.T) {
 	addr := testserver.Redis(t)

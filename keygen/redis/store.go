@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// store keeps the records of a namespace in one hash: worker id → text.
+// store keeps the records of a namespace in one hash: worker ID → text.
 type store struct {
 	server *server
 	key    string
@@ -63,7 +63,7 @@ func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	})
 	var entries []workerid.Entry
 	for field, text := range texts {
-		if id, err := strconv.ParseInt(field, 10, 64); err == nil { // else nothing that a worker id could meet
+		if id, err := strconv.ParseInt(field, 10, 64); err == nil { // else nothing that a worker ID could meet
 			r, err := workerid.ParseRecord(id, text)
 			entries = append(entries, workerid.Entry{WorkerID: id, Record: r, Err: err})
 		}

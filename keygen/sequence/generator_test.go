@@ -141,7 +141,7 @@ func TestGenerator_canceledWaitReturns(t *testing.T) {
 			t.Errorf("have: %d in the queue\nwant: none", len(g.queue))
 		}
 		time.Sleep(3 * time.Second)
-		// The fetch went on without them, and its number is not lost.
+		// The fetch continued without them, and its number is not lost.
 		if h := g.Health(); *h.SegmentLeft == 0 || h.Issued != 0 || h.Err != nil {
 			t.Errorf("\nhave: %d left, %d issued, %v\nwant: a segment, none", *h.SegmentLeft, h.Issued, h.Err)
 		}

@@ -99,7 +99,7 @@ func (l *leafRow) leaveGap(ctx context.Context, conn *sql.Conn, noted, server st
 	l.warning.Store(fmt.Sprintf("leaf_alloc is on another server than before: max_id was raised by %d. "+
 		"Claims that this server may lack don't repeat if they are fewer than that "+
 		"and no process still reaches the old server", l.gap))
-	l.logger.Warn("shardkey: leaf_alloc is on another server than before; numbers continue after a gap",
+	l.logger.Warn("shardkey: leaf_alloc failed over, numbers continue after a gap",
 		"key", l.key, "store", l.name, "gap", l.gap)
 	return nil
 }

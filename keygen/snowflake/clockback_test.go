@@ -111,7 +111,7 @@ func (c *limpingClock) Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// While keys are ahead of the clock they go on at the clock's pace, not
+// While keys are ahead of the clock they continue at the clock's pace, not
 // faster, and the lead melts away when the demand is below it.
 func TestClockBack_borrowKeepsTheClocksRate(t *testing.T) {
 	clock := newHandClock()
@@ -157,7 +157,7 @@ func TestClockBack_lateReadingIsNoStep(t *testing.T) {
 	}
 }
 
-// A worker id without a lease, in a new process: the ring does not go back to ticks before it,
+// A worker ID without a lease, in a new process: the ring does not go back to ticks before it,
 // which the process before may have used.
 func TestRing_doesNotGoBackBeforeItsProcess(t *testing.T) {
 	for name, cfg := range map[string]config{"worker-id": {WorkerID: 3}, "STATIC": {Assigner: givenID(3)}} {

@@ -113,7 +113,7 @@ func TestProperties_assigner(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustKeys(t, g, 1)
-	equal(t, "worker id", *g.Health().WorkerID, 77)
+	equal(t, "worker ID", *g.Health().WorkerID, 77)
 	for _, props := range []map[string]any{{"worker-id-assigner": "other"}, {"worker-id-assigner": "cluster", "worker-id": "1"}} {
 		if _, err := registered(t, "SNOWFLAKE", host, props); err == nil {
 			t.Errorf("%v\nhave: no error\nwant: one", props)
@@ -138,13 +138,13 @@ func TestGenerator_unsetWorkerIDWarnsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "warnings", strings.Count(log.String(), "no worker id is set"), 1)
-	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker id is set") {
+	equal(t, "warnings", strings.Count(log.String(), "no worker ID set"), 1)
+	if have := g.Health().Warnings; len(have) != 1 || !strings.Contains(have[0], "no worker ID set") {
 		t.Errorf("\nhave: %q\nwant: the warning", have)
 	}
 }
 
-// listing is an assigner that lists one worker id, mute one that lists none.
+// listing is an assigner that lists one worker ID, mute one that lists none.
 type (
 	mute    struct{ spi.WorkerIDAssigner }
 	listing struct{ mute }

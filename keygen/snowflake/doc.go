@@ -23,7 +23,7 @@
 //
 //   - worker-id: 0..1023, this process's own. Two processes with the same one
 //     make the same keys; without one it is 0, with a warning.
-//   - worker-id-assigner: the name of an assigner that leases worker ids, so
+//   - worker-id-assigner: the name of an assigner that leases worker IDs, so
 //     that two processes cannot have the same one. Use it when there is more
 //     than one process.
 //   - layout, tick: another split, as 39-16-8 with tick 10ms, or js53.
@@ -46,8 +46,8 @@
 // sequence, and the word only rises: see state.go for the argument. The clock
 // chooses where keys are, never whether they are new, so that no step of the
 // clock can repeat one. Generators of one process with the same layout, epoch,
-// worker id and clock share the word, which outlives them. Across processes
-// and restarts uniqueness is the worker id's: with a leased one, keys stay
+// worker ID and clock share the word, which outlives them. Across processes
+// and restarts uniqueness is the worker ID's: with a leased one, keys stay
 // within a time interval that no other holder has; with a fixed worker-id the
 // operator must ensure that no two processes have it at the same time, and that
 // the clock is past the keys of the process before.

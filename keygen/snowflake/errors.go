@@ -20,11 +20,11 @@ func (g *generator) backError(last, now time.Time) error {
 		spi.ErrClockBack, last.Sub(now), stamp(last), stamp(now), tolerance)
 }
 
-// startError is the error for a worker id whose keys must begin at start, well ahead of
-// now. It is given back, and another one looked for with the next key.
+// startError is the error for a worker ID whose keys must begin at start, well ahead of
+// now. It is released, and another one looked for with the next key.
 func startError(id int64, start, now time.Time) error {
-	return fmt.Errorf("%w: worker id %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): "+
-		"it was used with a clock that was ahead; set this clock right if it is wrong, wait, stop a holder of another worker id, or use a layout with more of them",
+	return fmt.Errorf("%w: worker ID %d is free, but its keys begin at %s, %v ahead of this machine's clock (%s): "+
+		"it was used with a clock that was ahead; set this clock right if it is wrong, wait, stop a holder of another worker ID, or use a layout with more of them",
 		spi.ErrNoWorkerID, id, stamp(start), start.Sub(now), stamp(now))
 }
 
@@ -36,13 +36,13 @@ func (g *generator) timeError(t time.Time) error {
 }
 
 // leaseError is the error for the end of s's lease, with the reason why there is no
-// more of it, or no other worker id after one that was lost.
+// more of it, or no other worker ID after one that was lost.
 func (g *generator) leaseError(s *slot, why error) error {
 	if errors.Is(why, spi.ErrLeaseLost) {
-		return fmt.Errorf("%w: worker id %d was lost, and there is no other: %w", spi.ErrLeaseLimit, s.id, why)
+		return fmt.Errorf("%w: worker ID %d was lost, and there is no other: %w", spi.ErrLeaseLimit, s.id, why)
 	}
 	limit := g.clock.At(int64(s.limit.Load() >> g.seqBits))
-	return fmt.Errorf("%w: worker id %d is reserved until %s, and that could not be extended: %w",
+	return fmt.Errorf("%w: worker ID %d is reserved until %s, and that could not be extended: %w",
 		spi.ErrLeaseLimit, s.id, stamp(limit), why)
 }
 

@@ -76,7 +76,7 @@ func newGenerator(cfg config) *generator {
 // tick.
 //
 // It waits while the layout's keys of the present tick are used up, while the
-// clock is behind within the tolerance, and while a worker id is leased. Its
+// clock is behind within the tolerance, and while a worker ID is leased. Its
 // errors are [spi.ErrClockBack], [spi.ErrTimeOverflow], [spi.ErrLeaseLimit],
 // [spi.ErrNoWorkerID], the assigner's, [spi.ErrClosed], and ctx's when it ends during a
 // wait.
@@ -118,8 +118,8 @@ func (g *generator) fill(s *slot, keys []int64, start uint64) {
 	}
 }
 
-// Close releases the worker id and fails the callers that wait. Keys of a
-// leased worker id end with it. It waits 3 s at most for the lease's store,
+// Close releases the worker ID and fails the callers that wait. Keys of a
+// leased worker ID end with it. It waits 3 s at most for the lease's store,
 // whose error it returns. Further calls do nothing.
 func (g *generator) Close() error {
 	g.mu.Lock()

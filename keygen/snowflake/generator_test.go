@@ -17,7 +17,7 @@ import (
 
 // fixedClock is ShardingSphere's: it begins at a time, returns the same
 // millisecond n times, then the next call returns the following one and the
-// count starts anew.
+// count starts again.
 type fixedClock struct {
 	now      time.Time
 	n, calls int
@@ -245,7 +245,7 @@ func TestClose_noKeysAfterwards(t *testing.T) {
 			wantErr(t, "close", g.Close(), nil)
 			clock.step(ms)
 			for _, n := range []int{1, 3} {
-				wantErr(t, fmt.Sprint(name, " worker id, ring ", ring), g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)), spi.ErrClosed)
+				wantErr(t, fmt.Sprint(name, " worker ID, ring ", ring), g.GenerateInt64Keys(t.Context(), spi.Column{}, make([]int64, n)), spi.ErrClosed)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (g *generator) retire(s *slot) {
 }
 
 // Health reports what the generator did and how it is. Issued and ClockSteps are
-// those of all generators that share the worker id in this process.
+// those of all generators that share the worker ID in this process.
 func (g *generator) Health() spi.Health {
 	g.mu.Lock()
 	h := g.figures.Snapshot()
@@ -47,7 +47,7 @@ func (g *generator) Health() spi.Health {
 	if s := g.slot.Load(); s != nil {
 		g.slotHealth(&h, s, lost)
 	} else if r, ok := g.cfg.Assigner.(spi.HealthReporter); ok && !closed {
-		h.Err = errors.Join(h.Err, r.Health().Err) // why there is no worker id
+		h.Err = errors.Join(h.Err, r.Health().Err) // why there is no worker ID
 	}
 	return h
 }
@@ -99,7 +99,7 @@ func aheadOfClock(by time.Duration, why string) string {
 
 var errLeaseOver = errors.New("it has not been renewed yet")
 
-// Describe returns the type, the split, the worker id and the policies in a line.
+// Describe returns the type, the split, the worker ID and the policies in a line.
 func (g *generator) Describe() string {
 	c := g.cfg
 	worker := "worker none yet"
@@ -128,17 +128,17 @@ func (g *generator) Describe() string {
 		g.typ(), c.Layout, c.Layout.Tick, stamp(c.Epoch), worker, back, c.MaxVibrationOffset, ring)
 }
 
-// ListWorkerIDs says who has the worker ids of the generator's assigner; without
-// one, which worker id is configured.
+// ListWorkerIDs says who has the worker IDs of the generator's assigner; without
+// one, which worker ID is configured.
 func (g *generator) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
-	defer guard.Recover(&err, "the worker-id assigner")
+	defer guard.Recover(&err, "the worker-ID assigner")
 	maxID := g.cfg.Layout.MaxWorkerID()
 	if g.cfg.Assigner == nil {
 		return spi.WorkerIDs{Store: "worker-id", Max: maxID, List: []spi.WorkerID{{ID: g.cfg.WorkerID, State: "fixed"}}}, nil
 	}
 	lister, ok := g.cfg.Assigner.(spi.WorkerIDLister)
 	if !ok {
-		return spi.WorkerIDs{}, fmt.Errorf("shardkey: worker ids of %T: %w", g.cfg.Assigner, errors.ErrUnsupported)
+		return spi.WorkerIDs{}, fmt.Errorf("shardkey: worker IDs of %T: %w", g.cfg.Assigner, errors.ErrUnsupported)
 	}
 	list, err = lister.ListWorkerIDs(ctx)
 	list.Max = maxID

@@ -15,7 +15,7 @@ import (
 
 func TestHealth(t *testing.T) {
 	clock := newHandClock()
-	// The figures of leases are those of a leased worker id.
+	// The figures of leases are those of a leased worker ID.
 	for want, cfg := range map[string]config{
 		`{"issued":1,"waits":0,"borrowedSeconds":0,"clockSteps":0,"workerId":5}`: {WorkerID: 5},
 		`{"issued":1,"waits":1,"borrowedSeconds":0,"clockSteps":0,"workerId":6}`: {Assigner: givenID(6)},
@@ -29,12 +29,12 @@ func TestHealth(t *testing.T) {
 			t.Errorf("\nhave: %s, %v\nwant: %s", have, err, want)
 		}
 	}
-	t.Run("why there is no worker id", func(t *testing.T) {
+	t.Run("why there is no worker ID", func(t *testing.T) {
 		store := newFakeStore(clock)
 		store.fail(errAway)
 		g := mustNew(t, config{Clock: clock, Assigner: store})
 		if _, err := g.Next(t.Context()); err == nil {
-			t.Fatal("a key without a worker id")
+			t.Fatal("a key without a worker ID")
 		}
 		if h := g.Health(); !errors.Is(h.Err, errAway) || h.WorkerID != nil {
 			t.Errorf("\nhave: %+v\nwant: %v", h, errAway)
@@ -42,7 +42,7 @@ func TestHealth(t *testing.T) {
 		store.fail(nil)
 		mustKeys(t, g, 1)
 		if h := g.Health(); h.Err != nil {
-			t.Errorf("\nhave: %v\nwant: no error, as there is a worker id", h.Err)
+			t.Errorf("\nhave: %v\nwant: no error, as there is a worker ID", h.Err)
 		}
 	})
 	t.Run("keys ahead of the clock", func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-// A clock that was half a minute ahead costs no worker id, and one that is configured cannot be
+// A clock that was half a minute ahead costs no worker ID, and one that is configured cannot be
 // replaced: both are reported.
 func TestHealth_clockThatWasAhead(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -80,7 +80,7 @@ func TestHealth_clockThatWasAhead(t *testing.T) {
 			_, err := g.Next(t.Context())
 			h := g.Health()
 			if !errors.Is(err, spi.ErrClockBack) || !errors.Is(h.Err, spi.ErrClockBack) || !errors.Is(g.Ready(t.Context()), spi.ErrClockBack) || *h.WorkerID != worker {
-				t.Errorf("have: %v, %+v\nwant: spi.ErrClockBack, the same worker id", err, h)
+				t.Errorf("have: %v, %+v\nwant: spi.ErrClockBack, the same worker ID", err, h)
 			}
 			clock.step(c.ahead)
 			mustKeys(t, g, 1)
@@ -179,8 +179,8 @@ func TestReady_leases(t *testing.T) {
 		do   func()
 		want []error
 	}{
-		{"no worker id yet, store away", func() { store.fail(spi.ErrStore) }, []error{spi.ErrStore}},
-		{"the first worker id", func() { store.fail(nil) }, nil},
+		{"no worker ID yet, store away", func() { store.fail(spi.ErrStore) }, []error{spi.ErrStore}},
+		{"the first worker ID", func() { store.fail(nil) }, nil},
 		{"store away, within the lease", func() { store.fail(spi.ErrStore) }, nil},
 		{"store away, beyond the lease", func() { clock.step(time.Hour) }, []error{spi.ErrLeaseLimit, spi.ErrStore}},
 		{"the store is back", func() { store.fail(nil) }, nil},
@@ -199,7 +199,7 @@ func TestReady_leases(t *testing.T) {
 		}
 	}
 	if n := *g.Health().Waits; n != 0 || store.acquired != 1 {
-		t.Errorf("have: %d waits, %d worker ids\nwant: 0, as none asked for a key, and 1", n, store.acquired)
+		t.Errorf("have: %d waits, %d worker IDs\nwant: 0, as none asked for a key, and 1", n, store.acquired)
 	}
 }
 

@@ -21,7 +21,7 @@ const ms = time.Millisecond
 var policies = []string{clockBackWait, clockBackBorrow, clockBackFail}
 
 // handClock is a clock that a test sets. A sleep moves it forward. It ends a test
-// that goes on asking for ever.
+// that continues asking for ever.
 type handClock struct {
 	mu    sync.Mutex
 	now   time.Time
@@ -66,18 +66,18 @@ func (c *handClock) step(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// fakeStore grants worker ids with intervals, as the real stores do: what is
+// fakeStore grants worker IDs with intervals, as the real stores do: what is
 // reserved only rises.
 type fakeStore struct {
 	clock    spi.Clock
 	interval time.Duration
 
 	mu       sync.Mutex
-	reserved map[int64]int64      // worker id → first ms that nobody has
+	reserved map[int64]int64      // worker ID → first ms that nobody has
 	owner    map[int64]*fakeLease // nil when free
 	err      error                // what the store answers
 	acquired int
-	first    int64 // worker ids begin here
+	first    int64 // worker IDs begin here
 }
 
 func newFakeStore(clock spi.Clock) *fakeStore {
@@ -102,7 +102,7 @@ func (s *fakeStore) AcquireWorkerID(ctx context.Context, most int64) (spi.Worker
 			return l, nil
 		}
 	}
-	return nil, fmt.Errorf("all %d worker ids are taken: %w", most+1, spi.ErrNoWorkerID)
+	return nil, fmt.Errorf("all %d worker IDs are taken: %w", most+1, spi.ErrNoWorkerID)
 }
 
 func (s *fakeStore) fail(err error) {
@@ -118,7 +118,7 @@ func (s *fakeStore) Health() spi.Health {
 	return spi.Health{Err: s.err}
 }
 
-// steal gives the worker ids to nobody, as if their owners had been given up.
+// steal gives the worker IDs to nobody, as if their owners had been given up.
 func (s *fakeStore) steal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func compose(l Layout, at time.Time, worker, sequence int64) int64 {
 	return ticks<<(l.WorkerBits+l.SequenceBits) | worker<<l.SequenceBits | sequence
 }
 
-// soak is how long a part of a test goes on repeating itself: not at all, or a
+// soak is how long a part of a test continues repeating itself: not at all, or a
 // sixth of the time that SHARDKEY_SOAK gives.
 func soak(t testing.TB) time.Duration {
 	text := os.Getenv("SHARDKEY_SOAK")
@@ -264,7 +264,7 @@ func soak(t testing.TB) time.Duration {
 	return d / 6
 }
 
-// leased makes a generator that leases its worker id of a store.
+// leased makes a generator that leases its worker ID of a store.
 func leased(t testing.TB, cfg config) (*generator, *handClock, *fakeStore) {
 	t.Helper()
 	clock := newHandClock()

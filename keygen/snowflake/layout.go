@@ -74,7 +74,7 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d-%d-%d", l.TimeBits, l.WorkerBits, l.SequenceBits)
 }
 
-// MaxWorkerID is the highest worker id of the layout.
+// MaxWorkerID is the highest worker ID of the layout.
 func (l Layout) MaxWorkerID() int64 { return 1<<l.orDefault().WorkerBits - 1 }
 
 // MaxSequence is the highest sequence of the layout; one tick of one worker

@@ -50,7 +50,7 @@ func TestLease_floor(t *testing.T) {
 	}
 }
 
-// A floor far ahead is not a crash but a wrong clock: such a worker id is kept only
+// A floor far ahead is not a crash but a wrong clock: such a worker ID is kept only
 // where keys may be of any time.
 func TestLease_floorFarAhead(t *testing.T) {
 	for _, policy := range policies {
@@ -67,11 +67,11 @@ func TestLease_floorFarAhead(t *testing.T) {
 			continue
 		}
 		if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) ||
-			!strings.Contains(err.Error(), "worker id 0 is free, but its keys begin at "+stamp(floor)) {
-			t.Errorf("%v\nhave: %v\nwant: ErrNoWorkerID that names worker id 0", policy, err)
+			!strings.Contains(err.Error(), "worker ID 0 is free, but its keys begin at "+stamp(floor)) {
+			t.Errorf("%v\nhave: %v\nwant: ErrNoWorkerID that names worker ID 0", policy, err)
 		}
 		if store.owner[0] != nil || store.reserved[0] != floor.UnixMilli() {
-			t.Errorf("%v\nhave: worker id 0 is kept\nwant: it is given back as it was", policy)
+			t.Errorf("%v\nhave: worker ID 0 is kept\nwant: it is released as it was", policy)
 		}
 		store.first = 1
 		if worker := partsOf(t, g, mustKeys(t, g, 1)[0]).WorkerID; worker != 1 {
@@ -194,11 +194,11 @@ func TestLease_acquireFails(t *testing.T) {
 	}
 	foreign := mustNew(t, config{Layout: JS53, Clock: clock, Assigner: foreignID{store}})
 	if _, err := foreign.Next(context.Background()); err == nil || !strings.Contains(err.Error(), "1000, which is not in 0..15") {
-		t.Errorf("\nhave: %v\nwant: worker id 1000 is refused", err)
+		t.Errorf("\nhave: %v\nwant: worker ID 1000 is refused", err)
 	}
 }
 
-// foreignID ignores the highest worker id that it is asked for.
+// foreignID ignores the highest worker ID that it is asked for.
 type foreignID struct{ *fakeStore }
 
 func (f foreignID) AcquireWorkerID(ctx context.Context, _ int64) (spi.WorkerIDLease, error) {
@@ -277,7 +277,7 @@ func TestLease_closeDuringAcquire(t *testing.T) {
 	})
 }
 
-// A worker id without limit, as STATIC gives it, shares the process's state.
+// A worker ID without limit, as STATIC gives it, shares the process's state.
 func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	clock := newHandClock()
 	given := mustNew(t, config{Clock: clock, Assigner: givenID(3), RingSize: 20})
@@ -295,7 +295,7 @@ func TestLease_unlimitedWorkerIDSharesState(t *testing.T) {
 	}
 }
 
-// The keys of a tick may be finished; the next tick's are of another worker id,
+// The keys of a tick may be finished; the next tick's are of another worker ID,
 // long before the old limit.
 func TestLease_lostEndsWithTheTick(t *testing.T) {
 	for name, cfg := range map[string]config{
@@ -333,7 +333,7 @@ func TestLease_lostEndsWithTheTick(t *testing.T) {
 }
 
 // The clock was far ahead for one key and is right again: Health reports it until the next key,
-// which is of another worker id and of the clock's time. The one before is given back.
+// which is of another worker ID and of the clock's time. The one before is released.
 func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg   config
@@ -355,7 +355,7 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 				right := clock.Now()
 				clock.step(c.ahead)
 				mustKeys(t, g, 3)
-				for range c.cfg.RingSize { // a ring goes on at once in ticks of which it has used none
+				for range c.cfg.RingSize { // a ring continues at once in ticks of which it has used none
 					clock.step(ms)
 					mustKeys(t, g, 1)
 				}
@@ -367,20 +367,20 @@ func TestLease_clockThatWasFarAheadTakesAnotherWorkerID(t *testing.T) {
 				parts := partsOf(t, g, mustKeys(t, g, 1)[0])
 				h := g.Health()
 				if parts.WorkerID != 1 || parts.Time.Sub(right) > 2*time.Minute {
-					t.Errorf("the next key\nhave: %+v\nwant: one of worker id 1 and of about %v", parts, right)
+					t.Errorf("the next key\nhave: %+v\nwant: one of worker ID 1 and of about %v", parts, right)
 				}
 				if h.Err != nil || *h.ClockSteps != 1 && asked == "Next" || h.Issued != 7+int64(c.cfg.RingSize) || *h.LeasesLost != 0 {
 					t.Errorf("health afterwards\nhave: %+v\nwant: no error", h)
 				}
 				if store.owner[0] != nil || store.reserved[0] < right.Add(c.ahead).UnixMilli() {
-					t.Errorf("worker id 0\nhave: owner %v, free from %v\nwant: given back, free after its last key", store.owner[0], time.UnixMilli(store.reserved[0]))
+					t.Errorf("worker ID 0\nhave: owner %v, free from %v\nwant: released, free after its last key", store.owner[0], time.UnixMilli(store.reserved[0]))
 				}
 			})
 		}
 	}
 }
 
-// While no other worker id can be had, Next, Ready and Health return what happened and until
+// While no other worker ID can be had, Next, Ready and Health return what happened and until
 // when, and keys come with the first one that is free.
 func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	g, clock, store := leased(t, config{})
@@ -402,7 +402,7 @@ func TestLease_clockThatWasFarAheadWithoutAnotherWorkerID(t *testing.T) {
 	store.first = 7
 	mustKeys(t, g, 1)
 	if h := g.Health(); *h.WorkerID != 7 || h.Err != nil {
-		t.Errorf("have: %+v\nwant: worker id 7", h)
+		t.Errorf("have: %+v\nwant: worker ID 7", h)
 	}
 }
 
@@ -478,8 +478,8 @@ func TestLease_floorWithinATick(t *testing.T) {
 	}
 }
 
-// A worker id that was leased on behalf of a generator that has closed since, or
-// that has another one by now, is given back.
+// A worker ID that was leased on behalf of a generator that has closed since, or
+// that has another one by now, is released.
 func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		g, _, store := leased(t, config{})
@@ -505,7 +505,7 @@ func TestLease_thatComesTooLateIsGivenBack(t *testing.T) {
 			t.Errorf("closed: %v\nhave: the late slot in use\nwant: what was there", closed)
 		}
 		if store.owner[late.id] != nil {
-			t.Errorf("closed: %v\nhave: worker id %d still leased\nwant: given back", closed, late.id)
+			t.Errorf("closed: %v\nhave: worker ID %d still leased\nwant: released", closed, late.id)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Callers that cannot be served at once wait in a queue, in the order in which
-// they came. The first waits for the clock, or asks for the worker id,
+// they came. The first waits for the clock, or asks for the worker ID,
 // on behalf of all; the others sleep on a channel. The caller that finds keys serves
 // the queue in order, so that no caller starves when the layout is saturated, and
 // a thousand callers cost one timer.
@@ -100,7 +100,7 @@ func (g *generator) await(ctx context.Context, w *waiter, first bool, o outcome)
 	}
 	var err error
 	if o.ask != nil {
-		err = guard.Call("the worker-id assigner", func() error { return o.ask(actx) })
+		err = guard.Call("the worker-ID assigner", func() error { return o.ask(actx) })
 	} else {
 		err = g.cfg.Clock.Sleep(actx, min(o.nap, maxNap))
 	}
@@ -177,7 +177,7 @@ func (g *generator) failAll(err error) {
 
 // serveSafely is serve, whose error is a panic of the lease's. mu is held.
 func (g *generator) serveSafely() (o outcome, err error) {
-	defer guard.Recover(&err, "the worker id's lease")
+	defer guard.Recover(&err, "the worker ID's lease")
 	return g.serve(), nil
 }
 
@@ -321,7 +321,7 @@ func (g *generator) change(s, next *slot) error {
 	}
 	g.mu.Unlock()
 	if ours {
-		g.cfg.Logger.Info("shardkey: keys are made with a leased worker id", "worker_id", next.id)
+		g.cfg.Logger.Info("shardkey: worker ID in use", "worker_id", next.id)
 		if s != nil {
 			_ = g.release(s) // one that was lost is no longer there, and of others the assigner logs it
 		}

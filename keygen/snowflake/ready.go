@@ -8,7 +8,7 @@ import (
 )
 
 // Ready tells whether a key can be made now, within the time that the clock may be
-// behind, and uses none. It takes a worker id where there is none yet, or where the clock
+// behind, and uses none. It takes a worker ID where there is none yet, or where the clock
 // is far behind the keys of the one that there is, and renews one that is at its limit; a
 // renewal that fails earlier is not its business. Its errors are those of GenerateInt64Keys.
 func (g *generator) Ready(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// slot is the right to make the keys of one worker id: the state that they
+// slot is the right to make the keys of one worker ID: the state that they
 // come from and the position that they must stay below.
 //
 // A leased slot has a state of its own, which begins at the lease's floor.
@@ -30,12 +30,12 @@ type slot struct {
 	limit  atomic.Uint64
 
 	id    int64
-	lease spi.WorkerIDLease // nil for a fixed worker id
+	lease spi.WorkerIDLease // nil for a fixed worker ID
 	delay time.Duration     // see delayOf
 	leave func()            // leaves a shared state; nil for a leased slot
 }
 
-// unleasedSlot is the slot of a worker id without limit.
+// unleasedSlot is the slot of a worker ID without limit.
 func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	st, leave, err := join(g.cfg.identity(id), g.cfg.RingSize, g.seqBits, from)
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *generator) unleasedSlot(id int64, from uint64) (*slot, error) {
 	return s, nil
 }
 
-// takeSlot takes the worker id of the configuration. now is the clock's tick: the
+// takeSlot takes the worker ID of the configuration. now is the clock's tick: the
 // ring must not go back to ticks before this process's own.
 func (g *generator) takeSlot(now int64) (*slot, error) {
 	s, err := g.unleasedSlot(g.cfg.WorkerID, uint64(now)<<g.seqBits)
@@ -61,7 +61,7 @@ func (g *generator) takeSlot(now int64) (*slot, error) {
 }
 
 // unsetWorker is the commonest cause of duplicate keys.
-const unsetWorker = "shardkey: no worker id is set, 0 is used: a second process without one makes the same keys; " +
+const unsetWorker = "shardkey: no worker ID set, using 0: a second process without one generates the same keys; " +
 	"set worker-id, or worker-id-assigner"
 
 // leasedSlot asks the assigner. now is the clock's tick; no key is below from.
@@ -71,12 +71,12 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 		err = errors.New("the assigner returned neither a lease nor an error")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
+		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
 	}
 	id, maxID := lease.WorkerID(), g.cfg.Layout.MaxWorkerID()
 	if id < 0 || id > maxID {
 		_ = guard.Call("the lease", func() error { return lease.Release(ctx, 0) })
-		return nil, fmt.Errorf("shardkey: %s got worker id %d, which is not in 0..%d", g.typ(), id, maxID)
+		return nil, fmt.Errorf("shardkey: %s got worker ID %d, which is not in 0..%d", g.typ(), id, maxID)
 	}
 	start := g.ceilTick(lease.Floor())
 	delay := delayOf(lease)
@@ -84,7 +84,7 @@ func (g *generator) leasedSlot(ctx context.Context, now int64, from uint64) (*sl
 	if !g.begins(start, latest) {
 		// Somebody else may have another one by the next key.
 		err := errors.Join(startError(id, g.clock.At(start), g.clock.At(now)), lease.Release(ctx, 0))
-		return nil, fmt.Errorf("shardkey: %s got no worker id: %w", g.typ(), err)
+		return nil, fmt.Errorf("shardkey: %s got no worker ID: %w", g.typ(), err)
 	}
 	if !g.begins(int64(from>>g.seqBits), latest) {
 		from = 0 // keys need not ascend from those of a clock that was far ahead
@@ -136,17 +136,17 @@ func delayOf(lease spi.WorkerIDLease) time.Duration {
 	return 0
 }
 
-// replaceable reports whether s is a leased worker id, in whose place another one can be had
+// replaceable reports whether s is a leased worker ID, in whose place another one can be had
 // when it was used with a clock that was far ahead.
 func (s *slot) replaceable() bool { return s.lease != nil && s.leave == nil }
 
-// replace takes a worker id in place of s, whose keys are ahead of the clock as back says.
+// replace takes a worker ID in place of s, whose keys are ahead of the clock as back says.
 func (g *generator) replace(ctx context.Context, s *slot, now int64, back error) (*slot, error) {
 	next, err := g.leasedSlot(ctx, now, 0)
 	if err != nil {
 		return nil, fmt.Errorf("%w; %w", back, err)
 	}
-	g.cfg.Logger.Warn("shardkey: the clock is behind the keys of a worker id; another one is used",
+	g.cfg.Logger.Warn("shardkey: clock behind the keys of a worker ID, leasing another",
 		"worker_id", s.id, "error", back)
 	return next, nil
 }
@@ -199,7 +199,7 @@ func (g *generator) renew(ctx context.Context, s *slot, tick, now int64) (*slot,
 	return s, g.leaseError(s, err)
 }
 
-// release ends a slot. A leased worker id is released with the highest time
+// release ends a slot. A leased worker ID is released with the highest time
 // that it was used for.
 func (g *generator) release(s *slot) error {
 	var lastUsed int64
@@ -213,7 +213,7 @@ func (g *generator) release(s *slot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	return guard.Call("the worker id's lease", func() error { return s.lease.Release(ctx, lastUsed) })
+	return guard.Call("the worker ID's lease", func() error { return s.lease.Release(ctx, lastUsed) })
 }
 
 // isNil reports whether a lease is nil, or a nil pointer in the interface.
@@ -257,7 +257,7 @@ type sharedState struct {
 	users int
 }
 
-// shared holds the states of worker ids that are not leased. A state outlives its
+// shared holds the states of worker IDs that are not leased. A state outlives its
 // generators, so that one that is opened again continues after the keys that were
 // made before.
 var shared = struct {
@@ -280,8 +280,8 @@ func join(id identity, ringSize, seqBits int, from uint64) (s *state, leave func
 		shared.states[id] = entry
 	case entry.state.ringSize() == ringSize:
 	case entry.users > 0:
-		return nil, nil, fmt.Errorf("shardkey: worker id %d is used in this process by a generator with ring size %d, "+
-			"and this one has %d, so that they cannot share their state: give them different worker ids or the same ring size", id.worker, entry.state.ringSize(), ringSize)
+		return nil, nil, fmt.Errorf("shardkey: worker ID %d is used in this process by a generator with ring size %d, "+
+			"and this one has %d, so that they cannot share their state: give them different worker IDs or the same ring size", id.worker, entry.state.ringSize(), ringSize)
 	default:
 		// Everything below the old state's top counts as used. Ending it stops
 		// a caller that still holds it.

@@ -302,7 +302,7 @@ func (g *generator) lags(st *state, tick, now int64) bool {
 }
 
 // steppedBack decides what happens while the clock is behind tick need: how long to wait
-// (zero: try again), another worker id, or an error. mu is held.
+// (zero: try again), another worker ID, or an error. mu is held.
 func (g *generator) steppedBack(s *slot, need, now, ns int64) (outcome, error) {
 	g.countStep(s, need)
 	if g.borrows(s, need, now) {
@@ -318,7 +318,7 @@ func (g *generator) borrows(s *slot, need, now int64) bool {
 }
 
 // waitOrReplace is the wait for tick need. Where that is too long it is an error, or another
-// worker id if this one was used with a clock that was far ahead.
+// worker ID if this one was used with a clock that was far ahead.
 func (g *generator) waitOrReplace(s *slot, need, now, ns int64) (outcome, error) {
 	need -= s.state.ahead.Load()
 	nap, back := g.toWait(need, ns)

@@ -59,7 +59,7 @@ func TestState_newestTickOnlyRises(t *testing.T) {
 }
 
 // TestSoak_uniqueKeys lets 64 goroutines on 16 processors take keys by all doors,
-// alone and in batches, of two generators that share a worker id.
+// alone and in batches, of two generators that share a worker ID.
 // SHARDKEY_SOAK=1m makes it last that long in all.
 func TestSoak_uniqueKeys(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16))
@@ -87,7 +87,7 @@ func uniqueRound(t *testing.T, layout Layout, ring int) {
 	}
 	cfg := config{Layout: layout, RingSize: ring, WorkerIDSet: true}
 	generators := []*generator{mustNew(t, cfg), mustNew(t, cfg)}
-	mustKeys(t, generators[0], 1) // takes the worker id, whose figures outlive a round
+	mustKeys(t, generators[0], 1) // takes the worker ID, whose figures outlive a round
 	issued := generators[0].Health().Issued
 	made := make([][]int64, goroutines)
 	var wg sync.WaitGroup
@@ -130,7 +130,7 @@ func takeKeys(t *testing.T, g *generator, n int) []int64 {
 }
 
 // TestSoak_model lets the clock step at random, forth and back, and takes keys of
-// generators that share a worker id or open again. Whatever happens, no key
+// generators that share a worker ID or open again. Whatever happens, no key
 // comes twice, and every error is one of the documented ones.
 func TestSoak_model(t *testing.T) {
 	layouts := []Layout{Classic, JS53, {TimeBits: 45, WorkerBits: 3, SequenceBits: 2}, {TimeBits: 46, SequenceBits: 0}, {TimeBits: 44, SequenceBits: 4}}
@@ -290,7 +290,7 @@ func TestShared_stateOutlivesItsGenerators(t *testing.T) {
 	}
 }
 
-// A generator with another ring takes the worker id over when it is free, and
+// A generator with another ring takes the worker ID over when it is free, and
 // begins after all that was made.
 func TestShared_ringSizesDiffer(t *testing.T) {
 	clock := newHandClock()

@@ -14,7 +14,7 @@ import (
 )
 
 // preference orders what a new owner may take, the best first. Taking again
-// what was used before keeps the records few and the worker ids steady; a
+// what was used before keeps the records few and the worker IDs steady; a
 // record that has only just run out may be a live one, seen by a clock that is
 // a little ahead.
 type preference int
@@ -28,7 +28,7 @@ const (
 	notFree
 )
 
-// candidates are worker ids in 0..maxWorkerID that look free: the best, in their
+// candidates are worker IDs in 0..maxWorkerID that look free: the best, in their
 // order, and some of all others at random, for when many processes start together.
 // What stands out becomes a warning in Health.
 func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID int64) ([]Entry, error) {
@@ -61,7 +61,7 @@ func (a *assigner) candidates(ctx context.Context, listed []Entry, maxWorkerID i
 	return entries, nil
 }
 
-// candidate is a worker id that looks free.
+// candidate is a worker ID that looks free.
 type candidate struct {
 	id         int64
 	preference preference
@@ -99,14 +99,14 @@ func (a *assigner) some(free []candidate) []candidate {
 	return free[:offered]
 }
 
-// allowed are the worker ids to choose from: all with a record and, of those
+// allowed are the worker IDs to choose from: all with a record and, of those
 // without, the first ones and some at random, as a layout may have billions; or what the
 // store chooses.
 func (a *assigner) allowed(ctx context.Context, known map[int64]Entry, maxWorkerID int64) ([]int64, error) {
 	if a.info.WorkerIDs != nil {
 		ids, err := a.info.WorkerIDs(ctx, maxWorkerID)
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return id < 0 || id > maxWorkerID })
-		return ids, a.storeError("choose a worker id", err)
+		return ids, a.storeError("choose a worker ID", err)
 	}
 	var ids []int64
 	for id := range known {
@@ -153,7 +153,7 @@ func (a *assigner) oddity(id int64, e Entry, now int64) string {
 	case e.Err != nil:
 		return e.Err.Error()
 	case e.Record.start()-now > a.horizon().Milliseconds():
-		return fmt.Sprintf("worker id %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
+		return fmt.Sprintf("worker ID %d is %v, more than %v ahead of this machine's clock: one of the clocks was wrong",
 			id, e.Record, a.horizon())
 	}
 	return ""
@@ -168,16 +168,16 @@ func (a *assigner) spread(ids []Entry, n int) []Entry {
 	return ids
 }
 
-// looks is how often the store is looked at when others take every worker id
+// looks is how often the store is looked at when others take every worker ID
 // that looked free.
 const looks = 3
 
-// takeOperations bounds the time that it takes to lease a worker id, in operations that
+// takeOperations bounds the time that it takes to lease a worker ID, in operations that
 // are as slow as they may be. A store that is asked by thousands at once answers
 // each of them late: who gives up and begins again makes it worse.
 const takeOperations = 10
 
-// take leases a worker id. It is false when there is none.
+// take leases a worker ID. It is false when there is none.
 func (a *assigner) take(ctx context.Context, l *lease, maxWorkerID int64) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeOperations*a.opTimeout())
 	defer cancel()
@@ -222,7 +222,7 @@ func (a *assigner) list(ctx context.Context) ([]Entry, error) {
 	defer cancel()
 	entries, err := a.store.List(bounded)
 	if err != nil {
-		return nil, a.storeError("list worker ids", err)
+		return nil, a.storeError("list worker IDs", err)
 	}
 	if err := a.checkClock(ctx, 0, entries); err != nil {
 		return nil, err
@@ -258,14 +258,14 @@ func (a *assigner) takeOver(ctx context.Context, l *lease, c Entry) (bool, error
 	confirmed := a.rules.confirmed(swapped, err)
 	switch {
 	case confirmed && readErr != nil:
-		return false, a.storeError("read a worker id that was taken", readErr)
+		return false, a.storeError("read a worker ID that was taken", readErr)
 	case confirmed && found.Owner != next.Owner:
 		return false, nil // another owner has it already
 	case readErr != nil || found.Owner != next.Owner:
 		// If it is applied later, no ids are made of it and it runs out.
-		return false, a.storeError("take a worker id", err)
+		return false, a.storeError("take a worker ID", err)
 	case !found.Same(next) || found.FreeFrom != next.FreeFrom:
-		return false, a.storeError("take a worker id", &alteredError{Wrote: next, Found: found})
+		return false, a.storeError("take a worker ID", &alteredError{Wrote: next, Found: found})
 	}
 	if floor, err = l.apart(ctx, floor, now, l.seen); err != nil {
 		return false, err
@@ -294,7 +294,7 @@ func newToken() string {
 }
 
 // tokenOf adds the time to the random bits: machines started from one snapshot may
-// go on with the same random numbers, but hardly in the same nanosecond.
+// continue with the same random numbers, but hardly in the same nanosecond.
 func tokenOf(random [16]byte, now time.Time) string {
 	return hex.EncodeToString(random[:]) + "-" + strconv.FormatInt(now.UnixNano(), 36)
 }
@@ -319,7 +319,7 @@ func (a *assigner) noWorkerID(ctx context.Context, maxWorkerID int64) error {
 	e := &noWorkerIDError{Store: a.info.Name, MaxWorkerID: maxWorkerID}
 	entries, err := a.store.List(ctx)
 	if err != nil {
-		return errors.Join(e, a.storeError("list worker ids", err))
+		return errors.Join(e, a.storeError("list worker IDs", err))
 	}
 	if a.info.WorkerIDs != nil {
 		ids, err := a.allowed(ctx, nil, maxWorkerID)

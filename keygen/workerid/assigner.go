@@ -22,7 +22,7 @@ var (
 	_ spi.HealthReporter   = (*assigner)(nil)
 )
 
-// assigner leases worker ids from a [Store]. Each lease renews itself in a
+// assigner leases worker IDs from a [Store]. Each lease renews itself in a
 // goroutine of its own until it is released, lost, or the assigner is closed.
 // Its methods may be called by many goroutines at once.
 type assigner struct {
@@ -50,8 +50,8 @@ type assigner struct {
 	closed  bool
 	leases  map[*lease]struct{}
 	forgets []string       // the store's warnings, when it was last asked
-	odd     []string       // warnings of worker ids, by the last look at the store
-	logged  map[int64]bool // worker ids whose warning was logged
+	odd     []string       // warnings of worker IDs, by the last look at the store
+	logged  map[int64]bool // worker IDs whose warning was logged
 	// figures has in Err why the last acquisition failed.
 	figures stats.Figures
 }
@@ -72,7 +72,7 @@ func newAssigner(store Store, info Info, c config) *assigner {
 // holderPID is between the host and the process in a holder's name.
 const holderPID = " pid "
 
-// holderName names the holder of a worker id for people: host and process, no secrets.
+// holderName names the holder of a worker ID for people: host and process, no secrets.
 func holderName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -84,7 +84,7 @@ func holderName() string {
 	return host + holderPID + strconv.Itoa(os.Getpid())
 }
 
-// AcquireWorkerID leases a free worker id in 0..maxWorkerID. The error is a
+// AcquireWorkerID leases a free worker ID in 0..maxWorkerID. The error is a
 // [*noWorkerIDError], or has [spi.ErrStore] or [spi.ErrClosed] in its chain.
 func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	lease, err := a.acquire(ctx, maxWorkerID)
@@ -96,9 +96,9 @@ func (a *assigner) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.
 }
 
 func (a *assigner) acquire(ctx context.Context, maxWorkerID int64) (_ *lease, err error) {
-	defer guard.Recover(&err, "the store of worker ids")
+	defer guard.Recover(&err, "the store of worker IDs")
 	if a.background.Err() != nil {
-		return nil, fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.info.Name)
+		return nil, fmt.Errorf("%w: worker-ID assigner %s", spi.ErrClosed, a.info.Name)
 	}
 	l := newLease(a)
 	found, err := a.take(ctx, l, maxWorkerID)
@@ -121,7 +121,7 @@ func (a *assigner) start(l *lease) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
-		return fmt.Errorf("%w: worker-id assigner %s", spi.ErrClosed, a.info.Name)
+		return fmt.Errorf("%w: worker-ID assigner %s", spi.ErrClosed, a.info.Name)
 	}
 	a.leases[l] = struct{}{}
 	a.figures.Err = nil
@@ -157,7 +157,7 @@ func (a *assigner) Close() error {
 	for _, l := range held {
 		errs = append(errs, l.Release(ctx, lastUsedUnknown))
 	}
-	return errors.Join(append(errs, guard.Call("the store of worker ids", a.store.Close))...)
+	return errors.Join(append(errs, guard.Call("the store of worker IDs", a.store.Close))...)
 }
 
 // forget drops a lease that has ended.
@@ -167,7 +167,7 @@ func (a *assigner) forget(l *lease) {
 	delete(a.leases, l)
 }
 
-// Describe names the store, the namespace, the intervals and the worker ids
+// Describe names the store, the namespace, the intervals and the worker IDs
 // held.
 func (a *assigner) Describe() string {
 	ids := "none held"

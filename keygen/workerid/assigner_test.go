@@ -97,7 +97,7 @@ func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
 	if err := released.Release(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	// Another process takes the worker id that was given back.
+	// Another process takes the worker ID that was released.
 	store := m.Open()
 	entries, err := store.List(t.Context())
 	if err != nil {
@@ -123,12 +123,12 @@ func TestAssigner_allTakenNamesThisProcess(t *testing.T) {
 	}
 }
 
-// A layout with billions of worker ids is no different.
+// A layout with billions of worker IDs is no different.
 func TestAssigner_veryManyWorkerIDs(t *testing.T) {
 	a := newAssigner(t, new(workeridtest.Memory), nil)
 	for want := range int64(300) {
 		if l := mustAcquire(t, a, 1<<40); l.WorkerID() != want {
-			t.Fatalf("have: worker id %d\nwant: %d", l.WorkerID(), want)
+			t.Fatalf("have: worker ID %d\nwant: %d", l.WorkerID(), want)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestAssigner_manyStartTogether(t *testing.T) {
 			case err != nil:
 				t.Error(err)
 			case seen[l.WorkerID()]:
-				t.Errorf("worker id %d twice", l.WorkerID())
+				t.Errorf("worker ID %d twice", l.WorkerID())
 			default:
 				seen[l.WorkerID()] = true
 			}
@@ -257,7 +257,7 @@ func TestStatic_isNotLeased(t *testing.T) {
 	}
 	l, err := a.AcquireWorkerID(t.Context(), 7)
 	if err != nil || l.WorkerID() != 7 || l.Floor() != 0 || l.Limit() != math.MaxInt64 {
-		t.Errorf("have: %v, %v\nwant: worker id 7 without limit", l, err)
+		t.Errorf("have: %v, %v\nwant: worker ID 7 without limit", l, err)
 	}
 	if err := errors.Join(l.Renew(t.Context(), 1<<60), l.Release(t.Context(), 5)); err != nil {
 		t.Error(err)
@@ -266,7 +266,7 @@ func TestStatic_isNotLeased(t *testing.T) {
 		t.Errorf("have: %v\nwant: spi.ErrNoWorkerID that names 0..6", err)
 	}
 	if h := a.(spi.HealthReporter).Health(); *h.WorkerID != 7 || len(h.Warnings) != 1 {
-		t.Errorf("have: %+v\nwant: worker id 7 with a warning", h)
+		t.Errorf("have: %+v\nwant: worker ID 7 with a warning", h)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestStore_panics(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if l.Limit() <= time.Now().UnixMilli() {
-			t.Error("the renewal did not go on")
+			t.Error("the renewal did not continue")
 		}
 		s.on.Store(true)
 		if err := l.Release(t.Context(), 0); !errors.Is(err, errPanic) {
@@ -383,7 +383,7 @@ func TestClockAndLogger_panic(t *testing.T) {
 		clock.on.Store(true)
 		time.Sleep(time.Hour)
 		if _, err := a.AcquireWorkerID(t.Context(), 7); err == nil {
-			t.Error("a worker id was leased by a clock that panics")
+			t.Error("a worker ID was leased by a clock that panics")
 		}
 		if err := errors.Join(l.Release(t.Context(), 0), a.(interface{ Close() error }).Close()); err != nil {
 			t.Error(err)

@@ -10,7 +10,7 @@ import (
 // earliest is before any clock that is not plainly unset.
 var earliest = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// horizon is how far ahead of the clock a worker id may start, and a lease be moved on to.
+// horizon is how far ahead of the clock a worker ID may start, and a lease be moved on to.
 func (a *assigner) horizon() time.Duration {
 	return max(horizon, a.mostAhead()+a.config.MaxClockAhead)
 }
@@ -37,7 +37,7 @@ func (r reading) passed(later reading) time.Duration {
 }
 
 // checkClock refuses to write by a clock that is too far ahead. Ids would stay unique, but
-// the worker id would be of no use until that time has come. listed are the records of the
+// the worker ID would be of no use until that time has come. listed are the records of the
 // namespace; nil: they are read where they are needed. own is what this lease has reserved, or 0.
 func (a *assigner) checkClock(ctx context.Context, own int64, listed []Entry) error {
 	now := a.config.Clock.Now()
@@ -128,12 +128,12 @@ func (a *assigner) checkStep(ctx context.Context, now time.Time, own int64, list
 	}
 }
 
-// witness reports whether a process that who accepts holds a worker id at about this time.
+// witness reports whether a process that who accepts holds a worker ID at about this time.
 func (a *assigner) witness(ctx context.Context, now time.Time, listed []Entry, who func(Record) bool) (bool, error) {
 	if listed == nil {
 		var err error
 		if listed, err = a.store.List(ctx); err != nil {
-			return false, a.storeError("list worker ids", err)
+			return false, a.storeError("list worker IDs", err)
 		}
 	}
 	for _, e := range listed {

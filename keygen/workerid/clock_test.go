@@ -56,7 +56,7 @@ func TestClock_backStillLooks(t *testing.T) {
 	})
 }
 
-// A clock decades ahead neither takes a worker id nor burns the one it has.
+// A clock decades ahead neither takes a worker ID nor burns the one it has.
 func TestClock_decadesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, clock := new(workeridtest.Memory), new(shiftedClock)
@@ -88,13 +88,13 @@ func TestClock_recordDecadesAhead(t *testing.T) {
 	in2080 := time.Date(2080, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 	m.Put(0, workerid.Record{Owner: "x", ReservedUntil: in2080, FreeFrom: in2080, Holder: "h pid 1"})
 	if l := mustAcquire(t, a, 1); l.WorkerID() != 1 {
-		t.Errorf("have: worker id %d\nwant: 1", l.WorkerID())
+		t.Errorf("have: worker ID %d\nwant: 1", l.WorkerID())
 	}
 	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "2080") {
 		t.Errorf("warnings\nhave: %q\nwant: one that speaks of 2080", h.Warnings)
 	}
 	if _, err := a.AcquireWorkerID(t.Context(), 1); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), "2080") {
-		t.Errorf("have: %v\nwant: no worker id, naming 2080", err)
+		t.Errorf("have: %v\nwant: no worker ID, naming 2080", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func openGeneratorOn(t *testing.T, store workerid.Store, layout map[string]any, 
 	return g
 }
 
-// A worker id that a clock three hours ahead has used is the last to be taken, is
+// A worker ID that a clock three hours ahead has used is the last to be taken, is
 // not kept, and does not make a clock wrong that is right.
 func TestAssigner_startAheadIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 		for range 3 {
 			_, err := waiting.Next(context.Background())
 			if !errors.Is(err, spi.ErrNoWorkerID) || errors.Is(err, spi.ErrClockBack) {
-				t.Fatalf("have: %v\nwant: that no worker id can be had", err)
+				t.Fatalf("have: %v\nwant: that no worker ID can be had", err)
 			}
 			_, text, _ := strings.Cut(err.Error(), "its keys begin at ")
 			text, _, _ = strings.Cut(text, ",")
@@ -166,7 +166,7 @@ func TestAssigner_startAheadIsNotKept(t *testing.T) {
 		}
 		mustKey(t, waiting)
 		if have := *waiting.Health().WorkerID; have != held {
-			t.Errorf("worker id\nhave: %d\nwant: %d, which has become free", have, held)
+			t.Errorf("worker ID\nhave: %d\nwant: %d, which has become free", have, held)
 		}
 	})
 }
@@ -213,7 +213,7 @@ func TestNoWorkerIDError_isInOrderAndKnowsTheSoonest(t *testing.T) {
 		}
 		for i, e := range none.Taken {
 			if e.WorkerID != int64(i) {
-				t.Errorf("Taken[%d]\nhave: worker id %d\nwant: %d", i, e.WorkerID, i)
+				t.Errorf("Taken[%d]\nhave: worker ID %d\nwant: %d", i, e.WorkerID, i)
 			}
 		}
 		wantMS(t, "soonest", none.Soonest.UnixMilli(), nowMS()+53_000)
@@ -232,7 +232,7 @@ func (s *shuffled) List(ctx context.Context) ([]workerid.Entry, error) {
 	return entries, err
 }
 
-// The clocks of all holders of all worker ids are a year ahead for some seconds: nothing is
+// The clocks of all holders of all worker IDs are a year ahead for some seconds: nothing is
 // reserved until then, Health and Ready return why, and keys come as soon as they are right.
 func TestClock_aheadForAMomentReservesNothing(t *testing.T) {
 	for name, clocked := range map[string]bool{"a store with a clock": true, "a store without one": false} {

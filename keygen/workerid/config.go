@@ -98,7 +98,7 @@ func newStatic(p spi.Props) (spi.WorkerIDAssigner, error) {
 		return nil, err
 	}
 	if id < 0 {
-		return nil, &spi.PropError{Name: "worker-id", Want: "the worker id that this process alone has"}
+		return nil, &spi.PropError{Name: "worker-id", Want: "the worker ID that this process alone has"}
 	}
 	return &unleased{kind: "STATIC", find: func() (int64, error) { return id, nil }}, nil
 }

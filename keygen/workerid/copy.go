@@ -7,9 +7,9 @@ import (
 )
 
 var errCopied = errors.New("this process, or its machine, was saved and started again from what was saved, " +
-	"and another copy may go on with the same worker id")
+	"and another copy may continue with the same worker ID")
 
-// copied returns why this process is not certain to be the only one that goes on
+// copied returns why this process is not certain to be the only one that continues
 // with the lease; nil while nothing tells.
 func (l *lease) copied() error {
 	now := l.assigner.identity()

@@ -18,7 +18,7 @@ type fixedClock struct{ ms int64 }
 func (c *fixedClock) Now() time.Time                             { return time.UnixMilli(c.ms) }
 func (c *fixedClock) Sleep(context.Context, time.Duration) error { return errors.New("no sleep here") }
 
-// oneRecord is a store of one worker id.
+// oneRecord is a store of one worker ID.
 type oneRecord struct{ record Record }
 
 func (s *oneRecord) List(context.Context) ([]Entry, error) {
@@ -39,7 +39,7 @@ func (s *oneRecord) Close() error { return nil }
 
 // A cloned machine runs one lease twice. Both copies may use what was reserved
 // when the snapshot was taken, and no more: the first one to write has the
-// worker id, and the other one finds out and is told at its next renewal.
+// worker ID, and the other one finds out and is told at its next renewal.
 func TestLease_cloneRepeatsNoMoreThanWasReserved(t *testing.T) {
 	clock, store := &fixedClock{ms: 1_790_000_000_000}, new(oneRecord)
 	a, original := byHand(t, store, config{Clock: clock})
@@ -210,9 +210,9 @@ func (m *machineState) copyLease(t *testing.T, other *lease) {
 	m.lease = l
 }
 
-// Two machines go on with one lease, each with a key a millisecond, from a snapshot
+// Two machines continue with one lease, each with a key a millisecond, from a snapshot
 // taken at different times within a renewal. What is measured is how long both
-// make keys of that worker id.
+// make keys of that worker ID.
 func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 	for name, c := range map[string]struct {
 		tell  func(original, clone *machineState)
@@ -236,7 +236,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 						t.Errorf("snapshot %v after a renewal: keys repeated\nhave: until %v\nwant: until %v", after, last, c.most)
 					}
 					if renewers != 1 {
-						t.Errorf("snapshot %v after a renewal: machines that go on with the worker id\nhave: %d\nwant: 1", after, renewers)
+						t.Errorf("snapshot %v after a renewal: machines that continue with the worker ID\nhave: %d\nwant: 1", after, renewers)
 					}
 					worst = max(worst, last)
 				})
@@ -250,7 +250,7 @@ func TestLease_copiesEndWithTheNextRenewal(t *testing.T) {
 }
 
 // runCopies returns when the last key was made twice, after the start of the copy
-// (negative for none), and how many of the machines have the worker id in the end.
+// (negative for none), and how many of the machines have the worker ID in the end.
 func runCopies(t *testing.T, after time.Duration, tell func(original, clone *machineState)) (last time.Duration, holders int) {
 	dir := t.TempDir()
 	original := startMachine(t, dir)
@@ -288,7 +288,7 @@ func runCopies(t *testing.T, after time.Duration, tell func(original, clone *mac
 	return last, holders
 }
 
-// A copy does not say from where a worker id is free: it does not know what the others
+// A copy does not say from where a worker ID is free: it does not know what the others
 // have used.
 func TestLease_copyGivesNothingBack(t *testing.T) {
 	store := new(oneRecord)

@@ -1,14 +1,14 @@
-// Package workerid leases the worker ids of snowflake-like generators so that no
+// Package workerid leases the worker IDs of snowflake-like generators so that no
 // two ids can ever be equal, whatever the machines' clocks do. The assigners and
 // their properties are in docs/understand/leases.md.
 //
 // # Leases by time interval
 //
-// Two generators with one worker id repeat each other when they make ids of the
+// Two generators with one worker ID repeat each other when they make ids of the
 // same time. The usual guards (heartbeats, ephemeral nodes, a time reported
 // each few seconds) all trust a clock: a process that was paused, or whose
-// clock stepped back, does not know that its worker id has a new owner. Here a
-// store keeps one [Record] for each worker id, {owner, reserved_until}, and
+// clock stepped back, does not know that its worker ID has a new owner. Here a
+// store keeps one [Record] for each worker ID, {owner, reserved_until}, and
 // reserved_until is in id time: the time that is written into ids.
 //
 //   - A holder reserves time ahead of its use (10 s, moved on each 3 s) and
@@ -17,14 +17,14 @@
 //
 // # Why no id repeats
 //
-// Let the intervals of one worker id be [floor, limit) of each lease. It is
+// Let the intervals of one worker ID be [floor, limit) of each lease. It is
 // enough that intervals of different leases never overlap. The rules (rules.go,
 // each a function of a few lines) and the argument:
 //
 //  1. A record changes only by an atomic compare-and-set on the very record that
 //     was read. Each write has a fresh random owner token, so no record is ever
 //     written twice, and a write that is delayed until after another one fails.
-//  2. Hence the records of a worker id form one chain r1 → r2 → …, and each link
+//  2. Hence the records of a worker ID form one chain r1 → r2 → …, and each link
 //     was made by a lease that held the one before (a renewal) or by a new lease
 //     (a takeover).
 //  3. reserved_until never falls along the chain (rule raise).
@@ -54,12 +54,12 @@
 //
 // The store must not forget a write that it confirmed: a Redis without
 // appendfsync always, an asynchronous replica made primary, a restored backup
-// hand out intervals again. Worker ids need to be unique only
+// hand out intervals again. Worker IDs need to be unique only
 // within one namespace and one layout and epoch.
 //
-// Where it forgets all the same, both owners go on until the older one renews: it
+// Where it forgets all the same, both owners continue until the older one renews: it
 // finds that its record is not there, its limit is gone, and it takes another
-// worker id.
+// worker ID.
 //
 // # Failover
 //
@@ -89,22 +89,22 @@
 //
 // # Clocks that are ahead
 //
-// A clock that is too far ahead would make worker ids useless until its time has come, so that
+// A clock that is too far ahead would make worker IDs useless until its time has come, so that
 // nothing is reserved by it (clock.go). Uniqueness does not rest on that.
 //
 // # Copies of a running process
 //
 // A virtual machine or a process that was saved and is started from what was
-// saved, twice or beside the original, runs one lease twice. Step 5 does not hold
+// saved, twice or next to the original, runs one lease twice. Step 5 does not hold
 // for copies: they have the same token and the same limit, and make the same keys
 // without asking anybody. No scheme without a look at the store for each key can
 // exclude that. What holds:
 //
 //   - A record is renewed by one of the copies only. Each write has a new token
-//     (of random bits and the time, as copies may go on with the same random
+//     (of random bits and the time, as copies may continue with the same random
 //     numbers) and is made on the very record that was read, so that the first write
 //     wins and all others fail, in every store. Those who lose have no limit any
-//     more and take another worker id before their next tick. So copies make the same keys
+//     more and take another worker ID before their next tick. So copies make the same keys
 //     until each has tried to renew, which is within renew (3 s) and one operation of
 //     the store; a copy that cannot reach the store, until the limit that the lease
 //     had: within lease (10 s). The repeated keys have times before that limit.
@@ -112,14 +112,14 @@
 //   - Where something tells, a copy stops before that. Boot id and start time of the
 //     process, which differ when a process was saved alone, as containers are, and a
 //     clock that was set in the meantime are looked at each 100 ms. A lease that finds
-//     its process to be a copy is over: it is neither renewed nor given back, and its
-//     worker id is free when the reservation has run out.
+//     its process to be a copy is over: it is neither renewed nor released, and its
+//     worker ID is free when the reservation has run out.
 //   - Nothing tells a copy of a whole virtual machine: boot id, machine id, process id
 //     and monotonic clock are the snapshot's.
 //
 // # Assigners
 //
 // FILE, SQL (here), REDIS, ETCD and ZOOKEEPER (in their own packages) are this
-// mechanism over a [Store]. STATIC, IP and HOSTNAME have a worker id without a
+// mechanism over a [Store]. STATIC, IP and HOSTNAME have a worker ID without a
 // lease: nothing is checked, and uniqueness is up to the configuration.
 package workerid

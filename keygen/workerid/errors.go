@@ -8,12 +8,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// noWorkerIDError says that every worker id is taken, and by whom. It is
+// noWorkerIDError says that every worker ID is taken, and by whom. It is
 // [spi.ErrNoWorkerID].
 type noWorkerIDError struct {
 	Store       string // the store's description
 	MaxWorkerID int64
-	// Taken are the worker ids in 0..MaxWorkerID that could not be had.
+	// Taken are the worker IDs in 0..MaxWorkerID that could not be had.
 	Taken []Entry
 	// Here are those of them that this very process holds: by rules or clocks
 	// that differ, as connectors of one rule share one.
@@ -26,7 +26,7 @@ type noWorkerIDError struct {
 // shownHolders bounds the holders that an error message names.
 const shownHolders = 5
 
-// shownHere bounds the worker ids of this process that it names.
+// shownHere bounds the worker IDs of this process that it names.
 const shownHere = 16
 
 func (e *noWorkerIDError) Error() string {
@@ -60,7 +60,7 @@ func (e *noWorkerIDError) Error() string {
 
 func (e *noWorkerIDError) Unwrap() error { return spi.ErrNoWorkerID }
 
-// leaseLostError says that a worker id is another owner's now. It is
+// leaseLostError says that a worker ID is another owner's now. It is
 // [spi.ErrLeaseLost].
 type leaseLostError struct {
 	WorkerID int64
@@ -71,11 +71,11 @@ type leaseLostError struct {
 func (e *leaseLostError) Error() string {
 	switch {
 	case e.Err != nil:
-		return fmt.Sprintf("%v: worker id %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Err)
+		return fmt.Sprintf("%v: worker ID %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Err)
 	case e.Found.IsZero():
-		return fmt.Sprintf("%v: worker id %d: its record was removed from the store", spi.ErrLeaseLost, e.WorkerID)
+		return fmt.Sprintf("%v: worker ID %d: its record was removed from the store", spi.ErrLeaseLost, e.WorkerID)
 	}
-	return fmt.Sprintf("%v: worker id %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Found)
+	return fmt.Sprintf("%v: worker ID %d: %v", spi.ErrLeaseLost, e.WorkerID, e.Found)
 }
 
 func (e *leaseLostError) Unwrap() []error {
@@ -85,7 +85,7 @@ func (e *leaseLostError) Unwrap() []error {
 	return []error{spi.ErrLeaseLost}
 }
 
-// ForeignRecordError says that the place of a worker id's record holds
+// ForeignRecordError says that the place of a worker ID's record holds
 // something else. It is never overwritten. It is [spi.ErrStore].
 type ForeignRecordError struct {
 	WorkerID int64
@@ -101,7 +101,7 @@ func (e *ForeignRecordError) Error() string {
 	if shown != "" {
 		shown = fmt.Sprintf(": %q", shown)
 	}
-	return fmt.Sprintf("%v: the record of worker id %d is not shardkey's (%v)%s; "+
+	return fmt.Sprintf("%v: the record of worker ID %d is not shardkey's (%v)%s; "+
 		"it is left alone: remove it, or use another namespace",
 		spi.ErrStore, e.WorkerID, e.Err, shown)
 }

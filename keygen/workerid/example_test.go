@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Two processes of one machine share a directory and have different worker ids.
-// A worker id that is given back is had again, from after its last id.
+// Two processes of one machine share a directory and have different worker IDs.
+// A worker ID that is released is had again, from after its last id.
 func Example() {
 	dir, err := os.MkdirTemp("", "workers")
 	if err != nil {
@@ -42,7 +42,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("worker ids", first.WorkerID(), second.WorkerID())
+	fmt.Println("worker IDs", first.WorkerID(), second.WorkerID())
 	fmt.Println("reserved for", time.Duration(first.Limit()-first.Floor())*time.Millisecond)
 
 	lastUsed := first.Floor() + 5
@@ -55,9 +55,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("worker id", again.WorkerID(), "begins", again.Floor()-lastUsed, "ms after the last id")
+	fmt.Println("worker ID", again.WorkerID(), "begins", again.Floor()-lastUsed, "ms after the last id")
 	// Output:
-	// worker ids 0 1
+	// worker IDs 0 1
 	// reserved for 10s
-	// worker id 0 begins 1 ms after the last id
+	// worker ID 0 begins 1 ms after the last id
 }

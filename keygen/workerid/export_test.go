@@ -100,7 +100,7 @@ func infoOf(store Store) Info {
 	return info
 }
 
-// byHand returns a lease of worker id 0 that isn't renewed in the background.
+// byHand returns a lease of worker ID 0 that isn't renewed in the background.
 func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	t.Helper()
 	a := assign(store, c)
@@ -112,7 +112,7 @@ func byHand(t *testing.T, store Store, c config) (*assigner, *lease) {
 	return a, l
 }
 
-// Snowflake is a generator of type SNOWFLAKE or SNOWFLAKE_RING, whose worker ids an
+// Snowflake is a generator of type SNOWFLAKE or SNOWFLAKE_RING, whose worker IDs an
 // assigner leases.
 type Snowflake struct{ snowflakeGenerator }
 

@@ -13,7 +13,7 @@ import (
 // was an asynchronous replica lacks the last writes that its predecessor confirmed. Info.serverID
 // tells them apart.
 
-// The worker ids whose records are the notes.
+// The worker IDs whose records are the notes.
 const (
 	// serverNote is the server: Owner is its name, FreeFrom when it was first seen in the
 	// place of another one, neverChanged when there was none before.
@@ -46,7 +46,7 @@ func (l *lease) apart(ctx context.Context, floor, now, seen int64) (int64, error
 	return floor, err
 }
 
-// mayBeOthers reports whether another process may have taken the worker id over: nearly all
+// mayBeOthers reports whether another process may have taken the worker ID over: nearly all
 // that was reserved has passed. A server that takes over may lack that, and show this lease's
 // record as the newest.
 func (l *lease) mayBeOthers() bool {
@@ -71,7 +71,7 @@ func (l *lease) checkServer(ctx context.Context) error {
 	return nil
 }
 
-var errServerReplaced = errors.New("its reservation ended and the server of the worker ids was replaced, " +
+var errServerReplaced = errors.New("its reservation ended and the server of the worker IDs was replaced, " +
 	"so that another process may have had it in the meantime")
 
 // afterFailover is how long after it new leases begin.
@@ -162,7 +162,7 @@ func (a *assigner) noteLength(ctx context.Context) (leaseLengths, error) {
 }
 
 // serverChanged returns when the store's server was first seen in the place of
-// another one, in milliseconds since the Unix epoch. It is asked after a worker id was
+// another one, in milliseconds since the Unix epoch. It is asked after a worker ID was
 // taken, so that the server which has that record is the one that is looked at. Where
 // the server cannot be noted, that is a warning.
 func (a *assigner) serverChanged(ctx context.Context, seen int64) (server string, changed int64, err error) {
@@ -217,8 +217,8 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 			return 0, err
 		}
 		if swapped && !noted.IsZero() {
-			a.config.Logger.Warn("shardkey: the server of the worker ids is another one than before; new leases begin after those that it may not know of",
-				"store", a.info.Name, "begin_after", a.afterFailover())
+			a.config.Logger.Warn("shardkey: worker-ID store failed over, new leases start later",
+				"store", a.info.Name, "delay", a.afterFailover())
 		}
 	}
 	return 0, errNotNoted
@@ -228,11 +228,11 @@ func (a *assigner) noteServer(ctx context.Context, server string, seen int64) (c
 // would not be noticed.
 func (a *assigner) failoverWarnings() (warnings []string) {
 	if err := a.notNoted.Load(); err != nil {
-		warnings = append(warnings, fmt.Sprintf("which server the worker ids are on cannot be noted, "+
+		warnings = append(warnings, fmt.Sprintf("which server the worker IDs are on cannot be noted, "+
 			"and a failover to one without the last leases would not be noticed: %v", *err))
 	}
 	if changed := a.changed.Load(); changed > 0 && a.now() <= changed+a.afterFailover().Milliseconds() {
-		warnings = append(warnings, fmt.Sprintf("the server of the worker ids was replaced (seen at %s): "+
+		warnings = append(warnings, fmt.Sprintf("the server of the worker IDs was replaced (seen at %s): "+
 			"new leases begin %v after that and so repeat no key of a lease that it may lack, "+
 			"if clocks agree within %v and no process still reaches the server before",
 			formatTime(changed), a.afterFailover(), a.afterFailover()-a.longest()))

@@ -43,8 +43,8 @@ func (r replicated) Notes() Store                             { return replicate
 func (r replicated) ServerID(context.Context) (string, error) { return r.server.Load().name, nil }
 func (r replicated) Close() error                             { return nil }
 
-// A replica without the last writes becomes the server. Those that have worker ids which
-// it knows nothing of go on until their next renewal; those that take them now begin
+// A replica without the last writes becomes the server. Those that have worker IDs which
+// it knows nothing of continue until their next renewal; those that take them now begin
 // after that.
 func TestAssigner_failoverThatForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			if limit, ok := limits[l.workerID]; ok {
 				taken++
 				if l.Floor() < limit {
-					t.Errorf("worker id %d: the new lease begins at %s\nwant: not before the old one's limit, %s", l.workerID, formatTime(l.Floor()), formatTime(limit))
+					t.Errorf("worker ID %d: the new lease begins at %s\nwant: not before the old one's limit, %s", l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
 			}
 			w := strings.Join(a.Health().Warnings, "\n")
@@ -103,7 +103,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 			}
 		}
 		if taken == 0 {
-			t.Error("no worker id of those that the replica knows nothing of was taken: the test shows nothing")
+			t.Error("no worker ID of those that the replica knows nothing of was taken: the test shows nothing")
 		}
 		time.Sleep(4 * time.Second)
 		for _, o := range old {
@@ -111,7 +111,7 @@ func TestAssigner_failoverThatForgets(t *testing.T) {
 				if _, ok := limits[o.lease.workerID]; ok && o.lease.endedBy() == nil {
 					continue // nobody had taken it yet
 				}
-				t.Errorf("worker id %d: the old lease goes on after a renewal, to %s", o.lease.workerID, formatTime(o.lease.Limit()))
+				t.Errorf("worker ID %d: the old lease continues after a renewal, to %s", o.lease.workerID, formatTime(o.lease.Limit()))
 			}
 		}
 		time.Sleep(time.Minute)
@@ -196,7 +196,7 @@ func (f *failoverStores) generator(a *assigner) Snowflake {
 }
 
 // Whatever the length of leases and of a quarantine, a process that starts after a failover
-// makes keys at once, with the first worker id that it takes, and says why they are ahead of the
+// makes keys at once, with the first worker ID that it takes, and says why they are ahead of the
 // clock. So does one that starts after it has crashed, or has been closed.
 func TestAssigner_failoverFailsNoStart(t *testing.T) {
 	for _, c := range []config{
@@ -237,7 +237,7 @@ func TestAssigner_failoverFailsNoStart(t *testing.T) {
 				}
 				entries, err := f.server.Load().store.List(t.Context())
 				if err != nil || len(entries) > 4 {
-					t.Errorf("worker ids that were used\nhave: %d, %v\nwant: at most 4, one each start", len(entries), err)
+					t.Errorf("worker IDs that were used\nhave: %d, %v\nwant: at most 4, one each start", len(entries), err)
 				}
 			})
 		})
@@ -269,7 +269,7 @@ func TestAssigner_clockStepsBackAfterAFailover(t *testing.T) {
 	}
 }
 
-// A process with a long lease, whose record the replica lacks, goes on to its limit. One with
+// A process with a long lease, whose record the replica lacks, continues to its limit. One with
 // a short lease that starts after the failover begins after that, where the note of the long
 // one is older than it lasts, and where the replica lacks that note.
 func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
@@ -307,7 +307,7 @@ func TestAssigner_failoverWithLeasesOfTwoLengths(t *testing.T) {
 					t.Fatal(err)
 				}
 				if l.Floor() < limit {
-					t.Errorf("settled %v: worker id %d begins at %s\nwant: not before %s, the old lease's limit", settled, l.workerID, formatTime(l.Floor()), formatTime(limit))
+					t.Errorf("settled %v: worker ID %d begins at %s\nwant: not before %s, the old lease's limit", settled, l.workerID, formatTime(l.Floor()), formatTime(limit))
 				}
 			}
 		})
@@ -337,8 +337,8 @@ func TestAssigner_longerLeaseGrows(t *testing.T) {
 	})
 }
 
-// A process that was stopped until others took its worker id, and whose record a replica shows
-// as the newest, does not go on with it.
+// A process that was stopped until others took its worker ID, and whose record a replica shows
+// as the newest, does not continue with it.
 func TestLease_isNotRenewedOnAnotherServerAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFailoverStores(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fileStore keeps each worker id's record in a file of its own:
+// fileStore keeps each worker ID's record in a file of its own:
 //
 //	path/namespace/0017.json   the record, replaced atomically
 //	path/namespace/0017.lock   locked (flock) while it is compared and replaced
@@ -25,8 +25,8 @@ import (
 // what is no regular file is not read or written, and no file is opened but by its
 // owner, or the directory's group where that may write there.
 //
-// Each worker id has its own lock, so that a process which is stopped while it
-// holds one blocks no other: they skip that worker id.
+// Each worker ID has its own lock, so that a process which is stopped while it
+// holds one blocks no other: they skip that worker ID.
 type fileStore struct {
 	path   string // as configured
 	dir    string
@@ -47,9 +47,9 @@ const maxRecord = 64 << 10
 // ours would.
 var errNotRegular = errors.New("it is not a regular file")
 
-// odd makes a [ForeignRecordError] of an error that a file of this worker id alone has: it is no
-// regular file, or another user's. Other worker ids can be had. Where the file is not there
-// at all, the error is that of the directory, and all worker ids have it.
+// odd makes a [ForeignRecordError] of an error that a file of this worker ID alone has: it is no
+// regular file, or another user's. Other worker IDs can be had. Where the file is not there
+// at all, the error is that of the directory, and all worker IDs have it.
 func (s *fileStore) odd(workerID int64, err error) error {
 	var at *fs.PathError
 	if !errors.As(err, &at) {
@@ -187,7 +187,7 @@ func (s *fileStore) read(workerID int64) (Record, error) {
 	return ParseRecord(workerID, string(text))
 }
 
-// replace writes a record beside the old one, makes it last, puts it in the old
+// replace writes a record next to the old one, makes it last, puts it in the old
 // one's place and makes that last too. The caller holds the lock. If its file was
 // removed in the meantime, another process may hold a lock of that name.
 func (s *fileStore) replace(workerID int64, r Record, lock *os.File) (bool, error) {
@@ -273,7 +273,7 @@ var fsync = (*os.File).Sync
 // errLocked says that another process holds the lock.
 var errLocked = errors.New("locked")
 
-// lock takes the lock of a worker id, which closing ends, or the process's end.
+// lock takes the lock of a worker ID, which closing ends, or the process's end.
 // Both results are nil when others have held it for too long.
 func (s *fileStore) lock(ctx context.Context, workerID int64) (*os.File, error) {
 	for waited := time.Duration(0); waited < lockPatience; waited += lockPoll {

@@ -58,7 +58,7 @@ func TestFileStore_foreignValue(t *testing.T) {
 			var foreign *workerid.ForeignRecordError
 			_, err := s.Get(t.Context(), 3)
 			if !errors.As(err, &foreign) || foreign.WorkerID != 3 || !errors.Is(err, spi.ErrStore) {
-				t.Errorf("Get\nhave: %v\nwant: a ForeignRecordError of worker id 3", err)
+				t.Errorf("Get\nhave: %v\nwant: a ForeignRecordError of worker ID 3", err)
 			}
 			ok, err := s.CompareAndSet(t.Context(), 3, workerid.Record{}, workerid.Record{Owner: "me", ReservedUntil: 9})
 			if ok || !errors.As(err, &foreign) {
@@ -96,7 +96,7 @@ func mustWrite(t testing.TB, file, text string) {
 }
 
 // A foreign value that takes the place of a live lease's record ends the lease;
-// another worker id is taken, and health tells of the spoilt one.
+// another worker ID is taken, and health tells of the spoilt one.
 func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 	dir := t.TempDir()
 	a := workerid.Assign(t, workerid.NewFileStore(dir, "orders"), workerid.Config{})
@@ -109,7 +109,7 @@ func TestFileStore_foreignValueEndsTheLease(t *testing.T) {
 		t.Errorf("Renew\nhave: %v\nwant: spi.ErrLeaseLost by a ForeignRecordError", err)
 	}
 	if next := mustAcquire(t, a, 9); next.WorkerID() != 1 {
-		t.Errorf("the next worker id\nhave: %d\nwant: 1", next.WorkerID())
+		t.Errorf("the next worker ID\nhave: %d\nwant: 1", next.WorkerID())
 	}
 	if h := a.Health(); len(h.Warnings) != 1 || !strings.Contains(h.Warnings[0], "not ours") {
 		t.Errorf("warnings\nhave: %q\nwant: one that shows the value", h.Warnings)

@@ -81,7 +81,7 @@ func TestFileStore_linkAsNamespace(t *testing.T) {
 	}
 }
 
-// What is no regular file is not waited for, and its worker id is left alone.
+// What is no regular file is not waited for, and its worker ID is left alone.
 func TestFileStore_noRegularFile(t *testing.T) {
 	for what, make := range map[string]func(string) error{
 		"FIFO":      func(name string) error { return syscall.Mkfifo(name, 0o666) },
@@ -95,7 +95,7 @@ func TestFileStore_noRegularFile(t *testing.T) {
 		entries, err := s.List(t.Context())
 		var foreign *ForeignRecordError
 		if err != nil || len(entries) != 1 || !errors.As(entries[0].Err, &foreign) || foreign.WorkerID != 3 {
-			t.Errorf("%s\nhave: %v, %v\nwant: a foreign record of worker id 3", what, entries, err)
+			t.Errorf("%s\nhave: %v, %v\nwant: a foreign record of worker ID 3", what, entries, err)
 		}
 		if swapped, err := s.CompareAndSet(t.Context(), 3, Record{}, fresh); swapped || err == nil {
 			t.Errorf("%s: replaced, %v", what, err)
@@ -107,7 +107,7 @@ func TestFileStore_noRegularFile(t *testing.T) {
 			t.Errorf("%s as lock\nhave: %v, %v\nwant: %v", what, swapped, err, errNotRegular)
 		}
 		if swapped, err := s.CompareAndSet(t.Context(), 5, Record{}, fresh); !swapped || err != nil {
-			t.Errorf("%s: another worker id\nhave: %v, %v\nwant: leased", what, swapped, err)
+			t.Errorf("%s: another worker ID\nhave: %v, %v\nwant: leased", what, swapped, err)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func TestFileStore_longRecord(t *testing.T) {
 	}
 }
 
-// Odd files stop no process: the others' worker ids are leased, and what is odd is in Health and
+// Odd files stop no process: the others' worker IDs are leased, and what is odd is in Health and
 // logged once.
 func TestFileStore_oddFilesStopNobody(t *testing.T) {
 	makeDir := func(name string) error { return os.MkdirAll(filepath.Join(name, "full"), 0o755) }
@@ -192,21 +192,21 @@ func TestFileStore_oddFilesStopNobody(t *testing.T) {
 			for range 6 {
 				l, err := a.acquire(t.Context(), 7)
 				if err != nil || seen[l.workerID] || c.root && l.workerID < odd {
-					t.Fatalf("have: %v, after %v\nwant: another worker id", err, seen)
+					t.Fatalf("have: %v, after %v\nwant: another worker ID", err, seen)
 				}
 				seen[l.workerID] = true
 			}
 			if _, err := a.acquire(t.Context(), 5); !errors.Is(err, spi.ErrNoWorkerID) {
 				t.Errorf("when only odd ones are left\nhave: %v\nwant: spi.ErrNoWorkerID", err)
 			}
-			if n := strings.Count(log.String(), "a worker id is left alone"); c.root && (n != odd || len(a.Health().Warnings) != odd) {
+			if n := strings.Count(log.String(), "worker ID skipped"); c.root && (n != odd || len(a.Health().Warnings) != odd) {
 				t.Errorf("have: %d log lines, %q\nwant: each of them once", n, a.Health().Warnings)
 			}
 		})
 	}
 }
 
-// A lease whose lock file becomes something else is over, and another worker id is taken.
+// A lease whose lock file becomes something else is over, and another worker ID is taken.
 func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 	path := t.TempDir()
 	a := assign(newFileStore(path, "orders"), config{})
@@ -223,11 +223,11 @@ func TestFileStore_lockThatBecomesOdd(t *testing.T) {
 		t.Errorf("have: %v\nwant: spi.ErrLeaseLost", err)
 	}
 	if next, err := a.acquire(t.Context(), 7); err != nil || next.workerID == l.workerID {
-		t.Errorf("have: %v, %v\nwant: another worker id", next, err)
+		t.Errorf("have: %v, %v\nwant: another worker ID", next, err)
 	}
 }
 
-// A directory that cannot be written is no oddity of one worker id.
+// A directory that cannot be written is no oddity of one worker ID.
 func TestFileStore_directoryThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("the superuser may write anything")
@@ -327,7 +327,7 @@ func TestFileStore_lockRemovedWhileHeld(t *testing.T) {
 	}
 }
 
-// Whoever stops while it holds one worker id's lock hinders nobody else's.
+// Whoever stops while it holds one worker ID's lock hinders nobody else's.
 func TestFileStore_lockedByAnother(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(dir, "orders")

@@ -12,5 +12,5 @@ const openPlain = 0
 func isOddFile(error) bool { return false }
 
 func flock(*os.File) error {
-	return errors.New("FILE worker ids need a system with flock; use SQL or another assigner here")
+	return errors.New("FILE worker IDs need a system with flock; use SQL or another assigner here")
 }

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// fleet is many processes that lease worker ids of one store: the assigner's own
+// fleet is many processes that lease worker IDs of one store: the assigner's own
 // code over a simulated store and a simulated clock. docs/understand/scale.md has the figures
 // of ten thousand:
 //
 //	go test ./keygen/workerid -run TestFleet -v -fleet.processes 10000
 type fleet struct {
 	processes int
-	bits      int           // of a worker id
+	bits      int           // of a worker ID
 	lease     time.Duration // what assigners are configured with
 	renew     time.Duration
-	retry     time.Duration // after how long a process asks again that got no worker id
+	retry     time.Duration // after how long a process asks again that got no worker ID
 	workers   int           // operations that the store does at once
 	op        time.Duration // what one takes it
-	row       time.Duration // what it takes beside that for each record of a list
+	row       time.Duration // what it takes next to that for each record of a list
 	line      time.Duration // what the network takes each way
 	away      time.Duration // how long the store is away
 	steady    time.Duration // how long it is looked at while nothing happens
@@ -40,8 +40,8 @@ var theFleet fleet
 
 func init() {
 	f := &theFleet
-	flag.IntVar(&f.processes, "fleet.processes", 300, "how many processes lease a worker id of one store")
-	flag.IntVar(&f.bits, "fleet.bits", 0, "bits of a worker id; 0: enough for twice the processes")
+	flag.IntVar(&f.processes, "fleet.processes", 300, "how many processes lease a worker ID of one store")
+	flag.IntVar(&f.bits, "fleet.bits", 0, "bits of a worker ID; 0: enough for twice the processes")
 	flag.DurationVar(&f.lease, "fleet.lease", defaultLease, "the property lease")
 	flag.DurationVar(&f.renew, "fleet.renew", 0, "the property renew; 0: its default")
 	flag.DurationVar(&f.retry, "fleet.retry", 200*time.Millisecond, "after how long a process asks again that got none")
@@ -229,7 +229,7 @@ func (s *fleetStore) CompareAndSet(ctx context.Context, workerID int64, prev, ne
 
 func (s *fleetStore) Close() error { return nil }
 
-// fleetProcess is one process: it takes a worker id, and another one when it is lost.
+// fleetProcess is one process: it takes a worker ID, and another one when it is lost.
 type fleetProcess struct {
 	fleet    *fleet
 	assigner *assigner
@@ -238,7 +238,7 @@ type fleetProcess struct {
 
 	mu     sync.Mutex
 	lease  *lease
-	failed int // to get a worker id
+	failed int // to get a worker ID
 }
 
 func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
@@ -257,7 +257,7 @@ func (f *fleet) start(store *fleetStore, seed uint64) *fleetProcess {
 	return p
 }
 
-// run looks each half second whether it has a worker id, as a generator that is seldom
+// run looks each half second whether it has a worker ID, as a generator that is seldom
 // used.
 func (p *fleetProcess) run(ctx context.Context) {
 	defer close(p.done)
@@ -292,7 +292,7 @@ func (p *fleetProcess) failures() int {
 	return p.failed
 }
 
-// close ends the process in order, and gives its worker id back.
+// close ends the process in order, and gives its worker ID back.
 func (p *fleetProcess) close() {
 	p.end()
 	<-p.done
@@ -327,7 +327,7 @@ type stage struct {
 	load   load
 }
 
-// run is the life of a fleet. It reports each stage, and every worker id that two
+// run is the life of a fleet. It reports each stage, and every worker ID that two
 // processes have at once.
 func (f *fleet) run(t *testing.T, report func(stage)) {
 	store := newFleetStore(f)
@@ -348,7 +348,7 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 				able++
 				id := p.lease.workerID
 				if other, ok := ids[id]; ok {
-					t.Fatalf("%s: processes %d and %d both have worker id %d", name, i, other, id)
+					t.Fatalf("%s: processes %d and %d both have worker ID %d", name, i, other, id)
 				}
 				ids[id] = i
 			}
@@ -414,12 +414,12 @@ func (f *fleet) run(t *testing.T, report func(stage)) {
 			}
 		}
 	})
-	t.Logf("attempts to get a worker id that failed at the last start: %d; worker ids with a record at the end: %d, of them not given back: %d",
+	t.Logf("attempts to get a worker ID that failed at the last start: %d; worker IDs with a record at the end: %d, of them not released: %d",
 		failures, len(store.records), len(held))
 }
 
 // A fleet of another size is asked of the store no more for each process: those that
-// start together do not all try the same worker ids one after another, and do not
+// start together do not all try the same worker IDs one after another, and do not
 // renew all at once from then on.
 func TestFleet(t *testing.T) {
 	if raceEnabled() {
@@ -428,7 +428,7 @@ func TestFleet(t *testing.T) {
 	f := theFleet
 	f.defaults()
 	synctest.Test(t, func(t *testing.T) {
-		t.Logf("%d processes, %d worker ids, lease %v, renew %v; the store does %d operations at once, each %v and %v a record of a list; %v on the line each way",
+		t.Logf("%d processes, %d worker IDs, lease %v, renew %v; the store does %d operations at once, each %v and %v a record of a list; %v on the line each way",
 			f.processes, 1<<f.bits, f.lease, f.renew, f.workers, f.op, f.row, f.line)
 		t.Log("| | all can make keys after | some cannot for | can, at least | operations (a second) | in the busiest 100 ms | lists (records) | writes (refused) | without answer | longest wait |")
 		f.run(t, func(s stage) {

@@ -28,7 +28,7 @@ func (l *lease) Health() spi.Health {
 	limit := l.limit.Load()
 	h.LeaseLimit, h.LeaseLength = time.UnixMilli(limit), l.assigner.length()
 	if h.Err == nil && limit <= l.assigner.now() {
-		h.Err = fmt.Errorf("%w: worker id %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
+		h.Err = fmt.Errorf("%w: worker ID %d: reserved until %s", spi.ErrLeaseLimit, l.workerID, formatTime(limit))
 	}
 	return h
 }
@@ -60,31 +60,31 @@ func (l *lease) tried(err error, callerEnded bool) {
 	}
 	log := a.config.Logger
 	if first && !stops {
-		log.Warn("shardkey: worker-id lease could not be renewed; keys continue to its limit",
+		log.Warn("shardkey: lease renewal failed",
 			"worker_id", l.workerID, "until", formatTime(l.Limit()), "error", err)
 	}
 	if stops {
-		log.Error("shardkey: worker-id lease is at its limit; no keys are made until it is renewed",
+		log.Error("shardkey: lease ended, no keys until it is renewed",
 			"worker_id", l.workerID, "until", formatTime(l.Limit()), "error", err)
 	}
 	if again {
-		log.Info("shardkey: worker-id lease renewed again", "worker_id", l.workerID, "until", formatTime(l.Limit()))
+		log.Info("shardkey: lease renewed again", "worker_id", l.workerID, "until", formatTime(l.Limit()))
 	}
 }
 
 // leased logs a lease that begins.
 func (a *assigner) leased(l *lease) {
-	a.config.Logger.Info("shardkey: worker id leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
+	a.config.Logger.Info("shardkey: worker ID leased", "worker_id", l.workerID, "until", formatTime(l.Limit()))
 }
 
-// released logs a lease that was given back, or was to be.
+// released logs a lease that was released, or was to be.
 func (a *assigner) released(l *lease, until int64, err error) {
 	if err != nil {
-		a.config.Logger.Warn("shardkey: worker id could not be given back; it is free when its reservation ends",
+		a.config.Logger.Warn("shardkey: worker ID not released",
 			"worker_id", l.workerID, "until", formatTime(until), "error", err)
 		return
 	}
-	a.config.Logger.Info("shardkey: worker id released", "worker_id", l.workerID)
+	a.config.Logger.Info("shardkey: worker ID released", "worker_id", l.workerID)
 }
 
 // lost counts and logs a lease that is another owner's now.
@@ -93,7 +93,7 @@ func (a *assigner) lost(l *lease, err error) {
 	a.mu.Lock()
 	a.figures.LeasesLost = stats.Add(a.figures.LeasesLost, 1)
 	a.mu.Unlock()
-	a.config.Logger.Warn("shardkey: worker-id lease lost; another worker id is taken at the next key",
+	a.config.Logger.Warn("shardkey: lease lost",
 		"worker_id", l.workerID, "error", err)
 }
 
@@ -105,7 +105,7 @@ func (a *assigner) failed(err error) {
 	a.figures.Err = err
 	a.mu.Unlock()
 	if first {
-		a.config.Logger.Error("shardkey: no worker id could be leased; no keys are made until one is", "error", err)
+		a.config.Logger.Error("shardkey: no worker ID leased, no keys until one is", "error", err)
 	}
 }
 
@@ -136,10 +136,10 @@ func kindOf(err error) string {
 	return kind
 }
 
-// shownOdd bounds the worker ids that warnings name.
+// shownOdd bounds the worker IDs that warnings name.
 const shownOdd = 5
 
-// addWarning keeps what is wrong with a worker id, and logs it the first time.
+// addWarning keeps what is wrong with a worker ID, and logs it the first time.
 func (a *assigner) addWarning(workerID int64, warning string) {
 	a.mu.Lock()
 	known := a.logged[workerID]
@@ -147,7 +147,7 @@ func (a *assigner) addWarning(workerID int64, warning string) {
 	a.odd = append(a.odd, warning)
 	a.mu.Unlock()
 	if !known {
-		a.config.Logger.Warn("shardkey: a worker id is left alone", "worker_id", workerID, "reason", warning)
+		a.config.Logger.Warn("shardkey: worker ID skipped", "worker_id", workerID, "reason", warning)
 	}
 }
 
@@ -176,7 +176,7 @@ func (a *assigner) askWarnings(ctx context.Context) {
 	a.mu.Unlock()
 	for _, w := range warnings {
 		if !slices.Contains(before, w) {
-			a.config.Logger.Warn("shardkey: the store of worker ids may forget them",
+			a.config.Logger.Warn("shardkey: worker-ID store is not durable",
 				"store", a.info.Name, "warning", w)
 		}
 	}
@@ -189,7 +189,7 @@ func (a *assigner) storeWarnings() []string {
 	return append(a.failoverWarnings(), a.forgets...)
 }
 
-// held are the worker ids held, in order.
+// held are the worker IDs held, in order.
 func (a *assigner) held() []int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -202,13 +202,13 @@ func (a *assigner) held() []int64 {
 }
 
 // Health sums up the assigner's leases: Err is the trouble of the one whose
-// limit comes first, or why no worker id could be had.
+// limit comes first, or why no worker ID could be had.
 func (a *assigner) Health() spi.Health {
 	a.mu.Lock()
 	h := a.figures.Snapshot()
 	h.Warnings = slices.Clone(a.odd[:min(shownOdd, len(a.odd))])
 	if more := len(a.odd) - shownOdd; more > 0 {
-		h.Warnings = append(h.Warnings, fmt.Sprintf("and %d more worker ids like these", more))
+		h.Warnings = append(h.Warnings, fmt.Sprintf("and %d more worker IDs like these", more))
 	}
 	leases := slices.Collect(maps.Keys(a.leases))
 	a.mu.Unlock()

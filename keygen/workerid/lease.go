@@ -24,7 +24,7 @@ const noLimit = 0
 // lastUsedUnknown makes Release treat all that was reserved as used.
 const lastUsedUnknown = -1
 
-// lease is a worker id that is held by time interval: see the package comment.
+// lease is a worker ID that is held by time interval: see the package comment.
 // It implements [spi.WorkerIDLease].
 type lease struct {
 	assigner *assigner
@@ -33,7 +33,7 @@ type lease struct {
 	delay    time.Duration // see Delay
 	seen     int64         // the newest reservation in the store before it was taken
 	limit    atomic.Int64
-	identity string             // of the process, before the worker id was taken
+	identity string             // of the process, before the worker ID was taken
 	stop     context.CancelFunc // ends the renewal in the background
 
 	// busy is held by the goroutine that reads or writes the record; a channel,
@@ -56,14 +56,14 @@ func newLease(a *assigner) *lease {
 	return &lease{assigner: a, busy: make(chan struct{}, 1), stop: func() {}, identity: a.identity()}
 }
 
-// begin makes it the lease of a worker id, by a record of its own that the store
+// begin makes it the lease of a worker ID, by a record of its own that the store
 // has confirmed or, with a limit below the record's reserved_until, has only shown.
 func (l *lease) begin(workerID, floor, limit int64, newest Record) {
 	l.workerID, l.floor, l.newest, l.attempts = workerID, floor, newest, nil
 	l.limit.Store(limit)
 }
 
-// WorkerID is the leased worker id.
+// WorkerID is the leased worker ID.
 func (l *lease) WorkerID() int64 { return l.workerID }
 
 // Floor is the first id time of this lease, in milliseconds since the Unix
@@ -101,12 +101,12 @@ func (l *lease) Renew(ctx context.Context, until int64) error {
 	return l.renew(ctx, until)
 }
 
-// Release gives the worker id back. lastUsed is the highest id time that was
+// Release gives the worker ID back. lastUsed is the highest id time that was
 // used, 0 for none. It is idempotent. After an error, and when this process is a copy,
-// the worker id is free all the same, once the reservation has run out.
+// the worker ID is free all the same, once the reservation has run out.
 func (l *lease) Release(ctx context.Context, lastUsed int64) (err error) {
-	defer guard.Recover(&err, "the store of worker ids")
-	if !l.end(fmt.Errorf("%w: worker id %d was released", spi.ErrClosed, l.workerID)) {
+	defer guard.Recover(&err, "the store of worker IDs")
+	if !l.end(fmt.Errorf("%w: worker ID %d was released", spi.ErrClosed, l.workerID)) {
 		return nil
 	}
 	l.assigner.forget(l)
@@ -180,7 +180,7 @@ func (l *lease) lock(ctx context.Context) error {
 	case l.busy <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("shardkey: worker id %d: waiting for its renewal: %w", l.workerID, ctx.Err())
+		return fmt.Errorf("shardkey: worker ID %d: waiting for its renewal: %w", l.workerID, ctx.Err())
 	}
 }
 
@@ -257,7 +257,7 @@ func (l *lease) renew(ctx context.Context, until int64) error {
 }
 
 func (l *lease) reserve(ctx context.Context, until int64) (err error) {
-	defer guard.Recover(&err, "the store of worker ids") // the outcome is unknown, as with any error
+	defer guard.Recover(&err, "the store of worker IDs") // the outcome is unknown, as with any error
 	if err := l.checkClocks(ctx, until); err != nil {
 		return err
 	}
@@ -317,7 +317,7 @@ func (l *lease) write(ctx context.Context, next Record) (done bool, err error) {
 }
 
 // reread finds out what stands in the store: the newest record, one of the
-// attempts, or another owner's. One of the attempts is what the next write goes on
+// attempts, or another owner's. One of the attempts is what the next write continues
 // top of; it does not move the limit, for a store may show what it has not yet made
 // last.
 func (l *lease) reread(ctx context.Context) error {
@@ -335,7 +335,7 @@ func (l *lease) reread(ctx context.Context) error {
 	return nil
 }
 
-// giveBack writes to the store that the worker id is free after lastUsed.
+// giveBack writes to the store that the worker ID is free after lastUsed.
 // The lease has no limit any more. The caller holds busy.
 func (l *lease) giveBack(ctx context.Context, lastUsed int64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.assigner.opTimeout())
@@ -375,5 +375,5 @@ func (l *lease) readError(op string, err error) error {
 }
 
 func (l *lease) storeError(op string, err error) error {
-	return l.assigner.storeError(fmt.Sprintf("%s (worker id %d)", op, l.workerID), err)
+	return l.assigner.storeError(fmt.Sprintf("%s (worker ID %d)", op, l.workerID), err)
 }

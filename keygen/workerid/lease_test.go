@@ -31,7 +31,7 @@ func TestLease_reservesAheadAndRenews(t *testing.T) {
 	})
 }
 
-// A released worker id can be leased again immediately, from after its last id.
+// A released worker ID can be leased again immediately, from after its last id.
 func TestLease_releaseLetsTheNextBeginAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := new(workeridtest.Memory)
@@ -117,7 +117,7 @@ func TestLease_storeAwayKeepsTheLimitAndShowsInHealth(t *testing.T) {
 	})
 }
 
-// A process that slept past its limit finds its worker id taken over, starting
+// A process that slept past its limit finds its worker ID taken over, starting
 // at its limit, and takes another one.
 func TestLease_takeoverAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestLease_logsItsLife(t *testing.T) {
 		m.SetAway(errors.New("away"))
 		for range 2 {
 			if _, err := a.AcquireWorkerID(t.Context(), 0); err == nil {
-				t.Fatal("a worker id of a store that is away")
+				t.Fatal("a worker ID of a store that is away")
 			}
 		}
 		m.SetAway(nil)
@@ -189,14 +189,14 @@ func TestLease_logsItsLife(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			`level=ERROR msg="shardkey: no worker id could be leased; no keys are made until one is" namespace=orders error=`,
-			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
-			`level=WARN msg="shardkey: worker-id lease could not be renewed; keys continue to its limit" namespace=orders worker_id=0 until=`,
-			`level=ERROR msg="shardkey: worker-id lease is at its limit; no keys are made until it is renewed" namespace=orders worker_id=0 until=`,
-			`level=INFO msg="shardkey: worker-id lease renewed again" namespace=orders worker_id=0 until=`,
-			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
-			`level=INFO msg="shardkey: worker id leased" namespace=orders worker_id=0 until=`,
-			`level=INFO msg="shardkey: worker id released" namespace=orders worker_id=0`,
+			`level=ERROR msg="shardkey: no worker ID leased, no keys until one is" namespace=orders error=`,
+			`level=INFO msg="shardkey: worker ID leased" namespace=orders worker_id=0 until=`,
+			`level=WARN msg="shardkey: lease renewal failed" namespace=orders worker_id=0 until=`,
+			`level=ERROR msg="shardkey: lease ended, no keys until it is renewed" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: lease renewed again" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker ID released" namespace=orders worker_id=0`,
+			`level=INFO msg="shardkey: worker ID leased" namespace=orders worker_id=0 until=`,
+			`level=INFO msg="shardkey: worker ID released" namespace=orders worker_id=0`,
 		}
 		have := strings.Split(strings.TrimSpace(log.String()), "\n")
 		for i, line := range have {
@@ -331,7 +331,7 @@ func TestAssigner_closeDuringARenewalIsQuiet(t *testing.T) {
 }
 
 // A store that forgets breaks the promise. What is left is to end it soon: the
-// holder finds out at its next renewal, and makes no key of the lost worker id
+// holder finds out at its next renewal, and makes no key of the lost worker ID
 // afterwards, whatever it had reserved.
 func TestLease_forgottenByItsStoreEndsAtTheNextRenewal(t *testing.T) {
 	for _, ring := range []int{1, 200} {

@@ -17,10 +17,10 @@ var (
 
 // ListWorkerIDs reads the records of the namespace.
 func (a *assigner) ListWorkerIDs(ctx context.Context) (list spi.WorkerIDs, err error) {
-	defer guard.Recover(&err, "the store of worker ids")
+	defer guard.Recover(&err, "the store of worker IDs")
 	entries, err := a.store.List(ctx)
 	if err != nil {
-		return spi.WorkerIDs{}, a.storeError("list worker ids", err)
+		return spi.WorkerIDs{}, a.storeError("list worker IDs", err)
 	}
 	list = spi.WorkerIDs{Store: a.info.Name + " namespace=" + a.config.Namespace, Max: -1}
 	if list.ClockAhead, err = a.clockAhead(ctx); err != nil {
@@ -74,7 +74,7 @@ func (a *assigner) listed(e Entry, now int64) spi.WorkerID {
 	return id
 }
 
-// ListWorkerIDs returns the one worker id that there is here.
+// ListWorkerIDs returns the one worker ID that there is here.
 func (u *unleased) ListWorkerIDs(context.Context) (spi.WorkerIDs, error) {
 	id, err := u.find()
 	if err != nil {

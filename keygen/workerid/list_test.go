@@ -61,7 +61,7 @@ func TestList_sqlMayOnlyRead(t *testing.T) {
 	mustExec(t, dsn, "%s", workerid.TableDDL("shardkey_worker")) // fails when it is there
 	mustExec(t, dsn, "INSERT INTO shardkey_worker VALUES ('shardkey', 7, 'x', 1, 0, 'host pid 1', 1)")
 	if list, err := reader.ListWorkerIDs(t.Context()); err != nil || len(list.List) != 1 || list.List[0].ID != 7 || list.List[0].State != "expired" {
-		t.Errorf("have: %v, %v\nwant: worker id 7, expired", list, err)
+		t.Errorf("have: %v, %v\nwant: worker ID 7, expired", list, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestList_states(t *testing.T) {
 		}
 		for i, id := range list.List {
 			if id.ID != int64(i) || id.State != id.Holder || id.Free() != (id.State == "free" || id.State == "expired") {
-				t.Errorf("have: %+v\nwant: worker id %d, state %s", id, i, id.Holder)
+				t.Errorf("have: %+v\nwant: worker ID %d, state %s", id, i, id.Holder)
 			}
 		}
 		if id := list.List[0]; id.Since.UnixMilli() != now-second || id.ReservedUntil.UnixMilli() != now+10*second || !id.FreeFrom.IsZero() {
@@ -112,13 +112,13 @@ func TestList_foreign(t *testing.T) {
 	}
 	list, err := newFromProps(t, "FILE", map[string]any{"path": dir}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].State != "unknown" || list.List[0].Err == nil {
-		t.Errorf("have: %+v, %v\nwant: worker id 3, unknown", list, err)
+		t.Errorf("have: %+v, %v\nwant: worker ID 3, unknown", list, err)
 	}
 }
 
 func TestList_unleased(t *testing.T) {
 	list, err := newFromProps(t, "STATIC", map[string]any{"worker-id": "5"}).(spi.WorkerIDLister).ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].ID != 5 || list.List[0].State != "fixed" || list.Store != "STATIC worker-id=5" {
-		t.Errorf("have: %+v, %v\nwant: worker id 5, fixed", list, err)
+		t.Errorf("have: %+v, %v\nwant: worker ID 5, fixed", list, err)
 	}
 }

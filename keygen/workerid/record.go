@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Record is what a [Store] keeps for one worker id. The zero Record stands for
-// a worker id that was never used.
+// Record is what a [Store] keeps for one worker ID. The zero Record stands for
+// a worker ID that was never used.
 //
 // All times are id time: milliseconds since the Unix epoch, as ids carry them.
 type Record struct {
 	// Owner is a random token, new with every write: no two records ever
 	// written are equal, and only the writer knows what comes next.
 	Owner string `json:"owner"`
-	// ReservedUntil is the first millisecond that no id of this worker id has
+	// ReservedUntil is the first millisecond that no id of this worker ID has
 	// been reserved for. It only ever rises.
 	ReservedUntil int64 `json:"reserved_until"`
-	// FreeFrom is 0 while the worker id is held. The owner that releases it
+	// FreeFrom is 0 while the worker ID is held. The owner that releases it
 	// writes the first millisecond that it has not used; the next one begins
 	// there. The next owner's record has 0 again.
 	FreeFrom int64 `json:"free_from,omitempty"`
 	// Holder names the holder for people, as "host-7 pid 4711"; at most 200
 	// bytes.
 	Holder string `json:"holder"`
-	// Since is when the holder took the worker id, by the holder's clock.
+	// Since is when the holder took the worker ID, by the holder's clock.
 	Since int64 `json:"since"`
 }
 
-// IsZero reports whether the worker id was never used.
+// IsZero reports whether the worker ID was never used.
 func (r Record) IsZero() bool { return r == Record{} }
 
 // Same reports whether two records are one and the same write.
@@ -63,7 +63,7 @@ func (r Record) Text() string {
 	return string(text)
 }
 
-// ParseRecord reads what [Record.Text] wrote for a worker id. Any other text is
+// ParseRecord reads what [Record.Text] wrote for a worker ID. Any other text is
 // a [*ForeignRecordError].
 func ParseRecord(workerID int64, text string) (Record, error) {
 	var t recordText

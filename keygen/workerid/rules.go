@@ -81,7 +81,7 @@ var theRules = rules{
 	others: func(newest Record, now, margin int64) bool { return newest.ReservedUntil-now < margin },
 }
 
-// horizon is how far apart two honest clocks can be. A worker id that starts
+// horizon is how far apart two honest clocks can be. A worker ID that starts
 // further ahead than that is not taken, for its ids would carry that time, and a
 // lease is not moved on to a time further ahead, unless leases are that long.
 const horizon = 24 * time.Hour

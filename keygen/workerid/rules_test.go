@@ -65,7 +65,7 @@ func TestCandidates_ofRecords(t *testing.T) {
 	}
 	free, err := l.assigner.candidates(t.Context(), entries, 3)
 	if err != nil || len(free) != 2 || free[0].WorkerID != 1 || free[1].WorkerID != 3 {
-		t.Errorf("have: %v, %v\nwant: worker ids 1 and 3", free, err)
+		t.Errorf("have: %v, %v\nwant: worker IDs 1 and 3", free, err)
 	}
 }
 

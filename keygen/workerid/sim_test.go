@@ -334,7 +334,7 @@ func (p *process) crash() {
 	p.start()
 }
 
-// close ends the process in good order. Its generator may go on until the limit
+// close ends the process in good order. Its generator may continue until the limit
 // is gone.
 func (p *process) close() {
 	p.busy = true

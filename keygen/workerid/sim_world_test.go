@@ -14,14 +14,14 @@ import (
 // store and the generator are the simulation's.
 //
 // Nothing is parallel, yet everything can be interleaved: a store's operation
-// lets the world go on before and after it takes effect, with the calling
+// lets the world continue before and after it takes effect, with the calling
 // process stuck in it, as if its answer were slow or it had been paused.
 type world struct {
 	rng    *rand.Rand
 	bugs   bugs
 	rules  rules
 	time   int64              // true time, in milliseconds
-	log    map[int64][]Record // of each worker id: the last one is what the store shows
+	log    map[int64][]Record // of each worker ID: the last one is what the store shows
 	kept   map[int64]int      // how many of them outlive the store's crash
 	starts int                // of the store
 	late   []func()           // writes on their way, whose senders have given up
@@ -45,7 +45,7 @@ type world struct {
 // id is an identifier: the simulation makes at most one a millisecond.
 type id struct{ worker, time int64 }
 
-// bugs are what can be taken out beside the rules.
+// bugs are what can be taken out next to the rules.
 type bugs struct {
 	noLimit   bool // the generator does not look at the limit
 	noCompare bool // the store does not compare
@@ -128,7 +128,7 @@ func (w *world) step() {
 	w.procs[w.rng.IntN(len(w.procs))].act()
 }
 
-// meanwhile lets the others go on while one process is in a call.
+// meanwhile lets the others continue while one process is in a call.
 func (w *world) meanwhile() {
 	if w.depth >= 3 || !w.chance(4) {
 		return
@@ -176,7 +176,7 @@ func (w *world) swap(workerID int64, prev, next Record) int {
 	return len(w.log[workerID])
 }
 
-// keep has the log of a worker id last up to a place.
+// keep has the log of a worker ID last up to a place.
 func (w *world) keep(workerID int64, place int) { w.kept[workerID] = max(w.kept[workerID], place) }
 
 // crashStore makes the store forget what it has shown and not confirmed.

@@ -32,7 +32,7 @@ type sqlStore struct {
 // renewed at the very moment.
 const maxConns = 4
 
-// maxIdle is longer than the default renew, so that a connection is not made anew for
+// maxIdle is longer than the default renew, so that a connection is not made again for
 // each renewal. With a longer one thousands of processes hold no connections in
 // between.
 const maxIdle = 15 * time.Second

@@ -130,7 +130,7 @@ func TestSQLStore_mayNotCreateTable(t *testing.T) {
 	mustExec(t, dsn, "%s", table.DDL)
 	lease, err := a.AcquireWorkerID(t.Context(), 1023)
 	if err != nil || lease.WorkerID() != 0 {
-		t.Errorf("after running the DDL\nhave: %v, %v\nwant: worker id 0", lease, err)
+		t.Errorf("after running the DDL\nhave: %v, %v\nwant: worker ID 0", lease, err)
 	}
 	if d := a.Describe(); strings.Contains(d, "secret-word") || strings.Contains(d, user) {
 		t.Errorf("Describe tells too much: %s", d)
@@ -217,7 +217,7 @@ func wantTableError(t *testing.T, what string, err error) *workerid.TableError {
 }
 
 // A table that was made by hand, or restored, may have lost its key. Each process
-// would insert a row of its own, and all of them hold worker id 0.
+// would insert a row of its own, and all of them hold worker ID 0.
 func TestSQLStore_tableWithoutItsKey(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_tableWithoutItsKey) {
 		return
@@ -347,7 +347,7 @@ func exec(t *testing.T, dsn string, statements ...string) {
 }
 
 // A server that is killed, away, and started again: the lease stands to its
-// limit, says so, and goes on afterwards as if nothing had been.
+// limit, says so, and continues afterwards as if nothing had been.
 func TestSQLStore_serverKilledAndBack(t *testing.T) {
 	if testserver.Each(t, TestSQLStore_serverKilledAndBack) {
 		return
@@ -377,7 +377,7 @@ func TestSQLStore_serverKilledAndBack(t *testing.T) {
 		t.Errorf("Renew when the server is back\nhave: %v, limit %d\nwant: one beyond %d", err, l.Limit(), limit)
 	}
 	if other := mustAcquire(t, a, 1023); other.WorkerID() == l.WorkerID() {
-		t.Errorf("worker id %d twice: the server forgot a lease", l.WorkerID())
+		t.Errorf("worker ID %d twice: the server forgot a lease", l.WorkerID())
 	}
 	if h := a.Health(); h.Err != nil {
 		t.Errorf("health\nhave: %v\nwant: nil", h.Err)

@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// defaultTable is the table of SQL worker ids.
+// defaultTable is the table of SQL worker IDs.
 const defaultTable = "shardkey_worker"
 
 // columns of a record, in the order of recordRow.fields.
@@ -98,16 +98,16 @@ func (s *sqlStore) keyError(what string) error {
 	return &tableError{Table: s.table, DDL: ddl, Err: errors.New(what)}
 }
 
-// doubled is the error for several rows of one worker id.
+// doubled is the error for several rows of one worker ID.
 func (s *sqlStore) doubled(workerID int64) error {
 	s.keyed.Store(false)
-	return s.keyError(fmt.Sprintf("worker id %d of namespace %s has several rows, so that several processes have it: "+
+	return s.keyError(fmt.Sprintf("worker ID %d of namespace %s has several rows, so that several processes have it: "+
 		"stop them, delete all rows of it but the one with the highest reserved_until, and add the key",
 		workerID, s.namespace))
 }
 
 // checkKey looks for the key without which each process would insert a row, and
-// hold the worker id, of its own: any unique key of no other columns will do.
+// hold the worker ID, of its own: any unique key of no other columns will do.
 func (s *sqlStore) checkKey(ctx context.Context) error {
 	rows, err := s.db.QueryContext(ctx, "SHOW KEYS FROM "+s.table)
 	if err != nil {
@@ -145,5 +145,5 @@ func (s *sqlStore) checkKey(ctx context.Context) error {
 		return nil
 	}
 	return s.keyError("it has no primary key (namespace, worker_id), " +
-		"so that each process would have a row of its own for one worker id")
+		"so that each process would have a row of its own for one worker ID")
 }

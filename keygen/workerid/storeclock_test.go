@@ -23,7 +23,7 @@ func (s *clockedStore) Now(context.Context) (time.Time, error) {
 	return s.clock.Now().Add(s.apart), s.err
 }
 
-// A store's clock is compared before a worker id is taken, and before a reservation is moved
+// A store's clock is compared before a worker ID is taken, and before a reservation is moved
 // on by more than this machine's clock may be ahead.
 func TestClock_isComparedWithTheStores(t *testing.T) {
 	away := errors.New("away")
@@ -43,7 +43,7 @@ func TestClock_isComparedWithTheStores(t *testing.T) {
 			a := assign(store, config{Clock: clock, MaxClockAhead: time.Minute})
 			a.manual = true
 			if _, err := a.acquire(t.Context(), 0); !c.want(err) {
-				t.Errorf("a first worker id\nhave: %v", err)
+				t.Errorf("a first worker ID\nhave: %v", err)
 			}
 
 			store.apart, store.err, store.record = 0, nil, Record{}
@@ -149,7 +149,7 @@ func TestClock_stepAheadWithoutAStoresClock(t *testing.T) {
 				t.Fatalf("a renewal\nhave: %v, %v\nwant: a clockError, %v", err, store.record, before)
 			}
 			if _, err := a.acquire(t.Context(), 1); !isClockError(err) {
-				t.Fatalf("another worker id\nhave: %v\nwant: a clockError", err)
+				t.Fatalf("another worker ID\nhave: %v\nwant: a clockError", err)
 			}
 			if h := l.Health(); !isClockError(h.Err) {
 				t.Fatalf("health\nhave: %v\nwant: a clockError", h.Err)
@@ -211,7 +211,7 @@ func TestClock_isAheadOfNothing(t *testing.T) {
 				later := assign(store, config{Clock: newStepped(clock.by() + month)})
 				later.manual = true
 				if _, err := later.acquire(t.Context(), 3); err != nil {
-					t.Errorf("a start a month later\nhave: %v\nwant: a worker id", err)
+					t.Errorf("a start a month later\nhave: %v\nwant: a worker ID", err)
 				}
 			})
 		})

@@ -13,11 +13,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// unleased hands out one worker id that is not leased: nothing keeps others from
+// unleased hands out one worker ID that is not leased: nothing keeps others from
 // using it as well. It serves STATIC, IP and HOSTNAME.
 type unleased struct {
 	kind string
-	// find reads the worker id off the configuration or the machine.
+	// find reads the worker ID off the configuration or the machine.
 	find func() (int64, error)
 }
 
@@ -27,7 +27,7 @@ var (
 	_ spi.HealthReporter   = (*unleased)(nil)
 )
 
-// AcquireWorkerID returns the worker id, or an error that is
+// AcquireWorkerID returns the worker ID, or an error that is
 // spi.ErrNoWorkerID, as when the generator's layout has no such one.
 func (u *unleased) AcquireWorkerID(ctx context.Context, maxWorkerID int64) (spi.WorkerIDLease, error) {
 	if err := ctx.Err(); err != nil {
@@ -53,10 +53,10 @@ func (u *unleased) Describe() string {
 	return fmt.Sprintf("%s worker-id=%d", u.kind, id)
 }
 
-// Health warns of what a worker id without a lease risks.
+// Health warns of what a worker ID without a lease risks.
 func (u *unleased) Health() spi.Health {
 	h := spi.Health{Warnings: []string{
-		u.kind + ": nothing checks that no other process has this worker id, or had it with a clock ahead",
+		u.kind + ": nothing checks that no other process has this worker ID, or had it with a clock ahead",
 	}}
 	id, err := u.find()
 	if err != nil {
@@ -67,7 +67,7 @@ func (u *unleased) Health() spi.Health {
 	return h
 }
 
-// unlimited is a worker id without an interval.
+// unlimited is a worker ID without an interval.
 type unlimited int64
 
 func (u unlimited) WorkerID() int64                      { return int64(u) }

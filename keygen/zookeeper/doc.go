@@ -1,5 +1,5 @@
-// Package zookeeper leases worker ids, and takes over Leaf's, with a ZooKeeper
-// ensemble. Import it for its effect: it registers the worker-id assigner type
+// Package zookeeper leases worker IDs, and takes over Leaf's, with a ZooKeeper
+// ensemble. Import it for its effect: it registers the worker-ID assigner type
 // ZOOKEEPER and the key generator type LEAF_SNOWFLAKE. Their properties are in
 // docs/understand/leases.md and docs/reference/generators.md.
 //
@@ -10,8 +10,8 @@
 //	workerIdAssigners:
 //	  cluster: {type: ZOOKEEPER, props: {servers: "10.0.0.1:2181,10.0.0.2:2181", path: /shardkey, namespace: orders}}
 //
-// It is a store for the leases that keygen/workerid describes: each worker id has
-// a persistent node, <path>/<namespace>/<worker id>, changed by a set that succeeds
+// It is a store for the leases that keygen/workerid describes: each worker ID has
+// a persistent node, <path>/<namespace>/<worker ID>, changed by a set that succeeds
 // only if the node's version is the one that was read. Sessions and ephemeral
 // nodes, which end by a clock, are not used.
 //
@@ -28,10 +28,10 @@
 //	│0 │ milliseconds since 2010-11-04T01:42:54.657Z│ worker (10)│ sequence(12)│
 //	└──┴────────────────────────────────────────────┴────────────┴─────────────┘
 //
-// The worker id is the sequence number of the node of this machine's address,
+// The worker ID is the sequence number of the node of this machine's address,
 // /snowflake/<leaf.key>/forever/<ip>:<port>-NNNNNNNNNN (SnowflakeZookeeperHolder.java
 // there). An ensemble that Leaf has used is taken over as it is: the same ip and
-// port find the same node and keep its worker id.
+// port find the same node and keep its worker ID.
 //
 // The node's data is Leaf's JSON, {"ip":…,"port":…,"timestamp":…}, and a second
 // line with the lease's record, which Leaf's reader ignores. timestamp is the end

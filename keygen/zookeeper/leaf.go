@@ -40,7 +40,7 @@ const leafOffset = "99"
 
 // leaf is the key generator LEAF_SNOWFLAKE: a snowflake generator whose worker
 // id is leased from the node that Leaf keeps for an address. Leafs of the same
-// ensemble, name and address in one process share one worker id.
+// ensemble, name and address in one process share one worker ID.
 type leaf struct {
 	snowflake
 	shared *sharedLeaf
@@ -169,13 +169,13 @@ func (l *leaf) Ready(ctx context.Context) error {
 	return l.snowflake.Ready(ctx)
 }
 
-// Describe returns address, worker id and epoch.
+// Describe returns address, worker ID and epoch.
 func (l *leaf) Describe() string {
 	text := strings.TrimPrefix(l.snowflake.Describe(), "SNOWFLAKE ")
 	return fmt.Sprintf("LEAF_SNOWFLAKE %s: %s", l.shared.store.info().Name, text)
 }
 
-// Close gives the worker id back when no other generator of this process uses
+// Close gives the worker ID back when no other generator of this process uses
 // it. It may be called again.
 func (l *leaf) Close() error {
 	if l.closed.Swap(true) {
@@ -184,7 +184,7 @@ func (l *leaf) Close() error {
 	return l.shared.leave()
 }
 
-// leafs are the live generators of this process. An address has one worker id,
+// leafs are the live generators of this process. An address has one worker ID,
 // which only one of them could lease: two connectors with one rule, or a rule
 // that replaces another, would shut each other out.
 var leafs = struct {

@@ -66,7 +66,7 @@ func mustKeys(t testing.TB, l *leaf, n int) []int64 {
 	return keys
 }
 
-// wantNoID checks that a leaf gets no worker id, for a reason.
+// wantNoID checks that a leaf gets no worker ID, for a reason.
 func wantNoID(t testing.TB, what string, l *leaf, reason string) {
 	t.Helper()
 	if _, err := makeKeys(t, l, 1); !errors.Is(err, spi.ErrNoWorkerID) || !strings.Contains(err.Error(), reason) {
@@ -145,7 +145,7 @@ func TestLeaf_firstStartersDiffer(t *testing.T) {
 	wg.Wait()
 	wantApart(t, keys)
 	if len(workers) != 8 {
-		t.Errorf("worker ids\nhave: %v\nwant: 8 different", workers)
+		t.Errorf("worker IDs\nhave: %v\nwant: 8 different", workers)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestLeaf_nodesAreTakenOver(t *testing.T) {
 	}
 }
 
-// A Leaf server that still runs on the address has the worker id.
+// A Leaf server that still runs on the address has the worker ID.
 func TestLeaf_serverStillRuns(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
 	path := "/snowflake/" + name + "/forever/10.1.2.3:8080-0000000000"
@@ -202,7 +202,7 @@ func TestLeaf_serverStillRuns(t *testing.T) {
 	}
 }
 
-// A Leaf server that is started beside us overwrites our record; we see it and
+// A Leaf server that is started next to us overwrites our record; we see it and
 // stop.
 func TestLeaf_serverStartedBesideUs(t *testing.T) {
 	name, c := unique(t), client(t, testserver.ZooKeeper(t))
@@ -234,9 +234,9 @@ func TestLeaf_restarts(t *testing.T) {
 	fourth := openAs(t, values, 11*time.Second, leafGrace)
 	keys = append(keys, mustKeys(t, fourth, 5000)...)
 	if w := worker(t, fourth, keys[len(keys)-1]); w != 0 {
-		t.Errorf("worker id after restarts\nhave: %d\nwant: 0", w)
+		t.Errorf("worker ID after restarts\nhave: %d\nwant: 0", w)
 	}
-	// The one that was taken for dead goes on in its own time, or not at all.
+	// The one that was taken for dead continues in its own time, or not at all.
 	for range 3 {
 		if more, err := makeKeys(t, second, 5000); err == nil {
 			keys = append(keys, more...)
@@ -291,10 +291,10 @@ func TestLeaf_sharedInOneProcess(t *testing.T) {
 	if !strings.Contains(text, "LEAF_SNOWFLAKE") || !strings.Contains(text, ":9090") {
 		t.Errorf("Describe\nhave: %s\nwant: type and address", text)
 	}
-	mustKeys(t, g.(*leaf), 1) // given back, so free at once
+	mustKeys(t, g.(*leaf), 1) // released, so free at once
 }
 
-// A node that gives no worker id stays as it is, and the error says why.
+// A node that gives no worker ID stays as it is, and the error says why.
 func TestLeaf_nodesThatGiveNone(t *testing.T) {
 	c := client(t, testserver.ZooKeeper(t))
 	for what, n := range map[string]struct{ number, data, reason string }{
@@ -369,7 +369,7 @@ func TestLeaf_propertiesRefused(t *testing.T) {
 	}
 }
 
-// A generator lists the worker ids of all machines, and makes no node to do so.
+// A generator lists the worker IDs of all machines, and makes no node to do so.
 func TestLeaf_lists(t *testing.T) {
 	name := unique(t)
 	looker := openAs(t, leafProps(t, name, 8080), 0, leafGrace)
@@ -381,6 +381,6 @@ func TestLeaf_lists(t *testing.T) {
 	id := worker(t, holder, mustKeys(t, holder, 1)[0])
 	list, err = looker.ListWorkerIDs(t.Context())
 	if err != nil || len(list.List) != 1 || list.List[0].ID != id || list.List[0].State != "held" {
-		t.Errorf("have: %+v, %v\nwant: worker id %d of another address, held", list, err, id)
+		t.Errorf("have: %+v, %v\nwant: worker ID %d of another address, held", list, err, id)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// leafStore is a store of the one worker id that belongs to an address: the
+// leafStore is a store of the one worker ID that belongs to an address: the
 // number of its node below /snowflake/<name>/forever.
 type leafStore struct {
 	store
@@ -29,7 +29,7 @@ func newLeafStore(e *ensemble, name string, l leafLayout) *leafStore {
 	return &leafStore{store{e, root + "/forever", l}, l, root}
 }
 
-// leafMax is the highest worker id of 10 bits.
+// leafMax is the highest worker ID of 10 bits.
 const leafMax = 1<<10 - 1
 
 func (s *leafStore) info() workerid.Info {
@@ -45,7 +45,7 @@ func (s *leafStore) now(ctx context.Context) (time.Time, error) {
 	return s.ensemble.now(ctx, s.root+"/shardkey")
 }
 
-// workerIDs is the worker id of this machine's address. A first start makes the
+// workerIDs is the worker ID of this machine's address. A first start makes the
 // node, and takes the sequence number that ZooKeeper assigns, so that two machines that
 // start first at the same time differ.
 func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, error) {
@@ -60,23 +60,23 @@ func (s *leafStore) workerIDs(ctx context.Context, maxWorkerID int64) ([]int64, 
 		return nil, err
 	}
 	if id > min(maxWorkerID, leafMax) {
-		return nil, fmt.Errorf("the node of %s has the number %d, and worker ids end at %d: %w", s.address(), id, leafMax,
+		return nil, fmt.Errorf("the node of %s has the number %d, and worker IDs end at %d: %w", s.address(), id, leafMax,
 			&numberError{s.root})
 	}
 	return []int64{id}, nil
 }
 
-// numberError says that ZooKeeper has counted past the last worker id.
+// numberError says that ZooKeeper has counted past the last worker ID.
 type numberError struct{ root string }
 
 func (e *numberError) Error() string {
-	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker ids left: "+
+	return fmt.Sprintf("ZooKeeper never assigns a number again, so %q has no worker IDs left: "+
 		"give each process the same ip and port at each start, and use another leaf.key with a later epoch", e.root)
 }
 
 func (e *numberError) Unwrap() error { return spi.ErrNoWorkerID }
 
-// find is the worker id of this machine's node; -1 for none. Of several nodes,
+// find is the worker ID of this machine's node; -1 for none. Of several nodes,
 // which a lost answer can leave behind, it is the one that was reported to last.
 func (s *leafStore) find(ctx context.Context) (int64, error) {
 	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
@@ -168,7 +168,7 @@ func (l leafLayout) text(r workerid.Record) []byte {
 
 // parse reads data that a Leaf server or we have written.
 //
-// A Leaf server's report stands for a record: it holds the worker id until
+// A Leaf server's report stands for a record: it holds the worker ID until
 // shortly after its report. The node's version makes that record's token, as no two
 // reports have the same.
 func (l leafLayout) parse(workerID int64, n node) (workerid.Record, error) {

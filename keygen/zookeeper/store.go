@@ -57,7 +57,7 @@ type layout interface {
 	text(r workerid.Record) []byte
 }
 
-// decimal has the record in a node named after the worker id.
+// decimal has the record in a node named after the worker ID.
 type decimal struct{}
 
 func (decimal) name(workerID int64) string    { return strconv.FormatInt(workerID, 10) }
@@ -86,7 +86,7 @@ func (s *store) now(ctx context.Context) (time.Time, error) { return s.ensemble.
 func (s *store) List(ctx context.Context) ([]workerid.Entry, error) {
 	nodes, err := s.ensemble.list(ctx, s.path, func(name string) bool {
 		_, ok := s.workerID(name)
-		return ok // else nothing that a worker id could meet
+		return ok // else nothing that a worker ID could meet
 	})
 	var entries []workerid.Entry
 	for _, n := range nodes {

@@ -41,7 +41,7 @@ func round() time.Duration { return min(*engineTime, time.Minute) }
 // cluster is an engine that has been started.
 type cluster struct {
 	dsns   []string // of what processes write to, in turn; with the database
-	leases string   // the DSN of the database that worker ids come from
+	leases string   // the DSN of the database that worker IDs come from
 	stores []string // the DSNs of the databases that have the tables' rows, once each
 	// queries and conflicts are a writer's.
 	queries, conflicts bool

@@ -36,7 +36,7 @@ func (a *agent) work(d time.Duration) {
 		wait(rand.N(200 * time.Millisecond))
 	}
 	for _, s := range a.slots {
-		s.step(-s.off) // a clock that stays an hour back may find no worker id
+		s.step(-s.off) // a clock that stays an hour back may find no worker ID
 	}
 	a.recover("end", a.slots...)
 }
@@ -75,7 +75,7 @@ func (a *agent) fault(s *slot) {
 
 func (a *agent) restart(s *slot, name string, end func(), clockOff time.Duration) {
 	if s.ahead {
-		// Killed, it would leave a worker id that is not free for an hour, and
+		// Killed, it would leave a worker ID that is not free for an hour, and
 		// soon there would be none.
 		name, end = "closed", s.quit
 	}
@@ -175,7 +175,7 @@ func (a *agent) healed(name string, slots ...*slot) {
 }
 
 // recover waits until processes make keys again. One whose clock is far back
-// may have no worker id until it is right again.
+// may have no worker ID until it is right again.
 func (a *agent) recover(name string, slots ...*slot) {
 	healed := time.Now()
 	for _, s := range slots {

@@ -28,7 +28,7 @@ type subject struct {
 	layout snowflake.Layout // of its keys
 	// clocks says that its processes' clocks are to be wrong, too. Not those of
 	// LEAF_SNOWFLAKE: after a process that was an hour ahead its address has no
-	// worker id for an hour. Nor those of REDIS, for which its own clock is a
+	// worker ID for an hour. Nor those of REDIS, for which its own clock is a
 	// stopwatch.
 	clocks bool
 }
@@ -39,7 +39,7 @@ const (
 	renew = 300 * time.Millisecond
 )
 
-// fewWorkers has so few worker ids that they change hands all the time.
+// fewWorkers has so few worker IDs that they change hands all the time.
 var fewWorkers = snowflake.Layout{TimeBits: 41, WorkerBits: 4, SequenceBits: 18}
 
 var subjects = []subject{
@@ -70,7 +70,7 @@ var subjects = []subject{
 	},
 }
 
-// leased is SNOWFLAKE with worker ids of an assigner whose property says where
+// leased is SNOWFLAKE with worker IDs of an assigner whose property says where
 // its store is.
 func leased(assigner string, server func(testing.TB) *testserver.Server, property, format string) subject {
 	return subject{

@@ -40,10 +40,10 @@ var writtenTables = [2]string{"by_token", "by_key"}
 // writer is what a process is told that writes rows through shardkey.
 type writer struct {
 	DSN     string // go-sql-driver's
-	Leases  string // of the database that worker ids come from
+	Leases  string // of the database that worker IDs come from
 	Process int64  // a number of its own, for tokens
 	// Queries and Upserts say which statements the engine takes, Conflicts that rows are
-	// updated beside, which transactions of several nodes conflict over.
+	// updated next to, which transactions of several nodes conflict over.
 	Queries, Conflicts bool
 }
 
@@ -185,7 +185,7 @@ func (p prepared) ExecContext(ctx context.Context, _ string, args ...any) (sql.R
 	return p.Stmt.ExecContext(ctx, args...)
 }
 
-// beside inserts a row beside one that is there already.
+// next to inserts a row beside one that is there already.
 func (p *writing) beside(ctx context.Context, text string) ([]record, error) {
 	known := p.known.Load()
 	if known == 0 {

@@ -44,7 +44,7 @@ func run(write bool, record, file string) error {
 		return err
 	}
 	if string(have) != want {
-		return fmt.Errorf("%s does not say what ran: make matrix writes it anew\n%s", file, differing(string(have), want))
+		return fmt.Errorf("%s does not say what ran: make matrix writes it again\n%s", file, differing(string(have), want))
 	}
 	return nil
 }

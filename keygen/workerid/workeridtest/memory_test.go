@@ -202,27 +202,27 @@ func TestStore_catchesBugs(t *testing.T) {
 			f.Store, f.list, f.get, f.swap = own, own.List, own.Get, own.CompareAndSet
 		}, "create once, reopened"},
 		"forgets when it is closed": {func(f *faulty) { f.Store = forgetful{f.Store, f.memory} }, "reopened"},
-		"lists one worker id too few": {func(f *faulty) {
+		"lists one worker ID too few": {func(f *faulty) {
 			list := f.list
 			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
 				entries, err := list(ctx)
 				return entries[:max(0, len(entries)-1)], err
 			}
 		}, "list"},
-		"lists each worker id twice": {func(f *faulty) {
+		"lists each worker ID twice": {func(f *faulty) {
 			list := f.list
 			f.list = func(ctx context.Context) ([]workerid.Entry, error) {
 				entries, err := list(ctx)
 				return append(entries, entries...), err
 			}
 		}, "list"},
-		"mixes worker ids": {func(f *faulty) {
+		"mixes worker IDs": {func(f *faulty) {
 			get, swap := f.get, f.swap
 			f.get = func(ctx context.Context, id int64) (workerid.Record, error) { return get(ctx, id%10) }
 			f.swap = func(ctx context.Context, id int64, prev, next workerid.Record) (bool, error) {
 				return swap(ctx, id%10, prev, next)
 			}
-		}, "list, worker ids are apart"},
+		}, "list, worker IDs are apart"},
 		"ignores its context": {func(f *faulty) {
 			get, swap, list := f.get, f.swap, f.list
 			f.get = func(_ context.Context, id int64) (workerid.Record, error) { return get(context.Background(), id) }

@@ -62,7 +62,7 @@ var tests = []struct {
 	{"compare", testCompare},
 	{"fields", testFields},
 	{"list", testList},
-	{"worker ids are apart", testApart},
+	{"worker IDs are apart", testApart},
 	{"one of many wins", testRace},
 	{"foreign records", testForeign},
 	{"lost answer", testLostAnswer},
@@ -209,15 +209,15 @@ func testForeign(t testing.TB, n Namespace) {
 	n.PutForeign(4)
 	for range 2 { // the second time after the attempts to replace it
 		if r, err := s.Get(t.Context(), 4); !isForeign(err, 4) || !r.IsZero() {
-			t.Errorf("Get of a foreign record\nhave: %+v, %v\nwant: a *ForeignRecordError of worker id 4", r, err)
+			t.Errorf("Get of a foreign record\nhave: %+v, %v\nwant: a *ForeignRecordError of worker ID 4", r, err)
 		}
 		entries, err := s.List(t.Context())
 		if err != nil || len(entries) != 2 {
-			t.Fatalf("List with a foreign record\nhave: %v, %v\nwant: worker ids 1 and 4", entries, err)
+			t.Fatalf("List with a foreign record\nhave: %v, %v\nwant: worker IDs 1 and 4", entries, err)
 		}
 		for _, e := range entries {
 			if isForeign(e.Err, 4) != (e.WorkerID == 4) {
-				t.Errorf("List of %d\nhave: %v\nwant: a *ForeignRecordError of worker id 4 alone", e.WorkerID, e.Err)
+				t.Errorf("List of %d\nhave: %v\nwant: a *ForeignRecordError of worker ID 4 alone", e.WorkerID, e.Err)
 			}
 		}
 		for _, prev := range []workerid.Record{{}, record("a1", untilMS)} {
@@ -349,7 +349,7 @@ func testLeases(t testing.TB, n Namespace) {
 func testLeasesDiffer(t testing.TB, n Namespace) {
 	s, info := n.Open()
 	if _ = s.Close(); info.WorkerIDs != nil {
-		t.Skip("the store assigns worker ids itself")
+		t.Skip("the store assigns worker IDs itself")
 	}
 	seen := map[int64]bool{}
 	for range 3 {
@@ -358,7 +358,7 @@ func testLeasesDiffer(t testing.TB, n Namespace) {
 			t.Fatal(err)
 		}
 		if seen[lease.WorkerID()] {
-			t.Errorf("worker id %d was leased twice", lease.WorkerID())
+			t.Errorf("worker ID %d was leased twice", lease.WorkerID())
 		}
 		seen[lease.WorkerID()] = true
 	}
@@ -399,12 +399,12 @@ func wantWorkerID(t testing.TB, a spi.WorkerIDAssigner, lease spi.WorkerIDLease,
 		return
 	}
 	if len(list.List) != 1 {
-		t.Fatalf("list\nhave: %+v\nwant: worker id %d", list.List, lease.WorkerID())
+		t.Fatalf("list\nhave: %+v\nwant: worker ID %d", list.List, lease.WorkerID())
 	}
 	id := list.List[0]
 	if id.ID != lease.WorkerID() || id.State != state || !strings.Contains(id.Holder, " pid ") || id.Since.IsZero() ||
 		id.ReservedUntil.UnixMilli() < lease.Limit() || id.FreeFrom.IsZero() == (state == "free") || id.Err != nil {
-		t.Errorf("list\nhave: %+v\nwant: worker id %d, %s, with its holder and times", id, lease.WorkerID(), state)
+		t.Errorf("list\nhave: %+v\nwant: worker ID %d, %s, with its holder and times", id, lease.WorkerID(), state)
 	}
 }
 
@@ -443,6 +443,6 @@ func wantList(t testing.TB, s workerid.Store, want map[int64]workerid.Record) {
 		seen[e.WorkerID] = true
 	}
 	if len(seen) != len(want) {
-		t.Errorf("List\nhave: %d worker ids\nwant: %d", len(seen), len(want))
+		t.Errorf("List\nhave: %d worker IDs\nwant: %d", len(seen), len(want))
 	}
 }

@@ -88,7 +88,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 	return g, nil
 }
 
-// agreeWith has values held against a strategy's expression.
+// agreeWith has values compared with a strategy's expression.
 func (g *Gene) agreeWith(s *Strategy) {
 	if s.template == nil {
 		return

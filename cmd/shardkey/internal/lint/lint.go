@@ -15,7 +15,7 @@ import (
 	"github.com/shardkey/shardkey/internal/sqltext"
 )
 
-// Outcome is what becomes of a statement.
+// Outcome is what happens to a statement.
 type Outcome string
 
 const (
@@ -34,7 +34,7 @@ const (
 	Unknown Outcome = "unknown"
 )
 
-// Finding is what becomes of one statement on a ruled table.
+// Finding is what happens to one statement on a sharded table.
 type Finding struct {
 	File    string  `json:"file"`
 	Line    int     `json:"line"`   // from 1
@@ -81,7 +81,7 @@ func (l *Linter) Findings() []Finding {
 	return l.findings
 }
 
-// Statement is what becomes of a text of one statement or more.
+// Statement is what happens to a text of one statement or more.
 func (l *Linter) Statement(text string) (found []Finding) {
 	masked := mask(text, l.Mode)
 	inserts := namesIn(masked, insertTarget)
@@ -137,10 +137,10 @@ func (l *Linter) Targets(text string) (names []string) {
 	return names
 }
 
-// OutcomeOf is what becomes of an insert that is understood.
+// OutcomeOf is what happens to an insert that is understood.
 func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outcome }
 
-// insertFinding is what becomes of an insert that is understood.
+// insertFinding is what happens to an insert that is understood.
 func insertFinding(in *driver.PlannedInsert) Finding {
 	f := Finding{Outcome: Passed, Table: sqltext.QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {

@@ -149,7 +149,7 @@ func TestPlan_worksOnACopy(t *testing.T) {
 	if after := shape(t, conn, source.Schema); after != before {
 		t.Errorf("step 1\nhave:\n%s\nwant:\n%s", after, before)
 	}
-	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs go on
+	exec(t, conn, "INSERT INTO customer (name) VALUES ('by the server')") // programs continue
 	if have := one(t, conn, "SELECT id FROM customer WHERE name = 'by the server'"); have != "42" {
 		t.Errorf("have: %s\nwant: 42, the next of AUTO_INCREMENT", have)
 	}

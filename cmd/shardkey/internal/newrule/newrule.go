@@ -15,7 +15,7 @@ import (
 type Source struct {
 	Name   string // the data source's; empty for the only one
 	Schema *schema.Database
-	DSN    string // without password, for a store of worker ids in it
+	DSN    string // without password, for a store of worker IDs in it
 }
 
 // Table is a logical table of the new rule.
@@ -43,7 +43,7 @@ type Rule struct {
 	LeftOut []LeftOut
 }
 
-// ownTables are those of generators and worker-id assigners.
+// ownTables are those of generators and worker-ID assigners.
 var ownTables = []string{"shardkey_worker", "leaf_alloc", "tickets64"}
 
 // New finds the logical tables of the sources and their key columns: families of tables

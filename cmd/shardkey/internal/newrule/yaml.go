@@ -41,7 +41,7 @@ func (r Rule) YAML() string {
 	return b.String()
 }
 
-// store says where the worker ids are: with one database in it, with several in one
+// store says where the worker IDs are: with one database in it, with several in one
 // that the environment names.
 func (r Rule) store() string {
 	if len(r.Sources) < 2 {

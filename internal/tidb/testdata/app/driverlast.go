@@ -32,7 +32,7 @@ type value struct {
 // marker is a placeholder.
 type marker struct{ value }
 
-// The second reader is used while the program's packages are initialized, before its
+// The second parser is used while the program's packages are initialized, before its
 // value driver is set.
 func init() {
 	check()

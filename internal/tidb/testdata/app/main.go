@@ -1,5 +1,5 @@
-// An application that links the second reader, and by build tag a value driver of TiDB's
-// parser: driverfirst, one that is set before the second reader's first use, or
+// An application that links the second parser, and by build tag a value driver of TiDB's
+// parser: driverfirst, one that is set before the second parser's first use, or
 // driverlast, one that is set after it.
 package main
 
@@ -20,7 +20,7 @@ func main() {
 	values()
 }
 
-// check prints what the second reader says of two statements, one of which was
+// check prints what the second parser says of two statements, one of which was
 // planned as another.
 func check() {
 	opts := rewrite.Options{Tables: func(_, name string) *rewrite.Table {
