@@ -165,6 +165,7 @@ bench-check: servers ## fails if a ratio of INSERTs differs from bench/ratios.js
 
 bench-note: servers ## measures these ratios several times, on a quiet machine
 	@$(SQL_SERVERS) go run -C bench ./inserts -note ratios.json
+	@go test ./bench/inserts -run Pages -update
 
 fuzz: ## each fuzz target for FUZZTIME
 	@FUZZTIME=$(FUZZTIME) bash .ci/fuzz
