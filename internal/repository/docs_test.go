@@ -243,3 +243,45 @@ func exportedErrors(t *testing.T, dir string) (names []string) {
 	}
 	return names
 }
+
+// TestSupport_queries looks for the queries that the driver sends on a session by itself in
+// docs/reference/support.md, for users of proxies.
+func TestSupport_queries(t *testing.T) {
+	page, err := os.ReadFile("docs/reference/support.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := []string{"driver/insertselect.go"}
+	session, err := filepath.Glob("driver/internal/session/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := regexp.MustCompile(`^(SELECT @@\w+|SELECT \w+\(\)|SELECT LAST_INSERT_ID\(|SELECT \* FROM|SHOW VITESS_SHARDS|SHOW (FULL )?COLUMNS|SHOW TRIGGERS|` +
+		`SET [a-z_]+|SAVEPOINT|ROLLBACK TO|ROLLBACK|COMMIT)`)
+	found := map[string]bool{}
+	for _, file := range append(files, session...) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if q := query.FindString(strings.Trim(lit.Value, "\"`")); q != "" {
+					found[q] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(found) < 12 {
+		t.Fatalf("have: %d queries\nwant: more", len(found))
+	}
+	for q := range found {
+		if !strings.Contains(string(page), q) {
+			t.Errorf("have: docs/reference/support.md without %s", q)
+		}
+	}
+}
