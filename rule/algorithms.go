@@ -13,26 +13,26 @@ import (
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
-// algorithm is one of a rule's shardingAlgorithms, or the expression that version
-// 4 has in the strategy itself.
+// algorithm is one of a rule's shardingAlgorithms. In a rule of version 4 it is the expression in
+// the strategy.
 type algorithm struct {
 	name  word
 	typ   string
 	props map[string]word // by name in lower case
 }
 
-// strategyOf is a databaseStrategy, a tableStrategy or an auto table's
-// shardingStrategy, as it is written.
+// strategyOf is a databaseStrategy or tableStrategy, or the shardingStrategy of an auto table.
 type strategyOf struct {
-	key       word // "tableStrategy", or that of the rule's default
+	key       word // "tableStrategy", or the key of the rule's default strategy
 	columns   []word
-	class     expr.Class // of the only column in Java; Null for that of the values
+	class     expr.Class // Java class of the only column; Null means the class of the value
 	algorithm algorithm
-	// unknown is why it is not understood, at the word at; empty when it may be.
+	// unknown is the reason why the strategy isn't understood, and at is the word to report.
+	// unknown is empty if no reason was found yet.
 	unknown string
 	at      word
 
-	compiled   *sharding.Algorithm // by compile
+	compiled   *sharding.Algorithm // set by compile
 	compileErr error
 }
 
@@ -52,7 +52,7 @@ func (rd *reader) algorithms(rule []pair) map[string]algorithm {
 	return all
 }
 
-// algorithmProps warns of properties that the type of an algorithm does not have.
+// algorithmProps warns about properties that the algorithm's type doesn't have.
 func (rd *reader) algorithmProps(n *yaml.Node) {
 	for _, p := range rd.entries(n) {
 		entries := rd.entries(p.value)
@@ -70,8 +70,9 @@ func (rd *reader) algorithmProps(n *yaml.Node) {
 	}
 }
 
-// strategyNamed returns a table's strategy, or the rule's default where it has
-// none, by their names; nil where both have none, or it is written as none.
+// strategyNamed returns the table's strategy called name. If the table has none, it returns the
+// rule's default strategy, called byDefault. It returns nil if neither exists, or if the strategy
+// is "none:".
 func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strategyOf, error) {
 	p, own := find(table, name)
 	if !own {
@@ -97,7 +98,7 @@ func (r *ruleReader) strategyNamed(name, byDefault string, table []pair) (*strat
 
 func (s *strategyOf) fail(at word, reason string) { s.unknown, s.at = reason, at }
 
-// readStrategy reads what is below standard, complex or inline.
+// readStrategy reads the map under standard, complex or inline.
 func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 	column, _ := scalar(r.pairs, "defaultShardingColumn")
 	for _, key := range []string{"shardingColumn", "shardingColumns"} {
@@ -132,13 +133,14 @@ func (r *ruleReader) readStrategy(s *strategyOf, entries []pair) error {
 	return nil
 }
 
-// javaClasses are the classes of columns in Java. A column of another class than those of package
-// expr is not understood.
+// javaClasses maps the values of javaType to classes of package expr. Null means that package expr
+// has no such class, so the sharding isn't understood.
 var javaClasses = map[string]expr.Class{
 	"Integer": expr.Integer, "Long": expr.Long, "String": expr.String, "BigInteger": expr.Null, "BigDecimal": expr.Null,
 }
 
-// javaClass reads the classes of the columns: one for all, or one for each of them.
+// javaClass sets the Java class of the strategy's columns. The word w has one class for all
+// columns, or one for each of them.
 func (s *strategyOf) javaClass(file string, w word) error {
 	known := []string{"Integer", "Long", "BigInteger", "BigDecimal", "String"}
 	names := strings.Split(w.text, ",")
@@ -160,7 +162,7 @@ func (s *strategyOf) javaClass(file string, w word) error {
 	return nil
 }
 
-// compile makes the strategy's algorithm, once.
+// compile returns the strategy's algorithm. It compiles the algorithm once and caches the result.
 func (s *strategyOf) compile() (*sharding.Algorithm, error) {
 	if s.compiled == nil && s.compileErr == nil {
 		var columns []string
@@ -172,12 +174,12 @@ func (s *strategyOf) compile() (*sharding.Algorithm, error) {
 	return s.compiled, s.compileErr
 }
 
-// isBy reports whether the strategy takes a column alone. It may be nil.
+// isBy reports whether column is the strategy's only column. It returns false if s is nil.
 func (s *strategyOf) isBy(column string) bool {
 	return s != nil && s.unknown == "" && len(s.columns) == 1 && strings.EqualFold(s.columns[0].text, column)
 }
 
-// texts returns the properties without their places.
+// texts returns the values of the properties by name.
 func (a algorithm) texts() map[string]string {
 	props := make(map[string]string, len(a.props))
 	for name, w := range a.props {
@@ -186,8 +188,7 @@ func (a algorithm) texts() map[string]string {
 	return props
 }
 
-// wordOf returns the place of the property that an error is about, or of the
-// algorithm's name.
+// wordOf returns the property that err is about, or the algorithm's name if err names no property.
 func (a algorithm) wordOf(err error) word {
 	var e *sharding.NotUnderstoodError
 	if errors.As(err, &e) {
@@ -198,8 +199,8 @@ func (a algorithm) wordOf(err error) word {
 	return a.name
 }
 
-// modulus returns the n of a sharding by the column modulo n, and how many shards it has; 0 when
-// the sharding is of another kind.
+// modulus returns n and the number of shards if the strategy shards by the column modulo n.
+// Otherwise both are 0.
 func (s *strategyOf) modulus(column string) (n, shards int64) {
 	a, err := s.compile()
 	if err != nil || !s.isBy(column) {
@@ -208,8 +209,8 @@ func (s *strategyOf) modulus(column string) (n, shards int64) {
 	return a.Modulus()
 }
 
-// hashCount returns the number of shards of a sharding by the column's hash; 0 when the sharding
-// is of another kind.
+// hashCount returns the number of shards if the strategy shards by the column's hash, and 0
+// otherwise.
 func (s *strategyOf) hashCount(column string) (n int64) {
 	if s.algorithm.typ == "HASH_MOD" && s.isBy(column) {
 		n, _ = s.algorithm.autoTables()
@@ -217,8 +218,8 @@ func (s *strategyOf) hashCount(column string) (n int64) {
 	return n
 }
 
-// autoTables returns how many actual tables ShardingSphere makes of an auto table
-// with this algorithm.
+// autoTables returns the number of actual tables that ShardingSphere creates for an auto table with
+// this algorithm.
 func (a algorithm) autoTables() (int64, error) {
 	count, err := sharding.Tables(a.typ, a.texts())
 	if err == nil && count == 0 {

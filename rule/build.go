@@ -11,23 +11,23 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shownTables is how many actual tables of each logical one are kept by name
-// for people to read.
+// shownTables is how many names of actual tables [Table.Actual] holds.
 const shownTables = 16
 
-// builder makes a Rule from a spec.
+// builder builds a Rule from a spec.
 type builder struct {
 	spec
 	rule    *Rule
 	byName  map[string]int   // generator name in lower case → index
-	logical map[string]*word // logical table name in lower case → where
+	logical map[string]*word // logical table name in lower case → the word that defines it
 	sources map[string]bool  // data sources of tables with a key; "" for nodes without
-	source  string           // the last of them, as it is written
-	specs   []*tableSpec     // of the rule's tables
+	source  string           // the last of sources, as the rule spells it
+	specs   []*tableSpec     // parallel to rule.tables
 	ways    map[string]sharding.GeneWay
 }
 
-// build looks everything up, checks it, and opens the generators once.
+// build resolves the names in s, checks the rule, and opens each generator once to check its
+// properties.
 func build(s spec) (*Rule, error) {
 	b := builder{
 		spec:    s,
@@ -46,7 +46,7 @@ func build(s spec) (*Rule, error) {
 	return b.rule, nil
 }
 
-// makers takes the generators and assigners, whose names must be unique.
+// makers adds the generators and assigners. Their names must be unique.
 func (b *builder) makers() error {
 	for _, g := range b.generators {
 		if _, err := b.addGenerator(g); err != nil {
@@ -93,7 +93,7 @@ func (b *builder) checkMaker(m makeSpec, types func() []string) error {
 	return nil
 }
 
-// keyed refuses a rule in which no table has a key.
+// keyed returns an error if no table of the rule has a key.
 func (b *builder) keyed() error {
 	if len(b.rule.tables) > 0 {
 		return nil
@@ -113,7 +113,7 @@ func (b *builder) keyed() error {
 	return b.errorAt(w, reason)
 }
 
-// finish takes what the whole rule has: its data sources and its warnings.
+// finish sets the data sources and the warnings of the rule.
 func (b *builder) finish() error {
 	delete(b.sources, "")
 	b.rule.sources = slices.Sorted(maps.Keys(b.sources))
@@ -124,7 +124,8 @@ func (b *builder) finish() error {
 	return nil
 }
 
-// also returns a second place in the words of an error.
+// also formats the place of another definition for an error message. It returns "" if the place is
+// unknown.
 func (p place) also() string {
 	switch {
 	case p.line > 0:
@@ -135,7 +136,8 @@ func (p place) also() string {
 	return ""
 }
 
-// generator finds the generator that a strategy names, or the default one.
+// generator returns the index of the generator that the strategy names, or of the default
+// generator.
 func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 	switch {
 	case st.inline != nil:
@@ -153,10 +155,11 @@ func (b *builder) generator(sc *scope, st *strategySpec) (int, error) {
 	return b.standard(st.place)
 }
 
-// standardName is the name of the generator of strategies that name none.
+// standardName is the name of the generator for strategies that name no generator.
 const standardName = "default SNOWFLAKE"
 
-// standard is a SNOWFLAKE without properties, as in ShardingSphere.
+// standard returns the index of a SNOWFLAKE without properties, which it adds first if needed.
+// ShardingSphere has the same default.
 func (b *builder) standard(at place) (int, error) {
 	if i, ok := b.byName[strings.ToLower(standardName)]; ok {
 		return i, nil

@@ -15,16 +15,15 @@ import (
 
 // Config is a rule built in Go. See [New].
 type Config struct {
-	// Tables are the logical tables, at least one of which has a key.
+	// Tables are the logical tables. At least one of them must have a key.
 	Tables []TableConfig
-	// Default holds for tables that name no column or no generator of their
-	// own. Its zero value is no default.
+	// Default applies to tables that set no Column or no Generator. The zero value means that there
+	// is no default.
 	Default KeyConfig
-	// Generators are the generators by name. A name is one generator, shared
-	// by all tables that name it.
+	// Generators are the key generators by name. All tables that name the same generator share it.
 	Generators map[string]GeneratorConfig
-	// WorkerIDAssigners are what the property worker-id-assigner of a
-	// generator names.
+	// WorkerIDAssigners are the worker-ID assigners by name. The property worker-id-assigner of a
+	// generator refers to one of them.
 	WorkerIDAssigners map[string]WorkerIDAssignerConfig
 }
 
@@ -32,98 +31,97 @@ type Config struct {
 type TableConfig struct {
 	// Name is the logical table's name.
 	Name string
-	// ActualDataNodes are its actual tables, as in YAML:
-	// "ds_${0..1}.t_order_${0..15}". When empty, Name is the only one.
+	// ActualDataNodes lists the actual tables as in YAML, for example
+	// "ds_${0..1}.t_order_${0..15}". When empty, the only actual table is Name.
 	ActualDataNodes string
-	// KeyConfig is the key column; when zero, the default's.
+	// KeyConfig is the key column and its generator. The zero value means Config.Default.
 	KeyConfig
-	// DatabaseStrategy says which data source a row belongs to, and TableStrategy
-	// which actual table in it; a zero one says nothing.
+	// DatabaseStrategy selects the data source of a row, and TableStrategy the actual table in it.
+	// The zero value means that the rule doesn't specify it.
 	DatabaseStrategy, TableStrategy StrategyConfig
 }
 
-// StrategyConfig is a standard or complex strategy of sharding. What is not
-// understood of it is told by [Sharding.Err].
+// StrategyConfig is a standard or complex sharding strategy. If shardkey can't evaluate it,
+// [Sharding.Err] has the reason.
 type StrategyConfig struct {
 	// Columns are the sharding columns: one, or several for COMPLEX_INLINE.
 	Columns []string
-	// JavaTypes are the classes of the columns in Java ("Integer"); when empty,
-	// those of the values, where an integer is a Long.
+	// JavaTypes are the Java classes of the columns, for example "Integer": one for all columns, or
+	// one for each. When empty, each value has its own class, and integers are Longs.
 	JavaTypes []string
-	// Type is the algorithm's, as "HASH_MOD", and Props its properties, as in
-	// [GeneratorConfig].
+	// Type is the type of the algorithm, for example "HASH_MOD". Props are its properties, which
+	// can be strings, booleans and integers.
 	Type  string
 	Props Props
 }
 
-// KeyConfig is a key column and what fills it.
+// KeyConfig is a key column and the settings for generating its keys.
 type KeyConfig struct {
 	// Column is the key column's name.
 	Column string
-	// Generator is a name in Config.Generators. When empty, the default's
-	// generator is used; without one that is a SNOWFLAKE without properties.
+	// Generator is a name in Config.Generators. When empty, the table uses the default's generator.
+	// If there is no default either, it uses a SNOWFLAKE without properties.
 	Generator string
-	// ExplicitKeys is how a NULL, 0, DEFAULT or empty string is handled that a
-	// statement gives as key: "fill" generates a key, as AUTO_INCREMENT does; "keep"
-	// leaves it, as ShardingSphere does. When empty, it is the default's where Column
-	// is the default's too, and "fill" otherwise.
+	// ExplicitKeys specifies how to handle a NULL, 0, DEFAULT or empty string as the key of a row.
+	// "fill" generates a key, as AUTO_INCREMENT does. "keep" leaves the value, as ShardingSphere
+	// does. When empty, it is the default's setting if Column is the default's too, and "fill"
+	// otherwise.
 	ExplicitKeys string
-	// Consecutive says that the integer keys of one statement must be
-	// consecutive: a statement whose keys are not is refused before it is sent
-	// ("batchKeys: consecutive"), unless its caller asked for each row's key.
-	// Its zero value is any keys, or what the default says when Column is the
+	// Consecutive specifies that the integer keys of one statement must be consecutive ("batchKeys:
+	// consecutive"). A statement with other keys is refused before it is sent, unless its caller
+	// asked for the key of each row. When false, it is the default's setting if Column is the
 	// default's too.
 	Consecutive bool
-	// Unlisted is how an INSERT is handled into a table that the rule does not list,
-	// but whose name looks like one of this table's, for example one that was added
-	// later: "refuse", "warn" (logs a warning and sends it without a key) or "pass".
-	// When empty, it is the default's where Column is the default's too, and otherwise
-	// the connection's.
+	// Unlisted specifies how to handle an INSERT into a table that isn't in the rule but has a name
+	// like this table's, for example a shard added later. "refuse" returns an error, "warn" logs a
+	// warning and sends the statement without a key, and "pass" sends it silently. When empty, it
+	// is the default's setting if Column is the default's too, and the connection's otherwise.
 	Unlisted string
-	// ShardGuard is how a row is handled that does not belong in the actual table that
-	// its INSERT names: "refuse", "warn" (logs a warning, once for each actual table,
-	// and sends it) or "off". When empty, it is the default's where Column is the
-	// default's too, and "refuse" otherwise.
+	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
+	// INSERT names. "refuse" returns an error, "warn" sends the row and logs one warning for each
+	// actual table, and "off" doesn't check. When empty, it is the default's setting if Column is
+	// the default's too, and "refuse" otherwise.
 	ShardGuard string
 }
 
-// GeneratorConfig is one generator.
+// GeneratorConfig is one key generator. Set Type and Props, or Generator.
 type GeneratorConfig struct {
-	// Type is a registered type, as "SNOWFLAKE". Types are case-insensitive.
+	// Type is a registered type, for example "SNOWFLAKE". Types are case-insensitive.
 	Type string
-	// Props are its properties.
+	// Props are the generator's properties.
 	Props Props
-	// Generator is a generator that is there already; Type and Props are then
-	// empty. It is shared by all connectors of the rule, and closed by whoever
-	// made it, never by the rule.
+	// Generator is an existing generator. Type must then be empty, and Props can only have
+	// gene-column and gene-bits. All connectors of the rule share the generator. The rule doesn't
+	// close it.
 	Generator spi.KeyGenerator
 }
 
 // WorkerIDAssignerConfig is one worker-ID assigner.
 type WorkerIDAssignerConfig struct {
-	// Type is a registered type, as "SQL". Types are case-insensitive.
+	// Type is a registered type, for example "SQL". Types are case-insensitive.
 	Type string
-	// Props are its properties.
+	// Props are the assigner's properties.
 	Props Props
 }
 
-// Props are properties by name: strings, [spi.Secret], slices of either, booleans,
-// integers, time.Duration and time.Time. ${NAME} is not expanded in them. Passwords, and
-// data source names, which may contain one, are an spi.Secret: [New] refuses them as
-// strings, which package fmt prints. Printing Props shows their names.
+// Props are properties by name. A value is a string, an [spi.Secret], a slice of either, a boolean,
+// an integer, a time.Duration or a time.Time. ${NAME} is not expanded.
+//
+// Passwords and data source names must be an spi.Secret: [New] refuses strings for them, because
+// package fmt prints strings. Printing Props prints only the names.
 type Props map[string]any
 
 // String returns the names, sorted.
 func (p Props) String() string { return fmt.Sprint(slices.Sorted(maps.Keys(p))) }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (p Props) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
 
-// MarshalText is String, for JSON and others.
+// MarshalText returns the result of String, so that encoders such as encoding/json write no values.
 func (p Props) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// New builds a rule in Go and checks it as [Parse] does: the error is an
-// [*Error] whose Path says where in cfg.
+// New builds a rule from cfg and checks it as [Parse] does. The error is an [*Error] whose Path is
+// the place in cfg.
 func New(cfg Config) (*Rule, error) {
 	s := spec{file: "rule"}
 	var sc scope
@@ -230,7 +228,7 @@ func newMake(name, list, typ string, props map[string]any, ready spi.KeyGenerato
 	return m, nil
 }
 
-// set takes a Go value, and reports whether a property can have it.
+// set stores v in the property. It returns false if a property can't have such a value.
 func (p *propSpec) set(v any) bool {
 	switch v := v.(type) {
 	case spi.Secret:
@@ -252,7 +250,7 @@ func (p *propSpec) set(v any) bool {
 	return ok
 }
 
-// propText turns a Go value into the text that YAML would have for it.
+// propText returns the string that YAML would have for v. It returns false if v has another type.
 func propText(v any) (string, bool) {
 	switch v := v.(type) {
 	case time.Duration:

@@ -6,20 +6,21 @@ import (
 	"strings"
 )
 
-// ErrOwnDatabase is in the chain of the error for a rule over several databases
-// with a generator or a worker-ID assigner that keeps its state in the
-// connector's own one: each database would give the same keys. The way out is a
-// dsn of one database for all of them. The property own-database allows it.
+// ErrOwnDatabase is in the chain of the error for a rule over several databases whose generator or
+// worker-ID assigner keeps its state in the connector's own database. Each database would generate
+// the same keys. To fix it, set the property dsn to one database for all of them. The property
+// own-database: yes permits it where the keys never share a table.
 var ErrOwnDatabase = errors.New("shardkey: keys would repeat among the databases of one rule")
 
-// ownDatabase is the property that allows it.
+// ownDatabase is the property that permits state in the connector's own database.
 const ownDatabase = "own-database"
 
-// needsOneDatabase reports whether databases that each have this state give the
-// same keys.
+// needsOneDatabase reports whether two databases, each with this state, would generate the same
+// keys.
 func (m makeSpec) needsOneDatabase() bool { return m.used && m.ownDatabase && !m.ownMeant }
 
-// checkDatabases refuses a rule for several data sources with state in each of them.
+// checkDatabases returns an error if the rule has several data sources and keeps state in each of
+// them.
 func (r *Rule) checkDatabases() error {
 	reason := r.severalSources()
 	if reason == "" {
@@ -38,8 +39,8 @@ func (r *Rule) checkDatabases() error {
 	return nil
 }
 
-// severalSources says why the rule's tables are in more than one data source; empty
-// when nothing shows that they are.
+// severalSources returns how the rule shows that its tables are in more than one data source. It
+// returns "" if it doesn't.
 func (r *Rule) severalSources() string {
 	switch {
 	case len(r.sources) > 1 || len(r.sources) == 1 && strings.Contains(r.sources[0], "${"):
@@ -67,9 +68,8 @@ func (r *Rule) ownDatabaseError(kind string, m makeSpec, reason string) *Error {
 	return e
 }
 
-// databaseOf returns the default database of a data source name in
-// go-sql-driver/mysql's form: what stands between the last slash and the
-// parameters.
+// databaseOf returns the default database of a data source name in go-sql-driver/mysql's form. The
+// database is between the last slash and the parameters.
 func databaseOf(dsn string) string {
 	slash := strings.LastIndexByte(dsn, '/')
 	if slash < 0 {
@@ -79,9 +79,9 @@ func databaseOf(dsn string) string {
 	return database
 }
 
-// databaseName is the address and the database of such a name, without user,
-// password and parameters: what two ways to one database have in common. It is
-// empty when there is no name.
+// databaseName returns the address and the database of a data source name, without user, password
+// and parameters. Two names for the same database at the same address give the same result. It
+// returns "" for an empty name.
 func databaseName(dsn string) string {
 	slash := strings.LastIndexByte(dsn, '/')
 	if slash < 0 {

@@ -1,5 +1,5 @@
-// Package rule reads sharding rules: which column of which table is filled by
-// which key generator.
+// Package rule reads sharding rules. A rule specifies the key column of each table and the
+// generator of its keys:
 //
 //	rules:
 //	- !SHARDING
@@ -11,131 +11,121 @@
 //	  keyGenerators:
 //	    snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
 //
-// [Load] reads a file, [Parse] a text, and [New] takes the same as a Go struct.
-// What they return is checked completely and describes only; [Rule.Open] makes
-// the [Live] rule of one connector, whose [Live.Lookup] says what an INSERT into a
-// table needs.
+// [Load] reads a rule from a file, [Parse] reads YAML, and [New] builds a rule from a Go struct.
+// All three check the rule completely and return a [Rule], which is only a description.
+// [Rule.Open] makes the [Live] rule of one connector, with its generators. [Live.Lookup] then
+// returns the table that an INSERT names, with its key column and generator.
 //
 // # ShardingSphere's files
 //
-// ShardingSphere's own YAML files load as they are:
+// These YAML files of ShardingSphere load unchanged:
 //
 //   - 5.0 to 5.5.3, as above, and 5.5.4 (keyGenerateStrategies next to the tables)
-//   - 4.x (shardingRule, with a keyGenerator in each table and a
-//     defaultKeyGenerator)
+//   - 4.x (shardingRule, with a keyGenerator in each table and a defaultKeyGenerator)
 //
-// A file of another version or of a Spring Boot application is an error that names
-// the form; "shardkey init --from FILE" converts it.
+// A file of another version or of a Spring Boot application is an error that names the format.
+// "shardkey init --from FILE" converts such a file.
 //
-// A file may hold several YAML documents and several sharding rules. Generators
-// and worker-ID assigners are named across the whole file; a default strategy
-// is for the tables (and autoTables) of its own sharding rule, where a table
-// has none or leaves its column or generator out. A strategy that names no
-// generator, with no default, gets a SNOWFLAKE without properties, as in
-// ShardingSphere. A strategy that is written "none:" leaves its table without a
-// key.
+// A file can have several YAML documents and several sharding rules. All sharding rules of a file
+// share its generators and worker-ID assigners. A default strategy applies to the tables and
+// autoTables of its own sharding rule: to tables without a strategy, and to strategies without a
+// column or generator. If neither names a generator, the table uses a SNOWFLAKE without
+// properties, as in ShardingSphere. The strategy "none:" means that the table has no key.
 //
-// # What is an error, and what a warning
+// # Errors and warnings
 //
-// The keys of each object are closed lists, those of all versions together. What
-// is about keys and sharding is used; what is not (data sources, auditors, other
-// rules) is known and ignored. Every other key is
+// shardkey knows the keys of all ShardingSphere versions. It uses the keys for key generation and
+// sharding, and ignores the others, for example data sources, auditors and other rules. An unknown
+// key is
 //
-//   - an error when it looks like one about keys, by its spelling (keyGenerator_,
-//     dataNodes) or by what is under it (a map with a generator's name): ignored, it
-//     would leave rows without a key
+//   - an error if it looks like a key for key generation. Its spelling may be similar
+//     (keyGenerator_, dataNodes), or there may be a map with the name of a generator under it. If
+//     such a key were ignored, rows could be sent without a key
 //   - a warning otherwise
 //
-// [Rule.Warnings] returns the warnings, each with its place: unknown keys, auto
-// tables whose number cannot be computed, properties that nobody reads, and
-// tables that are sharded by their key modulo n with a SNOWFLAKE whose
-// max-vibration-offset leaves shards nearly empty. They are logged when the rule is
-// opened; "shardkey check --strict" and the DSN's shardkeyRuleWarnings=error take
-// them for errors.
+// [Rule.Warnings] returns the warnings, each with its place. There are warnings about unknown keys,
+// auto tables whose number can't be computed, and properties that are never read. Another warning
+// is about tables sharded by their key modulo n, if the max-vibration-offset of their SNOWFLAKE
+// leaves shards almost empty. Opening the rule logs the warnings. "shardkey check --strict" and the
+// DSN parameter shardkeyRuleWarnings=error turn them into errors.
 //
-// Names of tables and columns are written as they are, without quotes, blanks at
-// their ends or invisible characters, and columns without their table. Names are
-// case-insensitive.
+// Write the names of tables and columns without quotes, and the names of columns without their
+// table. Names are case-insensitive.
 //
-// # shardkey's own words
+// # Keys that only shardkey has
 //
-// Beside column in a strategy:
+// Next to column in a strategy:
 //
-//   - explicitKeys: fill, as AUTO_INCREMENT does, or keep, as ShardingSphere does: what
-//     happens to a NULL, 0, DEFAULT or empty text that a statement gives for the key
-//   - batchKeys: any, or consecutive: a statement whose integer keys are not
-//     consecutive is refused, unless its caller asked for each row's key
-//   - unlisted: refuse, warn or pass: what happens to an INSERT into a table that the
-//     rule does not list, but that looks like one of this table's; without it that is
-//     the connection's shardkeyUnlisted
-//   - shardGuard: refuse, warn or off: what happens to a row that does not belong to
-//     the actual table that its INSERT names; refuse without it
+//   - explicitKeys: fill or keep. How to handle a NULL, 0, DEFAULT or empty string as the key of a
+//     row: fill generates a key, as AUTO_INCREMENT does; keep leaves it, as ShardingSphere does
+//   - batchKeys: any or consecutive. With consecutive, a statement whose integer keys aren't
+//     consecutive is refused, unless its caller asked for the key of each row
+//   - unlisted: refuse, warn or pass. How to handle an INSERT into a table that isn't in the rule,
+//     but has a name like this table's. The default is the connection's shardkeyUnlisted
+//   - shardGuard: refuse, warn or off. How to handle a row that doesn't belong in the actual table
+//     that its INSERT names. The default is refuse
 //
-// Beside shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
+// Next to shardingColumn in a databaseStrategy, tableStrategy or shardingStrategy:
 //
-//   - javaType: Integer, Long or String: the class that the column has in Java, on which
-//     HASH_MOD and expressions depend; without it that of the value, where an integer is a
-//     Long. With BigInteger and BigDecimal the sharding is not understood
+//   - javaType: Integer, Long or String. The column's class in Java, on which HASH_MOD and
+//     expressions depend. By default, the class depends on the value, and an integer is a Long.
+//     shardkey doesn't evaluate strategies with BigInteger or BigDecimal
 //
-// workerIdAssigners next to keyGenerators are what the property worker-id-assigner
-// of a generator names.
+// Next to keyGenerators, workerIdAssigners has the worker-ID assigners. The property
+// worker-id-assigner of a generator names one of them.
 //
 // # Tables
 //
-// A table is found by its logical name and by those of its actual tables, which
-// actualDataNodes lists: items separated by commas, with parts in ${…} (or
-// $->{…}), each of which stands for one or more texts. Several in one item stand
-// for every combination.
+// A statement refers to a table by its logical name or by the name of an actual table.
+// actualDataNodes lists the actual tables: items separated by commas. An item can have expressions
+// in ${…} or $->{…}, which stand for one or more strings. Several expressions in an item stand for
+// all combinations.
 //
 //	${0..15}  ${0..<16}  ${'a'..'c'}  ${'00'..'03'}  ${(0..7).step(2)}  ranges
-//	${['a', 'b', 3]}  ${'x'}                                      lists, a text
+//	${['a', 'b', 3]}  ${'x'}                                      lists, a string
 //	${(1..12).collect{t -> t.toString().padLeft(2, '0')}}         closures: also it, (i -> …),
 //	                                                              + - *, list*.method()
 //	${*}                                                          any number
 //	${yyyyMM}                                                     a date: yyyy yy MM dd HH mm ss - _
 //
-// A number with a leading zero is an error: Groovy, which ShardingSphere runs there,
-// takes it for octal, and 01..12 for 1..12. Other Groovy is not run. <INTERVAL>,
-// <LITERAL> and <GROOVY> in front of the items are understood. At most 1,048,576 data
-// nodes are read of one table. Without actualDataNodes the logical name is the
-// only one.
+// A number with a leading zero is an error: Groovy, which ShardingSphere uses for expressions,
+// reads it as octal, and expands 01..12 to 1..12. Other Groovy isn't supported. The prefixes
+// <INTERVAL>, <LITERAL> and <GROOVY> are supported. A table can have at most 1,048,576 data nodes.
+// Without actualDataNodes, the logical name is the only actual table.
 //
-// The last two are patterns, for tables that come at run time: t_order_${*} is
-// every t_order_ followed by a number, t_log_${yyyyMM} one for each month. The
-// patterns and names of two tables must not meet.
+// The last two expressions are patterns, for tables that are created at run time. t_order_${*}
+// matches t_order_ followed by any number, and t_log_${yyyyMM} matches a table for each month. A
+// pattern must not match the tables of another logical table.
 //
-// The actual tables of an auto table are name_0 … name_n-1, where n comes from its
-// algorithm, as in ShardingSphere: MOD and HASH_MOD (sharding-count), BOUNDARY_RANGE,
-// VOLUME_RANGE and AUTO_INTERVAL.
+// The actual tables of an auto table are name_0 to name_n-1. As in ShardingSphere, n comes from the
+// algorithm: MOD and HASH_MOD (sharding-count), BOUNDARY_RANGE, VOLUME_RANGE or AUTO_INTERVAL.
 //
-// Of a data node dataSource.table, the data source is left out, since it is
-// nothing that a statement can name: an INSERT INTO app.t_order_3 is one into
-// t_order whatever app is. A node dataSource.schema.table has a schema: a
-// statement that writes a schema must write this one; so must one for a table
-// without actualDataNodes whose logical name is schema.table. Two logical tables
-// must not share an actual table's name, unless schemas tell them apart.
+// A data node is dataSource.table or dataSource.schema.table. The data source is ignored when
+// looking up a table, because statements can't name it: INSERT INTO app.t_order_3 is an INSERT into
+// t_order for every schema app. If the data node has a schema, a statement with a schema must name
+// that one. The same is true of a table without actualDataNodes whose logical name is schema.table.
+// Two logical tables must not have an actual table of the same name, unless their schemas differ.
 //
-// A table that no rule lists is not filled. One whose name is a sharded table's
-// followed by numbers or dates (t_order_16, t_order_2026_01), or that differs from
-// an actual table's in its numbers only, was likely forgotten: [Live.Unlisted] finds
-// it.
+// shardkey generates no keys for a table that isn't in a rule. The table was probably forgotten if
+// its name is the name of a sharded table followed by numbers or dates (t_order_16,
+// t_order_2026_01), or if it differs from an actual table's name only in its numbers.
+// [Live.Unlisted] returns an error for such a name.
 //
 // # Sharding
 //
-// [Table.Sharding] says where the rows of a table belong, by the values of its
-// sharding columns, as ShardingSphere computes it; or what of its strategies and
-// algorithms is not understood. docs/reference/sharding.md has what is.
+// [Table.Sharding] computes the place of a row from the values of its sharding columns, with the
+// same result as ShardingSphere. If shardkey can't evaluate a strategy or an algorithm, Sharding.Err
+// has the reason. See docs/reference/sharding.md for the supported algorithms.
 //
-// Where keys carry the shard of another column (gene-column and gene-bits in the
-// properties of any generator of int64 keys), [Table.Gene] is that shard, and strategies
-// with which it does not agree are an error.
+// The properties gene-column and gene-bits of a generator of int64 keys make its keys carry the
+// shard of another column. [Table.Gene] computes these shard bits. A strategy that doesn't match
+// them is an error.
 //
 // # Properties
 //
-// A property's value is a text, as it is written, or a list of texts. In values,
-// and nowhere else, ${NAME} stands for an environment variable, which must be
-// set; ${NAME::default} has a default, and may be written $${NAME::default} as
-// in ShardingSphere 5.5. \${ stands for the characters themselves. No error and no
-// description shows what a variable held. In YAML's flow style ({a: b}) a value with
+// The value of a property is a string or a list of strings. In a value, ${NAME} stands for an
+// environment variable, which must be set. ${NAME::default} has a default. It can also be written
+// as $${NAME::default}, as in ShardingSphere 5.5. \${ stands for the characters "${". Errors and
+// descriptions never contain the value of a variable. In YAML's flow style ({a: b}), a value with
 // ${…} must be in quotes.
 package rule

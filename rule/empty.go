@@ -8,9 +8,9 @@ import (
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
-// empty warns of actual tables that no row reaches, because the two strategies of their
-// table are not independent, or because there are more tables than remainders. It knows
-// strategies that go by the remainder of one column or of its hash.
+// empty warns about actual tables that no row reaches. The reason is that the two strategies of the
+// table depend on each other, or that there are more tables than remainders. empty only checks
+// strategies that use the remainder of one column or of its hash.
 func (b *builder) empty(spec *tableSpec, t *Table) {
 	s := t.Sharding
 	if s == nil || s.Err != nil {
@@ -61,22 +61,24 @@ func (b *builder) empty(spec *tableSpec, t *Table) {
 	b.warnOfEmpty(t, all, reached)
 }
 
-// maxRemainders bounds the rows that empty looks at.
+// maxRemainders bounds the rows that empty tries.
 const maxRemainders = 1 << 14
 
-// remainder is a strategy that goes by the remainder of its only column.
+// remainder is a strategy that depends on the remainder of its only column.
 type remainder struct {
 	of     *strategyOf
-	column int // of Sharding.Columns
+	column int // index in Sharding.Columns
 	way    sharding.GeneWay
-	count  int64 // the remainders decide that are those modulo count
-	text   bool  // a value is a string
+	count  int64 // the strategy depends on the remainder modulo count
+	text   bool  // the column is a string
 }
 
-// isByKey reports whether a strategy takes the key, or the column whose gene the key carries.
+// isByKey reports whether the only column of a strategy is the key, or the column whose shard bits
+// the key has.
 func (t *Table) isByKey(of *strategyOf) bool { return of.isBy(t.Column) || of.isBy(t.Gene.Column) }
 
-// value returns a value with a remainder; the hash of a character is its code.
+// value returns a value of the column with remainder n. In a string column it is a character, whose
+// hash is its code.
 func (r *remainder) value(n int64) expr.Value {
 	if r.text {
 		return expr.OfString(string(rune(n)))

@@ -12,25 +12,24 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Error is what is wrong with a rule, and where. Every error of [Load],
-// [Parse], [New] and [Rule.Open] is one, or has one in its chain.
+// Error is an error in a rule, with its place. Every error of [Load], [Parse], [New] and
+// [Rule.Open] is an *Error or wraps one.
 type Error struct {
-	// File is the rule's name as it was given; "rule" for a rule built in Go.
+	// File is the rule's name as given to [Load] or [Parse], or "rule" for a rule built in Go.
 	File string
-	// Line and Column count from 1 and point at the wrong word. Both are zero
-	// when there is no text to point at, as for a rule built in Go.
+	// Line and Column are the place of the wrong word, counted from 1. Both are zero if there is no
+	// such place, for example for a rule built in Go.
 	Line, Column int
-	// Path says where in a rule built in Go, as `Tables[1] "t_order"`.
+	// Path is the place in a rule built in Go, for example `Tables[1] "t_order"`.
 	Path string
-	// Word is the wrong word, as it is written; empty when nothing is written.
+	// Word is the wrong word as written, or empty if a word is missing.
 	Word string
-	// Nearest are the right words that are most like Word, best first.
+	// Nearest are the known words most similar to Word, best first.
 	Nearest []string
-	// Reason says what is wrong and the way out.
+	// Reason describes the error and how to fix it.
 	Reason string
-	// Err is the cause: a *spi.PropError, *fs.PathError
-	// or the error of a generator's factory. It is nil when the rule itself is
-	// wrong.
+	// Err is the cause: a *spi.PropError, a *fs.PathError or the error of a generator's factory. It
+	// is nil if the rule itself is wrong.
 	Err error
 }
 
@@ -64,19 +63,19 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// place is where a word of a rule stands: in a file, or in a Go struct.
+// place is the place of a word of a rule, in a file or in a Go struct.
 type place struct {
 	line, column int
 	path         string
 }
 
-// word is one text of a rule and its place.
+// word is a string in a rule with its place.
 type word struct {
 	text  string
 	place place
 }
 
-// named makes the name of an inner word of a rule built in Go.
+// named returns the place of the field called name, for a rule built in Go.
 func (p place) named(name string) place {
 	if p.line == 0 && p.path != "" {
 		p.path += "." + name
@@ -84,7 +83,8 @@ func (p place) named(name string) place {
 	return p
 }
 
-// errorAt makes the error about the word w.
+// errorAt returns an error about the word w. The known words in right that are most similar to w
+// become its Nearest.
 func errorAt(file string, w word, reason string, right ...string) *Error {
 	return &Error{
 		File: file, Line: w.place.line, Column: w.place.column, Path: w.place.path,
@@ -92,7 +92,7 @@ func errorAt(file string, w word, reason string, right ...string) *Error {
 	}
 }
 
-// clipReason shortens a reason that quotes a whole file.
+// clipReason shortens a reason that quotes too much of a file.
 func clipReason(reason string) string {
 	const most = 2000
 	if len(reason) <= most {
@@ -101,10 +101,10 @@ func clipReason(reason string) string {
 	return strings.ToValidUTF8(reason[:most], "") + "…"
 }
 
-// makeError turns a factory's error into one that says where in the rule.
+// makeError adds the place in the rule to an error of a factory.
 func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	if inner := (*Error)(nil); errors.As(err, &inner) {
-		return inner // an assigner's, which already has a place
+		return inner // an assigner's error, which already has a place
 	}
 	subject := fmt.Sprintf("%s %q: ", kind, m.name.text)
 	var prop *spi.PropError
@@ -117,13 +117,12 @@ func (r *Rule) makeError(kind string, m makeSpec, err error) error {
 	return r.otherError(kind, m, err)
 }
 
-// plain is the text of an error without the prefix, which goes in front of the
-// whole.
+// plain returns the error message without the prefix "shardkey: ".
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }
 
-// otherError points at the property that a factory's own error mentions,
-// if it mentions one. What the environment holds may be a secret: an error that may
-// contain it is not shown.
+// otherError returns an error at the property that err mentions, or at the name if it mentions
+// none. If the message may contain the value of an environment variable, which can be a secret,
+// otherError leaves the message out.
 func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	text := strings.TrimPrefix(plain(err), fmt.Sprintf("%s %s: ", kind, strings.ToUpper(m.typ.text)))
 	w, cause, reason := m.name, err, text
@@ -152,7 +151,7 @@ func (r *Rule) otherError(kind string, m makeSpec, err error) error {
 	return e
 }
 
-// instead names what to use in place of types of other systems.
+// instead maps generator types of other systems to advice on which type to use.
 var instead = map[string]string{
 	"COSID":           "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner), or LEAF_SEGMENT",
 	"COSID_SNOWFLAKE": "use SNOWFLAKE with worker IDs that are leased (worker-id-assigner)",
@@ -189,8 +188,8 @@ func (r *Rule) typeError(kind string, m makeSpec) error {
 	return errorAt(r.file, m.typ, reason, right...)
 }
 
-// packages are those in which the types live that shardkey brings along, by kind and type:
-// the error for a type that is not registered says what to import.
+// packages maps the types that shardkey implements to the package to import, by kind. It is used in
+// the error for a type that isn't registered.
 var packages = map[string]map[string]string{
 	generatorKind: {
 		"REDIS": "keygen/redis", "LEAF_SNOWFLAKE": "keygen/zookeeper", "SNOWFLAKE": "driver", "SNOWFLAKE_RING": "driver",
@@ -209,7 +208,7 @@ func (r *Rule) propError(subject string, m makeSpec, prop *spi.PropError) error 
 	if p, ok := m.prop(prop.Name); ok && !prop.Unknown {
 		w = word{prop.Value, p.place}
 		if p.fromEnv && prop.Value != "" {
-			// What the environment holds may be a secret.
+			// The value of an environment variable may be a secret.
 			shown.Value, w.text = p.written.Reveal(), p.written.Reveal()
 		}
 		right = nil
@@ -231,8 +230,8 @@ func (m makeSpec) prop(name string) (propSpec, bool) {
 	return propSpec{}, false
 }
 
-// shownName is what may be shown of a property's name: a value that is not set
-// apart from it may be a password.
+// shownName returns the part of a property's name that an error may show. If a user forgets the
+// space after the colon, the name contains the value, which may be a password.
 func shownName(name string) string {
 	if i := strings.IndexFunc(name, func(r rune) bool {
 		return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' ||
@@ -243,7 +242,7 @@ func shownName(name string) string {
 	return name
 }
 
-// slipOf finds the property that is probably the missing one, misspelt.
+// slipOf returns the property that is probably a misspelling of the missing one.
 func (m makeSpec) slipOf(missing string) (word, bool) {
 	for _, p := range m.props {
 		if nearest.Distance(p.name.text, missing) <= 2 {
@@ -257,8 +256,8 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// wordOf returns text the place of a property, or of the whole when the property
-// is not there.
+// wordOf returns text at the place of a property, or at the place of m if it doesn't have the
+// property.
 func (m makeSpec) wordOf(prop, text string) word {
 	if p, ok := m.prop(prop); ok {
 		return word{text, p.name.place}

@@ -13,33 +13,34 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Gene is what the keys of a table carry of another column of their rows, in their
-// lowest bits, so that a key tells the row's shard as that column does. It never changes
-// and may be used by many goroutines at once.
+// Gene describes the shard bits of a table's keys (基因法, "gene method"): the lowest bits of each
+// key, which carry the shard of another column of the row. The key then selects the same shard as
+// the column does. A Gene never changes and may be used by multiple goroutines at once.
 //
-// It is the number that the column's sharding algorithm makes of a value when there
-// are 2^Bits tables: with MOD, and with INLINE by a remainder, the value modulo 2^Bits,
-// with HASH_MOD the absolute hash modulo 2^Bits. Where the table is not sharded by the
-// column, it is as the rule's other tables take a column of that name; and where none does,
-// MOD's of integers and HASH_MOD's of texts. Of 2^k shards, k ≤ Bits, the row's is the gene
-// modulo 2^k.
+// The shard bits are the number of the table that the column's sharding algorithm would select out
+// of 2^Bits tables. MOD, and INLINE with a remainder, give the value modulo 2^Bits. HASH_MOD gives
+// the absolute hash modulo 2^Bits. If the table isn't sharded by the column, Gene uses the
+// algorithm of the rule's other tables that are sharded by a column of that name. If there are
+// none, it uses MOD for integers and HASH_MOD for strings.
+//
+// With 2^k shards, k ≤ Bits, the number of a row's shard is its shard bits modulo 2^k.
 type Gene struct {
-	// Column is the column that the gene is of, as the rule spells it.
+	// Column is the column that determines the shard bits, as the rule spells it.
 	Column string
-	// Bits is the number of lowest bits, 1 to 16.
+	// Bits is the number of shard bits, 1 to 16.
 	Bits int
 
 	table string
 	of    *sharding.Gene
 }
 
-// maxGeneBits bounds the bits of a gene.
+// maxGeneBits bounds the number of shard bits.
 const maxGeneBits = 16
 
-// Of returns the gene of a value of Column, 0 to 2^Bits − 1: of an integer of any type,
-// of a text, of a bool as 0 or 1. Nil, other types, and a value with which the
-// column's algorithm and the gene would not agree, as a negative number with INLINE,
-// are a [*PlaceError].
+// Of returns the shard bits for a value of Column, from 0 to 2^Bits − 1. The value is an integer of
+// any type, a string, or a bool, which counts as 0 or 1. The error is a [*PlaceError] for nil, for
+// other types, and for values that the column's algorithm would place elsewhere, for example a
+// negative number with INLINE.
 func (g *Gene) Of(value any) (int64, error) {
 	if b, ok := value.(bool); ok {
 		value = 0
@@ -63,7 +64,7 @@ func (g *Gene) none(err error) error {
 		g.Column, err), Err: err}
 }
 
-// String says what the gene is, as "user_id modulo 16".
+// String returns the formula of the shard bits, for example "user_id modulo 16".
 func (g *Gene) String() string {
 	if g.of == nil {
 		return g.Column
@@ -71,9 +72,9 @@ func (g *Gene) String() string {
 	return g.of.String()
 }
 
-// genes finds the genes of the tables' keys, and refuses strategies that do not agree
-// with them. It warns of strategies that leave tables empty, which genes can make
-// dependent. The generators have been made.
+// genes sets the Gene of each table, and returns an error if a strategy of the table doesn't match
+// it. It also warns about strategies that leave tables empty, because shard bits can make two
+// strategies depend on each other. The generators must have been made.
 func (b *builder) genes() error {
 	for i := range b.rule.tables {
 		t := &b.rule.tables[i]
@@ -88,14 +89,14 @@ func (b *builder) genes() error {
 	return nil
 }
 
-// isGene reports whether a property of a generator is one of those that the driver reads: the
-// generator knows nothing of them.
+// isGene reports whether the driver reads the property. Such properties aren't passed to the
+// generator.
 func (p propSpec) isGene() bool {
 	name := propKey(p.name.text)
 	return name == propKey("gene-column") || name == propKey("gene-bits")
 }
 
-// readGene reads what the keys of a generator are to carry.
+// readGene reads gene-column and gene-bits, which specify the shard bits of g's keys.
 func (m *makeSpec) readGene(g spi.KeyGenerator) error {
 	column, hasColumn := m.prop("gene-column")
 	bits, hasBits := m.prop("gene-bits")
@@ -165,8 +166,8 @@ func (b *builder) gene(t *Table, own *tableSpec, m *makeSpec) error {
 	return err
 }
 
-// wayElsewhere returns how the rule's tables take a column of the name of the gene's, so that
-// a key tells the shard of the same value in each of them.
+// wayElsewhere returns how the rule's other tables use a column with the name of g.Column. The
+// shard bits then match all of these tables.
 func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 	var first *tableSpec
 	for i := range b.scopes {
@@ -190,7 +191,8 @@ func (b *builder) wayElsewhere(g *Gene) (way sharding.GeneWay) {
 	return way
 }
 
-// wayOf returns how a strategy takes the gene's column, where that is its only one.
+// wayOf returns how the strategy uses the column of the shard bits. ok is false if that isn't its
+// only column.
 func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
 	if !s.isBy(g.Column) {
 		return way, false
@@ -203,8 +205,8 @@ func (s *strategyOf) wayOf(g *Gene) (way sharding.GeneWay, ok bool) {
 	return way, err == nil
 }
 
-// agree works out what the gene is by the table's strategies, and refuses those of the
-// key or of the gene's column that it does not tell.
+// agree computes the table's Gene from its strategies. It returns an error if a strategy by the
+// key, or by the column of the shard bits, depends on more than the shard bits.
 func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	var own []*sharding.Strategy
 	for _, of := range []*strategyOf{spec.database, spec.table} {
@@ -227,7 +229,7 @@ func (b *builder) agree(t *Table, spec *tableSpec) (err error) {
 	return nil
 }
 
-// strategyFor returns a strategy of the table as it is understood, nil for none.
+// strategyFor returns the compiled form of a strategy of the table, or nil if there is none.
 func (s *Sharding) strategyFor(spec *tableSpec, of *strategyOf) *sharding.Strategy {
 	switch {
 	case s == nil || s.Err != nil || of == nil:
@@ -251,7 +253,7 @@ func (b *builder) disagrees(t *Table, of *strategyOf, err error) error {
 	return e
 }
 
-// geneWord is the place of what decides on the shards.
+// geneWord returns the property that determines the number of shards.
 func (a algorithm) geneWord() word {
 	for _, prop := range []string{"sharding-count", "algorithm-expression"} {
 		if w, ok := a.props[prop]; ok {

@@ -11,10 +11,9 @@ import (
 	"github.com/shardkey/shardkey/internal/nearest"
 )
 
-// object is a map of ShardingSphere's, by its keys: what is under each of them,
-// or nil for what is not looked into. "*" stands for any name. These are the
-// closed lists of all versions together; what is not in them is a key that
-// was made up or misspelt.
+// object lists the keys of a map in ShardingSphere's format, of all versions together. The value of
+// a key lists the keys of the map under it, or is nil if that map isn't checked. "*" stands for any
+// key. A key that isn't listed is misspelt or doesn't exist.
 type object map[string]object
 
 func keys(names ...string) object {
@@ -25,7 +24,7 @@ func keys(names ...string) object {
 	return o
 }
 
-// with returns the object with other keys besides.
+// with returns the object with the keys of more added.
 func (o object) with(more object) object {
 	all := maps.Clone(o)
 	maps.Copy(all, more)
@@ -76,16 +75,15 @@ var (
 		"encryptRule", "shadowRule", "sqlParser", "transaction", "sqlTranslator", "sqlFederation", "logging", "traffic")
 )
 
-// ours are the words about keys, in all objects together. A key that looks like
-// one of them is an error: ignored, it would leave keys unfilled, or let them be
-// taken for values of another class.
+// ours are the keys that shardkey reads, of all objects together. An unknown key that looks like
+// one of them is an error: if it were ignored, rows could be sent without a key, or the sharding
+// could be computed for another Java class.
 var ours = []string{"tables", "autoTables", "actualDataNodes", "keyGenerateStrategy", "keyGenerator",
 	"defaultKeyGenerateStrategy", "defaultKeyGenerator", "keyGenerateStrategies", "keyGenerators",
 	"workerIdAssigners", "javaType"}
 
-// others takes the keys of an object that are not read: those of ShardingSphere's
-// are ignored, those that look like one about keys are an error, and the rest
-// is a warning.
+// others checks the keys of an object that shardkey doesn't read. ShardingSphere's keys are
+// ignored. A key that looks like one of ours is an error. Any other key is a warning.
 func (rd *reader) others(pairs []pair, what string, o object) error {
 	for _, p := range pairs {
 		inner, known := o[p.key.text]
@@ -106,7 +104,7 @@ func (rd *reader) others(pairs []pair, what string, o object) error {
 	return nil
 }
 
-// olderWords are words about keys of versions that are not loaded as they are.
+// olderWords are the keys of versions whose files have to be converted first.
 var olderWords = map[string]string{
 	"keyGenerator":                 "an alpha version of ShardingSphere 5",
 	"defaultKeyGenerator":          "an alpha version of ShardingSphere 5",
@@ -117,12 +115,12 @@ var olderWords = map[string]string{
 	"defaultKeyGeneratorClass":     "ShardingSphere 2",
 }
 
-// olderForm is the error for a file of a form that has to be converted.
+// olderForm returns the error for a file that has to be converted first.
 func (rd *reader) olderForm(w word, form string) error {
 	return rd.errorAt(w, form+" is not loaded as it is; convert the file: shardkey init --from FILE > rule.yaml")
 }
 
-// stranger is a key that the object does not have.
+// stranger handles a key that the object doesn't have.
 func (rd *reader) stranger(p pair, what string, o object) error {
 	if version, ok := olderWords[p.key.text]; ok {
 		return rd.olderForm(p.key, fmt.Sprintf("%q of %s", p.key.text, version))
@@ -135,8 +133,8 @@ func (rd *reader) stranger(p pair, what string, o object) error {
 	return nil
 }
 
-// meant returns the words about keys that an unknown key was likely meant for, by
-// its spelling or by what is under it.
+// meant returns the keys that an unknown key was probably meant for, judged by its spelling or by
+// the map under it.
 func (rd *reader) meant(p pair, mine []string) []string {
 	has := func(part string) bool { return strings.Contains(letters(p.key.text), part) }
 	var right []string
@@ -163,8 +161,7 @@ func (rd *reader) meant(p pair, mine []string) []string {
 	return nil
 }
 
-// looksLikeKey reports whether a map says where keys come from, whatever it is
-// called.
+// looksLikeKey reports whether a map looks like a key generator or a key-generate strategy.
 func (rd *reader) looksLikeKey(n *yaml.Node) bool {
 	return slices.ContainsFunc(rd.entries(n), func(p pair) bool {
 		return strings.Contains(letters(p.key.text), "generator")
@@ -177,7 +174,7 @@ func (rd *reader) looksLikeNodes(n *yaml.Node) bool {
 		(strings.Contains(text.Value, "${") || strings.Contains(text.Value, "$->{"))
 }
 
-// letters are those of a word in lower case.
+// letters returns the text in lower case without "-" and "_".
 func letters(text string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(text))
 }

@@ -14,52 +14,52 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Live is a rule at work in one connector: its generators and worker-id
-// assigners, which it may share with others of its process ([Rule.Open]). Its
-// methods may be called by many goroutines at once.
+// Live is an open rule with the generators and worker-ID assigners of one connector. It may share
+// them with other connectors of the process ([Rule.Open]). Its methods may be called by multiple
+// goroutines at once.
 type Live struct {
 	rule       *Rule
 	host       spi.Host
-	tables     []atomic.Pointer[Table] // as the rule's, each made when it is looked up
-	generators []spi.KeyGenerator      // as Rule.generators
-	held       []*made                 // as well; nil for those that were given ready-made. Guarded by pool.mu
+	tables     []atomic.Pointer[Table] // parallel to rule.tables; each is set when it is first looked up
+	generators []spi.KeyGenerator      // parallel to rule.generators
+	held       []*made                 // parallel too; nil for generators built in Go. Guarded by pool.mu
 	pool       *pool
-	// shared are the tables for names that several tables have in different
-	// schemas, by name in lower case. A statement means the one in the
-	// connector's own database; when that is none of them, it gets a table
-	// whose generator refuses.
+	// shared are the tables for names that occur in several schemas, by name in lower case. A
+	// statement without a schema means the table in the connector's own database. If none is in
+	// that database, the generator of the table returns an error.
 	shared map[string]*Table
 
-	// users are the statements that run, and the caller of Open until it closes. From then
-	// on ended is added.
+	// users is the number of running statements, plus 1 until the caller of Open closes l. Closing
+	// adds ended.
 	users   atomic.Int64
 	closing sync.Once
 	closed  error
 }
 
-// ended is so low that no user makes it positive.
+// ended is so negative that users stays negative after closing.
 const ended = math.MinInt64 / 4
 
-// Open makes the rule's generators for one connector. No server is asked: a
-// generator connects when its first key is wanted. The caller closes what it
-// gets.
+// Open makes the rule's generators for one connector. It contacts no server: a generator connects
+// when its first key is needed. The caller must close the result.
 //
-// Connectors of one process share generators and worker-ID assigners: those that
-// open the same rule, which is the same file ([Load]) or, where it is from none, the
-// same *Rule, with the same clock. There is one of each
-// name and configuration, and one for each database where the state is kept in the
-// connector's own. It logs where the connector that opened it first does, and is
-// closed when the last one is; one that is being closed at this moment is waited
-// for. Databases that would give the same keys are refused: [ErrOwnDatabase].
+// Connectors of a process share generators and worker-ID assigners if they open the same rule with
+// the same clock. The same rule is the same file ([Load]), or the same *Rule if it wasn't loaded
+// from a file. They share one generator or assigner for each name and configuration. If its state
+// is in the connector's own database, they share one for each database.
+//
+// A shared generator logs to the logger of the connector that opened it first. It is closed
+// together with the last connector that uses it. If it is just being closed, Open waits for that.
+//
+// The error is an [*Error]. It wraps [ErrOwnDatabase] if several databases would generate the same
+// keys.
 func (r *Rule) Open(host spi.Host) (*Live, error) { return r.open(atWork, host, nil) }
 
-// Replace opens another rule in place of l, for the same connector. Generators
-// and worker-ID assigners that are configured in the same way in both are the same
-// ones: they keep their worker ID and their state. Both are open afterwards, and
-// the caller closes each.
+// Replace opens another rule for the same connector. Generators and worker-ID assigners that both
+// rules configure in the same way are shared, so they keep their worker ID and state. Afterwards
+// both rules are open, and the caller must close each. The error is an [*Error].
 func (l *Live) Replace(r *Rule) (*Live, error) { return r.open(atWork, l.host, l.holds()) }
 
-// holds returns the generators that keep l open, and then the assigners that they use.
+// holds returns the generators that l uses, followed by the assigners that they use.
 func (l *Live) holds() (all []*made) {
 	for _, e := range l.held {
 		if e != nil {
@@ -85,7 +85,7 @@ func (r *Rule) open(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	return l, nil
 }
 
-// openGenerators is open without what finds a table.
+// openGenerators opens the generators of the rule, but prepares no lookup of tables.
 func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live, error) {
 	l := &Live{rule: r, host: host, pool: from,
 		generators: make([]spi.KeyGenerator, len(r.generators)), held: make([]*made, len(r.generators))}
@@ -93,7 +93,7 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live
 	from.enter(l)
 	opened := false
 	defer func() {
-		if !opened { // or a factory panicked
+		if !opened { // an error, or a panic of a factory
 			_ = l.Close()
 		}
 	}()
@@ -106,7 +106,7 @@ func (r *Rule) openGenerators(from *pool, host spi.Host, earlier []*made) (*Live
 	return l, nil
 }
 
-// share settles what the names mean that more than one table has.
+// share sets shared for a connector whose own database is given.
 func (l *Live) share(database string) {
 	l.shared = map[string]*Table{}
 	for name := range l.of().names.more {
@@ -124,7 +124,7 @@ func (l *Live) share(database string) {
 	}
 }
 
-// of returns the rule. That of a zero Live is empty.
+// of returns the rule. It returns an empty rule for a zero Live.
 func (l *Live) of() *Rule {
 	if l.rule == nil {
 		return new(Rule)
@@ -132,7 +132,7 @@ func (l *Live) of() *Rule {
 	return l.rule
 }
 
-// table returns an owner's table; nil for one without key.
+// table returns the table of an owner, or nil if it has no key.
 func (l *Live) table(o owner) *Table {
 	if o.table == none {
 		return nil
@@ -144,20 +144,19 @@ func (l *Live) table(o owner) *Table {
 	t := l.of().tables[o.table].clone()
 	t.Generator = l.Generator(t.GeneratorName)
 	if !at.CompareAndSwap(nil, &t) {
-		return at.Load() // each has one, by which it is known
+		return at.Load() // return the stored pointer, so that a table always has the same one
 	}
 	return &t
 }
 
-// Lookup finds the table that a statement names, by its logical name or that
-// of an actual table; names are case-insensitive. schema is the qualifier in front of the
-// name, empty when there is none. It returns nil for a table without a rule.
+// Lookup returns the table that a statement names, by its logical name or the name of an actual
+// table. schema is the qualifier of the name, or "" if there is none. Names are case-insensitive.
+// Lookup returns nil if the rule doesn't generate keys for the table.
 //
-// A schema matters only for tables whose data nodes have one
-// (dataSource.schema.table): they match no other. Where such tables share a
-// name, a statement without schema means the one in the connector's own
-// database; when that is none of them, the Table's generator refuses to make
-// keys.
+// A schema matters only for tables whose data nodes have one (dataSource.schema.table). Such a
+// table doesn't match another schema. If several of them share a name, a statement without a schema
+// means the table in the connector's own database. If none is in that database, the Generator of
+// the returned Table refuses to generate keys.
 func (l *Live) Lookup(schema, table string) *Table {
 	if schema == "" && len(l.shared) > 0 {
 		if t, ok := l.shared[strings.ToLower(table)]; ok {
@@ -171,11 +170,11 @@ func (l *Live) Lookup(schema, table string) *Table {
 	return l.table(o)
 }
 
-// UnlistedTableError is the error for an INSERT into a table that no rule lists
-// although its name looks like that of one of a sharded table's.
+// UnlistedTableError is the error for an INSERT into a table that isn't in the rule, but whose name
+// looks like a sharded table's.
 type UnlistedTableError struct {
-	Table string // as the statement names it
-	Like  *Table // the sharded table
+	Table string // as the statement spells it
+	Like  *Table // the sharded table that has a similar name
 }
 
 func (e *UnlistedTableError) Error() string {
@@ -192,12 +191,13 @@ func (e *UnlistedTableError) Error() string {
 		e.Table, like.Logical, known)
 }
 
-// Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] does
-// not find although its name looks like that of an actual table of a ruled one:
-// a sharded table's name followed by numbers or dates, or one that differs from an
-// actual table's in its numbers only. It returns nil for every other table. What
-// happens to the INSERT is the Unlisted of the error's Like, and where that is
-// "" the connection's.
+// Unlisted returns an [*UnlistedTableError] for a table that [Live.Lookup] doesn't find, but whose
+// name looks like an actual table of a sharded table. The name is the sharded table's name followed
+// by numbers or dates, or differs from an actual table's name only in its numbers. For other tables
+// Unlisted returns nil.
+//
+// The field Like.Unlisted of the error specifies how to handle the INSERT. If it is "", the
+// connection's setting applies.
 func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	o, ok := l.of().names.sibling(schema, table)
 	if !ok || o.table == none || l.Lookup(schema, table) != nil {
@@ -206,8 +206,8 @@ func (l *Live) Unlisted(schema, table string) *UnlistedTableError {
 	return &UnlistedTableError{Table: table, Like: l.table(o)}
 }
 
-// NamesBeyondASCII reports whether the name of a table or its schema has letters
-// beyond ASCII: a statement's must then be read in the right character set.
+// NamesBeyondASCII reports whether the name of a table or schema in the rule has characters beyond
+// ASCII. Statements must then be read in the right character set.
 func (l *Live) NamesBeyondASCII() bool { return l.of().names.beyondASCII }
 
 func sameTable(owners []owner) bool {
@@ -219,8 +219,8 @@ func sameTable(owners []owner) bool {
 	return true
 }
 
-// Generator returns the live generator of that name, which is case-insensitive;
-// nil when the rule has none.
+// Generator returns the generator with this name, or nil if the rule has none. Names are
+// case-insensitive.
 func (l *Live) Generator(name string) spi.KeyGenerator {
 	for i, spec := range l.of().generators {
 		if strings.EqualFold(spec.name.text, name) {
@@ -230,8 +230,8 @@ func (l *Live) Generator(name string) spi.KeyGenerator {
 	return nil
 }
 
-// WorkerIDAssigners returns the live worker-ID assigners that the rule's generators
-// use, by name. They are closed with l.
+// WorkerIDAssigners returns the worker-ID assigners that the rule's generators use, by name.
+// Closing l closes them.
 func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	assigners := map[string]spi.WorkerIDAssigner{}
 	l.each(func(spec makeSpec, v any, assigner bool) {
@@ -242,8 +242,8 @@ func (l *Live) WorkerIDAssigners() map[string]spi.WorkerIDAssigner {
 	return assigners
 }
 
-// Acquire keeps the generators open until [Live.Release], also when l is closed meanwhile. It
-// returns false when l has been closed.
+// Acquire keeps the generators open until [Live.Release], even if l is closed in the meantime. It
+// returns false if l is already closed.
 func (l *Live) Acquire() bool {
 	if l.users.Add(1) > 0 {
 		return true
@@ -252,8 +252,8 @@ func (l *Live) Acquire() bool {
 	return false
 }
 
-// Release ends the use that [Live.Acquire] began. The last one after [Live.Close] closes the
-// generators, and returns their errors.
+// Release undoes one [Live.Acquire]. The last Release after [Live.Close] closes the generators and
+// returns their errors.
 func (l *Live) Release() error {
 	if users := l.users.Add(-1); users < 0 {
 		return l.closeUnused(users)
@@ -261,11 +261,10 @@ func (l *Live) Release() error {
 	return nil
 }
 
-// Close closes the generators and then the worker-ID assigners that they used, and
-// returns their errors together. While l is in use ([Live.Acquire]), it leaves that to the
-// last [Live.Release], and while another Live shares them ([Rule.Open]), to that one.
-// Generators that were given ready-made ([GeneratorConfig]) stay open. Closing again does
-// nothing more and returns the same.
+// Close closes the generators and then the worker-ID assigners that they use, and returns their
+// errors joined. If l is in use ([Live.Acquire]), the last [Live.Release] closes them instead.
+// Generators that another Live shares stay open until that Live is closed too, and generators built
+// in Go always stay open ([GeneratorConfig]). Further calls do nothing and return the same error.
 func (l *Live) Close() error {
 	l.closing.Do(func() { l.closed = l.closeUnused(l.users.Add(ended - 1)) })
 	return l.closed
@@ -278,20 +277,21 @@ func (l *Live) closeUnused(users int64) error {
 	return l.pool.leave(l)
 }
 
-// Status is a live generator or worker-ID assigner.
+// Status describes an open generator or worker-ID assigner.
 type Status struct {
-	Name string // in the rule
-	Type string // in upper case; empty for one built in Go
-	// Assigner reports whether it is a worker-ID assigner.
+	Name string // name in the rule
+	Type string // type in upper case; empty for a generator built in Go
+	// Assigner reports whether this is a worker-ID assigner.
 	Assigner bool
-	// Description is what [Live.Describe] says of it, in one line and without secrets.
+	// Description is a line without secrets that the generator or assigner returns
+	// ([spi.Describer]).
 	Description string
-	// Health is zero when it reports none ([spi.HealthReporter]).
+	// Health is zero if the generator or assigner reports no health ([spi.HealthReporter]).
 	Health spi.Health
 }
 
-// Status returns the generators, and then the worker-ID assigners that they use, in
-// the rule's order.
+// Status returns the status of the generators, and then of the worker-ID assigners that they use,
+// in the rule's order.
 func (l *Live) Status() (all []Status) {
 	l.each(func(spec makeSpec, v any, assigner bool) {
 		s := Status{Name: spec.name.text, Type: strings.ToUpper(spec.typ.text), Assigner: assigner,
@@ -304,10 +304,9 @@ func (l *Live) Status() (all []Status) {
 	return all
 }
 
-// Describe describes the open rule for logs: one line for the rule, each
-// generator, each worker-ID assigner in use and each table. It shows no
-// property's value except what generators say about themselves
-// ([spi.Describer]).
+// Describe describes the open rule for logs. There is one line for the rule, each generator, each
+// worker-ID assigner in use, and each table. It contains no values of properties, except those that
+// generators include in their own description ([spi.Describer]).
 func (l *Live) Describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", l.of().file)
@@ -322,8 +321,8 @@ func (l *Live) Describe() string {
 	return b.String()
 }
 
-// each calls do with each generator, and then with each worker-ID assigner in use, in the
-// rule's order.
+// each calls do for each generator, and then for each worker-ID assigner in use, in the rule's
+// order.
 func (l *Live) each(do func(spec makeSpec, v any, assigner bool)) {
 	for i, spec := range l.of().generators {
 		do(spec, l.generators[i], false)

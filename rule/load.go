@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// maxFile bounds a rule's text, in bytes. A million tables that are written
-// out one by one would be less.
+// maxFile is the maximum size of a rule, in bytes. It is enough for a million tables that are
+// listed one by one.
 const maxFile = 64 << 20
 
-// Load reads a rule from a YAML file. The error is an [*Error]; for a file that
-// cannot be read it has the *fs.PathError in its chain.
+// Load reads a rule from a YAML file and checks it as [Parse] does. The error is an [*Error]. If
+// the file can't be read, it wraps a *fs.PathError.
 func Load(path string) (*Rule, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -32,21 +32,20 @@ func Load(path string) (*Rule, error) {
 	return parse(path, data, full)
 }
 
-// source is what a rule was read from.
+// source identifies the file or content that a rule was read from.
 type source struct {
-	path string   // the file, from the root; empty for one that was parsed
-	text [32]byte // the SHA-256 of the text
+	path string   // absolute path of the file; empty if the rule wasn't loaded from a file
+	text [32]byte // SHA-256 of the content
 }
 
-// Source returns the file that the rule was read from, as a path from the root,
-// and the SHA-256 of the text. A rule that was parsed has no file, and one that was
-// built in Go neither.
+// Source returns the absolute path of the rule's file and the SHA-256 of its content. The path is
+// empty for a rule from [Parse] or [New], and the sum is zero for a rule from New.
 func (r *Rule) Source() (file string, sum [sha256.Size]byte) {
 	return r.source.path, r.source.text
 }
 
-// scope is what two rules have in common that share generators: the file, or the
-// rule itself when it is from none.
+// scope returns a value that is equal for two rules that share generators: the file, or the rule
+// itself if it wasn't loaded from a file.
 func (r *Rule) scope() any {
 	if r.source.path != "" {
 		return source{path: r.source.path}
@@ -67,9 +66,8 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// Parse reads a rule from YAML. name stands for the file in errors and descriptions. All
-// that is wrong with the rule is an error here, properties of generators included; the error is
-// an [*Error].
+// Parse reads a rule from YAML and checks all of it, including the properties of generators. Errors
+// and descriptions use name as the name of the file. The error is an [*Error].
 func Parse(name string, data []byte) (*Rule, error) { return parse(name, data, "") }
 
 func parse(name string, data []byte, path string) (*Rule, error) {

@@ -12,18 +12,18 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// What a makeSpec makes, in the words of errors.
+// Kinds of a makeSpec, as error messages name them.
 const (
 	generatorKind = "key generator"
 	assignerKind  = "worker-ID assigner"
 )
 
-// check opens and closes all generators and assigners, so that what is wrong
-// with their types and properties is an error when the rule is made, and learns
-// what they use. Factories ask no server, so nothing needs to be there.
+// check opens and closes all generators and assigners, so that a wrong type or property is an error
+// when the rule is made. It also records which assigners and databases they use. Factories contact
+// no server.
 func (r *Rule) check() error {
-	// The host of a check belongs to no connector: a data source as every
-	// connector has one, and no log, which is the live generators' to write.
+	// This host belongs to no connector. It has a data source, as every connector does. It discards
+	// logs, because the generators log when they are opened for use.
 	host := spi.Host{
 		DSN:    spi.NewSecret("shardkey@tcp(127.0.0.1:3306)/shardkey"),
 		Logger: slog.New(slog.DiscardHandler),
@@ -38,7 +38,7 @@ func (r *Rule) check() error {
 			return err
 		}
 	}
-	own := new(pool) // shared with nobody
+	own := new(pool) // not shared
 	l, err := r.openGenerators(own, host, nil)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *Rule) check() error {
 	return l.Close()
 }
 
-// openGenerator opens generator i of the rule.
+// openGenerator opens the rule's generator i.
 func (l *Live) openGenerator(i int, earlier []*made) error {
 	m := l.rule.generators[i]
 	if m.ready != nil {
@@ -77,7 +77,7 @@ func (l *Live) openGenerator(i int, earlier []*made) error {
 	return nil
 }
 
-// makeGenerator makes the rule's generator i, and opens the assigners that it asks for.
+// makeGenerator makes the rule's generator i, and opens the assigners that its factory asks for.
 func (l *Live) makeGenerator(i int, earlier []*made, e *made) error {
 	r, m := l.rule, l.rule.generators[i]
 	host, done := l.host, false
@@ -118,8 +118,7 @@ func (r *Rule) assignerOf(name string) int {
 	return slices.IndexFunc(r.assigners, func(m makeSpec) bool { return strings.EqualFold(m.name.text, name) })
 }
 
-// undefinedAssigner points at the property of a generator that names the assigner: the one with
-// that value.
+// undefinedAssigner returns an error at the property of the generator whose value is name.
 func (r *Rule) undefinedAssigner(m makeSpec, name string) error {
 	w := word{name, m.name.place}
 	for _, p := range m.props {
@@ -133,7 +132,7 @@ func (r *Rule) undefinedAssigner(m makeSpec, name string) error {
 	return undefined(r.file, assignerKind, "workerIdAssigners", w, r.assigners)
 }
 
-// undefined is the error for a name that none of the makers has.
+// undefined returns the error for a name that none of the makers has.
 func undefined(file, kind, list string, name word, makers []makeSpec) error {
 	var defined []string
 	for _, m := range makers {
@@ -160,8 +159,7 @@ func (r *Rule) makeAssigner(i int, host spi.Host, e *made) error {
 	return r.note(assignerKind, props, e)
 }
 
-// namedLogger adds to all lines of a generator or assigner what it is called in the
-// rule.
+// namedLogger returns a logger that adds the name in the rule to each record.
 func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 	attr := "generator"
 	if kind == assignerKind {
@@ -170,8 +168,8 @@ func namedLogger(kind string, m makeSpec, logger *slog.Logger) *slog.Logger {
 	return guard.NewLogger(cmp.Or(logger, slog.Default())).With(attr, m.name.text)
 }
 
-// note records what the factory asked for: the connector's own database, and secrets,
-// which a Config has as spi.Secret only.
+// note records whether the factory used the connector's own database. It returns an error if a
+// Config has a secret property as a string instead of an spi.Secret.
 func (r *Rule) note(kind string, props spi.Props, e *made) (err error) {
 	if e.spec.ownDatabase = props.UsesHostDSN(); e.spec.ownDatabase {
 		e.spec.ownMeant, err = props.Bool(ownDatabase, false)

@@ -9,34 +9,33 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// names finds a table by the names that statements use for it. Keys are in
-// lower case. The zero names has none, and none can be added.
+// names maps the table names that statements use to tables. Map keys are in lower case. The zero
+// value is empty and read-only.
 type names struct {
-	first    map[string]owner   // the first owner of a name
-	more     map[string][]owner // further owners, which differ in their schema
-	patterns []pattern          // no two of different tables overlap
-	shapes   map[string]owner   // of actual tables' names: see Live.Unlisted
-	// beyondASCII: a name or schema has letters beyond ASCII.
+	first    map[string]owner   // first owner of each name
+	more     map[string][]owner // further owners, which have other schemas
+	patterns []pattern          // patterns of different tables don't overlap
+	shapes   map[string]owner   // shapes of the actual tables' names; see Live.Unlisted
+	// beyondASCII reports whether a name or schema has characters beyond ASCII.
 	beyondASCII bool
 }
 
-// owner is a table that a name stands for, in one schema or (schema "") in all.
+// owner is the table that a name refers to. An empty schema means every schema.
 type owner struct {
 	schema string
-	table  int32 // index in the rule's tables; none for a table without key
+	table  int32 // index in the rule's tables, or none
 }
 
-// none is the table of an owner that has no key column.
+// none is the index of a table without a key column.
 const none int32 = -1
 
-// newNames returns names with room for those of so many tables.
+// newNames returns empty names with space for this number of tables.
 func newNames(tables int) names {
 	return names{first: make(map[string]owner, tables), more: map[string][]owner{}, shapes: map[string]owner{}}
 }
 
-// add records the owner of a name, and reports whether the owner is new. When
-// the name already has another owner that a statement could mean as well, it
-// returns that one and true for clash.
+// add adds an owner of a name, and reports whether it is new. If a statement that uses the name
+// could also mean another owner, add returns that owner, and clash is true.
 func (n *names) add(schema, name string, table int32) (other owner, clash, isNew bool) {
 	o := owner{strings.ToLower(schema), table}
 	n.beyondASCII = n.beyondASCII || isBeyondASCII(schema) || isBeyondASCII(name)
@@ -63,7 +62,7 @@ func isBeyondASCII(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// one returns the owner of a name in a schema, or without one any owner.
+// one returns the owner of a name in a schema. If the schema is empty, it returns any owner.
 func (n *names) one(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	first, ok := n.first[name]
@@ -83,13 +82,13 @@ func (n *names) one(schema, name string) (owner, bool) {
 	return owner{}, false
 }
 
-// sibling returns the table that an unlisted name seems to belong to: one whose
-// logical name is followed by numbers in it, or that has an actual table whose
-// name differs in its numbers only.
+// sibling returns the table that an unlisted name seems to belong to. Either the name is the
+// table's logical name followed by numbers, or it differs from an actual table's name only in its
+// numbers.
 func (n *names) sibling(schema, name string) (owner, bool) {
 	name = strings.ToLower(name)
 	if _, listed := n.first[name]; listed {
-		return owner{}, false // in another schema, or a table without key
+		return owner{}, false // another schema, or a table without a key
 	}
 	for i := len(name) - 1; i > 0; i-- {
 		o, ok := n.first[name[:i]]
@@ -101,8 +100,8 @@ func (n *names) sibling(schema, name string) (owner, bool) {
 	return o, ok && (schema == "" || o.in(schema))
 }
 
-// matched returns the first name in order that another table has and that the
-// pattern stands for as well.
+// matched returns the alphabetically first name that the pattern matches and that belongs to
+// another table.
 func (n *names) matched(p pattern) (other owner, name string, ok bool) {
 	for candidate := range n.first {
 		if ok && candidate > name || !p.match(candidate) {
@@ -127,12 +126,12 @@ func (n *names) addShape(schema, name string, table int32) {
 	n.shapes[string(shape)] = owner{strings.ToLower(schema), table}
 }
 
-// all returns every owner of a name in lower case.
+// all returns every owner of a name, which must be in lower case.
 func (n *names) all(name string) []owner {
 	return append([]owner{n.first[name]}, n.more[name]...)
 }
 
-// schemaMeets reports whether a statement without schema could mean either.
+// schemaMeets reports whether a statement could mean either owner, judged by their schemas.
 func (o owner) schemaMeets(p owner) bool {
 	return o.schema == "" || p.schema == "" || o.schema == p.schema
 }
@@ -141,7 +140,7 @@ func (o owner) in(schema string) bool {
 	return o.schema == "" || o.schema == strings.ToLower(schema)
 }
 
-// ambiguous is the generator of a name that could mean several tables.
+// ambiguous is the generator of a name that could mean several tables. It only returns errors.
 type ambiguous string
 
 func (a ambiguous) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {

@@ -10,15 +10,13 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// node is one actual table: its data source and its schema, where the data node
-// has them, and its name.
+// node is one actual table. source and schema are empty if the data node doesn't have them.
 type node struct {
 	source, schema, table string
 }
 
-// dataNodes calls yield with each actual table of an actualDataNodes
-// expression. A node is "table", "dataSource.table" or
-// "dataSource.schema.table".
+// dataNodes calls yield for each actual table of an actualDataNodes expression. A node is "table",
+// "dataSource.table" or "dataSource.schema.table".
 func dataNodes(text string, yield func(node) error) error {
 	literal := false
 	if kind, rest, ok := rowExpressionKind(text); ok {
@@ -58,7 +56,7 @@ func dataNodes(text string, yield func(node) error) error {
 	return nil
 }
 
-// rowExpressionKind takes the <KIND> off an expression that begins with one.
+// rowExpressionKind splits an expression that begins with <KIND> into the kind and the rest.
 func rowExpressionKind(text string) (kind, rest string, ok bool) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "<") {
@@ -89,14 +87,14 @@ func parseNode(text string) (node, error) {
 		"dataSource.schema.table", clip(shown(text)), len(parts))
 }
 
-// wrongName returns what is wrong with a name of a data source, schema or actual
-// table, and the way out; empty when nothing is.
+// wrongName returns the error in the name of a data source, schema or actual table, and how to fix
+// it. It returns "" for a correct name.
 func wrongName(name string) string {
 	if len(name) > maxName {
 		return "it is too long for a name"
 	}
 	if isSimple(name) {
-		return "" // nearly every name, in a rule that may have millions
+		return "" // nearly every name takes this branch, and a rule may have millions
 	}
 	plain := name
 	if isPattern(name) {

@@ -12,21 +12,21 @@ import (
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
-// A pattern is a data node that stands for tables which may come at run time:
-// ${*} in it is any number, ${yyyyMM} and the like a date, written as the suffix
-// pattern of ShardingSphere's INTERVAL algorithm.
+// pattern is a data node for tables that may be created at run time. In the node, ${*} matches any
+// number. ${yyyyMM} and similar patterns match a date, in the format of the suffix pattern of
+// ShardingSphere's INTERVAL algorithm.
 type pattern struct {
 	owner
-	text   string // as it is written: t_order_${*}
+	text   string // as written, for example t_order_${*}
 	atoms  []atom
-	prefix string         // what all its names begin with
-	expr   *regexp.Regexp // of names in lower case
+	prefix string         // common prefix of all names
+	expr   *regexp.Regexp // matches names in lower case
 }
 
-// wildMark encloses a wildcard in the text of a node; no other node has one.
+// wildMark encloses a wildcard in the name of a node.
 const wildMark = "\x00"
 
-// dateDigits are the digits of the parts of a date in a name.
+// dateDigits are regular expressions for the parts of a date in a name.
 var dateDigits = map[string]string{
 	"yyyy": `\d{4}`, "yy": `\d{2}`, "MM": `(?:0[1-9]|1[0-2])`, "dd": `(?:0[1-9]|[12]\d|3[01])`,
 	"HH": `(?:[01]\d|2[0-3])`, "mm": `[0-5]\d`, "ss": `[0-5]\d`,
@@ -34,8 +34,7 @@ var dateDigits = map[string]string{
 
 var dateParts = regexp.MustCompile(`y+|M+|d+|H+|m+|s+`)
 
-// isWildcard reports whether what stands between ${ and } is a wildcard: "*" or
-// the letters of a date.
+// isWildcard reports whether the expression between ${ and } is a wildcard: "*" or a date pattern.
 func isWildcard(expr string) bool {
 	if expr == "*" {
 		return true
@@ -44,7 +43,7 @@ func isWildcard(expr string) bool {
 	return isDate && expr[0] != '_'
 }
 
-// dateExpr translates the letters of a date to a regular expression.
+// dateExpr translates a date pattern to a regular expression.
 func dateExpr(letters string) (expr string, ok bool) {
 	_, ok = sharding.DateLayout(letters)
 	expr = dateParts.ReplaceAllStringFunc(letters, func(part string) string { return dateDigits[part] })
@@ -55,7 +54,7 @@ func wildcard(expr string) string { return wildMark + expr + wildMark }
 
 func isPattern(name string) bool { return strings.Contains(name, wildMark) }
 
-// shown returns a name with its wildcards as they were written.
+// shown returns a name with its wildcards as the rule spells them.
 func shown(name string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(name, wildMark) {
@@ -96,7 +95,7 @@ func newPattern(n node, table int32) pattern {
 	return p
 }
 
-// example returns one of the pattern's names, but for its dates' being any.
+// example returns a name that has the form of the pattern's names. Dates in it may be invalid.
 func (p pattern) example() string {
 	var name []byte
 	for _, a := range p.atoms {
@@ -108,7 +107,7 @@ func (p pattern) example() string {
 	return string(name)
 }
 
-// match reports whether a name in lower case is one of the pattern's.
+// match reports whether the pattern matches a name in lower case.
 func (p pattern) match(name string) bool {
 	return strings.HasPrefix(name, p.prefix) && p.expr.MatchString(name)
 }
@@ -119,7 +118,7 @@ func (p *pattern) literal(text string) {
 	}
 }
 
-// atom is one letter of a pattern: a given one or any digit, once or more often.
+// atom is one element of a pattern: a character, a digit, or a sequence of digits.
 type atom struct {
 	char  byte
 	digit bool
@@ -150,8 +149,8 @@ func (p pattern) overlaps(q pattern) bool {
 			return false
 		}
 		seen[[2]int{i, j}] = true
-		// The letter has been read; each pattern continues or, where it may, reads
-		// the next one with the same atom.
+		// Both patterns have read a character. Each continues with its next atom, or stays at an
+		// atom that may repeat.
 		return from(i+1, j+1) ||
 			p.atoms[i].more && from(i, j+1) ||
 			q.atoms[j].more && from(i+1, j)
@@ -159,12 +158,12 @@ func (p pattern) overlaps(q pattern) bool {
 	return p.schemaMeets(q.owner) && from(0, 0)
 }
 
-// trailingNumber is what follows a logical name in the names of its actual
-// tables: numbers and dates.
+// trailingNumber matches the part of an actual table's name that follows the logical name: numbers
+// and dates.
 var trailingNumber = regexp.MustCompile(`^(?:[_-]?\d+)+$`)
 
-// shapeOf appends to an empty shape a name in lower case with "#" for each number in
-// it; nothing when there is none.
+// shapeOf appends the name in lower case to an empty shape, with "#" in place of each number. It
+// appends nothing if the name has no number.
 func shapeOf(shape []byte, name string) []byte {
 	found := false
 	for _, c := range []byte(strings.ToLower(name)) {
@@ -181,9 +180,9 @@ func shapeOf(shape []byte, name string) []byte {
 	return shape
 }
 
-// intervalNodes calls yield with the nodes of ShardingSphere's row expression
-// <INTERVAL>: P=t_order_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204
-// stands for t_order_2023_1202, …_1203 and …_1204.
+// intervalNodes calls yield for each node of ShardingSphere's row expression <INTERVAL>. For
+// example, P=t_order_;SP=yyyy_MMdd;DIA=1;DIU=Days;DL=2023_1202;DU=2023_1204 stands for
+// t_order_2023_1202, t_order_2023_1203 and t_order_2023_1204.
 func intervalNodes(text string, yield func(node) error) error {
 	props := map[string]string{"DIA": "1", "DIU": "DAYS"}
 	for _, item := range strings.Split(text, ";") {

@@ -11,35 +11,34 @@ import (
 	sharding "github.com/shardkey/shardkey/rule/internal/place"
 )
 
-// Sharding says how a table's rows are spread over its actual tables. It never
-// changes and may be used by many goroutines at once.
+// Sharding describes how a table's rows are distributed over its actual tables. It never changes
+// and may be used by multiple goroutines at once.
 type Sharding struct {
-	// Columns are the sharding columns, as the rule spells them: what
-	// [Sharding.Place] wants the values of. It is nil when Err is not.
+	// Columns are the sharding columns, as the rule spells them. [Sharding.Place] takes their
+	// values in this order. It is nil if Err is not nil.
 	Columns []string
-	// Err is an [*Error] that says what of the table's sharding is not understood,
-	// and where it stands; nil when all of it is.
+	// Err is an [*Error] if shardkey can't evaluate the table's sharding, with the place in the
+	// rule and the reason. Otherwise it is nil.
 	Err error
 
 	logical string
 	text    string
-	// database is the choice of a data source; without one there is one element
-	// in tables, for all data sources.
+	// database selects the data source. If it is nil, tables has one element for all data sources.
 	database *strategy
-	tables   []actuals // by data source
+	tables   []actuals // one element for each data source
 }
 
-// Place is where a row belongs.
+// Place is the location of a row.
 type Place struct {
-	// DataSource is the data source's name in the rule. It is empty when the rule
-	// names none, and when it leaves open which of several it is.
+	// DataSource is the name of the data source in the rule. It is empty if the rule names no data
+	// source, or doesn't determine which of several it is.
 	DataSource string
-	// Schema is the schema of dataSource.schema.table, and Table the actual
-	// table's name.
+	// Schema is the schema in dataSource.schema.table, or "". Table is the name of the actual
+	// table.
 	Schema, Table string
 }
 
-// String returns the place as a data node is written.
+// String returns the place in the format of a data node.
 func (p Place) String() string {
 	s := p.Table
 	if p.Schema != "" {
@@ -51,15 +50,15 @@ func (p Place) String() string {
 	return s
 }
 
-// PlaceError is the error for a row that belongs to no actual table, or for which that
-// cannot be computed.
+// PlaceError is the error for a row that belongs to no actual table, or whose table can't be
+// computed.
 type PlaceError struct {
-	Table  string // the logical table
-	Column string // the sharding column whose value is at fault; empty when it is not one of them
+	Table  string // logical table
+	Column string // sharding column whose value is at fault, or ""
 	Reason string
-	// Unknown: the place cannot be computed, and the row may belong to any table.
+	// Unknown reports whether the place can't be computed, so that the row may belong to any table.
 	Unknown bool
-	Err     error // the cause
+	Err     error // cause, or nil
 }
 
 func (e *PlaceError) Error() string {
@@ -71,17 +70,17 @@ func (e *PlaceError) Error() string {
 
 func (e *PlaceError) Unwrap() error { return e.Err }
 
-// strategy is an algorithm over names, with the index of its column among those of the table.
+// strategy is a compiled strategy, with the index of its column in Sharding.Columns.
 type strategy struct {
 	*sharding.Strategy
 	column int
 }
 
-// actuals are the actual tables of one data source, or of all.
+// actuals are the actual tables of one data source, or of all data sources.
 type actuals struct {
-	strategy *strategy // nil where there is one table
+	strategy *strategy // nil if there is one table
 	names    []string
-	// One for all names, or one for each of them; none where there are none.
+	// Each has one element for each name, a single element for all names, or none.
 	sources, schemas []string
 }
 
@@ -99,10 +98,10 @@ func oneOf(list []string, i int) string {
 	return list[i]
 }
 
-// Place returns where the row belongs that has these values in Columns, in their
-// order: integers, strings and time.Time. An integer is a Long in Java, unless the rule's
-// javaType says otherwise; a time is what its own clock shows. The error is a [*PlaceError], or Err
-// when that is not nil.
+// Place returns the place of a row whose sharding columns have these values. The values are in the
+// order of Columns. They can be integers, strings and time.Time. An integer is a Long in Java,
+// unless javaType in the rule specifies another class. Only the wall clock of a time counts. The
+// error is a [*PlaceError], or Err if that is not nil.
 func (s *Sharding) Place(values []any) (Place, error) {
 	if s.Err != nil {
 		return Place{}, s.Err
@@ -150,7 +149,7 @@ func (s *Sharding) misplaced(err error) error {
 	return e
 }
 
-// String says in one line how the table is sharded, or what is not understood.
+// String describes in one line how the table is sharded, or why shardkey can't evaluate it.
 func (s *Sharding) String() string {
 	if s.Err != nil {
 		return "not understood: " + plain(s.Err)
@@ -158,7 +157,7 @@ func (s *Sharding) String() string {
 	return s.text
 }
 
-// shard works out how a table is sharded that has these actual tables.
+// shard sets the Sharding of a table that has these actual tables.
 func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 	t.Sharding = &Sharding{logical: t.Logical}
 	if err := b.sharding(spec, t, t.Sharding, nodes); err != nil {
@@ -166,7 +165,7 @@ func (b *builder) shard(spec *tableSpec, t *Table, nodes []node) {
 	}
 }
 
-// notUnderstood is what Sharding.Err says.
+// notUnderstood returns an error for Sharding.Err.
 func (b *builder) notUnderstood(w word, what, reason string, cause error) error {
 	e := b.errorAt(w, fmt.Sprintf("%s: %s", what, reason))
 	e.Err = cause
@@ -209,7 +208,7 @@ func (b *builder) sharding(spec *tableSpec, t *Table, s *Sharding, nodes []node)
 	return b.targets(spec, s, nodes, what)
 }
 
-// describe says by which columns and how.
+// describe returns the columns and the algorithm.
 func (s *strategyOf) describe(a *sharding.Algorithm) string {
 	columns := s.columns[0].text
 	if s.class != expr.Null {
@@ -227,7 +226,7 @@ func (s *strategyOf) describe(a *sharding.Algorithm) string {
 	return fmt.Sprintf("%s with %s%s", columns, a.Type(), detail)
 }
 
-// index returns the index of the strategy's column among those of the table, and adds it to them.
+// index returns the index of the strategy's column in s.Columns. It adds the column if needed.
 func (s *Sharding) index(of *strategyOf) int {
 	name := of.columns[0].text
 	i := slices.IndexFunc(s.Columns, func(have string) bool { return strings.EqualFold(have, name) })
@@ -238,10 +237,10 @@ func (s *Sharding) index(of *strategyOf) int {
 	return i
 }
 
-// grouped returns the actual tables of each data source, in the order of the
-// nodes, and the names of all of them.
+// grouped returns the actual tables of each data source, in the order of the nodes, and the names
+// of all of them.
 func grouped(nodes []node) (groups []actuals, names []string) {
-	numbers := map[string]int{} // of groups, by data source
+	numbers := map[string]int{} // index of each group, by data source
 	listed, known := map[node]bool{}, map[string]bool{}
 	for _, n := range nodes {
 		i, ok := numbers[n.source]
@@ -257,7 +256,7 @@ func grouped(nodes []node) (groups []actuals, names []string) {
 			known[n.table], names = true, append(names, n.table)
 		}
 	}
-	for i := range groups[min(1, len(groups)):] { // as most have the same, there are few lists
+	for i := range groups[min(1, len(groups)):] { // share equal slices, because most groups have the same names
 		one, next := &groups[i], &groups[i+1]
 		if slices.Equal(one.names, next.names) && slices.Equal(one.schemas, next.schemas) {
 			next.names, next.schemas = one.names, one.schemas
@@ -266,7 +265,7 @@ func grouped(nodes []node) (groups []actuals, names []string) {
 	return groups, names
 }
 
-// targets gives the strategies the names that they choose from.
+// targets compiles the strategies with the names that they choose from.
 func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what string) error {
 	groups, names := grouped(nodes)
 	naming := sharding.NamingOf(spec.name.text, names)
@@ -299,8 +298,9 @@ func (b *builder) targets(spec *tableSpec, s *Sharding, nodes []node, what strin
 	return nil
 }
 
-// anySource is the actual tables of all data sources together: of an auto table,
-// whose tables stand in one data source each, or where it is left open which.
+// anySource returns the actual tables of all data sources as one group. It is used for an auto
+// table, each of whose tables is in one data source, and where the rule doesn't determine the data
+// source.
 func anySource(groups []actuals, names []string) actuals {
 	all := actuals{names: names, sources: make([]string, len(names)), schemas: make([]string, len(names))}
 	numbers := make(map[string]int, len(names))
@@ -321,8 +321,8 @@ func anySource(groups []actuals, names []string) actuals {
 	return all
 }
 
-// choose makes the strategy of each data source's tables; those of the same names
-// share one.
+// choose compiles the table strategy for each data source. Data sources with the same table names
+// share it.
 func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) {
 	column := s.index(of)
 	for i := range s.tables {
@@ -334,10 +334,10 @@ func (s *Sharding) choose(of *strategyOf, naming sharding.Naming) {
 	}
 }
 
-// Places calls yield with each actual table of a logical table that has a key, in
-// the rule's order. Of a pattern there is one Place, whose Table is the pattern as it is
-// written: t_log_${yyyyMM}. A table without data nodes has itself as its only one.
-// Names are case-insensitive; of a table that the rule does not have there is none.
+// Places returns an iterator over the actual tables of a logical table that has a key, in the
+// rule's order. A pattern is one Place, whose Table is the pattern as written, for example
+// t_log_${yyyyMM}. A table without data nodes is its own only actual table. Names are
+// case-insensitive. The iterator is empty if the rule doesn't have the table.
 func (r *Rule) Places(logical string) iter.Seq[Place] {
 	return func(yield func(Place) bool) {
 		i := slices.IndexFunc(r.tables, func(t Table) bool { return strings.EqualFold(t.Logical, logical) })
@@ -345,7 +345,7 @@ func (r *Rule) Places(logical string) iter.Seq[Place] {
 			return
 		}
 		found := false
-		// There is no other error than errEnough: the rule was checked when it was made.
+		// The error can only be errEnough, because the rule was checked when it was made.
 		_ = r.nodes[i].each(r.tables[i].Logical, func(n node) error {
 			if found = true; !yield(Place{DataSource: shown(n.source), Schema: n.schema, Table: shown(n.table)}) {
 				return errEnough
@@ -363,21 +363,21 @@ func (r *Rule) Places(logical string) iter.Seq[Place] {
 	}
 }
 
-// errEnough ends an expansion that nobody wants the rest of.
+// errEnough ends an expansion when the caller needs no more nodes.
 var errEnough = fmt.Errorf("shardkey: enough data nodes")
 
-// written is where a table's rows stand, as the rule says it: short, since there may
-// be a hundred thousand tables.
+// written is the list of a table's actual tables in the short form of the rule. The short form
+// saves memory, because there may be 100,000 tables.
 type written struct {
 	nodes   string // actualDataNodes
 	sources string // an auto table's actualDataSources
-	count   int64  // an auto table's number of actual tables, 0 when not known
+	count   int64  // number of an auto table's actual tables, or 0 if unknown
 }
 
 func (s *tableSpec) written() written { return written{s.nodes.text, s.sources.text, s.autoCount} }
 
-// each calls yield with the actual tables that the rule names. Those of an auto table stand in
-// its data sources in turn.
+// each calls yield for each actual table. The tables of an auto table are distributed over its data
+// sources in turn.
 func (w written) each(logical string, yield func(node) error) error {
 	if w.count > maxNodes {
 		return errTooManyNodes
@@ -402,7 +402,7 @@ func (w written) each(logical string, yield func(node) error) error {
 	return dataNodes(w.nodes, next)
 }
 
-// dataSources returns those of an auto table.
+// dataSources returns the data sources of an auto table.
 func (w written) dataSources() (all []string, err error) {
 	budget := maxNodes
 	for _, item := range splitInline(w.sources) {

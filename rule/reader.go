@@ -14,11 +14,11 @@ import (
 // reader turns YAML documents into a spec.
 type reader struct {
 	spec
-	merges int    // merged maps that were visited
-	hint   string // what was there instead of a sharding rule
+	merges int    // number of merged maps that were read
+	hint   string // what the file has instead of a sharding rule, for the error message
 }
 
-// maxMerges bounds the maps that "<<" may pull in: nested, they multiply.
+// maxMerges bounds the maps that "<<" merges. Their number grows exponentially if they are nested.
 const maxMerges = 10_000
 
 // pair is one entry of a map.
@@ -27,8 +27,8 @@ type pair struct {
 	value *yaml.Node
 }
 
-// pairs returns the entries of a map in their order: its own, and those that "<<"
-// merges in. A null is an empty map; duplicate keys are an error.
+// pairs returns the entries of a map, followed by the entries that "<<" merges. A null is an empty
+// map. Duplicate keys are an error.
 func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	n = resolve(n)
 	if isNull(n) {
@@ -67,8 +67,8 @@ func (rd *reader) pairs(n *yaml.Node, what string) ([]pair, error) {
 	return own, nil
 }
 
-// merge returns the entries of what follows "<<": a map, or a list of maps
-// of which the earlier wins.
+// merge returns the entries of the value of "<<", which is a map or a list of maps. If several maps
+// have a key, the first one counts.
 func (rd *reader) merge(n *yaml.Node) ([]pair, error) {
 	if rd.merges++; rd.merges > maxMerges {
 		return nil, rd.errorAt(word{"<<", placeOf(n)}, "this merges too many maps, or a map into itself")
@@ -100,7 +100,7 @@ func find(pairs []pair, key string) (pair, bool) {
 	return pair{}, false
 }
 
-// entries returns the entries of a map; none for anything else.
+// entries returns the entries of a map, or nil if n is anything else.
 func (rd *reader) entries(n *yaml.Node) []pair {
 	if n == nil || resolve(n).Kind != yaml.MappingNode {
 		return nil
@@ -109,14 +109,13 @@ func (rd *reader) entries(n *yaml.Node) []pair {
 	return pairs
 }
 
-// below returns the entries of the map that stands under key; none when there is
-// no such map.
+// below returns the entries of the map under key, or nil if there is no such map.
 func (rd *reader) below(pairs []pair, key string) []pair {
 	p, _ := find(pairs, key)
 	return rd.entries(p.value)
 }
 
-// scalar returns the text under key; none where there is a map or a list.
+// scalar returns the value of key. ok is false if the value is missing or isn't a scalar.
 func scalar(pairs []pair, key string) (word, bool) {
 	p, ok := find(pairs, key)
 	if !ok {
@@ -126,7 +125,7 @@ func scalar(pairs []pair, key string) (word, bool) {
 	return word{n.Value, placeOf(p.value)}, n.Kind == yaml.ScalarNode
 }
 
-// text returns a scalar as it is written; a null has no text.
+// text returns a scalar as written, or "" for a null.
 func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	s := resolve(n)
 	switch {
@@ -140,12 +139,12 @@ func (rd *reader) text(n *yaml.Node, what string) (word, error) {
 	return word{s.Value, placeOf(n)}, nil
 }
 
-// fields are the entries of a map that has no other keys than known ones.
+// fields are the entries of a map that only has known keys.
 type fields struct {
 	rd    *reader
 	what  string
 	pairs []pair
-	err   error // the first one
+	err   error // the first error
 }
 
 func (rd *reader) fields(n *yaml.Node, what string, known ...string) *fields {
@@ -159,7 +158,7 @@ func (rd *reader) fields(n *yaml.Node, what string, known ...string) *fields {
 	return f
 }
 
-// text returns the text of a key; the zero word where it is not there.
+// text returns the value of key, or the zero word if the map doesn't have the key.
 func (f *fields) text(key string) (w word) {
 	if p, ok := find(f.pairs, key); ok && f.err == nil {
 		w, f.err = f.rd.text(p.value, key)
@@ -167,7 +166,7 @@ func (f *fields) text(key string) (w word) {
 	return w
 }
 
-// settings returns shardkey's own words.
+// settings returns the values of the keys in settingNames.
 func (f *fields) settings() (s settings) {
 	if f.err == nil {
 		s, f.err = newSettings(f.rd.file, f.text)
@@ -175,7 +174,7 @@ func (f *fields) settings() (s settings) {
 	return s
 }
 
-// maker returns the generator or assigner of that name that type and props are of.
+// maker returns the generator or assigner that type and props describe.
 func (f *fields) maker(name word) makeSpec {
 	m := makeSpec{name: name, typ: f.text("type")}
 	if p, ok := find(f.pairs, "props"); ok && f.err == nil {
@@ -184,8 +183,7 @@ func (f *fields) maker(name word) makeSpec {
 	return m
 }
 
-// unknownKey is the error for a key that is none of the known ones; right are
-// those that it may have been meant for.
+// unknownKey returns the error for a key that isn't known. right are the keys to suggest.
 func (rd *reader) unknownKey(key word, what string, known, right []string) error {
 	e := rd.errorAt(key, fmt.Sprintf("unknown key %q in %s; known: %s", key.text, what, strings.Join(known, ", ")),
 		right...)
@@ -199,7 +197,7 @@ func (rd *reader) kindError(n *yaml.Node, what, want string) error {
 	return rd.errorAt(word{"", placeOf(n)}, fmt.Sprintf("%s where %s belongs: %s", kindOf(resolve(n)), want, what))
 }
 
-// resolve follows an alias to what it stands for.
+// resolve returns the node that an alias refers to, or n itself.
 func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -212,8 +210,8 @@ func isMerge(key *yaml.Node) bool {
 		key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0
 }
 
-// isNull reports a null, with or without a tag of its own (an item "- !SHARDING"
-// with nothing after it).
+// isNull reports whether n is null, also with a tag, for example an item "- !SHARDING" without a
+// value.
 func isNull(n *yaml.Node) bool {
 	if n = resolve(n); n.Kind != yaml.ScalarNode {
 		return n.Kind == 0
@@ -236,8 +234,8 @@ func kindOf(n *yaml.Node) string {
 
 func placeOf(n *yaml.Node) place { return place{line: n.Line, column: n.Column} }
 
-// makers reads keyGenerators or workerIdAssigners after those that other
-// sharding rules of the file have.
+// makers appends the entries of keyGenerators or workerIdAssigners to those of the file's earlier
+// sharding rules.
 func (rd *reader) makers(p pair, to *[]makeSpec) error {
 	pairs, err := rd.pairs(p.value, p.key.text)
 	for _, m := range pairs {
@@ -250,12 +248,11 @@ func (rd *reader) makers(p pair, to *[]makeSpec) error {
 	return err
 }
 
-// ignoredProps are properties that files have although no version of
-// ShardingSphere reads them.
+// ignoredProps are properties that occur in files, but that no version of ShardingSphere reads.
 var ignoredProps = []string{"datacenter-id", "data-center-id", "datacenterid"}
 
-// props reads properties: texts and lists of texts, with the environment put
-// into their values.
+// props reads properties, which are strings or lists of strings, and expands environment variables
+// in them.
 func (rd *reader) props(n *yaml.Node, what string) ([]propSpec, error) {
 	pairs, err := rd.pairs(n, "props of "+what)
 	if err != nil {
@@ -296,8 +293,8 @@ func (rd *reader) propValue(p *propSpec, n *yaml.Node) error {
 	return nil
 }
 
-// expanded returns a property's text with the environment put in, and notes in p
-// what was written instead.
+// expanded returns the value of a property with environment variables expanded, and records the
+// original in p.
 func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, error) {
 	w, err := rd.text(n, what)
 	if err != nil {
@@ -318,7 +315,7 @@ func (rd *reader) expanded(p *propSpec, n *yaml.Node, what string) (string, erro
 	return value, nil
 }
 
-// octal is a number that YAML 1.1, and so ShardingSphere, reads with base 8.
+// octal matches a number that YAML 1.1, and therefore ShardingSphere, reads as octal.
 var octal = regexp.MustCompile(`^0[0-7]+$`)
 
 // expandEnv puts environment variables into the text of a property:
@@ -367,8 +364,8 @@ func expandEnv(text string) (expanded string, used bool, err error) {
 	}
 }
 
-// isEnvName reports whether s is a name such as DB_PASSWORD or, as Java systems have them,
-// db.password.
+// isEnvName reports whether s is a name such as DB_PASSWORD, or db.password, which Java systems
+// use.
 func isEnvName(s string) bool {
 	for i, c := range []byte(s) {
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'

@@ -8,18 +8,18 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// Rule is a checked sharding rule: which column of which table is filled by
-// which generator. It is a description that holds nothing live, never
-// changes, and may be shared by any number of connectors. Make one with
-// [Load], [Parse] or [New]; [Rule.Open] refuses the zero Rule.
+// Rule is a checked sharding rule. It specifies the key column of each table and the generator of
+// its keys. A Rule never changes, has no connections or goroutines, and may be shared by any number
+// of connectors. Make one with [Load], [Parse] or [New]. [Rule.Open] returns an error for the zero
+// Rule.
 type Rule struct {
 	file       string
-	source     source // what it was read from; zero for a rule built in Go
+	source     source // zero for a rule built in Go
 	tables     []Table
-	nodes      []written // of tables, in their order
-	keyless    []string  // the logical tables without a key
-	sources    []string  // the data sources of the sharded tables, sorted
-	spread     string    // a sharded table that a databaseStrategy spreads over data sources that no data node names
+	nodes      []written // parallel to tables
+	keyless    []string  // logical tables without a key
+	sources    []string  // data sources of the sharded tables, sorted
+	spread     string    // a table with a databaseStrategy over data sources that no data node names, or ""
 	generators []makeSpec
 	assigners  []makeSpec
 	names      names
@@ -28,44 +28,44 @@ type Rule struct {
 
 // Table is a logical table that has a key column.
 type Table struct {
-	// Logical is the logical table's name as written in the rule.
+	// Logical is the name of the logical table as the rule spells it.
 	Logical string
 	// Column is the key column's name.
 	Column string
-	// GeneratorName is the generator's name in the rule, and GeneratorType its
-	// type in upper case, empty for a generator built in Go.
+	// GeneratorName is the name of the generator in the rule. GeneratorType is its type in upper
+	// case, or "" for a generator built in Go.
 	GeneratorName, GeneratorType string
-	// Generator is the live generator: nil in [Rule.Tables], set in what
-	// [Live.Lookup] returns.
+	// Generator is the open generator. It is set in the tables that [Live.Lookup] returns, and nil
+	// in [Rule.Tables].
 	Generator spi.KeyGenerator
-	// ExplicitKeys is how a NULL, 0, DEFAULT or empty string is handled that a
-	// statement gives as key: "fill" or "keep".
+	// ExplicitKeys specifies how to handle a NULL, 0, DEFAULT or empty string as the key of a row:
+	// "fill" or "keep". See [KeyConfig].
 	ExplicitKeys string
-	// Consecutive reports whether the integer keys of one statement must be
-	// consecutive, as LastInsertId's readers take them to be.
+	// Consecutive reports whether the integer keys of one statement must be consecutive. Programs
+	// that compute keys from LastInsertId rely on that.
 	Consecutive bool
-	// Unlisted is how an INSERT is handled into an unlisted table that looks like one of
-	// this table's: "refuse", "warn", "pass", or "" where that is the connection's to say.
+	// Unlisted specifies how to handle an INSERT into an unlisted table with a name like this
+	// table's: "refuse", "warn", "pass", or "" for the connection's setting.
 	Unlisted string
-	// ShardGuard is how a row is handled that does not belong in the actual table that its
+	// ShardGuard specifies how to handle a row that doesn't belong in the actual table that its
 	// INSERT names: "refuse", "warn" or "off".
 	ShardGuard string
-	// Gene is what the keys carry of another column of their rows; nil when they
-	// carry nothing.
+	// Gene describes the shard bits of the keys. It is nil if the keys have none.
 	Gene *Gene
-	// Actual are the names of the first 16 actual tables, in the rule's order,
-	// and ActualCount is how many actual tables there are.
+	// Actual are the names of the first 16 actual tables, in the rule's order. ActualCount is the
+	// number of all actual tables.
 	Actual      []string
 	ActualCount int
-	// Sharding says how the table's rows are spread over its actual tables; nil
-	// when the rule does not say it.
+	// Sharding describes how the table's rows are distributed over its actual tables. It is nil if
+	// the rule doesn't specify that.
 	Sharding *Sharding
-	// Patterns are the actual tables that may come at run time, as they are
-	// written: t_order_${*}.
+	// Patterns are the data nodes for tables that may be created at run time, as written, for
+	// example t_order_${*}.
 	Patterns []string
 }
 
-// Name returns the file's name, or the name that [Parse] was given.
+// Name returns the path given to [Load] or the name given to [Parse], or "rule" for a rule from
+// [New].
 func (r *Rule) Name() string { return r.file }
 
 // Tables returns the tables that have a key column, in the rule's order.
@@ -82,16 +82,15 @@ func (t Table) clone() Table {
 	return t
 }
 
-// DataSources returns the names of the data sources in which the rule has tables
-// with a key, sorted. It is empty when no data node names one.
+// DataSources returns the names of the data sources that contain tables with a key, sorted. It is
+// empty if no data node names a data source.
 func (r *Rule) DataSources() []string { return slices.Clone(r.sources) }
 
-// Warnings returns what is likely wrong with the rule although it can be used:
-// keys that are ignored, tables that cannot be listed, keys that would fill few
-// of the shards. They stand in the rule's order.
+// Warnings returns probable mistakes in the rule, in the order of the file. Examples are ignored
+// keys, tables that can't be listed, and keys that leave most shards empty.
 func (r *Rule) Warnings() []*Error { return slices.Clone(r.warnings) }
 
-// String describes the rule, one line a table, without any property's value.
+// String describes the rule, with one line for each table. It contains no property values.
 func (r *Rule) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rule %s", r.file)

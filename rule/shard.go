@@ -8,30 +8,31 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Shard is an actual table as a statement names it, with what decides which rows
-// belong to it. It never changes and may be used by many goroutines at once.
+// Shard is an actual table as a statement names it. It determines which rows belong to the table.
+// It never changes and may be used by multiple goroutines at once.
 type Shard struct {
-	// Columns are the sharding columns that decide: some of [Sharding.Columns], or
-	// all.
+	// Columns are the sharding columns that determine the rows: all of [Sharding.Columns], or some
+	// of them.
 	Columns []string
 
 	of            *Sharding
 	schema, table string
-	source        string // the data source that the schema is the name of; empty for none
-	// Where all data sources have the same actual tables, the choice of the table
-	// is enough: it is this one of these.
+	source        string // the data source that has the name of the schema, or ""
+	// If all data sources have the same actual tables, byTable alone determines the table, and
+	// index is the index of this table.
 	byTable *strategy
 	index   int
 }
 
-// Shard returns the actual table that a statement names, schema empty where it is
-// not qualified. It is nil when that does not tell where the rows go: for the
-// logical table, for one that is none of the actual tables, where the sharding is
-// not understood, and where there is one such table in each data source and the
-// schema does not tell which.
+// Shard returns the actual table that a statement names. schema is the qualifier of the name, or
+// "". Shard returns nil if the name doesn't determine which rows belong to the table:
 //
-// The schema tells it where the data nodes have schemas, and where it is the name
-// of one of the table's data sources.
+//   - the name is the logical table's, or none of the actual tables'
+//   - shardkey can't evaluate the sharding
+//   - each data source has a table of that name, and the schema doesn't identify the data source
+//
+// The schema identifies the data source if the data nodes have schemas, or if it is the name of one
+// of the table's data sources.
 func (s *Sharding) Shard(schema, table string) *Shard {
 	if s == nil || s.Err != nil || len(s.tables) == 0 {
 		return nil
@@ -69,8 +70,8 @@ func (s *Sharding) Shard(schema, table string) *Shard {
 	return x
 }
 
-// haveSameTables reports whether all data sources have the same actual tables, so
-// that the database strategy has no say in a table's name.
+// haveSameTables reports whether all data sources have the same actual tables. The name of a row's
+// table then doesn't depend on the database strategy.
 func (s *Sharding) haveSameTables() bool {
 	first := &s.tables[0]
 	for i := range s.tables {
@@ -81,10 +82,9 @@ func (s *Sharding) haveSameTables() bool {
 	return true
 }
 
-// Place returns where the row belongs that has these values in Columns, in their
-// order, and whether that is this table. The values are as [Sharding.Place] takes
-// them. The data source is empty when Columns do not decide on it. The error is a
-// [*PlaceError].
+// Place returns the place of a row whose Columns have these values, and reports in here whether it
+// is this table. The values are in the order of Columns and have the types that [Sharding.Place]
+// accepts. The data source is empty if Columns don't determine it. The error is a [*PlaceError].
 func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	if x.of == nil {
 		return Place{}, false, &PlaceError{Table: x.table, Reason: "the table has no sharding"}
@@ -114,18 +114,19 @@ func (x *Shard) Place(values []any) (place Place, here bool, err error) {
 	return place, false, nil
 }
 
-// is reports whether a place is this table.
+// is reports whether the place is this table.
 func (x *Shard) is(p Place) bool {
 	return strings.EqualFold(p.Table, x.table) &&
 		(x.schema == "" || p.Schema == "" || strings.EqualFold(p.Schema, x.schema)) &&
 		(x.source == "" || p.DataSource == "" || strings.EqualFold(p.DataSource, x.source))
 }
 
-// Keys returns a test of whether a row belongs to the table with a key in the given column,
-// when it has these values in Columns; the value of the key itself does not matter. The test
-// allocates nothing. About one of every n keys passes it, if the keys are spread evenly.
+// Keys returns a function that reports whether a row with a given key belongs to the table. column
+// is the key column. values are the values of Columns, of which the key's own value is ignored.
+// About one of every n keys belongs to the table if the keys are evenly distributed. The function
+// allocates no memory.
 //
-// The test is nil when the key is not one of Columns. The error is a [*PlaceError].
+// The function is nil if the key column isn't one of Columns. The error is a [*PlaceError].
 func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool, n int, err error) {
 	at := slices.IndexFunc(x.Columns, func(c string) bool { return strings.EqualFold(c, column) })
 	if at < 0 {
@@ -160,7 +161,7 @@ func (x *Shard) Keys(column string, values []any) (belongs func(key int64) bool,
 	}, n, nil
 }
 
-// classed appends what the values are in Java. columns are what they are the values of.
+// classed appends the Java values of the values of columns.
 func (s *Sharding) classed(to []expr.Value, columns []string, values []any) ([]expr.Value, error) {
 	if len(values) != len(columns) {
 		return nil, &PlaceError{Table: s.logical, Unknown: true, Reason: fmt.Sprintf("%d values for %d sharding columns",

@@ -45,8 +45,8 @@ func (rd *reader) document(root *yaml.Node) error {
 	return nil
 }
 
-// rootKey warns of a key that no ShardingSphere file has next to its rules. What
-// carries an anchor is there to be referred to.
+// rootKey warns about an unknown top-level key. It doesn't warn about keys with an anchor, because
+// other parts of the file refer to them.
 func (rd *reader) rootKey(p pair) {
 	_, known := fileObject[p.key.text]
 	if !known && p.value.Anchor == "" && p.value.Kind != yaml.AliasNode && !strings.HasPrefix(p.key.text, "x-") {
@@ -55,7 +55,7 @@ func (rd *reader) rootKey(p pair) {
 	}
 }
 
-// noSharding is the error for a text without a sharding rule.
+// noSharding returns the error for a file without a sharding rule.
 func (rd *reader) noSharding(empty bool) error {
 	reason := "no sharding rule: write \"rules:\" and below it \"- !SHARDING\""
 	if empty {
@@ -64,7 +64,7 @@ func (rd *reader) noSharding(empty bool) error {
 	return rd.errorAt(word{place: place{line: 1, column: 1}}, reason+rd.hint)
 }
 
-// rules reads the list of rules and leaves all but !SHARDING alone.
+// rules reads the list of rules. It skips all rules except !SHARDING.
 func (rd *reader) rules(n *yaml.Node) error {
 	list := resolve(n)
 	if isNull(list) {
@@ -96,7 +96,7 @@ func isSharding(tag string) bool {
 	return strings.EqualFold(tag, "!SHARDING") || strings.HasSuffix(tag, ".YamlShardingRuleConfiguration")
 }
 
-// form is how a sharding rule and its tables are written.
+// form is one of the formats of a sharding rule.
 type form struct {
 	what        string
 	rule, table object
@@ -113,10 +113,10 @@ type ruleReader struct {
 	pairs      []pair
 	scope      scope
 	algorithms map[string]algorithm
-	broadcast  map[string]bool // tables of which all rows are in all data sources, in lower case
+	broadcast  map[string]bool // tables whose rows are in every data source, in lower case
 }
 
-// sharding reads one sharding rule of either form.
+// sharding reads one sharding rule in the format f.
 func (rd *reader) sharding(n *yaml.Node, f form) error {
 	pairs, err := rd.pairs(n, f.what)
 	if err != nil {
@@ -143,7 +143,7 @@ func (rd *reader) sharding(n *yaml.Node, f form) error {
 	if err := rd.others(pairs, f.what, f.rule); err != nil {
 		return err
 	}
-	// The strategies name tables, which may stand below them.
+	// The strategies refer to tables, which may follow them in the file.
 	if p, ok := find(pairs, "keyGenerateStrategies"); ok {
 		if err := rd.strategies(p, &r.scope); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (r *ruleReader) defaultGenerator(p pair) (err error) {
 	return err
 }
 
-// tables reads tables or autoTables, which differ in the keys that they have.
+// tables reads tables or autoTables. o lists the keys that a table can have.
 func (r *ruleReader) tables(p pair, o object) error {
 	pairs, err := r.reader.pairs(p.value, "the tables")
 	r.scope.tables = slices.Grow(r.scope.tables, len(pairs))
@@ -218,7 +218,7 @@ func (r *ruleReader) table(p pair, o object) (t tableSpec, err error) {
 	return t, err
 }
 
-// broadcast returns the broadcastTables, a list or names separated by commas.
+// broadcast returns the broadcastTables, which are a list or a comma-separated string.
 func broadcast(rule []pair) map[string]bool {
 	p, ok := find(rule, "broadcastTables")
 	if !ok {
@@ -236,21 +236,21 @@ func broadcast(rule []pair) map[string]bool {
 	return tables
 }
 
-// indented refuses a table that has the name of a table's key: it is probably
-// one that is indented too little.
+// indented returns an error for a table whose name is a key of tables, because it is probably
+// indented too little.
 func (rd *reader) indented(p pair, o object) error {
 	if _, known := o[p.key.text]; !known || isNull(p.value) {
 		return nil
 	}
 	for _, e := range rd.entries(p.value) {
 		if _, known := o[e.key.text]; known || e.key.text == "actualDataNodes" {
-			return nil // a table that really has this name
+			return nil // a table that has this name
 		}
 	}
 	return rd.errorAt(p.key, fmt.Sprintf("%q is indented as a table is: indent it further, below its table", p.key.text))
 }
 
-// autoTable computes how many actual tables an auto table has.
+// autoTable computes the number of an auto table's actual tables.
 func (rd *reader) autoTable(t *tableSpec) {
 	if t.nodes.text != "" {
 		return
@@ -267,8 +267,8 @@ func (rd *reader) autoTable(t *tableSpec) {
 	}
 }
 
-// nodesText reads actualDataNodes or actualDataSources; a list of items is taken
-// as well as a text with commas.
+// nodesText reads actualDataNodes or actualDataSources, which are a list or a comma-separated
+// string.
 func (rd *reader) nodesText(n *yaml.Node, what string) (word, error) {
 	list := resolve(n)
 	if list.Kind != yaml.SequenceNode {

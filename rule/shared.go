@@ -14,25 +14,25 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// atWork are the rules that are open in this process. Connectors of one rule share its
-// generators and assigners: otherwise each sql.DB of a process would take a worker ID.
+// atWork are the open rules of this process. Connectors of the same rule share its generators and
+// assigners. Otherwise each sql.DB would lease its own worker ID.
 var atWork = new(pool)
 
-// pool holds open rules, and the generators and assigners that they share. It closes a
-// generator when no open rule holds it any more.
+// pool has the open rules, and the generators and assigners that they share. It closes a generator
+// when no open rule uses it.
 type pool struct {
 	mu   sync.Mutex
 	live map[*Live]struct{}
 	made map[makeKey]*made
 }
 
-// makeKey tells which generators and assigners are the same. Equal keys mean one.
+// makeKey identifies a generator or assigner. Rules share those with equal keys.
 type makeKey struct {
-	scope      any    // the rule: its file, or the *Rule
-	kind, name string // generatorKind or assignerKind; in lower case
-	config     string // type, properties, and the assigners that a generator uses
+	scope      any    // scope of the rule: its file, or the *Rule
+	kind, name string // generatorKind or assignerKind; name in lower case
+	config     string // type, properties and assigners
 	clock      any
-	database   string // the own database where it is used, without user and parameters
+	database   string // the connector's own database, without user and parameters; "" if unused
 }
 
 // made is an open generator or assigner.
@@ -40,12 +40,12 @@ type made struct {
 	kind  string
 	spec  makeSpec
 	ready chan struct{} // closed when value or err is set
-	value any           // the spi.KeyGenerator or spi.WorkerIDAssigner
-	err   error         // of the factory
-	gone  chan struct{} // closed when it is closed
+	value any           // spi.KeyGenerator or spi.WorkerIDAssigner
+	err   error         // error of the factory
+	gone  chan struct{} // closed when value is closed
 
-	// Guarded by pool.mu, as is Live.held.
-	uses    []*made // the assigners of a generator
+	// Guarded by pool.mu, like Live.held.
+	uses    []*made // assigners that a generator uses
 	closing bool
 }
 
@@ -59,10 +59,10 @@ func (p *pool) enter(l *Live) {
 	p.live[l] = struct{}{}
 }
 
-// open returns l's generator or assigner, made by build if it is not there. An open rule holds
-// it from hold on, which is called first, with the lock. What an earlier rule had is taken
-// over when it is configured in the same way. One that is being closed is waited for, so
-// that there is never a second one next to it.
+// open returns a generator or assigner for l, and calls build to make it if it doesn't exist. hold
+// is called first, with the lock held, and records that l uses it. If an earlier rule of the same
+// connector configured it in the same way, open reuses it. If it is just being closed, open waits,
+// so that two never run at the same time.
 func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
 	hold func(*made), build func(*made) error,
 ) (*made, error) {
@@ -80,7 +80,7 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
 		}
 		isNew := e == nil
 		if isNew {
-			m.assigners = nil // the factory asks for them
+			m.assigners = nil // the factory will ask for them
 			e = &made{kind: key.kind, spec: m, ready: make(chan struct{}), gone: make(chan struct{})}
 		}
 		if e.closing {
@@ -99,7 +99,7 @@ func (p *pool) open(l *Live, kind string, m makeSpec, earlier []*made,
 	}
 }
 
-// equal finds the one of an earlier rule that only its scope tells from key.
+// equal returns the entry in earlier whose key differs only in the scope.
 func (p *pool) equal(key makeKey, earlier []*made) *made {
 	for other, e := range p.made {
 		if other.scope = key.scope; other == key && slices.Contains(earlier, e) {
@@ -109,7 +109,7 @@ func (p *pool) equal(key makeKey, earlier []*made) *made {
 	return nil
 }
 
-// build makes it. Those who wait for it get its error as well.
+// build makes the generator or assigner. Goroutines that wait for it get the same error.
 func (p *pool) build(e *made, build func(*made) error) {
 	e.err = fmt.Errorf("shardkey: the factory of %s %q panicked", e.kind, e.spec.name.text)
 	defer func() {
@@ -121,8 +121,8 @@ func (p *pool) build(e *made, build func(*made) error) {
 	e.err = build(e)
 }
 
-// leave removes an open rule, and closes what no other holds: generators, and then the
-// assigners that they used.
+// leave removes an open rule, and closes the generators that no other rule uses, and then their
+// assigners.
 func (p *pool) leave(l *Live) error {
 	unused := p.unused(l)
 	var errs []error
@@ -136,7 +136,7 @@ func (p *pool) leave(l *Live) error {
 	return errors.Join(errs...)
 }
 
-// unused removes an open rule, and returns what only it held.
+// unused removes an open rule, and returns what no other rule uses.
 func (p *pool) unused(l *Live) (unused []*made) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -156,7 +156,7 @@ func (p *pool) unused(l *Live) (unused []*made) {
 	return unused
 }
 
-// close closes it, if it was made.
+// close closes the generator or assigner, if the factory made one.
 func (e *made) close() error {
 	if e.err != nil {
 		return nil
@@ -170,14 +170,14 @@ func (p *pool) forget(all ...*made) {
 	maps.DeleteFunc(p.made, func(_ makeKey, e *made) bool { return slices.Contains(all, e) })
 }
 
-// otherDatabase returns the database for which a rule with state in it is open already, where
-// key's is another one; empty for none.
+// otherDatabase returns another database for which the same rule is open with state in its own
+// database, or "" if there is none.
 func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 	if !m.needsOneDatabase() || key.database == "" {
 		return ""
 	}
 	for other, e := range p.made {
-		// By its type, not its name: a newer version of the rule's file may have renamed it.
+		// Compare types, not names: a newer version of the file may have renamed it.
 		if other.scope == key.scope && other.kind == key.kind && strings.EqualFold(e.spec.typ.text, m.typ.text) &&
 			other.database != "" && other.database != key.database && !e.closing {
 			return other.database
@@ -186,14 +186,14 @@ func (p *pool) otherDatabase(key makeKey, m makeSpec) string {
 	return ""
 }
 
-// keyOf is the key of a generator or assigner of the rule, for a host.
+// keyOf returns the key of a generator or assigner for a host.
 func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
 	key := makeKey{scope: r.scope(), kind: kind, name: strings.ToLower(m.name.text), config: m.config(), clock: host.Clock}
 	if key.clock == nil {
 		key.clock = spi.SystemClock
 	}
 	if !reflect.ValueOf(key.clock).Comparable() {
-		key.clock = new(byte) // equal to no other
+		key.clock = new(byte) // equal to no other clock
 	}
 	if m.ownDatabase {
 		key.database = databaseName(host.DSN.Reveal())
@@ -205,8 +205,8 @@ func (r *Rule) keyOf(kind string, m makeSpec, host spi.Host) makeKey {
 	return key
 }
 
-// config tells the type and the properties of a generator or assigner from others.
-// It is a hash, since properties may be passwords.
+// config returns a string that identifies the type and the properties. It is a hash, because
+// properties may be passwords.
 func (m makeSpec) config() string {
 	props := make([]string, len(m.props))
 	for i, p := range m.props {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// settings are shardkey's own words next to the column of a strategy, by index, each empty
-// where it is not written.
+// settings are the values of the keys in settingNames. A missing key is empty.
 type settings [4]string
 
 const (
@@ -20,12 +19,13 @@ const (
 
 var settingNames = []string{"explicitKeys", "batchKeys", "unlisted", "shardGuard"}
 
-// settingWords are their values, the default first where it isn't the connection's.
+// settingWords are the valid values. The first one is the default, except for unlisted, whose
+// default is the connection's setting.
 var settingWords = [len(settings{})][]string{
 	{"fill", "keep"}, {"any", "consecutive"}, {"refuse", "warn", "pass"}, {"refuse", "warn", "off"},
 }
 
-// newSettings checks what is written of them.
+// newSettings checks the settings. The function written returns the value of a key.
 func newSettings(file string, written func(name string) word) (s settings, err error) {
 	for i, name := range settingNames {
 		w, words := written(name), settingWords[i]
@@ -43,7 +43,7 @@ func newSettings(file string, written func(name string) word) (s settings, err e
 	return s, nil
 }
 
-// or returns the settings with those of the default where there are none.
+// or returns the settings, with empty ones set to those of def.
 func (s settings) or(def settings) settings {
 	for i := range s {
 		s[i] = cmp.Or(s[i], def[i])
@@ -58,7 +58,7 @@ var (
 		"keyGenerateSequence"}, settingNames...)
 )
 
-// strategy reads a keyGenerateStrategy, or nil when there is nothing in it.
+// strategy reads a keyGenerateStrategy. It returns nil if the strategy is empty.
 func (rd *reader) strategy(p pair) (*strategySpec, error) {
 	st := &strategySpec{place: p.key.place}
 	if entries := rd.entries(p.value); len(entries) == 1 && entries[0].key.text == "none" {
@@ -73,9 +73,9 @@ func (rd *reader) strategy(p pair) (*strategySpec, error) {
 	return st, f.err
 }
 
-// keyGenerator reads column and generator together, as ShardingSphere 4 has them. The
-// generator gets a name for health and descriptions; without a type the default's generator
-// is used.
+// keyGenerator reads a keyGenerator of ShardingSphere 4, which is a column and a generator
+// together. name becomes the name of the generator. If there is no type, the table uses the
+// default's generator.
 func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
 	what := name
 	if p.key.text != name {
@@ -96,8 +96,8 @@ func (rd *reader) keyGenerator(p pair, name string) (*strategySpec, error) {
 	return st, f.err
 }
 
-// strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the
-// tables that they name.
+// strategies reads the keyGenerateStrategies of ShardingSphere 5.5.4 into the tables that they
+// name.
 func (rd *reader) strategies(p pair, sc *scope) error {
 	pairs, err := rd.pairs(p.value, p.key.text)
 	if err != nil {
@@ -125,7 +125,7 @@ func (rd *reader) columnStrategy(name word, f *fields, tables map[string]*tableS
 	case f.err != nil:
 		return f.err
 	case strings.EqualFold(kind.text, "sequence"):
-		// For CREATE SEQUENCE, no column of any table.
+		// It is for CREATE SEQUENCE, and not for a column of a table.
 		rd.sequences = append(rd.sequences, name)
 		return nil
 	case kind.text != "" && !strings.EqualFold(kind.text, "column"):

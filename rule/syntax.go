@@ -14,11 +14,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseYAML returns the root node of each document that is not empty.
+// parseYAML returns the root node of each document that isn't empty.
 func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 	defer func() {
-		// The text is anybody's; a slip in the YAML reader must not end the
-		// program that opens a database with it.
+		// Anyone may have written the file. A panic in the YAML library must not end the program.
 		if r := recover(); r != nil {
 			roots, err = nil, &Error{File: name, Line: 1, Column: 1, Reason: "not YAML: the reader panicked"}
 		}
@@ -42,7 +41,7 @@ func parseYAML(name string, data []byte) (roots []*yaml.Node, err error) {
 	}
 }
 
-// directive says which YAML a text is; the reader knows 1.1 and reads 1.2 as well.
+// directive matches the YAML version. The library only knows 1.1, but can read 1.2.
 var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 
 var (
@@ -50,7 +49,7 @@ var (
 	yamlAnchor = regexp.MustCompile(`(?s)anchor '(.*)'`)
 )
 
-// syntaxError returns the YAML reader's error with its place.
+// syntaxError returns an error of the YAML library with its place.
 func syntaxError(name string, data []byte, err error) *Error {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	line := 0
@@ -59,8 +58,7 @@ func syntaxError(name string, data []byte, err error) *Error {
 		line, _ = strconv.Atoi(m[1])
 		reason = reason[len(m[0]):]
 	case yamlAnchor.MatchString(reason):
-		// A text that begins with * is taken for the name of an anchor. It may be
-		// a password.
+		// YAML reads a string that begins with * as the name of an anchor. It may be a password.
 		anchor := yamlAnchor.FindStringSubmatch(reason)[1]
 		line = lineOf(data, bytes.Index(data, []byte("*"+anchor)))
 		reason, err = "unknown anchor, or one that contains itself; put a text that begins with * in quotes", nil
@@ -78,7 +76,7 @@ func lineOf(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:max(offset, 0)], []byte("\n"))
 }
 
-// firstUnreadable finds the first byte that no YAML text has.
+// firstUnreadable returns the offset of the first byte that YAML doesn't permit.
 func firstUnreadable(data []byte) int {
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
@@ -90,10 +88,10 @@ func firstUnreadable(data []byte) int {
 	return 0
 }
 
-// syntaxCause looks around the line of a syntax error for what people get wrong
-// most. The reader's own place is often a line off, and never has a column.
+// syntaxCause looks for common mistakes near the line of a syntax error. The line that the library
+// reports is often off by one, and it reports no column.
 func syntaxCause(data []byte, line int) (at place, cause string) {
-	depth := 0 // of { and [
+	depth := 0 // nesting of { and [
 	lines := strings.Split(string(data), "\n")
 	for i := max(line-3, 0); i < min(line+2, len(lines)); i++ {
 		text := lines[i]
@@ -115,13 +113,14 @@ func syntaxCause(data []byte, line int) (at place, cause string) {
 	return place{}, ""
 }
 
-// isOddSpace reports spaces other than YAML's, and characters without width.
+// isOddSpace reports whether r is a space that YAML doesn't permit, or a character without width.
 func isOddSpace(r rune) bool {
 	return r > 0x7f && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)) && r != '\ufeff'
 }
 
-// openExpression returns the column of the first ${ or $->{ in a line that stands
-// in a flow map or list and not in quotes; depth is how many are open.
+// openExpression returns the column of the first unquoted ${ or $->{ in a flow map or list, or 0 if
+// there is none. depth is the nesting of flow maps and lists at the start of the line, and after is
+// the nesting at its end.
 func openExpression(line string, depth int) (column, after int) {
 	quote := byte(0)
 	for i := 0; i < len(line); i++ {

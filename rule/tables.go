@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// tables takes each table with a key column. Tables without one are taken down
-// as well, as far as they can be understood: a name must not mean both.
+// tables adds the tables that have a key column. Tables without a key are recorded too, as far as
+// shardkey understands them, so that no name refers to both.
 func (b *builder) tables() error {
 	count := 0
 	for _, sc := range b.scopes {
@@ -40,7 +40,7 @@ func (b *builder) tables() error {
 	return nil
 }
 
-// checkDefault resolves the default strategy even where no table uses it.
+// checkDefault checks that the generator of the default strategy exists, even if no table uses it.
 func (b *builder) checkDefault(sc *scope) error {
 	if sc.def == nil || sc.def.generator.text == "" {
 		return nil
@@ -81,8 +81,8 @@ func (b *builder) addTable(sc *scope, spec *tableSpec) error {
 	return b.addNames(spec, int32(index), &b.rule.tables[index])
 }
 
-// keyColumn returns the table with its column and generator, its own or the
-// default's, and whether it has one.
+// keyColumn returns the table with its column and generator, which are its own or the default's. ok
+// is false if the table has no key.
 func (b *builder) keyColumn(sc *scope, spec *tableSpec) (_ Table, ok bool, err error) {
 	own, def := spec.strategy, sc.def
 	if def == nil || def.none {
@@ -128,8 +128,8 @@ func (b *builder) checkColumn(spec *tableSpec, own *strategySpec, column word) e
 	return b.errorAt(column, fmt.Sprintf("column %q: %s", column.text, reason))
 }
 
-// wrongIdentifier returns what is wrong with the name of a logical table or a
-// column as a statement would write it, and the way out; empty when nothing is.
+// wrongIdentifier returns the error in the name of a logical table or column, and how to fix it. It
+// returns "" for a correct name.
 func wrongIdentifier(name string) string {
 	inner := strings.ReplaceAll(name, " ", "")
 	switch i := strings.IndexFunc(inner, isInvisible); {
@@ -149,18 +149,20 @@ func wrongIdentifier(name string) string {
 	return ""
 }
 
-// skew warns where the table is sharded by its key modulo n, and the generator
-// makes keys of too few remainders when it makes them one at a time: each tick's
-// first key has a sequence of 0 up to max-vibration-offset, and the time and the
-// worker ID of a key are multiples of large powers of 2. So by the power of 2 in
-// n whole shards stay nearly empty; by the rest of n the time of each key decides,
-// which is even only if the times are.
+// skew warns if a table is sharded by its key modulo n, and its generator leaves some shards almost
+// empty.
+//
+// If keys are generated one at a time, the sequence of each tick's first key is between 0 and
+// max-vibration-offset. The time and the worker ID of a key are multiples of large powers of 2, so
+// they don't change the remainder modulo a power of 2. A modulus with a factor of 2 then leaves
+// some shards almost empty. For the odd factor of n, the shard depends on the timestamp, so rows
+// spread only as evenly as the inserts do.
 func (b *builder) skew(spec *tableSpec, t *Table) {
 	if t.GeneratorType != "SNOWFLAKE" && t.GeneratorType != "SNOWFLAKE_RING" {
 		return
 	}
 	if _, ok := b.maker(t).prop("gene-column"); ok {
-		return // it decides on the remainder
+		return // shard bits determine the remainder
 	}
 	for _, s := range []*strategyOf{spec.database, spec.table} {
 		if s == nil {
@@ -185,7 +187,7 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 			continue
 		}
 		if n < 2 || offset < 0 || offset >= enough || shards < n && n > sequences {
-			continue // also where it is the worker ID or the time that decides
+			continue // enough, or the worker ID or the time determines the shard
 		}
 		effect := "which of the shards they reach is left to the time at which each is made"
 		if power := n & -n; shards < n {
@@ -200,14 +202,13 @@ func (b *builder) skew(spec *tableSpec, t *Table) {
 	}
 }
 
-// maker returns what makes the keys of a table.
+// maker returns the generator of a table's keys.
 func (b *builder) maker(t *Table) *makeSpec {
 	return &b.rule.generators[b.byName[strings.ToLower(t.GeneratorName)]]
 }
 
-// sequences returns the number of sequences in a tick of a SNOWFLAKE's layout, and so one
-// more than the greatest max-vibration-offset: those of ShardingSphere's layout unless it
-// has another one.
+// sequences returns the number of sequences in a tick, which the property layout of a SNOWFLAKE
+// determines. The maximum of max-vibration-offset is one less.
 func (m *makeSpec) sequences() int64 {
 	const classic, js53 = 12, 15
 	p, _ := m.prop("layout")
@@ -222,7 +223,7 @@ func (m *makeSpec) sequences() int64 {
 	return 1 << own
 }
 
-// vibration returns the max-vibration-offset of a SNOWFLAKE; -1 when it is not known.
+// vibration returns the max-vibration-offset of a SNOWFLAKE, or -1 if it isn't known.
 func (m *makeSpec) vibration() int64 {
 	p, ok := m.prop("max-vibration-offset")
 	if !ok {
@@ -235,12 +236,12 @@ func (m *makeSpec) vibration() int64 {
 	return n
 }
 
-// addNames makes a table known by its logical and its actual names. t is nil
-// for a table without key, whose data nodes are nobody's to check: what cannot
-// be understood of them is left out.
+// addNames adds the logical and the actual names of a table. t is nil for a table without a key.
+// The data nodes of such a table aren't checked, and nodes that shardkey doesn't understand are
+// ignored.
 func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	schemas := map[string]bool{}
-	var nodes []node // of a table that is sharded
+	var nodes []node // nodes of a sharded table
 	sharded := t != nil && (spec.database != nil || spec.table != nil)
 	claim := func(n node) error {
 		schemas[n.schema] = true
@@ -277,8 +278,8 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 	if len(schemas) == 0 {
 		return b.claimLogical(spec, index, claim)
 	}
-	// The logical name stands in the schemas of its data nodes, and so in any
-	// when a node has none.
+	// The logical name exists in the schemas of its data nodes, or in every schema if a node has
+	// none.
 	if len(schemas) == 1 && schemas[""] {
 		_, err := b.claim(spec, node{table: spec.name.text}, index)
 		return err
@@ -292,7 +293,7 @@ func (b *builder) addNames(spec *tableSpec, index int32, t *Table) error {
 }
 
 func (b *builder) addSource(name string) {
-	if name != b.source { // nodes come by the million, mostly of one source after the other
+	if name != b.source { // there may be millions of nodes, and adjacent ones mostly have the same source
 		b.source = name
 		b.sources[shown(name)] = true
 	}
@@ -316,7 +317,7 @@ func (b *builder) addPattern(n node, index int32, t *Table) {
 	}
 }
 
-// patterns refuses patterns that stand for another table's tables as well.
+// patterns returns an error if a pattern also matches a table of another logical table.
 func (b *builder) patterns() error {
 	for _, p := range b.rule.names.patterns {
 		if p.table == none {
@@ -340,8 +341,8 @@ func (b *builder) patternClash(p pattern, other owner, name string) error {
 		b.ownerName(other), name))
 }
 
-// claimLogical makes the logical name the only actual table. One that is
-// written as schema.table is the table of that schema, too.
+// claimLogical makes the logical name the only actual table. If it is written as schema.table, it
+// is also the name of the table in that schema.
 func (b *builder) claimLogical(spec *tableSpec, index int32, claim func(node) error) error {
 	if err := claim(node{table: spec.name.text}); err != nil {
 		return err
@@ -354,7 +355,7 @@ func (b *builder) claimLogical(spec *tableSpec, index int32, claim func(node) er
 	return err
 }
 
-// addActual counts an actual table, and keeps the first ones' names.
+// addActual counts an actual table, and records the names of the first ones.
 func (t *Table) addActual(n node) {
 	t.ActualCount++
 	if t.ActualCount > shownTables {
@@ -372,8 +373,8 @@ func (b *builder) expandError(spec *tableSpec, cause error) error {
 	return b.errorAt(spec.nodesOrName(), reason)
 }
 
-// claim makes n a name of the table, and reports whether it is a new one. Two
-// tables of which one has a key must not share a name.
+// claim makes n a name of the table, and reports whether it is new. It returns an error if another
+// table has the same name and one of the two has a key.
 func (b *builder) claim(spec *tableSpec, n node, index int32) (isNew bool, err error) {
 	other, clash, isNew := b.rule.names.add(n.schema, n.table, index)
 	if !clash {

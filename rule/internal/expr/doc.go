@@ -1,13 +1,15 @@
-// Package expr evaluates the expressions ${…} in rules, which ShardingSphere runs as Groovy: those
-// of data nodes, which stand for many names, and those of INLINE, which choose a table by a column:
+// Package expr evaluates the expressions ${…} in rules, which ShardingSphere runs as Groovy. There
+// are expressions in data nodes, which stand for many names, and expressions of INLINE, which choose
+// a table by the value of a column:
 //
 //	ds_${0..1}.t_order_${(1..12).collect{it.toString().padLeft(2, '0')}}
 //	t_order_${Math.abs(user_id.hashCode()) % 4}
 //
-// [Compile] parses a string with expressions, [Template.Names] expands it, and [Template.Append]
-// evaluates it for the value of a column, without allocation for integers and short strings.
+// [Compile] parses a string with expressions. [Template.Names] returns the names that it stands for.
+// [Template.Append] evaluates it for a value of the column. It allocates no memory for integers and
+// short strings.
 //
-// It understands the expressions that rules are known to have:
+// The package supports the expressions that occur in real rules:
 //
 //   - - * / %  << >> >>>  & | ^ ~  && || !  == != < <= > >=  ?:  ( )  (int) (long) (Integer) (Long)
 //     12  12L  0x1F  'string'  "string"  null  Integer.MAX_VALUE  Long.MAX_VALUE
@@ -17,9 +19,9 @@
 //     s.length() .substring(a, b) .padLeft(n, '0') .toInteger() .toLong()
 //     Math.abs floorMod floorDiv, Integer.valueOf parseInt, Long.valueOf parseLong
 //
-// Integers have Java's classes Integer and Long, which wrap around at 32 and 64 bits. A quotient
-// a / b is a BigDecimal, of which only the integral part is known: (a / b).intValue(). Everything
-// else is an [*Error], never another result than Groovy's.
+// Integers have Java's classes Integer and Long, which wrap around at 32 and 64 bits. The quotient
+// a / b is a BigDecimal. Only its integral part is known, so write (a / b).intValue(). Any other
+// expression is an [*Error].
 package expr
 
 import (
@@ -27,11 +29,12 @@ import (
 	"strings"
 )
 
-// Error is the error for an expression that is not understood, or that has no result for a value.
+// Error is the error for an expression that package expr doesn't understand, or that has no result
+// for a value.
 type Error struct {
 	Reason string
-	// Offset is the number of bytes before the token that is not understood; -1 for an expression
-	// that has no result.
+	// Offset is the number of bytes before the token at fault. It is -1 for an expression that has
+	// no result.
 	Offset int
 }
 

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// ErrTooMany is the error for an expression with lists that are too long.
+// ErrTooMany is the error for an expression that has more than 1,048,576 values in its lists.
 var ErrTooMany = errors.New("an expression stands for more than 1048576 values")
 
 const maxItems = 1 << 20
 
-// scope is what an expression is evaluated with.
+// scope is the state of one evaluation.
 type scope struct {
 	column Value
-	vars   []Value   // of closures: by slot, the first of which is the column's
-	lists  [][]Value // by number
-	items  int       // of all lists
-	err    error     // the first one, after which all values are null
+	vars   []Value   // values of closure variables; slot n is vars[n-1], because slot 0 is the column
+	lists  [][]Value // the items of each list; a list value has the index
+	items  int       // the number of items in all lists
+	err    error     // the first error; after it, all values are null
 }
 
-// fail notes the error and returns null, for which no operator and no method has a result.
+// fail records the error and returns null. No operator or method has a result for null.
 func (s *scope) fail(format string, args ...any) Value {
 	if s.err == nil {
 		s.err = &Error{Reason: fmt.Sprintf(format, args...), Offset: -1}
@@ -28,7 +28,7 @@ func (s *scope) fail(format string, args ...any) Value {
 	return Value{}
 }
 
-// result returns v unless there is an error.
+// result returns v, and records err if it is the first error.
 func (s *scope) result(v Value, err error) Value {
 	if err != nil && s.err == nil {
 		s.err = err
@@ -36,7 +36,7 @@ func (s *scope) result(v Value, err error) Value {
 	return v
 }
 
-// list returns a list of n items, each made by a function of its index.
+// list returns a list of n items. The function item returns the item at an index.
 func (s *scope) list(n int, item func(i int) Value) Value {
 	if n > maxItems || s.items+n > maxItems {
 		return s.result(Value{}, ErrTooMany)
@@ -50,7 +50,8 @@ func (s *scope) list(n int, item func(i int) Value) Value {
 	return Value{class: list, n: int64(len(s.lists) - 1)}
 }
 
-// text returns a string that an expression makes, which may be one of many.
+// text returns the concatenation of the parts. It fails if the string is too long, because a list
+// can hold many such strings.
 func (s *scope) text(parts ...string) Value {
 	text := strings.Join(parts, "")
 	if len(text) > maxString {
@@ -102,8 +103,8 @@ func (n *node) eval(s *scope) Value {
 	return n.call(s, v)
 }
 
-// isTrue reports whether a condition holds: a Boolean that is true, a number other than 0, a
-// string that is not empty.
+// isTrue reports whether a value counts as true: true, a number other than 0, or a string that
+// isn't empty.
 func (s *scope) isTrue(v Value) bool {
 	if v.class == Null || v.class > String {
 		s.fail("a %s as a condition is not understood", v.class)
@@ -142,8 +143,8 @@ func (n *node) binary(s *scope, a, b Value) Value {
 	return s.fail("%s %s %s is not understood", a.class, names[n.op], b.class)
 }
 
-// integers applies an operator to two integers. The result is a Long if one of them is, but that
-// of a shift has the class of what is shifted.
+// integers applies an operator to two integers. The result is a Long if either integer is a Long.
+// The result of a shift has the class of its left operand.
 func (n *node) integers(s *scope, a, b Value) Value {
 	class, x, y := max(a.class, b.class), a.n, b.n
 	switch n.op {
@@ -159,8 +160,8 @@ func (n *node) integers(s *scope, a, b Value) Value {
 		}
 		return wrapped(class, x%y)
 	case slash:
-		// Groovy's quotient has ten digits after the point: with greater divisors it may be
-		// rounded up to an integer.
+		// Groovy's quotient has ten digits after the decimal point. With a larger divisor, Groovy
+		// may round it up to an integer.
 		if y == 0 || y > 1e9 || y < -1e9 {
 			return s.fail("a quotient by %d is not understood", y)
 		}
@@ -187,7 +188,7 @@ func (n *node) integers(s *scope, a, b Value) Value {
 	return n.shifted(a, y)
 }
 
-// shifted shifts by the low five bits of the distance, or six for a Long.
+// shifted shifts an Integer by the low five bits of by, or a Long by the low six.
 func (n *node) shifted(v Value, by int64) Value {
 	distance := by & 63
 	if v.class == Integer {
@@ -204,8 +205,8 @@ func (n *node) shifted(v Value, by int64) Value {
 	return wrapped(v.class, int64(uint64(v.n)>>distance))
 }
 
-// between returns the list from a to b, downwards if a is greater. Strings differ in their last
-// letter or digit.
+// between returns the list from a to b, in descending order if a is greater. Two strings must
+// differ only in their last letter or digit.
 func (n *node) between(s *scope, a, b Value) Value {
 	prefix, isText := "", a.class == String && b.class == String
 	switch last := len(a.s) - 1; {
@@ -234,7 +235,7 @@ func (n *node) between(s *scope, a, b Value) Value {
 	})
 }
 
-// each evaluates a closure, or calls a method, for each item of a list.
+// each evaluates a closure or calls a method for each item of a list.
 func (n *node) each(s *scope, v Value) Value {
 	if v.class != list {
 		return n.noMethod(s, v)
@@ -253,7 +254,7 @@ func (n *node) noMethod(s *scope, v Value) Value {
 	return s.fail("%s() of a %s is not understood", n.name, v.class)
 }
 
-// arg returns the argument i; null without one.
+// arg returns the value of argument i, or null if there is no such argument.
 func (n *node) arg(s *scope, i int) Value {
 	if i >= len(n.args) {
 		return Value{}
@@ -299,7 +300,8 @@ func (n *node) callInteger(s *scope, v, arg Value) Value {
 	return n.noMethod(s, v)
 }
 
-// absolute leaves the least Integer and the least Long as they are.
+// absolute returns the absolute value. As in Java, the smallest Integer and the smallest Long
+// remain negative.
 func absolute(v Value) Value { return wrapped(v.class, max(v.n, -v.n)) }
 
 func (n *node) callString(s *scope, text string, one, two Value) Value {
@@ -326,10 +328,10 @@ func (n *node) callString(s *scope, text string, one, two Value) Value {
 	return n.noMethod(s, OfString(text))
 }
 
-// trimmed is String.trim().
+// trimmed implements String.trim().
 func trimmed(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
 
-// static calls a method of a class.
+// static calls a static method of a class.
 func (n *node) static(s *scope, v Value) Value {
 	other := n.arg(s, 1)
 	class := Long
@@ -350,7 +352,7 @@ func (n *node) static(s *scope, v Value) Value {
 	return s.fail("%s of a %s is not understood", n.name, v.class)
 }
 
-// floored is Math.floorDiv and Math.floorMod.
+// floored implements Math.floorDiv and Math.floorMod.
 func (n *node) floored(s *scope, a, b Value) Value {
 	if b.n == 0 {
 		return s.fail("division by zero")

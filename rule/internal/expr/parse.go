@@ -17,14 +17,14 @@ const (
 	unary       // name: - + ~ !
 	ternary     // condition, then, otherwise
 	cast        // to class
-	call        // name, of args[0] with the others
-	spread      // as call, of each item of args[0]
+	call        // calls the method name of args[0] with the other arguments
+	spread      // like call, for each item of args[0]
 	static      // name: Math.abs
-	collect     // args[1] for each item of args[0], which is in slot
-	items       // of a list
+	collect     // evaluates args[1] for each item of args[0], with the item in slot
+	items       // a list of args
 	and
 	or
-	// The operators of two arguments that are both evaluated.
+	// Binary operators that evaluate both arguments.
 	bitOr
 	bitXor
 	bitAnd
@@ -46,7 +46,7 @@ const (
 	percent
 )
 
-// names are the operators of two arguments, by op.
+// names are the binary operators in source form, by op.
 var names = [...]string{and: "&&", or: "||", bitOr: "|", bitXor: "^", bitAnd: "&", equal: "==", notEqual: "!=",
 	less: "<", lessEqual: "<=", greater: ">", greaterEqual: ">=", shiftLeft: "<<", shiftRight: ">>", shiftRightZero: ">>>",
 	to: "..", until: "..<", plus: "+", minus: "-", times: "*", slash: "/", percent: "%"}
@@ -61,30 +61,31 @@ type node struct {
 	args  []*node
 }
 
-// Bounds of an expression: of its nested brackets, its operators and its strings, which can be
-// repeated for each item of a list.
+// Limits of an expression. They bound nested brackets, operators, and the length of strings,
+// because a list can repeat a string for each item.
 const (
 	maxDepth     = 20
 	maxOperators = 1000
 	maxString    = 256
 )
 
-// levels are the operators of two arguments, from those that bind least.
+// levels are the binary operators by precedence, lowest first.
 var levels = [][]op{
 	{or}, {and}, {bitOr}, {bitXor}, {bitAnd}, {equal, notEqual}, {less, lessEqual, greater, greaterEqual},
 	{shiftLeft, shiftRight, shiftRightZero, to, until}, {plus, minus}, {times, slash, percent},
 }
 
-// operators are the tokens of several characters, those in front that begin with others. Tokens
-// that no expression has here keep "<" from being taken off "<=>".
+// operators are the tokens of several characters. A token that begins with another one comes before
+// it. Tokens that this package doesn't understand are listed too, so that "<=>" isn't read as "<="
+// and ">".
 var operators = []string{
 	">>>=", "<=>", ">>>", "<<=", ">>=", "**=", "===", "!==", "==~", "..<", "<..", "**", "*.", "||", "&&", "==", "!=",
 	"<=", ">=", "<<", ">>", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "=~", "?.", ".&", "::", "?:",
 	"->", "..",
 }
 
-// methods are the methods of values, and statics those of classes, with their least and greatest
-// number of arguments.
+// methods are the methods of values, and statics are the static methods of classes. Each has its
+// smallest and largest number of arguments.
 var (
 	methods = map[string][2]int{
 		"toString": {0, 0}, "hashCode": {0, 0}, "abs": {0, 0}, "intdiv": {1, 1},
@@ -99,18 +100,18 @@ var (
 	casts     = map[string]Class{"int": Integer, "Integer": Integer, "long": Long, "Long": Long}
 )
 
-// parser reads one expression of a template. After the first error there is nothing left to read.
+// parser reads one expression of a template. After the first error it reads no more tokens.
 type parser struct {
 	text      string
 	at        int
-	names     []string // of variables, by slot
-	used      bool     // the column is
+	names     []string // names of variables, by slot
+	used      bool     // reports whether the expression uses the column
 	depth     int
 	operators int
 	err       error
 }
 
-// fail notes the error at the next token.
+// fail records an error at the next token.
 func (p *parser) fail(format string, args ...any) *node {
 	if p.err == nil {
 		reason := fmt.Sprintf(format, args...)
@@ -128,7 +129,8 @@ func (p *parser) notUnderstood() *node {
 	return p.fail("%q is not understood", clip(token))
 }
 
-// peek returns the next token: an operator, a name or number, or a character.
+// peek returns the next token without reading it: an operator, a name, a number, or a single
+// character.
 func (p *parser) peek() string {
 	rest := strings.TrimLeft(p.text[p.at:], " \t")
 	p.at = len(p.text) - len(rest)
@@ -144,7 +146,7 @@ func (p *parser) peek() string {
 	return rest[:size]
 }
 
-// take skips the next token if it is the wanted one.
+// take reads the next token if it is want, and reports whether it is.
 func (p *parser) take(want string) bool {
 	if p.peek() != want {
 		return false
@@ -153,7 +155,7 @@ func (p *parser) take(want string) bool {
 	return true
 }
 
-// expect skips the next token, which must be the wanted one.
+// expect reads the next token, which must be want.
 func (p *parser) expect(want string) {
 	if !p.take(want) {
 		p.notUnderstood()
@@ -170,14 +172,14 @@ func nameLength(s string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// operator counts the operators, which make the tree of nodes deep.
+// operator counts operators. Each of them makes the tree of nodes deeper.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		p.fail("an expression with more than %d operators is not understood", maxOperators)
 	}
 }
 
-// expression reads the operator that binds least, a ? b : c.
+// expression reads an expression, including the ternary operator a ? b : c.
 func (p *parser) expression() *node {
 	if p.depth++; p.depth > maxDepth {
 		return p.fail("an expression nested more than %d deep is not understood", maxDepth)
@@ -192,7 +194,7 @@ func (p *parser) expression() *node {
 	return &node{op: ternary, args: []*node{condition, then, p.expression()}}
 }
 
-// binary reads the operators of a level, and those that bind more.
+// binary reads an expression whose operators have at least the precedence of level.
 func (p *parser) binary(level int) *node {
 	if level == len(levels) {
 		return p.unary()
@@ -210,7 +212,7 @@ func (p *parser) binary(level int) *node {
 	}
 }
 
-// unary reads signs and casts, and what they apply to.
+// unary reads signs and casts, and their operand.
 func (p *parser) unary() *node {
 	switch token := p.peek(); token {
 	case "-", "+", "~", "!":
@@ -227,7 +229,7 @@ func (p *parser) unary() *node {
 			break
 		}
 		if next := p.peek(); (next == "-" || next == "+") && name[0] <= 'Z' {
-			return p.notUnderstood() // an operator after a class in brackets
+			return p.notUnderstood() // a class in parentheses that is followed by an operator isn't a cast
 		}
 		p.operator()
 		return &node{op: cast, class: class, args: []*node{p.unary()}}
@@ -235,7 +237,7 @@ func (p *parser) unary() *node {
 	return p.postfix()
 }
 
-// postfix reads a value and the calls of its methods.
+// postfix reads a value and the method calls after it.
 func (p *parser) postfix() *node {
 	n := p.primary()
 	for {
@@ -264,7 +266,7 @@ func (p *parser) method(receiver *node, op op) *node {
 	return &node{op: op, name: name, args: append([]*node{receiver}, p.arguments(name, count)...)}
 }
 
-// arguments reads the name of a method, and its arguments in brackets.
+// arguments reads a method name and the arguments in parentheses.
 func (p *parser) arguments(name string, count [2]int) []*node {
 	p.at += len(p.peek())
 	p.expect("(")
@@ -275,7 +277,7 @@ func (p *parser) arguments(name string, count [2]int) []*node {
 	return args
 }
 
-// list reads expressions separated by commas, up to a closing bracket.
+// list reads expressions separated by commas, up to the closing bracket end.
 func (p *parser) list(end string) (list []*node) {
 	for p.err == nil && !p.take(end) {
 		if len(list) > 0 {
@@ -326,7 +328,7 @@ func (p *parser) primary() *node {
 	return p.notUnderstood()
 }
 
-// quoted reads 'string' or "string", without escapes and expressions in it.
+// quoted reads 'string' or "string". Escapes and embedded expressions are errors.
 func (p *parser) quoted(quote string) *node {
 	inner := p.text[p.at+1:]
 	end := strings.IndexAny(inner, "'\"\\$\n\r")
@@ -340,7 +342,7 @@ func (p *parser) quoted(quote string) *node {
 	return &node{op: constant, value: OfString(inner[:end])}
 }
 
-// number reads 12, 12L and 0x1F: an Integer, or a Long where it does not fit.
+// number reads a number such as 12, 12L or 0x1F. It is an Integer if it fits, and a Long otherwise.
 func (p *parser) number(token string) *node {
 	digits, isLong := strings.CutSuffix(strings.ToUpper(token), "L")
 	hex := strings.HasPrefix(digits, "0X")
@@ -368,7 +370,7 @@ func (p *parser) number(token string) *node {
 	return &node{op: constant, value: Value{class: class, n: n}}
 }
 
-// name reads a variable, null, or a class's constant or method.
+// name reads a variable, null, a constant of a class, or a call of a static method.
 func (p *parser) name(name string) *node {
 	for slot, known := range slices.Backward(p.names) {
 		if known == name {

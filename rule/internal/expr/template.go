@@ -8,21 +8,21 @@ import (
 // maxParts bounds the parts of a template.
 const maxParts = 100
 
-// Template is a string with expressions in ${…}. It never changes and may be used by many
+// Template is a string with expressions in ${…}. It never changes and may be used by multiple
 // goroutines at once.
 type Template struct {
 	parts  []part
 	column bool
 }
 
-// part is a string, or an expression.
+// part is either a string or an expression.
 type part struct {
 	text string
 	expr *node
 }
 
-// Compile parses a string with expressions in ${…} or $->{…}. They may use the value of a column;
-// column is empty for none. The error is an [*Error].
+// Compile parses a string with expressions in ${…} or $->{…}. The expressions may use the value of
+// the column with the given name. An empty name means that they may not. The error is an [*Error].
 func Compile(text, column string) (*Template, error) {
 	t := &Template{}
 	text = strings.ReplaceAll(text, "$->{", "${")
@@ -69,8 +69,8 @@ func (t *Template) IsPlain() bool {
 	return !slices.ContainsFunc(t.parts, func(p part) bool { return p.expr != nil })
 }
 
-// Append appends the template's string for the value of the column. The error is an [*Error] or
-// [ErrTooMany].
+// Append evaluates the template for a value of the column and appends the resulting string to b.
+// The error is an [*Error] or [ErrTooMany].
 func (t *Template) Append(b []byte, column Value) ([]byte, error) {
 	s := scope{column: column}
 	for i := range t.parts {
@@ -91,8 +91,8 @@ func (t *Template) Append(b []byte, column Value) ([]byte, error) {
 	return b, nil
 }
 
-// Names returns the strings that each part of the template stands for: one for a part without an
-// expression, and each item of a list once. The error is an [*Error] or [ErrTooMany].
+// Names returns the strings of each part of the template. A part without an expression has one
+// string. A list has one for each distinct item. The error is an [*Error] or [ErrTooMany].
 func (t *Template) Names() (parts [][]string, err error) {
 	for _, p := range t.parts {
 		names := []string{p.text}

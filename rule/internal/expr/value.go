@@ -12,28 +12,28 @@ import (
 // Class is the Java class of a value.
 type Class uint8
 
-// The classes of values. An operator of an Integer and a Long is one of Longs.
+// Classes of values. If one operand is an Integer and the other a Long, the result is a Long.
 const (
 	Null Class = iota
 	Boolean
 	Integer
 	Long
 	String
-	Unsigned // a BigInteger from 2^63 up to 2^64−1, with which no expression is understood
-	Time     // LocalDateTime, Timestamp and others: which of them is not known
+	Unsigned // a BigInteger from 2^63 to 2^64−1; no expression can use it
+	Time     // a LocalDateTime, Timestamp or other class of times; it isn't known which
 	list
-	quotient // of two integers: a BigDecimal whose integral part is known
+	quotient // a BigDecimal, the quotient of two integers, whose integral part is known
 )
 
 var classNames = [...]string{"null", "Boolean", "Integer", "Long", "String", "BigInteger", "time", "List", "BigDecimal"}
 
 func (c Class) String() string { return classNames[c] }
 
-// Value is a value of Java. The zero Value is null. A Value never changes.
+// Value is a Java value. The zero Value is null. A Value never changes.
 type Value struct {
 	class Class
-	// n of a Boolean is 0 or 1, of an Unsigned its low 64 bits, of a Time its microseconds, and of a list
-	// its number in its scope.
+	// n is 0 or 1 for a Boolean, the low 64 bits for an Unsigned, the Unix time in microseconds for
+	// a Time, and the index in scope.lists for a list.
 	n int64
 	s string
 }
@@ -54,8 +54,9 @@ func ofBool(b bool) Value {
 	return Value{class: Boolean}
 }
 
-// Of returns the Java value of a Go value: a Long or an Unsigned for an integer, a String for a string, a Time
-// for the wall clock of a time.Time, and null for nil. ok is false for all others.
+// Of returns the Java value of a Go value. An integer becomes a Long, or an Unsigned if it is too
+// large. A string becomes a String, the wall clock of a time.Time becomes a Time, and nil becomes
+// null. ok is false for other types.
 func Of(v any) (value Value, ok bool) {
 	switch v := v.(type) {
 	case nil:
@@ -81,7 +82,7 @@ func Of(v any) (value Value, ok bool) {
 	return Value{}, false
 }
 
-// Class returns the value's class.
+// Class returns the class of the value.
 func (v Value) Class() Class { return v.class }
 
 // IsInteger reports whether the value is an Integer or a Long.
@@ -93,8 +94,8 @@ func (v Value) Int64() int64 { return v.n }
 // Clock returns the wall clock of a Time, in UTC.
 func (v Value) Clock() time.Time { return time.UnixMicro(v.n).UTC() }
 
-// Convert returns the value in another class, as a Java program that holds the column in that
-// class sends it. The error is an [*Error].
+// Convert returns the value in another class, as a Java program sends it if its field for the
+// column has that class. The error is an [*Error].
 func (v Value) Convert(class Class) (Value, error) {
 	switch {
 	case v.class == class || class == Null:
@@ -109,7 +110,7 @@ func (v Value) Convert(class Class) (Value, error) {
 	return Value{}, fail("%s %q is not a value of class %s", v.class, clip(v.String()), class)
 }
 
-// parse is Integer.parseInt and Long.parseLong.
+// parse implements Integer.parseInt and Long.parseLong.
 func parse(class Class, s string) (Value, error) {
 	bits := 64
 	if class == Integer {
@@ -122,7 +123,7 @@ func parse(class Class, s string) (Value, error) {
 	return Value{class: class, n: n}, nil
 }
 
-// String returns the result of toString().
+// String returns the result of Java's toString().
 func (v Value) String() string {
 	if v.class == String {
 		return v.s
@@ -154,7 +155,8 @@ func wrapped(class Class, n int64) Value {
 	return Value{class: class, n: n}
 }
 
-// Hash returns the result of hashCode() of an integer or a string. The error is an [*Error].
+// Hash returns the result of Java's hashCode() for an integer or a string. The error is an
+// [*Error].
 func (v Value) Hash() (int32, error) {
 	switch v.class {
 	case Integer:
@@ -167,7 +169,7 @@ func (v Value) Hash() (int32, error) {
 	return 0, fail("hashCode() of a %s is not understood", v.class)
 }
 
-// hashString is String.hashCode(), which goes by UTF-16 units.
+// hashString implements String.hashCode(), which hashes UTF-16 code units.
 func hashString(s string) int32 {
 	var h int32
 	for _, r := range s {
@@ -179,7 +181,7 @@ func hashString(s string) int32 {
 	return h
 }
 
-// Length returns the number of UTF-16 units of a string, which is its length in Java.
+// Length returns the length of a string in Java, which is its number of UTF-16 code units.
 func Length(s string) int {
 	n := len(s)
 	if strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
@@ -188,7 +190,8 @@ func Length(s string) int {
 	return n
 }
 
-// Substring returns the UTF-16 units of a string from begin up to end. The error is an [*Error].
+// Substring returns the UTF-16 code units of a string from begin up to, but not including, end. The
+// error is an [*Error].
 func Substring(s string, begin, end int64) (string, error) {
 	length := Length(s)
 	if begin < 0 || end > int64(length) || begin > end {

@@ -11,23 +11,23 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Algorithm is a sharding algorithm over one column, with its properties. It never changes.
+// Algorithm is a sharding algorithm with its properties. It never changes.
 type Algorithm struct {
 	typ     string
 	column  string
 	ignored []string
 	odd     string
 
-	// One of the three is set.
+	// Exactly one of these three is set.
 	numbers  numbering
 	template *expr.Template
 	interval *interval
 
-	width int // of a number, with zeros in front
+	width int // minimum number of digits; shorter numbers get leading zeros
 }
 
-// algorithmType is a type's properties, and its constructor, which is nil for a type that is not
-// understood.
+// algorithmType has the properties and the constructor of a type. The constructor is nil for a type
+// that shardkey doesn't understand.
 type algorithmType struct {
 	props []string
 	make  func(*Algorithm, *properties)
@@ -52,12 +52,12 @@ var types = map[string]algorithmType{
 		"sharding-suffix-pattern", "datetime-interval-unit", "datetime-interval-amount", "ts-unit", "zone-id", "epoch"}, nil},
 }
 
-// Props returns the names of a type's properties; nil for an unknown type, and for one that may
-// have any (CLASS_BASED).
+// Props returns the names of a type's properties. It returns nil for an unknown type, and for
+// CLASS_BASED, which may have any property.
 func Props(typ string) []string { return types[strings.ToUpper(typ)].props }
 
-// Compile makes an algorithm. The names of properties are in lower case. The error is a
-// [*NotUnderstoodError].
+// Compile returns the algorithm of a type with the given properties, whose names are in lower case.
+// The error is a [*NotUnderstoodError].
 func Compile(typ string, props map[string]string, columns []string) (*Algorithm, error) {
 	a, p := &Algorithm{typ: strings.ToUpper(typ)}, &properties{values: props}
 	known := types[a.typ]
@@ -84,8 +84,9 @@ func Compile(typ string, props map[string]string, columns []string) (*Algorithm,
 	return a, nil
 }
 
-// Tables returns the number of actual tables that ShardingSphere makes of an auto table, also for
-// AUTO_INTERVAL; 0 for a type without auto tables. The error is a [*NotUnderstoodError].
+// Tables returns the number of actual tables that ShardingSphere creates for an auto table,
+// including AUTO_INTERVAL. It returns 0 for a type that has no auto tables. The error is a
+// [*NotUnderstoodError].
 func Tables(typ string, props map[string]string) (int64, error) {
 	switch typ = strings.ToUpper(typ); typ {
 	case "AUTO_INTERVAL":
@@ -100,8 +101,8 @@ func Tables(typ string, props map[string]string) (int64, error) {
 	return 0, nil
 }
 
-// secondsTables counts AUTO_INTERVAL's tables: one up to the lower bound, one for each interval
-// after it, and one for later times.
+// secondsTables returns the number of AUTO_INTERVAL's tables: one up to the lower bound, one for
+// each interval after it, and one for later times.
 func secondsTables(p *properties) (int64, error) {
 	seconds := p.integer("sharding-seconds", 1, most)
 	lower, upper := p.time("datetime-lower", len(time.DateTime), time.DateTime), p.time("datetime-upper",
@@ -116,7 +117,7 @@ func secondsTables(p *properties) (int64, error) {
 	return between/seconds + 2, nil
 }
 
-// time reads the beginning of a property, of so many bytes.
+// time parses the first most bytes of a property as a time.
 func (p *properties) time(name string, most int, layout string) time.Time {
 	text := p.values[name]
 	t, err := time.Parse(layout, text[:min(len(text), most)])
@@ -129,27 +130,27 @@ func (p *properties) time(name string, most int, layout string) time.Time {
 // Type returns the algorithm's type in upper case.
 func (a *Algorithm) Type() string { return a.typ }
 
-// Ignored returns the properties that the algorithm does not have, sorted; ShardingSphere ignores
-// them.
+// Ignored returns the properties that ShardingSphere ignores because the algorithm doesn't have
+// them, sorted.
 func (a *Algorithm) Ignored() []string { return a.ignored }
 
-// Odd returns a warning about a property that is probably a mistake; empty for none.
+// Odd returns a warning about a property that is probably a mistake, or "" if there is none.
 func (a *Algorithm) Odd() string { return a.odd }
 
-// properties are an algorithm's.
+// properties are the properties of an algorithm, with methods to parse them.
 type properties struct {
 	values map[string]string
-	err    error // the first one
+	err    error // the first error
 }
 
-// fail notes what is wrong with a property, or with the type.
+// fail records an error about the property prop, or about the type if prop is empty.
 func (p *properties) fail(prop, format string, args ...any) {
 	if p.err == nil {
 		p.err = &NotUnderstoodError{Prop: prop, Reason: fmt.Sprintf(format, args...)}
 	}
 }
 
-// most bounds the numbers of properties, so that sums of two do not overflow.
+// most bounds the integers in properties, so that the sum of two doesn't overflow.
 const most = 1 << 61
 
 func (p *properties) text(name string) string {
@@ -174,7 +175,8 @@ func (p *properties) integer(name string, least, most int64) int64 {
 	return n
 }
 
-// count is an integer that Java holds in an int, with a default unless that is negative.
+// count parses a property that is an int in Java. If the property is missing, count returns def,
+// unless def is negative.
 func (p *properties) count(name string, least, def int64) int64 {
 	if _, ok := p.values[name]; !ok && def >= 0 {
 		return def
@@ -182,10 +184,10 @@ func (p *properties) count(name string, least, def int64) int64 {
 	return p.integer(name, least, 1<<31-1)
 }
 
-// isTrue reads a property as Boolean.parseBoolean does.
+// isTrue parses a property as Java's Boolean.parseBoolean does.
 func (p *properties) isTrue(name string) bool { return strings.EqualFold(p.values[name], "true") }
 
-// clip shortens a text for an error.
+// clip shortens a string for an error.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {

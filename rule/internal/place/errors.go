@@ -2,24 +2,24 @@ package place
 
 import "fmt"
 
-// NotUnderstoodError is the error for an algorithm of another type, or with properties that are
-// wrong or not understood.
+// NotUnderstoodError is the error for an algorithm that has an unknown type, or properties that are
+// wrong or unknown.
 type NotUnderstoodError struct {
-	Prop   string // the property at fault; empty when it is the type
-	Reason string // what is wrong, after the word "it" or the property's name
-	Err    error  // the cause, an [*expr.Error]; may be nil
+	Prop   string // the property at fault; empty if it is the type
+	Reason string // the message, to follow "the sharding … is not understood: "
+	Err    error  // the cause, an [*expr.Error], or nil
 }
 
 func (e *NotUnderstoodError) Error() string { return e.Reason }
 
 func (e *NotUnderstoodError) Unwrap() error { return e.Err }
 
-// ValueError is the error for a value for which an algorithm's result is not known. The row may
-// belong to any name.
+// ValueError is the error for a value for which the result of an algorithm isn't known. The row may
+// belong to any of the names.
 type ValueError struct {
-	Type   string // of the algorithm
+	Type   string // type of the algorithm
 	Column string
-	Value  string // its text, shortened
+	Value  string // the value, shortened
 	Reason string
 }
 
@@ -27,13 +27,12 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("%s has no place for the value of %s: %s", e.Type, e.Column, e.Reason)
 }
 
-// NoTargetError is the error for values that belong to none of the names that the
-// strategy has.
+// NoTargetError is the error for values that belong to none of the strategy's names.
 type NoTargetError struct {
-	Type   string // of the algorithm
-	Column string // the column whose value belongs nowhere; empty if Name is computed
-	Reason string // why it does
-	Name   string // the name that was computed, or how it ends
+	Type   string // type of the algorithm
+	Column string // the column whose value has no table; empty if Name is set
+	Reason string // why the value has no table
+	Name   string // the computed name that doesn't exist, or its end
 }
 
 func (e *NoTargetError) Error() string {

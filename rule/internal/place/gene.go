@@ -10,42 +10,42 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Gene is what a key carries of another column of its row, in its lowest bits: a
-// number from 0 to 2^bits−1. It is the number that the column's algorithm makes of a
-// value when there are 2^bits tables:
+// Gene computes the shard bits of keys: the lowest bits of a key, which carry the shard of another
+// column of the row. The shard bits are a number from 0 to 2^bits−1. It is the number of the table
+// that the column's algorithm selects out of 2^bits tables:
 //
 //	MOD, INLINE … % n         the value modulo 2^bits
 //	HASH_MOD, INLINE … hash   the absolute hash modulo 2^bits
 //
-// Without an algorithm for the column it is MOD's of numbers and HASH_MOD's of texts. Of 2^k
-// tables, k ≤ bits, the row's is the gene modulo 2^k. A Gene never changes.
+// If the column has no algorithm, MOD is used for numbers and HASH_MOD for strings. With 2^k
+// tables, k ≤ bits, the number of a row's table is its shard bits modulo 2^k. A Gene never changes.
 type Gene struct {
 	column    string
 	bits      int
 	way       GeneWay
 	mod       mod
 	hash      hashMod
-	templates []*expr.Template // expressions that decide on the column
-	sure      int64            // the expressions agree with the gene of 0 to so much
+	templates []*expr.Template // expressions whose only column is this one
+	sure      int64            // the expressions match the shard bits for values from 0 to sure
 }
 
-// GeneWay is how a gene is computed of a value. The zero GeneWay is that of a column without
-// an algorithm.
+// GeneWay specifies how shard bits are computed from a value. The zero GeneWay is for a column
+// without an algorithm.
 type GeneWay struct {
 	how       geneHow
-	class     expr.Class // of the column in Java; Null for that of the value
-	normalize bool       // HASH_MOD's
+	class     expr.Class // Java class of the column; Null means the class of the value
+	normalize bool       // the property of HASH_MOD
 }
 
 type geneHow int
 
 const (
-	geneOfEither geneHow = iota // MOD's of numbers, HASH_MOD's of texts
+	geneOfEither geneHow = iota // MOD for numbers, HASH_MOD for strings
 	geneOfNumber
 	geneOfHash
 )
 
-// IsHash reports whether the gene is one of the value's hash.
+// IsHash reports whether the shard bits are computed from the hash of the value.
 func (w GeneWay) IsHash() bool { return w.how == geneOfHash }
 
 func (w GeneWay) String() string {
@@ -62,9 +62,9 @@ func (w GeneWay) String() string {
 	return s
 }
 
-// NewGene returns the gene of a column, of 1 to 62 bits. strategies are those of which it is
-// the only column; without any the gene is computed in the given way. The error is a
-// [*GeneError] about the last of them.
+// NewGene returns the Gene of a column with 1 to 62 shard bits. strategies are the strategies whose
+// only column it is. If there are none, way specifies how shard bits are computed. The error is a
+// [*GeneError] about the last of the strategies.
 func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Gene, error) {
 	count := int64(1) << bits
 	g := &Gene{column: column, bits: bits, way: way, mod: mod{count: count}, hash: hashMod{count: count},
@@ -88,7 +88,7 @@ func NewGene(column string, bits int, way GeneWay, strategies ...*Strategy) (*Ge
 	return g, nil
 }
 
-// agreeWith has values compared with a strategy's expression.
+// agreeWith makes Of compare its result with the strategy's expression.
 func (g *Gene) agreeWith(s *Strategy) {
 	if s.template == nil {
 		return
@@ -104,8 +104,8 @@ func (g *Gene) agreeWith(s *Strategy) {
 	}
 }
 
-// GeneWay returns how the gene of the strategy's only column is computed, and modulo what
-// the strategy takes it, 1 where that is not known but a power of 2 that bits tell. The
+// GeneWay returns how the shard bits of the strategy's only column are computed, and the modulus
+// that the strategy applies. The modulus is 1 if it is an unknown power of 2 up to 2^bits. The
 // error is a [*GeneError].
 func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	way.class = s.class
@@ -137,7 +137,8 @@ func (s *Strategy) GeneWay(bits int) (way GeneWay, modulo int64, err error) {
 	return way, n, nil
 }
 
-// isHash tries whether an expression goes by the absolute hash.
+// isHash reports whether the expression depends on the absolute hash only. It compares them for
+// sample values.
 func (s *Strategy) isHash(bits int, way GeneWay) bool {
 	g, _ := NewGene("", bits, way)
 	g.agreeWith(s)
@@ -148,7 +149,7 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 				continue
 			}
 		} else if v.Class() != expr.String {
-			continue // an expression for texts alone will do
+			continue // the expression only accepts strings
 		}
 		if _, err := g.Of(v); err != nil {
 			return false
@@ -157,18 +158,18 @@ func (s *Strategy) isHash(bits int, way GeneWay) bool {
 	return true
 }
 
-// geneSamples are values of all remainders, by which an expression is compared with the
-// absolute hash.
+// geneSamples are values with all remainders. isHash compares an expression with the absolute hash
+// for them.
 var geneSamples = func() (samples []expr.Value) {
 	for i := range int64(256) {
 		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)),
 			expr.OfLong(-i*7919))
 	}
-	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // its hash is −2^31
+	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // the second string's hash is −2^31
 }()
 
-// checkGeneCount refuses a number of tables on which the lowest bits of a key do not
-// decide.
+// checkGeneCount returns an error if the lowest bits of a key don't determine the table among count
+// tables.
 func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	switch all := int64(1) << geneBits; {
 	case count&(count-1) != 0:
@@ -181,8 +182,8 @@ func (s *Strategy) checkGeneCount(geneBits int, count int64) error {
 	return nil
 }
 
-// CheckGeneKey returns a [*GeneError] when the strategy, whose only column is the key,
-// depends on more of it than its lowest bits.
+// CheckGeneKey returns a [*GeneError] if the strategy, whose only column is the key, depends on
+// more than the key's lowest bits.
 func (s *Strategy) CheckGeneKey(bits int) error {
 	if n := s.modulus(); n > 0 {
 		return s.checkGeneCount(bits, n)
@@ -194,7 +195,7 @@ func (s *Strategy) CheckGeneKey(bits int) error {
 	return s.geneError("it takes more of the key than its lowest bits: use MOD, or INLINE by a remainder")
 }
 
-// GeneError says why a strategy does not agree with a gene.
+// GeneError is the error for a strategy that doesn't match the shard bits.
 type GeneError struct{ Reason string }
 
 func (e *GeneError) Error() string { return e.Reason }
@@ -203,8 +204,8 @@ func (s *Strategy) geneError(format string, args ...any) error {
 	return &GeneError{fmt.Sprintf(format, args...)}
 }
 
-// Of returns the gene of a value. The error says why the value has none, after the word
-// "it".
+// Of returns the shard bits for a value. The error message continues a sentence that begins with
+// the value.
 func (g *Gene) Of(v expr.Value) (int64, error) {
 	if v.Class() == expr.Null {
 		return 0, errors.New("it is NULL")
@@ -248,7 +249,7 @@ func (g *Gene) number(v expr.Value) (int64, error) {
 	}
 }
 
-// String says what the gene is.
+// String returns the formula of the shard bits, for example "user_id modulo 16".
 func (g *Gene) String() string {
 	switch g.way.how {
 	case geneOfNumber:

@@ -10,18 +10,19 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// interval is INTERVAL: a table for each step from lower on, which is any whose
-// name ends with the step's beginning.
+// interval is INTERVAL: one step for each period from lower on. The table of a step is a table
+// whose name ends with the formatted beginning of the step.
 type interval struct {
 	layout string
-	steps  []time.Time // their beginnings, and the end of the last one
-	suffix string      // the layout of the names' ends
+	steps  []time.Time // the beginnings of the steps, and the end of the last one
+	suffix string      // the layout of the ends of table names
 }
 
 // maxSteps bounds the steps of an interval.
 const maxSteps = 1 << 16
 
-// stepUnits are Java's ChronoUnits by their names, in upper case.
+// stepUnits are functions that add a number of Java's ChronoUnits to a time, by the unit's name in
+// upper case.
 var stepUnits = map[string]func(t time.Time, n int) time.Time{
 	"YEARS":   func(t time.Time, n int) time.Time { return plusMonths(t, 12*n) },
 	"MONTHS":  plusMonths,
@@ -32,10 +33,11 @@ var stepUnits = map[string]func(t time.Time, n int) time.Time{
 	"SECONDS": func(t time.Time, n int) time.Time { return t.Add(time.Duration(n) * time.Second) },
 }
 
-// Step returns the function that adds n units to a time; nil for an unknown unit.
+// Step returns the function that adds n units to a time, or nil for an unknown unit.
 func Step(unit string) func(t time.Time, n int) time.Time { return stepUnits[strings.ToUpper(unit)] }
 
-// plusMonths stops at the last day of a month, as Java does.
+// plusMonths adds months as Java does: if the resulting month is too short, the result is its last
+// day.
 func plusMonths(t time.Time, n int) time.Time {
 	first := time.Date(t.Year(), t.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
@@ -83,7 +85,7 @@ func newInterval(a *Algorithm, p *properties) {
 	}
 }
 
-// step returns the number of the step that a value falls into; -1 for none. The error is an
+// step returns the index of the step that contains the value, or -1 if none does. The error is an
 // [*expr.Error].
 func (iv *interval) step(v expr.Value) (int, error) {
 	at, err := iv.parse(v)
@@ -91,7 +93,7 @@ func (iv *interval) step(v expr.Value) (int, error) {
 		return 0, err
 	}
 	if len(iv.layout) < len(time.DateTime) {
-		at, _ = time.Parse(iv.layout, at.Format(iv.layout)) // without the parts that the pattern lacks
+		at, _ = time.Parse(iv.layout, at.Format(iv.layout)) // drop the parts of the time that the pattern doesn't have
 	}
 	i := sort.Search(len(iv.steps), func(i int) bool { return iv.steps[i].After(at) })
 	if i == len(iv.steps) {
@@ -100,8 +102,8 @@ func (iv *interval) step(v expr.Value) (int, error) {
 	return i - 1, nil
 }
 
-// parse returns the time of a value: of a string its beginning, which is as long as the pattern
-// but may lack minutes and seconds.
+// parse returns the time of a value. It parses the beginning of a string, as long as the pattern.
+// Minutes and seconds may be missing.
 func (iv *interval) parse(v expr.Value) (time.Time, error) {
 	if v.Class() == expr.Time {
 		return v.Clock(), nil
@@ -117,11 +119,11 @@ func (iv *interval) parse(v expr.Value) (time.Time, error) {
 	return t, nil
 }
 
-// name is how the names of a step's tables end.
+// name returns the end of the names of a step's tables.
 func (iv *interval) name(step int) string { return iv.steps[step].Format(iv.suffix) }
 
-// DateLayout returns a date pattern of Java as a layout of package time. ok is false for one that is
-// not understood.
+// DateLayout returns the layout of package time for a date pattern of Java. ok is false if the
+// pattern isn't understood.
 func DateLayout(pattern string) (layout string, ok bool) {
 	for rest := pattern; rest != ""; {
 		n := len(rest) - len(strings.TrimLeft(rest, rest[:1]))

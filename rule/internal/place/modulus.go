@@ -6,19 +6,19 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// maxModulus bounds the number of remainders that an expression is tried for.
+// maxModulus bounds the moduli that remainders tries.
 const maxModulus = 1 << 12
 
-// An expression is tried with numbers of so many bits: the sums and products of longer ones may
+// The largest numbers that remainders tries, in bits. Sums and products of larger numbers may
 // overflow.
 const (
 	longestLong    = 62
 	longestInteger = 30
 )
 
-// Modulus returns n when the column's remainder modulo n decides on the name, with the number of
-// names. Either each remainder has its own name, or n is a power of 2, the least of which the
-// remainders make all names equally often. It returns 0 for all other algorithms.
+// Modulus returns n if the column's remainder modulo n determines the name, and the number of
+// names. Either each remainder has its own name, or n is the smallest power of 2 with which all
+// names are equally frequent. For other algorithms both results are 0.
 func (a *Algorithm) Modulus() (n, names int64) {
 	if m, ok := a.numbers.(*mod); ok && m.start == 0 && m.stop == 0 {
 		return m.count, m.count
@@ -34,7 +34,7 @@ func (a *Algorithm) Modulus() (n, names int64) {
 	return n, names
 }
 
-// areEven reports whether so many different names come equally often.
+// areEven reports whether made has this number of different names, all equally frequent.
 func areEven(made []string, names int64) bool {
 	count := map[string]int64{}
 	for _, name := range made {
@@ -48,8 +48,8 @@ func areEven(made []string, names int64) bool {
 	return true
 }
 
-// modulus returns n where the remainder modulo n of the column, an integer that is not negative,
-// decides on the target; 0 where that is not known.
+// modulus returns n if the target of each non-negative integer depends only on the integer modulo
+// n. It returns 0 if no such n is known.
 func (s *Strategy) modulus() int64 {
 	switch n := s.numbers.(type) {
 	case *mod:
@@ -68,11 +68,11 @@ func (s *Strategy) modulus() int64 {
 	return int64(len(s.remainders(class)))
 }
 
-// remainders returns the names that an expression makes of 0, 1, … n−1, where it makes the same of
-// every number as of the number's remainder modulo n; none where no n up to maxModulus is like
-// that.
+// remainders returns the names for 0, 1, … n−1, where n is the smallest number such that the name
+// depends only on the column modulo n. It returns nil if no n up to maxModulus is found.
 //
-// It tries numbers: all small ones, which show n, and large ones of every length.
+// It evaluates the expression for all small numbers, which show n, and for large numbers of every
+// length.
 func (a *Algorithm) remainders(class expr.Class) []string {
 	if a.template == nil || class == expr.String {
 		return nil
@@ -109,7 +109,7 @@ func (a *Algorithm) remainders(class expr.Class) []string {
 	return nil
 }
 
-// repeats tries numbers of every length up to longest bits.
+// repeats reports whether the names repeat for numbers of every length up to longest bits.
 func repeats(names []string, longest int, name func(int64) (string, bool)) bool {
 	random := uint64(0)
 	for bits := 8; bits <= longest; bits++ {

@@ -9,18 +9,18 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// numbering gives each value the number of its table.
+// numbering maps each value to the number of its table.
 type numbering interface {
-	// number returns the table's number, in 0..tables()-1. The error is an [*expr.Error].
+	// number returns the number of the table, from 0 to tables()-1. The error is an [*expr.Error].
 	number(v expr.Value) (int64, error)
-	// tables returns how many tables there are.
+	// tables returns the number of tables.
 	tables() int64
 }
 
-// mod is MOD: the value modulo count, never negative.
+// mod is MOD: the value modulo count, which is never negative.
 type mod struct {
 	count       int64
-	start, stop int64 // the number of characters that are cut off at the ends of the value's string
+	start, stop int64 // number of characters cut off at the start and at the end of the value's string
 }
 
 func newMod(a *Algorithm, p *properties) {
@@ -36,7 +36,7 @@ func (m *mod) tables() int64 { return m.count }
 
 func (m *mod) number(v expr.Value) (int64, error) {
 	if v.Class() != expr.String && m.start == 0 && m.stop == 0 {
-		return floorMod(v.Int64(), m.count), nil // of the low 64 bits
+		return floorMod(v.Int64(), m.count), nil // the low 64 bits
 	}
 	s := v.String()
 	if m.start > 0 || m.stop > 0 {
@@ -55,7 +55,7 @@ func floorMod(n, m int64) int64 {
 	return n
 }
 
-// remainder returns an integer of any length modulo m.
+// remainder returns the integer in s, which can have any length, modulo m.
 func remainder(s string, m int64) (n int64, err error) {
 	digits := s
 	if s != "" && (s[0] == '-' || s[0] == '+') {
@@ -76,7 +76,7 @@ func remainder(s string, m int64) (n int64, err error) {
 // hashMod is HASH_MOD: the absolute hash modulo count.
 type hashMod struct {
 	count int64
-	// normalize: a Long that an Integer can hold has its hash.
+	// normalize makes the hash of a Long equal to the hash of the same Integer, if it fits in one.
 	normalize bool
 }
 
@@ -94,8 +94,8 @@ func (m *hashMod) number(v expr.Value) (int64, error) {
 	return max(int64(h), -int64(h)) % m.count, err
 }
 
-// volumes is VOLUME_RANGE: one table for what is below lower, one for each volume
-// from there, and one from upper on.
+// volumes is VOLUME_RANGE: one table for values below lower, one for each volume from lower on, and
+// one for values from upper on.
 type volumes struct{ lower, upper, volume int64 }
 
 func newVolumes(a *Algorithm, p *properties) {
@@ -122,7 +122,7 @@ func (r *volumes) number(v expr.Value) (int64, error) {
 	}
 }
 
-// long is Long.parseLong of the value's text.
+// long returns the value as Long.parseLong of its string.
 func long(v expr.Value) (int64, error) {
 	if v.IsInteger() {
 		return v.Int64(), nil
@@ -134,8 +134,8 @@ func long(v expr.Value) (int64, error) {
 	return n, nil
 }
 
-// boundaries is BOUNDARY_RANGE: as many tables in front as there are boundaries
-// that the value has reached.
+// boundaries is BOUNDARY_RANGE: the number of a value's table is the number of boundaries that are
+// less than or equal to the value.
 type boundaries []int64
 
 func newBoundaries(a *Algorithm, p *properties) {

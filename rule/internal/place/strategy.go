@@ -9,16 +9,16 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// Naming is how the numbered names of a table's actual tables, or of data sources,
-// are made: a prefix, and a number of at least so many digits.
+// Naming specifies how the numbered names of actual tables or data sources are formed: a prefix and
+// a number with at least Digits digits.
 type Naming struct {
 	Prefix string
 	Digits int
 }
 
-// NamingOf returns the naming of all names of a table. ShardingSphere takes it from
-// the first of them, and the number of digits from the shortest. logical is the
-// table's logical name, which is part of the prefix; empty for data sources.
+// NamingOf returns the naming of the names of a table. As in ShardingSphere, the prefix comes from
+// the first name, and the number of digits from the shortest. logical is the table's logical name,
+// which is part of the prefix. It is empty for data sources.
 func NamingOf(logical string, names []string) Naming {
 	if len(names) == 0 {
 		return Naming{}
@@ -33,24 +33,24 @@ func NamingOf(logical string, names []string) Naming {
 	return n
 }
 
-// Strategy is an algorithm with the names that it chooses from. It never changes and may be used
-// by many goroutines at once.
+// Strategy is an algorithm and the names that it chooses from. It never changes and may be used by
+// multiple goroutines at once.
 type Strategy struct {
 	*Algorithm
 	names  []string
 	naming Naming
-	class  expr.Class // of the column in Java; Null for that of the value
+	class  expr.Class // Java class of the column; Null means the class of the value
 
-	byNumber map[int64]int // indexes of names by their numbers
+	byNumber map[int64]int // indexes of the names, by number
 	byName   map[string]int
-	byEnd    map[string]int // INTERVAL: by what names end with; also several
+	byEnd    map[string]int // INTERVAL: indexes of the names, by their ends; or several
 }
 
-// several is the index of names that end alike.
+// several stands for the index if several names have the same end.
 const several = -1
 
-// Over returns the algorithm with the names that it chooses from, whose naming may be that of more
-// names. class is that of the column in Java; Null for that of the value.
+// Over returns a strategy that chooses from the names. naming may be the naming of more names than
+// these. class is the Java class of the column, and Null means the class of the value.
 func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strategy {
 	s := &Strategy{Algorithm: a, names: names, naming: naming, class: class}
 	switch {
@@ -70,7 +70,7 @@ func (a *Algorithm) Over(names []string, naming Naming, class expr.Class) *Strat
 	return s
 }
 
-// number finds the number of each name.
+// number sets byNumber from the names.
 func (s *Strategy) number() {
 	s.byNumber = make(map[int64]int, len(s.names))
 	for i, name := range s.names {
@@ -81,7 +81,7 @@ func (s *Strategy) number() {
 	}
 }
 
-// matchEnds finds how names end, in as many characters as a step's name has.
+// matchEnds sets byEnd from the names. An end has as many characters as the name of a step.
 func (s *Strategy) matchEnds() {
 	s.byEnd = make(map[string]int, len(s.names))
 	length := len(s.interval.name(0))
@@ -97,7 +97,7 @@ func (s *Strategy) matchEnds() {
 	}
 }
 
-// name is the name of a number.
+// name returns the name with number n.
 func (s *Strategy) name(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	return s.naming.Prefix + strings.Repeat("0", max(0, max(s.width, s.naming.Digits)-len(digits))) + digits
@@ -106,8 +106,8 @@ func (s *Strategy) name(n int64) string {
 // Names returns the names that the strategy chooses from.
 func (s *Strategy) Names() []string { return s.names }
 
-// Place returns the index of the name to which a row belongs that has this value in the sharding
-// column. The error is a [*ValueError] or a [*NoTargetError].
+// Place returns the index of the name that a row belongs to, for a value of the sharding column.
+// The error is a [*ValueError] or a [*NoTargetError].
 func (s *Strategy) Place(v expr.Value) (int, error) {
 	if v.Class() == expr.Null {
 		return 0, &NoTargetError{Type: s.typ, Column: s.column, Reason: "it is NULL"}
