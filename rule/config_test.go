@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// config is a rule that is right; the tests break it.
+// config returns a valid rule, which the tests change.
 func config() rule.Config {
 	return rule.Config{
 		Tables: []rule.TableConfig{
@@ -93,7 +93,7 @@ func uuidWith(name string, value any) rule.GeneratorConfig {
 	return rule.GeneratorConfig{Type: "UUID", Props: map[string]any{name: value}}
 }
 
-// TestNew_acceptsGoValuesAsProperties turns Go values into what the getters of spi.Props understand.
+// TestNew_acceptsGoValuesAsProperties checks that the getters of spi.Props understand Go values.
 func TestNew_acceptsGoValuesAsProperties(t *testing.T) {
 	type text string
 	list := []string{"a", "b"}
@@ -129,7 +129,8 @@ func check[T comparable](t *testing.T, name string, have, want T, err error) {
 	}
 }
 
-// TestNew_leavesReadyGeneratorsOpen shares a generator made in Go and leaves it open.
+// TestNew_leavesReadyGeneratorsOpen checks that closing a rule doesn't close a generator built in
+// Go.
 func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 	ready := &fake{typ: "READY"}
 	cfg := config()
@@ -150,7 +151,7 @@ func TestNew_leavesReadyGeneratorsOpen(t *testing.T) {
 	}
 }
 
-// A table's setting overrides the default's, also with the word that holds without one.
+// A table's setting overrides the default's, even if it is the value for a missing setting.
 func TestNew_settingsOverrideTheDefaults(t *testing.T) {
 	c := config()
 	c.Default.Column, c.Default.ExplicitKeys, c.Default.ShardGuard, c.Default.Unlisted = "id", "keep", "off", "pass"

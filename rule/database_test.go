@@ -18,14 +18,15 @@ const (
 	twoShards = "ds_${0..1}.t_${0..3}"
 )
 
-// withAssigner is a rule whose generator uses an assigner, and one that does not.
+// withAssigner returns a rule with a generator that uses an assigner, and an unused generator that
+// uses another one.
 func withAssigner(nodes, assigner string) string {
 	return oneTable(nodes, "{type: SNOWFLAKE, props: {worker-id-assigner: cluster}}\n    unused: {type: UUID, props: {worker-id-assigner: idle}}") +
 		"  workerIdAssigners:\n    cluster: " + assigner + "\n    idle: {type: OWN}\n"
 }
 
-// spreadTable is a rule with a databaseStrategy, the table's own or the default one,
-// and no data nodes.
+// spreadTable returns a rule with a databaseStrategy, either the table's own or the default one,
+// and without data nodes.
 func spreadTable(where, generator string) string {
 	strategy := "{standard: {shardingColumn: u, shardingAlgorithmName: two}}"
 	if where == "" {
@@ -79,7 +80,7 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 		for _, same := range []string{
 			"u:geheim@tcp(shard0)/shop",
 			"other:pw@tcp(shard0:3306)/shop?parseTime=true&loc=UTC",
-			"", // not known; nothing can be said
+			"", // the rule doesn't show whether there are several databases
 		} {
 			l, err := r.Open(spi.Host{DSN: spi.NewSecret(same)})
 			if err != nil {
@@ -103,12 +104,12 @@ func TestOpen_oneRuleForTwoDatabases(t *testing.T) {
 			}
 		}
 		mustClose(t, first)
-		// One after the other is moving, or a test's.
+		// Opening the rule for another database after closing the first one is allowed.
 		mustClose(t, opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(shard1)/shop")}))
 	}
 }
 
-// The file was changed between two opens, and what keeps its state renamed.
+// The file changes between two opens, and the generator with the state has another name.
 func TestOpen_oneRuleForTwoDatabasesRenamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	load := func(text string) *rule.Rule {
@@ -144,7 +145,7 @@ func TestOpen_ownDatabaseMeant(t *testing.T) {
 	mustClose(t, a, b, again)
 }
 
-// What no table uses repeats nothing.
+// A generator that no table uses generates no duplicate keys.
 func TestOpen_unusedStore(t *testing.T) {
 	r := mustParse(t, oneTable(twoShards, "{type: UUID}\n    unused: {type: OWN}"))
 	mustClose(t, opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(a)/d")}), opened(t, r, spi.Host{DSN: spi.NewSecret("u@tcp(b)/d")}))

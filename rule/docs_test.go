@@ -8,7 +8,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// TestDocs_rulesLoad reads the rule files that docs/reference/rule-files.md shows.
+// TestDocs_rulesLoad parses the rule files in docs/reference/rule-files.md.
 func TestDocs_rulesLoad(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference/rule-files.md")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestDocs_rulesLoad(t *testing.T) {
 	}
 	_, after, _ := strings.Cut(string(text), "```yaml\n")
 	file, _, ok := strings.Cut(after, "```")
-	// The tests' own types: see fakes_test.go.
+	// Replace the types that this package's tests don't register; see fakes_test.go.
 	file = strings.ReplaceAll(strings.ReplaceAll(file, "type: SQL", "type: FILE"), `dsn: "app:secret@tcp(db:3306)/ids", namespace: shop`, "path: /tmp")
 	r, err := rule.Parse("rule.yaml", []byte(file))
 	if !ok || err != nil || len(r.Warnings()) > 0 {
@@ -24,7 +24,7 @@ func TestDocs_rulesLoad(t *testing.T) {
 	}
 }
 
-// TestDocs_shardingIsUnderstood reads the rule files that the pages about sharding show.
+// TestDocs_shardingIsUnderstood parses the rule files in the pages about sharding.
 func TestDocs_shardingIsUnderstood(t *testing.T) {
 	var files []string
 	for _, path := range []string{"../docs/guides/shard-bits.md", "../docs/reference/sharding.md"} {
@@ -36,7 +36,7 @@ func TestDocs_shardingIsUnderstood(t *testing.T) {
 	}
 	for _, file := range files {
 		file, _, _ = strings.Cut(file, "```")
-		file = strings.Replace(file, "SNOWFLAKE, props: {worker-id: 17, gene", "UNSEEN, props: {gene", 1) // as this package's tests have it
+		file = strings.Replace(file, "SNOWFLAKE, props: {worker-id: 17, gene", "UNSEEN, props: {gene", 1) // registered by this package's tests
 		r, err := rule.Parse("rule.yaml", []byte(file))
 		if err != nil || len(r.Warnings()) > 0 || r.Tables()[0].Sharding.Err != nil {
 			t.Errorf("%s\nhave: %v, %v\nwant: a rule that is understood", file, r, err)

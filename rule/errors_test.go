@@ -10,19 +10,19 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// head is a rule of which the table t has a key, up to its generators.
+// head is the beginning of a rule with a key for the table t. The generators follow it.
 const head = `rules:
 - !SHARDING
   tables:
     t_order: {keyGenerateStrategy: {column: id, keyGeneratorName: snowflake}}
 `
 
-// gens ends head, in its fifth line and on.
+// gens completes head. It begins in line 5.
 const gens = `  keyGenerators:
     snowflake: {type: SNOWFLAKE}
 `
 
-// TestError_wrapsItsCause finds the causes in the chain.
+// TestError_wrapsItsCause checks that errors.As finds the causes.
 func TestError_wrapsItsCause(t *testing.T) {
 	parse := func(yaml string) error {
 		_, err := rule.Parse("r", []byte(yaml))
@@ -34,7 +34,7 @@ func TestError_wrapsItsCause(t *testing.T) {
 	}
 }
 
-// TestError_showsNoSecrets keeps what the environment held out of errors.
+// TestError_showsNoSecrets checks that errors contain no values of environment variables.
 func TestError_showsNoSecrets(t *testing.T) {
 	t.Setenv("SHARDKEY_SECRET", "tops3cret")
 	for _, props := range []string{
@@ -58,7 +58,7 @@ func TestError_showsNoSecrets(t *testing.T) {
 	}
 }
 
-// A short value is neither shown nor replaced, which would show it as well.
+// Replacing a short value in the message would reveal it, so the whole message is left out.
 func TestError_showsNoShortSecrets(t *testing.T) {
 	for _, value := range []string{"p", "is", "wrong", ".*", "1"} {
 		t.Setenv("SHARDKEY_SECRET", value)

@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// A rule is read once, and each connector opens generators of its own.
+// Parse a rule once. Each connector then opens its generators.
 func Example() {
 	r, err := rule.Parse("rule.yaml", []byte(`
 rules:
@@ -40,7 +40,7 @@ rules:
 	// <nil>
 }
 
-// What is wrong is pointed at, with the nearest right words.
+// An error has the place of the wrong word and suggests known words.
 func ExampleParse_error() {
 	_, err := rule.Parse("conf/rule.yaml", []byte(`
 rules:
@@ -60,7 +60,7 @@ rules:
 	// 5 73 snowflak [snowflake]
 }
 
-// The same rule, built in Go.
+// New builds the same rule in Go.
 func ExampleNew() {
 	r, err := rule.New(rule.Config{
 		Tables: []rule.TableConfig{{
@@ -81,7 +81,7 @@ func ExampleNew() {
 	//   table t_order: column order_id from snowflake (SNOWFLAKE), actual tables: t_order_0, t_order_1, t_order_2, t_order_3
 }
 
-// Tables lists what a rule understood.
+// Tables lists the tables of a rule.
 func ExampleRule_Tables() {
 	r, err := rule.Load("testdata/v554.yaml")
 	if err != nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fake is a generator as the tests want it: it counts, and reports what became
-// of it.
+// fake is a generator that counts, and records its calls.
 type fake struct {
 	typ      string
 	worker   int64
@@ -51,12 +50,12 @@ func (a *fakeAssigner) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLeas
 	return nil, spi.ErrNoWorkerID
 }
 
-// made collects what the factories made, for the tests that look at it.
+// made records the generators that the factories made.
 var made struct {
 	sync.Mutex
 	assigners []*fakeAssigner
 	order     []string
-	props     spi.Props // of the last PROPS
+	props     spi.Props // properties of the last PROPS generator
 }
 
 func init() {
@@ -119,7 +118,7 @@ func newFake(typ string, p spi.Props) (spi.KeyGenerator, error) {
 	return &fake{typ: typ, worker: worker, assigner: assigner, onClose: noteClose}, nil
 }
 
-// slow is a generator that takes its time to close.
+// slow is a generator whose Close takes some time.
 type slow struct{ fake }
 
 var slowOpen struct{ now, most atomic.Int64 }
@@ -130,10 +129,10 @@ func (g *slow) Close() error {
 	return g.fake.Close()
 }
 
-// failing says how the factory of FAILING fails: "error", "panic" or "".
+// failing is how the factory of FAILING fails: "error", "panic" or "" for not at all.
 var failing atomic.Value
 
-// ownFake keeps its state in the connector's own database, or in that of dsn.
+// ownFake returns the database of the generator's state: the connector's own, or the property dsn.
 func ownFake(p spi.Props) string {
 	if dsn := p.Secret("dsn"); !dsn.IsZero() {
 		return dsn.Reveal()

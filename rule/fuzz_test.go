@@ -15,9 +15,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// FuzzRuleYAML reads anything: no panic, each error is a *rule.Error that
-// points into the text, and a rule that loads opens, finds its own tables, and
-// closes.
+// FuzzRuleYAML parses any input. It must not panic, and each error is a *rule.Error with a place in
+// the input. A rule that loads can be opened, finds its own tables, and can be closed.
 func FuzzRuleYAML(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, file := range files {
@@ -44,7 +43,7 @@ func FuzzRuleYAML(f *testing.F) {
 
 func checkYAML(t *testing.T, data []byte) {
 	if len(data) > 1<<16 || longNumber.Match(data) {
-		return // long ranges only cost time
+		return // long ranges only take time
 	}
 	r, err := rule.Parse("fuzz.yaml", data)
 	if err != nil {
@@ -76,8 +75,8 @@ func checkYAML(t *testing.T, data []byte) {
 	}
 }
 
-// It is the fuzzer's check on texts that are nearly rules, which bytes at random
-// seldom are: lines and words of whole rules dropped, doubled and exchanged.
+// TestParse_survivesMutatedFiles runs the fuzzer's check on inputs that are almost rules, which
+// random bytes rarely are. It drops, duplicates and swaps lines and words of valid rules.
 func TestParse_survivesMutatedFiles(t *testing.T) {
 	const seed = 1
 	rnd := rand.New(rand.NewPCG(seed, 1))

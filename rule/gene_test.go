@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// geneTable is a rule of one table whose keys carry the shard of user_id.
+// geneTable returns a rule with one table whose keys carry the shard of user_id.
 func geneTable(settings, algorithms, props string) string {
 	text := strings.Replace(tableRule(settings, algorithms), "{u: {type: UUID}}", "{u: {type: UNSEEN, props: {"+props+"}}}", 1)
 	return text
@@ -31,7 +31,7 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 	twice := strings.Replace(both, "shardingColumn: order_id", "shardingColumn: user_id", 1)
 	for _, tt := range []struct {
 		settings, algorithms string
-		want                 string // the gene, or what the error has in it
+		want                 string // the shard bits, or a part of the error
 	}{
 		{byKey, `a: {type: MOD, props: {sharding-count: 16}}`, "user_id modulo 16, of a text its hash"},
 		{byKey, `a: {type: MOD, props: {sharding-count: 2}}`, "user_id modulo 16, of a text its hash"},
@@ -90,8 +90,8 @@ tableStrategy: {standard: {shardingColumn: order_id, shardingAlgorithmName: a}}`
 	}
 }
 
-// Where the table is not sharded by the column, its keys carry what other tables take, with
-// a key or without.
+// If the table isn't sharded by the column, its keys use the algorithm of the rule's other tables,
+// whether or not these have a key.
 func TestGene_asOtherTables(t *testing.T) {
 	for _, tt := range []struct{ users, want, warning string }{
 		{"HASH_MOD, props: {sharding-count: 4}", "the hash of user_id modulo 16", ""},
@@ -128,7 +128,7 @@ func TestGene_of(t *testing.T) {
 	type name string
 	for _, tt := range []struct {
 		value any
-		want  int64 // −1: none
+		want  int64 // −1 means an error
 	}{{7, 7}, {int8(-1), 15}, {uint64(1<<64 - 1), 15}, {true, 1}, {false, 0}, {"abc", 2}, {name("abc"), 2}, {"7", 7}, {"71", 10}, {nil, -1}, {7.0, -1}, {[]byte("abc"), -1}, {struct{}{}, -1}} {
 		have, err := gene.Of(tt.value)
 		var place *rule.PlaceError
@@ -148,12 +148,12 @@ func TestGene_columnIsWrong(t *testing.T) {
 	}
 }
 
-// TestGene_properties reads the gene's properties of every kind of generator, none of which
-// sees them.
+// TestGene_properties sets gene-column and gene-bits on every kind of generator. They aren't passed
+// to its factory.
 func TestGene_properties(t *testing.T) {
 	for _, tt := range []struct {
 		generator string
-		want      string // the error; "" for 4 or 12 bits of user_id
+		want      string // the error; "" means 4 or 12 bits of user_id
 	}{
 		{"UNSEEN, props: {gene-column: user_id, gene-bits: 4}", ""},
 		{"UNSEEN, props: {gene-column: ' user_id ', gene-bits: ' 12 '}", ""},
@@ -198,7 +198,7 @@ func init() {
 	spi.RegisterKeyGenerator("UNSEEN", func(spi.Props) (spi.KeyGenerator, error) { return unseen{}, nil })
 }
 
-// A generator that is built in Go has its gene in the properties next to it, and no others.
+// A generator built in Go can have gene-column and gene-bits next to it, and no other properties.
 func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
 	for _, tt := range []struct {
 		props map[string]any
@@ -217,14 +217,14 @@ func TestGene_ofAGeneratorBuiltInGo(t *testing.T) {
 	}
 }
 
-// geneRule is a random rule whose keys have genes.
+// geneRule is a random rule whose keys have shard bits.
 type geneRule struct {
 	testrouter.Rule
 	text string
 }
 
-// newGeneRule makes a rule with databases by the user and tables by the key, or by the
-// user too, whose keys carry the user's shard in bits.
+// newGeneRule returns a random rule. Its databases are sharded by the user, and its tables by the
+// key or by the user. The keys carry the user's shard in their lowest bits.
 func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
 	rr = &geneRule{Rule: testrouter.Rule{Rand: r, Router: testrouter.Table{Logic: "t_order"}}}
 	user = []string{"user_id", "user_id", "name"}[rr.IntN(3)]
@@ -262,15 +262,14 @@ func newGeneRule(r *rand.Rand) (rr *geneRule, user string, bits int) {
 			rr.Router.Nodes = append(rr.Router.Nodes, testrouter.Node{DataSource: fmt.Sprintf("ds_%d", s), Table: fmt.Sprintf("t_order_%d", i)})
 		}
 	}
-	strategies = strings.ReplaceAll(strategies, ", javaType: 'String'", "") // the gene of a text is no text
+	strategies = strings.ReplaceAll(strategies, ", javaType: 'String'", "") // the shard bits of a string are a number
 	rr.text = geneTable(fmt.Sprintf("actualDataNodes: ds_${0..%d}.t_order_${0..%d}\n%s", sources-1, tables-1, strategies),
 		strings.Join(rr.Algorithms, "\n"), fmt.Sprintf("gene-column: %s, gene-bits: %d", user, bits))
 	return rr, user, bits
 }
 
-// TestGene_foundByEither puts random rows where the router says, and finds them by
-// their key alone, of which the gene stands for the user, and by their user alone, whose
-// gene stands for the key.
+// TestGene_foundByEither places random rows with the router. It then finds each row by its key
+// alone, and by its user alone.
 func TestGene_foundByEither(t *testing.T) {
 	const rules, rows = 100, 200
 	r := rand.New(rand.NewPCG(13, 4))

@@ -45,23 +45,23 @@ func TestLive_lookupFindsNames(t *testing.T) {
 		{"", "t_order_00", ""},
 		{"", "", ""},
 		{"", "ds_0", ""},
-		// Data sources are not schemas: any schema may hold the table.
+		// A data source isn't a schema. Every schema may have the table.
 		{"ds_0", "t_order_3", "t_order"},
 		{"anything", "t_order_3", "t_order"},
 		{"anything", "t_order", "t_order"},
-		// A schema in the data node must be met, where a statement has one.
+		// If the data node has a schema, a statement's schema must be the same.
 		{"app", "t_item_1", "t_item"},
 		{"APP", "T_ITEM_1", "t_item"},
 		{"", "t_item_1", "t_item"},
 		{"other", "t_item_1", ""},
 		{"app", "t_item", "t_item"},
 		{"other", "t_item", ""},
-		// A logical name with a schema in front.
+		// A logical name with a schema.
 		{"app2", "t_dot", "app2.t_dot"},
 		{"", "t_dot", "app2.t_dot"},
 		{"", "app2.t_dot", "app2.t_dot"},
 		{"app3", "t_dot", ""},
-		// No key, no rule.
+		// No key, or not in the rule.
 		{"", "t_plain", ""},
 		{"", "t_plain_1", ""},
 	} {
@@ -84,7 +84,7 @@ func TestLive_lookupFindsNames(t *testing.T) {
 	if g.Lookup("", "t_order").ExplicitKeys != "fill" {
 		t.Error("have: explicit keys kept\nwant: filled, which is the default")
 	}
-	// The driver keeps what it knows of a table by the table's pointer.
+	// The driver caches data about a table by the table's pointer.
 	if g.Lookup("", "t_order_1") != g.Lookup("x", "T_ORDER") {
 		t.Error("have: two pointers for one table\nwant: one")
 	}
@@ -108,7 +108,7 @@ func TestLive_oneInstanceOfEachName(t *testing.T) {
 	}
 }
 
-// TestLive_closeOrder ends generators before the assigners that they lean on, once.
+// TestLive_closeOrder checks that generators are closed before their assigners, and once.
 func TestLive_closeOrder(t *testing.T) {
 	g, err := mustParse(t, shop).Open(spi.Host{})
 	if err != nil {
@@ -134,7 +134,8 @@ func TestLive_closeOrder(t *testing.T) {
 	}
 }
 
-// TestParse_leavesNothingOpen closes whatever checking a rule has made, good or bad.
+// TestParse_leavesNothingOpen checks that parsing a rule, valid or not, closes all generators that
+// it made.
 func TestParse_leavesNothingOpen(t *testing.T) {
 	made.Lock()
 	from := len(made.assigners)
@@ -184,7 +185,7 @@ func TestLive_healthAndDescribe(t *testing.T) {
 	}
 }
 
-// TestLive_schemasTellTablesApart tells tables of one name apart by their schemas.
+// TestLive_schemasTellTablesApart checks that schemas distinguish tables with the same name.
 func TestLive_schemasTellTablesApart(t *testing.T) {
 	r := mustParse(t, `
 rules:
@@ -242,8 +243,7 @@ func TestRule_zeroIsRefused(t *testing.T) {
 	}
 }
 
-// TestLive_concurrentUse uses and closes generators from many goroutines; the race
-// detector judges.
+// TestLive_concurrentUse uses and closes generators in many goroutines, for the race detector.
 func TestLive_concurrentUse(t *testing.T) {
 	r := mustParse(t, shop)
 	var wg sync.WaitGroup
@@ -269,8 +269,8 @@ func TestLive_concurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// Users keep the generators open after Close, and those that another rule shares stay open
-// after the last of them.
+// Running statements keep the generators open after Close. Generators that another rule shares stay
+// open even longer.
 func TestLive_closedByItsLastUser(t *testing.T) {
 	first := opened(t, mustParse(t, shop), spi.Host{})
 	snowflake, uuid := first.Generator("snowflake").(*fake), first.Generator("uuid").(*fake)
@@ -308,8 +308,8 @@ func TestLive_closedByItsLastUser(t *testing.T) {
 	}
 }
 
-// TestLive_usedAndClosedAtOnce uses a rule in many goroutines while it is closed: an acquired
-// generator is open, and it is closed once.
+// TestLive_usedAndClosedAtOnce uses a rule in many goroutines while it is closed. A generator is
+// open while it is acquired, and it is closed once.
 func TestLive_usedAndClosedAtOnce(t *testing.T) {
 	r := mustParse(t, oneTable("t", "{type: SNOWFLAKE}"))
 	for range 20 {
@@ -336,7 +336,7 @@ func TestLive_usedAndClosedAtOnce(t *testing.T) {
 	}
 }
 
-// A table is made when it is looked up first, and known by its pointer.
+// A table is made at the first lookup. Later lookups return the same pointer.
 func TestLiveLookup_oneTableForAll(t *testing.T) {
 	r, err := rule.New(rule.Config{
 		Tables:     []rule.TableConfig{{Name: "t_order", ActualDataNodes: "t_order_${0..1}", KeyConfig: rule.KeyConfig{Column: "id", Generator: "ids"}}},

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestParse_golden reads rules, right and wrong: the files in testdata, and the sections of rules.txt.
-// rules.golden has what each means, its warnings or its error.
+// TestParse_golden parses valid and invalid rules: the files in testdata, and the sections of
+// rules.txt. rules.golden has the description of each rule with its warnings, or the error.
 func TestParse_golden(t *testing.T) {
 	const golden = "testdata/rules.golden"
 	rules := sections(t, "testdata/rules.txt")
@@ -52,7 +52,7 @@ func TestParse_golden(t *testing.T) {
 	}
 }
 
-// section is a part of a file, after a line "-- NAME --".
+// section is a part of a file after a line "-- NAME --".
 type section struct{ name, text string }
 
 func sections(t testing.TB, file string) (all []section) {
@@ -68,7 +68,7 @@ func sections(t testing.TB, file string) (all []section) {
 	return all
 }
 
-// meaning describes a rule with its warnings, or the error.
+// meaning returns the description of a rule with its warnings, or the error.
 func meaning(text string) string {
 	r, err := rule.Parse("rule.yaml", []byte(text))
 	if e := (*rule.Error)(nil); errors.As(err, &e) {
@@ -112,8 +112,8 @@ func TestLoad_unreadableFile(t *testing.T) {
 	}
 }
 
-// TestParse_encodings reads the same rule after a byte order mark, with CRLF, in
-// UTF-16, as JSON would be, and in the second document of a file.
+// TestParse_encodings parses the same rule with a byte order mark, with CRLF, in UTF-16, as JSON,
+// and in the second document of a file.
 func TestParse_encodings(t *testing.T) {
 	const text = "rules:\n- !SHARDING\n  tables: {t: {keyGenerateStrategy: {column: id, keyGeneratorName: g}}}\n  keyGenerators: {g: {type: UUID}}\n"
 	utf16 := []byte{0xff, 0xfe}
@@ -162,8 +162,8 @@ func mustOpen(t testing.TB, r *rule.Rule) *rule.Live {
 	return g
 }
 
-// A rule's bounds are of bytes as well as of names: a short text must not stand
-// for gigabytes, and no error is as long as what it is about.
+// A short rule must not expand to gigabytes, and an error must not be as long as the name that it
+// is about.
 func TestParse_boundsAreInBytes(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for name, nodes := range map[string]string{
@@ -204,7 +204,7 @@ func TestParse_errorsAreShort(t *testing.T) {
 	}
 }
 
-// Rules that write their tables one by one, as generated ones do.
+// BenchmarkParse parses rules that list their tables one by one, as generated rules do.
 func BenchmarkParse(b *testing.B) {
 	for _, tables := range []int{1, 1000, 100_000} {
 		var text strings.Builder

@@ -117,7 +117,7 @@ func wrongName(name string) string {
 	return ""
 }
 
-// maxName bounds a name, in bytes; the servers' own bound is 64 characters.
+// maxName is the maximum length of a name, in bytes. Servers accept at most 64 characters.
 const maxName = 256
 
 func isSimple(name string) bool {
@@ -129,24 +129,23 @@ func isSimple(name string) bool {
 	return name != ""
 }
 
-// isInvisible reports whether r is a blank, a control character or another that
-// is not seen in a name, such as a zero-width space.
+// isInvisible reports whether r is a space, a control character or another invisible character, for
+// example a zero-width space.
 func isInvisible(r rune) bool {
 	return r != rune(wildMark[0]) && (unicode.IsSpace(r) || !unicode.IsPrint(r))
 }
 
-// maxNodes bounds the data nodes of one expression, so that a typing error
-// (${0..1000000000}) costs an error and not the memory.
+// maxNodes bounds the data nodes of one expression, so that a typing error such as ${0..1000000000}
+// gives an error instead of using all memory.
 const maxNodes = 1 << 20
 
 var errTooManyNodes = fmt.Errorf("more than %d data nodes", maxNodes)
 
-// bareRange is a range whose "$" was forgotten, as ShardingSphere's own test
-// files have it. No table is called "t{0..8}": it is read as a range.
+// bareRange matches a range without "$", which occurs in ShardingSphere's own test files. It is
+// expanded too, since no table has a name such as "t{0..8}".
 var bareRange = regexp.MustCompile(`(^|[^$]){(\d+\.\.\d+)}`)
 
-// splitInline splits an inline expression at the commas that stand outside of
-// ${…}, and trims the blanks.
+// splitInline splits an inline expression at the commas outside of ${…}, and trims spaces.
 func splitInline(text string) []string {
 	text = strings.ReplaceAll(text, "$->{", "${")
 	if strings.Contains(text, "..") {
@@ -170,7 +169,7 @@ func splitInline(text string) []string {
 	return items
 }
 
-// clip shortens a text for an error.
+// clip shortens a string for an error.
 func clip(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -181,12 +180,12 @@ func clip(s string) string {
 
 var errLongName = fmt.Errorf("a name is longer than %d bytes", maxName)
 
-// product calls yield with each string that one item of an inline expression stands for:
-// "ds_${0..1}.t_${['a','b']}" stands for four. The parts vary as digits do, the last one fastest.
+// product calls yield for each string that an item of an inline expression stands for. For example,
+// "ds_${0..1}.t_${['a','b']}" stands for four strings. The last part varies fastest.
 func product(item string, budget *int, yield func(string) error) error {
 	if !strings.Contains(item, "${") && *budget > 0 && len(item) <= 4*maxName {
 		*budget--
-		return yield(item) // most items of a rule that writes its tables one by one
+		return yield(item) // fast path for rules that list tables one by one
 	}
 	parts, err := inlineParts(item)
 	if err != nil {
@@ -208,7 +207,7 @@ func combine(parts [][]string, prefix []byte, yield func(string) error) error {
 	}
 	for _, text := range parts[0] {
 		if len(prefix)+len(text) > 4*maxName {
-			return errLongName // of data source, schema and table together
+			return errLongName // the sum of data source, schema and table
 		}
 		if err := combine(parts[1:], append(prefix, text...), yield); err != nil {
 			return err
@@ -217,10 +216,10 @@ func combine(parts [][]string, prefix []byte, yield func(string) error) error {
 	return nil
 }
 
-// wildcards are ${*} and ${yyyyMM} in a data node. They stand for themselves.
+// wildcards matches ${*} and date patterns such as ${yyyyMM} in a data node.
 var wildcards = regexp.MustCompile(`\$\{\s*(\*|[-_yMdHms]+)\s*\}`)
 
-// inlineParts returns the strings that each part of an item stands for.
+// inlineParts returns the strings of each part of an item.
 func inlineParts(item string) ([][]string, error) {
 	marked := wildcards.ReplaceAllStringFunc(item, func(expr string) string {
 		if inner := strings.TrimSpace(expr[2 : len(expr)-1]); isWildcard(inner) {

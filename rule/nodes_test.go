@@ -44,14 +44,14 @@ func TestDataNodes_expand(t *testing.T) {
 		{"ds.t_${ 7 }", "t_7"},
 		{"ds.t_${'x'}", "t_x"},
 		{"ds.t_${(0..1)}", "t_0 t_1"},
-		// As Groovy has them.
+		// As in Groovy.
 		{"ds.t_${'00'..'03'}", "t_00 t_01 t_02 t_03"},
 		{"ds.t_${'13'..'11'}", "t_13 t_12 t_11"},
 		{"ds.t_${'0a'..<'0c'}", "t_0a t_0b"},
 		{"ds.t_${0x1..0x3}", "t_1 t_2 t_3"},
 		{"ds.t_${[0x1F, 0XA]}", "t_31 t_10"},
 		{"ds.t_${8..11}", "t_8 t_9 t_10 t_11"},
-		// Octal there, and hardly meant.
+		// Octal in Groovy, which is hardly intended.
 		{"ds.t_${00..03}", "!"},
 		{"ds.t_${08..11}", "!"},
 		{"ds.t_${001..2}", "!"},
@@ -65,13 +65,13 @@ func TestDataNodes_expand(t *testing.T) {
 		{"ds.t_${0..1}0", "t_00 t_10"},
 		{"ds.t_${(1..2).collect{t ->t.toString().padLeft(2,'0')}}", "t_01 t_02"},
 		{"ds.t_$->{2021..2022}${(9..10).collect{it.toString().padLeft(2, \"0\")}}", "t_202109 t_202110 t_202209 t_202210"},
-		// A forgotten "$", and the kinds of 5.4.
+		// A missing "$", and the prefixes of ShardingSphere 5.4.
 		{"ds_${0..1}.t{0..1}", "t0 t1 t0 t1"},
 		{"<GROOVY>ds.t_${0..1}", "t_0 t_1"},
 		{"<LITERAL>ds.t_0, ds.t_1", "t_0 t_1"},
 		{"ds.\n  t_0,\n  ds.t_1", "!"},
 		{"ds.t_0,\n  ds.t_1\n", "t_0 t_1"},
-		// Refused.
+		// Errors.
 		{"ds.t_${0..", "!"},
 		{"ds.t_${}", "!"},
 		{"ds.t_${a..b}", "!"},
@@ -109,7 +109,7 @@ func TestDataNodes_expand(t *testing.T) {
 		{"ds.t_${(0..3).step(0)}", "!"},
 		{"ds.t_${1 + 'a' * 2}", "!"},
 		{"ds.t_${((((((((((((((((((((((((1))))))))))))))))))))))))}", "!"},
-		// What is no name.
+		// Not a name.
 		{"ds.t_order_*", "!"},
 		{"ds.t_[0-9]+", "!"},
 		{"ds.t_${0..1};ds.t_2", "!"},
@@ -158,8 +158,8 @@ func TestDataNodes_areBounded(t *testing.T) {
 	}
 }
 
-// It writes random products of texts, ranges and lists, and compares their
-// expansion with one that is made alongside.
+// TestDataNodes_agreeWithASimpleExpander generates random combinations of strings, ranges and
+// lists, and compares their expansion with the result of a simple expander.
 func TestDataNodes_agreeWithASimpleExpander(t *testing.T) {
 	const seed = 1
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -199,7 +199,7 @@ func randomPart(rnd *rand.Rand, first bool) (text string, values []string) {
 	for range 1 + rnd.IntN(4) {
 		v := fmt.Sprintf("%c%d", 'a'+rnd.IntN(26), rnd.IntN(10))
 		items = append(items, "'"+v+"'")
-		if !slices.Contains(values, v) { // a list's values are taken once
+		if !slices.Contains(values, v) { // a duplicate item of a list counts once
 			values = append(values, v)
 		}
 	}

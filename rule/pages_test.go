@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPages_everyKeyIsNamed: docs/reference/configuration.md names each key that a rule file can
-// have, those that are read and those that are ignored.
+// TestPages_everyKeyIsNamed checks that docs/reference/configuration.md names every key of a rule
+// file, including ignored keys.
 func TestPages_everyKeyIsNamed(t *testing.T) {
 	page, err := os.ReadFile("../docs/reference/configuration.md")
 	if err != nil {
@@ -25,8 +25,7 @@ func TestPages_everyKeyIsNamed(t *testing.T) {
 		named = append(named, m[1])
 	}
 	want := slices.Concat(strategyKeys, []string{"type", "props", "keyGenerateType", "logicTable", "keyGenerateColumn", "keyGenerateSequence", "shardingRule"})
-	// Classes of Java, and what is below an auditor, the cache and the shards of a
-	// version that is read no further.
+	// Java classes, and keys under maps that shardkey doesn't read.
 	below := []string{"auditorNames", "allowHintDisable", "routeCache", "softValues", "initialCapacity", "maximumSize", "allowedMaxSqlLength",
 		"preciseAlgorithmClassName", "rangeAlgorithmClassName", "algorithmClassName"}
 	var add func(o object)

@@ -104,7 +104,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 		{"", "t_log_202613", "t_log"},
 		{"", "t_visit_3", "t_visit"},
 		{"other", "t_visit_3", ""}, // a table of another schema
-		// Listed, or not like one.
+		// Listed, or not similar to a listed name.
 		{"", "t_fixed_3", ""},
 		{"", "t_order_99", ""},
 		{"", "t_fixed_x", ""},
@@ -138,7 +138,7 @@ func TestLive_unlistedLooksLikeARuledTable(t *testing.T) {
 	}
 }
 
-// TestLive_unlistedLooksLikeAPattern has names of another form than the pattern's.
+// TestLive_unlistedLooksLikeAPattern looks up names that almost match a pattern.
 func TestLive_unlistedLooksLikeAPattern(t *testing.T) {
 	live := mustOpen(t, mustParse(t, `
 rules:

@@ -13,7 +13,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// shardingOf parses a rule, and returns the sharding of its first table.
+// shardingOf parses a rule and returns the sharding of its first table.
 func shardingOf(t testing.TB, text string) *rule.Sharding {
 	t.Helper()
 	r, err := rule.Parse("rule.yaml", []byte(text))
@@ -27,7 +27,7 @@ func shardingOf(t testing.TB, text string) *rule.Sharding {
 	return s
 }
 
-// table is a rule with one table of these settings.
+// tableRule returns a rule with one table that has these settings.
 func tableRule(settings, algorithms string) string {
 	return "rules:\n- !SHARDING\n  tables:\n    t_order:\n      " + strings.ReplaceAll(settings, "\n", "\n      ") + `
       keyGenerateStrategy: {column: order_id, keyGeneratorName: u}
@@ -125,22 +125,22 @@ func TestSharding_autoTables(t *testing.T) {
 func TestSharding_otherShapes(t *testing.T) {
 	const byID = "{standard: {shardingColumn: id, shardingAlgorithmName: a}}"
 	const mod4 = "a: {type: MOD, props: {sharding-count: 4}}"
-	// A table of its own in each data source.
+	// One table in each data source.
 	s := shardingOf(t, tableRule("actualDataNodes: ds_${0..3}.t_order\ndatabaseStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds_2.t_order", 6)
-	// Each table in one data source, without a databaseStrategy.
+	// Each table is in one data source, and there is no databaseStrategy.
 	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${[0, 2]}, ds_1.t_order_${[1, 3]}\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds_0.t_order_2", 6)
-	// The same tables in each: which data source is left open.
+	// Each data source has the same tables, so the data source isn't determined.
 	s = shardingOf(t, tableRule("actualDataNodes: ds_${0..1}.t_order_${0..3}\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "t_order_2", 6)
 	if !strings.HasSuffix(s.String(), "in any data source") {
 		t.Errorf("have: %s", s)
 	}
-	// Different tables in each data source.
+	// Each data source has different tables.
 	s = shardingOf(t, tableRule("actualDataNodes: ds_0.t_order_${0..1}, ds_1.t_order_${2..3}\ndatabaseStrategy: "+byID+"\ntableStrategy: "+byID, mod4))
 	expectPlace(t, s, "ds_0.t_order_0", 4)
-	expectPlace(t, s, `MOD gives "t_order_1", which is not there`, 9) // in ds_1
+	expectPlace(t, s, `MOD gives "t_order_1", which is not there`, 9) // exists in ds_1
 	s = shardingOf(t, tableRule("actualDataNodes: t_order_${(0..15).collect{it.toString().padLeft(2, '0')}}\ntableStrategy: "+byID, "a: {type: MOD, props: {sharding-count: 16}}"))
 	expectPlace(t, s, "t_order_05", 21)
 	s = shardingOf(t, tableRule("actualDataNodes: ds.app.t_order_${0..3}\ntableStrategy: "+byID, mod4))
@@ -185,7 +185,7 @@ func TestSharding_javaType(t *testing.T) {
 		text := tableRule(strings.ReplaceAll(nodes, "%s", ", "+javaType), "a: {type: MOD, props: {sharding-count: 4}}")
 		_, err := rule.Parse("rule.yaml", []byte(text))
 		if javaType == "javaType: Integer, LO" {
-			continue // a key of its own, in YAML's flow style
+			continue // a map key in YAML's flow style
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\nhave: %v\nwant: %s", javaType, err, want)
@@ -354,8 +354,8 @@ rules:
 	}
 }
 
-// TestSharding_asTheRouter compares where random rows of random rules belong with
-// what a router says that is written from ShardingSphere's documentation.
+// TestSharding_asTheRouter compares the places of random rows of random rules with the places from
+// a router. The router is written from ShardingSphere's documentation.
 func TestSharding_asTheRouter(t *testing.T) {
 	const rules, rows = 120, 300
 	r := rand.New(rand.NewPCG(13, 1))

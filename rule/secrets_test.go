@@ -24,7 +24,7 @@ func withSecrets(login, hosts, password any) rule.Config {
 	return cfg
 }
 
-// Package fmt prints a string in a map with some verbs, whatever methods the map has.
+// Package fmt prints a string in a map with some verbs, even if the map has a String method.
 func TestNew_refusesSecretsAsStrings(t *testing.T) {
 	s := spi.NewSecret("pw")
 	for name, cfg := range map[string]rule.Config{
@@ -40,7 +40,7 @@ func TestNew_refusesSecretsAsStrings(t *testing.T) {
 	}
 }
 
-// What New accepts has no secret that could be printed.
+// A Config that New accepts contains no secret that can be printed.
 func TestConfig_printsNoSecrets(t *testing.T) {
 	const canary = "01732654417"
 	s := spi.NewSecret(canary)
@@ -58,7 +58,7 @@ func TestConfig_printsNoSecrets(t *testing.T) {
 		}
 		slog.New(text).Info("x", "v", v)
 		slog.New(jsonText).Info("x", "v", v)
-		_ = structured.Encode(v) // an error shows nothing
+		_ = structured.Encode(v) // an error contains no value
 		_ = gob.NewEncoder(&shown).Encode(v)
 		if b, err := yaml.Marshal(v); err == nil {
 			shown.Write(b)

@@ -10,9 +10,9 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// TestShard_asTheRouter holds random rows of random rules against a random actual
-// table: a row is in it exactly when the router finds it there; and keys that fit
-// a row are found there.
+// TestShard_asTheRouter checks random rows of random rules against a random actual table.
+// Shard.Place reports that a row belongs to the table exactly if the router does. The keys that
+// Shard.Keys accepts for a row belong to the table.
 func TestShard_asTheRouter(t *testing.T) {
 	const rules, rows = 50, 40
 	r := rand.New(rand.NewPCG(13, 2))
@@ -46,7 +46,7 @@ func TestShard_asTheRouter(t *testing.T) {
 			}
 			place, is, err := x.Place(values)
 			if wantErr != nil && err == nil && schema == "" {
-				continue // the data source is at fault, of which the name tells nothing
+				continue // the data source is wrong, and the table's name doesn't depend on it
 			}
 			wantHere := wantErr == nil && want.Table == node.Table && (schema == "" || want.DataSource == schema)
 			if is != wantHere || (err == nil) != (wantErr == nil) || is && !strings.EqualFold(place.Table, node.Table) || err == nil && place.Table != want.Table {

@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// opened opens a rule for a data source, to be closed by the test.
+// opened opens a rule for a data source. The test closes it.
 func opened(t *testing.T, r *rule.Rule, host spi.Host) *rule.Live {
 	t.Helper()
 	l, err := r.Open(host)
@@ -48,7 +48,7 @@ func mustLoad(t *testing.T, path string) *rule.Rule {
 	return r
 }
 
-// oneTable is a rule with one table and one generator.
+// oneTable returns a rule with one table and one generator.
 func oneTable(nodes, generator string) string {
 	return "rules:\n- !SHARDING\n  tables:\n    t:\n      actualDataNodes: " + nodes +
 		"\n      keyGenerateStrategy: {column: id, keyGeneratorName: g}\n  keyGenerators:\n    g: " + generator + "\n"
@@ -56,7 +56,7 @@ func oneTable(nodes, generator string) string {
 
 type otherClock struct {
 	spi.Clock
-	odd func() // makes it one that == panics for
+	odd func() // a clock for which == panics
 }
 
 func TestOpen_sharesWhatIsTheSame(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOpen_sharesWhatIsTheSame(t *testing.T) {
 		if have := l.Generator("g") == first.Generator("g"); have != c.shared {
 			t.Errorf("%s\nhave: shared %v\nwant: %v", c.name, have, c.shared)
 		}
-		mustClose(t, l, l) // the second time does nothing
+		mustClose(t, l, l) // the second call does nothing
 		if g.closed.Load() != 0 {
 			t.Fatalf("%s: the first one's generator is closed", c.name)
 		}
@@ -156,7 +156,7 @@ func TestReplace_keepsWhatHasNotChanged(t *testing.T) {
 	}
 }
 
-// A generator whose assigner is another one has another worker ID.
+// If the assigner's configuration changes, so does the worker ID of its generator.
 func TestReplace_changedAssigner(t *testing.T) {
 	first := opened(t, mustParse(t, shop), spi.Host{})
 	next, err := first.Replace(mustParse(t, strings.Replace(shop, "path: /", "path: /else/", 1)))
@@ -169,8 +169,8 @@ func TestReplace_changedAssigner(t *testing.T) {
 	mustClose(t, first, next)
 }
 
-// A generator that is another one has the worker ID of the one before, if its
-// assigner is the same.
+// If a generator's configuration changes but its assigner's doesn't, the generator keeps its worker
+// ID.
 func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	text := oneTable("t", "{type: SNOWFLAKE, props: {worker-id: 5, worker-id-assigner: files}}") + "  workerIdAssigners:\n    files: {type: FILE, props: {path: /kept}}\n"
 	first := opened(t, mustParse(t, text), spi.Host{})
@@ -192,8 +192,8 @@ func TestReplace_changedGeneratorKeepsItsAssigner(t *testing.T) {
 	}
 }
 
-// TestOpen_atOnce opens and closes one rule in many goroutines: there is never
-// more than one generator open.
+// TestOpen_atOnce opens and closes one rule in many goroutines. At most one generator is open at
+// any time.
 func TestOpen_atOnce(t *testing.T) {
 	r := mustParse(t, oneTable("t", "{type: SLOW}"))
 	var wg sync.WaitGroup
@@ -218,7 +218,7 @@ func TestOpen_atOnce(t *testing.T) {
 	}
 }
 
-// A factory that fails, or panics, leaves nothing behind, and is called again.
+// A factory that fails or panics leaves nothing open, and is called again the next time.
 func TestOpen_failingFactory(t *testing.T) {
 	r := mustParse(t, oneTable("t", "{type: FAILING, props: {worker-id-assigner: cluster}}")+"  workerIdAssigners:\n    cluster: {type: FILE, props: {path: /failing}}\n")
 	for _, fails := range []string{"error", "panic", ""} {

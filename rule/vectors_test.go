@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// vectors are what ShardingSphere's own expressions and algorithms came to,
-// evaluated by Groovy, and data nodes of rule files that people published.
+// vectors are the results of ShardingSphere's own expressions and algorithms in Groovy, and data
+// nodes of published rule files.
 type vectors struct {
 	DataNodes []struct {
 		Expression string
@@ -37,7 +37,7 @@ func loadVectors(t *testing.T) (v vectors) {
 	return v
 }
 
-// expandText returns the texts that an expression stands for.
+// expandText returns the strings that an expression stands for.
 func expandText(text string) (all []string, err error) {
 	budget := maxNodes
 	for _, item := range splitInline(text) {
@@ -50,8 +50,8 @@ func expandText(text string) (all []string, err error) {
 }
 
 func TestDataNodes_asGroovyExpandsThem(t *testing.T) {
-	// What is read otherwise, on purpose: leading zeros, which are octal, and an
-	// expression that stands for nothing are errors.
+	// Intentional differences: numbers with leading zeros, which are octal in Groovy, and empty
+	// expressions are errors.
 	otherwise := map[string]string{
 		"ds0.t_$->{01..03}": "error",
 		"ds0.t_$->{08..09}": "error",

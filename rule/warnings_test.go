@@ -20,7 +20,7 @@ func expectWarnings(t *testing.T, r *rule.Rule, want []string) {
 	}
 }
 
-// TestParse_warnsOfSkew has files that shard by the generated key modulo n.
+// TestParse_warnsOfSkew parses rules that shard by the generated key modulo n.
 func TestParse_warnsOfSkew(t *testing.T) {
 	const file = `rules:
 - !SHARDING
@@ -42,14 +42,14 @@ func TestParse_warnsOfSkew(t *testing.T) {
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 2", ""},
 		{"SNOWFLAKE", "max-vibration-offset: 0", "MOD", "sharding-count: 2", "1 of 2 shards get few rows; set max-vibration-offset: 1"},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 1", ""},
-		// The time in a key goes through all remainders of an odd number.
+		// Over time, keys have all remainders modulo an odd number.
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 3", "which of the shards they reach is left to the time at which each is made; set max-vibration-offset: 2"},
 		{"SNOWFLAKE", "max-vibration-offset: 2", "MOD", "sharding-count: 3", ""},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 12", "6 of 12 shards get few rows; set max-vibration-offset: 11"},
 		{"SNOWFLAKE", "max-vibration-offset: 3", "MOD", "sharding-count: 12", "left to the time at which each is made; set max-vibration-offset: 11"},
 		{"SNOWFLAKE", "", "MOD", "sharding-count: 10000", "set max-vibration-offset: 4095"},
 		{"SNOWFLAKE", "max-vibration-offset: 4095", "MOD", "sharding-count: 10000", ""},
-		// A layout of fewer sequences takes no greater offset.
+		// A layout with fewer sequences has a smaller max-vibration-offset.
 		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 128", "the layout of key generator \"snowflake\" has 64 sequences: a worker's keys reach 64 of 128 shards, whatever max-vibration-offset is; give the layout 7 sequence bits"},
 		{"SNOWFLAKE", "layout: 41-16-6, max-vibration-offset: 63", "MOD", "sharding-count: 128", "a worker's keys reach 64 of 128 shards"},
 		{"SNOWFLAKE", "layout: 41-16-6", "MOD", "sharding-count: 384", "a worker's keys reach 192 of 384 shards"},
@@ -89,8 +89,8 @@ func TestParse_warnsOfSkew(t *testing.T) {
 	expectWarnings(t, r, []string{"rule.yaml:1:89: table \"t\" is sharded by its key id modulo 4"})
 }
 
-// twoStrategies is a rule whose database and table strategies are algorithms of two columns;
-// the key is made by generator.
+// twoStrategies returns a rule with a database strategy and a table strategy on two columns.
+// generator generates the keys.
 func twoStrategies(databases, tables int, database, databaseBy, table, tableBy, generator string) string {
 	return fmt.Sprintf(`
 rules:
@@ -141,7 +141,7 @@ func TestParse_warnsOfEmptyTables(t *testing.T) {
 	}
 }
 
-// The rows of a table that is not warned of reach each of its tables.
+// If there is no warning about a table, rows reach each of its actual tables.
 func TestSharding_reachesEachTable(t *testing.T) {
 	r := mustParse(t, twoStrategies(2, 4, `INLINE, props: {algorithm-expression: "ds_${user_id % 2}"}`, "user_id",
 		`INLINE, props: {algorithm-expression: "t_order_${user_id.intdiv(2) % 4}"}`, "user_id", "UUID"))

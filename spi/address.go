@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsHostPort reports whether address is host:port, with a port number, and can't have a user or
-// a password in it.
+// IsHostPort reports whether address is host:port with a numeric port, and contains no user or
+// password.
 func IsHostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !isAddress(host) {
@@ -17,8 +17,9 @@ func IsHostPort(address string) bool {
 	return err == nil
 }
 
-// WrongAddress is [Props.Wrong] for a property that has addresses. People write users and
-// passwords into them as into URLs, so the error shows the value only if it has none.
+// WrongAddress is like [Props.Wrong], for a property that has one or more addresses. Addresses are
+// sometimes written with a user and a password, as in URLs. The error shows the value only if it
+// contains neither.
 func (p Props) WrongAddress(name, want string) error {
 	value := p.String(name, "")
 	shown := true
@@ -38,7 +39,7 @@ func (p Props) WrongAddress(name, want string) error {
 	return &PropError{Name: name, Want: want}
 }
 
-// isAddress reports whether text has only characters of hosts and ports.
+// isAddress reports whether text only has characters that occur in hosts and ports.
 func isAddress(text string) bool {
 	for _, r := range text {
 		if r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(".:-_[]%", r)) {

@@ -1,8 +1,8 @@
-// Package spi holds the interfaces that a key generator or a worker-ID assigner
-// implements, and the registries in which a sharding rule finds them by type.
+// Package spi defines the interfaces of key generators and worker-ID assigners, and the registries
+// from which sharding rules get them by type.
 //
-// A key generator needs one method and one line of registration. Here the keys
-// are random, so that no other process and no restart can repeat them:
+// A custom key generator needs one method and one registration. The keys of this one are random, so
+// that they don't repeat in other processes or after a restart:
 //
 //	type ulid struct{}
 //
@@ -18,12 +18,13 @@
 //		spi.RegisterKeyGenerator("MY_ULID", func(spi.Props) (spi.KeyGenerator, error) { return ulid{}, nil })
 //	}
 //
-// What else a generator can do is found by type assertion: [Int64KeyGenerator]
-// (keys without boxing), [KeyDecoder], [KeyRanger], [Describer],
-// [HealthReporter], [ReadyReporter] and io.Closer.
+// A generator can implement further interfaces, which shardkey finds by type assertion:
+// [Int64KeyGenerator] for int64 keys without an allocation for each, [KeyDecoder], [KeyRanger],
+// [Describer], [HealthReporter], [ReadyReporter] and io.Closer.
 //
-// A factory checks its properties and keeps them; it does no I/O and starts no
-// goroutine. Connections are made at the first key. A rule calls each factory
-// once to check itself when it is read, and again when the first connector of a
-// process opens it, which the others share; it closes what the factories return.
+// A factory checks its properties and stores them. It does no I/O and starts no goroutine. The
+// generator connects when the first key is needed. When a rule is loaded, it calls each factory once
+// to check the properties. It calls the factories again when the first connector of the process
+// opens the rule, and later connectors share the result. The rule closes everything that the
+// factories return.
 package spi

@@ -10,49 +10,47 @@ var (
 	// ErrClosed is returned by a generator or assigner after Close.
 	ErrClosed = errors.New("shardkey: closed")
 
-	// ErrClockBack is in the chain of a generator's error when the clock went
-	// back further than the generator waits for.
+	// ErrClockBack is in the chain of a generator's error if the clock moved backwards further than
+	// the generator waits for.
 	ErrClockBack = errors.New("shardkey: clock moved backwards")
 
-	// ErrTimeOverflow is in the chain of a generator's error when the layout's
-	// time field is full: the clock is past the layout's last time or before
-	// its epoch.
+	// ErrTimeOverflow is in the chain of a generator's error if the time doesn't fit the layout of
+	// its keys. The clock is before the layout's epoch or after its last time.
 	ErrTimeOverflow = errors.New("shardkey: time does not fit the key's layout")
 
-	// ErrNoWorkerID is in the chain of an assigner's error when every worker
-	// id is taken.
+	// ErrNoWorkerID is in the chain of an assigner's error if no worker ID is free.
 	ErrNoWorkerID = errors.New("shardkey: no worker ID is free")
 
-	// ErrLeaseLost is in the chain of an error when a worker ID's lease has
-	// become another owner's.
+	// ErrLeaseLost is in the chain of an error if another process has taken over the worker ID of a
+	// lease.
 	ErrLeaseLost = errors.New("shardkey: worker-ID lease lost")
 
-	// ErrLeaseLimit is in the chain of a generator's error when the reserved
-	// interval of its worker ID is used up and could not be renewed.
+	// ErrLeaseLimit is in the chain of a generator's error if the lease of its worker ID has
+	// reached its limit and couldn't be renewed.
 	ErrLeaseLimit = errors.New("shardkey: worker-ID lease is at its limit")
 
-	// ErrNoFittingKey is in the chain of the error when none of the keys that were
-	// drawn belongs to the actual table that an INSERT names.
+	// ErrNoFittingKey is in the chain of the error if none of the generated keys belongs to the
+	// actual table that an INSERT names.
 	ErrNoFittingKey = errors.New("shardkey: no key belongs to this table")
 
-	// ErrStore is in the chain of an error when the server that a generator or
-	// assigner depends on could not be reached, or holds what it should not.
+	// ErrStore is in the chain of an error if the store that a generator or assigner uses is
+	// unavailable, or contains invalid data.
 	ErrStore = errors.New("shardkey: key store")
 )
 
-// PropError is the error for a property that is missing, not understood, out
-// of range or unknown.
+// PropError is the error for a property that is missing, invalid, out of range or unknown.
 type PropError struct {
-	// Name is the property as it was written; of an unknown one only what can be a name.
+	// Name is the property as written. If the property is unknown, it is only the part that can be
+	// a name.
 	Name  string
-	Value string // its value; empty for a secret or a missing property
-	Want  string // what would be right, for example "an integer in 0..1023"; it contains no value
-	// Unknown reports that the type has no property of this name; Known lists
-	// those it has.
+	Value string // empty for a secret or a missing property
+	Want  string // the valid values, for example "an integer in 0..1023"; it contains no value
+	// Unknown reports that the type doesn't have the property. Known then lists the properties that
+	// it has.
 	Unknown bool
 	Known   []string
 
-	fixed bool // Want is a getter's, and contains no value
+	fixed bool // a getter of Props set Want, so Want contains no value
 }
 
 func (e *PropError) Error() string {
@@ -67,7 +65,7 @@ func (e *PropError) Error() string {
 	return fmt.Sprintf("shardkey: property %q is %q: want %s", clip(e.Name), clip(e.Value), e.Want)
 }
 
-// clip shortens a text for an error.
+// clip shortens a string for an error.
 func clip(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -76,7 +74,7 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// factoryError is a factory's error with the type that it belongs to.
+// factoryError is a factory's error with the type of the generator or assigner.
 type factoryError struct {
 	kind, typ string
 	err       error
@@ -88,14 +86,14 @@ func (e *factoryError) Error() string {
 
 func (e *factoryError) Unwrap() error { return e.err }
 
-// StoreError is the error for a server or another store that a generator or an assigner could
-// not use. Its chain has [ErrStore], Kind and Cause.
+// StoreError is the error of a store, such as a server, that a generator or assigner uses. Its
+// chain has [ErrStore], Kind and Cause.
 type StoreError struct {
-	Store  string // type and place, without user and password: "REDIS at 127.0.0.1:6379"
-	Detail string // what was attempted, or what is wrong; may be empty
-	Kind   error  // an error value to compare with, or nil
+	Store  string // type and address, without user and password: "REDIS at 127.0.0.1:6379"
+	Detail string // the failed operation, or a description of the error; may be empty
+	Kind   error  // an error to compare with errors.Is, or nil
 	Cause  error  // the client's error, or nil
-	Advice string // the remedy; may be empty
+	Advice string // how to fix it; may be empty
 }
 
 func (e *StoreError) Error() string {

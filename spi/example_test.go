@@ -8,8 +8,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fruit makes random keys: what counts in memory would begin again with each
-// process.
+// fruit generates random keys. A counter in memory would start again in each process.
 type fruit struct{}
 
 func (fruit) GenerateKeys(_ context.Context, _ spi.Column, n int) ([]any, error) {
@@ -24,8 +23,8 @@ func init() {
 	spi.RegisterKeyGenerator("FRUIT", func(spi.Props) (spi.KeyGenerator, error) { return fruit{}, nil })
 }
 
-// A key generator of one's own is a method and a line of registration. A rule
-// then finds it by its type:
+// A custom key generator needs one method and one registration. A rule then refers to it by its
+// type:
 //
 //	keyGenerators:
 //	  fruit: {type: FRUIT}
@@ -45,8 +44,8 @@ func ExampleRegisterKeyGenerator() {
 	// 3 <nil>
 }
 
-// The errors of a factory name the property, its value and what is right; a
-// property that the factory did not ask for is one as well.
+// The errors of a factory have the property, its value and the valid values. A property that the
+// factory doesn't read is an error too.
 func ExampleProps() {
 	spi.RegisterKeyGenerator("STEPS", func(p spi.Props) (spi.KeyGenerator, error) {
 		if _, err := p.Int("step", 1, 1, 1000); err != nil {

@@ -6,78 +6,75 @@ import (
 	"time"
 )
 
-// HealthReporter reports how a live generator, assigner or lease is doing.
-// Health is cheap and may be called by any goroutine.
+// HealthReporter reports the health of an open generator, assigner or lease. Health is fast and may
+// be called by multiple goroutines at once.
 type HealthReporter interface {
 	Health() Health
 }
 
-// ReadyReporter tells whether a live generator can make a key now.
+// ReadyReporter reports whether an open generator can generate a key now.
 //
-// Ready returns nil when it can, and else the error that GenerateKeys would return.
-// It uses no key, but makes ready what the first one needs, as a worker ID or a
-// segment, so that a program may ask before it serves. It returns soon after ctx
-// ends, with ctx's error in its chain if it does not know by then. It may be called
-// by any goroutine.
+// Ready returns nil if it can, and otherwise the error that GenerateKeys would return. It generates
+// no key, but prepares the first one: it acquires a worker ID or fetches a segment, for example.
+// Call it before the program accepts requests.
 //
-// A generator without it is taken to be ready while its Health has no Err.
+// If the result isn't known when ctx ends, Ready returns soon afterwards with ctx's error in its
+// chain. It may be called by multiple goroutines at once.
+//
+// A generator without a Ready method counts as ready while its Health has no Err.
 type ReadyReporter interface {
 	Ready(ctx context.Context) error
 }
 
-// Health is a snapshot of a generator, assigner or lease. A reporter sets the
-// fields that apply to it. A nil figure is one that it doesn't have, and 0 one that
-// it has: a generator that never waits leaves Waits nil. JSON omits nil figures and
-// other zero fields.
+// Health is a snapshot of a generator, assigner or lease. A reporter sets the fields that apply to
+// it. A nil pointer means that the figure doesn't apply: a generator that never waits leaves Waits
+// nil. JSON omits nil pointers and other zero fields.
 type Health struct {
-	// Err is what is wrong now, before keys stop coming where that can be
-	// known (a lease that could not be renewed). It is nil while all is well.
+	// Err is the current error, or nil. Where possible it is set before keys can't be generated any
+	// more, for example when a lease couldn't be renewed.
 	Err error
-	// Warnings are standing risks, such as a worker ID that nobody set.
+	// Warnings are permanent risks, for example that no worker ID was configured.
 	Warnings []string
 
-	// Issued counts the keys handed out.
+	// Issued is the number of keys returned.
 	Issued int64
-	// Waits counts the calls that had to wait, and Waited is their total time.
+	// Waits is the number of calls that had to wait. Waited is the total time they waited.
 	Waits  *int64
 	Waited time.Duration
 	// Borrowed is how far the newest key's time is ahead of the clock.
 	Borrowed *time.Duration
-	// ClockSteps counts the backward steps of the clock that were seen.
+	// ClockSteps is the number of times that the clock moved backwards.
 	ClockSteps *int64
 
-	// WorkerID is the worker ID in use; nil while there is none, and for
-	// generators that need none.
+	// WorkerID is the worker ID in use. It is nil if there is none, or if the generator needs none.
 	WorkerID *int64
-	// LeaseLimit is the end of the reserved id-time interval; zero for a worker
-	// id without a lease.
+	// LeaseLimit is the first time that the lease doesn't cover, in the time of keys. It is zero
+	// for a worker ID without a lease.
 	LeaseLimit time.Time
-	// LeaseLength is how far ahead of now a renewal reserves: what is left until
-	// LeaseLimit right after one.
+	// LeaseLength is the time from now to LeaseLimit just after a renewal.
 	LeaseLength time.Duration
-	// LeaseRenewals counts renewals of leases, LeasesLost the leases lost.
+	// LeaseRenewals is the number of renewals, and LeasesLost the number of lost leases.
 	LeaseRenewals *int64
 	LeasesLost    *int64
 
-	// SegmentLeft is the number of keys in memory. SegmentSize is how many come with
-	// one request; it is 0 while that is unknown. SegmentLeft is larger where the next
-	// ones are there already.
+	// SegmentLeft is the number of keys in memory. SegmentSize is the number of keys in one
+	// request, or 0 if it isn't known yet. SegmentLeft is larger than SegmentSize if the next
+	// segment is in memory too.
 	SegmentLeft *int64
 	SegmentSize int64
-	// Fetches is the number of requests to the store and FetchTime the duration of the
-	// last one.
+	// Fetches is the number of requests to the store. FetchTime is the duration of the last one.
 	Fetches   *int64
 	FetchTime time.Duration
 
-	// Errors counts errors by kind ("clock-back", "store", "lease-limit", …).
+	// Errors is the number of errors by kind ("clock-back", "store", "lease-limit", …).
 	Errors map[string]int64
-	// LastError is the newest error and LastErrorTime the time it happened.
+	// LastError is the newest error, and LastErrorTime its time.
 	LastError     error
 	LastErrorTime time.Time
 }
 
-// MarshalJSON writes what is set: errors as their texts, durations in seconds,
-// times in RFC 3339.
+// MarshalJSON writes the fields that are set: errors as strings, durations in seconds, and times in
+// RFC 3339.
 func (h Health) MarshalJSON() ([]byte, error) {
 	var borrowed *float64
 	if h.Borrowed != nil {

@@ -17,7 +17,7 @@ func TestHealth_jsonLeavesOutWhatIsNotSet(t *testing.T) {
 		want   string
 	}{
 		{"nothing", spi.Health{}, `{}`},
-		// A worker ID of 0 is one; none is none.
+		// A pointer to 0 is a worker ID, and nil is none.
 		{"worker 0", spi.Health{WorkerID: new(int64(0))}, `{"workerId":0}`},
 		{"a figure of 0 is one", spi.Health{Waits: new(int64), Borrowed: new(time.Duration)}, `{"waits":0,"borrowedSeconds":0}`},
 		{"errors have texts", spi.Health{

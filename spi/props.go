@@ -13,53 +13,51 @@ import (
 	"github.com/shardkey/shardkey/internal/guard"
 )
 
-// Props are the properties of one generator or assigner, as written in its rule.
-// Names are case-insensitive, and "worker-id" and "worker.id" are the same name.
-// The zero Props has no properties. Copies share what they have recorded; Props
-// is for one goroutine, that of the factory it is given to.
+// Props are the properties of one generator or assigner, as written in its rule. Names are
+// case-insensitive, and "worker-id" and "worker.id" are the same name. The zero Props has no
+// properties. Props records the names passed to its getters, and copies share this record. Use
+// Props only in the goroutine that calls the factory.
 //
-// Each getter takes the default that holds when the property is absent, and
-// returns a [*PropError] that names the property, its value and what is right.
+// Each getter takes the default for a missing property. Its error is a [*PropError] with the
+// property, its value and the valid values.
 //
-// The getters record the names that they are asked for: these are the
-// properties that a type has. [NewKeyGenerator] refuses every other one when the
-// factory returns. So a factory calls the getters of all its properties each
-// time; one that it reads only in one branch is an unknown property in the
-// others, which is right only where it would have no effect there.
+// The names passed to the getters are the properties of a type. After the factory returns,
+// [NewKeyGenerator] refuses all other properties. A factory should therefore call the getters of
+// all its properties each time. If it calls a getter only in one case, the property is refused in
+// the other cases.
 type Props struct {
 	values   map[string]prop
-	asked    map[string]string // normalised name → name as asked
-	secret   map[string]bool   // normalised names that Secret and Secrets were asked for
+	asked    map[string]string // normalised name → name passed to a getter
+	secret   map[string]bool   // normalised names passed to Secret and Secrets
 	host     Host
 	usesHost *bool
 }
 
-// prop is a property. Which ones are passwords is known only when they are asked
-// for, so that each value is a secret.
+// prop is a property. Whether it is a password is known only when a getter is called, so every
+// value is a Secret.
 type prop struct {
 	name  string
-	value Secret   // a list's items joined by commas
+	value Secret   // items of a list joined by commas
 	list  []Secret // nil for a scalar
 }
 
-// Host is the connector that a generator makes keys for. Its zero value is
-// ready to use: no connector, the system's clock, the default logger.
+// Host is the connector that a generator generates keys for. The zero value has no data source, and
+// uses the system clock and the default logger.
 type Host struct {
-	// DSN is the connector's own data source, in go-sql-driver/mysql's form,
-	// without the wrapper's parameters; empty when it is not known.
+	// DSN is the connector's own data source name in go-sql-driver/mysql's form, without shardkey's
+	// parameters. It is empty if it isn't known.
 	DSN Secret
-	// Clock is the clock to use; nil means SystemClock.
+	// Clock is the clock to use. Nil means SystemClock.
 	Clock Clock
-	// Logger receives the few lines that are logged; nil means slog.Default().
+	// Logger is the logger for generators and assigners. Nil means slog.Default().
 	Logger *slog.Logger
-	// WorkerIDAssigner finds a worker-ID assigner by its name in the rule; nil where
-	// there is none. The assigner belongs to the rule, which closes it.
+	// WorkerIDAssigner returns the worker-ID assigner with a name in the rule. Nil means that there
+	// are none. The rule closes the assigner.
 	WorkerIDAssigner func(name string) (WorkerIDAssigner, error)
 }
 
-// NewProps makes Props of names and values. A value is a string, as YAML
-// scalars are, a [Secret], or a slice of either. Two spellings of one name, and
-// values of other types, are a [*PropError].
+// NewProps returns Props with these names and values. A value is a string, a [Secret], or a slice
+// of either. A value of another type, and two spellings of the same name, are a [*PropError].
 func NewProps(values map[string]any, host Host) (Props, error) {
 	p := Props{values: map[string]prop{}, asked: map[string]string{}, secret: map[string]bool{}, host: host, usesHost: new(bool)}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -98,8 +96,8 @@ func propKey(name string) string {
 	return strings.ReplaceAll(strings.ToLower(name), ".", "-")
 }
 
-// Clock returns the host's clock, by default [SystemClock]. Where the host's
-// panics, it returns the zero time, and Sleep an error.
+// Clock returns the host's clock, or [SystemClock] if there is none. If the host's clock panics,
+// Now returns the zero time and Sleep returns an error.
 func (p Props) Clock() Clock {
 	if p.host.Clock == nil || p.host.Clock == SystemClock {
 		return SystemClock
@@ -107,21 +105,21 @@ func (p Props) Clock() Clock {
 	return guard.NewClock(p.host.Clock)
 }
 
-// Logger returns the host's logger, by default slog.Default(). Where its handler
-// panics, the line is lost.
+// Logger returns the host's logger, or slog.Default() if there is none. If its handler panics, the
+// record is lost.
 func (p Props) Logger() *slog.Logger {
 	return guard.NewLogger(cmp.Or(p.host.Logger, slog.Default()))
 }
 
-// ownDatabase is the property of every type that asks for [Props.HostDSN].
+// ownDatabase is a property of every type that calls [Props.HostDSN].
 const ownDatabase = "own-database"
 
-// HostDSN returns the connector's own data source; empty when it is not known.
+// HostDSN returns the connector's own data source name. It is empty if it isn't known.
 //
-// A factory asks for it only where no property names another database: it says
-// that the state is kept in the connector's own one. Where a rule is for several
-// databases each would have its own state, and give the same keys as the others,
-// so that such a rule is refused unless the property own-database is yes.
+// A factory should call it only if no property names another database, because the call means that
+// the state is in the connector's own database. If a rule has several databases, each of them would
+// have its own state and generate the same keys. Such a rule is refused unless the property
+// own-database is yes.
 func (p Props) HostDSN() Secret {
 	if p.usesHost != nil {
 		*p.usesHost = true
@@ -130,12 +128,11 @@ func (p Props) HostDSN() Secret {
 	return p.host.DSN
 }
 
-// UsesHostDSN reports whether HostDSN was asked for. It is for the caller of a
-// factory.
+// UsesHostDSN reports whether HostDSN was called. It is for the caller of a factory.
 func (p Props) UsesHostDSN() bool { return p.usesHost != nil && *p.usesHost }
 
-// WorkerIDAssigner returns the rule's worker-ID assigner that the property
-// names; nil when the property is absent. Do not close it.
+// WorkerIDAssigner returns the rule's worker-ID assigner that the property names, or nil if the
+// property is missing. The caller must not close it.
 func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -147,13 +144,13 @@ func (p Props) WorkerIDAssigner(name string) (WorkerIDAssigner, error) {
 	return p.host.WorkerIDAssigner(v)
 }
 
-// Has reports whether the property is given.
+// Has reports whether the property is set.
 func (p Props) Has(name string) bool {
 	_, ok := p.get(name)
 	return ok
 }
 
-// String returns the value as it is written.
+// String returns the value as written, or def if the property is missing.
 func (p Props) String(name, def string) string {
 	if v, ok := p.get(name); ok {
 		return v
@@ -161,17 +158,17 @@ func (p Props) String(name, def string) string {
 	return def
 }
 
-// Secret returns a value that must not appear in errors, logs or descriptions;
-// it is empty when the property is absent. [Props.Wrong] does not show it. A factory's
-// error that may contain it as a word, or as part of a word when it has 8 characters or
-// more, is replaced by one that says so.
+// Secret returns a value that must not appear in errors, logs or descriptions. It is empty if the
+// property is missing. [Props.Wrong] doesn't show it. If a factory's error may contain the value,
+// the message is replaced. The value counts if it occurs as a word, or anywhere if it has 8
+// characters or more.
 func (p Props) Secret(name string) Secret {
 	p.keepSecret(name)
 	v, _ := p.get(name)
 	return NewSecret(v)
 }
 
-// Secrets is List for values that are secrets, as addresses with passwords.
+// Secrets is like List, for values that are secrets, for example addresses with passwords.
 func (p Props) Secrets(name string) []Secret {
 	p.keepSecret(name)
 	items := p.List(name)
@@ -191,20 +188,18 @@ func (p Props) keepSecret(name string) {
 	}
 }
 
-// IsSecret reports whether the factory asked for the property with Secret or Secrets,
-// or its name is that of a secret: it has password, passwd, secret, token or credential
-// in it.
+// IsSecret reports whether the property is a secret: Secret or Secrets was called for it, or its
+// name contains password, passwd, secret, token or credential.
 func (p Props) IsSecret(name string) bool {
 	key := propKey(name)
 	return p.secret[key] || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
 
-// secretWords are parts of the names of properties that hold secrets, whatever
-// their factory asks for.
+// secretWords are parts of the names of properties that are always secrets.
 var secretWords = []string{"password", "passwd", "secret", "token", "credential"}
 
-// List returns the items of a list, or of a text separated by commas, without
-// surrounding spaces. It is nil when the property is absent.
+// List returns the items of a list or of a comma-separated string, without surrounding spaces. It
+// is nil if the property is missing.
 func (p Props) List(name string) []string {
 	v, ok := p.get(name)
 	if !ok {
@@ -223,7 +218,7 @@ func (p Props) List(name string) []string {
 	return items
 }
 
-// Int returns an integer in min..max.
+// Int returns an integer in min..max, or def if the property is missing.
 func (p Props) Int(name string, def, min, max int64) (int64, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -239,7 +234,7 @@ func (p Props) Int(name string, def, min, max int64) (int64, error) {
 	return n, nil
 }
 
-// Bool returns true or false, which may also be written as yes and no.
+// Bool returns the value of true, false, yes or no, or def if the property is missing.
 func (p Props) Bool(name string, def bool) (bool, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -254,8 +249,8 @@ func (p Props) Bool(name string, def bool) (bool, error) {
 	return false, p.wrong(name, "true or false")
 }
 
-// Duration returns a duration in min..max, in Go's notation ("10s", "1h30m").
-// A number without a unit is refused.
+// Duration returns a duration in min..max, or def if the property is missing. The value is in Go's
+// notation ("10s", "1h30m"). A number without a unit is an error.
 func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -268,8 +263,8 @@ func (p Props) Duration(name string, def, min, max time.Duration) (time.Duration
 	return d, nil
 }
 
-// Time returns a time, written in RFC 3339 ("2016-11-01T00:00:00Z") or as a date
-// ("2016-11-01"), which means midnight UTC.
+// Time returns a time, or def if the property is missing. The value is in RFC 3339
+// ("2016-11-01T00:00:00Z") or is a date ("2016-11-01"), which means midnight UTC.
 func (p Props) Time(name string, def time.Time) (time.Time, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -283,7 +278,8 @@ func (p Props) Time(name string, def time.Time) (time.Time, error) {
 	return time.Time{}, p.wrong(name, "a time with its zone, as 2016-11-01T00:00:00Z")
 }
 
-// Enum returns one of the allowed words, which are case-insensitive.
+// Enum returns one of the allowed words, or def if the property is missing. Words are
+// case-insensitive.
 func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 	v, ok := p.get(name)
 	if !ok {
@@ -297,8 +293,8 @@ func (p Props) Enum(name, def string, allowed ...string) (string, error) {
 	return "", p.wrong(name, "one of "+strings.Join(allowed, ", "))
 }
 
-// Wrong returns the error for a property whose value a factory refuses: a
-// [*PropError] that shows the value, unless it is a secret.
+// Wrong returns a [*PropError] for a property whose value is invalid. want describes the valid
+// values. The error shows the value unless it is a secret.
 func (p Props) Wrong(name, want string) error {
 	e := p.wrong(name, want)
 	e.fixed = false
@@ -316,12 +312,12 @@ func (p Props) wrong(name, want string) *PropError {
 	return e
 }
 
-// isOdd reports whether no name of a property has the character.
+// isOdd reports whether the character can't be in the name of a property.
 func isOdd(r rune) bool {
 	return r < 0x80 && !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '-' || r == '_')
 }
 
-// isList reports whether the value is a list, which is never a number.
+// isList reports whether the value is a list.
 func (p Props) isList(name string) bool { return p.values[propKey(name)].list != nil }
 
 func (p Props) get(name string) (string, bool) {
@@ -333,7 +329,7 @@ func (p Props) get(name string) (string, bool) {
 	return v.value.Reveal(), ok
 }
 
-// unknown returns the error for the first property that no getter was asked for.
+// unknown returns an error for the first property that no getter was called for.
 func (p Props) unknown() error {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if _, ok := p.asked[key]; !ok {
@@ -343,12 +339,12 @@ func (p Props) unknown() error {
 			known := slices.Sorted(maps.Values(p.asked))
 			e := &PropError{Name: p.values[key].name, Unknown: true, Known: known}
 			if i := strings.IndexFunc(e.Name, isOdd); i >= 0 {
-				// A value that the name was not set apart from.
+				// The name may contain the value, which may be a secret.
 				e.Name, e.Want = e.Name[:i], "a name of letters, digits, '.', '-' and '_'; is a blank missing after its ':'?"
 			}
 			for _, of := range known {
 				if rest, below := strings.CutPrefix(strings.ToLower(e.Name), of+"."); below && rest != "" && p.IsSecret(of) {
-					e.Name, e.Want = of, "a text, and nothing below it" // what stands below may be the secret
+					e.Name, e.Want = of, "a text, and nothing below it" // the rest of the name may be the secret
 				}
 			}
 			return e

@@ -7,11 +7,11 @@ import (
 	"github.com/shardkey/shardkey/internal/secrets"
 )
 
-// notShown takes the place of a text that may contain a secret.
+// notShown replaces a message that may contain a secret.
 const notShown = "the reason is not shown, because it may contain a secret"
 
-// redacted returns a factory's error, or another one in its place where it may show
-// a secret. Nothing is cut out of a text: the gap would give a short password away.
+// redacted returns a factory's error, or an error without details if it may contain a secret. It
+// replaces the whole message, because the length of a gap would reveal a short password.
 func (p Props) redacted(err error) error {
 	switch {
 	case err == nil:

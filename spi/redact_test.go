@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A factory's error is returned as it is, or not at all: with a part of it replaced,
-// the rest would show which password fits the gap.
+// A factory's error is returned unchanged or replaced completely. If only the password were cut
+// out, the rest would help to guess it.
 func TestRedacted_wholeOrNotAtAll(t *testing.T) {
 	const dial = "dial u:%s@db: connection refused"
 	const plain = "property addr: want host:port, without a password, as 127.0.0.1:3306 or [::1]:3306"

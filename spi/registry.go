@@ -18,36 +18,35 @@ var (
 	workerIDAssigners = registry[func(Props) (WorkerIDAssigner, error)]{kind: "worker-ID assigner"}
 )
 
-// RegisterKeyGenerator makes a generator type known to sharding rules. Types
-// are case-insensitive. The factory checks the properties and does no input or
-// output. RegisterKeyGenerator panics when the type is empty or already registered,
-// or the factory is nil, as sql.Register does.
+// RegisterKeyGenerator registers the factory of a generator type for sharding rules. Types are
+// case-insensitive. The factory checks the properties and does no I/O. RegisterKeyGenerator panics
+// if the type is empty or already registered, or if the factory is nil.
 func RegisterKeyGenerator(typ string, factory func(Props) (KeyGenerator, error)) {
 	keyGenerators.register(typ, factory, factory == nil)
 }
 
-// RegisterWorkerIDAssigner makes an assigner type known to sharding rules, as
-// [RegisterKeyGenerator] does for generators.
+// RegisterWorkerIDAssigner registers the factory of an assigner type, as [RegisterKeyGenerator]
+// does for generators.
 func RegisterWorkerIDAssigner(typ string, factory func(Props) (WorkerIDAssigner, error)) {
 	workerIDAssigners.register(typ, factory, factory == nil)
 }
 
-// NewKeyGenerator makes a generator of a registered type. The error is a [*PropError] for
-// a property that is bad or that the type does not know.
+// NewKeyGenerator returns a new generator of a registered type. The error for an invalid or unknown
+// property wraps a [*PropError].
 func NewKeyGenerator(typ string, props Props) (KeyGenerator, error) {
 	return construct(&keyGenerators, typ, props)
 }
 
-// NewWorkerIDAssigner makes an assigner of a registered type, with the errors
-// of [NewKeyGenerator].
+// NewWorkerIDAssigner returns a new assigner of a registered type. Its errors are like those of
+// [NewKeyGenerator].
 func NewWorkerIDAssigner(typ string, props Props) (WorkerIDAssigner, error) {
 	return construct(&workerIDAssigners, typ, props)
 }
 
-// KeyGeneratorTypes lists the registered types, in upper case, sorted.
+// KeyGeneratorTypes returns the registered types, in upper case and sorted.
 func KeyGeneratorTypes() []string { return keyGenerators.types() }
 
-// WorkerIDAssignerTypes lists the registered types, in upper case, sorted.
+// WorkerIDAssignerTypes returns the registered types, in upper case and sorted.
 func WorkerIDAssignerTypes() []string { return workerIDAssigners.types() }
 
 type registry[F any] struct {
@@ -90,8 +89,8 @@ func (r *registry[F]) lookup(typ string) (F, error) {
 	return factory, nil
 }
 
-// construct makes a T of a registered type and then refuses properties that the
-// factory did not ask for.
+// construct calls the factory of a registered type, and then refuses properties that it didn't ask
+// for.
 func construct[T any](r *registry[func(Props) (T, error)], typ string, props Props) (T, error) {
 	var zero T
 	factory, err := r.lookup(typ)
@@ -115,13 +114,13 @@ func construct[T any](r *registry[func(Props) (T, error)], typ string, props Pro
 	return zero, &factoryError{r.kind, strings.ToUpper(typ), err}
 }
 
-// call calls a factory, whose panic is an error.
+// call calls a factory. A panic of the factory becomes an error.
 func call[T any](factory func(Props) (T, error), props Props) (made T, err error) {
 	defer guard.Recover(&err, "its factory")
 	return factory(props)
 }
 
-// isNil reports whether v is nil, or a nil pointer or function in an interface.
+// isNil reports whether v is nil, or an interface with a nil pointer or function.
 func isNil(v any) bool {
 	rv := reflect.ValueOf(v)
 	return v == nil || (rv.Kind() == reflect.Pointer || rv.Kind() == reflect.Func) && rv.IsNil()

@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// keys is a generator that knows whether it was closed.
+// keys is a generator that records whether it was closed.
 type keys struct{ closed bool }
 
 func (*keys) GenerateKeys(context.Context, spi.Column, int) ([]any, error) { return nil, nil }

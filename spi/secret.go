@@ -5,17 +5,17 @@ import (
 	"io"
 )
 
-// Secret is a text that no log, error or description may show: a password, or an
-// address that may hold one. Printed by package fmt with any verb, by log/slog or
-// as JSON, also as a field of something else, it is "(secret)"; [Secret.Reveal]
-// alone returns the text. The zero Secret is the empty text, and prints as that.
+// Secret is a string that must not appear in logs, errors or descriptions, for example a password
+// or an address with one. Package fmt, log/slog and encoding/json print it as "(secret)", even as a
+// field of another value. Only [Secret.Reveal] returns the string. The zero Secret is the empty
+// string, and is printed as "".
 type Secret struct {
-	// A function, since package fmt shows the fields of unexported fields as they
-	// are, and calls no methods of theirs.
+	// reveal is a function because package fmt prints unexported fields without calling their
+	// methods.
 	reveal func() string
 }
 
-// NewSecret makes a Secret of a text.
+// NewSecret returns a Secret with this string.
 func NewSecret(text string) Secret {
 	if text == "" {
 		return Secret{}
@@ -23,7 +23,7 @@ func NewSecret(text string) Secret {
 	return Secret{func() string { return text }}
 }
 
-// Reveal returns the text.
+// Reveal returns the string.
 func (s Secret) Reveal() string {
 	if s.reveal == nil {
 		return ""
@@ -31,10 +31,10 @@ func (s Secret) Reveal() string {
 	return s.reveal()
 }
 
-// IsZero reports whether the text is empty.
+// IsZero reports whether the string is empty.
 func (s Secret) IsZero() bool { return s.reveal == nil }
 
-// String returns "(secret)", or nothing for an empty text.
+// String returns "(secret)", or "" if the secret is empty.
 func (s Secret) String() string {
 	if s.IsZero() {
 		return ""
@@ -42,8 +42,9 @@ func (s Secret) String() string {
 	return "(secret)"
 }
 
-// Format writes what String returns, whatever the verb.
+// Format writes the result of String for every verb.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
-// MarshalText is String, for JSON and others.
+// MarshalText returns the result of String, so that encoders such as encoding/json don't write the
+// secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -9,12 +9,13 @@ import (
 )
 
 // TLS reads the properties tls, tls-cert and tls-key of a type that connects to a server. It
-// returns a function that opens the files and makes the configuration; nil means plain text.
+// returns a function that reads the files and makes the configuration, or nil for connections
+// without TLS. The error is a [*PropError].
 //
-//   - tls: false (the default); true, to check the server's certificate against the system's
-//     authorities; skip-verify, not to check it; or the path of a PEM file with the authorities
-//   - tls-cert, tls-key: the paths of the client's certificate and key, for servers that ask
-//     for one
+//   - tls: false (the default); true to verify the server's certificate with the system's
+//     authorities; skip-verify not to verify it; or the path of a PEM file with the authorities
+//   - tls-cert, tls-key: the paths of the client's certificate and key, for servers that require
+//     them
 func (p Props) TLS() (config func() (*tls.Config, error), err error) {
 	mode, cert, key := p.String("tls", "false"), p.String("tls-cert", ""), p.String("tls-key", "")
 	for _, word := range []string{"false", "true", "skip-verify"} {

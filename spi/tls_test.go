@@ -12,7 +12,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// readTLS reads the TLS properties, and opens the files that they name.
+// readTLS reads the TLS properties, and the files that they name.
 func readTLS(t *testing.T, values map[string]any) (config *tls.Config, on bool, err error) {
 	t.Helper()
 	p, err := spi.NewProps(values, spi.Host{})
@@ -54,7 +54,7 @@ func TestTLS_refused(t *testing.T) {
 	for _, c := range []struct {
 		values map[string]any
 		want   string
-		prop   bool // refused before a file is opened
+		prop   bool // refused before a file is read
 	}{
 		{map[string]any{"tls": ""}, "skip-verify", true},
 		{map[string]any{"tls": "true", "tls-cert": "c.pem"}, "both tls-cert and", true},
@@ -73,7 +73,7 @@ func TestTLS_refused(t *testing.T) {
 	}
 }
 
-// A bad address is shown, unless a password may be in it.
+// An invalid address is shown unless it may contain a password.
 func TestProps_wrongAddress(t *testing.T) {
 	for address, c := range map[string]struct{ valid, shown bool }{
 		"10.0.0.1:6379":                {true, true},

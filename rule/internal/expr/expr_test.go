@@ -23,7 +23,7 @@ func evaluate(text string, k Value) string {
 	return "error"
 }
 
-// TestTemplate_Append has results by Java's and Groovy's rules, besides those of the vectors.
+// TestTemplate_Append checks results of Java and Groovy that the vectors don't cover.
 func TestTemplate_Append(t *testing.T) {
 	long, text := OfLong(-7), OfString("日本-42")
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestTemplate_Append(t *testing.T) {
 		{"${k.intdiv(0)}", long, "error"},
 		{"${-k}", OfInt(-1 << 31), "-2147483648"},
 		{"${k.abs()} ${Math.abs(k)}", OfInt(-1 << 31), "-2147483648 -2147483648"},
-		{"${-2147483648 - 1}", long, "-2147483649"}, // of 2147483648, a Long
+		{"${-2147483648 - 1}", long, "-2147483649"}, // 2147483648 is a Long
 		{"${k >>> 1}", OfInt(-1), "2147483647"},
 		{"${k << 33}", OfInt(1), "2"},
 		{"${k << 65}", OfLong(1), "2"},
@@ -142,7 +142,7 @@ func TestCompile_notUnderstood(t *testing.T) {
 	}
 }
 
-// TestTemplate_bounds has expressions whose results would grow without end.
+// TestTemplate_bounds evaluates expressions whose results would grow without limit.
 func TestTemplate_bounds(t *testing.T) {
 	for text, want := range map[string]error{
 		"${'a'.padLeft(99999)}": nil,
@@ -236,8 +236,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// FuzzTemplate compiles and evaluates any string: without a panic, with typed errors, and within
-// bounds.
+// FuzzTemplate compiles and evaluates any string. It must not panic, errors have the documented
+// types, and the size of results is limited.
 func FuzzTemplate(f *testing.F) {
 	for _, text := range []string{"${k ** 9999}", "${1 << 99999}", "${'a'.padLeft(99999)}", "${" + strings.Repeat("(", 99) + "}",
 		"${-9223372036854775808 / -1}", "${k.intdiv(-1)}", "${[[1]][0]}", "${0x7fffffffffffffffL + k}", "${k.substring(1, 0)}", "${!k ? k && 1 : 2}",

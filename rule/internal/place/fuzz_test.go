@@ -10,8 +10,8 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// FuzzPlace makes any algorithm and places any value: without a panic, at a name
-// that is there.
+// FuzzPlace compiles any algorithm and places any value. It must not panic, and the index of the
+// name must be valid.
 func FuzzPlace(f *testing.F) {
 	for _, v := range loadVectors(f).Vectors {
 		var props []string

@@ -165,7 +165,7 @@ var geneSamples = func() (samples []expr.Value) {
 		samples = append(samples, expr.OfString(fmt.Sprintf("u%d-%d", i, i*i*7919)), expr.OfLong(i*i*7919<<(i%40)),
 			expr.OfLong(-i*7919))
 	}
-	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // the second string's hash is −2^31
+	return append(samples, expr.OfString(""), expr.OfString("polygenelubricants")) // with the hash −2^31
 }()
 
 // checkGeneCount returns an error if the lowest bits of a key don't determine the table among count

@@ -11,7 +11,8 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// TestGene_vectors reads the genes of the vectors' columns, and finds them in their keys.
+// TestGene_vectors computes the shard bits of the vectors' columns, and compares them with the bits
+// in the vectors' keys.
 func TestGene_vectors(t *testing.T) {
 	data, err := os.ReadFile("testdata/vectors.json")
 	if err != nil {
@@ -51,14 +52,14 @@ func TestGene_vectors(t *testing.T) {
 	}
 }
 
-// TestGene_asTheAlgorithm holds genes of random values against the number of the table
-// that the algorithm itself gives, for all numbers of tables that the gene tells.
+// TestGene_asTheAlgorithm compares the shard bits of random values with the table that the
+// algorithm selects, for every number of tables that the shard bits support.
 func TestGene_asTheAlgorithm(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 3))
 	for _, tt := range []struct {
 		typ, prop, value string
 		classes          []expr.Class
-		negative         bool // negative numbers have a gene
+		negative         bool // negative numbers have shard bits
 		texts            bool
 	}{
 		{"MOD", "sharding-count", "%d", []expr.Class{expr.Null, expr.Long, expr.Integer, expr.String}, true, false},

@@ -9,7 +9,7 @@ import (
 func TestStrategy_modulus(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want int64 // 0 for none
+		want int64 // 0 means none
 	}{
 		{"t", 1},
 		{"t_${k % 4}", 4},

@@ -25,8 +25,8 @@ func countProps(n int64) map[string]string {
 	return map[string]string{"sharding-count": strconv.FormatInt(n, 10)}
 }
 
-// TestPlace_ofKeys draws sequence numbers, one after the other, until a key belongs to the
-// table, as the vectors do.
+// TestPlace_ofKeys increments the sequence number until a key belongs to the table, as the vectors
+// do.
 func TestPlace_ofKeys(t *testing.T) {
 	const epoch = 1477929600000
 	vectors := loadVectors(t).KeyPick
@@ -52,7 +52,7 @@ func TestPlace_ofKeys(t *testing.T) {
 	}
 }
 
-// TestPlace_withoutAllocation places integers and short texts.
+// TestPlace_withoutAllocation checks that placing integers and short strings allocates no memory.
 func TestPlace_withoutAllocation(t *testing.T) {
 	for _, c := range []struct {
 		typ, prop, value string

@@ -9,7 +9,7 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// TestPlace_more has what the vectors do not.
+// TestPlace_more checks cases that the vectors don't cover.
 func TestPlace_more(t *testing.T) {
 	monthly := "datetime-pattern=yyyy-MM-dd HH:mm:ss,datetime-lower=2024-01-31 00:00:00,datetime-upper=2024-06-01 00:00:00,sharding-suffix-pattern=MMdd,datetime-interval-unit=months"
 	weekly := "datetime-pattern=yyyy-MM-dd,datetime-lower=2024-01-01,datetime-upper=2024-02-01,sharding-suffix-pattern=yyyyMMdd,datetime-interval-unit=Weeks"
@@ -18,7 +18,7 @@ func TestPlace_more(t *testing.T) {
 		value             any
 		want              string
 	}{
-		// Months end as Java counts them, step by step.
+		// Adding months one by one ends at the last day of short months, as in Java.
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-28 23:59:59", "t_0229"},
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-29 00:00:00", "t_0329"},
 		{"INTERVAL", monthly, "t_0131 t_0229 t_0329 t_0429", "2024-03-29", "it is no time as"},
@@ -28,7 +28,7 @@ func TestPlace_more(t *testing.T) {
 		{"INTERVAL", weekly, "t_20240101 t_20240108", "2024-01-14 23:00:00", "t_20240108"},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", time.Date(2024, 1, 7, 23, 59, 0, 0, time.FixedZone("", 3600)), "t_20240101"},
 		{"INTERVAL", weekly, "t_20240101 t_20240108", 5, "it is no time as"},
-		// Numbers far beyond how many names there are.
+		// The algorithm's numbers can be much larger than the number of names.
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", 1_070_000, "t_70000"},
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", -1, "t_999999"},
 		{"MOD", "sharding-count=1000000", "t_5 t_70000 t_999999", 70_001, `gives "t_70001"`},
@@ -37,7 +37,7 @@ func TestPlace_more(t *testing.T) {
 		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", "x1", "is not an integer"},
 		{"MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", time.Now(), "classes of times"},
 		{"HASH_MOD", "sharding-count=4", "t_0 t_1 t_2 t_3", nil, "it is NULL"},
-		{"INLINE", "algorithm-expression=T_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"}, // names do not care about case
+		{"INLINE", "algorithm-expression=T_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"}, // names are case-insensitive
 		{"INLINE", "algorithm-expression=<GROOVY>t_${k % 4}", "t_0 t_1 t_2 t_3", 6, "t_2"},
 		{"INLINE", "algorithm-expression=<LITERAL>t_1", "t_0 t_1 t_2 t_3", 6, "t_1"},
 		{"INLINE", "algorithm-expression=t_${k}", "t_0 t_1", strings.Repeat("x", 1000), "which is not there"},

@@ -13,13 +13,13 @@ import (
 	"github.com/shardkey/shardkey/rule/internal/expr"
 )
 
-// typedValue is a value of a vector: its text and its class in Java.
+// typedValue is a value of a vector: its string and its Java class.
 type typedValue struct {
 	Value     *string
 	ValueType string
 }
 
-// value returns the value; ok is false for a class that is not understood.
+// value returns the value. ok is false for a class that isn't supported.
 func (tv typedValue) value(t *testing.T) (v expr.Value, ok bool) {
 	t.Helper()
 	classes := map[string]expr.Class{"Integer": expr.Integer, "Long": expr.Long, "String": expr.String}
@@ -39,7 +39,7 @@ func (tv typedValue) value(t *testing.T) (v expr.Value, ok bool) {
 	return v, true
 }
 
-// vectors are what ShardingSphere's formulas, a JVM and Groovy came to.
+// vectors are results of ShardingSphere's formulas, a JVM and Groovy.
 type vectors struct {
 	Vectors []struct {
 		ID        int
@@ -82,7 +82,7 @@ func loadVectors(t testing.TB) (v vectors) {
 	return v
 }
 
-// expand reads the two forms that targets have in the vectors.
+// expand expands the two forms that targets have in the vectors.
 func expand(t *testing.T, text string) (names []string) {
 	t.Helper()
 	before, after, ranged := strings.Cut(text, "$->{")
@@ -107,8 +107,8 @@ func expand(t *testing.T, text string) (names []string) {
 	return names
 }
 
-// notUnderstood are the expressions of vectors that have another result in Groovy: none here, and
-// never a wrong one.
+// notUnderstood are the expressions of vectors that aren't supported. They must give an error, and
+// never a wrong result.
 var notUnderstood = map[string]bool{
 	"t_order_${(order_id / 10) as int}": true, "t_order_${order_id / 10}": true, "t_order_${order_id / 3}": true,
 	"t_${k.toBigInteger() % 4}": true, "t_${new BigInteger(k) % 4}": true, "t_${new BigInteger(k).mod(4)}": true,
@@ -119,8 +119,8 @@ var notUnderstood = map[string]bool{
 	"t_${other}": true, // null, which newer versions of ShardingSphere refuse
 }
 
-// TestPlace_vectors compares all vectors with integers and strings. Those of other classes, and of
-// algorithms that are not understood, have no place.
+// TestPlace_vectors checks all vectors with integers and strings. Values of other classes, and
+// algorithms that aren't supported, must have no place.
 func TestPlace_vectors(t *testing.T) {
 	all := loadVectors(t).Vectors
 	if len(all) != 1357 {
@@ -130,7 +130,7 @@ func TestPlace_vectors(t *testing.T) {
 	for _, v := range all {
 		typ, column, target := v.Algorithm, v.Column, v.typedValue
 		if typ == "HINT_INLINE" {
-			typ = "INLINE" // its expressions are the same
+			typ = "INLINE" // has the same expressions
 		}
 		value, isKnown := target.value(t)
 		isKnown = isKnown && (value.Class() != expr.Unsigned || typ == "MOD")
@@ -190,7 +190,7 @@ func TestPlace_vectors(t *testing.T) {
 	t.Log(placed)
 }
 
-// TestTables_vectors has auto tables, also those of AUTO_INTERVAL.
+// TestTables_vectors checks the number of tables of auto tables, including AUTO_INTERVAL.
 func TestTables_vectors(t *testing.T) {
 	for _, v := range loadVectors(t).Vectors {
 		if v.Algorithm != "AUTO_INTERVAL" || v.Partitions == 0 {
@@ -202,7 +202,7 @@ func TestTables_vectors(t *testing.T) {
 	}
 }
 
-// TestCompile_expressionsOfRealFiles compiles expressions that people published.
+// TestCompile_expressionsOfRealFiles compiles expressions from published files.
 func TestCompile_expressionsOfRealFiles(t *testing.T) {
 	not := map[string]string{
 		"t_order_$->{Long.parseLong(date_format(created_at, 'yyyyMM')) % 12}": "a function of SQL",
