@@ -14,14 +14,16 @@ func checkCommand(p *program) *cobra.Command {
 	strict := false
 	c := &cobra.Command{
 		Use:   "check [RULE...]",
-		Short: "Check rule files",
-		Long: `Checks rule files as a program that opens them does, and prints the generators, worker-id
-assigners, and tables with their key columns, actual tables and sharding. Errors are
-reported with file, line and column; settings that are risky or ignored are warnings; a
-note is about sharding that isn't understood.
+		Short: "check rule files",
+		Long: `Use check in a build. It checks rule files as a program does when it opens them, and
+prints their generators, worker-ID assigners and tables, with key columns, actual tables
+and sharding. Risky or ignored settings are warnings. A note is about sharding that
+shardkey doesn't understand. It connects to no server and prints no secrets.
 
-RULE is a file, or - for standard input (default $` + ruleVariable + `, then ./` + ruleDefault + `). No server is
-asked, and no secret is printed. Environment variables that the rule uses must be set.`,
+RULE is a file, or - for standard input (default $` + ruleVariable + `, then ./` + ruleDefault + `).
+Environment variables that the rule uses must be set.
+
+The exit status is 1 if there is an error, or with --strict a warning.`,
 		Example: `  shardkey check --strict
   git show HEAD:rule.yaml | shardkey check -o json -`,
 		ValidArgsFunction: ruleFiles,
@@ -32,15 +34,15 @@ asked, and no secret is printed. Environment variables that the rule uses must b
 	return c
 }
 
-// problem is an error, a warning or a note with its place.
+// problem is an error, a warning or a note, with its place in a rule file.
 type problem struct {
 	File    string `json:"file,omitempty"`
-	Line    int    `json:"line,omitempty"` // from 1
+	Line    int    `json:"line,omitempty"` // from 1, or 0 if the problem has no place
 	Column  int    `json:"column,omitempty"`
 	Message string `json:"message"`
 }
 
-// problemOf splits an error of a rule into place and message.
+// problemOf splits an error of package rule into place and message.
 func problemOf(err error) *problem {
 	var e *rule.Error
 	if !errors.As(err, &e) || e.Line == 0 {
@@ -50,23 +52,24 @@ func problemOf(err error) *problem {
 	return &problem{e.File, e.Line, e.Column, strings.TrimPrefix(strings.TrimPrefix(plain(e), place), ": ")}
 }
 
-// print prints a problem of a kind in the form in which editors find its place.
-func (e *problem) print(w io.Writer, kind string) {
-	place := "  "
+// print prints a problem of the rule in file as "place: kind: message", which editors
+// understand.
+func (e *problem) print(w io.Writer, file, kind string) {
+	place := file
 	if e.Line > 0 {
-		place = fmt.Sprintf("%s:%d:%d: ", e.File, e.Line, e.Column)
+		place = fmt.Sprintf("%s:%d:%d", e.File, e.Line, e.Column)
 	}
-	fmt.Fprintf(w, "%s%s: %s\n", place, kind, e.Message)
+	fmt.Fprintf(w, "%s: %s: %s\n", place, kind, strings.TrimPrefix(e.Message, file+": "))
 }
 
-// checkedRules is the answer of check.
+// checkedRules is the output of check.
 type checkedRules struct {
 	Rules []*checkedRule `json:"rules"`
 }
 
 type checkedRule struct {
 	File       string         `json:"file"`
-	OK         bool           `json:"ok"` // no error, and with --strict no warning
+	OK         bool           `json:"ok"` // there is no error, and with --strict no warning
 	Generators []made         `json:"generators,omitempty"`
 	Assigners  []made         `json:"workerIdAssigners,omitempty"`
 	Tables     []checkedTable `json:"tables,omitempty"`
@@ -88,7 +91,7 @@ type checkedTable struct {
 	Column       string   `json:"column"`
 	Generator    string   `json:"generator"`
 	Type         string   `json:"type"`
-	ActualTables []string `json:"actualTables,omitempty"` // the first few
+	ActualTables []string `json:"actualTables,omitempty"` // the first ones
 	ActualCount  int      `json:"actualCount"`
 	Patterns     []string `json:"patterns,omitempty"`
 	Sharding     string   `json:"sharding,omitempty"`
@@ -103,6 +106,7 @@ func check(p *program, files []string, strict bool) error {
 		files = []string{file}
 	}
 	var all checkedRules
+	var nErrors, nWarnings, nNotes int
 	failed := false
 	for _, file := range files {
 		v, err := p.check(file)
@@ -111,24 +115,31 @@ func check(p *program, files []string, strict bool) error {
 		}
 		if err != nil {
 			v.Error = problemOf(err)
+			nErrors++
 		}
+		nWarnings, nNotes = nWarnings+len(v.Warnings), nNotes+len(v.Notes)
 		v.OK = err == nil && !(strict && len(v.Warnings) > 0)
 		failed = failed || !v.OK
 		all.Rules = append(all.Rules, v)
 		switch {
 		case p.json():
 		case err != nil:
-			// Without a prefix, so that editors find file:line:column.
 			_ = p.out.Flush() // run reports the error
-			fmt.Fprintln(p.stderr, plain(err))
+			v.Error.print(p.stderr, v.File, "error")
 		default:
 			v.print(p.out)
 		}
 	}
-	return p.answer(all, func(io.Writer) {}, failed)
+	return p.answer(all, func(w io.Writer) {
+		fmt.Fprintf(w, "%s, %s", counted(nErrors, "error"), counted(nWarnings, "warning"))
+		if nNotes > 0 {
+			fmt.Fprintf(w, ", %s", counted(nNotes, "note"))
+		}
+		fmt.Fprintln(w)
+	}, failed)
 }
 
-// check reads a rule file; "-" is standard input.
+// check checks a rule file. "-" is standard input.
 func (p *program) check(file string) (*checkedRule, error) {
 	v := &checkedRule{File: file}
 	if file == "-" {
@@ -163,7 +174,7 @@ func withoutOffline(text string) string {
 	return strings.ReplaceAll(text, offlineName, "the application's database")
 }
 
-// table adds a table, with its sharding or a note that this isn't understood.
+// table adds a table with its sharding, or a note if shardkey doesn't understand that.
 func (v *checkedRule) table(t rule.Table) {
 	c := checkedTable{
 		Name: t.Logical, Column: t.Column, Generator: t.GeneratorName, Type: t.GeneratorType,
@@ -188,9 +199,9 @@ func (v *checkedRule) print(w io.Writer) {
 		}
 	}
 	for _, note := range v.Notes {
-		note.print(w, "note")
+		note.print(w, v.File, "note")
 	}
 	for _, warning := range v.Warnings {
-		warning.print(w, "warning")
+		warning.print(w, v.File, "warning")
 	}
 }

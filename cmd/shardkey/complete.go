@@ -14,26 +14,27 @@ func words(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// completeFlags registers the values of a command's flags, by the flags' names.
+// completeFlags registers the completions of a command's flags.
 func completeFlags(c *cobra.Command) {
 	for name, values := range map[string]cobra.CompletionFunc{
 		"rule":   ruleFiles,
 		"output": words("text", "json"),
 		"layout": words(
-			snowflake.Classic.String()+"\tSNOWFLAKE, LEAF_SNOWFLAKE", "41-12-10\tREDIS", "js53\tbelow JavaScript's 2^53"),
+			snowflake.Classic.String()+"\tSNOWFLAKE, LEAF_SNOWFLAKE", "41-12-10\tREDIS",
+			"js53\tSNOWFLAKE for JavaScript"),
 		"server":    words(serverKinds...),
 		"generator": fromRule(generatorNames),
 		"type":      words(spi.KeyGeneratorTypes()...),
 		"table":     fromRule(allTableNames),
 	} {
 		if c.Flag(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, values) // the flag exists, and has none yet
+			_ = c.RegisterFlagCompletionFunc(name, values) // can't fail: the flag exists
 		}
 	}
 }
 
-// fromRule completes with names of the command's rule, if it can be read. Standard input
-// is the shell's.
+// fromRule completes with names from the command's rule file. It offers none if the file
+// can't be read, and doesn't read a rule from standard input, which belongs to the shell.
 func fromRule(names func(*rule.Rule) []string) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, _ string) (found []string, _ cobra.ShellCompDirective) {
 		if file, err := ruleFile(c); err == nil {

@@ -23,15 +23,18 @@ func decodeCommand(p *program) *cobra.Command {
 	f := &decodeFlags{zone: zone{time.UTC}}
 	c := &cobra.Command{
 		Use:   "decode [KEY...]",
-		Short: "Show the time, worker ID and sequence of keys",
-		Long: `Shows the time, worker ID, sequence and layout of integer keys and UUIDs. If KEY is -,
-or if there is none and input is piped, keys are read from standard input, one a line.
-Words that are no keys are reported after the others.
+		Short: "show the time, worker ID and sequence of keys",
+		Long: `Use decode to see when, and by which worker ID, a key was generated. It prints the time,
+worker ID, sequence and layout of integer keys and UUIDs. If KEY is -, or if there is
+none and input is piped, it reads keys from standard input, one per line. Words that are
+not keys are errors, after the others.
 
 ` + layoutHelp + `
 
-A key doesn't contain its layout. --guess reads it in the layouts of well-known
-generators, and marks those in which its time is within the last year.`,
+A key doesn't contain its layout. --guess decodes it in the layouts of well-known
+generators, and marks those in which its time is within the last year.
+
+The exit status is 1 if a word is not a key, or the rule can't be read.`,
 		Example: `  shardkey decode 1095292305367040001
   shardkey decode --guess 1095292305367040001
   shardkey decode 019a9e5c-7a00-7000-8000-000000000000
@@ -41,8 +44,8 @@ generators, and marks those in which its time is within the last year.`,
 	}
 	f.declare(c)
 	fs := c.Flags()
-	fs.BoolVar(&f.guess, "guess", false, "read the keys in all well-known layouts")
-	fs.IntVar(&f.shardBits, "gene-bits", 0, "`number` of shard bits, the lowest, as in the rule's gene-bits, 1 to 16")
+	fs.BoolVar(&f.guess, "guess", false, "decode the keys in all well-known layouts")
+	fs.IntVar(&f.shardBits, "gene-bits", 0, "`number` of shard bits, 1 to 16, the gene-bits of the rule")
 	zoneFlag(fs, &f.zone, "of the output")
 	p.outputFlag(fs)
 	for _, other := range []string{"rule", "generator", "guess"} {
@@ -51,7 +54,7 @@ generators, and marks those in which its time is within the last year.`,
 	return c
 }
 
-// decoded is what a key contains.
+// decoded is a decoded key.
 type decoded struct {
 	Key       string  `json:"key"`
 	Time      string  `json:"time,omitempty"` // RFC 3339
@@ -63,7 +66,7 @@ type decoded struct {
 	Error     string  `json:"error,omitempty"`
 }
 
-// decodedKeys is the answer of decode.
+// decodedKeys is the output of decode.
 type decodedKeys struct {
 	Keys []decoded `json:"keys"`
 }
@@ -71,7 +74,7 @@ type decodedKeys struct {
 func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usagef("no keys: name them, or pipe them into the command")
+		return usagef("no keys: pass them as arguments, or on standard input")
 	case c.Flag("gene-bits").Changed && (f.shardBits < 1 || f.shardBits > 16):
 		return usagef("--gene-bits %d: expected 1 to 16", f.shardBits)
 	}
@@ -95,18 +98,19 @@ func decode(p *program, c *cobra.Command, f *decodeFlags, args []string) error {
 	return p.answer(decodedKeys{d.keys}, func(io.Writer) {}, d.wrong)
 }
 
-// decoder decodes keys, and as text shows those together that are read together.
+// decoder decodes keys. As text, it prints the keys of one read of the input as one table.
 type decoder struct {
 	p      *program
 	layout *keyLayout
 	zone   *time.Location
 	guess  bool
-	keys   []decoded // not shown yet
-	shown  bool
-	wrong  bool // one was no key
+	keys   []decoded // not yet printed
+	shown  bool      // the table's header is printed
+	wrong  bool      // a word was not a key
 }
 
-// show prints the keys that were decoded since the last time; JSON is printed at the end.
+// show prints the keys that were decoded since its last call. It prints no JSON, which
+// follows at the end.
 func (d *decoder) show() {
 	if d.p.json() || len(d.keys) == 0 {
 		return
@@ -161,7 +165,7 @@ func (d *decoder) decode(word string) decoded {
 	v := decoded{Key: strconv.FormatInt(key, 10)}
 	if d.guess {
 		if v.Guesses = guesses(key, d.p.clock.Now(), d.zone); len(v.Guesses) == 0 {
-			v.Error = fmt.Sprintf("%d is a key of no known layout", key)
+			v.Error = fmt.Sprintf("%d is not a key of a known layout", key)
 		}
 		return v
 	}
@@ -178,7 +182,7 @@ func (d *decoder) decode(word string) decoded {
 	return v
 }
 
-// newTable aligns columns that are separated by tabs.
+// newTable returns a writer that aligns columns separated by tabs.
 func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 func orDash(text string) string { return cmp.Or(text, "-") }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doctorFlags specify the databases to check.
+// doctorFlags are the flags of doctor.
 type doctorFlags struct {
 	dsns    []string
 	timeout duration
@@ -24,17 +24,22 @@ func doctorCommand(p *program) *cobra.Command {
 	f := new(doctorFlags)
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the databases against a rule",
-		Long: `Checks the databases of a rule: whether they answer; whether the rule's tables exist, with
-a unique key column that is wide enough, and columns wide enough for what refers to it;
-whether new keys are above the existing ones; which tables look like those of a sharded
-table but aren't listed; privileges; clocks; and the tables and servers of worker IDs,
-segments and tickets. Each finding has its reason and a remedy. Nothing is written, and no
-key is used up.
+		Short: "check the databases against a rule",
+		Long: `Use doctor before you deploy a rule. It connects to the databases of the rule, and checks
 
-Give --dsn once for each data source of the rule; one without a data source stands for
-all. The exit status is 1 if there is an error or a warning. A database that doesn't
-answer is an error, and the others are still checked.`,
+  - the rule's tables: whether they exist, and whether all tables are listed
+  - key columns: whether they are unique, and wide enough
+  - columns that refer to a key: whether they are wide enough
+  - new keys: whether they are above the existing ones
+  - privileges and clocks
+  - the tables and servers of worker IDs, segments and tickets
+
+It prints findings with a reason and a fix. It writes nothing and uses up no keys.
+
+Pass --dsn once for each data source of the rule. One without a data source stands for
+all of them. A database that doesn't answer is an error; doctor still checks the others.
+
+The exit status is 1 if there is an error or a warning.`,
 		Example: `  shardkey doctor --dsn env:SHOP_DSN
   shardkey doctor --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 -o json`,
 		Args:              cobra.ExactArgs(0),
@@ -45,7 +50,7 @@ answer is an error, and the others are still checked.`,
 	ruleFlag(fs)
 	dsnFlag(fs, &f.dsns)
 	timeoutFlag(fs, &f.timeout, 30*time.Second)
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print the checks that found nothing wrong too")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the checks that passed")
 	p.outputFlag(fs)
 	return c
 }
@@ -82,7 +87,7 @@ func examine(p *program, c *cobra.Command, f *doctorFlags) error {
 	return p.answer(v, func(w io.Writer) { v.print(w, f.verbose) }, len(report.Problems()) > 0)
 }
 
-// hosted is a connector that shows package doctor its data source.
+// hosted is a connector that gives package doctor the spi.Host of its database.
 type hosted struct {
 	driver.Connector
 	host spi.Host
@@ -97,12 +102,12 @@ type hostedDriver struct {
 
 func (h hostedDriver) Host() spi.Host { return h.host }
 
-// doctorReport is the answer of doctor.
+// doctorReport is the output of doctor.
 type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
-// print prints the findings, with the first lines of their fixes, and how many there are.
+// print prints the findings, each with at most the first 40 lines of its fix, and totals.
 func (v doctorReport) print(w io.Writer, verbose bool) {
 	const most = 40 // lines
 	n := map[doctor.Severity]int{}
@@ -120,7 +125,7 @@ func (v doctorReport) print(w io.Writer, verbose bool) {
 		}
 		lines := strings.Split(f.Fix, "\n")
 		if n := len(lines) - most; n > 0 {
-			lines = append(lines[:most], fmt.Sprintf("-- … and %d more lines, which the finding has in JSON", n))
+			lines = append(lines[:most], fmt.Sprintf("-- … and %d more lines; -o json prints them all", n))
 		}
 		fmt.Fprintf(w, "  fix: %s\n", strings.Join(lines, "\n       "))
 	}

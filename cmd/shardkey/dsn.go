@@ -17,19 +17,19 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// dsnVariable is the environment variable that is used without --dsn.
+// dsnVariable is the environment variable with the DSN for commands without --dsn.
 const dsnVariable = "SHARDKEY_DSN"
 
-// dsnFlag declares --dsn, which means the same in every command.
+// dsnFlag declares --dsn, which has the same forms in every command.
 func dsnFlag(fs *pflag.FlagSet, value *[]string) {
 	fs.StringArrayVar(value, "dsn", nil, "`database`: a DSN, env:NAME for an environment variable, or @FILE;\n"+
-		"DATA_SOURCE=database for a data source of the rule, repeatable\n(default env:"+dsnVariable+")")
+		"DATA_SOURCE=database for one data source of the rule; repeatable\n(default env:"+dsnVariable+")")
 }
 
 // database is one value of --dsn.
 type database struct {
-	name      string // of the rule's data source; empty if none is given
-	dsn       string // without the parameters of shardkey
+	name      string // data source of the rule, or ""
+	dsn       string // without shardkey's parameters
 	config    *mysql.Config
 	connector driver.Connector
 }
@@ -39,8 +39,8 @@ var (
 	variableDSN = regexp.MustCompile(`^env:([A-Za-z_][A-Za-z0-9_]*)$`)
 )
 
-// databases reads the values of --dsn, or SHARDKEY_DSN; there may be none. The errors
-// show nothing that may be a part of a password.
+// databases parses the values of --dsn, or of SHARDKEY_DSN if there are none. The result
+// may be empty. Errors show no part of a DSN, since it may contain a password.
 func (p *program) databases(given []string) (list []database, err error) {
 	if len(given) == 0 && os.Getenv(dsnVariable) != "" {
 		given = []string{"env:" + dsnVariable}
@@ -58,8 +58,8 @@ func (p *program) databases(given []string) (list []database, err error) {
 	return list, nil
 }
 
-// database reads a value of --dsn. An identifier before the first = is the name of a data
-// source, and what follows is a reference or a DSN. Any other = belongs to a DSN.
+// database parses a value of --dsn. An identifier before the first "=" names a data source,
+// and the rest is a reference or a DSN. Any other "=" is part of the DSN.
 func (p *program) database(text string) (d database, err error) {
 	if m := namedDSN.FindStringSubmatch(text); m != nil {
 		d.name, text = m[1], m[2]
@@ -81,7 +81,7 @@ func isReference(text string) bool {
 	return strings.HasPrefix(text, "@") || variableDSN.MatchString(text)
 }
 
-// referred returns the DSN in an environment variable, a file, or standard input.
+// referred reads the DSN from an environment variable, a file, or standard input.
 func (p *program) referred(reference string) (string, error) {
 	if m := variableDSN.FindStringSubmatch(reference); m != nil {
 		dsn := strings.TrimSpace(os.Getenv(m[1]))
@@ -101,10 +101,10 @@ func (p *program) referred(reference string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// parse reads a DSN, which may have parameters of shardkey.
+// parse parses a DSN and drops shardkey's parameters.
 func (d *database) parse(text string) (err error) {
 	if text == "" {
-		return errors.New("empty") // which go-sql-driver takes for its defaults
+		return errors.New("empty") // go-sql-driver would connect to its default address
 	}
 	d.dsn = withoutParameters(text)
 	if d.config, err = parseDSN(d.dsn); err != nil {
@@ -115,9 +115,9 @@ func (d *database) parse(text string) (err error) {
 	return err
 }
 
-// withoutParameters drops the parameters that begin with shardkey. The parameters follow
-// the last ? that has a whole DSN before it: a password may contain ?, and the path of a
-// rule /.
+// withoutParameters drops the DSN's parameters that begin with "shardkey". A password may
+// contain "?", so the parameters follow the last "?" that is preceded by a complete DSN.
+// The value of a parameter, such as the path of a rule, may contain "/".
 func withoutParameters(dsn string) string {
 	for i := strings.LastIndexByte(dsn, '?'); i >= 0; i = strings.LastIndexByte(dsn[:i], '?') {
 		_, err := parseDSN(dsn[:i])
@@ -132,7 +132,8 @@ func withoutParameters(dsn string) string {
 	return dsn
 }
 
-// parseDSN is mysql.ParseDSN, which panics for a parameter that it no longer supports.
+// parseDSN calls mysql.ParseDSN, which panics for a parameter that it no longer supports,
+// and returns an error instead.
 func parseDSN(text string) (cfg *mysql.Config, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -142,7 +143,7 @@ func parseDSN(text string) (cfg *mysql.Config, err error) {
 	return mysql.ParseDSN(text)
 }
 
-// someDatabases is databases for a command that needs one.
+// someDatabases is like databases, but returns an error if there is none.
 func (p *program) someDatabases(given []string) ([]database, error) {
 	list, err := p.databases(given)
 	if err == nil && len(list) == 0 {
@@ -158,7 +159,7 @@ func onlyOne(list []database) error {
 	return nil
 }
 
-// checkSources refuses names that are no data sources of the rule.
+// checkSources returns an error if a database's name is no data source of the rule.
 func checkSources(r *rule.Rule, databases []database) error {
 	sources := r.DataSources()
 	for _, d := range databases {
@@ -168,7 +169,7 @@ func checkSources(r *rule.Rule, databases []database) error {
 		switch {
 		case d.name == "" && len(databases) > 1:
 			example := append(sources, "ds_0")[0]
-			return usagef("several --dsn: name the data source of each, such as --dsn %s=…", example)
+			return usagef("several --dsn: each needs the name of its data source, such as --dsn %s=…", example)
 		case d.name != "" && !known:
 			return usagef("%s has no data source %q; it has %s%s",
 				r.Name(), d.name, list(sources), didYouMean(d.name, sources))
@@ -177,22 +178,22 @@ func checkSources(r *rule.Rule, databases []database) error {
 	return nil
 }
 
-// address is the database without user and password.
+// address returns the database's network address and name, without user and password.
 func (d *database) address() string {
 	return fmt.Sprintf("%s(%s)/%s", d.config.Net, d.config.Addr, d.config.DBName)
 }
 
-// withoutPassword is a DSN that shows no secret.
+// withoutPassword returns the DSN without its password.
 func (d *database) withoutPassword() string { return d.config.User + "@" + d.address() }
 
-// read reads the schema of the database, and others on its server, and passes it to use
-// with the connection.
+// read reads the schema of the database, and of the others on its server. It passes the
+// schema to use, with the connection.
 func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn, *schema.Database) error) error {
 	db := sql.OpenDB(d.connector)
 	defer db.Close()
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("%s cannot be reached: %w", d.address(), err)
+		return fmt.Errorf("cannot connect to %s: %w", d.address(), err)
 	}
 	defer conn.Close()
 	if err := schema.PrepareSession(ctx, conn); err != nil {
@@ -203,7 +204,7 @@ func (d *database) read(ctx context.Context, others []string, use func(*sql.Conn
 	case err != nil:
 		return fmt.Errorf("%s: %w", d.address(), err)
 	case read.Name == "":
-		return usagef("--dsn names no database after the last slash: %s", d.address())
+		return usagef("--dsn: expected a database name after the last slash, found %s", d.address())
 	}
 	return use(conn, read)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// choice is a flag's value that is one of a few words.
+// choice is a flag value that must be one of words.
 type choice struct {
 	words  []string
 	chosen string
@@ -29,7 +30,7 @@ func (c *choice) Set(word string) error {
 	return nil
 }
 
-// duration is a flag's value above 0.
+// duration is a flag value above 0.
 type duration time.Duration
 
 func (d *duration) Type() string { return "duration" }
@@ -43,20 +44,20 @@ func (d *duration) String() string {
 
 func (d *duration) Set(text string) error {
 	given, err := time.ParseDuration(text)
-	if err == nil && given <= 0 {
-		err = errors.New("expected a duration above 0")
+	if err != nil || given <= 0 {
+		err = errors.New("expected a duration above 0, such as 5s")
 	}
 	*d = duration(given)
 	return err
 }
 
-// timeoutFlag declares --timeout.
+// timeoutFlag declares --timeout with the default most.
 func timeoutFlag(fs *pflag.FlagSet, value *duration, most time.Duration) {
 	*value = duration(most)
-	fs.Var(value, "timeout", "give up after this `duration`")
+	fs.Var(value, "timeout", "time limit, a `duration` such as 30s")
 }
 
-// zone is a flag's value that names a time zone.
+// zone is a flag value that names a time zone.
 type zone struct{ *time.Location }
 
 func (z *zone) Type() string { return "zone" }
@@ -71,7 +72,7 @@ func zoneFlag(fs *pflag.FlagSet, value *zone, usage string) {
 	fs.Var(value, "tz", "time `zone` "+usage+", such as Asia/Shanghai, +08:00, UTC or Local")
 }
 
-// epoch is a flag's value that is the time from which keys count.
+// epoch is a flag value: the time at which the time field of keys is 0.
 type epoch struct{ time.Time }
 
 func (e *epoch) Type() string   { return "time" }
@@ -82,8 +83,8 @@ func (e *epoch) Set(text string) (err error) {
 	return err
 }
 
-// quoted is a word of the command line or the input, as an error shows it: the start of
-// a long one, and nothing that may be a DSN with its password.
+// quoted quotes a word of the command line or the input for an error message. It shortens
+// long words, and hides words that may be a DSN with a password.
 func quoted(word string) string {
 	if strings.Contains(word, "@") {
 		return `"…"`
@@ -99,7 +100,32 @@ func quoted(word string) string {
 	return strconv.Quote(word[:end] + "…")
 }
 
-// didYouMean is the end of a message about a wrong word; empty if no right one is near.
+// reworded replaces messages of package cobra and package strconv about flags and arguments.
+func reworded(message string) string {
+	for _, r := range rewordings {
+		message = r.form.ReplaceAllString(message, r.text)
+	}
+	return message
+}
+
+var rewordings = []struct {
+	form *regexp.Regexp
+	text string
+}{
+	{
+		regexp.MustCompile(`^if any flags in the group \[.*\] are set none .*; \[(\S+) (\S+)\] were all set$`),
+		"--$1 and --$2 cannot be used together",
+	},
+	{regexp.MustCompile(`^at least one of the flags in the group \[(\S+) (\S+)\] is .*$`), "expected --$1 or --$2"},
+	{regexp.MustCompile(`^accepts 0 arg\(s\), received`), "expected no arguments, found"},
+	{regexp.MustCompile(`^accepts at most 1 arg\(s\), received`), "expected at most 1 argument, found"},
+	{regexp.MustCompile(`^accepts between (\d) and (\d) arg\(s\), received`), "expected $1 or $2 arguments, found"},
+	{regexp.MustCompile(`strconv\.ParseInt: parsing .*$`), "expected an integer"},
+	{regexp.MustCompile(`strconv\.ParseBool: parsing .*$`), "expected true or false"},
+}
+
+// didYouMean returns the end of a message about a wrong word: a suggestion, or "" if no
+// right word is similar.
 func didYouMean(wrong string, right []string) string {
 	if word := nearest.Word(wrong, right); word != "" {
 		return "; did you mean " + word + "?"
@@ -107,7 +133,7 @@ func didYouMean(wrong string, right []string) string {
 	return ""
 }
 
-// list joins names, the first few of many.
+// list joins names, at most the first 10.
 func list(names []string) string {
 	const most = 10
 	if len(names) > most {

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// generateFlags specify the keys to generate.
+// generateFlags are the flags of generate.
 type generateFlags struct {
 	table   string
 	dsns    []string
@@ -25,21 +25,24 @@ type generateFlags struct {
 	verbose bool
 }
 
-// maxGenerate limits the keys of one run.
+// maxGenerate is the largest number of keys in one run.
 const maxGenerate = 1_000_000
 
 func generateCommand(p *program) *cobra.Command {
 	f := new(generateFlags)
 	c := &cobra.Command{
 		Use:   "generate",
-		Short: "Generate keys, to try a rule and its stores",
-		Long: `Generates keys as for one INSERT of as many rows into the table, and prints one a line.
-It connects to the servers that the generator and its worker-ID assigner use, and
-releases what it leased. The keys are used up. Binary keys are printed as SQL literals.
+		Short: "generate keys, to try a rule and its stores",
+		Long: `Use generate to try a rule and the servers that its generators use. It generates keys as
+for one INSERT of that many rows, and prints one per line, binary keys as SQL literals.
+It connects to the servers of the generator and its worker-ID assigner, and releases its
+worker ID at the end. The keys are used up.
 
-The keys are those of a rule's --table, or without a rule those of a generator --type
-with the properties --prop. --dsn is the application's database, for generators and
-worker-ID assigners that use it.`,
+Choose a table of the rule with --table, or without a rule a generator with --type and
+--prop. --dsn is the application's database, for generators and worker-ID assigners that
+use it.
+
+The exit status is 1 if there are no keys, or the worker ID can't be released.`,
 		Example: `  shardkey generate --table t_order -n 5
   shardkey generate --type UUID --prop version=7
   shardkey generate --table t_order | shardkey decode --rule rule.yaml`,
@@ -51,11 +54,11 @@ worker-ID assigners that use it.`,
 	ruleFlag(fs)
 	fs.StringVar(&f.table, "table", "", "`name` of a logical or actual table, or schema.name")
 	fs.StringVar(&f.typ, "type", "", "generator `type`, such as SNOWFLAKE or UUID")
-	fs.StringArrayVar(&f.props, "prop", nil, "property of the type as `NAME=VALUE`, repeatable")
-	fs.IntVarP(&f.count, "count", "n", 1, "`number` of keys, at most 1000000")
+	fs.StringArrayVar(&f.props, "prop", nil, "property of the generator, `NAME=VALUE`; repeatable")
+	fs.IntVarP(&f.count, "count", "n", 1, "`number` of keys, 1 to 1000000")
 	dsnFlag(fs, &f.dsns)
 	timeoutFlag(fs, &f.timeout, 10*time.Second)
-	fs.BoolVarP(&f.verbose, "verbose", "v", false, "print the state of the generators on standard error")
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "also print the state of the generators, on standard error")
 	p.outputFlag(fs)
 	c.MarkFlagsOneRequired("table", "type")
 	c.MarkFlagsMutuallyExclusive("table", "type")
@@ -63,7 +66,7 @@ worker-ID assigners that use it.`,
 	return c
 }
 
-// generatedKeys is the answer of generate.
+// generatedKeys is the output of generate.
 type generatedKeys struct {
 	Keys []string `json:"keys"`
 }
@@ -83,7 +86,7 @@ func generate(p *program, c *cobra.Command, f *generateFlags) (err error) {
 	}
 	defer func() {
 		if closeErr := live.Close(); err == nil {
-			err = closeErr // what was leased could not be released
+			err = closeErr // a worker ID could not be released
 		}
 	}()
 	t := lookup(live, f.table)
@@ -117,7 +120,7 @@ func (f *generateFlags) keys(ctx context.Context, t *rule.Table) (v generatedKey
 	return v, err
 }
 
-// open opens the rule, or makes one of --type and --prop.
+// open opens the rule file, or a rule for --type and --prop.
 func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *rule.Live, err error) {
 	if f.typ != "" {
 		r, err = f.typedRule()
@@ -133,7 +136,8 @@ func (f *generateFlags) open(p *program, c *cobra.Command) (r *rule.Rule, live *
 	return r, live, err
 }
 
-// typedRule makes a rule with one table, whose keys are those of --type.
+// typedRule returns a rule with one table, whose generator has the type and properties of
+// --type and --prop.
 func (f *generateFlags) typedRule() (*rule.Rule, error) {
 	known := spi.KeyGeneratorTypes()
 	if !slices.ContainsFunc(known, func(typ string) bool { return strings.EqualFold(typ, f.typ) }) {
@@ -146,7 +150,7 @@ func (f *generateFlags) typedRule() (*rule.Rule, error) {
 		if !found || name == "" {
 			return nil, usagef("--prop: expected NAME=VALUE")
 		}
-		props[name] = spi.NewSecret(value) // any of them may be one
+		props[name] = spi.NewSecret(value) // any property may be a password
 	}
 	f.table = "t"
 	r, err := rule.New(rule.Config{
@@ -154,12 +158,12 @@ func (f *generateFlags) typedRule() (*rule.Rule, error) {
 		Generators: map[string]rule.GeneratorConfig{f.typ: {Type: f.typ, Props: props}},
 	})
 	if prop := (*spi.PropError)(nil); errors.As(err, &prop) {
-		return nil, usagef("%s", plain(prop)) // without its place in this rule
+		return nil, usagef("%s", plain(prop)) // without the place: the user has no rule file
 	}
 	return r, err
 }
 
-// lookup finds a table by a name that may have a schema in front.
+// lookup returns the table called name or schema.name.
 func lookup(live *rule.Live, name string) *rule.Table {
 	if schema, table, ok := strings.Cut(name, "."); ok {
 		return live.Lookup(schema, table)

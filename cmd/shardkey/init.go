@@ -22,17 +22,20 @@ func initCommand(p *program) *cobra.Command {
 	)
 	c := &cobra.Command{
 		Use:   "init [TABLE...]",
-		Short: "Print a rule file for existing tables",
-		Long: `Prints a rule for the tables of a database, or of several data sources. Tables whose names
-differ only in numbers or dates are one logical table; so are tables with the same name in
-several databases. These, and tables with AUTO_INCREMENT, get keys from SNOWFLAKE with
-worker IDs from a database. What is left out is listed at the end with the reason. Write
-the output to a file, read it, and run check and doctor.
+		Short: "print a rule file for existing tables",
+		Long: `Use init to start with a rule for the tables of a database, or of several data sources.
+Tables whose names differ only in numbers or dates are one logical table, and so are
+tables with the same name in several databases. These, and tables with AUTO_INCREMENT,
+get keys from SNOWFLAKE with worker IDs from a database. The tables that are left out
+follow, with the reason. Write the output to a file, read it, and run check and doctor.
 
-TABLE is the name of a table, or of all tables with that name and numbers after it.
+TABLE is a table, or the common name of tables that differ in the numbers after it.
 
-With --from no database is asked: a rule file of any version of ShardingSphere, or the
-configuration of a Spring Boot application, is converted to the form that loads.`,
+With --from, init converts a rule file of any version of ShardingSphere, or the
+configuration of a Spring Boot application, and connects to no database.
+
+The exit status is 1 if there is no table for a rule, if a database can't be read, or if
+the converted rule doesn't load.`,
 		Example: `  shardkey init --dsn env:SHOP_DSN > rule.yaml
   shardkey init --dsn ds_0=env:DS0 --dsn ds_1=env:DS1 > rule.yaml
   shardkey init --from application.yml > rule.yaml`,
@@ -41,7 +44,7 @@ configuration of a Spring Boot application, is converted to the form that loads.
 	fs := c.Flags()
 	dsnFlag(fs, &dsns)
 	timeoutFlag(fs, &timeout, time.Minute)
-	fs.StringVar(&from, "from", "", "convert this YAML or .properties `file`")
+	fs.StringVar(&from, "from", "", "YAML or .properties `file` to convert")
 	p.outputFlag(fs)
 	c.MarkFlagsMutuallyExclusive("from", "dsn")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -63,9 +66,9 @@ configuration of a Spring Boot application, is converted to the form that loads.
 	return c
 }
 
-// newRule is the answer of init.
+// newRule is the output of init.
 type newRule struct {
-	Rule    string            `json:"rule"` // a rule file
+	Rule    string            `json:"rule"` // content of a rule file
 	LeftOut []newrule.LeftOut `json:"leftOut,omitempty"`
 	Error   string            `json:"error,omitempty"` // why the rule doesn't load yet
 }
@@ -90,23 +93,24 @@ func ruleOf(ctx context.Context, databases []database, tables []string) (v newRu
 	}
 	r := newrule.New(sources, tables...)
 	if len(r.Tables) == 0 {
-		why := []string{"found no table for a rule " + strings.Join(addresses, ", ")}
+		why := []string{"no tables for a rule " + strings.Join(addresses, ", ")}
 		for _, l := range r.LeftOut {
 			why = append(why, l.Name+": "+l.Why)
 		}
-		why = append(why, "name the tables to include those that are left out")
+		why = append(why, "to include a table, name it as an argument")
 		return v, fmt.Errorf("%s", strings.Join(why, "; "))
 	}
-	v.Rule = "# Rule for the tables " + strings.Join(addresses, ", ") + ", made by shardkey init.\n" +
-		"# Read it; then run shardkey check --strict, and shardkey doctor.\n" + r.YAML()
+	v.Rule = "# Rule for the tables " + strings.Join(addresses, ", ") + ", written by shardkey init.\n" +
+		"# Read it, then run shardkey check --strict and shardkey doctor.\n" + r.YAML()
 	v.LeftOut = r.LeftOut
 	return v, nil
 }
 
-// convert prints the rule of a file of another form, even if it doesn't load yet.
+// convert prints the rule of a ShardingSphere or Spring Boot file, even if it doesn't load
+// yet.
 func (p *program) convert(path string, tables []string) error {
 	if len(tables) > 0 {
-		return usagef("--from converts all tables of the file: leave out %s", quoted(tables[0]))
+		return usagef("--from converts all tables of the file: expected no arguments, found %s", quoted(tables[0]))
 	}
 	rule, left, problem := convert.File(path)
 	if rule == nil {

@@ -11,21 +11,19 @@ import (
 	"strings"
 )
 
-// stdinName stands for standard input where a file's name is shown.
+// stdinName is shown as the file name of standard input.
 const stdinName = "<stdin>"
 
-// maxInput limits the content that is read whole from standard input, in bytes.
+// maxInput is the largest standard input that readAll accepts, in bytes.
 const maxInput = 64 << 20
 
-// isPiped reports whether standard input is a pipe or a file: neither a terminal nor
-// /dev/null.
+// isPiped reports whether standard input is a pipe or a file, not a terminal or /dev/null.
 func isPiped(stdin *os.File) bool {
 	info, err := stdin.Stat()
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// arguments returns the arguments of the command line, or "-" if there are none and
-// something is piped into the program.
+// arguments returns args, or "-" if there are none and standard input is piped.
 func (p *program) arguments(args []string) []string {
 	if len(args) == 0 && p.piped {
 		return []string{"-"}
@@ -33,7 +31,7 @@ func (p *program) arguments(args []string) []string {
 	return args
 }
 
-// readOnce returns standard input, which can be read once.
+// readOnce returns standard input. The second call returns an error.
 func (p *program) readOnce() (io.Reader, error) {
 	if p.read {
 		return nil, usagef("standard input can be read only once")
@@ -62,8 +60,8 @@ func (p *program) readAll() ([]byte, error) {
 	return content, nil
 }
 
-// words returns the arguments in turn, with the lines of standard input in place of "-",
-// trimmed and without the empty ones.
+// words yields the arguments. For the argument "-" it yields the lines of standard input,
+// trimmed, except empty lines.
 func (p *program) words(args []string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, arg := range args {
@@ -89,7 +87,7 @@ func (p *program) lines(yield func(string, error) bool) bool {
 	}
 	err := in.Err()
 	switch {
-	case errors.Is(err, errOutput): // not the input's
+	case errors.Is(err, errOutput): // a failed write, not a failed read
 	case errors.Is(err, bufio.ErrTooLong):
 		err = fmt.Errorf("standard input: line %d is longer than %d bytes", n+1, bufio.MaxScanTokenSize)
 	case err != nil:
@@ -100,7 +98,7 @@ func (p *program) lines(yield func(string, error) bool) bool {
 	return err == nil || yield("", err)
 }
 
-// flusher reads standard input, and shows the results so far before it waits for more.
+// flusher reads standard input. Before each read it shows the results so far.
 type flusher struct{ p *program }
 
 func (f flusher) Read(b []byte) (int, error) {

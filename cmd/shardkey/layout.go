@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// layoutFlags specify the layout of keys: directly, or as a generator of a rule.
+// layoutFlags specify the layout of keys, directly or as the layout of a rule's generator.
 type layoutFlags struct {
 	layout    string
 	tick      duration
@@ -18,9 +18,9 @@ type layoutFlags struct {
 	generator string
 }
 
-const layoutHelp = `The layout of keys is ShardingSphere's unless --layout, --tick and --epoch specify
-another, or --rule the rule file that has it. REDIS generates 41-12-10, LEAF_SNOWFLAKE
-41-10-12 with --epoch 2010-11-04T01:42:54.657Z.`
+const layoutHelp = `The default layout is ShardingSphere's. For another one use --rule, or --layout, --tick
+and --epoch. The layout of REDIS is 41-12-10. The layout of LEAF_SNOWFLAKE is 41-10-12,
+with --epoch 2010-11-04T01:42:54.657Z.`
 
 func (f *layoutFlags) declare(c *cobra.Command) {
 	fs := c.Flags()
@@ -28,10 +28,10 @@ func (f *layoutFlags) declare(c *cobra.Command) {
 	fs.StringVar(&f.layout, "layout", snowflake.Classic.String(), "`bits` of time, worker and sequence, or js53")
 	fs.Var(&f.tick, "tick", "unit of the time field (default 1ms; 1s for js53)")
 	fs.Var(&f.epoch, "epoch",
-		"`time` from which the time field counts:\nwith its zone, a date, or milliseconds since 1970")
+		"`time` at which the time field is 0:\na time with its zone, a date, or milliseconds since 1970")
 	fs.String("rule", "",
-		"rule `file` with the layout;\nwith --generator the default is $"+ruleVariable+", then ./"+ruleDefault)
-	fs.StringVar(&f.generator, "generator", "", "`name` of the rule's generator, if the tables use several")
+		"rule `file` with the layout\n(default with --generator: $"+ruleVariable+", then ./"+ruleDefault+")")
+	fs.StringVar(&f.generator, "generator", "", "`name` of the generator, if the rule's tables use several")
 	for _, name := range []string{"layout", "tick", "epoch"} {
 		for _, other := range []string{"rule", "generator"} {
 			c.MarkFlagsMutuallyExclusive(other, name)
@@ -39,7 +39,7 @@ func (f *layoutFlags) declare(c *cobra.Command) {
 	}
 }
 
-// keyBits decodes integer keys, and returns the keys of a time interval.
+// keyBits decodes integer keys and returns the keys of a time interval.
 type keyBits interface {
 	spi.KeyDecoder
 	spi.KeyRanger
@@ -48,17 +48,17 @@ type keyBits interface {
 // keyLayout is the layout of keys.
 type keyLayout struct {
 	keyBits
-	shardBits int        // how many of a key's lowest bits are shard bits
+	shardBits int        // number of shard bits, the lowest bits of a key
 	live      *rule.Live // nil without a rule
 }
 
 func (l *keyLayout) close() {
 	if l.live != nil {
-		_ = l.live.Close() // nothing was used
+		_ = l.live.Close() // can't fail: it has leased nothing
 	}
 }
 
-// open returns the layout, which the caller closes.
+// open returns the layout. The caller must close it.
 func (f *layoutFlags) open(p *program, c *cobra.Command) (*keyLayout, error) {
 	if c.Flag("rule").Changed || f.generator != "" {
 		return f.fromRule(p, c)
@@ -87,7 +87,7 @@ func (f *layoutFlags) fromRule(p *program, c *cobra.Command) (*keyLayout, error)
 	return l, nil
 }
 
-// choose takes the layout of a generator; without a name, of the only one.
+// choose sets l to the layout of the named generator, or of the only one if name is "".
 func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 	names := generatorNames(r)
 	switch {
@@ -96,7 +96,8 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 			return err
 		}
 	case len(names) > 1:
-		return usagef("the tables of %s use several generators: choose one with --generator: %s", r.Name(), list(names))
+		return usagef("the tables of %s use several generators (%s): choose one with --generator",
+			r.Name(), list(names))
 	default:
 		name = names[0]
 	}
@@ -112,7 +113,7 @@ func (l *keyLayout) choose(r *rule.Rule, name string) (err error) {
 	return nil
 }
 
-// noTime is a generator whose keys are strings, or integers without a time.
+// noTime is the keyBits of a generator whose keys are strings, or integers without a time.
 type noTime struct{ generator string }
 
 func (n noTime) DecodeKey(key int64) (spi.KeyParts, error) {
@@ -122,10 +123,10 @@ func (n noTime) DecodeKey(key int64) (spi.KeyParts, error) {
 func (n noTime) KeyRange(_, _ time.Time) (first, last int64, err error) { return 0, 0, n.err() }
 
 func (n noTime) err() error {
-	return fmt.Errorf("the keys of generator %s are no integers with a time", n.generator)
+	return fmt.Errorf("generator %s: its keys are not integers with a time", n.generator)
 }
 
-// splitBits is a layout from the command line.
+// splitBits is the keyBits of a layout from the command line.
 type splitBits struct {
 	layout snowflake.Layout
 	epoch  time.Time

@@ -21,51 +21,53 @@ func lintCommand(p *program) *cobra.Command {
 	f := new(lintFlags)
 	c := &cobra.Command{
 		Use:   "lint [FILE.sql|DIRECTORY|PACKAGE...]",
-		Short: "Check SQL files and Go packages for INSERTs that would not get a key",
-		Long: `Checks each statement on a sharded table, before a program runs it, in .sql files, in all
-.sql files of a directory, and in Go packages as the go command names them. If a name is
--, or if there is none and input is piped, SQL is read from standard input. In Go packages
-the statements are the strings that reach Exec, Query, Prepare and similar methods of
-database/sql, sqlx, GORM and bun, and the tables that query builders insert into. No
-server is asked; the columns of a table are those of its CREATE TABLE statement in the
-files.
+		Short: "check SQL files and Go packages for INSERTs that would not get a key",
+		Long: `Use lint in a build, to find statements on sharded tables that would not get a key. It
+checks .sql files, all .sql files of a directory, and Go packages, which are named as for
+the go command. If an argument is -, or if there is none and input is piped, it reads SQL
+from standard input.
 
-A statement is
-  filled    it gets keys, or its arguments decide whether it does
-  passed    it has explicit keys
-  refused   it isn't sent, or the server is certain to refuse it
+In Go packages it checks the strings that reach Exec, Query, Prepare and similar methods
+of database/sql, sqlx, GORM and bun, and the tables that query builders insert into. It
+connects to no server, and reads a table's columns from CREATE TABLE in the files.
+
+It prints each statement with its place, outcome and reason. The outcomes are
+  filled    keys are generated, or arguments decide whether they are
+  passed    the statement has explicit keys
+  refused   shardkey doesn't send it, or the server is certain to refuse it
   unfilled  the server stores rows without a generated key
   changed   an UPDATE changes a key
-  unknown   it is computed at run time
+  unknown   the statement is computed at run time
+
 The exit status is 1 if a statement is refused, unfilled or changed, or if its table is
-computed at run time.`,
+computed at run time. It is 2 if a file or package can't be read.`,
 		Example: `  shardkey lint --problems ./... migrations/
   shardkey lint --rule rule.yaml < schema.sql`,
 		RunE: func(c *cobra.Command, args []string) error { return p.lint(c, f, p.arguments(args)) },
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
-	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions, as `words` separated by commas")
-	fs.BoolVar(&f.problems, "problems", false, "report only statements that make the exit status 1")
-	fs.BoolVar(&f.tests, "tests", false, "check the tests of Go packages too")
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the sessions: `modes` separated by commas")
+	fs.BoolVar(&f.problems, "problems", false, "print only statements that make the exit status 1")
+	fs.BoolVar(&f.tests, "tests", false, "also check the tests of Go packages")
 	p.outputFlag(fs)
 	return c
 }
 
-// lintFindings is the answer of lint.
+// lintFindings is the output of lint.
 type lintFindings struct {
 	Findings []lint.Finding `json:"findings"`
 }
 
 func (p *program) lint(c *cobra.Command, f *lintFlags, args []string) error {
 	if len(args) == 0 {
-		return usagef("nothing to check: name .sql files, directories or Go packages")
+		return usagef("expected .sql files, directories or Go packages as arguments, found none")
 	}
 	file, err := ruleFile(c)
 	if err != nil {
 		return err
 	}
-	o, err := p.openOffline(file, "other", f.sqlMode) // a statement may be for any server
+	o, err := p.openOffline(file, "other", f.sqlMode) // the statements may be for any server
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,8 @@ func (v lintFindings) print(w io.Writer) {
 	}
 }
 
-// lintAll checks all that the arguments name, the columns in SQL files first.
+// lintAll checks the files, directories and packages in args. It first reads the columns
+// of the tables from all SQL files.
 func lintAll(l *lint.Linter, args []string, tests bool) error {
 	var files, patterns []string
 	for _, arg := range args {
@@ -133,7 +136,7 @@ func lintAll(l *lint.Linter, args []string, tests bool) error {
 	return l.Packages(patterns, tests)
 }
 
-// asPattern names the package in a directory as the go command does.
+// asPattern returns the go command's pattern for the package in a directory.
 func asPattern(dir string) string {
 	if filepath.IsAbs(dir) || strings.HasPrefix(dir, ".") {
 		return dir

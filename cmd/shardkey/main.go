@@ -12,10 +12,10 @@
 //	shardkey migrate --dsn env:SHOP_DSN orders
 //	shardkey init --dsn env:SHOP_DSN
 //
-// Commands that need a rule read the file of --rule, of the environment variable
-// SHARDKEY_RULE, or ./rule.yaml. Only generate, workers, doctor, migrate and init
-// connect to servers. The exit status is 0; 1 if the command found a problem or
-// failed; 2 if the command line is wrong. See docs/reference/cli.md.
+// Commands that need a rule read the file that --rule or the environment variable
+// SHARDKEY_RULE names, or else ./rule.yaml. Only generate, workers, doctor, migrate and
+// init connect to servers. The exit status is 0 for success, 1 if the command found a
+// problem or failed, and 2 if the command line is wrong. See docs/reference/cli.md.
 package main
 
 import (
@@ -49,18 +49,18 @@ const (
 )
 
 func main() {
-	// A reader that has gone, such as head, is a failed write and doesn't end the
-	// process: leases are still released.
+	// Without SIGPIPE, a closed output such as head is only a failed write. The process
+	// continues and releases its leases.
 	signal.Ignore(syscall.SIGPIPE)
 	p := newProgram(os.Stdin, os.Stdout, os.Stderr, spi.SystemClock)
 	p.piped = isPiped(os.Stdin)
 	os.Exit(p.run(context.Background(), os.Args[1:]))
 }
 
-// program is one run of the tool, with its input and outputs.
+// program is one run of the command, with its input and outputs.
 type program struct {
 	stdin  io.Reader
-	piped  bool // standard input is a pipe or a file, and read if there are no arguments
+	piped  bool // standard input is a pipe or a file, which commands read if they have no arguments
 	read   bool // standard input has been read
 	out    *bufio.Writer
 	stderr io.Writer
@@ -68,8 +68,8 @@ type program struct {
 	zone   *time.Location // the default of range's --tz
 
 	output     choice // -o
-	running    bool   // the command line is right
-	beforeWait func() // shows the results so far, before more input is waited for
+	running    bool   // the command line is valid and the command has started
+	beforeWait func() // shows the results so far; called before each read of standard input
 }
 
 func newProgram(stdin io.Reader, stdout, stderr io.Writer, clock spi.Clock) *program {
@@ -89,20 +89,21 @@ func usagef(format string, args ...any) error {
 }
 
 var (
-	// errFound ends a command that has printed the problems that it found.
+	// errFound ends a command that has printed problems.
 	errFound = errors.New("shardkey: found problems")
-	// errOutput ends a command whose output cannot be written; run reports why.
+	// errOutput ends a command that cannot write its output. run reports the cause.
 	errOutput = errors.New("shardkey: output")
 )
 
-// run runs the command that args name and returns the exit status.
+// run executes the command line args and returns the exit status.
 func (p *program) run(ctx context.Context, args []string) int {
 	root := p.rootCommand()
-	root.SetArgs(append([]string{}, args...)) // nil stands for those of the process
+	addBuiltins(root)
+	root.SetArgs(append([]string{}, args...)) // not nil, which stands for os.Args
 	c, err := root.ExecuteContextC(ctx)
 	status := p.report(c, args, err)
 	switch err := p.out.Flush(); {
-	case errors.Is(err, syscall.EPIPE): // the reader needs no more
+	case errors.Is(err, syscall.EPIPE): // the reader has closed the pipe
 	case err != nil:
 		fmt.Fprintln(p.stderr, "shardkey: output:", err)
 		return max(status, statusError)
@@ -117,7 +118,8 @@ func (p *program) report(c *cobra.Command, args []string, err error) int {
 	case err == nil, errors.Is(err, errOutput):
 		return statusOK
 	case !p.running, errors.As(err, &usage):
-		p.warn(fmt.Sprintf("%s\nRun '%s --help' for usage.", redact(plain(err), args), c.CommandPath()))
+		message := reworded(redact(plain(err), args))
+		p.warn(fmt.Sprintf("%s\nRun '%s --help' for usage.", message, c.CommandPath()))
 		return statusUsage
 	case errors.Is(err, errFound):
 	case p.json():
@@ -130,8 +132,7 @@ func (p *program) report(c *cobra.Command, args []string, err error) int {
 	return statusError
 }
 
-// redact removes arguments that may contain a password from the message of an error,
-// which may quote them.
+// redact removes arguments that may contain a password from an error message.
 func redact(message string, args []string) string {
 	for _, arg := range args {
 		_, value, _ := strings.Cut(arg, "=")
@@ -151,12 +152,12 @@ func (p *program) warn(message string) {
 	fmt.Fprintln(p.stderr, "shardkey:", message)
 }
 
-// rootCommand returns the command that has all others.
+// rootCommand returns the command shardkey with its subcommands.
 func (p *program) rootCommand() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:   "shardkey",
-		Short: "Generate and decode keys, check rules and databases",
+		Short: "generate and decode keys, check rules and databases",
 		Long: `shardkey generates and decodes keys, checks sharding rules, shows how statements are
 rewritten, and checks databases against a rule.`,
 		Version:       buildVersion().String(),
@@ -192,9 +193,23 @@ rewritten, and checks databases against a rule.`,
 	return root
 }
 
-// outputFlag declares -o.
+// addBuiltins adds cobra's commands help and completion, in the style of the others.
+func addBuiltins(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Short = "show the help of a command"
+		case "completion":
+			c.Short = "print the completion script of a shell"
+		}
+	}
+}
+
+// outputFlag declares --output.
 func (p *program) outputFlag(fs *pflag.FlagSet) {
-	fs.VarP(&p.output, "output", "o", "output `format`: text, or json, which is one object")
+	fs.VarP(&p.output, "output", "o", "output `format`: text, or json for one JSON object")
 }
 
 func (p *program) json() bool { return p.output.chosen == "json" }
@@ -209,8 +224,8 @@ func (p *program) emit(v any) error {
 	return nil
 }
 
-// answer prints the answer of a command, as JSON or text. The error is errFound if the
-// answer has a problem.
+// answer prints the result v of a command: as JSON, or with text. It returns errFound if
+// problem is set.
 func (p *program) answer(v any, text func(io.Writer), problem bool) error {
 	if !p.json() {
 		text(p.out)
@@ -223,7 +238,7 @@ func (p *program) answer(v any, text func(io.Writer), problem bool) error {
 	return nil
 }
 
-// within returns a context that ends after d, or when the process is interrupted.
+// within returns a context that ends after d, or earlier if the process is interrupted.
 func within(ctx context.Context, d duration) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(d))
@@ -234,12 +249,13 @@ func within(ctx context.Context, d duration) (context.Context, context.CancelFun
 func (p *program) logger() *slog.Logger {
 	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
 		if len(groups) == 0 && a.Key == slog.TimeKey {
-			return slog.Attr{} // lines are read as they appear
+			return slog.Attr{} // the user sees each line when it is written
 		}
 		return a
 	}
-	return slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}))
+	options := &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: withoutTime}
+	return slog.New(slog.NewTextHandler(p.stderr, options))
 }
 
-// plain is an error's message without the prefix that the program writes anyway.
+// plain returns an error's message without the prefix "shardkey: ", which warn adds.
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "shardkey: ") }

@@ -26,22 +26,29 @@ func migrateCommand(p *program) *cobra.Command {
 	f := new(migrateFlags)
 	c := &cobra.Command{
 		Use:   "migrate [TABLE...]",
-		Short: "Print the SQL that prepares tables with AUTO_INCREMENT",
-		Long: `Prints what the tables of a database need before shardkey generates their keys: the ALTER
-TABLE statements that make the keys and the columns that refer to them BIGINT, with the
-foreign keys between them, a rule file, and queries to check. The statements that remove
-AUTO_INCREMENT are comments at the end: after them, programs that insert without shardkey
-fail. Nothing is executed: read it, and try it on a copy.
+		Short: "print the SQL that prepares tables with AUTO_INCREMENT",
+		Long: `Use migrate before shardkey generates the keys of existing tables. It prints
 
-TABLE is the name of a table, or of all tables with that name and numbers after it. The
-default is the tables of --rule, or all with AUTO_INCREMENT.`,
+  - ALTER TABLE statements that make keys, and the columns that refer to them, BIGINT
+  - a rule file
+  - queries that check the result
+  - as comments, the statements that remove AUTO_INCREMENT; after these, programs that
+    insert without shardkey fail
+
+It executes nothing. Read the output, and try it on a copy of the database.
+
+TABLE is a table, or the common name of tables that differ in the numbers after it. The
+default is the tables of --rule, or all tables with AUTO_INCREMENT.
+
+The exit status is 1 if the database or the rule can't be read.`,
 		Example:           "  shardkey migrate --dsn env:SHOP_DSN orders customer > migrate.sql",
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	fs := c.Flags()
 	dsnFlag(fs, &f.dsns)
 	fs.StringVar(&f.rule, "rule", "", "existing rule `file`")
-	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false, "print the statements that remove AUTO_INCREMENT as statements")
+	fs.BoolVar(&f.dropAuto, "drop-auto-increment", false,
+		"print the removal of AUTO_INCREMENT as statements, not comments")
 	timeoutFlag(fs, &f.timeout, time.Minute)
 	p.outputFlag(fs)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -67,7 +74,7 @@ func (p *program) migrate(ctx context.Context, d database, f *migrateFlags, tabl
 		if err != nil {
 			return err
 		}
-		defer opened.Close() // nothing was used
+		defer opened.Close() // can't fail: it has leased nothing
 		if err := checkSources(r, []database{d}); err != nil {
 			return err
 		}

@@ -15,26 +15,29 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// planFlags supply what a program would ask its server.
+// planFlags replace the metadata that a program would query from its server.
 type planFlags struct {
 	sqlMode, columns string
 	server           choice
 }
 
-// serverKinds are the values of --server, as those of the parameter shardkeyServer.
+// serverKinds are the values of --server, the same as of the DSN parameter shardkeyServer.
 var serverKinds = []string{"auto", "mysql", "mariadb", "vitess", "tidb", "other"}
 
 func planCommand(p *program) *cobra.Command {
 	f := &planFlags{server: choice{words: serverKinds, chosen: serverKinds[0]}}
 	c := &cobra.Command{
 		Use:   "plan [STATEMENT]",
-		Short: "Show how a statement is rewritten",
-		Long: `Shows how a statement is handled under a rule: it is passed through unchanged, it gets
-keys (the statement that is sent follows, in which each added ? is a generated key), or it
-is refused, with the reason and the place. If STATEMENT is -, or if there is none and
+		Short: "show how a statement is rewritten",
+		Long: `Use plan to see how shardkey handles a statement under a rule. The statement is passed
+through unchanged, or it gets keys, or it is refused. For a statement that gets keys, plan
+prints the rewritten statement, in which each added ? is a generated key. For one that is
+refused, it prints the reason and the place. If STATEMENT is -, or if there is none and
 input is piped, it is read from standard input.
 
-No server is asked: flags supply what a program would ask it.`,
+plan connects to no server. Flags replace the metadata that a program would query.
+
+The exit status is 1 if the statement is refused, or if lint would report a problem.`,
 		Example: `  shardkey plan 'INSERT INTO t_order (user_id) VALUES (?)'
   shardkey plan --rule rule.yaml < insert.sql`,
 		Args:              cobra.MaximumNArgs(1),
@@ -43,34 +46,33 @@ No server is asked: flags supply what a program would ask it.`,
 	}
 	fs := c.Flags()
 	ruleFlag(fs)
-	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the session, as `words` separated by commas")
-	fs.StringVar(&f.columns, "columns", "", "columns of the table in order, as `names` separated by commas;\n"+
-		"needed for a statement without a column list")
+	fs.StringVar(&f.sqlMode, "sql-mode", "", "sql_mode of the session: `modes` separated by commas")
+	fs.StringVar(&f.columns, "columns", "", "columns of the table in order: `names` separated by commas;\n"+
+		"required for a statement without a column list")
 	fs.Var(&f.server, "server", "`kind` of server: "+strings.Join(serverKinds, ", ")+"; auto assumes mysql")
 	p.outputFlag(fs)
 	return c
 }
 
-// planned is the answer of plan.
+// planned is the output of plan.
 type planned struct {
 	Outcome lint.Outcome `json:"outcome"` // filled, passed or refused
 	Reason  string       `json:"reason,omitempty"`
-	// Inserts are those into sharded tables.
+	// Inserts are the INSERTs and REPLACEs into sharded tables.
 	Inserts []plannedInsert `json:"inserts,omitempty"`
-	// Verified is the result of the verification by the second parser: agrees, or unknown.
+	// Verified is the result of the second parser: agrees, or unknown.
 	Verified string `json:"verified,omitempty"`
-	// Sent is the statement that is sent; if KeysInText is set, with the keys in place of
-	// each ?.
+	// Sent is the rewritten statement. If KeysInText is set, the keys replace each added ?.
 	Sent       string `json:"sent,omitempty"`
 	KeysInText bool   `json:"keysInText,omitempty"`
-	// Assumes is what was assumed about the server.
+	// Assumes lists assumptions about the server and the table.
 	Assumes []string `json:"assumes,omitempty"`
-	// DidYouMean is a table of the rule with a name like one that isn't.
+	// DidYouMean is a table of the rule with a name similar to the statement's.
 	DidYouMean string        `json:"didYouMean,omitempty"`
 	Findings   []planFinding `json:"findings,omitempty"`
 }
 
-// planFinding is a finding of lint about a statement that is passed through.
+// planFinding is a finding of lint about a statement that is passed through unchanged.
 type planFinding struct {
 	Outcome lint.Outcome `json:"outcome"`
 	Table   string       `json:"table"`
@@ -83,14 +85,14 @@ type plannedInsert struct {
 	RuleTable string   `json:"ruleTable"`
 	KeyColumn string   `json:"keyColumn"`
 	Generator string   `json:"generator"`
-	Keys      []string `json:"keys"` // in words, how the rows get their keys
+	Keys      []string `json:"keys"` // sentences about the source of each row's key
 
 	verb string
 }
 
 func plan(p *program, c *cobra.Command, f *planFlags, args []string) error {
 	if len(args) == 0 {
-		return usagef("no statement: give one in quotes, or pipe it into the command")
+		return usagef("no statement: pass it as an argument, in quotes, or on standard input")
 	}
 	statement := args[0]
 	if statement == "-" {
@@ -112,7 +114,7 @@ func plan(p *program, c *cobra.Command, f *planFlags, args []string) error {
 	v, err := f.plan(o, statement)
 	switch {
 	case errors.Is(err, driver.ErrNoConnection):
-		return errors.New("the statement has no column list: name the table's columns, such as --columns id,user_id")
+		return errors.New("the statement has no column list: pass the table's columns, such as --columns id,user_id")
 	case err != nil && p.json():
 		v = planned{Outcome: lint.Refused, Reason: refusal(err)}
 		return p.answer(v, nil, true)
@@ -128,7 +130,7 @@ func refusal(err error) string {
 	return strings.TrimPrefix(plain(err), plain(driver.ErrUnsupportedStatement)+": ")
 }
 
-// plan returns how a statement is handled. The error is the reason to refuse it.
+// plan plans a statement. The error is the reason if it is refused.
 func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 	var columns []string
 	if f.columns != "" {
@@ -144,9 +146,9 @@ func (f *planFlags) plan(o *offline, statement string) (v planned, err error) {
 		return explainPlan(plan), nil
 	}
 	l := o.linter()
-	v = planned{Outcome: lint.Passed, Reason: "it inserts nothing"}
+	v = planned{Outcome: lint.Passed, Reason: "the statement is no INSERT"}
 	for _, name := range l.Targets(statement) {
-		v.Reason = "the rule has none of the tables that it inserts into"
+		v.Reason = "the rule doesn't contain the table"
 		v.DidYouMean = cmp.Or(v.DidYouMean, nearestTable(o.rule, name))
 	}
 	for _, found := range l.Statement(statement) {
@@ -162,7 +164,7 @@ func explainPlan(plan *driver.Plan) planned {
 	for i := range plan.Inserts {
 		in := &plan.Inserts[i]
 		if of := lint.OutcomeOf(in); v.Outcome != lint.Filled {
-			v.Outcome = of // of several, filled if one is
+			v.Outcome = of // filled if one of several is
 		}
 		verb := "INSERT"
 		if in.Replace {
@@ -192,13 +194,13 @@ func (v planned) print(w io.Writer) {
 	}
 	switch v.Verified {
 	case "unknown":
-		fmt.Fprintln(w, "verification: TiDB's parser does not know the statement")
+		fmt.Fprintln(w, "verification: TiDB's parser can't parse the statement")
 	case "agrees":
 		fmt.Fprintln(w, "verification: TiDB's parser agrees")
 	}
 	switch {
 	case v.KeysInText:
-		fmt.Fprintf(w, "sent with the keys in place of the ?, since the statement has no arguments:\n%s\n", v.Sent)
+		fmt.Fprintf(w, "sent, with a key in place of each added ?, because there are no arguments:\n%s\n", v.Sent)
 	case v.Sent != "":
 		fmt.Fprintf(w, "sent:\n%s\n", v.Sent)
 	}

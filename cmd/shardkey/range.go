@@ -14,14 +14,17 @@ func rangeCommand(p *program) *cobra.Command {
 	in := zone{p.zone}
 	c := &cobra.Command{
 		Use:   "range FROM [UNTIL]",
-		Short: "Show the smallest and largest key of a time interval",
-		Long: `Shows the smallest and largest key with a time from FROM until, but not including,
-UNTIL, of any worker ID. Without UNTIL the interval is the whole day if FROM is a day,
-and ends now otherwise.
+		Short: "show the smallest and largest key of a time interval",
+		Long: `Use range to find rows by the time of their keys. It prints the smallest and largest key
+of an interval, over all worker IDs, and a BETWEEN condition. The interval begins with
+FROM and doesn't include UNTIL. Without UNTIL it is the whole day if FROM is a day, and
+otherwise ends now.
 
 ` + timeHelp + `
 
-` + layoutHelp,
+` + layoutHelp + `
+
+The exit status is 1 if the layout has no keys in the interval, or the rule can't be read.`,
 		Example: `  shardkey range yesterday
   shardkey range 24h
   shardkey range '2026-02-01 10:00' +30m --tz Asia/Shanghai
@@ -32,17 +35,17 @@ and ends now otherwise.
 		RunE: func(c *cobra.Command, args []string) error { return keyRange(p, c, f, in.Location, args) },
 	}
 	f.declare(c)
-	zoneFlag(c.Flags(), &in, "of days, local times and the output")
+	zoneFlag(c.Flags(), &in, "of the arguments and the output")
 	p.outputFlag(c.Flags())
 	return c
 }
 
-// interval is the answer of range.
+// interval is the output of range.
 type interval struct {
 	First string `json:"first"`
 	Last  string `json:"last"`
 	From  string `json:"from"`  // RFC 3339
-	Until string `json:"until"` // RFC 3339; not in the interval
+	Until string `json:"until"` // RFC 3339, exclusive
 	SQL   string `json:"sql"`
 }
 
@@ -72,7 +75,7 @@ func keyRange(p *program, c *cobra.Command, f *layoutFlags, zone *time.Location,
 	return p.answer(v, v.print, false)
 }
 
-// interval reads the arguments of range.
+// interval parses the arguments of range.
 func (p *program) interval(args []string, zone *time.Location) (from, until time.Time, err error) {
 	now := p.clock.Now().In(zone)
 	from, isDay, err := parseTime(args[0], now, now)

@@ -22,26 +22,26 @@ import (
 )
 
 const (
-	// ruleVariable is the environment variable that names the rule file, and ruleDefault
-	// the file that is used without it.
+	// ruleVariable is the environment variable that names the rule file. ruleDefault is the
+	// file that is used if the variable isn't set.
 	ruleVariable = "SHARDKEY_RULE"
 	ruleDefault  = "rule.yaml"
 
-	// offlineDSN stands for the application's database in commands that don't connect, and
-	// offlineName for it in descriptions.
+	// offlineDSN stands for the application's database in commands that don't connect.
+	// offlineName is its name in the descriptions of generators.
 	offlineDSN  = "app@tcp(the-applications-own:3306)/database"
 	offlineName = "the-applications-own:3306/database"
 )
 
-// withPassword matches what may be a DSN with its password.
+// withPassword matches strings that may be a DSN with a password.
 var withPassword = regexp.MustCompile(`(?s):.*@`)
 
-// ruleFlag declares --rule of a command that needs a rule.
+// ruleFlag declares --rule for a command that needs a rule.
 func ruleFlag(fs *pflag.FlagSet) {
-	fs.String("rule", "", "rule `file`, - for standard input (default $"+ruleVariable+", then ./"+ruleDefault+")")
+	fs.String("rule", "", "rule `file`, or - for standard input (default $"+ruleVariable+", then ./"+ruleDefault+")")
 }
 
-// ruleFile returns the file of --rule, or the default one.
+// ruleFile returns the rule file that --rule names, or the default.
 func ruleFile(c *cobra.Command) (string, error) {
 	if f := c.Flag("rule"); f.Changed {
 		return f.Value.String(), nil
@@ -59,7 +59,7 @@ func defaultRuleFile() (string, error) {
 	return "", usagef("no rule file: $%s is not set and ./%s does not exist", ruleVariable, ruleDefault)
 }
 
-// loadRule reads a rule file, or standard input if it is "-".
+// loadRule reads a rule file. "-" is standard input.
 func (p *program) loadRule(file string) (*rule.Rule, error) {
 	switch {
 	case file == "", withPassword.MatchString(file):
@@ -74,7 +74,7 @@ func (p *program) loadRule(file string) (*rule.Rule, error) {
 	return rule.Parse(stdinName, content)
 }
 
-// openRule reads a rule file and makes its generators, which don't connect before use.
+// openRule reads a rule file and opens its generators, which don't connect before use.
 func (p *program) openRule(file, dsn string) (*rule.Rule, *rule.Live, error) {
 	r, err := p.loadRule(file)
 	if err != nil {
@@ -92,8 +92,7 @@ func (p *program) host(dsn string) spi.Host {
 	return spi.Host{DSN: spi.NewSecret(dsn), Clock: p.clock, Logger: p.logger()}
 }
 
-// openWith makes a rule's generators, with the database of --dsn as the application's.
-// The rule may need none.
+// openWith opens a rule's generators with the application's database from --dsn, if given.
 func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
 	databases, err := p.databases(dsns)
 	if err == nil {
@@ -116,7 +115,7 @@ func (p *program) openWith(r *rule.Rule, dsns []string) (*rule.Live, error) {
 	return live, err
 }
 
-// generatorNames returns the generators of the rule's tables, each once.
+// generatorNames returns the generators of the rule's tables without duplicates.
 func generatorNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {
 		if !slices.Contains(names, t.GeneratorName) {
@@ -126,7 +125,7 @@ func generatorNames(r *rule.Rule) (names []string) {
 	return names
 }
 
-// generatorName returns the name of a generator as the rule's tables write it.
+// generatorName returns the name of a generator in the spelling of the rule's tables.
 func generatorName(r *rule.Rule, name string) (string, error) {
 	names := generatorNames(r)
 	i := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
@@ -144,7 +143,7 @@ func tableNames(r *rule.Rule) (names []string) {
 	return names
 }
 
-// allTableNames returns the logical and actual tables of a rule, each once.
+// allTableNames returns the logical and actual tables of a rule without duplicates.
 func allTableNames(r *rule.Rule) (names []string) {
 	for _, t := range r.Tables() {
 		names = append(names, t.Logical)
@@ -154,8 +153,8 @@ func allTableNames(r *rule.Rule) (names []string) {
 	return slices.Compact(names)
 }
 
-// nearestTable suggests a table of a rule for a misspelt name; numbers at the end stay.
-// It returns "" if there is none, and for a table of the rule with other numbers.
+// nearestTable suggests a table of a rule for a misspelt name, and keeps the number at its
+// end. It returns "" if no table is similar, or if the names differ only in that number.
 func nearestTable(r *rule.Rule, name string) string {
 	base := strings.TrimRight(name, "0123456789_-")
 	word := nearest.Word(base, tableNames(r))
@@ -165,7 +164,7 @@ func nearestTable(r *rule.Rule, name string) string {
 	return ""
 }
 
-// offline is a rule, and a connector that plans statements and never connects.
+// offline plans statements under a rule without a connection.
 type offline struct {
 	*sql.DB
 	connector *driver.Connector
@@ -173,7 +172,7 @@ type offline struct {
 	mode      rewrite.Mode
 }
 
-// openOffline opens a rule file for a kind of server and a sql_mode, which may be empty.
+// openOffline opens a rule file for a kind of server and a sql_mode. Both may be empty.
 func (p *program) openOffline(file, server, sqlMode string) (*offline, error) {
 	mode, err := parseMode(sqlMode)
 	if err != nil {
@@ -204,8 +203,8 @@ func (o *offline) linter() *lint.Linter {
 	return &lint.Linter{Connector: o.connector, Names: allTableNames(o.rule), Mode: o.mode}
 }
 
-// modeWords are the words of sql_mode of MySQL 5.7 to 9 and of MariaDB. Most don't
-// affect INSERTs, but SELECT @@sql_mode returns them.
+// modeWords are the modes that sql_mode may contain in MySQL 5.7 to 9 and MariaDB. Most
+// don't affect INSERTs, but users copy them from SELECT @@sql_mode.
 var modeWords = strings.Fields(`
 	ALLOW_INVALID_DATES ANSI ANSI_QUOTES DB2 EMPTY_STRING_IS_NULL ERROR_FOR_DIVISION_BY_ZERO
 	HIGH_NOT_PRECEDENCE IGNORE_BAD_TABLE_OPTIONS IGNORE_SPACE MAXDB MSSQL MYSQL323 MYSQL40
@@ -216,7 +215,7 @@ var modeWords = strings.Fields(`
 	STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL
 	TRADITIONAL`)
 
-// parseMode reads --sql-mode.
+// parseMode parses the value of --sql-mode.
 func parseMode(text string) (rewrite.Mode, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)

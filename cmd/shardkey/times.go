@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones by name, also where the machine has none
+	_ "time/tzdata" // zones for machines without a time zone database
 )
 
-// parseZone reads the name of a time zone, or its offset from UTC.
+// parseZone parses a time zone: a name, or an offset such as +08:00.
 func parseZone(name string) (*time.Location, error) {
 	if t, err := time.Parse("-07:00", name); err == nil {
 		_, offset := t.Zone()
@@ -27,13 +27,14 @@ with its zone (2026-01-31T12:00:00Z), now, or a duration before now (24h, 90m, 7
 may also be a duration after FROM (+24h). Days and local times are in the zone of --tz, by
 default this machine's.`
 
-// timeForms are times with a zone, or in the zone of --tz.
+// timeForms are the accepted layouts of times with and without a zone.
 var timeForms = []string{
 	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04Z07:00",
 	"2006-01-02 15:04:05.999999999", "2006-01-02 15:04", "2006-01-02T15:04:05.999999999", "2006-01-02T15:04",
 }
 
-// parseTime reads a time in the zone of now. start is the time from which +24h counts.
+// parseTime parses a time, by default in the zone of now. A duration such as +24h counts
+// from start. isDay reports whether text is a day without a time.
 func parseTime(text string, now, start time.Time) (t time.Time, isDay bool, err error) {
 	switch text {
 	case "now":
@@ -65,7 +66,7 @@ func parseTime(text string, now, start time.Time) (t time.Time, isDay bool, err 
 	return now.Add(-d), false, nil
 }
 
-// parseLength reads a duration without a sign, also in days of 24 hours.
+// parseLength parses a duration without a sign. It also accepts days of 24 hours, such as 7d.
 func parseLength(text string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
@@ -75,8 +76,8 @@ func parseLength(text string) (time.Duration, bool) {
 	return d, err == nil && !strings.ContainsAny(text[:1], "+-")
 }
 
-// parseEpoch reads the time from which keys count: with its zone, a date, which is
-// midnight UTC, or in milliseconds since 1970.
+// parseEpoch parses an epoch: a time with its zone, a date, which means midnight UTC, or
+// milliseconds since 1970.
 func parseEpoch(text string) (time.Time, error) {
 	for _, form := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(form, text); err == nil {
@@ -89,8 +90,8 @@ func parseEpoch(text string) (time.Time, error) {
 	return time.Time{}, errors.New("expected a time such as 2026-01-31T12:00:00Z, a date, or milliseconds since 1970")
 }
 
-// formatTime writes a time in a zone, with its milliseconds, or to the nanosecond if it
-// has more.
+// formatTime formats t in RFC 3339 with milliseconds, or with more digits if t is not a
+// whole number of milliseconds.
 func formatTime(t time.Time, zone *time.Location) string {
 	if t.Nanosecond()%int(time.Millisecond) != 0 {
 		return t.In(zone).Format(time.RFC3339Nano)

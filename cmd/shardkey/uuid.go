@@ -11,8 +11,7 @@ import (
 
 type uuid [16]byte
 
-// parseUUID reads a UUID in the notations of generators, servers and SQL: with dashes or
-// without, x'…', in braces, as a URN.
+// parseUUID parses a UUID with or without dashes, as x'…' or 0x…, in braces, or as a URN.
 func parseUUID(word string) (u uuid, ok bool) {
 	text := strings.ToLower(strings.TrimSpace(word))
 	text = strings.TrimPrefix(text, "urn:uuid:")
@@ -37,12 +36,12 @@ func parseUUID(word string) (u uuid, ok bool) {
 	return u, err == nil
 }
 
-// uuidKinds are how the versions without a time are made; see RFC 9562.
+// uuidKinds describes the UUID versions without a time. See RFC 9562.
 var uuidKinds = map[byte]string{
 	2: "DCE security", 3: "MD5 of a name", 4: "random", 5: "SHA-1 of a name", 8: "custom",
 }
 
-// gregorian is the epoch of versions 1 and 6, whose ticks are 100 ns.
+// gregorian is the epoch of UUID versions 1 and 6, which count 100 ns ticks.
 var gregorian = time.Date(1582, 10, 15, 0, 0, 0, 0, time.UTC)
 
 func (u uuid) decode(word string, zone *time.Location) decoded {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is the answer of version.
+// version is the output of the command version.
 type version struct {
-	Version string `json:"version"` // of the module, or of the commit that it was built from
+	Version string `json:"version"` // module version, or the commit of a development build
 	Go      string `json:"go"`
 }
 
@@ -28,9 +28,10 @@ func (v version) String() string { return "shardkey " + v.Version + " " + v.Go }
 
 func versionCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:               "version",
-		Short:             "Print the version",
-		Long:              "Prints the version of shardkey, and of Go.",
+		Use:   "version",
+		Short: "print the version",
+		Long: `Use version in bug reports. It prints the version of shardkey and the version of Go that
+built it.`,
 		Example:           "  shardkey version -o json",
 		Args:              cobra.ExactArgs(0),
 		ValidArgsFunction: cobra.NoFileCompletions,

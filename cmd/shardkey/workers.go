@@ -25,11 +25,12 @@ func workersCommand(p *program) *cobra.Command {
 	f := &workersFlags{zone: zone{time.UTC}}
 	c := &cobra.Command{
 		Use:   "workers [GENERATOR...]",
-		Short: "Show which process holds which worker ID",
-		Long: `Shows the worker IDs of a rule's generators in the store of their worker-ID assigner: the
-process that holds each, since when, until when keys are reserved, and how many are free.
-It only reads: no worker ID is leased, and nothing is created in the store. --dsn is the
-application's database, for generators and worker-ID assigners that use it.
+		Short: "show which process holds which worker ID",
+		Long: `Use workers to see which processes hold worker IDs, and how many are free. For each
+worker ID in the stores of a rule it prints the process, and the times since when and
+until when the process may generate keys. It only reads: it leases nothing and creates
+nothing in the store. --dsn is the application's database, for generators and worker-ID
+assigners that use it.
 
 A worker ID is
   held     a process has leased it
@@ -37,8 +38,10 @@ A worker ID is
   expired  its lease ran out without a release; it is free
   ahead    a wrong clock reserved it for more than a day ahead; no process takes it
   fixed    it is configured, not leased
-  unknown  its record isn't understood
-Worker IDs that aren't listed were never used.`,
+  unknown  its record isn't shardkey's
+Worker IDs that aren't listed were never used.
+
+The exit status is 1 if a store can't be read.`,
 		Example: `  shardkey workers --dsn @dsn.txt
   watch shardkey workers --rule rule.yaml snowflake`,
 		ValidArgsFunction: fromRule(generatorNames),
@@ -53,19 +56,19 @@ Worker IDs that aren't listed were never used.`,
 	return c
 }
 
-// workerStores is the answer of workers.
+// workerStores is the output of workers.
 type workerStores struct {
 	Stores []*workerStore `json:"stores"`
-	Errors []string       `json:"errors,omitempty"` // of stores that could not be read
-	// WithoutIDs are generators that use no worker IDs.
+	Errors []string       `json:"errors,omitempty"` // one for each store that can't be read
+	// WithoutIDs are the generators that use no worker IDs.
 	WithoutIDs []string `json:"withoutWorkerIds,omitempty"`
 }
 
 type workerStore struct {
 	Store      string           `json:"store"`
-	Time       string           `json:"time"` // when it was read, RFC 3339
+	Time       string           `json:"time"` // RFC 3339, when the store was read
 	Generators []storeUser      `json:"generators"`
-	ClockAhead *float64         `json:"clockAheadMs,omitempty"` // of this machine's clock
+	ClockAhead *float64         `json:"clockAheadMs,omitempty"` // this machine's clock minus the store's
 	Workers    []workerIDRecord `json:"workers"`
 }
 
@@ -73,14 +76,14 @@ type workerStore struct {
 type storeUser struct {
 	Name string `json:"name"`
 	Max  int64  `json:"max"`  // the highest worker ID
-	Free int64  `json:"free"` // how many are free
+	Free int64  `json:"free"` // number of free worker IDs
 }
 
 type workerIDRecord struct {
 	ID            int64  `json:"id"`
 	State         string `json:"state"`
 	Holder        string `json:"holder,omitempty"`
-	Host          string `json:"host,omitempty"` // in the holder
+	Host          string `json:"host,omitempty"` // part of Holder
 	PID           int64  `json:"pid,omitempty"`
 	Since         string `json:"since,omitempty"`
 	ReservedUntil string `json:"reservedUntil,omitempty"`
@@ -112,7 +115,7 @@ func workers(p *program, c *cobra.Command, f *workersFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	defer live.Close() // nothing was leased
+	defer live.Close() // can't fail: it has leased nothing
 	ctx, cancel := within(c.Context(), f.timeout)
 	defer cancel()
 	w := &workerReader{now: p.clock.Now, zone: f.zone.Location}
@@ -132,8 +135,8 @@ type workerReader struct {
 	zone *time.Location
 }
 
-// read reads the stores, one after another. A store that several generators use is read
-// for each, and shown once.
+// read reads the stores one after another. If several generators use a store, it is read
+// for each of them and appears once in the result.
 func (w *workerReader) read(ctx context.Context, live *rule.Live, names []string) workerStores {
 	v := workerStores{Stores: []*workerStore{}}
 	for _, name := range names {
@@ -160,7 +163,7 @@ func (w *workerReader) read(ctx context.Context, live *rule.Live, names []string
 
 func isFixed(id spi.WorkerID) bool { return id.State == "fixed" }
 
-// freeOf counts the worker IDs that a new process may take.
+// freeOf returns the number of worker IDs that a new process may lease.
 func freeOf(found spi.WorkerIDs) int64 {
 	free := found.Max + 1
 	for _, id := range found.List {
@@ -197,8 +200,8 @@ func (w *workerReader) store(found spi.WorkerIDs) *workerStore {
 	return s
 }
 
-// printable is a string of a store, which any user may have written, without the control
-// sequences of terminals.
+// printable replaces the characters of a store's record that aren't printable. Any user of
+// the store may have written it, with control sequences for terminals.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -215,7 +218,8 @@ func (w *workerReader) time(t time.Time) string {
 	return formatTime(t, w.zone)
 }
 
-// print prints the stores; named reports whether arguments named the generators.
+// print prints the stores. It also prints the generators without worker IDs if named is
+// set, which means that the arguments name the generators, or if there is no store.
 func (v workerStores) print(w io.Writer, named bool) {
 	for _, s := range v.Stores {
 		s.print(w)
@@ -248,10 +252,10 @@ func (s *workerStore) print(w io.Writer) {
 	}
 	switch {
 	case len(s.Workers) == 1 && s.Workers[0].State == "fixed":
-		fmt.Fprintln(w, "not leased: other processes may have it too")
+		fmt.Fprintln(w, "not leased: another process may use the same worker ID")
 		return
 	case len(s.Workers) == 0:
-		fmt.Fprintln(w, "none was used so far")
+		fmt.Fprintln(w, "no worker ID was used so far")
 	}
 	fmt.Fprintln(w, strings.Join(free, "; "))
 	if s.ClockAhead != nil {
