@@ -1,11 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"image"
+	"image/color/palette"
+	"image/draw"
+	"image/png"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -72,6 +79,16 @@ func openTab(t *testing.T, browser context.Context, address string) *tab {
 func (tab *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	tab.t.Helper()
 	if err := chromedp.Do(tab, steps...); err != nil {
+		tab.t.Fatal(err)
+	}
+}
+
+// prefer selects the light or the dark theme.
+func (tab *tab) prefer(theme string) {
+	tab.t.Helper()
+	prefers := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
+	media := emulation.SetEmulatedMediaParams{Features: prefers}
+	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
 		tab.t.Fatal(err)
 	}
 }
@@ -166,11 +183,7 @@ func TestPage_inBrowser(t *testing.T) {
 		for _, width := range []int64{1200, 360} {
 			t.Run(fmt.Sprintf("%s %d", theme, width), func(t *testing.T) {
 				tab := openTab(t, browser, address)
-				prefers := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
-				media := emulation.SetEmulatedMediaParams{Features: prefers}
-				if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
-					t.Fatal(err)
-				}
+				tab.prefer(theme)
 				tab.do(chromedp.EmulateViewport(width, 800), chromedp.Navigate(address))
 				checkForms(tab)
 				page := read(tab, chromedp.Evaluate[measured](measure))
@@ -225,4 +238,52 @@ func TestPage_runsNothing(t *testing.T) {
 		}
 	}
 	tab.check()
+}
+
+var update = flag.Bool("update", false, "write docs/debug-page.png")
+
+// rename replaces the names of this machine and of the test's database in the page. It
+// returns where the tables of caches and errors begin.
+const rename = `(() => {
+	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+	while (walk.nextNode()) {
+		walk.currentNode.data = walk.currentNode.data.replace(/^.*, process \d+,/, "shop-1, process 1,")
+			.replace(/[\w.]+:\d+(\)?)\/shardkey_test_\w+/, "db1:3306$1/shop");
+	}
+	return document.querySelectorAll("h3")[2].getBoundingClientRect().top;
+})()`
+
+// TestPage_picture takes the picture of the page that the READMEs show. Use -update to
+// write it.
+func TestPage_picture(t *testing.T) {
+	browser, shop := browser(t), mustOpen(t, testserver.Database(t), ruleText)
+	for user := range int64(40) {
+		if err := shop.order(t.Context(), user); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := httptest.NewServer(debug.Handler(shop.connector))
+	defer s.Close()
+	tab := openTab(t, browser, s.URL)
+	tab.prefer("light")
+	tab.do(chromedp.EmulateViewport(1000, 800), chromedp.Navigate(s.URL))
+	height := read(tab, chromedp.Evaluate[float64](rename))
+	tab.do(chromedp.EmulateViewport(1000, int64(height)))
+	screen, err := png.Decode(bytes.NewReader(read(tab, chromedp.CaptureScreenshot())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := image.NewPaletted(screen.Bounds(), palette.Plan9)
+	draw.Draw(small, small.Rect, screen, screen.Bounds().Min, draw.Src)
+	var picture bytes.Buffer
+	compress := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := compress.Encode(&picture, small); err != nil || small.Rect.Dx() != 1000 || picture.Len() > 150_000 {
+		t.Errorf("have: %d bytes, %s, %v\nwant: at most 150,000 bytes, 1,000 wide", picture.Len(), small.Rect, err)
+	}
+	tab.check()
+	if *update {
+		if err := os.WriteFile("../../docs/debug-page.png", picture.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
