@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -118,12 +119,82 @@ func TestDocs_areInTheIndex(t *testing.T) {
 	}
 }
 
-// TestDocs_readmesHaveTheSameCode: both languages have the same blocks of code.
-func TestDocs_readmesHaveTheSameCode(t *testing.T) {
+// translations are the Chinese pages, by the English ones.
+var translations = map[string]string{
+	"README.md":                          "README.zh.md",
+	"docs/start/quickstart.md":           "docs/zh/quickstart.md",
+	"docs/guides/from-shardingsphere.md": "docs/zh/from-shardingsphere.md",
+	"docs/guides/from-leaf.md":           "docs/zh/from-leaf.md",
+	"docs/help/faq.md":                   "docs/zh/faq.md",
+}
+
+var (
+	codeComment = regexp.MustCompile(`(?m)(^|[ \t]+)(--|#|//) .*$`)
+	shape       = regexp.MustCompile("(?m)^ *(#+ |- |[0-9]+\\. |\\||```)")
+	halfWidth   = regexp.MustCompile(`\p{Han}[,:;()!?]|[,:;()!?]\p{Han}`)
+	brokenLine  = regexp.MustCompile(`[\p{Han}，。：；、（）]\n *(> *)?[\p{Han}A-Za-z\[（]`)
+)
+
+// outline is a page's headings, items, rows and blocks of code, in their order, without the
+// words of people.
+func outline(text string) (lines []string) {
+	for _, code := range block.FindAllString(text, -1) {
+		lines = append(lines, codeComment.ReplaceAllString(code, ""))
+	}
+	for _, m := range shape.FindAllStringSubmatch(prose(text), -1) {
+		lines = append(lines, m[1])
+	}
+	return lines
+}
+
+// targets are the pages that a page leads to, those in Chinese by their English paths.
+func targets(page, text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range link.FindAllStringSubmatch(prose(text), -1) {
+		to, _, _ := strings.Cut(m[1], "#")
+		if to == "" || strings.Contains(to, "://") {
+			continue
+		}
+		to = filepath.Join(filepath.Dir(page), to)
+		for english, chinese := range translations {
+			if to == chinese {
+				to = english
+			}
+		}
+		found[to] = true
+	}
+	return found
+}
+
+// TestDocs_chinese compares each Chinese page with its English one: they lead to one another,
+// have the same headings, items, tables and code, and the Chinese page leads to the same pages.
+func TestDocs_chinese(t *testing.T) {
 	all := pages(t)
-	english, chinese := block.FindAllString(all["README.md"], -1), block.FindAllString(all["README.zh.md"], -1)
-	if len(english) == 0 || !slices.Equal(english, chinese) {
-		t.Errorf("README.md:    %q\nREADME.zh.md: %q", english, chinese)
+	for path := range all {
+		if strings.HasPrefix(path, "docs/zh/") && !slices.Contains(slices.Collect(maps.Values(translations)), path) {
+			t.Errorf("%s is a translation of no page", path)
+		}
+	}
+	for english, chinese := range translations {
+		if have, want := outline(all[chinese]), outline(all[english]); !slices.Equal(have, want) || len(have) < 5 {
+			t.Errorf("%s\nhave: %q\n%s\nwant: %q", chinese, have, english, want)
+		}
+		have, want := targets(chinese, all[chinese]), targets(english, all[english])
+		if !have[english] || !want[english] {
+			t.Errorf("%s and %s do not lead to one another", english, chinese)
+		}
+		for to := range want {
+			if !have[to] {
+				t.Errorf("%s does not lead to %s, as %s does", chinese, to, english)
+			}
+		}
+		text := link.ReplaceAllString(prose(all[chinese]), "]")
+		for _, bad := range halfWidth.FindAllString(text, -1) {
+			t.Errorf("%s: %q has half-width punctuation", chinese, bad)
+		}
+		for _, bad := range brokenLine.FindAllString(text, -1) {
+			t.Errorf("%s: %q is shown with a space", chinese, bad)
+		}
 	}
 }
 
