@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/shardkey/shardkey/internal/testserver"
@@ -173,7 +172,7 @@ func (v *Vitess) command(s *testserver.Server) (*exec.Cmd, error) {
 	cmd := exec.Command(filepath.Join(s.Dir(), "vtcombo"), append(args, v.flags...)...)
 	cmd.Env = append(os.Environ(), "VTDATAROOT="+s.Data(), "TMPDIR="+filepath.Join(s.Data(), "tmp"))
 	if os.Getuid() == 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = asUser(nobody)
 	}
 	return cmd, nil
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/shardkey/shardkey/internal/testserver"
@@ -42,14 +41,11 @@ func buildVTCombo(progress io.Writer) (path string, err error) {
 		return "", err
 	}
 	// Tests of several packages may come here at once: one builds.
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := testserver.Lock(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
-	}
+	defer unlock()
 	if executable(path) {
 		return path, nil
 	}

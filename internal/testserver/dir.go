@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 const dirPrefix = "shardkey-testserver-"
@@ -23,7 +22,7 @@ func makeDir(name string) (dir string, remove func(), err error) {
 	// It gets its name once it is locked: nobody sees it without its owner.
 	lock, err := os.Create(lockFile(dir) + ".new")
 	if err == nil {
-		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = tryLock(lock)
 	}
 	if err == nil {
 		err = os.Rename(lock.Name(), lockFile(dir))
@@ -48,20 +47,21 @@ func removeAbandoned() {
 		if err != nil {
 			continue
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if tryLock(lock) == nil {
 			_ = os.RemoveAll(dir)
 		}
 		_ = lock.Close()
 	}
 }
 
-// lock waits for the lock on a file, which the kernel releases when the process dies.
-func lock(file string) (unlock func(), err error) {
+// Lock waits for the lock on a file, which it creates if there is none. The kernel releases the
+// lock when the process dies.
+func Lock(file string) (unlock func(), err error) {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+	if err := awaitLock(f); err != nil {
 		_ = f.Close()
 		return nil, err
 	}

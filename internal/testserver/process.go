@@ -50,7 +50,7 @@ func (p *process) kill() error {
 // terminate asks the process to end, and kills it if it does not.
 func (p *process) terminate() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a paused one would not hear it
+	_ = p.cmd.Process.Signal(resumeSignal) // a paused one would not hear it
 	select {
 	case <-p.done:
 		return nil

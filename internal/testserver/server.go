@@ -61,10 +61,10 @@ func (s *Server) Kill() { s.report(s.end((*process).kill)) }
 
 // Pause stops the server from running, with its connections open, and returns
 // when it runs no more.
-func (s *Server) Pause() { s.report(s.signal(syscall.SIGSTOP, (*process).awaitStopped)) }
+func (s *Server) Pause() { s.report(s.signal(pauseSignal, (*process).awaitStopped)) }
 
 // Resume lets a paused server continue.
-func (s *Server) Resume() { s.report(s.signal(syscall.SIGCONT, nil)) }
+func (s *Server) Resume() { s.report(s.signal(resumeSignal, nil)) }
 
 func (s *Server) report(err error) {
 	if err != nil && s.t != nil {

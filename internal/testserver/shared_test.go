@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -120,7 +119,8 @@ func TestServerDiesWithItsOwner(t *testing.T) {
 	if os.Getenv("TESTSERVER_OWNER") == "1" {
 		s := StartRedis(t)
 		fmt.Println("server", s.Addr(), s.dir)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		self, _ := os.FindProcess(os.Getpid())
+		_ = self.Kill()
 		select {}
 	}
 	if runtime.GOOS != "linux" {

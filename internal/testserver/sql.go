@@ -114,7 +114,7 @@ func (p *product) template() (dir string, err error) {
 	}
 	prefix := filepath.Join(cache, "data-"+p.name+"@")
 	dir = prefix + strconv.FormatInt(program.ModTime().Unix(), 36)
-	unlock, err := lock(filepath.Join(cache, "data-"+p.name+".lock")) // one makes it
+	unlock, err := Lock(filepath.Join(cache, "data-"+p.name+".lock")) // one makes it
 	if err != nil {
 		return "", err
 	}

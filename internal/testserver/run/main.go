@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command run runs a command with servers that the tests share. Each is started when a
 // test first asks for it, and they end with the command:
 //
