@@ -131,6 +131,9 @@ func check(p *program, files []string, strict bool) error {
 		}
 	}
 	return p.answer(all, func(w io.Writer) {
+		if nErrors == len(all.Rules) {
+			return // there is nothing but errors
+		}
 		fmt.Fprintf(w, "%s, %s", counted(nErrors, "error"), counted(nWarnings, "warning"))
 		if nNotes > 0 {
 			fmt.Fprintf(w, ", %s", counted(nNotes, "note"))

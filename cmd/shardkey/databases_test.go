@@ -17,7 +17,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// shopTables are those of the sessions of doctor, migrate and init.
+// shopTables creates the tables for the sessions of doctor, migrate and init.
 const shopTables = `
 CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'of the shop', name VARCHAR(50));
 CREATE TABLE t_order_0 (order_id BIGINT NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL);
@@ -62,8 +62,8 @@ func shop(t *testing.T) (dsn string) {
 	return dsn
 }
 
-// TestDatabases_golden compares the output of doctor, migrate and init, except for the
-// words of each server.
+// TestDatabases_golden compares the output of doctor, migrate and init with databases.txt,
+// without the parts that differ between servers.
 func TestDatabases_golden(t *testing.T) {
 	if testserver.Each(t, TestDatabases_golden) {
 		return
@@ -97,7 +97,7 @@ func compareDatabase(t *testing.T, dsn string) {
 	compare(t, "databases.txt", have, string(want))
 }
 
-// TestDocs_databases compares what the documentation shows of these commands with
+// TestDocs_databases compares the output of these commands in the documentation with
 // databases.txt.
 func TestDocs_databases(t *testing.T) {
 	golden, shown := page(t, "cmd/shardkey/testdata/databases.txt"), 0
@@ -116,7 +116,7 @@ func TestDocs_databases(t *testing.T) {
 }
 
 // The output of migrate can be piped into a server while programs still use
-// AUTO_INCREMENT: only --drop-auto-increment removes that.
+// AUTO_INCREMENT. Only --drop-auto-increment removes AUTO_INCREMENT.
 func TestMigrate_piped(t *testing.T) {
 	if testserver.Each(t, TestMigrate_piped) {
 		return
@@ -143,7 +143,7 @@ func TestMigrate_piped(t *testing.T) {
 	}
 }
 
-// TestDSN_sameInEachCommand gives each command that connects the same values of --dsn.
+// TestDSN_sameInEachCommand passes the same values of --dsn to each command that connects.
 func TestDSN_sameInEachCommand(t *testing.T) {
 	if testserver.Each(t, TestDSN_sameInEachCommand) {
 		return
@@ -172,7 +172,7 @@ func TestDSN_sameInEachCommand(t *testing.T) {
 	}
 }
 
-// TestInit_passesCheckAndDoctor makes a rule of two databases, and checks them against it.
+// TestInit_passesCheckAndDoctor checks the rule that init prints for two databases.
 func TestInit_passesCheckAndDoctor(t *testing.T) {
 	if testserver.Each(t, TestInit_passesCheckAndDoctor) {
 		return
@@ -205,8 +205,8 @@ func TestInit_passesCheckAndDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctor_jsonWithoutServer reports the database that doesn't answer, and the one
-// without --dsn.
+// TestDoctor_jsonWithoutServer checks that doctor reports a database that doesn't answer,
+// and a data source without --dsn.
 func TestDoctor_jsonWithoutServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -231,7 +231,7 @@ func TestDoctor_jsonWithoutServer(t *testing.T) {
 	}
 }
 
-// clusterRule is a rule with the worker-ID assigner $A.
+// clusterRule is a rule in which $A stands for the worker-ID assigner.
 const clusterRule = `rules:
 - !SHARDING
   tables:
@@ -243,7 +243,7 @@ const clusterRule = `rules:
     cluster: $A
 `
 
-// tryWorkers leases a worker ID from an assigner, and shows it with workers.
+// tryWorkers leases a worker ID from an assigner, and checks the output of workers.
 func tryWorkers(t *testing.T, assigner, dsn string, clock bool) {
 	t.Helper()
 	file := write(t, strings.ReplaceAll(clusterRule, "$A", assigner))
@@ -295,7 +295,7 @@ func TestWorkers_stores(t *testing.T) {
 		{"ZOOKEEPER", "servers", testserver.ZooKeeper, false},
 	} {
 		t.Run(store.typ, func(t *testing.T) {
-			namespace := fmt.Sprintf("tool-%d", time.Now().UnixNano()) // which no other test uses
+			namespace := fmt.Sprintf("tool-%d", time.Now().UnixNano()) // no other test uses it
 			tryWorkers(t, fmt.Sprintf("{type: %s, props: {%s: '%s', namespace: %s}}",
 				store.typ, store.servers, store.start(t), namespace), "", store.clock)
 		})
@@ -309,7 +309,8 @@ func TestWorkers_sql(t *testing.T) {
 	tryWorkers(t, "{type: SQL, props: {}}", testserver.Database(t), true)
 }
 
-// A store that doesn't answer is an error that names the generator; the others are shown.
+// A store that doesn't answer is an error with the generator's name. The other stores are
+// shown.
 func TestWorkers_withoutStore(t *testing.T) {
 	file := write(t, strings.NewReplacer(
 		"t_order:", "t_item: {keyGenerateStrategy: {column: id, keyGeneratorName: fixed}}\n    t_order:",

@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// TestDSN_forms reads values of --dsn: names, references, and passwords that look like
-// either.
+// TestDSN_forms parses values of --dsn: with names, with references, and with passwords that
+// look like these.
 func TestDSN_forms(t *testing.T) {
 	const plainDSN = "u:p@tcp(h:1)/d"
 	t.Setenv("SOME_DSN", " "+plainDSN+"\n")
@@ -75,7 +75,7 @@ func TestDSN_standardInput(t *testing.T) {
 	}
 }
 
-// TestRun_showsNoPassword runs command lines with a password, right and wrong.
+// TestRun_showsNoPassword runs valid and invalid command lines that contain a password.
 func TestRun_showsNoPassword(t *testing.T) {
 	const dsn = "app:" + canary + "@tcp(127.0.0.1:1)/app"
 	args := func(line string) []string { return strings.Fields(strings.ReplaceAll(line, "$DSN", dsn)) }
@@ -109,7 +109,7 @@ func TestRun_showsNoPassword(t *testing.T) {
 	}
 }
 
-// TestDSN_wrongUse runs the commands that connect, with wrong databases.
+// TestDSN_wrongUse runs the commands that connect, with invalid values of --dsn.
 func TestDSN_wrongUse(t *testing.T) {
 	t.Setenv(dsnVariable, "")
 	t.Setenv(ruleVariable, filepath.Join("testdata", "rule.yaml"))
@@ -118,14 +118,14 @@ func TestDSN_wrongUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	dsn := "app:" + canary + "@tcp(" + l.Addr().String() + ")/shop" // where nothing listens
+	dsn := "app:" + canary + "@tcp(" + l.Addr().String() + ")/shop" // no server listens there
 	for _, test := range []struct {
 		args   string
 		status int
 		want   string
 	}{
 		{"doctor", 2, "no database: use --dsn"},
-		{"doctor x", 2, "accepts 0 arg(s)"},
+		{"doctor x", 2, "expected no arguments, found 1"},
 		{"doctor --dsn ds_9=$DSN", 2, `no data source "ds_9"; it has ds_0, ds_1; did you mean ds_0?`},
 		{"doctor --dsn ds_0=$DSN --dsn ds_0=$DSN", 2, "--dsn ds_0=… is given twice"},
 		{"doctor --dsn $DSN --dsn $DSN", 2, "such as --dsn ds_0=…"},
@@ -134,9 +134,9 @@ func TestDSN_wrongUse(t *testing.T) {
 		{"generate --table t_order --dsn ds_9=$DSN", 2, `no data source "ds_9"`},
 		{"migrate", 2, "no database: use --dsn"},
 		{"migrate --dsn a=$DSN --dsn b=$DSN", 2, "expected one --dsn"},
-		{"migrate --dsn $DSN", 1, "/shop cannot be reached"},
+		{"migrate --dsn $DSN", 1, "cannot connect to tcp("},
 		{"init", 2, "no database: use --dsn"},
-		{"init --dsn $DSN", 1, "/shop cannot be reached"},
+		{"init --dsn $DSN", 1, "cannot connect to tcp("},
 	} {
 		status, stdout, stderr := runTool(t, strings.Fields(strings.ReplaceAll(test.args, "$DSN", dsn))...)
 		if status != test.status || stdout != "" || !strings.Contains(stderr, test.want) || strings.Contains(stderr, canary) {

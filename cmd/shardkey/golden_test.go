@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the output to testdata/*.golden and docs/reference/cli.md")
 
-// still is a clock that stands still: the first keys of one are the same.
+// still is a clock that stands still, so that each run generates the same first keys.
 type still struct{ now time.Time }
 
 func (c *still) Now() time.Time { return c.now }
@@ -31,8 +31,9 @@ func newStill() spi.Clock { return &still{time.Date(2026, 1, 2, 3, 4, 5, 0, time
 
 func systemClock() spi.Clock { return spi.SystemClock }
 
-// session runs the commands of a session as a shell shows them: with what each printed on
-// both outputs, and its exit status unless that is 0. Other lines are an earlier output.
+// session runs the commands in text, the lines that begin with "$ ", and returns them with
+// their output, as a terminal shows it. An exit status other than 0 follows as a line. The
+// other lines of text are earlier output.
 func session(t *testing.T, text string, newClock func() spi.Clock) string {
 	t.Helper()
 	var b strings.Builder
@@ -53,8 +54,8 @@ func session(t *testing.T, text string, newClock func() spi.Clock) string {
 	return strings.ReplaceAll(b.String(), wd, "/home/me")
 }
 
-// pipeline runs commands, each on the output of the one before, the first one on a file
-// (< FILE), or on a statement that it reads only if it is told to.
+// pipeline runs commands, each with the output of the previous one as its input. The first
+// reads a file (< FILE), or a statement if its arguments request standard input.
 func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (status int) {
 	t.Helper()
 	input, piped := "INSERT INTO t_order (user_id) VALUES (1)\n", false
@@ -67,7 +68,7 @@ func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (s
 			}
 			words, input, piped = words[:n-2], string(content), true
 		}
-		var out bytes.Buffer // of both, in order
+		var out bytes.Buffer // standard output and standard error, in order
 		p := newProgram(strings.NewReader(input), &out, &out, clock)
 		p.zone, p.piped = time.UTC, piped
 		status = p.run(t.Context(), words)
@@ -79,7 +80,7 @@ func pipeline(t *testing.T, b *strings.Builder, line string, clock spi.Clock) (s
 
 var shellWord = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 
-// split splits a command line as a shell does, as far as the sessions need it.
+// split splits a command line like a shell. It supports the quoting of the sessions.
 func split(t *testing.T, line string) (words []string) {
 	t.Helper()
 	for _, word := range shellWord.FindAllString(line, -1) {
@@ -132,7 +133,7 @@ func compare(t *testing.T, file, have, want string) {
 	t.Fatalf("%s ends at line %d\nwant: more lines", file, len(haveLines))
 }
 
-// TestDocs_sessions runs the sessions in docs/reference/cli.md, with its rule.
+// TestDocs_sessions runs the sessions in docs/reference/cli.md with the rule of that page.
 func TestDocs_sessions(t *testing.T) {
 	const fence = "```console\n"
 	t.Chdir("testdata")

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// page is a document of the repository, by its path from the root.
+// page returns the content of a document. path is relative to the repository's root.
 func page(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(path)))
@@ -27,7 +27,7 @@ func page(t *testing.T, path string) string {
 	return string(text)
 }
 
-// allPages are the documents that show rules and commands.
+// allPages returns the paths of the documents that contain rules and commands.
 func allPages(t *testing.T) (paths []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.md", "docs/*/*.md", "examples/*.md"} {
@@ -45,7 +45,7 @@ func allPages(t *testing.T) (paths []string) {
 	return paths
 }
 
-// required are properties without which a type makes nothing.
+// required are the required properties of each type.
 var required = map[string]map[string]any{
 	"LEAF_SEGMENT":   {"leaf.key": "orders", "dsn": "a:b@tcp(127.0.0.1:1)/c"},
 	"TICKET":         {"dsns": "a:b@tcp(127.0.0.1:1)/c"},
@@ -60,8 +60,8 @@ var required = map[string]map[string]any{
 
 var inBackticks = regexp.MustCompile("`([^`]+)`")
 
-// TestConfiguration_everyTypeAndProperty asks each registered type which properties it
-// has, and compares them with the tables of its section.
+// TestConfiguration_everyTypeAndProperty compares the properties that each registered type
+// reads with the tables of its section.
 func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 	generators, assigners, ok := strings.Cut(page(t, "docs/reference/configuration.md"), "\n## Worker-ID assigners\n")
 	_, generators, also := strings.Cut(generators, "\n## Generators\n")
@@ -75,7 +75,7 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 			sections[strings.TrimSuffix(title, " as an assigner")] = body
 		}
 		for _, typ := range types {
-			if typ == "TOLD" { // of TestSecrets
+			if typ == "TOLD" { // registered by TestSecrets
 				continue
 			}
 			body, ok := sections[typ]
@@ -95,11 +95,11 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 				continue
 			}
 			known := wrong.Known
-			if typ == "LEAF_SNOWFLAKE" { // asked for to refuse it
+			if typ == "LEAF_SNOWFLAKE" { // which reads it only to refuse it
 				known = slices.DeleteFunc(slices.Clone(known), func(name string) bool { return name == "namespace" })
 			}
 			documented := propertiesOf(body)
-			if has := slices.Index(documented, "own-database"); has >= 0 { // asked for where no database is named
+			if has := slices.Index(documented, "own-database"); has >= 0 { // read only without a database
 				documented = slices.Delete(documented, has, has+1)
 			}
 			slices.Sort(known)
@@ -121,7 +121,7 @@ func TestConfiguration_everyTypeAndProperty(t *testing.T) {
 	})
 }
 
-// propertiesOf are the names in the first column of a section's table.
+// propertiesOf returns the names in the first column of a section's tables.
 func propertiesOf(section string) (names []string) {
 	for _, row := range regexp.MustCompile(`(?m)^\|([^|]*)\|`).FindAllStringSubmatch(section, -1) {
 		for _, m := range inBackticks.FindAllStringSubmatch(row[1], -1) {
@@ -132,8 +132,8 @@ func propertiesOf(section string) (names []string) {
 	return names
 }
 
-// TestConfiguration_everyGetterIsNamed looks at the source, for properties that a
-// factory asks for in one of its branches only.
+// TestConfiguration_everyGetterIsNamed searches the source for properties that a factory
+// reads in only one of its branches.
 func TestConfiguration_everyGetterIsNamed(t *testing.T) {
 	text, found := page(t, "docs/reference/configuration.md"), 0
 	getter := regexp.MustCompile(`\bp(?:rops)?\.(?:String|Secrets?|List|Int|Bool|Duration|Time|Enum|Has|WorkerIDAssigner)\("([^"]+)"`)
@@ -155,11 +155,11 @@ func TestConfiguration_everyGetterIsNamed(t *testing.T) {
 	}
 }
 
-// notRules begin files of others in the pages.
+// notRules matches YAML in the pages that is no rule, but a file of another program.
 var notRules = regexp.MustCompile(`(?m)^(kind|apiVersion|groups|spring|scrape_configs|services):`)
 
-// TestPages_rulesLoad reads every YAML file of the pages. What is a part of a rule is
-// read with the rest of one around it.
+// TestPages_rulesLoad loads every rule in the pages. It completes rules that are shown in
+// part.
 func TestPages_rulesLoad(t *testing.T) {
 	for _, name := range []string{"WORKER_ID", "LEAF_PASSWORD", "TICKET_PASSWORD"} {
 		t.Setenv(name, "7")
@@ -183,8 +183,7 @@ func TestPages_rulesLoad(t *testing.T) {
 	}
 }
 
-// wholeRule puts what a part of a rule needs around it: one of tables, of generators or
-// of assigners.
+// wholeRule completes a part of a rule: its tables, generators or assigners.
 func wholeRule(text string) string {
 	if regexp.MustCompile(`(?m)^ *(rules|shardingRule):`).MatchString(text) {
 		return text
@@ -224,8 +223,8 @@ func wholeRule(text string) string {
 	return whole
 }
 
-// TestPages_commandsParse parses each command line of the tool in the pages: its command,
-// flags and arguments. docs/reference/cli.md's sessions are run by TestDocs_sessions.
+// TestPages_commandsParse parses each command line of shardkey in the pages: its command,
+// flags and arguments. TestDocs_sessions runs the sessions of docs/reference/cli.md.
 func TestPages_commandsParse(t *testing.T) {
 	commands := 0
 	for _, path := range allPages(t) {
@@ -265,9 +264,9 @@ func TestPages_commandsParse(t *testing.T) {
 	}
 }
 
-// TestRefusals_asThePageSays plans the statements of docs/reference/sql.md: what is refused,
-// with the words that it quotes, and what to write instead.
-func TestRefusals_asThePageSays(t *testing.T) {
+// TestRefusals_documented plans the statements of docs/reference/sql.md. Those that the page
+// lists as refused must fail with the message that it quotes. The alternatives must succeed.
+func TestRefusals_documented(t *testing.T) {
 	text := page(t, "docs/reference/sql.md")
 	file := filepath.Join(t.TempDir(), "rule.yaml")
 	_, after, _ := strings.Cut(text, "```yaml\n")

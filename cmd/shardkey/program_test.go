@@ -18,7 +18,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// TestMain is the tool itself in a process that a test starts for it.
+// TestMain runs the tests, or in the processes of toolCommand the command shardkey.
 func TestMain(m *testing.M) {
 	if os.Getenv("SHARDKEY_TEST_RUNS_TOOL") != "" {
 		main()
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// toolCommand runs the tool in another process, for its pipes.
+// toolCommand returns a command that runs shardkey in another process, with pipes.
 func toolCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -60,7 +60,7 @@ func write(t *testing.T, text string) (file string) {
 	return file
 }
 
-// endless is input without an end.
+// endless is a reader without an end. It repeats part.
 type endless struct{ part string }
 
 func (e endless) Read(b []byte) (int, error) {
@@ -73,8 +73,8 @@ func (e endless) Read(b []byte) (int, error) {
 
 var garbage = strings.Repeat("\x7fELF\x00\x01\xff\xfe\n\x1b[31m", 500)
 
-// TestRun_wrongInput gives commands what no session can show. Each ends with the promised
-// status, and prints nothing but the reason.
+// TestRun_wrongInput runs commands with input that golden files can't contain. Each must end
+// with the expected status, and print only the reason.
 func TestRun_wrongInput(t *testing.T) {
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
@@ -115,8 +115,8 @@ func TestRun_wrongInput(t *testing.T) {
 	}
 }
 
-// TestRule_default finds the rule of each command that needs one: --rule, SHARDKEY_RULE,
-// rule.yaml.
+// TestRule_default checks that each command that needs a rule finds it by --rule, by
+// SHARDKEY_RULE, or as rule.yaml.
 func TestRule_default(t *testing.T) {
 	full, err := filepath.Abs(filepath.Join("testdata", "rule.yaml"))
 	if err != nil {
@@ -190,7 +190,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Strings and binary keys are random, and so in no golden file.
+// Strings and binary keys are random, so golden files can't contain them.
 func TestGenerate_strings(t *testing.T) {
 	for table, want := range map[string]string{"t_user": `^([0-9a-f]{32}\n){2}$`, "t_blob": `^(x'[0-9a-f]{32}'\n){2}$`} {
 		status, have, stderr := runTool(t, "generate", "--rule", "testdata/mixed.yaml", "--table", table, "-n", "2",
@@ -241,7 +241,7 @@ func TestNearestTable_keepsNumbers(t *testing.T) {
 	}
 }
 
-// The reader of a pipe may stop, as head does: that is no error.
+// A reader that closes the pipe early, such as head, causes no error.
 func TestPipe_readerGoes(t *testing.T) {
 	for _, c := range []*exec.Cmd{
 		toolCommand(t, "generate", "--rule", "testdata/rule.yaml", "--table", "t_order", "-n", "200000"),
@@ -260,7 +260,7 @@ func TestPipe_readerGoes(t *testing.T) {
 			}
 			line, err := bufio.NewReader(out).ReadString('\n')
 			_ = out.Close()
-			_ = c.Wait() // also returns the error of copying to Stdin, which the tool stops reading
+			_ = c.Wait() // may return an error of copying to Stdin, since shardkey stops reading it
 			if status := c.ProcessState.ExitCode(); err != nil || len(line) < 10 || status != 0 || errs.Len() > 0 {
 				t.Errorf("have: %q, %v, status %d, %s\nwant: a line, and status 0", line, err, status, errs.String())
 			}
@@ -268,7 +268,8 @@ func TestPipe_readerGoes(t *testing.T) {
 	}
 }
 
-// A pipe is read without arguments, and answered line by line; /dev/null isn't.
+// A command without arguments reads a pipe, and prints a result for each line before it
+// reads the next. It doesn't read /dev/null.
 func TestPipe_isRead(t *testing.T) {
 	c := toolCommand(t, "decode")
 	in, err := c.StdinPipe()
@@ -303,7 +304,7 @@ func TestPipe_isRead(t *testing.T) {
 	}
 }
 
-// Many keys are decoded in little memory, until the output cannot be written.
+// Decoding many keys takes little memory, and ends if the output is closed.
 func TestPipe_long(t *testing.T) {
 	const n = 100_000
 	keys := strings.Repeat("1095292305367040001\n", n)
@@ -334,7 +335,7 @@ func TestComplete_words(t *testing.T) {
 	t.Chdir("testdata")
 	t.Setenv(ruleVariable, "")
 	for _, test := range []struct{ line, want, lack string }{
-		{"de", "decode\tShow", "check"},
+		{"de", "decode\tshow", "check"},
 		{"decode --la", "\n--layout\t", "--tick"},
 		{"decode --layout ", "\njs53\t", ""},
 		{"decode --rule mixed.yaml --generator ", "\nring\n", "t_order"},

@@ -22,11 +22,11 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// canary is a password that no output may show. Its digits are of an octal number.
+// canary is a password that must not appear in any output. It is also an octal number.
 const canary = "01732654417"
 
-// secretMakers are the types that have passwords: in secret the properties that
-// are one or may hold one, in address those of servers.
+// secretMakers are the types that have passwords. The properties in secret are or contain a
+// password. The properties in address are addresses of servers.
 var secretMakers = []struct {
 	assigner        bool
 	typ             string
@@ -47,8 +47,8 @@ var secretMakers = []struct {
 	{false, "TOLD", nil, []string{"password", "token", "apiSecret"}, nil},
 }
 
-// told is a custom generator whose factory's error names the property, or says
-// what it is.
+// TOLD is a custom generator whose factory returns an error with the property's name or
+// content.
 func init() {
 	spi.RegisterKeyGenerator("TOLD", func(p spi.Props) (spi.KeyGenerator, error) {
 		for _, name := range []string{"password", "token", "apiSecret"} {
@@ -64,8 +64,8 @@ func init() {
 	})
 }
 
-// asSecret are ways to write a property that is a password, right and wrong: $P is
-// its name, $C the canary.
+// asSecret are valid and invalid ways to write a property that is a password. $P stands for
+// its name, $C for the canary.
 var asSecret = []string{
 	"$P: '$C'", "$P: \"$C\"", "$P: $C", "$P: 'a$Cb'", "$P:$C", "$P:'$C'", "$P=$C", "$P = $C", "$P $C", "$P: *$C", "$P: &$C x", "$P: &$C", "$P: !$C x", "$P: !!$C x",
 	"$P: {$C: 1}", "$P: {a: $C}", "$P: [$C]", "$P: [[$C]]", "$P: [{a: $C}]", "$P: |$C", "$P: >$C", "$P: %$C", "$P: @$C", "$P: `$C", "$P: \"$C", "$P: '$C", "$P: \"\\$C\"",
@@ -74,7 +74,7 @@ var asSecret = []string{
 	"? {$P: $C}", "<<: {$P: $C}", "<<: $C", "$P: <<$C", "$P: #$C", "$P: ? $C", "$P: - $C", "- $P: $C", "$P:: $C", ": $C", "$P: \"$C\\x\"", "$P: 1$C", "$P: 0x$C", "$P: $C.5e7", "$P: !!binary $C",
 }
 
-// asAddress are ways to write a password into an address: $A is a good one.
+// asAddress are ways to write a password into an address. $A stands for a valid address.
 var asAddress = []string{
 	"$P: 'redis://u:$C@$A'", "$P: 'u:$C@$A'", "$P: '$C@$A'", "$P: ':$C@$A'", "$P: 'http://u:$C@$A'", "$P: 'https://u:$C@$A'", "$P: '$A,u:$C@$A'", "$P: 'u:$C@$A,$A'", "$P: ['$A', 'u:$C@$A']",
 	"$P: '$A?password=$C'", "$P: '$A/?password=$C'", "$P: 'http://$A?password=$C'", "$P: 'http://$A/#$C@'", "$P: 'u:$C@h'", "$P: 'u:$C/@$A'", "$P: 'u:12/$C@$A'", "$P: '$A,u:12/$C@$A'", "$P: 'u:12/a@$C@$A/x'", "$P: 'zk://u:$C@$A/x'", "$P: 'password=$C@$A'", "$P: '$A;password=$C'", "$P:u:$C@$A",
@@ -88,8 +88,7 @@ var asDSN = []string{
 	"jdbc:mysql://127.0.0.1:1,127.0.0.1:2/d?password=$C", "jdbc:mysql://(user=u,password=$C)/d", "jdbc:mysql:$C",
 }
 
-// ruleForms are the places where a rule stands: $G are the generator's type and
-// properties.
+// ruleForms are the forms of rule files. $G stands for the generator's type and properties.
 var ruleForms = []struct{ name, assigner, generator string }{
 	{"5.yaml", `
 dataSources: {ds: {url: 'jdbc:mysql://h/d', password: CANARY}}
@@ -135,8 +134,8 @@ spring.shardingsphere.rules.sharding.key-generators.g.type=$T
 $L`},
 }
 
-// TestSecrets_rules writes a password into rules in all right and many wrong ways,
-// and looks for it in everything that comes of them.
+// TestSecrets_rules writes a password into rules in all valid and many invalid ways, and
+// searches all output and errors for it.
 func TestSecrets_rules(t *testing.T) {
 	for i, m := range secretMakers {
 		t.Run(fmt.Sprintf("%s-%d", m.typ, i), func(t *testing.T) {
@@ -193,7 +192,7 @@ func entriesOf(secret, address []string, props map[string]string) (entries []ent
 	return entries
 }
 
-// fill puts a type with its properties into a form.
+// fill inserts a type with its properties into a form.
 func fill(form, typ string, given map[string]string, more string, assigner bool) string {
 	var flow, lines strings.Builder
 	prefix := "spring.shardingsphere.rules.sharding.key-generators.g.props."
@@ -214,7 +213,7 @@ func fill(form, typ string, given map[string]string, more string, assigner bool)
 	return strings.NewReplacer("$G", "{"+props+"}", "$I", props, "$T", typ, "$L", lines.String(), "CANARY", canary).Replace(form)
 }
 
-// tryRule returns everything that can be seen of a rule.
+// tryRule opens a rule and returns all output, errors and printed values.
 func tryRule(t *testing.T, name, text string) (shown []string) {
 	var log bytes.Buffer
 	if strings.HasPrefix(filepath.Base(name), "spring") { // which is converted first
@@ -247,7 +246,7 @@ func tryRule(t *testing.T, name, text string) (shown []string) {
 	shown = append(shown, printed(*table)...)
 	shown = append(shown, printed(table.Generator)...)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // no server is there
+	cancel() // there is no server
 	_, err = table.Generator.GenerateKeys(ctx, spi.Column{}, 1)
 	shown = append(append(shown, printedChain(err)...), live.Describe(), r.String())
 	for _, h := range live.Status() {
@@ -256,7 +255,7 @@ func tryRule(t *testing.T, name, text string) (shown []string) {
 	return append(append(shown, printedChain(live.Close())...), log.String())
 }
 
-// printedChain is an error and all that it wraps, printed.
+// printedChain returns an error and all errors that it wraps, printed.
 func printedChain(err error) (shown []string) {
 	if err == nil {
 		return nil
@@ -273,7 +272,7 @@ func printedChain(err error) (shown []string) {
 	return shown
 }
 
-// printed is a value in all the ways that programs print values.
+// printed returns a value printed with each format that programs use.
 func printed(v any) (shown []string) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p", "%w", "%c", "%!", "%e"} {
 		shown = append(shown, fmt.Sprintf(verb, v))
@@ -295,12 +294,12 @@ func printed(v any) (shown []string) {
 	return append(shown, log.String())
 }
 
-// encoded are forms of the canary; its digits have no other case.
+// encoded are encodings of the canary.
 var encoded = []string{
 	canary, hex.EncodeToString([]byte(canary)), base64.StdEncoding.EncodeToString([]byte(canary))[:12],
 }
 
-// shows reports whether a text has the canary in it, plain or encoded.
+// shows reports whether text contains the canary, plain or encoded.
 func shows(text string) bool {
 	return slices.ContainsFunc(encoded, func(form string) bool { return strings.Contains(text, form) })
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// plainTypes are the exported structs that nothing secret gets into: texts of
-// statements, tables' names, numbers, times, and what a program's own clock,
-// logger and random source are.
+// plainTypes are the exported structs that contain no secrets: statements, names of tables,
+// numbers, times, and a program's clock, logger and random source.
 var plainTypes = strings.Fields(`
 	doctor.Finding doctor.Report
 	driver.Config driver.Driver driver.Filled driver.Histogram driver.KeptStats driver.Keys driver.Plan driver.PlannedInsert driver.PlannedRow driver.PlanStats driver.TableStats driver.Verification driver.WrongShardError
@@ -28,8 +27,7 @@ var plainTypes = strings.Fields(`
 	spi.Column spi.KeyParts spi.WorkerID spi.WorkerIDs
 `)
 
-// oldDriver is a base without DriverContext, whose connector holds the data source
-// name.
+// oldDriver is an underlying driver without DriverContext, whose connector keeps the DSN.
 type oldDriver struct{}
 
 func (oldDriver) Open(string) (dbdriver.Conn, error) { return nil, errors.New("refused") }
@@ -45,8 +43,7 @@ func openConnector(t *testing.T, d dbdriver.Driver, dsn string) dbdriver.Connect
 	return c
 }
 
-// secretValues are values of each exported type that may hold a secret, made with
-// one.
+// secretValues returns values that contain a secret, of each exported type that may.
 func secretValues(t *testing.T) map[string][]any {
 	const dsn = "u:" + canary + "@tcp(127.0.0.1:1)/d"
 	cfg := rule.Config{
@@ -138,7 +135,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(text)
 }
 
-// insertError is the error of an INSERT that no server takes.
+// insertError returns the error of an INSERT without a server.
 func insertError(c dbdriver.Connector) error {
 	db := sql.OpenDB(c)
 	defer db.Close()
@@ -146,8 +143,8 @@ func insertError(c dbdriver.Connector) error {
 	return err
 }
 
-// TestSecrets_exportedTypes prints a value of every exported struct of all modules
-// that may hold a secret. A new type has to be put on one of the two lists.
+// TestSecrets_exportedTypes prints a value of every exported struct that may contain a
+// secret, of all modules. Each exported struct must be in secretValues or plainTypes.
 func TestSecrets_exportedTypes(t *testing.T) {
 	values := secretValues(t)
 	for name, some := range values {
@@ -177,7 +174,7 @@ func TestSecrets_exportedTypes(t *testing.T) {
 	}
 }
 
-// exportedStructs lists the structs of the recorded API, as "spi.Host".
+// exportedStructs returns the structs of the recorded API, such as "spi.Host".
 func exportedStructs(t *testing.T) (names []string) {
 	t.Helper()
 	api, err := os.ReadFile(filepath.Join("..", "..", "testdata", "api.txt"))
@@ -191,7 +188,7 @@ func exportedStructs(t *testing.T) (names []string) {
 		case len(words) > 1 && words[0] == "package":
 			pkg = words[1]
 		case len(words) > 2 && words[0] == "type" && strings.HasPrefix(words[2], "struct"):
-			if pkg != "gormshardkey" { // which has a test of its own
+			if pkg != "gormshardkey" { // which has a similar test
 				names = append(names, pkg+"."+words[1])
 			}
 		}
@@ -202,8 +199,8 @@ func exportedStructs(t *testing.T) (names []string) {
 	return names
 }
 
-// TestSecrets_dsn opens data source names with a password, right and wrong, and
-// looks for it in what comes of them.
+// TestSecrets_dsn opens valid and invalid DSNs with a password, and searches the results and
+// errors for it.
 func TestSecrets_dsn(t *testing.T) {
 	rules := []string{"", "?shardkeyRule=no-such", "?shardkeyRule=env:no-such", "?shardkeyRule=env:a@b", "?shardkeyRule=testdata/mixed.yaml&shardkeyOptions=x", "?shardkeyRule=a&shardkeyRule=b", "?shardkeyRules=x", "?parseTime=maybe", "?shardkeyServer=x&shardkeyRule=y", "?loc=a/b", "?shardkeyRule=a@b&x=1", "&x", "?shardkeyRule=testdata/mixed.yaml&shardkeyUnlisted=x"}
 	passwords := []string{"$C", "$C/", "/$C", "a/$C", "a?$C", "?$C", "a#$C", "a@$C", "$C@a", "@/?$C", "@/?shardkey$C", "@/?shardkeyRule=$C", "a:$C", "a)$C", "($C)", "a&$C=1", "$C%", "%zz$C", "$C'", "tcp($C", "@tcp(h)/$C?a", "=$C&", " $C"}
@@ -213,7 +210,7 @@ func TestSecrets_dsn(t *testing.T) {
 		for _, password := range passwords {
 			for _, shape := range shapes {
 				if strings.Contains(password, "@/?") && !strings.Contains(shape, "$P@") {
-					continue // a whole data source name by itself, without password
+					continue // a complete DSN without password
 				}
 				dsn := strings.NewReplacer("$P", password, "$R", params).Replace(shape)
 				dsn = strings.ReplaceAll(dsn, "$C", canary)

@@ -1,5 +1,5 @@
-// Package convert turns the sharding rules of older and of Spring Boot's files into a rule file as
-// package rule loads it.
+// Package convert converts ShardingSphere's older rule files, and the configuration of Spring
+// Boot applications, into rule files that package rule loads.
 package convert
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// File reads the sharding rules of a file and returns them in the form of ShardingSphere 5, as
-// "rules: - !SHARDING". It reads a rule file of any version, in YAML, and the configuration of a
-// Spring Boot application, in YAML or .properties. left lists what the rule does not carry over,
-// with file and line.
+// File reads the sharding rules of a file and returns them in the form of ShardingSphere 5,
+// "rules: - !SHARDING". It reads rule files of any version in YAML, and the configuration of a
+// Spring Boot application in YAML or .properties. left lists the settings that the rule leaves
+// out, with file and line.
 //
-// The error is a [*rule.Error] with its place in the file. When the rule is complete but doesn't
-// load, File returns it together with the error.
+// The error is a [*rule.Error] with its place in the file. If the converted rule doesn't load,
+// File returns both the rule and the error.
 func File(path string) (out []byte, left []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func File(path string) (out []byte, left []string, err error) {
 	}
 	if len(c.rules) == 0 {
 		return nil, nil, c.errorAt(&yaml.Node{Line: 1, Column: 1},
-			"no sharding rule: there is none below rules (- !SHARDING), "+
+			"no sharding rule: expected one below rules (- !SHARDING), "+
 				"shardingRule, "+strings.Join(prefixes, " or "))
 	}
 	out, err = c.print()
@@ -51,16 +51,16 @@ func File(path string) (out []byte, left []string, err error) {
 // conversion is a file that is being converted.
 type conversion struct {
 	file  string
-	rules []*yaml.Node // with the places that they have in the file
+	rules []*yaml.Node // with their places in the file
 	left  []string
-	nodes int // visited by plain, or planted
+	nodes int // number of nodes that plain has visited or plant has added
 }
 
 func (c *conversion) errorAt(n *yaml.Node, reason string) error {
 	return &rule.Error{File: c.file, Line: n.Line, Column: n.Column, Reason: reason}
 }
 
-// leave lists what is not carried over.
+// leave adds a setting to the list of those that are left out.
 func (c *conversion) leave(n *yaml.Node, what, why string) {
 	c.left = append(c.left, fmt.Sprintf("%s:%d: %s: %s", c.file, n.Line, what, why))
 }
@@ -72,13 +72,14 @@ func (c *conversion) yaml(data []byte) error {
 	documents, err := decode(data)
 	if err != nil {
 		if _, shown := rule.Parse(c.file, data); shown != nil {
-			return shown // which knows the place
+			return shown // with the place
 		}
 		return &rule.Error{File: c.file, Line: 1, Column: 1, Reason: "not YAML: " + err.Error(), Err: err}
 	}
 	for _, root := range documents {
 		if root.Kind != yaml.MappingNode {
-			return c.errorAt(root, "a map was expected, with rules, shardingRule, or the settings of a Spring Boot application")
+			return c.errorAt(root, "expected a map with rules, shardingRule, or the settings of a "+
+				"Spring Boot application, found "+kind(root))
 		}
 		settings, err := c.entries(root)
 		if err != nil {
@@ -100,7 +101,7 @@ func (c *conversion) yaml(data []byte) error {
 
 var directive = regexp.MustCompile(`(?m)^%YAML\b`)
 
-// decode returns the documents that are not empty.
+// decode returns the documents in data that are not empty.
 func decode(data []byte) (roots []*yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -122,7 +123,7 @@ func decode(data []byte) (roots []*yaml.Node, err error) {
 	}
 }
 
-// document reads a rule file of any version.
+// document reads a document of a rule file of any version.
 func (c *conversion) document(settings *yaml.Node) error {
 	for key, alias := range pairsOf(settings) {
 		switch value := resolve(alias); {
@@ -135,7 +136,8 @@ func (c *conversion) document(settings *yaml.Node) error {
 				c.leave(key, key.Value, notKeys)
 			}
 		case value.Kind != yaml.SequenceNode && value.ShortTag() != "!!null":
-			return c.errorAt(alias, "a list was expected: rules, each beginning with \"- !SHARDING\" or another tag")
+			return c.errorAt(alias,
+				`expected a list of rules, each with a tag such as "- !SHARDING", found `+kind(value))
 		default:
 			for _, item := range value.Content {
 				tag := resolve(item).ShortTag()
@@ -150,7 +152,7 @@ func (c *conversion) document(settings *yaml.Node) error {
 	return nil
 }
 
-// print writes the rules, and checks that they load.
+// print returns the rules as YAML, and an error if they don't load.
 func (c *conversion) print() ([]byte, error) {
 	list := &yaml.Node{Kind: yaml.SequenceNode, Content: c.rules}
 	root := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: "rules"}, list}}
@@ -171,7 +173,7 @@ func (c *conversion) print() ([]byte, error) {
 
 var inLine = regexp.MustCompile(`\bline \d+`)
 
-// inFile turns the places of an error about the output into those of the file.
+// inFile replaces the place of an error in the output with the place in the input file.
 func (c *conversion) inFile(e rule.Error, root *yaml.Node, out []byte) error {
 	printed, err := decode(out)
 	if err != nil || len(printed) != 1 {

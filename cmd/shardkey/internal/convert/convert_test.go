@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// forms returns the files of all forms, by name.
+// forms returns files of all forms by name.
 func forms(t testing.TB) map[string]string {
 	t.Helper()
 	files := sections(t, "testdata/forms.txt")
@@ -34,7 +34,7 @@ func forms(t testing.TB) map[string]string {
 	return files
 }
 
-// sections returns the files in a file, each after a line "-- NAME --".
+// sections splits a file into named files, each after a line "-- NAME --".
 func sections(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all, err := os.ReadFile(path)
@@ -49,8 +49,8 @@ func sections(t testing.TB, path string) map[string]string {
 	return files
 }
 
-// file converts a file of this name and content. The places in left and in the error begin with
-// the name.
+// file converts a file with this name and content. The places in left and in the error begin
+// with the name.
 func file(t testing.TB, name, content string) (out []byte, left []string, err error) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -60,9 +60,8 @@ func file(t testing.TB, name, content string) (out []byte, left []string, err er
 	return convert.File(name)
 }
 
-// TestFile_golden converts files of all forms. Of each, testdata/forms.golden has what the result
-// means, what is not carried over, and the result. The meaning is what package rule understood of
-// these files when it read all these forms itself.
+// TestFile_golden converts files of all forms. For each of them, testdata/forms.golden has the
+// meaning of the result, the parts that are left out, and the result.
 func TestFile_golden(t *testing.T) {
 	golden, err := filepath.Abs("testdata/forms.golden")
 	if err != nil {
@@ -102,8 +101,8 @@ func TestFile_golden(t *testing.T) {
 	}
 }
 
-// TestFile_rules converts the rule files of the repository, which load as they are: the result
-// means the same.
+// TestFile_rules converts the rule files of the repository, which load unchanged. The result
+// must have the same meaning.
 func TestFile_rules(t *testing.T) {
 	t.Setenv("SHARDKEY_STORE_DIR", "/tmp")
 	loaded := 0
@@ -135,8 +134,8 @@ func TestFile_rules(t *testing.T) {
 	}
 }
 
-// TestFile_encodings converts the same file after a byte order mark, with CRLF or CR, and in
-// Latin-1 where it is .properties.
+// TestFile_encodings converts the same file with a byte order mark, with CRLF or CR, and as
+// .properties in Latin-1.
 func TestFile_encodings(t *testing.T) {
 	all := forms(t)
 	change := map[string]func(string) string{
@@ -164,24 +163,26 @@ func TestFile_encodings(t *testing.T) {
 
 const springFive = "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.column=id\n"
 
-// TestFile_errors points into the file that is converted, not into the result.
+// TestFile_errors checks that errors have places in the input, not in the result.
 func TestFile_errors(t *testing.T) {
 	for _, tc := range []struct{ file, content, want string }{
 		{"application.yml", "spring:\n  application: {name: x}\n", "application.yml:1:1: no sharding rule"},
 		{"a.properties", "", "a.properties:1:1: no sharding rule"},
-		{"a.yaml", "- x\n", "a.yaml:1:1: a map was expected"},
-		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: a list was expected"},
-		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n", "a.yaml:1:13: a map was expected after <<"},
+		{"a.yaml", "- x\n", "a.yaml:1:1: expected a map with rules"},
+		{"a.yaml", "rules: {a: b}\n", "a.yaml:1:8: expected a list of rules"},
+		{"a.yaml", "a: &x {<<: [1]}\nrules:\n- !SHARDING {tables: *x}\n",
+			"a.yaml:1:13: expected a map after <<, found a single value"},
 		{"a.yaml", "rules:\n\t- !SHARDING\n", "a.yaml:2:1: not YAML: a line is indented with a tab"},
 		{"application.yml", "spring:\n  shardingsphere:\n    rules.sharding:\n      tables:\n        t_order:\n          key-generate-stragety.column: id\n",
 			`application.yml:6:11: unknown key "keyGenerateStragety" in table "t_order"; known: actualDataNodes, keyGenerateStrategy`},
 		{"a.properties", "a=b\n" + springFive + "spring.shardingsphere.rules.sharding.tables.t.key-generate-strategy.key-generator-name=g\n",
 			`a.properties:3:88: key generator "g" is not defined`},
 		{"a.properties", "spring.shardingsphere.sharding.tables.t=id\nspring.shardingsphere.sharding.tables.t.key-generator.column=id\n",
-			`a.properties:2:1: "t" is given twice, or has a value of its own and others below it (line 1)`},
-		{"a.properties", springFive + springFive, `a.properties:2:1: "column" is given twice`},
+			`a.properties:2:1: "t" is set twice, or has both a value and nested settings (see line 1)`},
+		{"a.properties", springFive + springFive, `a.properties:2:1: "column" is set twice`},
 		{"a.properties", springFive + "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column=id\n",
-			`a.properties:2:1: "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column" is not below spring.shardingsphere.rules.sharding, as the sharding rule is`},
+			`a.properties:2:1: unknown prefix of "spring.shardingspere.rules.sharding.tables.u.key-generate-strategy.column": ` +
+				`expected spring.shardingsphere.rules.sharding`},
 		{"a.yaml", "x-a: 1\n\nshardingRule:\n  tables:\n    t: {keyGenerator: {column: id, typ: UUID}}\n", `a.yaml:5:36: unknown key "typ" in keyGenerateStrategy`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: TICKTOCK}}\n", `a.yaml:3:42: unknown key generator type "TICKTOCK"`},
 		{"a.yaml", "shardingRule:\n  tables:\n    t: {keyGenerator: {column: id, type: SNOWFLAKE, props: {worker: 1}}}\n", `a.yaml:3:61: key generator "t": unknown property "worker"`},
@@ -201,8 +202,8 @@ func TestFile_errors(t *testing.T) {
 	}
 }
 
-// TestFile_doesNotLoad returns a rule that doesn't load here, because the program that loads it has
-// more types or another environment, together with the error.
+// TestFile_doesNotLoad checks that File returns a rule that doesn't load together with the
+// error. The program that loads it may have more types or another environment.
 func TestFile_doesNotLoad(t *testing.T) {
 	out, left, err := file(t, "a.yaml", "shardingRule:\n  tables:\n    t: {keyGeneratorColumnName: id, keyGeneratorClassName: com.example.Keys}\n")
 	if err == nil || !strings.Contains(string(out), "type: com.example.Keys") || len(left) != 1 || !strings.HasPrefix(left[0], "a.yaml:3: the Java class com.example.Keys: ") {
@@ -210,7 +211,7 @@ func TestFile_doesNotLoad(t *testing.T) {
 	}
 }
 
-// TestFile_bounds converts files in which aliases lead back to where they stand, or multiply.
+// TestFile_bounds converts files whose aliases contain themselves, or multiply.
 func TestFile_bounds(t *testing.T) {
 	bomb := "a0: &a0 {x: y}\n"
 	for i := range 30 {
@@ -231,7 +232,8 @@ func TestFile_bounds(t *testing.T) {
 	}
 }
 
-// FuzzFile converts anything: no panic, and what loads means something.
+// FuzzFile converts random files. File must not panic. It must return a rule that loads, or an
+// error with its place in the file.
 func FuzzFile(f *testing.F) {
 	for name, content := range forms(f) {
 		f.Add(strings.HasSuffix(name, ".properties"), content)

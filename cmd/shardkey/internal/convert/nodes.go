@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -13,17 +14,17 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// maxNodes bounds a file in which aliases multiply, or lead back to where they stand.
+// maxNodes limits the size of a file whose aliases multiply or contain themselves.
 const maxNodes = 1 << 18
 
 func (c *conversion) count(n *yaml.Node) error {
 	if c.nodes++; c.nodes > maxNodes {
-		return c.errorAt(n, "there are too many values here, or an alias leads back to itself")
+		return c.errorAt(n, fmt.Sprintf("too many values (more than %d), or an alias that contains itself", maxNodes))
 	}
 	return nil
 }
 
-// entries returns a map with its own entries and those that "<<" merges in.
+// entries returns a map with its own entries and the entries that "<<" merges.
 func (c *conversion) entries(n *yaml.Node) (*yaml.Node, error) {
 	if err := c.count(n); err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func (c *conversion) entries(n *yaml.Node) (*yaml.Node, error) {
 	}
 	for _, m := range merged {
 		if resolve(m).Kind != yaml.MappingNode {
-			return nil, c.errorAt(m, "a map was expected after <<")
+			return nil, c.errorAt(m, "expected a map after <<, found "+kind(m))
 		}
 		more, err := c.entries(m)
 		if err != nil {
@@ -55,7 +56,7 @@ func (c *conversion) entries(n *yaml.Node) (*yaml.Node, error) {
 	return all, nil
 }
 
-// plain returns a copy without aliases, merges and comments.
+// plain returns a copy of a node without aliases, merges and comments.
 func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
 	if err := c.count(n); err != nil {
 		return nil, err
@@ -83,8 +84,19 @@ func (c *conversion) plain(n *yaml.Node) (*yaml.Node, error) {
 	return out, nil
 }
 
-// index returns the index of a key in a map's Content; -1 where it is not there, and for what is
-// no map.
+// kind returns the kind of a node for an error message.
+func kind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a map"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return "a single value"
+}
+
+// index returns the index of a key in a map's Content. It returns -1 if the key is missing or
+// the node is no map.
 func index(m *yaml.Node, key string) int {
 	if m != nil && m.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(m.Content); i += 2 {
@@ -96,7 +108,7 @@ func index(m *yaml.Node, key string) int {
 	return -1
 }
 
-// get returns the value of a key; nil where it is not there.
+// get returns the value of a key, or nil if the key is missing.
 func get(m *yaml.Node, key string) *yaml.Node {
 	if i := index(m, key); i >= 0 {
 		return m.Content[i+1]
@@ -104,7 +116,7 @@ func get(m *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// take removes a key and returns it with its value; nil where it is not there.
+// take removes a key and returns it with its value, or nil if the key is missing.
 func take(m *yaml.Node, key string) (k, value *yaml.Node) {
 	i := index(m, key)
 	if i < 0 {
@@ -115,12 +127,12 @@ func take(m *yaml.Node, key string) (k, value *yaml.Node) {
 	return k, value
 }
 
-// put adds a key that has the place of at.
+// put adds a key with the place of at.
 func put(m *yaml.Node, key string, at, value *yaml.Node) {
 	m.Content = append(m.Content, text(key, at), value)
 }
 
-// text returns a string with the place of at.
+// text returns a string node with the place of at.
 func text(value string, at *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value, Line: at.Line, Column: at.Column}
 }
@@ -130,7 +142,7 @@ func mapping(at *yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: at.Line, Column: at.Column}
 }
 
-// under returns the map under a key, which it adds where it is not there.
+// under returns the map under a key. It adds the key if it is missing.
 func under(m *yaml.Node, key string, at *yaml.Node) *yaml.Node {
 	i := index(m, key)
 	switch {
@@ -143,7 +155,7 @@ func under(m *yaml.Node, key string, at *yaml.Node) *yaml.Node {
 	return m.Content[i+1]
 }
 
-// pairsOf calls yield with each entry of a map; of what is no map there are none.
+// pairsOf iterates over the entries of a map. Other nodes have no entries.
 func pairsOf(m *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	return func(yield func(key, value *yaml.Node) bool) {
 		if m == nil || m.Kind != yaml.MappingNode {

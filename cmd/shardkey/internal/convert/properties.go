@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseProperties reads a Java properties file.
+// parseProperties parses a Java properties file.
 func parseProperties(data []byte) (settings []setting) {
 	content := strings.TrimPrefix(string(data), "\ufeff")
 	if !utf8.ValidString(content) {
@@ -39,7 +39,7 @@ func parseProperties(data []byte) (settings []setting) {
 
 var numberOrBool = regexp.MustCompile(`^(0|[1-9]\d{0,17}|true|false)$`)
 
-// latin1 is the character set of a file that is not in UTF-8.
+// latin1 decodes ISO 8859-1, the character set of properties files that are not in UTF-8.
 func latin1(content string) string {
 	runes := make([]rune, 0, len(content))
 	for i := range len(content) {
@@ -48,13 +48,13 @@ func latin1(content string) string {
 	return string(runes)
 }
 
-// continues reports whether a line continues in the next one: it ends with an odd number of
-// backslashes.
+// continues reports whether a line continues on the next one, because it ends with an odd
+// number of backslashes.
 func continues(line string) bool {
 	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
 }
 
-// cutProperty cuts a line at its first "=", ":" or blank that is not escaped.
+// cutProperty splits a line at the first "=", ":" or blank that is not escaped.
 func cutProperty(line string) (key, value string) {
 	for i := 0; i < len(line); i++ {
 		switch line[i] {

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// rule adds a sharding rule of any version. Words that a version of ShardingSphere has for the same
-// are replaced; all others stay as they are, so that package rule judges them.
+// rule adds a sharding rule of any version. It replaces keys that older versions of
+// ShardingSphere call differently. It keeps all others, so that package rule can check them.
 func (c *conversion) rule(n *yaml.Node) error {
 	r, err := c.plain(n)
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *conversion) rule(n *yaml.Node) error {
 	return nil
 }
 
-// keyWords are what versions call a key, in a table and in a rule.
+// keyWords are the names of the settings for key generation, by version of ShardingSphere.
 type keyWords struct {
 	now, four, column string   // 5, 4 and the alpha versions of 5, 2 and 3
 	class             []string // 2 and 3
@@ -51,8 +51,8 @@ var (
 		[]string{"defaultKeyGeneratorClassName", "defaultKeyGeneratorClass"}}
 )
 
-// key turns the key of m, which is a table or the rule itself, into a keyGenerateStrategy. A
-// generator that is written into it becomes one of the rule's, under the name given.
+// key converts the key settings of m, a table or the rule itself, into a keyGenerateStrategy.
+// A generator inside them becomes a generator of the rule, called name.
 func (c *conversion) key(r, m *yaml.Node, name string, words keyWords) {
 	four, generator := take(m, words.four)
 	three, column := take(m, words.column)
@@ -79,7 +79,7 @@ func (c *conversion) key(r, m *yaml.Node, name string, words keyWords) {
 		put(strategy, "column", three, column)
 		put(m, words.now, three, strategy)
 	}
-	// The default class of versions 2 and 3 makes the keys of a SNOWFLAKE without properties.
+	// The default class of versions 2 and 3 generates the keys of SNOWFLAKE without properties.
 	if class == nil || strings.HasSuffix(class.Value, ".DefaultKeyGenerator") {
 		return
 	}
@@ -110,10 +110,10 @@ func (c *conversion) ownGenerator(r, strategy *yaml.Node, name string) *yaml.Nod
 	return strategy
 }
 
-// strategy turns an algorithm that is written into a strategy into one of the rule's, under the
-// name given.
+// strategy moves an algorithm inside a strategy to the algorithms of the rule, called name.
 func (c *conversion) strategy(r, s *yaml.Node, name string) {
-	if s == nil || len(s.Content) != 2 || s.Kind != yaml.MappingNode || get(s.Content[1], "shardingAlgorithmName") != nil {
+	if s == nil || len(s.Content) != 2 || s.Kind != yaml.MappingNode ||
+		get(s.Content[1], "shardingAlgorithmName") != nil {
 		return
 	}
 	kind, inner := s.Content[0], s.Content[1]
@@ -142,14 +142,14 @@ func (c *conversion) strategy(r, s *yaml.Node, name string) {
 	put(inner, "shardingAlgorithmName", kind, text(name, kind))
 }
 
-// class takes the Java class that is the algorithm of a strategy of versions 2 to 4.
+// class removes and returns the Java class of a strategy of versions 2 to 4.
 func (c *conversion) class(strategy *yaml.Node) (class *yaml.Node) {
 	for _, word := range []string{"preciseAlgorithmClassName", "algorithmClassName", "rangeAlgorithmClassName"} {
 		switch _, one := take(strategy, word); {
 		case one != nil && class == nil:
 			class = one
 		case one != nil:
-			c.leave(one, "the Java class "+one.Value, "shardkey looks at single rows only")
+			c.leave(one, "the Java class "+one.Value, "shardkey checks single rows only")
 		}
 	}
 	return class

@@ -10,13 +10,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// prefixes are where a Spring Boot application has its sharding rule: that of ShardingSphere 5, of
-// 4, and of 2 and 3.
+// prefixes are the prefixes of the sharding rule in a Spring Boot application, for versions 5,
+// 4, and 2 and 3 of ShardingSphere.
 var prefixes = []string{"spring.shardingsphere.rules.sharding", "spring.shardingsphere.sharding",
 	"sharding.jdbc.config.sharding"}
 
-// setting is one value of a Spring Boot application's, and the words that lead to it. They may be
-// joined by dots and nested, both in one file.
+// setting is one value in the configuration of a Spring Boot application, with its path. A
+// file may join the words of a path with dots, nest them, or both.
 type setting struct {
 	words []*yaml.Node
 	value *yaml.Node
@@ -59,17 +59,17 @@ func (c *conversion) spring(settings []setting) error {
 	return nil
 }
 
-// aboutKeys are letters of words that are about keys only.
+// aboutKeys matches settings about keys, in lower case and without punctuation.
 var aboutKeys = regexp.MustCompile(`keygenerat|datanodes|workeridassigner`)
 
-// elsewhere refuses settings about keys that are not below any prefix, and lists the rest of
-// ShardingSphere's once for each of its parts.
+// elsewhere returns an error for settings about keys that have no known prefix. It adds
+// ShardingSphere's other settings to the list of those left out, once for each part.
 func (c *conversion) elsewhere(settings []setting, prefix string) error {
 	listed := map[string]bool{}
 	for _, s := range settings {
 		known := slices.ContainsFunc(prefixes, s.has)
 		if name := s.name(len(s.words)); !known && aboutKeys.MatchString(letters(name)) {
-			return c.errorAt(s.words[0], fmt.Sprintf("%q is not below %s, as the sharding rule is", name, prefix))
+			return c.errorAt(s.words[0], fmt.Sprintf("unknown prefix of %q: expected %s", name, prefix))
 		}
 		part := s.name(3)
 		if len(s.words) > 3 && letters(s.words[2].Value) == "rules" {
@@ -87,7 +87,8 @@ func (c *conversion) elsewhere(settings []setting, prefix string) error {
 	return nil
 }
 
-// has reports whether a setting is below a prefix. Spring compares letters and digits only.
+// has reports whether a setting is below a prefix. Like Spring, it compares only letters and
+// digits.
 func (s setting) has(prefix string) bool {
 	words := strings.Split(prefix, ".")
 	if len(s.words) <= len(words) {
@@ -101,7 +102,7 @@ func (s setting) has(prefix string) bool {
 	return true
 }
 
-// name returns the first words of a setting.
+// name returns at most the first most words of a setting, joined by dots.
 func (s setting) name(most int) string {
 	var words []string
 	for _, w := range s.words[:min(most, len(s.words))] {
@@ -125,11 +126,12 @@ func (c *conversion) springDocument(document *yaml.Node) (err error) {
 	return c.spring(settings)
 }
 
-// flatten appends the settings of an entry that stands below other words.
+// flatten appends the settings of an entry below the words above.
 func (c *conversion) flatten(settings []setting, above []*yaml.Node, key, value *yaml.Node) ([]setting, error) {
 	words := append(slices.Clone(above), splitWords(key.Value, key)...)
 	if len(words) > maxWords {
-		return nil, c.errorAt(key, "there are too many words here, or an alias leads back to itself")
+		return nil, c.errorAt(key,
+			fmt.Sprintf("nested deeper than %d words, or an alias that contains itself", maxWords))
 	}
 	if target := resolve(value); target.Kind != yaml.MappingNode || len(target.Content) == 0 {
 		return append(settings, setting{words, value}), c.count(key)
@@ -143,7 +145,7 @@ func (c *conversion) flatten(settings []setting, above []*yaml.Node, key, value 
 	return settings, err
 }
 
-// maxWords bounds the words of one setting.
+// maxWords is the largest number of words in a setting's path.
 const maxWords = 32
 
 // splitWords splits a setting's name at its dots: "binding-tables[0]" has the words
@@ -159,31 +161,32 @@ func splitWords(name string, at *yaml.Node) (words []*yaml.Node) {
 	return words
 }
 
-// named are the maps whose keys are names that people give.
+// named are the maps whose keys are names chosen by the user.
 var named = []string{"tables", "autoTables", "shardingAlgorithms", "keyGenerators", "auditors", "workerIdAssigners",
 	"keyGenerateStrategies"}
 
-// plant puts a value into the tree, at the words that lead to it; isName where the first is a name
-// that people give.
+// plant adds a value to the tree at a path of words. isName means that the first word is a
+// name chosen by the user.
 func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node, isName bool) error {
 	at := words[0]
 	if err := c.count(at); err != nil {
 		return err
 	}
 	if len(words) > maxWords {
-		return c.errorAt(at, "there are too many words here")
+		return c.errorAt(at, fmt.Sprintf("nested deeper than %d words", maxWords))
 	}
 	word := strings.Trim(at.Value, "[]")
 	if !isName {
 		word = today(word)
 	}
 	if word == "props" && !isName && len(words) > 2 {
-		// The dots are the property's own: worker.id.
+		// The dots belong to the property, such as worker.id.
 		words = []*yaml.Node{at, text(setting{words: words[1:]}.name(len(words)), words[1])}
 	}
 	i := index(tree, word)
 	if i < 0 && len(words) > 1 {
-		if n, err := strconv.Atoi(strings.Trim(words[1].Value, "[]")); err == nil && n >= 0 && words[1].Value[0] == '[' {
+		n, err := strconv.Atoi(strings.Trim(words[1].Value, "[]"))
+		if err == nil && n >= 0 && words[1].Value[0] == '[' {
 			put(tree, word, at, &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: at.Line, Column: at.Column})
 		} else {
 			put(tree, word, at, mapping(at))
@@ -200,14 +203,14 @@ func (c *conversion) plant(tree *yaml.Node, words []*yaml.Node, value *yaml.Node
 		tree.Content[i+1].Content = append(tree.Content[i+1].Content, value)
 		return err
 	case len(words) == 1 || tree.Content[i+1].Kind != yaml.MappingNode:
-		return c.errorAt(at, fmt.Sprintf("%q is given twice, or has a value of its own and others below it (line %d)",
+		return c.errorAt(at, fmt.Sprintf("%q is set twice, or has both a value and nested settings (see line %d)",
 			at.Value, tree.Content[i].Line))
 	}
 	return c.plant(tree.Content[i+1], words[1:], value, !isName && (slices.Contains(named, word) || word == "props"))
 }
 
-// todaysWords are those that kebab case does not lead to, because Spring's users write them in
-// one word, in capitals or with underscores.
+// todaysWords are the settings in the spelling of a rule file, by their letters in lower case.
+// Spring's users may write them as one word, in capitals or with underscores.
 var todaysWords = func() map[string]string {
 	words := map[string]string{}
 	for word := range strings.FieldsSeq(`
@@ -226,7 +229,7 @@ var todaysWords = func() map[string]string {
 	return words
 }()
 
-// today returns a word as a rule file has it: actualDataNodes for actual-data-nodes.
+// today returns a word in the spelling of a rule file: actualDataNodes for actual-data-nodes.
 func today(word string) string {
 	if known, ok := todaysWords[letters(word)]; ok {
 		return known
@@ -244,10 +247,11 @@ func letters(word string) string {
 	return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(word))
 }
 
-// placeholder is one of Spring's with a default, which a rule file has after two colons.
+// placeholder matches Spring's placeholders with a default after one colon. A rule file has
+// two colons there.
 var placeholder = regexp.MustCompile(`\$\{([A-Za-z_][\w.-]*):((?:[^:}][^}]*)?)\}`)
 
-// placeholders replaces those in the values of properties.
+// placeholders converts Spring's placeholders in the values of properties.
 func placeholders(n *yaml.Node) {
 	if n == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// maker is a generator or assigner that describes what it was made with.
+// maker is a generator or assigner that describes its properties.
 type maker struct{ props string }
 
 func (m maker) Describe() string { return m.props }
@@ -22,7 +22,7 @@ func (maker) GenerateInt64Keys(context.Context, spi.Column, []int64) error { ret
 
 func (maker) AcquireWorkerID(context.Context, int64) (spi.WorkerIDLease, error) { return nil, nil }
 
-// newMaker reads the properties that the tests' files have.
+// newMaker reads the properties that the test files use.
 func newMaker(typ string, p spi.Props) (maker, error) {
 	m := maker{typ}
 	for _, name := range strings.Fields("worker-id max-vibration-offset max-tolerate-time-difference-milliseconds layout login password path namespace " +
@@ -47,8 +47,8 @@ func init() {
 	}
 }
 
-// understood describes all that a rule means: its generators with their properties, its tables,
-// where they stand, and how they are sharded.
+// understood describes the meaning of a rule: its generators with their properties, its tables,
+// their places, and their sharding.
 func understood(t *testing.T, r *rule.Rule) string {
 	t.Helper()
 	live, err := r.Open(spi.Host{})

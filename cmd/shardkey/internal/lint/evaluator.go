@@ -11,42 +11,43 @@ import (
 	"strings"
 )
 
-// Marks in a string that is evaluated before the program runs.
+// Marks in an evaluated string.
 const (
-	// hole stands for a part that is known only at run time. It can be part of a name: t_order_ and
-	// a hole is a table.
+	// hole stands for a part that is known only at run time. It may be part of a name, such as
+	// the number in t_order_%d.
 	hole = "\uFFFC"
 	// loose precedes a part that may be missing or repeated, because a loop or a condition adds it.
 	loose = "\uFFFB"
-	// end follows each string of a list.
+	// end follows each element of a list of strings.
 	end = "\uFFFA"
 )
 
 // plain returns a string without the marks other than holes.
 func plain(text string) string { return strings.NewReplacer(loose, "", end, hole).Replace(text) }
 
-// candidate is a string that an expression may be at run time.
+// candidate is a possible value of a string expression at run time.
 type candidate struct {
 	text string
-	at   ast.Expr // where it begins; nil for the expression itself
+	at   ast.Expr // expression that begins the string; nil for the evaluated expression
 }
 
 func here(text string) []candidate { return []candidate{{text: text}} }
 
-// maxWithin bounds how many variables and functions lead to one another.
+// maxWithin limits the depth of variables and functions that refer to one another.
 const maxWithin = 8
 
-// evaluator evaluates expressions of strings.
+// evaluator evaluates string expressions.
 type evaluator struct {
 	*source
-	// first: the string begins a statement. If it is a variable, each of its values is a statement.
+	// first means that the string begins a statement. Each value of a variable is then a
+	// statement.
 	first  bool
-	bound  map[*types.Var]string // the arguments of the function that is evaluated
-	within []types.Object        // the variables and functions that are evaluated
+	bound  map[*types.Var]string // arguments of the function that is evaluated
+	within []types.Object        // variables and functions that are evaluated, outermost first
 }
 
-// enter returns the evaluator of a variable's values or a function's results. ok is false for an
-// object that leads to itself.
+// enter returns the evaluator for a variable's values or a function's results. ok is false if
+// the object refers to itself, or the depth exceeds maxWithin.
 func (v evaluator) enter(o types.Object) (inner evaluator, ok bool) {
 	if o == nil || slices.Contains(v.within, o) || len(v.within) == maxWithin {
 		return v, false
@@ -55,13 +56,13 @@ func (v evaluator) enter(o types.Object) (inner evaluator, ok bool) {
 	return v, true
 }
 
-// text returns an expression's only candidate; a hole if there are several.
+// text returns an expression's only candidate, or a hole if there are several.
 func (v evaluator) text(e ast.Expr) string {
 	v.first = false
 	return only(v.candidates(e))
 }
 
-// only returns the one string of a list; a hole if there are several.
+// only returns the only string of a list, or a hole if there are several.
 func only(list []candidate) string {
 	if len(list) == 0 || slices.ContainsFunc(list, func(c candidate) bool { return c.text != list[0].text }) {
 		return hole
@@ -69,7 +70,7 @@ func only(list []candidate) string {
 	return list[0].text
 }
 
-// joined returns the strings of several expressions, each followed by after.
+// joined concatenates the strings of several expressions, each followed by after.
 func (v evaluator) joined(list []ast.Expr, after string) string {
 	var b strings.Builder
 	for _, e := range list {
@@ -85,8 +86,8 @@ func (v evaluator) mark(n ast.Node) string {
 	return ""
 }
 
-// candidates returns the strings that an expression may be, with a hole for each unknown part. Only
-// a string that begins a statement has several.
+// candidates returns the possible values of an expression, with a hole for each unknown part.
+// It returns several only for a string that begins a statement.
 func (v evaluator) candidates(e ast.Expr) (list []candidate) {
 	e = ast.Unparen(e)
 	v.used[e] = true
@@ -126,8 +127,8 @@ func extend(list []candidate, text string) {
 	}
 }
 
-// valuesOf returns the values of a variable. If it doesn't begin a statement, parameters and fields
-// are unknown, because they are set elsewhere.
+// valuesOf returns the values of a variable. Parameters and fields are unknown unless they
+// begin a statement, because they are set elsewhere.
 func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	if text, ok := v.bound[of]; ok {
 		return here(text)
@@ -140,7 +141,7 @@ func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	}
 	for _, value := range values {
 		if value.expr == nil && v.first {
-			continue // no statement is known
+			continue // an unknown value is no statement
 		}
 		for _, c := range inner.result(value) {
 			if v.first && c.at == nil {
@@ -160,7 +161,7 @@ func (v evaluator) valuesOf(of *types.Var) (list []candidate) {
 	return list
 }
 
-// result returns what a variable is set to.
+// result returns the candidates of one value of a variable.
 func (v evaluator) result(set value) []candidate {
 	call, ok := ast.Unparen(set.expr).(*ast.CallExpr)
 	switch {
@@ -172,8 +173,8 @@ func (v evaluator) result(set value) []candidate {
 	return v.returns(call, set.result)
 }
 
-// returns returns the strings that a function of the program may return, without the empty one,
-// which comes with an error. Other functions have none.
+// returns returns the strings that a function of the program may return, except "", which
+// usually accompanies an error. It returns nil for functions of other modules.
 func (v evaluator) returns(call *ast.CallExpr, result int) (list []candidate) {
 	f := v.functionOf(call)
 	inner, ok := v.enter(v.callee(call))
@@ -213,7 +214,7 @@ func (v evaluator) call(e *ast.CallExpr) []candidate {
 	if list := v.library(e, e.Args); list != nil {
 		return list
 	}
-	// Most unknown functions of a query return it with changes.
+	// Most unknown functions with a query as an argument return the query with changes.
 	text := hole
 	for _, arg := range e.Args {
 		if isString(v.info.TypeOf(arg)) {
@@ -223,17 +224,17 @@ func (v evaluator) call(e *ast.CallExpr) []candidate {
 	return here(text)
 }
 
-// library returns what a function of the standard library returns or writes; nil for a function
-// that isn't known. args are its arguments without the writer.
+// library returns the string that a function of the standard library returns or writes, or nil
+// for an unknown function. args are its arguments without the writer.
 func (v evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
 	fn := v.function(call)
 	if call.Ellipsis.IsValid() {
-		args = args[:len(args)-1] // the rest is not known
+		args = args[:len(args)-1] // the variadic arguments are unknown
 	}
 	if fn == nil || len(args) == 0 {
 		return nil
 	}
-	var of func(text string) string // the first argument
+	var of func(text string) string // maps the first argument to the result
 	rest := args[1:]
 	switch name := strings.Replace(fn.FullName(), "bytes.Buffer", "strings.Builder", 1); name {
 	case "fmt.Sprintf", "fmt.Fprintf":
@@ -277,8 +278,8 @@ func (v evaluator) library(call *ast.CallExpr, args []ast.Expr) []candidate {
 
 var formatVerb = regexp.MustCompile(`%[-+# 0]*(?:\[(\d+)\])?(\*|\d+)?(?:\.(?:\*|\d*))?(?:\[(\d+)\])?(.)`)
 
-// format returns what Sprintf does: an argument for %s, %d and %v, a hole for other verbs and
-// arguments.
+// format formats like Sprintf. It replaces %s, %d and %v with an argument, and other verbs
+// with a hole.
 func (v evaluator) format(format string, args []ast.Expr) string {
 	next := 0
 	return formatVerb.ReplaceAllStringFunc(format, func(verb string) string {
@@ -287,7 +288,7 @@ func (v evaluator) format(format string, args []ast.Expr) string {
 			return "%"
 		}
 		if strings.Contains(verb, "*") {
-			next = len(args) // their order is not followed
+			next = len(args) // a hole for this verb and all that follow
 			return hole
 		}
 		if at, err := strconv.Atoi(m[1] + m[3]); err == nil {
@@ -301,7 +302,7 @@ func (v evaluator) format(format string, args []ast.Expr) string {
 	})
 }
 
-// replace replaces strings, in pairs of an old and a new one.
+// replace replaces strings in text. pairs alternates old and new strings.
 func (v evaluator) replace(text string, pairs []ast.Expr) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		before := v.text(pairs[i])
@@ -321,7 +322,7 @@ func receiver(e *ast.CallExpr) ast.Expr {
 	return nil
 }
 
-// definition returns the expression that a variable is set to, if it is one.
+// definition returns the value of a variable that is set once, or the expression itself.
 func (v evaluator) definition(e ast.Expr) ast.Expr {
 	if of := v.variable(e); of != nil && len(v.values[of]) == 1 {
 		return ast.Unparen(v.values[of][0].expr)
@@ -329,7 +330,8 @@ func (v evaluator) definition(e ast.Expr) ast.Expr {
 	return e
 }
 
-// built returns what was written to a builder since it was reset.
+// built returns the content of a builder at the call e: the strings written since its last
+// Reset.
 func (v evaluator) built(of *types.Var, e *ast.CallExpr) (text string) {
 	inner, ok := v.enter(of)
 	if !ok {
@@ -353,7 +355,7 @@ func (v evaluator) built(of *types.Var, e *ast.CallExpr) (text string) {
 	return text
 }
 
-// character returns the character of a constant number.
+// character returns the character with the code number.
 func character(number string) string {
 	if n, err := strconv.Atoi(number); err == nil {
 		return string(rune(n))

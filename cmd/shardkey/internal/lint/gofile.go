@@ -14,8 +14,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Packages lints the statements that Go packages send: the strings that reach the calls of
-// database/sql, sqlx, GORM and bun, and the tables that query builders insert into.
+// Packages checks the statements of Go packages: the strings that reach the methods of
+// database/sql, sqlx, GORM and bun, and the tables that query builders insert into. It
+// includes the packages' tests if tests is set.
 func (l *Linter) Packages(patterns []string, tests bool) error {
 	const mode = packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes |
 		packages.NeedTypesInfo | packages.NeedImports | packages.NeedDeps | packages.NeedModule
@@ -41,22 +42,23 @@ func (l *Linter) Packages(patterns []string, tests bool) error {
 	return nil
 }
 
-// goCode lints Go code.
+// goCode checks Go code.
 type goCode struct {
 	*Linter
 	evaluator
 }
 
 var (
-	// sends are the functions that send a query. It is their first argument of type string,
-	// after a context or a destination.
+	// sends matches the functions that send a query. The query is their first argument of type
+	// string, after a context or a destination.
 	sends = regexp.MustCompile(`^(Must|Named)?(Exec|Query|QueryRow|Queryx|QueryRowx|` +
 		`Prepare|Preparex|PrepareNamed|Get|Select|Raw|NewRaw)(Context)?$`)
-	// stores are the methods by which GORM and xorm insert into the table of a Table before them.
+	// stores matches the methods of GORM and xorm that insert into the table of an earlier
+	// Table call.
 	stores = regexp.MustCompile(`^(Create|CreateInBatches|Save|FirstOrCreate|Insert|InsertOne|InsertMulti)$`)
-	// tables are the methods that name the table of bun's NewInsert.
+	// tables matches the methods that name the table of bun's NewInsert.
 	tables = regexp.MustCompile(`^(Table|TableExpr|ModelTableExpr)$`)
-	// inserts are the functions of query builders that take the table of an INSERT.
+	// inserts matches the functions of query builders that take the table of an INSERT.
 	inserts = regexp.MustCompile(`^(Insert|InsertInto|ReplaceInto|Into)$`)
 )
 
@@ -93,7 +95,7 @@ func (g *goCode) node(n ast.Node) {
 	}
 }
 
-// tableOf returns the first argument of a call, if it is a string.
+// tableOf returns the first argument of a call if it is a string.
 func (g *goCode) tableOf(call *ast.CallExpr) ast.Expr {
 	if len(call.Args) > 0 && isString(g.info.TypeOf(call.Args[0])) {
 		return call.Args[0]
@@ -101,8 +103,8 @@ func (g *goCode) tableOf(call *ast.CallExpr) ast.Expr {
 	return nil
 }
 
-// chain visits the calls that led to an expression: db.Table(…).Where(…), also by variables and by
-// the functions that return it or are passed to Scopes.
+// chain visits the calls of a chain such as db.Table(…).Where(…). It follows variables, and
+// functions that return part of the chain or are passed to Scopes.
 func (g *goCode) chain(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 	if depth == maxWithin {
 		return
@@ -129,7 +131,7 @@ func (g *goCode) chain(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 	}
 }
 
-// inspect visits the calls of what a function returns, which may be a function itself.
+// inspect visits the calls of a function's result, which may be a function literal.
 func (g *goCode) inspect(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 	literal, ok := e.(*ast.FuncLit)
 	if !ok {
@@ -143,7 +145,7 @@ func (g *goCode) inspect(e ast.Expr, depth int, visit func(*ast.CallExpr)) {
 	}
 }
 
-// query lints the statements that a call may send.
+// query checks the statements that a call may send.
 func (g *goCode) query(call *ast.CallExpr) {
 	fn := g.function(call)
 	params := fn.Type().(*types.Signature).Params()
@@ -170,8 +172,8 @@ func (g *goCode) query(call *ast.CallExpr) {
 	}
 }
 
-// unsent lints an INSERT that reaches none of the calls, if its table is computed: it may be sent by
-// a function that is not known.
+// unsent checks an INSERT with a computed table that reaches no known function. An unknown
+// function may send it.
 func (g *goCode) unsent(n ast.Node) {
 	e, ok := n.(ast.Expr)
 	switch n.(type) {
@@ -187,22 +189,23 @@ func (g *goCode) unsent(n ast.Node) {
 	}
 }
 
-// table lints the table that a query builder inserts into.
+// table checks the table that a query builder inserts into.
 func (g *goCode) table(e ast.Expr) {
 	if text := strings.ReplaceAll(plain(g.text(e)), "?", hole); strings.Contains(text, hole) {
 		g.found(e, "", g.composed("INSERT INTO "+text+" VALUES ()"))
 	}
 }
 
-// builderTable is table for functions of any package: a part of the name must be known.
+// builderTable is like table for functions of any package. It ignores tables whose name is
+// wholly unknown.
 func (g *goCode) builderTable(e ast.Expr) {
 	if strings.Trim(plain(g.text(e)), hole+" `\"") != "" {
 		g.table(e)
 	}
 }
 
-// found reports findings about a string. In a raw string, whose content is text, their places are
-// known; other findings have the place where the string begins.
+// found reports findings about a string expression. If it is a raw string with content text,
+// findings have their place in it. Other findings have the place of the expression.
 func (g *goCode) found(e ast.Expr, text string, found []Finding) {
 	start := g.fset.Position(e.Pos())
 	start.Filename = relative(start.Filename)
@@ -220,8 +223,8 @@ var (
 	tableParam = regexp.MustCompile(`(?i)(\bINTO\s+)\?`)
 )
 
-// arguments puts placeholders in the place of the named arguments that sqlx and GORM have, and a
-// hole in that of a table that GORM and bun take as an argument.
+// arguments replaces the named arguments of sqlx and GORM with placeholders, and a table that
+// GORM and bun take as an argument with a hole.
 func arguments(text string, fn *types.Func) string {
 	blank := func(s, sign string) string {
 		at := strings.Index(s, sign)
@@ -243,7 +246,7 @@ func arguments(text string, fn *types.Func) string {
 	return text
 }
 
-// relative returns a file's name relative to the working directory.
+// relative returns a file's name relative to the working directory, if the file is below it.
 func relative(name string) string {
 	wd, err := os.Getwd()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package lint says of the statements in SQL files and Go programs what becomes
-// of them when a rule is used, before they run.
+// Package lint reports how the statements in SQL files and Go programs will be handled under
+// a rule, before they run.
 package lint
 
 import (
@@ -21,20 +21,19 @@ type Outcome string
 const (
 	// Filled: keys are generated, or arguments decide whether they are.
 	Filled Outcome = "filled"
-	// Passed: the statement is sent as it is, and gives its keys itself.
+	// Passed: the statement has explicit keys and is passed through unchanged.
 	Passed Outcome = "passed"
-	// Refused: shardkey does not send the statement, or the server is certain
-	// to refuse it.
+	// Refused: shardkey doesn't send the statement, or the server is certain to refuse it.
 	Refused Outcome = "refused"
 	// Unfilled: the server stores rows without a generated key.
 	Unfilled Outcome = "unfilled"
-	// Changed: a row gets another key than the one that was generated.
+	// Changed: an UPDATE changes the key of a row.
 	Changed Outcome = "changed"
-	// Unknown: the text is put together when the program runs, or its table's name is.
+	// Unknown: the statement, or the name of its table, is computed at run time.
 	Unknown Outcome = "unknown"
 )
 
-// Finding is what happens to one statement on a sharded table.
+// Finding reports what happens to one statement on a sharded table.
 type Finding struct {
 	File    string  `json:"file"`
 	Line    int     `json:"line"`   // from 1
@@ -43,8 +42,8 @@ type Finding struct {
 	Table   string  `json:"table"` // as the statement names it
 	Reason  string  `json:"reason"`
 
-	offset   int  // in the statement's text
-	computed bool // the table's name is put together when the program runs
+	offset   int  // in the statement, in bytes
+	computed bool // the table's name is computed at run time
 }
 
 func (f Finding) String() string {
@@ -54,26 +53,27 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s: %s", f.File, f.Line, f.Column, f.Outcome, f.Table, f.Reason)
 }
 
-// IsProblem reports whether the statement needs attention.
+// IsProblem reports whether the statement is refused, unfilled or changed, or has a computed
+// table.
 func (f Finding) IsProblem() bool {
 	return f.computed || f.Outcome == Refused || f.Outcome == Unfilled || f.Outcome == Changed
 }
 
-// Linter looks at texts. It is not safe for concurrent use.
+// Linter checks statements and collects findings. It is not safe for concurrent use.
 type Linter struct {
 	// Connector plans the statements.
 	Connector *driver.Connector
-	// Names are those of the sharded tables, logical and actual.
+	// Names are the names of the sharded tables, logical and actual.
 	Names []string
-	// Mode is the sessions' sql_mode.
+	// Mode is the sql_mode of the sessions.
 	Mode rewrite.Mode
 
-	columns  map[string][]string // of tables whose CREATE TABLE was seen, in lower case
+	columns  map[string][]string // from CREATE TABLE, by the table's name in lower case
 	findings []Finding
 	seen     map[Finding]bool // a package and its test variant share files
 }
 
-// Findings returns the findings so far, in the order of files and lines.
+// Findings returns the findings so far, ordered by file, line and column.
 func (l *Linter) Findings() []Finding {
 	slices.SortStableFunc(l.findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line, a.Column-b.Column)
@@ -81,7 +81,7 @@ func (l *Linter) Findings() []Finding {
 	return l.findings
 }
 
-// Statement is what happens to a text of one statement or more.
+// Statement checks a query of one or more statements and returns the findings.
 func (l *Linter) Statement(text string) (found []Finding) {
 	masked := mask(text, l.Mode)
 	inserts := namesIn(masked, insertTarget)
@@ -89,7 +89,7 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	plan, err := l.plan(text, places)
 	switch {
 	case errors.Is(err, driver.ErrNoConnection):
-		return l.only(inserts, Filled, "it lists no columns: the table's are read from the server when the statement runs")
+		return l.only(inserts, Filled, "no column list: at run time shardkey queries the table's columns")
 	case err != nil:
 		return []Finding{refused(err, append(places, inserts...))}
 	}
@@ -106,7 +106,7 @@ func (l *Linter) Statement(text string) (found []Finding) {
 	return append(found, l.updates(text, masked)...)
 }
 
-// plan plans a statement, with the columns of its table that were seen.
+// plan plans a statement, with the columns of its table if a CREATE TABLE was read.
 func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
 	for _, t := range places {
 		if columns := l.columns[strings.ToLower(t.name)]; columns != nil {
@@ -116,7 +116,7 @@ func (l *Linter) plan(text string, places []target) (*driver.Plan, error) {
 	return l.Connector.Plan(text)
 }
 
-// refused is the finding for an error of the plan. inserts are the tables that are inserted into.
+// refused returns the finding for an error of plan. inserts are the tables of the INSERTs.
 func refused(err error, inserts []target) Finding {
 	if failed := (*rewrite.StatementError)(nil); errors.As(err, &failed) {
 		return Finding{Outcome: Refused, Table: failed.Table, Reason: failed.Reason, offset: failed.Offset}
@@ -129,7 +129,7 @@ func refused(err error, inserts []target) Finding {
 	return f
 }
 
-// Targets are the names of the tables that a text inserts into.
+// Targets returns the names of the tables that a query inserts into.
 func (l *Linter) Targets(text string) (names []string) {
 	for _, t := range namesIn(mask(text, l.Mode), insertTarget) {
 		names = append(names, t.name)
@@ -137,14 +137,14 @@ func (l *Linter) Targets(text string) (names []string) {
 	return names
 }
 
-// OutcomeOf is what happens to an insert that is understood.
+// OutcomeOf returns the outcome of a planned INSERT.
 func OutcomeOf(in *driver.PlannedInsert) Outcome { return insertFinding(in).Outcome }
 
-// insertFinding is what happens to an insert that is understood.
+// insertFinding returns the finding for a planned INSERT.
 func insertFinding(in *driver.PlannedInsert) Finding {
 	f := Finding{Outcome: Passed, Table: sqltext.QuoteTable(in.Schema, in.Name)}
 	if in.Invalid {
-		f.Outcome, f.Reason = Refused, "a row has the wrong number of values: the server will refuse it"
+		f.Outcome, f.Reason = Refused, "a row has the wrong number of values, so the server will refuse it"
 		return f
 	}
 	n := map[string]int{}
@@ -163,9 +163,9 @@ func insertFinding(in *driver.PlannedInsert) Finding {
 		{"generated", "a key is generated"},
 		{"query", "a key is generated where the query gives NULL or 0"},
 		{"argument", "an argument is the key"},
-		{"statement", "the key is given"},
-		{"server", "the server decides what the key is"},
-		{"expression", "an expression is the key, or where it comes to nothing a generated one"},
+		{"statement", "the key is explicit"},
+		{"server", "the server chooses the key"},
+		{"expression", "an expression is the key; a key is generated if it is NULL or 0"},
 	} {
 		switch {
 		case n[r.key] == 0:
@@ -178,14 +178,14 @@ func insertFinding(in *driver.PlannedInsert) Finding {
 	f.Reason = strings.Join(reasons, ", ")
 	switch {
 	case in.Select != "" && f.Outcome == Passed:
-		f.Reason = "the query gives the keys, and explicitKeys is keep"
+		f.Reason = "the query returns the keys, and explicitKeys is keep"
 	case in.Select != "" && n["generated"] > 0:
 		f.Reason = "a key is generated for each row of the query"
 	}
 	return f
 }
 
-// report keeps findings about a text that begins at a place.
+// report adds findings about a text that begins at start.
 func (l *Linter) report(start token.Position, text string, found []Finding) {
 	if l.seen == nil {
 		l.seen = map[Finding]bool{}

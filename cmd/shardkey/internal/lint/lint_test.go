@@ -16,7 +16,7 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// unconnected is a connector that plans only.
+// unconnected is a connector that can't connect.
 type unconnected struct{}
 
 func (unconnected) Connect(context.Context) (sqldriver.Conn, error) {
@@ -24,7 +24,7 @@ func (unconnected) Connect(context.Context) (sqldriver.Conn, error) {
 }
 func (unconnected) Driver() sqldriver.Driver { return nil }
 
-// linter has a rule with these tables.
+// linter returns a Linter for a rule with tables.
 func linter(t testing.TB, tables string) *Linter {
 	t.Helper()
 	r, err := rule.Parse("rule.yaml", []byte(`rules: [!SHARDING {tables: {`+tables+`},
@@ -72,7 +72,7 @@ func TestLint_updatesOfShardingColumns(t *testing.T) {
 }
 
 func TestLint_computedTables(t *testing.T) {
-	// The tables of log come at run time.
+	// The tables of log aren't known before run time.
 	l := linter(t, "t: "+fmt.Sprintf(shardedTable, "t_${0..1}")+", log: "+fmt.Sprintf(shardedTable, "log_${*}"))
 	l.Names = []string{"t_0", "t_1"}
 	for text, want := range map[string]int{
@@ -81,7 +81,7 @@ func TestLint_computedTables(t *testing.T) {
 		"INSERT INTO %_1 SET a = 1":              1,
 		"INSERT INTO log_% (a) VALUES (1)":       1,
 		"INSERT INTO u_% (a) VALUES (1)":         0,
-		"INSERT INTO t_2% (a) VALUES (1)":        1, // a sibling that the rule does not list
+		"INSERT INTO t_2% (a) VALUES (1)":        1, // a similar table that the rule doesn't list
 		"UPDATE t_% SET user_id = 5":             1,
 		"UPDATE t_% SET user_id = user_id":       0,
 		"UPDATE t_% SET a = 5 WHERE user_id = %": 0,
@@ -172,8 +172,8 @@ func FuzzStatement(f *testing.F) {
 	})
 }
 
-// TestLint_forms lints statements that are put together in many ways. A comment at the end of a line
-// is the outcome of what is found there.
+// TestLint_forms lints statements that are built in many ways. The comment at the end of a
+// line is the expected outcome there.
 func TestLint_forms(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	t.Setenv("GOFLAGS", "-mod=mod")

@@ -11,13 +11,13 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// mask returns a text of the same length without the content of strings and comments: words, names
-// and quotes stay where they are, and so does the content of executable comments.
+// mask replaces the content of strings and comments with blanks of the same length. It keeps
+// names, quotes and the content of executable comments.
 func mask(text string, mode rewrite.Mode) string {
 	return tokens(mode).ReplaceAllStringFunc(text, func(token string) string {
 		switch first, n := token[0], len(token); {
 		case first == '`', first == '"' && mode&rewrite.ANSIQuotes != 0:
-			return token // names stay
+			return token // a quoted name
 		case first != '\'' && first != '"':
 			return blank(token)
 		case n > 1 && token[n-1] == first:
@@ -28,7 +28,7 @@ func mask(text string, mode rewrite.Mode) string {
 	})
 }
 
-// tokens returns the form of a name in quotes, a string or a comment, also without its end.
+// tokens returns a pattern for quoted names, strings and comments, including unfinished ones.
 var tokens = func() func(rewrite.Mode) *regexp.Regexp {
 	const escape = `|\\(?s:.)?`
 	const form = "`(?:``|[^`])*`?" + `|'(?:''|[^'\\]%s)*'?|"(?:""|[^"\\]%s)*"?|` +
@@ -48,7 +48,7 @@ var tokens = func() func(rewrite.Mode) *regexp.Regexp {
 	return func(mode rewrite.Mode) *regexp.Regexp { return forms[mode&relevant] }
 }()
 
-// relevant are the modes that strings and names depend on.
+// relevant are the modes that affect the quoting of strings and names.
 const relevant = rewrite.ANSIQuotes | rewrite.NoBackslashEscapes
 
 func blank(text string) string {
@@ -57,10 +57,10 @@ func blank(text string) string {
 
 var notNewline = regexp.MustCompile(`[^\n]+`)
 
-// target is a table that a masked text names at a position.
+// target is a table in a masked statement.
 type target struct {
-	at           int // of the statement's verb
-	end          int // after the name
+	at           int // offset of the statement's verb
+	end          int // offset after the name
 	schema, name string
 }
 
@@ -72,7 +72,7 @@ const (
 )
 
 var (
-	// A hole may be the verb, or the words between it and INTO.
+	// A hole may stand for the verb, or for the words between the verb and INTO.
 	insertTarget = regexp.MustCompile(`(?i)(?:(?:\b(?:INSERT|REPLACE)` + words + `(?:\s*` + hole + `)?|` +
 		hole + `)\s*\bINTO\s+|\b(?:INSERT|REPLACE)` + words + `\s+)` + table)
 	loadTarget   = regexp.MustCompile(`(?i)^\s*LOAD\s+(?:DATA|XML)\b[^;]*?\bINTO\s+TABLE\s+` + table)
@@ -82,13 +82,13 @@ var (
 
 var insertBody = regexp.MustCompile(`(?i)^\s*(?:\(|(?:SET|VALUES?|SELECT)\b)`)
 
-// isInsert reports whether a masked text is a whole INSERT, not words about one.
+// isInsert reports whether a masked string is a complete INSERT, not text that mentions one.
 func isInsert(masked string) bool {
 	targets := namesIn(masked, insertTarget)
 	return len(targets) > 0 && targets[0].at == blanksOf(masked) && insertBody.MatchString(masked[targets[0].end:])
 }
 
-// namesIn are the tables that a pattern finds.
+// namesIn returns the tables that a pattern matches.
 func namesIn(masked string, pattern *regexp.Regexp) (found []target) {
 	for _, m := range pattern.FindAllStringSubmatchIndex(masked, -1) {
 		t := target{at: m[0] + blanksOf(masked[m[0]:]), end: m[1], name: unquoted(masked[m[4]:m[5]])}
@@ -109,10 +109,10 @@ func unquoted(name string) string {
 	return name
 }
 
-// computedTable begins the reason for a table whose name the program puts together.
+// computedTable begins the reason for a table whose name is computed at run time.
 const computedTable = "table computed at run time"
 
-// composed are the findings of a query that has holes.
+// composed returns the findings for a query with holes.
 func (l *Linter) composed(text string) (found []Finding) {
 	masked := mask(text, l.Mode)
 	for _, t := range append(namesIn(masked, insertTarget), namesIn(masked, loadTarget)...) {
@@ -121,9 +121,9 @@ func (l *Linter) composed(text string) (found []Finding) {
 			continue
 		}
 		f := Finding{Outcome: Unknown, Table: shown(t.schema, t.name), offset: t.at,
-			Reason: "parts of it are put together at run time; shardkey plans it then"}
+			Reason: "parts of the statement are computed at run time"}
 		if f.computed = strings.Contains(t.schema+t.name, hole); f.computed {
-			f.Reason = fmt.Sprintf("%s: %s may be a table of %s; check the statements that it becomes with shardkey plan",
+			f.Reason = fmt.Sprintf("%s: %s may be a table of %s; check the resulting statements with shardkey plan",
 				computedTable, f.Table, logical(rules))
 		}
 		found = append(found, f)
@@ -131,7 +131,7 @@ func (l *Linter) composed(text string) (found []Finding) {
 	return append(found, l.updates(text, masked)...)
 }
 
-// logical names the sharded tables.
+// logical returns the names of the logical tables, or "the rule" if there are more than 3.
 func logical(rules []*rule.Table) string {
 	var names []string
 	for _, t := range rules {
@@ -144,7 +144,8 @@ func logical(rules []*rule.Table) string {
 	return strings.Join(names, " or ")
 }
 
-// lookup finds the sharded tables that a name may be of: several when it has a hole.
+// lookup returns the sharded tables that have a name. There may be several if the name has a
+// hole.
 func (l *Linter) lookup(schema, name string) (rules []*rule.Table) {
 	if strings.Contains(schema, hole) {
 		schema = ""
@@ -152,7 +153,8 @@ func (l *Linter) lookup(schema, name string) (rules []*rule.Table) {
 	names := []string{name}
 	if parts := strings.Split(name, hole); len(parts) > 1 {
 		names = nil
-		for _, digits := range []string{"0", "00", "2026", "202601", "20260102"} { // of tables that come at run time
+		// Try a few numbers and dates, for rules whose tables aren't known before run time.
+		for _, digits := range []string{"0", "00", "2026", "202601", "20260102"} {
 			names = append(names, strings.Join(parts, digits))
 		}
 		base := unnumbered(parts[0])
@@ -174,15 +176,15 @@ func (l *Linter) lookup(schema, name string) (rules []*rule.Table) {
 	return rules
 }
 
-// unnumbered is a table's name without the number at its end.
+// unnumbered returns a table's name without the number at its end.
 func unnumbered(name string) string { return strings.TrimRight(name, "_-0123456789") }
 
-// shown is a table's name in a finding, with an ellipsis for each hole.
+// shown returns a table's name for a finding, with an ellipsis for each hole.
 func shown(schema, name string) string {
 	return strings.ReplaceAll(sqltext.QuoteTable(schema, name), hole, "…")
 }
 
-// ruled are the targets that have a rule.
+// ruled returns the targets that are sharded tables.
 func (l *Linter) ruled(targets []target) (found []target) {
 	for _, t := range targets {
 		if l.Connector.Lookup(t.schema, t.name) != nil {
@@ -192,10 +194,11 @@ func (l *Linter) ruled(targets []target) (found []target) {
 	return found
 }
 
-// only makes a finding of each ruled target.
+// only returns a finding with this outcome and reason for each target that is a sharded table.
 func (l *Linter) only(targets []target, o Outcome, reason string) (found []Finding) {
 	for _, t := range l.ruled(targets) {
-		found = append(found, Finding{Outcome: o, Table: sqltext.QuoteTable(t.schema, t.name), Reason: reason, offset: t.at})
+		table := sqltext.QuoteTable(t.schema, t.name)
+		found = append(found, Finding{Outcome: o, Table: table, Reason: reason, offset: t.at})
 	}
 	return found
 }

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 )
 
-// source is the Go code of a program, with what its variables are set to, in the order of the code.
+// source is the Go code of a program, with the values of its variables, in the order of the code.
 type source struct {
 	fset      *token.FileSet
 	info      types.Info
 	values    map[*types.Var][]value
-	added     map[*types.Var][]ast.Expr      // by +=
-	written   map[*types.Var][]*ast.CallExpr // to a strings.Builder or bytes.Buffer
-	declared  map[*types.Var]bool            // without a value
+	added     map[*types.Var][]ast.Expr      // the right operands of +=
+	written   map[*types.Var][]*ast.CallExpr // the calls that write to a strings.Builder or bytes.Buffer
+	declared  map[*types.Var]bool            // the variables declared without a value
 	params    map[*types.Var]bool
 	functions map[types.Object]function
-	// loose are the calls and assignments that may run never or several times.
+	// loose are the calls and assignments in conditions and loops, which may run never or
+	// several times.
 	loose map[ast.Node]bool
-	// used are the expressions that have become a part of a query.
+	// used are the expressions that are part of a query that was already checked.
 	used map[ast.Expr]bool
 }
 
-// value is what a variable is set to: a result of a call where there are several. expr is nil for a
-// value that is not known.
+// value is a value of a variable.
 type value struct {
-	expr   ast.Expr
-	result int
+	expr   ast.Expr // nil if the value is unknown
+	result int      // index of the result, if expr is a call with several results
 }
 
 // function is a function whose body is known.
@@ -40,7 +40,7 @@ type function struct {
 	results [][]ast.Expr // of each return
 }
 
-// newSource reads the packages, and those of the same module that they import.
+// newSource reads packages, and the packages of the same module that they import.
 func newSource(loaded []*packages.Package) *source {
 	s := &source{
 		info: types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{},
@@ -61,7 +61,8 @@ func newSource(loaded []*packages.Package) *source {
 		maps.Copy(s.info.Selections, p.TypesInfo.Selections)
 		files = append(files, p.Syntax...)
 	})
-	for _, read := range []func(ast.Node) bool{s.declaration, s.statement} { // calls need the functions
+	// The second pass needs the functions of all files, for their calls.
+	for _, read := range []func(ast.Node) bool{s.declaration, s.statement} {
 		for _, file := range files {
 			ast.Inspect(file, read)
 		}
@@ -69,7 +70,7 @@ func newSource(loaded []*packages.Package) *source {
 	return s
 }
 
-// declaration reads functions.
+// declaration records the functions that n declares.
 func (s *source) declaration(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncDecl:
@@ -88,7 +89,7 @@ func (s *source) declaration(n ast.Node) bool {
 	return true
 }
 
-// literal reads a function that a variable is set to.
+// literal records a function literal that a variable is set to.
 func (s *source) literal(left, right ast.Expr) {
 	literal, ok := right.(*ast.FuncLit)
 	if v := s.variable(left); ok && v != nil {
@@ -96,7 +97,7 @@ func (s *source) literal(left, right ast.Expr) {
 	}
 }
 
-// read reads a function's parameters and results.
+// read returns a function's parameters and results.
 func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 	names := func(list *ast.FieldList) (names []*ast.Ident) {
 		if list != nil {
@@ -132,7 +133,7 @@ func (s *source) read(typ *ast.FuncType, body *ast.BlockStmt) (f function) {
 	return f
 }
 
-// statement reads what sets a variable.
+// statement records the values that n sets variables to.
 func (s *source) statement(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt, *ast.CaseClause, *ast.CommClause:
@@ -177,14 +178,14 @@ func (s *source) statement(n ast.Node) bool {
 	return true
 }
 
-// unknown notes that a variable is set to what is not known.
+// unknown records that a variable is set to an unknown value.
 func (s *source) unknown(e ast.Expr) {
 	if v := s.variable(e); v != nil {
 		s.values[v] = append(s.values[v], value{})
 	}
 }
 
-// set notes that a variable is set to value i of a list, or to result i of a call.
+// set records that a variable is set to value i of a list, or to result i of a call.
 func (s *source) set(left ast.Expr, list []ast.Expr, i int) {
 	v := s.variable(left)
 	switch {
@@ -223,7 +224,8 @@ func (s *source) assignment(n *ast.AssignStmt) {
 	}
 }
 
-// addition returns what an expression adds to a variable; nil when it doesn't begin with it.
+// addition returns the part that an expression adds to a variable: more of q + more, or the
+// new elements of append. It returns nil for other expressions.
 func (s *source) addition(v *types.Var, e ast.Expr) ast.Expr {
 	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && !call.Ellipsis.IsValid() && isList(v.Type()) &&
 		s.callee(call) == types.Universe.Lookup("append") && s.variable(call.Args[0]) == v {
@@ -244,10 +246,11 @@ func (s *source) addition(v *types.Var, e ast.Expr) ast.Expr {
 	return nil
 }
 
-// call notes what a call writes to a builder, and which arguments a function is called with.
+// call records the writes of a call to a builder, and the arguments of a function.
 func (s *source) call(n *ast.CallExpr) {
 	if method, ok := ast.Unparen(n.Fun).(*ast.SelectorExpr); ok {
-		if v := s.builder(method.X); v != nil && (strings.HasPrefix(method.Sel.Name, "Write") || method.Sel.Name == "Reset") {
+		writes := strings.HasPrefix(method.Sel.Name, "Write") || method.Sel.Name == "Reset"
+		if v := s.builder(method.X); v != nil && writes {
 			s.written[v] = append(s.written[v], n)
 		}
 	}
@@ -262,7 +265,7 @@ func (s *source) call(n *ast.CallExpr) {
 	}
 }
 
-// variable returns the variable or field that an expression names: v, &v or x.v.
+// variable returns the variable or field of an expression v, &v or x.v, or nil.
 func (s *source) variable(e ast.Expr) *types.Var {
 	if e == nil {
 		return nil
@@ -282,7 +285,7 @@ func (s *source) variable(e ast.Expr) *types.Var {
 	return v
 }
 
-// builder returns the variable of an expression that is a strings.Builder or bytes.Buffer.
+// builder returns the variable of an expression if it is a strings.Builder or bytes.Buffer.
 func (s *source) builder(e ast.Expr) *types.Var {
 	v := s.variable(e)
 	if v == nil {
@@ -295,7 +298,7 @@ func (s *source) builder(e ast.Expr) *types.Var {
 	return nil
 }
 
-// callee returns the function that is called, or the variable that holds it.
+// callee returns the called function, or the variable that holds it.
 func (s *source) callee(call *ast.CallExpr) types.Object {
 	o := typeutil.Callee(&s.info, call)
 	if fn, ok := o.(*types.Func); ok {
@@ -304,13 +307,13 @@ func (s *source) callee(call *ast.CallExpr) types.Object {
 	return o
 }
 
-// function returns the function or method that a call names.
+// function returns the called function or method, or nil.
 func (s *source) function(call *ast.CallExpr) *types.Func {
 	fn, _ := s.callee(call).(*types.Func)
 	return fn
 }
 
-// name returns the name of the function that is called.
+// name returns the name of the called function, or "".
 func (s *source) name(call *ast.CallExpr) string {
 	if fn := s.function(call); fn != nil {
 		return fn.Name()

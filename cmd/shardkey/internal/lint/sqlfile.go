@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// File looks at the statements of an SQL file.
+// File checks the statements of an SQL file.
 func (l *Linter) File(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -19,8 +19,8 @@ func (l *Linter) File(name string) error {
 	return nil
 }
 
-// Text looks at the statements of a text, which is as an SQL file's, and remembers
-// the columns of the tables that it creates. name stands for the file.
+// Text checks text like the content of an SQL file called name, and records the columns of
+// the tables that it creates.
 func (l *Linter) Text(name, text string) {
 	l.learnAll(text)
 	l.statements(name, text)
@@ -40,7 +40,7 @@ func (l *Linter) statements(name, text string) {
 	}
 }
 
-// Columns remembers the columns of the tables that an SQL file creates.
+// Columns records the columns of the tables that an SQL file creates.
 func (l *Linter) Columns(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -58,7 +58,7 @@ func (l *Linter) learnAll(text string) {
 	}
 }
 
-// SQLFiles are the SQL files of a directory and those below it.
+// SQLFiles returns the SQL files of a directory and its subdirectories.
 func SQLFiles(dir string) (files []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.EqualFold(filepath.Ext(path), ".sql") {
@@ -72,7 +72,7 @@ func SQLFiles(dir string) (files []string, err error) {
 // span is one statement of a file, with the comments before it.
 type span struct {
 	start, end int
-	copies     bool // sqlc makes LOAD DATA of it
+	copies     bool // sqlc turns it into LOAD DATA
 }
 
 var (
@@ -81,9 +81,9 @@ var (
 	blockWord     = regexp.MustCompile(`(?i)\b(?:BEGIN|CASE|END(?:\s+(?:CASE|IF|LOOP|REPEAT|WHILE|FOR))?)\b`)
 )
 
-// split cuts a file into statements, as the mysql client does: by semicolons, or
-// by what a DELIMITER line says. The body of a stored program is kept together
-// without such a line too.
+// split splits a file into statements like the mysql client: at semicolons, or at the
+// delimiter of a DELIMITER line. It keeps the body of a stored program together even without
+// such a line.
 func (l *Linter) split(text string) (spans []span) {
 	masked, pos, delimiter := mask(text, l.Mode), 0, ";"
 	for pos < len(text) {
@@ -114,7 +114,7 @@ func statementEnd(masked string, pos int, delimiter string) (end, next int) {
 	}
 }
 
-// openBlocks counts the blocks of a stored program that have no END yet.
+// openBlocks returns the number of blocks in part of a stored program that have no END yet.
 func openBlocks(body string) (n int) {
 	for _, word := range blockWord.FindAllString(body, -1) {
 		switch fields := strings.Fields(strings.ToUpper(word)); {
@@ -129,14 +129,14 @@ func openBlocks(body string) (n int) {
 
 var sqlcArgument = regexp.MustCompile(`\bsqlc\.n?arg\(\s*'?\w+'?\s*\)`)
 
-// sqlcArguments puts placeholders in the place of sqlc's named arguments.
+// sqlcArguments replaces sqlc's named arguments with placeholders of the same length.
 func sqlcArguments(text string) string {
 	return sqlcArgument.ReplaceAllStringFunc(text, func(arg string) string {
 		return "?" + strings.Repeat(" ", len(arg)-1)
 	})
 }
 
-// copies are the findings of a query that sqlc makes LOAD DATA LOCAL INFILE of.
+// copies adjusts the findings for a query that sqlc turns into LOAD DATA LOCAL INFILE.
 func copies(found []Finding) []Finding {
 	for i := range found {
 		f := &found[i]
@@ -144,11 +144,11 @@ func copies(found []Finding) []Finding {
 		case f.Outcome != Filled:
 		case strings.Contains(f.Reason, "a key is generated"):
 			f.Outcome = Refused
-			f.Reason = "sqlc's :copyfrom makes LOAD DATA of it, which does not give the key column, and no key is generated; " +
-				"name it among the columns, or use :exec"
+			f.Reason = "sqlc's :copyfrom uses LOAD DATA, for which no key is generated; " +
+				"add the key to the columns, or use :exec"
 		default:
 			f.Outcome = Passed
-			f.Reason = "sqlc's :copyfrom makes LOAD DATA of it: the key is what the program gives, and none is generated"
+			f.Reason = "sqlc's :copyfrom uses LOAD DATA, for which no key is generated; the program writes the key"
 		}
 	}
 	return found

@@ -19,33 +19,36 @@ var (
 	selects   = regexp.MustCompile(`(?i)\bSELECT\b`)
 )
 
-// unseen are the rows that a text without an INSERT of its own stores.
+// unseen returns findings for a statement that stores rows but isn't a plain INSERT, so the
+// driver doesn't see the INSERT.
 func (l *Linter) unseen(text, masked string) []Finding {
 	inserts := namesIn(masked, insertTarget)
 	switch {
 	case program.MatchString(masked):
 		kind := strings.ToLower(program.FindStringSubmatch(masked)[1])
 		return l.only(inserts, Unfilled,
-			"the server runs what is in a "+kind+" itself, and no key is generated; "+
-				"give the key there, or insert from the program")
+			"the server runs the INSERT of a "+kind+", so no key is generated; "+
+				"write the key there, or insert from the program")
 	case prepared.MatchString(masked):
 		return l.prepared(text, masked)
 	case explained.MatchString(masked):
-		return l.only(inserts, Passed, "it is explained, not run")
+		return l.only(inserts, Passed, "EXPLAIN doesn't run the statement")
 	case loadTarget.MatchString(masked):
-		return l.only(namesIn(masked, loadTarget), Passed, "the statement gives the keys")
+		return l.only(namesIn(masked, loadTarget), Passed, "the file contains the keys")
 	case createTarget.MatchString(masked):
 		return l.createSelect(masked)
 	}
-	return l.only(inserts, Unfilled, "it is not understood as an INSERT, and passes as it is; send the INSERT by itself")
+	return l.only(inserts, Unfilled,
+		"not recognised as an INSERT, so it is passed through unchanged; send the INSERT by itself")
 }
 
-// prepared looks at a text that the server prepares.
+// prepared checks the statement inside PREPARE or EXECUTE IMMEDIATE.
 func (l *Linter) prepared(text, masked string) (found []Finding) {
 	start := len(prepared.FindString(masked)) - 1
 	quoted := tokens(l.Mode).FindString(text[start:])
 	inner := mask(quoted[1:max(len(quoted)-1, 1)], l.Mode)
-	const why = "the server prepares and runs this text itself, and no key is generated; send the INSERT by itself"
+	const why = "the server prepares and runs the INSERT, so no key is generated; " +
+		"send the INSERT by itself"
 	for _, f := range l.only(namesIn(inner, insertTarget), Unfilled, why) {
 		f.offset += start + 1
 		found = append(found, f)
@@ -53,7 +56,7 @@ func (l *Linter) prepared(text, masked string) (found []Finding) {
 	return found
 }
 
-// createSelect looks at CREATE TABLE … SELECT.
+// createSelect checks CREATE TABLE … SELECT.
 func (l *Linter) createSelect(masked string) (found []Finding) {
 	for _, t := range l.ruled(namesIn(masked, createTarget)) {
 		if selects.MatchString(masked[t.end:]) {
@@ -64,7 +67,7 @@ func (l *Linter) createSelect(masked string) (found []Finding) {
 	return found
 }
 
-// learn remembers the columns of a CREATE TABLE.
+// learn records the columns of CREATE TABLE statements.
 func (l *Linter) learn(text string) {
 	stmts, err := tidb.Parse(text, rewrite.Options{Mode: l.Mode})
 	if err != nil {
@@ -86,7 +89,7 @@ func (l *Linter) learn(text string) {
 	}
 }
 
-// updates are the statements that give a row another key.
+// updates returns findings for UPDATEs that change the key of a row.
 func (l *Linter) updates(text, masked string) (found []Finding) {
 	if !strings.Contains(strings.ToUpper(masked), "UPDATE") {
 		return nil
@@ -106,7 +109,7 @@ func (l *Linter) updates(text, masked string) (found []Finding) {
 	return found
 }
 
-// update looks at the assignments of one statement to the columns of each table.
+// update checks the assignments of one statement, table by table.
 func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*ast.Assignment) (found []Finding) {
 	var tables tableVisitor
 	refs.Accept(&tables)
@@ -119,7 +122,7 @@ func (l *Linter) update(masked, verb string, refs *ast.TableRefsClause, list []*
 	return found
 }
 
-// assignments looks at those to one table's columns.
+// assignments checks the assignments to the columns of one table.
 func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignment) (found []Finding) {
 	for _, key := range l.lookup(t.schema, t.name) {
 		for _, a := range list {
@@ -140,7 +143,7 @@ func (l *Linter) assignments(masked, verb string, t aliased, list []*ast.Assignm
 	return found
 }
 
-// effectOf returns what an assignment changes of a row's key or of its table; "" if neither.
+// effectOf returns how an assignment affects a row's key or shard, or "" if it doesn't.
 func effectOf(a *ast.Assignment, t *rule.Table) string {
 	column := a.Column.Name
 	isColumn := func(name string) bool { return strings.EqualFold(name, column.O) }
@@ -150,16 +153,16 @@ func effectOf(a *ast.Assignment, t *rule.Table) string {
 		t.Gene != nil && isColumn(t.Gene.Column); {
 	case keeps(a):
 	case isColumn(t.Column):
-		return "gives a row another key than the one that was generated"
+		return "changes the key of a row"
 	case decides && !isInserted:
-		return "changes " + column.O + ", by which the rows are sharded: " +
-			"the row stays in the table where it is; delete it, and insert it where it belongs"
+		return "changes the sharding column " + column.O + ", but the row stays in its table; " +
+			"delete the row, and insert it into the right table"
 	}
 	return ""
 }
 
-// keeps reports whether an assignment leaves a column as it is: id = id, or the
-// idiom id = LAST_INSERT_ID(id).
+// keeps reports whether an assignment doesn't change its column: id = id, or the idiom
+// id = LAST_INSERT_ID(id).
 func keeps(a *ast.Assignment) bool {
 	e := a.Expr
 	if call, ok := e.(*ast.FuncCallExpr); ok && call.FnName.L == "last_insert_id" && len(call.Args) == 1 {
