@@ -16,12 +16,12 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// decoded is the content of a key if that generator has made it.
+// decoded is the content of a key, decoded as a key of one generator.
 type decoded struct {
 	Generator string       `json:"generator,omitempty"`
 	Error     string       `json:"error,omitempty"`
 	Parts     spi.KeyParts `json:"parts"`
-	Belongs   []string     `json:"belongs,omitempty"` // the actual tables of a row with the key
+	Belongs   []string     `json:"belongs,omitempty"` // the actual tables in which a row with the key belongs
 }
 
 func decode(c *driver.Connector, text string) (all []decoded) {
@@ -30,7 +30,7 @@ func decode(c *driver.Connector, text string) (all []decoded) {
 	if err != nil {
 		return []decoded{decodeUUID(text)}
 	}
-	known := map[string]int{} // places in all, by generator
+	known := map[string]int{} // total number of actual tables, by generator
 	for _, t := range c.Rule().Tables() {
 		live := c.Lookup("", t.Logical)
 		if live == nil {
@@ -65,7 +65,7 @@ func decodeBy(decoder spi.KeyDecoder, name string, key int64) decoded {
 	return d
 }
 
-// decodeUUID decodes a UUID. Of the versions that generators make, only 7 has a time.
+// decodeUUID decodes a UUID. Only version 7 has a time, of the versions that generators use.
 func decodeUUID(text string) decoded {
 	u, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
 	if err != nil || len(u) != 16 {
@@ -78,7 +78,7 @@ func decodeUUID(text string) decoded {
 	return d
 }
 
-// place adds the actual table of t to which a row with the key belongs.
+// place adds the actual table of t in which a row with the key belongs.
 func (d *decoded) place(t *rule.Table, key int64) {
 	const most = 20
 	s := t.Sharding
@@ -94,10 +94,10 @@ func (d *decoded) place(t *rule.Table, key int64) {
 	d.Belongs = append(d.Belongs, t.Logical+": "+place.String())
 }
 
-// planned is how a statement is handled.
+// planned shows how a statement is handled.
 type planned struct {
 	Outcome string       `json:"outcome"` // filled, passed, refused or unknown
-	Class   state        `json:"-"`       // of the outcome's colours
+	Class   state        `json:"-"`       // CSS class for the outcome
 	Reason  string       `json:"reason,omitempty"`
 	Plan    *driver.Plan `json:"plan,omitempty"`
 }
@@ -117,5 +117,5 @@ func plan(c *driver.Connector, statement string) *planned {
 	return &planned{"filled", good, "", p}
 }
 
-// rows describes how the rows of an INSERT get their keys.
+// rows describes the source of the keys of an INSERT's rows.
 func rows(in driver.PlannedInsert) []string { return append(explain.Rows(&in, 20), in.Notes...) }

@@ -1,20 +1,21 @@
-// Package debug shows connectors on a page, as net/http/pprof shows a program:
+// Package debug serves a page about shardkey's connectors, similar to net/http/pprof:
 //
 //	db, connector, err := driver.Open(dsn)
 //	…
 //	http.Handle("/debug/shardkey/", debug.Handler(connector))
 //
-// The page shows whether keys can be generated, and for how long they still can while a
-// store is unavailable. It has tables of the generators, the rule's tables, the caches and
-// the errors. One form decodes a key, another shows how a statement is handled. With
-// ?format=json the same is JSON.
+// The page shows whether keys can be generated. If a store is unavailable, it shows for how
+// long they still can. Its tables list generators, the rule's tables, caches and errors. One
+// form decodes a key, another shows how a statement is handled. With ?format=json the
+// response is JSON.
 //
-// The page changes nothing: it answers GET and HEAD only, sends no statement and generates
-// no key. It has no script, loads nothing, and follows the browser's light or dark theme.
+// The page changes nothing: it answers GET and HEAD only, sends no statements and generates
+// no keys. It has no scripts, loads no other resources, and follows the browser's light or
+// dark theme.
 //
-// Warning: the page has names of tables, addresses of servers, worker IDs and error texts,
-// but no password and no data source name. Serve it where you serve /debug/pprof, not to
-// the world. What you type into a form is part of the address, and so of a proxy's log.
+// Warning: the page shows names of tables, addresses of servers, worker IDs and error
+// messages, but no passwords and no DSNs. Restrict access to it, as to /debug/pprof. The
+// content of its forms is part of the URL, so proxies may log it.
 package debug
 
 import (
@@ -35,9 +36,9 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// Handler returns a handler that shows the connectors. Nil connectors are left out. The
-// connector of a sql.DB is returned by [driver.ConnectorOf]. You can mount the handler under
-// any path, with or without http.StripPrefix: the page's links are relative.
+// Handler returns a handler that serves the page about connectors. It ignores nil connectors.
+// [driver.ConnectorOf] returns the connector of a sql.DB. You can mount the handler at any
+// path, with or without http.StripPrefix, because the page's links are relative.
 func Handler(connectors ...*driver.Connector) http.Handler {
 	return handler(slices.DeleteFunc(slices.Clone(connectors), func(c *driver.Connector) bool { return c == nil }))
 }
@@ -74,13 +75,14 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err != nil {
-		http.Error(w, "the page cannot be written: "+err.Error(), http.StatusInternalServerError)
+		http.Error(w, "cannot render the page: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
 	_, _ = w.Write(body.Bytes()) // the server leaves it out of the response to HEAD
 }
 
-// page makes the page of this moment. The connector of the forms is chosen by its number.
+// page returns the current content of the page. chosen is the number of the connector that
+// the forms use.
 func (h handler) page(chosen int, key, statement string) *page {
 	p := &page{Time: time.Now().UTC(), Chosen: chosen, Key: key, Statement: statement}
 	host, _ := os.Hostname()
@@ -109,7 +111,7 @@ var (
 	pageCSS string
 
 	styleHash = sha256.Sum256([]byte(pageCSS))
-	// contentPolicy allows the page's own style and nothing else.
+	// contentPolicy allows only the page's own style sheet and inline images.
 	contentPolicy = fmt.Sprintf("default-src 'none'; style-src 'sha256-%s'; img-src data:; form-action 'self'; "+
 		"base-uri 'none'; frame-ancestors 'none'", base64.StdEncoding.EncodeToString(styleHash[:]))
 

@@ -21,7 +21,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// get asks a handler for a page, with pairs of parameters.
+// get requests a page from a handler. pairs alternates names and values of parameters.
 func get(t testing.TB, h http.Handler, pairs ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	query := url.Values{}
@@ -33,7 +33,7 @@ func get(t testing.TB, h http.Handler, pairs ...string) *httptest.ResponseRecord
 	return w
 }
 
-// pageJSON is what the tests read of the JSON form.
+// pageJSON is the part of the JSON form that the tests read.
 type pageJSON struct {
 	State      string
 	Connectors []struct {
@@ -174,7 +174,7 @@ func TestHandler_state(t *testing.T) {
 		}, "failing", "leased" + away},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // time stands still, in 2000
+			synctest.Test(t, func(t *testing.T) { // the time is fixed, in 2000
 				time.Sleep(time.Until(time.Date(2026, 2, 3, 4, 5, 0, 0, time.UTC)))
 				w := newWorld(t)
 				c.set(w)
@@ -320,7 +320,7 @@ func TestHandler_plan(t *testing.T) {
 	}
 }
 
-// withoutTimes leaves out the figures that change by themselves.
+// withoutTimes removes the figures that change by themselves.
 func withoutTimes(stats []byte) string {
 	_, rest, _ := strings.Cut(string(stats), `"plans":`)
 	return rest

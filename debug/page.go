@@ -10,19 +10,19 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// page is what the page shows, and its JSON.
+// page is the content of the debug page, and of its JSON form.
 type page struct {
 	Time           time.Time   `json:"time"`
 	Process        string      `json:"process"`
 	State          state       `json:"state"`
 	Connectors     []connector `json:"connectors"`
-	Chosen         int         `json:"-"` // the forms' connector
+	Chosen         int         `json:"-"` // number of the connector that the forms use
 	Key, Statement string      `json:"-"`
 	Decoded        []decoded   `json:"decoded,omitempty"`
 	Plan           *planned    `json:"plan,omitempty"`
 }
 
-// state is a state of health, from good to bad.
+// state is a state of health, from best to worst.
 type state int
 
 const (
@@ -31,31 +31,31 @@ const (
 	failing
 )
 
-// String returns the state's name, which is also the class of its colours.
+// String returns the state's name, which is also its CSS class.
 func (s state) String() string { return [...]string{"ok", "warning", "failing"}[s] }
 
 func (s state) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// connector shows a connector.
+// connector is the part of the page about one connector.
 type connector struct {
 	Number     int          `json:"-"`
 	Name       string       `json:"name"`
 	State      state        `json:"state"`
 	Messages   []string     `json:"messages"`           // the reasons for the state
-	Warnings   []string     `json:"warnings,omitempty"` // of the rule
+	Warnings   []string     `json:"warnings,omitempty"` // of the rule file
 	Stats      driver.Stats `json:"stats"`
-	MoreTables int          `json:"moreTables,omitempty"` // those that Stats doesn't list
+	MoreTables int          `json:"moreTables,omitempty"` // tables that Stats doesn't list
 	Generators []generator  `json:"-"`
 	from       *driver.Connector
 }
 
-// generator shows a generator or worker-ID assigner.
+// generator is the part of the page about one generator or worker-ID assigner.
 type generator struct {
 	driver.GeneratorStats
 	State state
 }
 
-// maxTables and maxWarnings limit the page; it has the tables with the most keys.
+// maxTables and maxWarnings limit the size of the page. It lists the tables with the most keys.
 const maxTables, maxWarnings = 200, 100
 
 func view(c *driver.Connector) connector {
@@ -72,7 +72,7 @@ func view(c *driver.Connector) connector {
 		g.LeaseLeft = g.LeaseLeft.Round(100 * time.Millisecond)
 		state, message := judge(&g)
 		v.Generators = append(v.Generators, generator{g, state})
-		repeats := func(m string) bool { return strings.HasSuffix(m, ": "+message) } // an assigner's error
+		repeats := func(m string) bool { return strings.HasSuffix(m, ": "+message) } // repeats an assigner's error
 		if state != good && !slices.ContainsFunc(v.Messages, repeats) {
 			v.report(state, g.Name+": "+message)
 		}
@@ -95,7 +95,7 @@ func (v *connector) report(s state, message string) {
 	v.State, v.Messages = max(v.State, s), append(v.Messages, message)
 }
 
-// judge returns a generator's state, and the reason that an operator has to know first.
+// judge returns a generator's state, and the reason that matters most to an operator.
 func judge(g *driver.GeneratorStats) (state, string) {
 	h := &g.Health
 	leased := !h.LeaseLimit.IsZero()

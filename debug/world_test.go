@@ -15,13 +15,13 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// base is a server that isn't asked.
+// base is an underlying driver that the tests never call.
 type base struct{}
 
 func (base) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("no server") }
 func (base) Driver() driver.Driver                        { return nil }
 
-// fake is a generator with a health that a test sets.
+// fake is a generator whose health the test sets.
 type fake struct{ health atomic.Pointer[spi.Health] }
 
 func (f *fake) GenerateKeys(context.Context, spi.Column, int) ([]any, error) {
@@ -31,7 +31,8 @@ func (f *fake) Health() spi.Health    { return *f.health.Load() }
 func (f *fake) Describe() string      { return "SNOWFLAKE 41-10-12, lease 10s" }
 func (f *fake) set(health spi.Health) { f.health.Store(&health) }
 
-// world is a connector: leased and segment are fakes, snowflake and uuid are real.
+// world is a connector with four generators: leased and segment are fakes, snowflake and uuid are
+// real.
 type world struct {
 	connector       *shardkey.Connector
 	leased, segment *fake
@@ -42,7 +43,7 @@ func newWorld(t testing.TB) *world {
 	return newWorldOf(t, "t_order", "leased")
 }
 
-// newWorldOf returns a world with names for a table and a generator.
+// newWorldOf returns a world with these names for a table and a generator.
 func newWorldOf(t testing.TB, table, generator string) *world {
 	t.Helper()
 	w := &world{leased: new(fake), segment: new(fake)}
@@ -69,7 +70,7 @@ func newWorldOf(t testing.TB, table, generator string) *world {
 	return w
 }
 
-// connect returns a connector of a rule.
+// connect returns a connector for a rule.
 func connect(t testing.TB, config rule.Config) *shardkey.Connector {
 	t.Helper()
 	r, err := rule.New(config)
@@ -87,7 +88,7 @@ func connect(t testing.TB, config rule.Config) *shardkey.Connector {
 
 var errAway = fmt.Errorf("%w: SQL at db1:3306: connection refused", spi.ErrStore)
 
-// storeAway makes the store of leases unavailable, with so much of the lease left.
+// storeAway makes the store of leases unavailable, with the duration left until the lease ends.
 func (w *world) storeAway(left time.Duration) {
 	w.leased.set(spi.Health{Err: errAway, WorkerID: new(int64(17)),
 		LeaseLimit: time.Now().Add(left), LeaseLength: 10 * time.Second,

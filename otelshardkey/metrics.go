@@ -10,7 +10,7 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// The attributes, in addition to db.client.connection.pool.name and the program's own.
+// Attributes, in addition to db.client.connection.pool.name and the program's own.
 const (
 	attrTable         = attribute.Key("db.collection.name")
 	attrGenerator     = attribute.Key("shardkey.generator.name")
@@ -21,11 +21,11 @@ const (
 	attrResult        = attribute.Key("shardkey.result")
 )
 
-// definition defines a metric of a T.
+// definition defines a metric that is read from a T.
 type definition[T any] struct {
-	counter           bool // otherwise a gauge
+	counter           bool // counter if true, gauge otherwise
 	name, unit, about string
-	attr              attribute.Key // of each point; empty for a metric with one point
+	attr              attribute.Key // attribute of each point, or "" for a metric with one point
 	points            func(*T) points
 }
 
@@ -45,7 +45,7 @@ var tableMetrics = []definition[tableStats]{
 		func(t *tableStats) points { return one(t.Errors) }},
 }
 
-// healthMetrics are those of generators and worker-ID assigners.
+// healthMetrics are the metrics of both generators and worker-ID assigners.
 var healthMetrics = []definition[generatorStats]{
 	{gauge, "shardkey.generator.healthy", "{flag}",
 		"1 while the generator reports no error, otherwise 0. It has keys while a lease or segment lasts.", "",
@@ -54,8 +54,8 @@ var healthMetrics = []definition[generatorStats]{
 		func(g *generatorStats) points { return each(g.Health.Errors) }},
 }
 
-// generatorMetrics are those of generators. An assigner's leases are reported by the
-// generators that use it.
+// generatorMetrics are the metrics of generators. The generators that use an assigner report its
+// leases.
 var generatorMetrics = []definition[generatorStats]{
 	{gauge, "shardkey.worker.id", "{id}", "The worker ID in use.", "",
 		func(g *generatorStats) points { return figure(g.Health.WorkerID) }},
@@ -123,14 +123,14 @@ var connectorMetrics = []definition[driver.Stats]{
 		func(s *driver.Stats) points { return flag(s.Rule.ReloadError != "") }},
 }
 
-// points are a metric's numbers, by the value of its attribute.
+// points are the numbers of a metric, by the value of its attribute.
 type points map[string]float64
 
 func one[N int | int64](n N) points { return points{"": float64(n)} }
 
 func seconds(d time.Duration) points { return points{"": d.Seconds()} }
 
-// figure returns no point for a figure that the generator doesn't have.
+// figure returns the point for n, or none if n is nil.
 func figure(n *int64) points {
 	if n == nil {
 		return nil
@@ -155,7 +155,7 @@ func each(counts map[string]int64) points {
 	return p
 }
 
-// when returns no points unless they apply.
+// when returns the points if applies is set, otherwise none.
 func (p points) when(applies bool) points {
 	if !applies {
 		return nil
@@ -163,13 +163,13 @@ func (p points) when(applies bool) points {
 	return p
 }
 
-// instrument is a metric of a T and its instrument.
+// instrument is a metric that is read from a T, with its OpenTelemetry instrument.
 type instrument[T any] struct {
 	definition[T]
 	metric.Observable
 }
 
-// create creates the instruments of metrics, and adds them to all.
+// create creates the instruments of metrics, and appends them to all.
 func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable) (list []instrument[T], err error) {
 	for _, d := range of {
 		var o metric.Observable
@@ -190,7 +190,7 @@ func create[T any](m metric.Meter, of []definition[T], all *[]metric.Observable)
 	return list, err
 }
 
-// observe reports the metrics of a T.
+// observe reports metrics of a T.
 func observe[T any](to metric.Observer, metrics []instrument[T], of *T, attrs ...attribute.KeyValue) {
 	for _, m := range metrics {
 		for value, n := range m.points(of) {

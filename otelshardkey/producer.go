@@ -13,18 +13,18 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// Producer returns a producer of the histogram shardkey.generate.duration, for all
-// connectors that are registered at the time. Give it to the provider's reader:
+// Producer returns a producer of the histogram shardkey.generate.duration, for all registered
+// connectors. Pass it to the reader of your provider:
 //
 //	reader, err := prometheus.New(prometheus.WithProducer(otelshardkey.Producer()))
 //
-// The API of OpenTelemetry has no histogram that is read when it is collected, and
-// recording each call would cost more than the key: the driver counts into buckets.
+// OpenTelemetry's API has no asynchronous histogram. Recording each call would cost more than
+// generating the key, so the driver counts into buckets, and the producer reads these.
 func Producer() sdk.Producer { return producer{} }
 
 type producer struct{}
 
-// Produce reads the connectors' histograms. The error is always nil.
+// Produce returns the histograms of the registered connectors. The error is always nil.
 func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	now := time.Now()
 	var points []metricdata.HistogramDataPoint[float64]
@@ -37,19 +37,20 @@ func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 		return nil, nil
 	}
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope}, Metrics: []metricdata.Metrics{{
-		Name: "shardkey.generate.duration", Unit: "s", Description: "Time of calls of the generator, of one call in 64.",
+		Name: "shardkey.generate.duration", Unit: "s",
+		Description: "Time of calls of the generator, of one call in 64.",
 		Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},
 	}}}}, nil
 }
 
-// calls are those of one generator.
+// calls is the histogram of one generator.
 type calls struct {
 	generator, typ string
 	driver.Histogram
 }
 
-// callsOf adds the tables' histograms up by generator: by table they would be too many
-// series.
+// callsOf adds up the tables' histograms for each generator. A histogram for each table would be
+// too many series.
 func callsOf(tables []driver.TableStats) (list []*calls) {
 	for _, t := range tables {
 		i := slices.IndexFunc(list, func(c *calls) bool { return c.generator == t.Generator && c.typ == t.Type })

@@ -1,5 +1,5 @@
-// Package otelshardkey reports to OpenTelemetry: metrics of a connector, and attributes of
-// spans.
+// Package otelshardkey reports a connector's metrics, and attributes of spans, to
+// OpenTelemetry.
 //
 //	db, connector, err := driver.Open(dsn, otelshardkey.SpanAttributes(false))
 //	…
@@ -10,14 +10,13 @@
 //	…
 //	defer metrics.Unregister()
 //
-// The metrics are read from [driver.Connector.Stats] when they are collected, and cost
-// nothing in between. docs/reference/metrics.md lists them; a dashboard for Grafana and alerts
-// for Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
-// conventions: dots, units of UCUM, db.collection.name for a table, error.type for a kind
-// of error.
+// It reads [driver.Connector.Stats] when metrics are collected, and costs nothing in between.
+// docs/reference/metrics.md lists the metrics. A dashboard for Grafana and alerts for
+// Prometheus are in examples/observability. Names follow OpenTelemetry's semantic
+// conventions.
 //
-// You choose readers and exporters. Without the [Producer] all metrics but the histogram
-// shardkey.generate.duration are reported.
+// You choose readers and exporters. Without the [Producer], the histogram
+// shardkey.generate.duration is missing.
 package otelshardkey
 
 import (
@@ -43,22 +42,22 @@ const (
 	poolName = attribute.Key("db.client.connection.pool.name")
 )
 
-// Register reports a connector's metrics each time that they are collected, and lets a
-// [Producer] report its histogram, until you call Unregister, before or after the sql.DB is
-// closed. The error is for a nil connector, which [driver.ConnectorOf] returns for a sql.DB of
-// another driver, or comes from the meter.
+// Register reports a connector's metrics each time they are collected, until you call Unregister.
+// A [Producer] then also reports the connector's histogram. You may call Unregister before or
+// after you close the sql.DB.
 //
-// A nil provider is the global one, otel.GetMeterProvider(). All metrics of the connector
-// have attrs. One of them, db.client.connection.pool.name, names the connector among several
-// of a program. Its default is the database of the DSN, for example
-// "tcp(127.0.0.1:3306)/app", or the rule's name where that is not known. A name that is
-// taken gets a number, for example "app#2".
+// A nil provider means the global one, otel.GetMeterProvider(). All metrics of the connector have
+// attrs. One of them, db.client.connection.pool.name, names the connector. Its default is the
+// database of the DSN, for example "tcp(127.0.0.1:3306)/app", or the rule's name if the database
+// is unknown. If a name is in use, the connector's name gets a number, for example "app#2".
 //
-// It may be called by many goroutines at once, for as many connectors as there are.
+// Register returns an error if the connector is nil, or if the meter returns one.
+// [driver.ConnectorOf] returns a nil connector for a sql.DB of another driver. Register is safe
+// for concurrent use.
 func Register(c *driver.Connector, provider metric.MeterProvider, attrs ...attribute.KeyValue) (
 	metric.Registration, error) {
 	if c == nil {
-		return nil, errors.New("otelshardkey: there is no connector: " +
+		return nil, errors.New("otelshardkey: the connector is nil: " +
 			"driver.ConnectorOf returns nil for a sql.DB that another driver opened")
 	}
 	if provider == nil {
@@ -83,13 +82,13 @@ type registration struct {
 	named     namedTables
 }
 
-// Unregister ends the reports, and releases the name.
+// Unregister ends the reports and releases the connector's name.
 func (r *registration) Unregister() error {
 	registered.remove(r)
 	return r.Registration.Unregister()
 }
 
-// report creates the instruments, and observes them when they are collected.
+// report creates the instruments and registers a callback that observes them.
 func (r *registration) report(meter metric.Meter) error {
 	var all []metric.Observable
 	tables, err1 := create(meter, tableMetrics, &all)
@@ -103,7 +102,8 @@ func (r *registration) report(meter metric.Meter) error {
 		s := r.connector.Stats()
 		observe(to, connector, &s, r.with()...)
 		for _, t := range r.named.group(s.Tables) {
-			attrs := r.with(attrTable.String(t.Table), attrGenerator.String(t.Generator), attrGeneratorType.String(t.Type))
+			attrs := r.with(attrTable.String(t.Table),
+				attrGenerator.String(t.Generator), attrGeneratorType.String(t.Type))
 			observe(to, tables, &t, attrs...)
 		}
 		for _, g := range s.Generators {
@@ -118,7 +118,7 @@ func (r *registration) report(meter metric.Meter) error {
 	return err
 }
 
-// with returns the attributes of all the connector's metrics, and more.
+// with returns the attributes of all metrics of the connector, and more.
 func (r *registration) with(more ...attribute.KeyValue) []attribute.KeyValue {
 	return append(r.attrs.ToSlice(), more...)
 }
@@ -137,7 +137,7 @@ func (l *registrations) all() []*registration {
 	return slices.Clone(l.list)
 }
 
-// add adds a registration with a name that no other has.
+// add adds a registration with a unique name.
 func (l *registrations) add(r *registration, attrs []attribute.KeyValue) {
 	given, _ := new(attribute.NewSet(attrs...)).Value(poolName)
 	stats := r.connector.Stats()

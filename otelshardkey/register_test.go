@@ -27,7 +27,7 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// fake is a generator whose health is what a test says.
+// fake is a generator whose health the test sets.
 type fake struct {
 	health spi.Health
 	next   int64
@@ -48,7 +48,7 @@ func (f *fake) GenerateInt64Keys(_ context.Context, _ spi.Column, keys []int64) 
 
 func (f *fake) Health() spi.Health { return f.health }
 
-// everything is a health with all figures.
+// everything returns a health with all figures.
 func everything() spi.Health {
 	return spi.Health{
 		Err: errors.New("away"), Errors: map[string]int64{"store": 3},
@@ -110,7 +110,7 @@ type value struct {
 	attrs  attribute.Set
 }
 
-// collect reads all metrics: their points, and the metrics themselves.
+// collect collects all metrics and returns their points and the metrics.
 func collect(t testing.TB, reader *sdk.ManualReader) (map[string][]value, map[string]metricdata.Metrics) {
 	t.Helper()
 	var data metricdata.ResourceMetrics
@@ -164,7 +164,7 @@ func valuesOf[N int64 | float64](points []metricdata.DataPoint[N]) (all []value)
 	return all
 }
 
-// find is the number of the point that has these attributes, as "table=t_order".
+// find returns the number of the point with these attributes, such as "table=t_order".
 func find(t testing.TB, points []value, attrs ...string) float64 {
 	t.Helper()
 	var found []float64
@@ -255,7 +255,7 @@ func TestRegister_allReasonsFromTheStart(t *testing.T) {
 	}
 }
 
-// The connector's rule replaced: counts continue, and what the old rule had is gone.
+// If the connector's rule is replaced, counters continue, and tables of the old rule are gone.
 func TestRegister_anotherRule(t *testing.T) {
 	c := newConnector(t, new(fake))
 	reader, provider := newReader()
@@ -269,7 +269,7 @@ func TestRegister_anotherRule(t *testing.T) {
 	}
 }
 
-// A rule may have a million tables, and a series of each would be too many.
+// A rule may have a million tables. A series for each of them would be too many.
 func TestRegister_manyTables(t *testing.T) {
 	generators := map[string]rule.GeneratorConfig{"g": {Generator: new(fake)}, "h": {Generator: new(fake)}}
 	config := rule.Config{Generators: generators}
@@ -312,10 +312,10 @@ func TestRegister_manyTables(t *testing.T) {
 	look(1002, 50+1500+70)
 	use(0, tables, 2)
 	look(1002, 50+1500+70+2*tables)
-	use(2010, tables, 20) // the busiest now, too late for series of their own
+	use(2010, tables, 20) // the busiest tables now, too late for their own series
 	look(1002, 50+1500+70+2*tables+20*(tables-2010))
 	points, _ := collect(t, reader)
-	for table, want := range map[string]float64{"t100_x": 7, "t2000_x": 9} { // the first in use, then the busiest
+	for table, want := range map[string]float64{"t100_x": 7, "t2000_x": 9} { // first in use, then busiest
 		if have := find(t, points["shardkey.keys"], "db.collection.name="+table); have != want {
 			t.Errorf("%s: %v keys, want %v", table, have, want)
 		}
@@ -323,7 +323,7 @@ func TestRegister_manyTables(t *testing.T) {
 	find(t, points["shardkey.keys"], "db.collection.name=_OTHER", "shardkey.generator.name=h")
 }
 
-// A generator reports the figures that it has, from 0 on, and no others.
+// A generator reports the figures that it has, including 0, and no others.
 func TestRegister_figuresOfGenerators(t *testing.T) {
 	zero := spi.Health{Waits: new(int64), ClockSteps: new(int64), Borrowed: new(time.Duration), LeaseRenewals: new(int64),
 		LeasesLost: new(int64), SegmentLeft: new(int64), Fetches: new(int64)}
@@ -354,7 +354,7 @@ func TestRegister_figuresOfGenerators(t *testing.T) {
 	}
 }
 
-// A worker-ID assigner reports its health and errors. The generators report its leases.
+// A worker-ID assigner reports its health and errors. Its generators report the leases.
 func TestRegister_assigners(t *testing.T) {
 	c := connect(t, rule.Config{
 		Tables: []rule.TableConfig{{Name: "t_order", KeyConfig: rule.KeyConfig{Column: "id", Generator: "g"}}},
@@ -372,7 +372,7 @@ func TestRegister_assigners(t *testing.T) {
 	if have := find(t, points["shardkey.generator.healthy"], "shardkey.generator.name=files"); have != 1 {
 		t.Errorf("healthy: %v", have)
 	}
-	if have := find(t, points["shardkey.lease.length"]); have <= 0 { // one point: the generator's
+	if have := find(t, points["shardkey.lease.length"]); have <= 0 { // one point, of the generator
 		t.Errorf("lease: %v", have)
 	}
 }
@@ -453,7 +453,7 @@ func TestRegister_manyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// kinds are the words of the documentation.
+// kindOf returns the kind of a metric in the words of the documentation.
 func kindOf(m metricdata.Metrics) string {
 	switch m.Data.(type) {
 	case metricdata.Sum[int64], metricdata.Sum[float64]:
@@ -464,7 +464,7 @@ func kindOf(m metricdata.Metrics) string {
 	return "gauge"
 }
 
-// The table of docs/reference/metrics.md is what is reported, no more and no less.
+// The table of docs/reference/metrics.md lists exactly the reported metrics.
 func TestDocs_listTheMetrics(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
@@ -495,7 +495,7 @@ func TestDocs_listTheMetrics(t *testing.T) {
 		}
 	}
 	for name := range documented {
-		if _, ok := metrics[name]; !ok && name != "shardkey.statement.cache.limit" { // once a server was asked
+		if _, ok := metrics[name]; !ok && name != "shardkey.statement.cache.limit" { // reported only with a real server
 			t.Errorf("%s is in the table, and is not reported", name)
 		}
 	}

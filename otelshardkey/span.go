@@ -10,19 +10,19 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// SpanAttributes is an option for driver.Open, driver.NewConnector and
-// driver.Wrap. It writes into the span of an INSERT's context, when that
-// records, which table got how many keys from which generator, and with firstKey also the
-// first of the keys:
+// SpanAttributes is an option for driver.Open, driver.NewConnector and driver.Wrap. It adds
+// attributes about the generated keys of an INSERT to the span in the statement's context, if the
+// span is recording:
 //
 //	db.collection.name       t_order, the logical table
 //	shardkey.generator.name  snowflake
 //	shardkey.generator.type  SNOWFLAKE
-//	shardkey.rows            2, the rows that got a key
-//	shardkey.first_key       "1084326182498902016"
+//	shardkey.rows            2, the number of rows that got a key
+//	shardkey.first_key       "1084326182498902016", only if firstKey is set
 //
-// The span is the program's own, or that of an instrumenting driver above this one, as
-// otelsql.Open("shardkey", …) has it. Of several INSERTs in one text the last one stays.
+// The span is your program's, or the span of an instrumenting driver above this one, such as
+// otelsql.Open("shardkey", …). If a query has several INSERTs, the attributes describe the last
+// one.
 func SpanAttributes(firstKey bool) driver.Option {
 	return driver.WithFilled(func(ctx context.Context, f driver.Filled) {
 		span := trace.SpanFromContext(ctx)
@@ -42,7 +42,7 @@ func SpanAttributes(firstKey bool) driver.Option {
 	})
 }
 
-// keyText writes a key; a text, as integers of 64 bits do not survive JavaScript.
+// keyText formats a key as a string, because JavaScript rounds integers of 64 bits.
 func keyText(key any) string {
 	if bytes, ok := key.([]byte); ok {
 		return fmt.Sprintf("%x", bytes)

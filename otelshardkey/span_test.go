@@ -33,7 +33,7 @@ func TestSpanAttributes_inTheSpanOfTheContext(t *testing.T) {
 		if !maps.Equal(have, want) {
 			t.Errorf("have: %v\nwant: %v", have, want)
 		}
-		// Without a span nothing happens.
+		// Without a span there are no attributes and no error.
 		if _, err := db.ExecContext(t.Context(), "INSERT INTO t_order (a) VALUES (?)", 1); err != nil {
 			t.Error(err)
 		}

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxTables is the number of tables with series of their own.
+	// maxTables is the largest number of tables with their own series.
 	maxTables = 1000
-	// otherTables is the table's name in the series of all others.
+	// otherTables is the table name of the series that adds up all other tables.
 	otherTables = "_OTHER"
 )
 
-// namedTables are the tables with series of their own. A table keeps them, and gets none
-// later, since the sum over the others must not go down.
+// namedTables are the tables with their own series. A table doesn't get or lose its series later,
+// because the sum over the others must not decrease.
 type namedTables struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-// group returns the named tables, and for each generator the sum over its others.
+// group returns the named tables, and for each generator the sum of its other tables.
 func (n *namedTables) group(tables []driver.TableStats) (list []driver.TableStats) {
 	named := n.choose(tables)
 	for _, t := range tables {
@@ -45,8 +45,8 @@ func (n *namedTables) group(tables []driver.TableStats) (list []driver.TableStat
 	return list
 }
 
-// choose returns the named tables: all of a rule with few tables, otherwise the first ones in
-// use. Of tables that are first seen together, the busiest come first.
+// choose returns the named tables: all tables of a small rule, otherwise the first ones in use.
+// If several tables come into use at once, the busiest come first.
 func (n *namedTables) choose(tables []driver.TableStats) map[string]bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

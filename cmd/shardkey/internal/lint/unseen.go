@@ -60,8 +60,9 @@ func (l *Linter) prepared(text, masked string) (found []Finding) {
 func (l *Linter) createSelect(masked string) (found []Finding) {
 	for _, t := range l.ruled(namesIn(masked, createTarget)) {
 		if selects.MatchString(masked[t.end:]) {
-			found = append(found, l.only([]target{t}, Unfilled,
-				"CREATE TABLE … SELECT stores rows without generated keys; create the table, then INSERT … SELECT")...)
+			const why = "CREATE TABLE … SELECT stores rows without generated keys; " +
+				"create the table, then INSERT … SELECT"
+			found = append(found, l.only([]target{t}, Unfilled, why)...)
 		}
 	}
 	return found
