@@ -1,4 +1,4 @@
-// Package examples_test compiles what the pages show.
+// Package examples_test compiles the Go code of the documentation.
 package examples_test
 
 import (
@@ -19,7 +19,7 @@ import (
 	"testing"
 )
 
-// imports are the packages that a fragment may use, by the names that it uses.
+// imports are the packages that a fragment may use, by name.
 var imports = map[string]string{
 	"context": "context", "sql": "database/sql", "errors": "errors", "expvar": "expvar", "fmt": "fmt", "log": "log", "http": "net/http",
 	"slog": "log/slog", "os": "os", "time": "time", "json": "encoding/json", "embed": "embed",
@@ -30,7 +30,7 @@ var imports = map[string]string{
 	"gorm": "gorm.io/gorm", "mysql": "gorm.io/driver/mysql", "sharding": "gorm.io/sharding", "otelsql": "github.com/XSAM/otelsql", "sqlx": "github.com/jmoiron/sqlx",
 }
 
-// given are the variables that fragments take for given.
+// given declares the variables that fragments may use without declaring them.
 const given = `
 var (
 	ctx       context.Context
@@ -49,8 +49,8 @@ var (
 )
 `
 
-// TestPages_goCompiles type-checks each block of Go in the pages: whole files, and
-// fragments with what they take for given around them.
+// TestPages_goCompiles type-checks each block of Go in the documentation: whole files, and
+// fragments, which it completes with the declarations that they assume.
 func TestPages_goCompiles(t *testing.T) {
 	var pages []string
 	for _, pattern := range []string{"../*.md", "../docs/*/*.md", "*.md"} {
@@ -89,16 +89,16 @@ func TestPages_goCompiles(t *testing.T) {
 	config := types.Config{Importer: compiled(t, set, paths)}
 	for _, b := range blocks {
 		config.Error = func(err error) {
-			// A fragment does not use all that it declares.
+			// A fragment may declare variables that it doesn't use.
 			if !strings.Contains(err.Error(), "declared and not used") && !strings.Contains(err.Error(), "imported and not used") {
 				t.Errorf("%v", err)
 			}
 		}
-		_, _ = config.Check("page", set, []*ast.File{b.file}, nil) // config.Error has them
+		_, _ = config.Check("page", set, []*ast.File{b.file}, nil) // config.Error collects the errors
 	}
 }
 
-// whole makes a file of a fragment: imports, declarations or statements.
+// whole completes a fragment, which may be imports, declarations or statements, to a file.
 func whole(text string) string {
 	if strings.HasPrefix(text, "package ") || strings.Contains(text, "\npackage ") {
 		return text
@@ -130,11 +130,11 @@ func whole(text string) string {
 	return b.String() + "func _() error {\n" + text + "\nreturn nil\n}\n"
 }
 
-// compiled imports packages from what the go command has compiled of them.
+// compiled returns an importer for packages that the go command has compiled.
 func compiled(t *testing.T, set *token.FileSet, paths []string) types.Importer {
 	t.Helper()
 	slices.Sort(paths)
-	work, err := filepath.Abs("../go.work") // the pages are of all modules
+	work, err := filepath.Abs("../go.work") // the pages use packages of all modules
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// TestReadme_useIt builds the program of README.md, and runs it with the tables and the rule
-// that stand there, on each server.
+// TestReadme_useIt builds the program of README.md, and runs it with the tables and the rule of
+// that page on each server.
 func TestReadme_useIt(t *testing.T) {
 	if testserver.Each(t, TestReadme_useIt) {
 		return

@@ -39,7 +39,7 @@ func (producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{{Scope: instrumentation.Scope{Name: scope}, Metrics: []metricdata.Metrics{{
 		Name: "shardkey.generate.duration", Unit: "s",
 		Description: "Time of calls of the generator, of one call in 64.",
-		Data: metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},
+		Data:        metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality, DataPoints: points},
 	}}}}, nil
 }
 

@@ -9,23 +9,22 @@ import (
 	"github.com/shardkey/shardkey/spi"
 )
 
-// All that a key generator needs: a method, and a line that registers it.
+// A key generator needs one method, and a call that registers its type.
 
-// counter counts in a row of one database, so that no restart, no other process
-// and no other shard repeats a number.
+// counter counts in a row of a database, so that the numbers are unique across restarts,
+// processes and shards.
 type counter struct {
 	dsn, name string
 
 	mu     sync.Mutex
-	db     *sql.DB // opened at the first key: a factory does no I/O
+	db     *sql.DB // opened by the first call, because a factory must not do I/O
 	closed bool
 }
 
 const countersDDL = "CREATE TABLE counters (name VARCHAR(64) PRIMARY KEY, last BIGINT NOT NULL)"
 
-// GenerateKeys reserves n numbers in a transaction of its own: what a caller's
-// transaction does later cannot give them out again. Until the commit, the
-// UPDATE's lock on the row keeps others waiting.
+// GenerateKeys reserves n numbers in its own transaction. A rollback of the caller's transaction
+// can't cause duplicates. Until the commit, the UPDATE locks the row for other processes.
 func (c *counter) GenerateKeys(ctx context.Context, _ spi.Column, n int) (keys []any, err error) {
 	db, err := c.open()
 	if err != nil {
@@ -35,7 +34,7 @@ func (c *counter) GenerateKeys(ctx context.Context, _ spi.Column, n int) (keys [
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() // without effect after Commit
+	defer tx.Rollback() // no effect after Commit
 	if _, err := tx.ExecContext(ctx, "UPDATE counters SET last = last + ? WHERE name = ?", n, c.name); err != nil {
 		return nil, err
 	}
@@ -70,7 +69,8 @@ func (c *counter) open() (*sql.DB, error) {
 	return c.db, nil
 }
 
-// Close is called when the last connector that uses the generator is closed.
+// Close closes the database. shardkey calls it when the last connector that uses the generator is
+// closed.
 func (c *counter) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,10 +1,10 @@
-// Command customgenerator generates keys with a custom generator, which a sharding rule
-// names by its type as it names SNOWFLAKE:
+// Command customgenerator generates keys with a custom generator. The rule refers to it by its
+// type, like SNOWFLAKE:
 //
 //	go run -C examples ./customgenerator
 //
-// generator.go is the generator. It counts in a row of one database: a counter
-// in memory would begin again in each process, and repeat its keys.
+// The generator is in generator.go. It counts in a row of a database. A counter in memory would
+// start again in each process and repeat its keys.
 package main
 
 import (
@@ -45,7 +45,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 
-	// Created once, by whoever creates the tables.
+	// In production, create this table together with the sharded tables.
 	admin, err := sql.Open("mysql", dsn)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer driver.DeregisterRule("customgenerator")
-	// Opened twice, as if the program were started again: the counter continues.
+	// Open the database twice, like a program that restarts. The counter continues.
 	for _, table := range []string{"t_order_0", "t_order_1"} {
 		db, err := sql.Open("shardkey", dsn+"?shardkeyRule=customgenerator")
 		if err != nil {

@@ -35,8 +35,8 @@ type gormUser struct {
 
 func (gormUser) TableName() string { return "t_user" }
 
-// gormModes are the ways in which GORM learns keys: MariaDB's RETURNING, or
-// LastInsertId and counting on from it.
+// gormModes are the two ways in which GORM gets keys: from RETURNING of MariaDB, or computed from
+// LastInsertId.
 var gormModes = map[string]gormmysql.Config{
 	"returning":    {},
 	"lastInsertId": {DisableWithReturning: true},

@@ -13,9 +13,9 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// gormOperations are done by GORM twice: on an AUTO_INCREMENT table with the
-// plain driver, and with shardkey on one without. Each begins with a table of
-// one order, "tea", and returns the orders that it has worked with.
+// gormOperations run twice: on a table with AUTO_INCREMENT with the plain driver, and on a table
+// without it with shardkey. Each begins with a table of one order, "tea", and returns the orders
+// that it has used.
 var gormOperations = []struct {
 	name string
 	do   func(db *gorm.DB, tea gormOrder) ([]gormOrder, *gorm.DB)
@@ -57,8 +57,8 @@ var gormOperations = []struct {
 	{"Create or update all, new and old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
 		orders := []gormOrder{{Item: "milk"}, {Item: "tea", Amount: 9}, {Item: "sugar"}}
 		done := db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&orders)
-		// Without RETURNING, GORM counts on from the first key over the row
-		// that existed, and the structs are wrong with either driver.
+		// Without RETURNING, GORM computes the keys from the first one, although a row already
+		// existed. The structs are wrong with both drivers.
 		return nil, done
 	}},
 	{"Create ignoring, old", func(db *gorm.DB, _ gormOrder) ([]gormOrder, *gorm.DB) {
@@ -107,8 +107,7 @@ func TestGORMLikeAutoIncrement(t *testing.T) {
 	}
 }
 
-// outcome tells what an operation came to, with each key replaced by the item
-// of the row that has it.
+// outcome describes the result of an operation. It replaces each key with the item of its row.
 func outcome(t *testing.T, db *gorm.DB, do func(*gorm.DB, gormOrder) ([]gormOrder, *gorm.DB)) string {
 	t.Helper()
 	tea := gormOrder{Item: "tea", Amount: 1}

@@ -1,10 +1,9 @@
-// Command gorm uses GORM, with its own MySQL dialector, over shardkey:
+// Command gorm uses GORM with shardkey:
 //
 //	go run -C examples ./gorm
 //
-// The driver's name, the rule in the DSN and gormshardkey.Plugin are all that
-// differs from a program with one table and AUTO_INCREMENT. Each struct gets the
-// key that its row has, of whatever type and generator.
+// It differs in three places from a program with one table and AUTO_INCREMENT: the driver's name,
+// the rule in the DSN, and gormshardkey.Plugin. Each struct gets the key of its row.
 package main
 
 import (
@@ -33,7 +32,7 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
 `
 
-// Order is an order, as one writes it for AUTO_INCREMENT.
+// Order is an order, declared as for AUTO_INCREMENT.
 type Order struct {
 	ID     int64 `gorm:"primaryKey"`
 	UserID int64
@@ -84,7 +83,7 @@ func run(out io.Writer) (err error) {
 		for _, o := range orders {
 			fmt.Fprintf(out, "%s  %d  %s\n", shard, o.ID, o.Item)
 			if o.ID == 0 || seen[o.ID] {
-				return fmt.Errorf("key %d is not a new one", o.ID)
+				return fmt.Errorf("key %d is 0 or not unique", o.ID)
 			}
 			seen[o.ID] = true
 		}
@@ -93,14 +92,14 @@ func run(out io.Writer) (err error) {
 	return nil
 }
 
-// create makes the table, and puts a batch and a single order into it.
+// create creates the table, and inserts a batch and a single order.
 func create(db *gorm.DB, shard string) ([]Order, error) {
-	// GORM's own migrator would make the column AUTO_INCREMENT.
+	// GORM's migrator would make the column AUTO_INCREMENT.
 	err := db.Exec("CREATE TABLE " + shard + " (id BIGINT PRIMARY KEY, user_id BIGINT, item VARCHAR(20))").Error
 	if err != nil {
 		return nil, err
 	}
-	table := db.Table(shard).Session(&gorm.Session{}) // each use begins again
+	table := db.Table(shard).Session(&gorm.Session{}) // a new session, so that conditions don't accumulate
 	orders := []Order{{UserID: 1, Item: "milk"}, {UserID: 1, Item: "sugar"}, {UserID: 2, Item: "lemon"}}
 	if err := table.Create(&orders).Error; err != nil {
 		return nil, err
@@ -112,7 +111,7 @@ func create(db *gorm.DB, shard string) ([]Order, error) {
 	return append(orders, single), check(table, append(orders, single))
 }
 
-// check finds each order by the key in its struct.
+// check reads each order by the key in its struct.
 func check(table *gorm.DB, orders []Order) error {
 	for _, o := range orders {
 		var found Order
@@ -120,7 +119,7 @@ func check(table *gorm.DB, orders []Order) error {
 			return err
 		}
 		if found != o {
-			return fmt.Errorf("key %d finds %v, not %v", o.ID, found, o)
+			return fmt.Errorf("key %d: expected %v, found %v", o.ID, o, found)
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// TestGORM_resolver has a database for each shard, chosen by GORM's dbresolver, and a
-// replica without a rule: one rule, one store and one worker ID for all shards.
+// TestGORM_resolver has a database for each shard, chosen by GORM's dbresolver, and a replica
+// without a rule. All shards use one rule, one store and one worker ID.
 func TestGORM_resolver(t *testing.T) {
 	if testserver.Each(t, TestGORM_resolver) {
 		return
@@ -65,7 +65,7 @@ rules:
 		mustGORM(t, on().Create(&orders))
 		for _, o := range orders {
 			seen[o.OrderID] = true
-			var found gormOrder // the first shard's is read from the replica
+			var found gormOrder // from the replica of the first shard
 			if mustGORM(t, on().First(&found, o.OrderID)); found.Item != o.Item {
 				t.Errorf("key %d\nhave: %s\nwant: %s", o.OrderID, found.Item, o.Item)
 			}

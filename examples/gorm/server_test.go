@@ -36,13 +36,14 @@ var tables = []string{
 	"CREATE TABLE t_user (user_id CHAR(32) PRIMARY KEY, name VARCHAR(20) NOT NULL)",
 }
 
-// autoDSN returns the DSN of a database whose integer keys are AUTO_INCREMENT,
-// for driver "mysql".
+// autoDSN returns the DSN of a database whose integer keys are AUTO_INCREMENT, for driver
+// "mysql".
 func autoDSN(t *testing.T) string {
 	return database(t, "BIGINT PRIMARY KEY", "BIGINT AUTO_INCREMENT PRIMARY KEY")
 }
 
-// database creates the tables, with one string in them replaced.
+// database creates a database with the example's tables, and returns its DSN. It replaces old
+// with new in the CREATE TABLE statements.
 func database(t *testing.T, old, new string) (dsn string) {
 	t.Helper()
 	dsn = testserver.Database(t)
@@ -55,7 +56,7 @@ func database(t *testing.T, old, new string) (dsn string) {
 	return dsn
 }
 
-// dsn returns the DSN of a database with the tables, for driver "shardkey".
+// dsn returns the DSN of a database with the example's tables, for driver "shardkey".
 func dsn(t *testing.T) string {
 	t.Helper()
 	base := database(t, "", "")
@@ -63,7 +64,7 @@ func dsn(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := strings.ReplaceAll(t.Name(), "/", ".") // a slash would make it a file's path
+	name := strings.ReplaceAll(t.Name(), "/", ".") // a slash would make the name a file's path
 	if err := driver.RegisterRule(name, r); err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +82,8 @@ func openDB(t *testing.T, driverName, dsn string) *sql.DB {
 	return db
 }
 
-// checkOrders compares the keys in the structs, by item, with those of the table, which
-// is read without shardkey.
+// checkOrders compares the keys in the structs, by item, with the keys in the table, which it
+// reads without shardkey.
 func checkOrders(t *testing.T, dsn string, have map[string]int64) {
 	t.Helper()
 	base, _, _ := strings.Cut(dsn, "?shardkeyRule=")

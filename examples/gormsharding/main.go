@@ -1,16 +1,15 @@
-// Command gormsharding has gorm.io/sharding choose the table of each row, and
-// shardkey generate its key:
+// Command gormsharding combines gorm.io/sharding, which chooses the table of each row, with
+// shardkey, which generates its key:
 //
 //	go run -C examples ./gormsharding
 //
-// gorm.io/sharding routes an order to orders_0 … orders_3 by its user. Its own keys
-// repeat as soon as two processes run, so that PKCustom with a function that returns 0
-// turns them off. shardkey sees the statement as it is sent, finds the table in its
-// rule, and generates the key; gormshardkey gives each order the key of its row.
+// gorm.io/sharding routes an order to orders_0 … orders_3 by its user. Its own keys repeat if
+// two processes run, so the program turns them off: PKCustom with a function that returns 0.
+// shardkey finds the routed table in its rule and generates the key. gormshardkey sets the
+// key of each order.
 //
-// The lowest bits of each key are the shard of its user (shard bits, 基因法), because
-// the rule has gene-column: user_id. So an order is found by its key alone as well, in
-// one table.
+// The rule has gene-column: user_id, so the lowest bits of each key are those of its user
+// (shard bits, 基因法). An order can be found by its key alone, with a query of one table.
 package main
 
 import (
@@ -30,11 +29,11 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// shards is how many tables there are: orders_0 to orders_3. gorm.io/sharding
-// writes the number with two digits from 10 tables, with three from 100.
+// shards is the number of tables, orders_0 to orders_3. gorm.io/sharding writes the number with
+// two digits from 10 tables on, with three from 100 on.
 const shards = 4
 
-// ruleText serves up to sixteen tables: the keys have four bits of their users.
+// ruleText allows up to 16 tables, because the keys contain four bits of their users.
 const ruleText = `
 rules:
 - !SHARDING
@@ -52,7 +51,7 @@ rules:
     by_user: {type: INLINE, props: {algorithm-expression: "orders_${user_id % 4}"}}
 `
 
-// Order is in one of four tables, by its user.
+// Order is a row of one of the four tables, chosen by its user.
 type Order struct {
 	ID     int64
 	UserID int64
@@ -60,7 +59,7 @@ type Order struct {
 	Lines  []Line
 }
 
-// Line is in one table.
+// Line is a row of a table that is not sharded.
 type Line struct {
 	ID      int64
 	OrderID int64
@@ -93,8 +92,8 @@ func run(out io.Writer) (err error) {
 		return err
 	}
 	for user := int64(1); user <= 4; user++ {
-		// All rows of one Create belong to one user: gorm.io/sharding refuses rows
-		// of several tables (ErrInsertDiffSuffix).
+		// All rows of one Create belong to one user, because gorm.io/sharding refuses rows of
+		// several tables (ErrInsertDiffSuffix).
 		orders := []Order{
 			{UserID: user, Item: "tea", Lines: []Line{{Note: "green"}, {Note: "black"}}},
 			{UserID: user, Item: "milk"},
@@ -103,7 +102,8 @@ func run(out io.Writer) (err error) {
 			return err
 		}
 		for _, o := range orders {
-			fmt.Fprintf(out, "orders_%d  %d  user %d  %s, %d lines\n", user%shards, o.ID, o.UserID, o.Item, len(o.Lines))
+			fmt.Fprintf(out, "orders_%d  %d  user %d  %s, %d lines\n",
+				user%shards, o.ID, o.UserID, o.Item, len(o.Lines))
 		}
 		if err := check(db, orders); err != nil {
 			return err
@@ -113,7 +113,7 @@ func run(out io.Writer) (err error) {
 	return nil
 }
 
-// open opens a database over shardkey, with the routing over it.
+// open opens a database with shardkey as its driver, and gorm.io/sharding as a plugin.
 func open(dsn string, config *gorm.Config) (*gorm.DB, error) {
 	r, err := rule.Parse("gormsharding", []byte(ruleText))
 	if err != nil {
@@ -135,13 +135,13 @@ func open(dsn string, config *gorm.Config) (*gorm.DB, error) {
 		NumberOfShards:        shards,
 		PrimaryKeyGenerator:   sharding.PKCustom,
 		PrimaryKeyGeneratorFn: func(int64) int64 { return 0 }, // no key: shardkey generates it
-		// A key has the lowest bits of its user.
+		// The lowest bits of a key are the lowest bits of its user.
 		ShardingAlgorithmByPrimaryKey: func(id int64) string { return fmt.Sprintf("_%d", id%shards) },
 	}, "orders"))
 }
 
-// createTables creates the shards, and no table "orders": a statement that isn't
-// routed is then an error, and not a row that is found nowhere.
+// createTables creates the shards but no table "orders". A statement that isn't routed is then an
+// error, instead of a row that no query finds.
 func createTables(db *gorm.DB) error {
 	pool, err := db.DB()
 	if err != nil {
@@ -158,7 +158,7 @@ func createTables(db *gorm.DB) error {
 	return err
 }
 
-// check finds each order by its user and by its key.
+// check reads each order by its user and by its key.
 func check(db *gorm.DB, orders []Order) error {
 	for _, o := range orders {
 		for _, where := range []*gorm.DB{db.Where("user_id = ? AND id = ?", o.UserID, o.ID), db.Where("id = ?", o.ID)} {
@@ -167,7 +167,8 @@ func check(db *gorm.DB, orders []Order) error {
 				return fmt.Errorf("order %d of user %d: %w", o.ID, o.UserID, err)
 			}
 			if found.Item != o.Item || found.UserID != o.UserID {
-				return fmt.Errorf("order %d is %s of user %d, not %s of user %d", o.ID, found.Item, found.UserID, o.Item, o.UserID)
+				return fmt.Errorf("order %d: expected %s of user %d, found %s of user %d",
+					o.ID, o.Item, o.UserID, found.Item, found.UserID)
 			}
 		}
 		var lines int64
@@ -175,7 +176,7 @@ func check(db *gorm.DB, orders []Order) error {
 			return err
 		}
 		if int(lines) != len(o.Lines) {
-			return fmt.Errorf("order %d has %d lines, not %d", o.ID, lines, len(o.Lines))
+			return fmt.Errorf("order %d: expected %d lines, found %d", o.ID, len(o.Lines), lines)
 		}
 	}
 	return nil

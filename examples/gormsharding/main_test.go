@@ -37,7 +37,7 @@ func TestSharding_rightKeysInTheRightShard(t *testing.T) {
 	}
 }
 
-// checkKeys compares the keys that orders hold with those of all shards.
+// checkKeys compares the keys in orders with the keys in all shards.
 func checkKeys(t *testing.T, db *gorm.DB) {
 	have := map[string]int64{}
 	for user := range int64(6) {
@@ -72,8 +72,7 @@ func checkKeys(t *testing.T, db *gorm.DB) {
 	}
 }
 
-// Each generated key has the four lowest bits of its user, and no row is inserted into
-// the table of another user.
+// Each generated key has the four lowest bits of its user, and no row is in another user's table.
 func TestSharding_keysHaveTheShard(t *testing.T) {
 	if testserver.Each(t, TestSharding_keysHaveTheShard) {
 		return
@@ -99,7 +98,7 @@ func TestSharding_keysHaveTheShard(t *testing.T) {
 	}
 }
 
-// What gorm.io/sharding does not do is loud.
+// Statements that gorm.io/sharding doesn't support return errors.
 func TestSharding_itsLimits(t *testing.T) {
 	if testserver.Each(t, TestSharding_itsLimits) {
 		return
@@ -144,7 +143,7 @@ func openServer(t *testing.T, config *gorm.Config) *gorm.DB {
 	return db
 }
 
-// rowsOfShards reads all shards, past gorm.io/sharding.
+// rowsOfShards reads all shards without gorm.io/sharding.
 func rowsOfShards(t *testing.T, db *gorm.DB) map[string]int64 {
 	t.Helper()
 	pool, err := db.DB()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestDockerfile follows the instructions without Docker: what is copied exists, the
-// program builds as in the image and needs no library, and its user isn't root.
+// TestDockerfile follows the instructions without Docker. The copied files must exist, the
+// program must build as in the image and need no library, and the user must not be root.
 func TestDockerfile(t *testing.T) {
 	if runtime.GOOS != "linux" || testing.Short() {
 		t.Skip("the program is built for Linux")
@@ -21,7 +21,8 @@ func TestDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// root is the repository for /src, and otherwise a directory with what was built.
+	// root is the repository, which stands for /src. Other paths are in a directory with the
+	// results of the build.
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
-// Command kubernetes is the program of manifest.yaml: a service that inserts orders,
-// tells when it is ready, takes a changed rule while it runs, and gives its worker ID
-// back when it is stopped. docs/guides/kubernetes.md explains it.
+// Command kubernetes is the program of manifest.yaml: a service that inserts orders. It has a
+// readiness probe, reloads a changed rule, and releases its worker ID when it stops.
+// docs/guides/kubernetes.md explains it.
 package main
 
 import (
@@ -37,7 +37,8 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The last step: it gives the worker ID back, so that the next pod has it at once.
+	// Close the database last. Close releases the worker ID, so that the next pod can lease it at
+	// once.
 	defer func() { err = errors.Join(err, o.db.Close()) }()
 	expvar.Publish("shardkey", expvar.Func(func() any { return o.connector.Stats() }))
 	server := &http.Server{Addr: os.Getenv("LISTEN"), Handler: o.handler(), ReadHeaderTimeout: 5 * time.Second}
@@ -48,8 +49,8 @@ func run(ctx context.Context) (err error) {
 		return err
 	case <-ctx.Done():
 	}
-	// Endpoints forget the pod a moment after it was told to stop: requests
-	// still come until then.
+	// The endpoints still contain the pod for a moment after it was told to stop, so requests may
+	// still arrive.
 	o.stopping.Store(true)
 	time.Sleep(3 * time.Second)
 	finish, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -64,7 +65,7 @@ type orders struct {
 	stopping  atomic.Bool
 }
 
-// open opens the database with the rule's file, which is looked at for changes.
+// open opens the database with a rule file, which shardkey checks for changes.
 func open(dsn, ruleFile string) (*orders, error) {
 	db, connector, err := driver.Open(withParams(dsn, "shardkeyReload=10s&shardkeyRule="+ruleFile))
 	if err != nil {
@@ -73,8 +74,8 @@ func open(dsn, ruleFile string) (*orders, error) {
 	return &orders{db: db, connector: connector}, nil
 }
 
-// withParams adds parameters to a DSN, which may have some. A ? before the last slash is
-// the password's.
+// withParams appends parameters to a DSN, which may have parameters already. A "?" before the
+// last slash is part of the password.
 func withParams(dsn, params string) string {
 	if strings.Contains(dsn[strings.LastIndex(dsn, "/")+1:], "?") {
 		return dsn + "&" + params
@@ -91,8 +92,8 @@ func (o *orders) handler() http.Handler {
 	return mux
 }
 
-// ready says whether the pod is to get requests. It takes the worker ID before the
-// first one comes.
+// ready reports whether the pod can serve requests. The first call leases the worker ID, before
+// there are requests.
 func (o *orders) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 
 type object = map[string]any
 
-// manifest reads the objects of manifest.yaml, by their kind.
+// manifest returns the objects of manifest.yaml by their kind.
 func manifest(t *testing.T) map[string]object {
 	t.Helper()
 	text, err := os.ReadFile("manifest.yaml")
@@ -42,7 +42,7 @@ func manifest(t *testing.T) map[string]object {
 	}
 }
 
-// in is a value within an object.
+// in returns a value inside an object.
 func in(t *testing.T, v any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
@@ -59,7 +59,7 @@ func in(t *testing.T, v any, path ...any) any {
 	return v
 }
 
-// ruleFile writes the ConfigMap's rule as a pod sees it.
+// ruleFile writes the rule of the ConfigMap to a file, as in a pod.
 func ruleFile(t *testing.T) string {
 	t.Helper()
 	text := in(t, manifest(t)["ConfigMap"], "data", "rule.yaml").(string)
@@ -125,7 +125,7 @@ func TestManifest_fitsTheProgram(t *testing.T) {
 	}
 }
 
-// answer is what the service says to a request.
+// answer returns the status and content of the service's response to a request.
 func answer(t *testing.T, o *orders, method, target string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()

@@ -16,8 +16,8 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// exported are the metrics that the program exports, and the labels that any of them has.
-// One generator has failed, so that errors are among them.
+// exported returns the metrics that the program exports, and all of their labels. One generator
+// has failed, so the metrics of errors are among them.
 func exported(t *testing.T) (metrics, labels map[string]bool) {
 	t.Helper()
 	text := strings.Replace(ruleText, "  keyGenerators:\n", "    t_missing:\n      keyGenerateStrategy: {column: id, keyGeneratorName: missing}\n"+
@@ -29,7 +29,7 @@ func exported(t *testing.T) (metrics, labels map[string]bool) {
 	if _, err := s.connector.NextKeys(t.Context(), "t_missing", 1); err == nil {
 		t.Fatal("a key of a segment that is not there")
 	}
-	if err := s.order(t.Context(), 1); err != nil { // it asks how many statements may be kept
+	if err := s.order(t.Context(), 1); err != nil { // it queries the statement limit
 		t.Fatal(err)
 	}
 	_, page := s.read(t, "/metrics")
@@ -43,7 +43,7 @@ func exported(t *testing.T) (metrics, labels map[string]bool) {
 	return metrics, labels
 }
 
-// checkExpr holds a query's names against what is exported.
+// checkExpr checks that the names in a query are exported metrics and labels.
 func checkExpr(t *testing.T, where, expr string, metrics, labels map[string]bool) {
 	t.Helper()
 	used := regexp.MustCompile(`shardkey_\w+`).FindAllString(regexp.MustCompile(`\{[^}]*\}|\b(by|without) \([^)]*\)`).ReplaceAllString(expr, ""), -1)
@@ -72,7 +72,7 @@ func checkExpr(t *testing.T, where, expr string, metrics, labels map[string]bool
 	}
 }
 
-// checkTemplate holds the labels that a text shows against those that there are.
+// checkTemplate checks that the labels in a template are exported.
 func checkTemplate(t *testing.T, where, text, form string, labels map[string]bool) {
 	t.Helper()
 	for _, label := range regexp.MustCompile(form).FindAllStringSubmatch(text, -1) {
@@ -96,8 +96,8 @@ type dashboard struct {
 	}
 }
 
-// Each query of the dashboard and each alert is about what the program exports, and each
-// metric that it exports is on the dashboard.
+// The dashboard and the alerts use only exported metrics, and each exported metric is on the
+// dashboard.
 func TestFiles_nameWhatIsExported(t *testing.T) {
 	metrics, labels := exported(t)
 
@@ -177,8 +177,8 @@ func TestFiles_prometheusReadsTheExample(t *testing.T) {
 	}
 }
 
-// promtool returns the path of Prometheus' promtool, from the PATH or from the cache
-// where .ci/install-servers puts it.
+// promtool returns the path of Prometheus' promtool: in the PATH, or in the cache of
+// .ci/install-servers.
 func promtool(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -195,7 +195,7 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// promtool reads the files and tries the alerts.
+// promtool accepts the files, and the tests of the alerts pass.
 func TestFiles_promtool(t *testing.T) {
 	promtool := promtool(t)
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "alerts_test.yml"}} {
@@ -205,7 +205,7 @@ func TestFiles_promtool(t *testing.T) {
 	}
 }
 
-// promtool finds nothing wrong with the names and kinds of the metrics.
+// promtool reports no problem with the names and types of the metrics.
 func TestFiles_promtoolChecksTheMetrics(t *testing.T) {
 	promtool := promtool(t)
 	s := openEmbedded(t, ruleText)

@@ -1,20 +1,20 @@
-// Command observability starts all that shows how shardkey is doing, around a small
-// program that writes rows, and prints the first spans of otelsql:
+// Command observability is a small program that writes rows, with everything that shows the
+// state of shardkey. It also prints its first spans:
 //
 //	go run -C examples ./observability
 //	go run -C examples ./observability -dsn 'user:pass@tcp(127.0.0.1:3306)/app'
 //
-//	http://127.0.0.1:8080/debug/shardkey/   the page
-//	http://127.0.0.1:8080/metrics           for Prometheus: OpenTelemetry's metrics
+//	http://127.0.0.1:8080/debug/shardkey/   the debug page
+//	http://127.0.0.1:8080/metrics           OpenTelemetry's metrics, for Prometheus
 //	http://127.0.0.1:8080/debug/vars        the same figures as expvar
-//	http://127.0.0.1:8080/readyz            200 while keys can be made
+//	http://127.0.0.1:8080/readyz            200 while keys can be generated
 //
-// Without -dsn it starts a MySQL-compatible server within the process. With one, it
-// makes its tables in that database, and leaves them there: stop the server for a
-// while, and see what the page, the metrics and /readyz then say.
+// Without -dsn it starts a MySQL-compatible server in the process. With -dsn it creates its
+// tables in that database, and doesn't drop them. Stop the server for a while to see an
+// outage on the debug page, in the metrics and at /readyz.
 //
-// prometheus.yml, alerts.yml and grafana-dashboard.json next to it are for a Prometheus
-// and a Grafana on this machine; docs/reference/metrics.md says how.
+// prometheus.yml, alerts.yml and grafana-dashboard.json configure Prometheus and Grafana on
+// this machine. See docs/reference/metrics.md.
 package main
 
 import (
@@ -33,9 +33,9 @@ import (
 )
 
 func main() {
-	addr := flag.String("addr", "127.0.0.1:8080", "the `address` to serve at")
+	addr := flag.String("addr", "127.0.0.1:8080", "listen `address`")
 	dsn := flag.String("dsn", "",
-		"a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
+		"`DSN` of a MySQL or MariaDB database (default: a server in this process)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -55,7 +55,7 @@ func run(ctx context.Context, out io.Writer, addr, dsn string) (err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		// That server cannot keep worker IDs; a directory can.
+		// The embedded server can't store worker IDs, so they are in a directory.
 		dir, err := os.MkdirTemp("", "shardkey-workers-")
 		if err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// The whole program, from its first line to its end.
+// TestRun runs the whole program.
 func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -88,7 +88,7 @@ func mustOpen(t *testing.T, dsn, rule string) *shop {
 	return s
 }
 
-// read reads one of the shop's addresses.
+// read requests one of the shop's addresses, and returns the status and the content.
 func (s *shop) read(t *testing.T, address string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -96,7 +96,7 @@ func (s *shop) read(t *testing.T, address string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// checkShop takes some orders and reads what all four addresses say of them.
+// checkShop inserts some orders and checks all four addresses.
 func checkShop(t *testing.T, s *shop) {
 	t.Helper()
 	for user := range int64(10) {
@@ -134,8 +134,8 @@ func checkShop(t *testing.T, s *shop) {
 	}
 }
 
-// What an operator sees when no worker ID can be had: the embedded server cannot keep
-// them.
+// Without a worker ID, all addresses report the reason. The embedded server can't store worker
+// IDs.
 func TestShop_withoutWorkerIDs(t *testing.T) {
 	dsn, stop, err := embedded.Start()
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// browser starts Chromium for as long as the test lasts.
+// browser starts Chromium until the end of the test.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	testserver.NotShort(t)
@@ -45,12 +45,12 @@ func browser(t *testing.T) context.Context {
 	return ctx
 }
 
-// tab is a tab of the browser, and what the browser reported of its pages.
+// tab is a tab of the browser, with the browser's reports about its pages.
 type tab struct {
 	context.Context
 	t  *testing.T
 	mu sync.Mutex
-	// complaints are errors in the console and requests to other addresses.
+	// complaints are errors in the console, and requests to other addresses.
 	complaints []string
 }
 
@@ -119,7 +119,8 @@ func (tab *tab) check() {
 	}
 }
 
-// pages serves the debug page of a program that works and of one that gets no worker IDs.
+// pages serves the debug page of two programs: one that works, and one that gets no worker IDs.
+// It returns the address.
 func pages(t *testing.T) (address string) {
 	t.Helper()
 	dsn, stop, err := embedded.Start()
@@ -139,12 +140,12 @@ func pages(t *testing.T) (address string) {
 	return s.URL
 }
 
-// measured is what the browser measures of a page.
+// measured contains the browser's measurements of a page.
 type measured struct {
 	Background  string
-	LowContrast []string // text with less than 4.5 to 1, as WCAG asks for
+	LowContrast []string // text with a contrast below 4.5 to 1, the limit of WCAG
 	Unnamed     int      // form fields without a label, tables without headers
-	Headings    string   // their levels, in order
+	Headings    string   // levels of the headings, in order
 	Width       int
 }
 
@@ -199,7 +200,7 @@ func TestPage_inBrowser(t *testing.T) {
 	}
 }
 
-// checkForms checks what the page shows, and uses its forms.
+// checkForms checks the content of the page, and submits its forms.
 func checkForms(tab *tab) {
 	tab.t.Helper()
 	if title := read(tab, chromedp.Title()); title != "shardkey: failing" {
@@ -222,7 +223,7 @@ func checkForms(tab *tab) {
 	}
 }
 
-// TestPage_runsNothing opens the page with a script in its forms.
+// TestPage_runsNothing submits a script in the page's forms, which must not run.
 func TestPage_runsNothing(t *testing.T) {
 	browser, address := browser(t), pages(t)
 	tab := openTab(t, browser, address)
@@ -242,8 +243,8 @@ func TestPage_runsNothing(t *testing.T) {
 
 var update = flag.Bool("update", false, "write docs/debug-page.png")
 
-// rename replaces the names of this machine and of the test's database in the page. It
-// returns where the tables of caches and errors begin.
+// rename replaces the names of this machine and of the test's database in the page. It returns
+// the positions of the tables of caches and errors.
 const rename = `(() => {
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	while (walk.nextNode()) {
@@ -253,8 +254,8 @@ const rename = `(() => {
 	return document.querySelectorAll("h3")[2].getBoundingClientRect().top;
 })()`
 
-// TestPage_picture takes the picture of the page that the READMEs show. Use -update to
-// write it.
+// TestPage_picture checks the picture of the page in the READMEs. Run it with -update to write
+// the picture.
 func TestPage_picture(t *testing.T) {
 	browser, shop := browser(t), mustOpen(t, testserver.Database(t), ruleText)
 	for user := range int64(40) {

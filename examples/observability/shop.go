@@ -31,16 +31,16 @@ import (
 //go:embed rule.yaml
 var ruleText string
 
-// inDirectory is a rule's text with the worker IDs in a directory.
+// inDirectory returns a rule with its worker IDs in a directory.
 func inDirectory(rule, dir string) string {
 	return strings.Replace(rule, "{type: SQL}", "{type: FILE, props: {path: "+strconv.Quote(dir)+"}}", 1)
 }
 
-// shop is a program that writes rows, with what shows it.
+// shop is a program that writes rows, with everything that shows its state.
 type shop struct {
 	db        *sql.DB
 	connector *driver.Connector
-	registry  *prometheus.Registry // of its own, so that two can be in one process
+	registry  *prometheus.Registry // not the global one, so that two shops fit in one process
 	provider  *sdk.MeterProvider
 	metrics   metric.Registration
 }
@@ -62,7 +62,7 @@ func openShop(ctx context.Context, out io.Writer, dsn, text string) (*shop, erro
 	return s, nil
 }
 
-// measure exports the connector's metrics by OpenTelemetry to Prometheus.
+// measure exports the connector's metrics from OpenTelemetry to Prometheus.
 func (s *shop) measure() error {
 	reader, err := exporter.New(exporter.WithRegisterer(s.registry), exporter.WithoutScopeInfo(),
 		exporter.WithProducer(otelshardkey.Producer()))
@@ -82,12 +82,12 @@ func (s *shop) close() error {
 	return errors.Join(append(errs, s.db.Close())...)
 }
 
-// routes are what an operator looks at.
+// routes serves the addresses for operators.
 func (s *shop) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
 	mux.Handle("/debug/shardkey/", debug.Handler(s.connector))
-	// expvar.Publish("shardkey", …) does for one connector of a program what this does.
+	// Most programs call expvar.Publish("shardkey", …) instead.
 	figures := expvar.Func(func() any { return s.connector.Stats() })
 	mux.HandleFunc("GET /debug/vars", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -124,7 +124,7 @@ func (s *shop) makeTables(ctx context.Context) error {
 	return nil
 }
 
-// sell writes rows until ctx ends. What fails is seen by whoever looks.
+// sell writes rows until ctx ends. It ignores errors, which the debug page and the metrics show.
 func (s *shop) sell(ctx context.Context) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -138,7 +138,7 @@ func (s *shop) sell(ctx context.Context) {
 	}
 }
 
-// order writes the rows of one order.
+// order inserts the rows of one order.
 func (s *shop) order(ctx context.Context, user int64) error {
 	_, err := s.db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t_order_%d (user_id) VALUES (?)", user%2), user)
 	if err != nil {

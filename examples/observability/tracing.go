@@ -17,8 +17,8 @@ import (
 	"github.com/shardkey/shardkey/rule"
 )
 
-// tracingOverShardkey opens a database whose spans have the statements as the program
-// wrote them, and the table and generator as attributes.
+// tracingOverShardkey opens a database with otelsql above shardkey. Its spans have the program's
+// statements, and the table and generator as attributes.
 func tracingOverShardkey(dsn string, r *rule.Rule, option otelsql.Option) (*sql.DB, *driver.Connector, error) {
 	sharded, err := connector(driver.Wrap(mysql.MySQLDriver{}, r, otelshardkey.SpanAttributes(false)), dsn)
 	if err != nil {
@@ -27,8 +27,8 @@ func tracingOverShardkey(dsn string, r *rule.Rule, option otelsql.Option) (*sql.
 	return otelsql.OpenDB(sharded, option), driver.ConnectorOf(sharded), nil
 }
 
-// shardkeyOverTracing opens a database whose spans have the statements as they are sent,
-// with the keys. Keys, results and errors are the same in both orders.
+// shardkeyOverTracing opens a database with otelsql below shardkey. Its spans have the statements
+// as sent, with the keys. Keys, results and errors are the same as with tracingOverShardkey.
 func shardkeyOverTracing(dsn string, r *rule.Rule, option otelsql.Option) (*sql.DB, *driver.Connector, error) {
 	sharded, err := connector(driver.Wrap(otelsql.WrapDriver(mysql.MySQLDriver{}, option), r), dsn)
 	if err != nil {

@@ -26,13 +26,13 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 6}}
 `
 
-// spans records the spans of otelsql.
+// spans returns an option for otelsql that records spans, and their recorder.
 func spans() (*tracetest.SpanRecorder, otelsql.Option) {
 	recorder := tracetest.NewSpanRecorder()
 	return recorder, otelsql.WithTracerProvider(trace.NewTracerProvider(trace.WithSpanProcessor(recorder)))
 }
 
-// statements are the INSERTs of all spans.
+// statements returns the INSERTs of all spans.
 func statements(recorder *tracetest.SpanRecorder) string {
 	var all strings.Builder
 	for _, span := range recorder.Ended() {
@@ -54,7 +54,7 @@ func TestTracing_bothOrders(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		open     func(string, *rule.Rule, otelsql.Option) (*sql.DB, *driver.Connector, error)
-		withKeys bool // the spans' statements
+		withKeys bool // the spans' statements contain the keys
 	}{
 		{"otelsql over shardkey", tracingOverShardkey, false},
 		{"shardkey over otelsql", shardkeyOverTracing, true},
@@ -68,7 +68,7 @@ func TestTracing_bothOrders(t *testing.T) {
 			if err := connector.Ready(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if have := driver.ConnectorOf(db); (have != nil) != test.withKeys { // otelsql hides it
+			if have := driver.ConnectorOf(db); (have != nil) != test.withKeys { // nil if otelsql hides the connector
 				t.Errorf("connector of the sql.DB: %p", have)
 			}
 			use(t, db, connector)
@@ -79,7 +79,7 @@ func TestTracing_bothOrders(t *testing.T) {
 	}
 }
 
-// use does what must work in both orders, and closes the database.
+// use checks insertion, keys and errors, which must work in both orders, and closes the database.
 func use(t *testing.T, db *sql.DB, connector *driver.Connector) {
 	t.Helper()
 	ctx := t.Context()

@@ -16,8 +16,8 @@ type bunOrder struct {
 	Amount  int
 }
 
-// withBun gets the keys in the models. In a batch bun counts from LastInsertId, which
-// is right for consecutive keys; on MariaDB it reads them with RETURNING.
+// withBun gets the keys in the structs. In a batch, bun counts from LastInsertId, which is
+// correct for consecutive keys. On MariaDB it uses RETURNING.
 func withBun(ctx context.Context, dsn string) (map[string]int64, error) {
 	pool, err := sql.Open("shardkey", dsn) // was: "mysql"
 	if err != nil {

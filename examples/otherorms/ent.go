@@ -11,18 +11,18 @@ import (
 	"entgo.io/ent/schema/field"
 )
 
-// entOrder is the specification that ent's generated client builds for an order whose
-// key the database is expected to generate.
+// entOrder returns the specification that ent's generated client builds for an order whose key
+// the database generates.
 func entOrder(item string) *sqlgraph.CreateSpec {
 	spec := sqlgraph.NewCreateSpec("t_order_1", sqlgraph.NewFieldSpec("order_id", field.TypeInt64))
 	spec.SetField("item", field.TypeString, item)
 	return spec
 }
 
-// withEnt calls the functions behind a generated client: CreateNode for Create, and
-// BatchCreate for CreateBulk. A program passes the same entsql.Driver to its client,
-// as ent.NewClient(ent.Driver(drv)). In a batch ent counts from LastInsertId, which is
-// right for consecutive keys.
+// withEnt calls the functions behind a generated client: CreateNode for Create, and BatchCreate
+// for CreateBulk. A program passes the same entsql.Driver to its client, with
+// ent.NewClient(ent.Driver(drv)). In a batch, ent counts from LastInsertId, which is correct for
+// consecutive keys.
 func withEnt(ctx context.Context, dsn string) (map[string]int64, error) {
 	db, err := sql.Open("shardkey", dsn) // was: "mysql"
 	if err != nil {
@@ -60,14 +60,15 @@ func withEnt(ctx context.Context, dsn string) (map[string]int64, error) {
 	}
 	have["cups"] = inTx.ID.Value.(int64)
 
-	// An upsert, which ent writes with order_id = LAST_INSERT_ID(order_id).
+	// ent writes an upsert with order_id = LAST_INSERT_ID(order_id).
 	again := entOrder("tea")
 	again.OnConflict = []entsql.ConflictOption{entsql.ResolveWithNewValues()}
 	if err := sqlgraph.CreateNode(ctx, drv, again); err != nil {
 		return nil, err
 	}
 	if again.ID.Value != single.ID.Value {
-		return nil, fmt.Errorf("the upsert reports key %v, and the existing row has %v", again.ID.Value, single.ID.Value)
+		return nil, fmt.Errorf("upsert: expected the key %v of the existing row, found %v",
+			single.ID.Value, again.ID.Value)
 	}
 	return have, tx.Commit()
 }

@@ -2,8 +2,8 @@
 //
 //	go run -C examples ./otherorms
 //
-// Each library has a file that shows the lines to change. docs/guides/libraries.md compares how
-// they learn the generated keys.
+// Each library has a file with the lines to change. docs/guides/libraries.md compares how the
+// libraries get the generated keys.
 package main
 
 import (
@@ -37,8 +37,8 @@ const table = `CREATE TABLE t_order_1 (
 	item VARCHAR(20) NOT NULL UNIQUE,
 	amount INT NOT NULL DEFAULT 1)`
 
-// libraries insert orders into t_order_1: single ones, batches, and in transactions.
-// Each returns the keys that the library reports, by the orders' items.
+// libraries insert orders into t_order_1: single orders, batches, and in transactions. Each
+// returns the reported keys by item.
 var libraries = []struct {
 	name   string
 	insert func(ctx context.Context, dsn string) (map[string]int64, error)
@@ -91,7 +91,7 @@ func run(ctx context.Context, out io.Writer, dsn string) error {
 			fmt.Fprintf(out, "  %d  %s\n", want[item], item)
 		}
 		if !maps.Equal(have, want) {
-			return fmt.Errorf("%s reports %v, and the table has %v", library.name, have, want)
+			return fmt.Errorf("%s: expected the keys %v of the table, found %v", library.name, want, have)
 		}
 		if _, err := plain.ExecContext(ctx, "DROP TABLE t_order_1"); err != nil {
 			return err
@@ -100,7 +100,7 @@ func run(ctx context.Context, out io.Writer, dsn string) error {
 	return nil
 }
 
-// stored reads the keys of the table without shardkey.
+// stored reads the keys in the table without shardkey.
 func stored(ctx context.Context, plain *sql.DB) (map[string]int64, error) {
 	rows, err := plain.QueryContext(ctx, "SELECT item, order_id FROM t_order_1")
 	if err != nil {

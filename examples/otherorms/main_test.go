@@ -26,8 +26,7 @@ func TestRun_onServer(t *testing.T) {
 	checkRun(t, testserver.Database(t))
 }
 
-// checkRun runs the program, which fails if a library reports another key than its row
-// has.
+// checkRun runs the program, which fails if a library reports a wrong key.
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder

@@ -8,11 +8,11 @@ import (
 	"github.com/shardkey/shardkey/driver"
 )
 
-// sqlx knows placeholders by the driver's name.
+// sqlx chooses the style of placeholders by the driver's name.
 func init() { sqlx.BindDriver("shardkey", sqlx.QUESTION) }
 
-// withSQLX has the results of database/sql: LastInsertId for one row, and
-// driver.WithKeys for a batch.
+// withSQLX uses the results of database/sql: LastInsertId for one row, and driver.WithKeys for a
+// batch.
 func withSQLX(ctx context.Context, dsn string) (map[string]int64, error) {
 	db, err := sqlx.ConnectContext(ctx, "shardkey", dsn) // was: "mysql"
 	if err != nil {

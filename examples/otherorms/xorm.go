@@ -17,11 +17,11 @@ type xormOrder struct {
 
 func (*xormOrder) TableName() string { return "t_order_1" }
 
-// xorm finds the dialect by the driver's name.
+// xorm chooses the dialect by the driver's name.
 func init() { dialects.RegisterDriver("shardkey", dialects.QueryDriver("mysql")) }
 
-// withXORM gets the key of a single order in its struct. xorm returns none for a
-// batch, with any driver: driver.WithKeys has them.
+// withXORM gets the key of a single order in its struct. For a batch, xorm returns no keys with
+// any driver, so it uses driver.WithKeys.
 func withXORM(ctx context.Context, dsn string) (map[string]int64, error) {
 	engine, err := xorm.NewEngine("shardkey", dsn) // was: "mysql"
 	if err != nil {

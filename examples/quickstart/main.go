@@ -1,13 +1,12 @@
-// Command quickstart shows what shardkey does: two physical tables of one logical
-// table get their keys from one generator, so that no key repeats, while the
-// program's INSERTs stay as they were written for AUTO_INCREMENT.
+// Command quickstart shows unique keys across two tables of one logical table. The program's
+// INSERTs are the same as with AUTO_INCREMENT, whose keys repeat.
 //
 //	go run -C examples ./quickstart
 //	go run -C examples ./quickstart -dsn 'user:pass@tcp(127.0.0.1:3306)/app'
 //
-// The first starts a MySQL-compatible server within the process, go-mysql-server,
-// on a free port of 127.0.0.1. The second uses a real server: it makes four
-// tables in the database app, and drops them again.
+// The first command starts a MySQL-compatible server in the process, go-mysql-server, on a
+// free port of 127.0.0.1. The second uses a real server. It creates four tables in the
+// database app, and drops them at the end.
 package main
 
 import (
@@ -26,7 +25,7 @@ import (
 
 func main() {
 	dsn := flag.String("dsn", "",
-		"a MySQL or MariaDB `server`, user:pass@tcp(host:port)/app; default: one within this process")
+		"`DSN` of a MySQL or MariaDB database (default: a server in this process)")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -38,7 +37,7 @@ func main() {
 	}
 }
 
-// ruleFile is the rule next to this program, whether it is run in examples or in
+// ruleFile returns the path of the rule next to this program, which may run in examples or in
 // examples/quickstart.
 func ruleFile() string {
 	if _, err := os.Stat("rule.yaml"); err == nil {
@@ -47,7 +46,7 @@ func ruleFile() string {
 	return "quickstart/rule.yaml"
 }
 
-var errRepeat = errors.New("a key repeats across the shards")
+var errRepeat = errors.New("two rows have the same key")
 
 func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 	where := "the server of -dsn"
@@ -64,7 +63,7 @@ func run(ctx context.Context, out io.Writer, dsn string) (err error) {
 		return err
 	}
 	if cfg.DBName == "" {
-		return errors.New("-dsn names no database: write …/app")
+		return errors.New("-dsn: expected a database after the last slash, such as /app")
 	}
 	plain, err := openShop(ctx, cfg, "mysql", "", "BIGINT AUTO_INCREMENT PRIMARY KEY", "t_plain_0", "t_plain_1")
 	if err != nil {

@@ -20,7 +20,7 @@ func TestRunOnServer(t *testing.T) {
 	checkRun(t, testserver.Database(t))
 }
 
-// checkRun runs the whole program and reads what it says.
+// checkRun runs the whole program and checks its output.
 func checkRun(t *testing.T, dsn string) {
 	t.Helper()
 	var out strings.Builder
@@ -43,8 +43,8 @@ func checkRun(t *testing.T, dsn string) {
 	}
 }
 
-// TestRun_asTheReadmeShows: the lines that README.md shows are the program's.
-func TestRun_asTheReadmeShows(t *testing.T) {
+// TestRun_matchesReadme checks that the program prints the lines in README.md.
+func TestRun_matchesReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestRunTwiceOnOneDatabase(t *testing.T) {
 		return
 	}
 	dsn := testserver.Database(t)
-	for range 2 { // the first drops its tables
+	for range 2 { // the first run must drop its tables
 		if err := run(t.Context(), new(strings.Builder), dsn); err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestRunLeavesOthersTables(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "t_order_1") || !strings.Contains(err.Error(), "another database") {
 		t.Errorf("have: %v\nwant: an error that names t_order_1 and says what to do", err)
 	}
-	if err := other.close(); err != nil { // drops both: they are still there
+	if err := other.close(); err != nil { // fails unless both tables still exist
 		t.Error(err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/shardkey/shardkey/keygen/snowflake"
 )
 
-// line is drawn below heads of these widths.
+// line returns a line for a table whose columns have these widths.
 func line(widths ...int) string {
 	text := ""
 	for _, width := range widths {
@@ -17,8 +17,8 @@ func line(widths ...int) string {
 	return text
 }
 
-// printOrders shows each row, what its key consists of, and what the program was told.
-// It returns an error if that is not the key of the row.
+// printOrders prints each row with the parts of its key, and the key that the program received.
+// It returns an error if that is not the row's key.
 func printOrders(out io.Writer, orders []order) error {
 	const format = "  %-9s  %-8s  %3v  %19v  %-23s  %6v  %3v  %19v  %19v\n"
 	fmt.Fprintf(out, format, "table", "insert", "row", "key", "time (UTC)", "worker", "seq", "LastInsertId", "WithKeys")
@@ -33,7 +33,7 @@ func printOrders(out io.Writer, orders []order) error {
 			return err
 		}
 		var first any = ""
-		if o.row == 1 { // LastInsertId is that of the statement's first row
+		if o.row == 1 { // LastInsertId is the key of the statement's first row
 			first = o.lastInsert
 		}
 		fmt.Fprintf(out, format, o.table, o.how, o.row, o.key, parts.Time.UTC().Format("2006-01-02 15:04:05.000"),
@@ -46,7 +46,7 @@ func printOrders(out io.Writer, orders []order) error {
 	return wrong
 }
 
-// printShards shows the keys of the two tables side by side.
+// printShards prints the keys of the two tables side by side.
 func printShards(out io.Writer, orders []order) {
 	const format = "  %-8s  %9v  %9v%s\n"
 	half := len(orders) / 2
@@ -62,8 +62,8 @@ func printShards(out io.Writer, orders []order) {
 	}
 }
 
-// printRepeats shows how many keys repeat on either side, and returns an error if one
-// of shardkey's does.
+// printRepeats prints how many keys repeat with AUTO_INCREMENT and with shardkey. It returns an
+// error if a key of shardkey repeats.
 func printRepeats(out io.Writer, orders, counters []order) error {
 	ours, theirs := repeated(orders), repeated(counters)
 	fmt.Fprintf(out, "\n  AUTO_INCREMENT   %2d rows, %2d keys repeat across the shards\n", len(counters), theirs)
@@ -74,7 +74,7 @@ func printRepeats(out io.Writer, orders, counters []order) error {
 	return nil
 }
 
-// repeated counts the keys that more than one row has.
+// repeated returns the number of keys that several rows have.
 func repeated(orders []order) (n int) {
 	rows := map[int64]int{}
 	for _, o := range orders {

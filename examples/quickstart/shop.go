@@ -15,12 +15,12 @@ import (
 // shop is a program's database with two tables for orders.
 type shop struct {
 	db     *sql.DB
-	shown  string // its DSN without the password
+	shown  string // the DSN without the password
 	tables []string
 }
 
-// openShop opens the database and creates the tables, which must not exist. param is
-// added to the DSN.
+// openShop opens the database and creates the tables, which must not exist yet. It adds param to
+// the DSN.
 func openShop(ctx context.Context, cfg *mysql.Config,
 	driverName, param, keyColumn string, tables ...string) (*shop, error) {
 	shown := cfg.Clone()
@@ -38,8 +38,7 @@ func openShop(ctx context.Context, cfg *mysql.Config,
 		if err != nil {
 			const tableExists = 1050
 			if refused := (*mysql.MySQLError)(nil); errors.As(err, &refused) && refused.Number == tableExists {
-				err = fmt.Errorf("database %s has such a table already, and it is left as it is; "+
-					"give -dsn another database, for example an empty one", cfg.DBName)
+				err = fmt.Errorf("it exists already in database %s; use -dsn with an empty database", cfg.DBName)
 			}
 			return nil, errors.Join(fmt.Errorf("create table %s: %w", table, err), s.close())
 		}
@@ -67,18 +66,18 @@ func (s *shop) close() (err error) {
 	return errors.Join(err, s.db.Close())
 }
 
-// order is an inserted row, and the key that the program was told.
+// order is an inserted row, with the keys that the program received.
 type order struct {
 	table, how string
 	item       string
-	key        int64 // in the table
-	row        int   // within its statement, from 1
+	key        int64 // key in the table
+	row        int   // position in its statement, from 1
 	lastInsert int64 // LastInsertId of the statement
-	withKeys   any   // the row's entry in driver.Keys; nil if there is none
+	withKeys   any   // entry of the row in driver.Keys, or nil
 }
 
-// insert inserts orders into both tables: single rows, a batch, and with a prepared
-// statement. The statements are as for one table with AUTO_INCREMENT.
+// insert inserts orders into both tables: single rows, a batch, and with a prepared statement.
+// The statements are the same as with AUTO_INCREMENT.
 func (s *shop) insert(ctx context.Context) (orders []order, err error) {
 	for shard, table := range s.tables {
 		inserted, err := s.insertInto(ctx, table, shard)
@@ -98,7 +97,7 @@ func (s *shop) insertInto(ctx context.Context, table string, shard int) (orders 
 	}
 	defer prepared.Close()
 
-	a, b, c := shard, shard+2, shard+4 // users with even numbers belong to shard 0
+	a, b, c := shard, shard+2, shard+4 // shard 0 has the users with even numbers
 	for _, statement := range []struct {
 		how  string
 		exec func(context.Context) (sql.Result, error)
@@ -139,8 +138,8 @@ func (s *shop) insertInto(ctx context.Context, table string, shard int) (orders 
 	return orders, s.readKeys(ctx, table, orders)
 }
 
-// readKeys reads the keys of the rows. They are in the order of insertion, because the
-// keys of one generator, and of one counter, ascend.
+// readKeys reads the keys of the rows, in the order of insertion. The keys of one generator
+// ascend, and so do those of AUTO_INCREMENT.
 func (s *shop) readKeys(ctx context.Context, table string, orders []order) error {
 	rows, err := s.db.QueryContext(ctx, "SELECT order_id, item FROM "+table+" ORDER BY order_id")
 	if err != nil {
@@ -149,7 +148,7 @@ func (s *shop) readKeys(ctx context.Context, table string, orders []order) error
 	defer rows.Close()
 	for i := range orders {
 		if !rows.Next() {
-			return fmt.Errorf("%s has %d rows, not the %d that were inserted", table, i, len(orders))
+			return fmt.Errorf("%s: expected %d rows, found %d", table, len(orders), i)
 		}
 		if err := rows.Scan(&orders[i].key, &orders[i].item); err != nil {
 			return err

@@ -5,9 +5,9 @@
 //	GOWORK=off CGO_ENABLED=0 go generate ./examples/sqlc/orders
 //	go run -C examples -tags sqlc ./sqlc
 //
-// The one line to change is sql.Open: the generated code accepts any driver. A query
-// that is :execlastid returns the key, and driver.WithKeys has those of several rows.
-// The build tag keeps out the program while the package orders is not generated.
+// Only sql.Open differs from a program without shardkey, because the generated code accepts
+// any driver. A query with :execlastid returns the key. driver.WithKeys returns the keys of
+// several rows. The build tag excludes the program until package orders is generated.
 package main
 
 import (
@@ -40,7 +40,7 @@ rules:
 `
 
 func main() {
-	dsn := flag.String("dsn", "", "a `server` with an empty database; default: one within this process")
+	dsn := flag.String("dsn", "", "`DSN` of an empty database (default: a server in this process)")
 	flag.Parse()
 	if err := start(context.Background(), *dsn); err != nil {
 		fmt.Fprintln(os.Stderr, "sqlc:", err)
@@ -74,7 +74,7 @@ func start(ctx context.Context, dsn string) (err error) {
 	return insert(ctx, db)
 }
 
-// insert fails if a key is not that of the row.
+// insert inserts orders, and returns an error if a reported key is not the key of its row.
 func insert(ctx context.Context, db *sql.DB) error {
 	queries, have := orders.New(db), map[string]int64{}
 	var err error
@@ -105,7 +105,7 @@ func insert(ctx context.Context, db *sql.DB) error {
 			return err
 		}
 		if order.Item != item {
-			return fmt.Errorf("key %d is that of %s, not of %s", key, order.Item, item)
+			return fmt.Errorf("key %d: expected %s, found %s", key, item, order.Item)
 		}
 		fmt.Println(order.OrderID, order.Item, order.Amount)
 	}

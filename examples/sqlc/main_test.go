@@ -11,8 +11,8 @@ import (
 	"github.com/shardkey/shardkey/internal/testserver"
 )
 
-// command runs a command in this directory and returns its output. With cgo, sqlc would
-// compile PostgreSQL's parser.
+// command runs a command in this directory and returns its output. It disables cgo, with which
+// sqlc would compile PostgreSQL's parser.
 func command(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -24,8 +24,7 @@ func command(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// build generates the code into a temporary directory, and builds the program as if the
-// code were in this one.
+// build generates the code into a temporary directory, and builds the program with it.
 func build(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +58,7 @@ func build(t *testing.T) (program string) {
 	return program
 }
 
-// TestRun runs the program against the server within the process, and on each server.
+// TestRun runs the program with the server in the process, and with each real server.
 func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sqlc is built first")

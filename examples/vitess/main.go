@@ -1,15 +1,13 @@
-// Command vitess shows shardkey in front of Vitess: a keyspace of four shards, whose vtgate
-// hands each row to its shard, with the keys of shardkey next to those of Vitess'
-// sequences.
+// Command vitess uses shardkey with Vitess. vtgate routes the rows of a keyspace with four
+// shards. The program compares shardkey's keys with those of Vitess' sequences.
 //
 //	go run -C examples ./vitess
 //	go run -C examples ./vitess -over mariadb
 //
-// It starts a private MySQL (or MariaDB) and Vitess' vtcombo on 127.0.0.1, and ends them
-// and removes their files when it is done or interrupted. The server is MySQL 9.7 or
-// MariaDB 10.11, which make servers fetches on Debian. vtcombo is built with Go out of
-// Vitess' module the first time, which takes two to three minutes on two cores and 100 MB
-// of downloads.
+// It starts its own MySQL or MariaDB, and Vitess' vtcombo, on 127.0.0.1. When it ends or is
+// interrupted, it stops them and removes their files. The server is MySQL 9.7 or MariaDB
+// 10.11, which "make servers" downloads on Debian. The first run builds vtcombo from Vitess'
+// module, which takes two to three minutes on two cores and downloads 100 MB.
 package main
 
 import (
@@ -34,7 +32,7 @@ import (
 )
 
 func main() {
-	over := flag.String("over", "mysql", "the `server` that holds the shards: mysql or mariadb")
+	over := flag.String("over", "mysql", "`server` of the shards: mysql or mariadb")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Stdout, os.Stderr, *over)
@@ -47,8 +45,8 @@ func main() {
 
 var shards = []string{"-40", "40-80", "80-c0", "c0-"}
 
-// The VSchema of the sharded keyspace: both tables are sharded by the user. The keys of
-// one come from shardkey, and of the other from a sequence.
+// appVSchema shards both tables by user. The keys of one table come from shardkey, the keys of
+// the other from a sequence.
 const appVSchema = `{
   "sharded": true,
   "vindexes": {"xxhash": {"type": "xxhash"}},
@@ -71,7 +69,7 @@ rules:
     snowflake: {type: SNOWFLAKE, props: {worker-id: 123}}
 `
 
-// statements are inserted into both tables, with two arguments for each row.
+// statements are executed for both tables, with two arguments for each row.
 var statements = []struct {
 	name, text string
 	rows       []order
@@ -85,7 +83,7 @@ var statements = []struct {
 		[]order{{11, "pen"}}},
 }
 
-// order is a row, of which each user has one.
+// order is a row. Each user has one.
 type order struct {
 	user int64
 	item string
@@ -94,7 +92,7 @@ type order struct {
 func run(ctx context.Context, out, progress io.Writer, over string) error {
 	kind, ok := map[string]testserver.Kind{"mysql": testserver.KindMySQL, "mariadb": testserver.KindMariaDB}[over]
 	if !ok {
-		return fmt.Errorf("-over %s: it is mysql or mariadb", over)
+		return fmt.Errorf("-over: expected mysql or mariadb, found %s", over)
 	}
 	fmt.Fprintf(progress, "starting %s and Vitess\n", kind)
 	v, err := engines.NewVitess(progress, kind,
@@ -136,20 +134,20 @@ func run(ctx context.Context, out, progress io.Writer, over string) error {
 	return verdict(out, ours, theirs)
 }
 
-// outcome is what came of a statement's row.
+// outcome is the result of a statement for one of its rows.
 type outcome struct {
 	statement string
-	first     bool // row of its statement
+	first     bool // the row is the first of its statement
 	row       order
 	shard     string
 	key       int64
-	withKeys  any   // nil: none
+	withKeys  any   // nil if there are no keys
 	lastID    int64 // LastInsertId
 	session   int64 // LAST_INSERT_ID()
-	inNoRow   bool  // LastInsertId is no key of the statement's rows
+	inNoRow   bool  // LastInsertId is not the key of a row of the statement
 }
 
-// try runs all statements on a table, and looks where their rows are.
+// try executes all statements on a table, and finds the shards of the rows.
 func try(ctx context.Context, v *engines.Vitess, driverName, dsn, table string) ([]outcome, error) {
 	db, err := sql.Open(driverName, dsn)
 	if err != nil {
@@ -200,7 +198,7 @@ func try(ctx context.Context, v *engines.Vitess, driverName, dsn, table string) 
 	return all, nil
 }
 
-// find looks for a row in the databases of all shards.
+// find returns the shard and the key of a row.
 func find(ctx context.Context, v *engines.Vitess, table string, row order) (shard string, key int64, err error) {
 	for _, shard := range shards {
 		db, err := sql.Open("mysql", v.ShardDSN("app", shard))
@@ -234,15 +232,16 @@ func show(out io.Writer, all []outcome, withKeys bool) {
 				ids += "LastInsertId is the key of none of these rows"
 			}
 		}
-		fmt.Fprintf(w, "  %s\t%s\tuser %d, %s\t%d\t%s\t%s\n", statement, o.shard, o.row.user, o.row.item, o.key, known, ids)
+		fmt.Fprintf(w, "  %s\t%s\tuser %d, %s\t%d\t%s\t%s\n",
+			statement, o.shard, o.row.user, o.row.item, o.key, known, ids)
 	}
-	_ = w.Flush() // a writer that fails has nothing to show
+	_ = w.Flush() // an error means that the output is closed
 }
 
-var errWrong = errors.New("shardkey told a wrong key")
+var errWrong = errors.New("shardkey reported a wrong key")
 
-// verdict counts the statements whose LastInsertId is the key of none of their rows, and
-// fails when one of them, or a key of WithKeys, is shardkey's.
+// verdict counts the statements whose LastInsertId is not the key of one of their rows. It
+// returns an error if shardkey has such a statement, or a wrong key in WithKeys.
 func verdict(out io.Writer, ours, theirs []outcome) error {
 	wrong := func(all []outcome) (n int) {
 		for _, o := range all {

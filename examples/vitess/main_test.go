@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Who interrupts it gets his machine back as it was.
+// An interrupted program ends its servers and removes its files.
 func TestRun_interrupted(t *testing.T) {
 	if os.Getenv("SHARDKEY_ENGINES") == "" {
 		t.Skip("make test-engines runs it")
@@ -60,8 +60,8 @@ func TestRun_unknownServer(t *testing.T) {
 	}
 }
 
-// openDir is a directory for temporary files that other users reach, and with a name so
-// short that sockets can be in it.
+// openDir creates a temporary directory that other users can read. Its name is short enough for
+// sockets.
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vt")
@@ -75,7 +75,7 @@ func openDir(t *testing.T) string {
 	return dir
 }
 
-// failed fails the test, or skips it where a server is not there.
+// failed fails the test, or skips it if a server is missing.
 func failed(t *testing.T, err error) {
 	t.Helper()
 	if testserver.NotInstalled(err) {

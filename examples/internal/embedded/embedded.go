@@ -1,5 +1,5 @@
-// Package embedded starts a MySQL-compatible server within the process, so that
-// an example runs on a machine that has nothing but Go.
+// Package embedded starts a MySQL-compatible server in the process, so that the examples need
+// nothing but Go.
 package embedded
 
 import (
@@ -13,14 +13,14 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Name says what kind of server it is.
+// Name describes the server.
 const Name = "go-mysql-server, in this process"
 
-// Start starts go-mysql-server on a free port of loopback, with one empty
-// database, and returns that database's DSN for go-sql-driver/mysql. The
-// returned function stops the server; its data is gone then.
+// Start starts go-mysql-server on a free port of 127.0.0.1 with one empty database. It returns
+// the DSN of the database, for go-sql-driver/mysql, and a function that stops the server and
+// drops its data.
 func Start() (dsn string, stop func() error, err error) {
-	logrus.SetOutput(io.Discard) // the server's own log
+	logrus.SetOutput(io.Discard) // silences the server's log
 	databases := memory.NewDBProvider(memory.NewDatabase("app"))
 	s, err := server.NewServer(
 		server.Config{Protocol: "tcp", Address: "127.0.0.1:0"},
@@ -28,7 +28,7 @@ func Start() (dsn string, stop func() error, err error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("start go-mysql-server: %w", err)
 	}
-	// Its port listens already: connections wait until it serves.
+	// The port is open already: connections wait until the server accepts them.
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start() }()
 	stop = func() error {

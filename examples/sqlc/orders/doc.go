@@ -1,5 +1,5 @@
-// Package orders is generated from query.sql and schema.sql, and isn't in the
-// repository:
+// Package orders is generated from query.sql and schema.sql. It isn't in the repository, so
+// generate it first:
 //
 //	GOWORK=off CGO_ENABLED=0 go generate ./examples/sqlc/orders
 package orders
